@@ -66,7 +66,7 @@
  *     stacks more where n is 1, and else by no multiple of n;
  *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
  *     least one) before or after them are of no file of the series, though a number before (or 0)
- *     and one after it are.
+ *     and one after it are; unless the stacks that share its positions lack as many.
  * Images of one position that are not told apart count once. The last four are of planes that are
  * files of their own.
  */

@@ -41,6 +41,7 @@ struct group {
     bool varies;            /* its planes differ in a key of contrast or time */
     bool alone;             /* the only stack of its orientation */
     int32_t stacks_of_grid; /* that share positions, itself among them */
+    int32_t lost_of_grid;   /* planes that they lack */
     /* Positions that stacks beside it have and it lacks, and a plane of theirs at the first. */
     int32_t lacking;
     const struct plane *lacks;
@@ -130,7 +131,7 @@ int geometry_add_volumes(struct grouping *grouping, struct group *group);
  * and stay. */
 int geometry_gather_evidence(struct grouping *grouping);
 
-/* Fills alone, stacks_of_grid, lacking and lacks of every group. */
+/* Fills alone, stacks_of_grid, lost_of_grid, lacking and lacks of every group. */
 int geometry_compare_siblings(struct grouping *grouping);
 
 /* Findings about one stack, in order of precedence; the first gives the code and the files. */

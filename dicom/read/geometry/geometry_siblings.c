@@ -26,6 +26,7 @@ struct siblings {
     int32_t *leading; /* by group: how many of its grid's places it has before the first it lacks */
     int32_t *stacks;  /* by grid: how many stacks are of it */
     int32_t *total;   /* by grid: how many places it has */
+    int32_t *lost;    /* by grid: how many planes its stacks lack */
     int32_t *seen;    /* by grid: how many places were seen */
     int32_t *first;   /* by grid: where its places begin in `places` */
     int32_t *places;  /* the first cell of every place, grid by grid */
@@ -126,12 +127,16 @@ siblings_list_places(struct siblings *s)
 static void
 siblings_tell(struct siblings *s)
 {
-    for (int32_t g = 0; g < s->group_count; g++)
-        s->stacks[siblings_grid(s, g)]++;
+    for (int32_t g = 0; g < s->group_count; g++) {
+        const int32_t grid = siblings_grid(s, g);
+        s->stacks[grid]++;
+        s->lost[grid] += s->total[grid] - s->own[g];
+    }
     for (int32_t g = 0; g < s->group_count; g++) {
         const int32_t grid = siblings_grid(s, g);
         struct group *group = &s->groups[g];
         group->stacks_of_grid = s->stacks[grid];
+        group->lost_of_grid = s->lost[grid];
         group->lacking = is_sibling(group) ? s->total[grid] - s->own[g] : 0;
         if (group->lacking > 0)
             group->lacks = s->cells[s->places[s->first[grid] + s->leading[g]]].plane;
@@ -142,14 +147,14 @@ static int
 siblings_compare(struct siblings *s)
 {
     const size_t groups = (size_t)s->group_count, cells = (size_t)s->cell_count;
-    int32_t *numbers = calloc(7 * groups + cells, sizeof(*numbers));
+    int32_t *numbers = calloc(8 * groups + cells, sizeof(*numbers));
     if (!numbers)
         return -ENOMEM;
     int32_t **const arrays[] = {&s->grid,  &s->own,  &s->leading, &s->stacks,
-                                &s->total, &s->seen, &s->first};
-    for (size_t i = 0; i < 7; i++)
+                                &s->total, &s->lost, &s->seen,    &s->first};
+    for (size_t i = 0; i < 8; i++)
         *arrays[i] = numbers + i * groups;
-    s->places = numbers + 7 * groups;
+    s->places = numbers + 8 * groups;
     siblings_number_places(s);
     siblings_find_grids(s);
     siblings_list_places(s);

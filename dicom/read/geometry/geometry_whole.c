@@ -339,9 +339,11 @@ check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
         below > 0 && grouping->numbers[below - 1] > 0 ? grouping->numbers[below - 1] : 0;
     const int64_t after = above < grouping->instance_count ? grouping->numbers[above] : high + 1;
     const int64_t few = group->count >= 20 ? group->count / 10 : 1;
-    if (low - before > 1 && low - before <= 1 + few)
+    /* What stacks beside this one lack is told of them. */
+    const int64_t others = group->lost_of_grid;
+    if (low - before - 1 > others && low - before - 1 <= few)
         return refuse_numbers(verdict, first, "before", low - before - 1);
-    if (after - high > 1 && after - high <= 1 + few)
+    if (after - high - 1 > others && after - high - 1 <= few)
         return refuse_numbers(verdict, last, "after", after - high - 1);
     return false;
 }

@@ -158,6 +158,18 @@ START_TEST(numbers_between_stacks)
 
 END_TEST
 
+/* The lost number is that of the slice that the first lacks, not one before the second. */
+START_TEST(numbers_that_siblings_lack)
+{
+    for (int i = 0; i < 15; i++) {
+        strcpy(add_slice(2 * (i < 7 ? i : i - 7))->echo, i < 7 ? "1" : "2");
+        series.storage[i].instance_number += i >= 7;
+    }
+    ck_assert_str_eq(stacks_of_group(), "echo 1:7!INCOMPLETE_SERIES | echo 2:8");
+}
+
+END_TEST
+
 /* What is left of two volumes looks like one. */
 START_TEST(numbers_of_two_volumes)
 {
@@ -270,6 +282,7 @@ main(void)
     tcase_add_test(whole, images_of_several_times);
     tcase_add_loop_test(whole, numbers_before_the_first, 0, 12);
     tcase_add_test(whole, numbers_between_stacks);
+    tcase_add_test(whole, numbers_that_siblings_lack);
     tcase_add_test(whole, numbers_of_two_volumes);
     TCase *digits = new_case(suite, "digits");
     tcase_add_loop_test(digits, digits_that_the_file_writes, 0, 9);
