@@ -2,7 +2,7 @@
  * dump_volume.c - for tests: reads DICOM files as a job does, prints what was found as one JSON
  * object, and writes the decoded planes.
  *
- *   dump_volume [--threads N] OUTPUT INPUT...
+ *   dump_volume [--threads N] [--allow-missing] [--newest] [--derived] OUTPUT INPUT...
  *
  * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read delivers them
  * (little endian). The status is 0 also for refused files and stacks: they are in the JSON.
@@ -106,7 +106,10 @@ print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
     static const char *const types[] = {"uint8", "int16", "uint16"};
     printf("{\"name\": ");
     print_string(stack->name);
-    printf(", \"accepted\": %s, \"fault\": ", stack->accepted ? "true" : "false");
+    printf(", \"split_by\": ");
+    print_string(stack->split_by);
+    printf(", \"accepted\": %s, \"passed_over\": %s, \"fault\": ",
+           stack->accepted ? "true" : "false", stack->passed_over ? "true" : "false");
     print_error(&stack->error);
     printf(", \"columns\": %d, \"rows\": %d, \"pixel\": \"%s\"", stack->columns, stack->rows,
            types[stack->pixel]);
@@ -215,16 +218,36 @@ dump_stacks(const struct inputs *inputs, const struct geometry_series *series, i
     printf("]");
 }
 
+/* The options before OUTPUT; its index, or 0 when there is anything else. */
+static int
+read_options(int argc, char **argv, struct geometry_limits *limits, int *thread_count)
+{
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--threads") == 0 && at + 1 < argc)
+            *thread_count = atoi(argv[++at]);
+        else if (strcmp(argv[at], "--allow-missing") == 0)
+            limits->allow_missing = true;
+        else if (strcmp(argv[at], "--newest") == 0)
+            limits->newest_of_duplicates = true;
+        else if (strcmp(argv[at], "--derived") == 0)
+            limits->include_derived = true;
+        else
+            return 0;
+    }
+    return *thread_count < 1 || *thread_count > 64 || argc < at + 2 ? 0 : at;
+}
+
 int
 main(int argc, char **argv)
 {
-    int first = 1, thread_count = 1;
-    if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
-        thread_count = atoi(argv[2]);
-        first = 3;
-    }
-    if (argc < first + 2 || thread_count < 1 || thread_count > 64) {
-        fprintf(stderr, "usage: dump_volume [--threads N] OUTPUT INPUT...\n");
+    int thread_count = 1;
+    struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
+    const int first = read_options(argc, argv, &limits, &thread_count);
+    if (!first) {
+        fputs("usage: dump_volume [--threads N] [--allow-missing] [--newest] [--derived] OUTPUT "
+              "INPUT...\n",
+              stderr);
         return 2;
     }
     FILE *output = fopen(argv[first], "wb");
@@ -236,7 +259,6 @@ main(int argc, char **argv)
     struct inputs inputs = {0};
     printf("{");
     peek_all(argc - first - 1, argv + first + 1, &inputs);
-    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
     struct geometry_series *series;
     struct error error = {0};
     if (geometry_group(inputs.instances, inputs.count, &limits, &series, &error) == 0) {

@@ -1,0 +1,575 @@
+"""Which series come in, and as what volumes: a table of what scanners, archives and accidents make.
+
+noctule-phantom makes each kind. pydicom, which shares no code with us, says that it is what its name says and which
+images belong together; then dump_volume, which reads and groups as the service does, is asked. dcm2niix is a second
+opinion on how many volumes and slices there are.
+"""
+
+import collections
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import struct
+import subprocess
+import warnings
+
+import numpy as np
+import pydicom
+import pytest
+
+from conftest import BIN, SHARED, needs_shared, phantom, run_program
+
+PASSED_OVER = {"LOCALIZER", "SCREENSHOT", "DERIVED_IMAGE"}
+
+
+# ------------------------------------------------------------------------------- what pydicom says ----
+
+
+def part_of(item, path):
+    """The value at a path like "MRDiffusionSequence/DiffusionBValue" or "0019,100C"; None: not there."""
+    for name in path.split("/"):
+        if isinstance(item, pydicom.Sequence):
+            item = item[0] if item else None
+        if item is None:
+            return None
+        if "," in name:
+            group, element = (int(half, 16) for half in name.split(","))
+            item = item[group, element].value if (group, element) in item else None
+        else:
+            item = item.get(name)
+    return tuple(item) if isinstance(item, (pydicom.multival.MultiValue, list)) else item
+
+
+class Image:
+    """A classic image, or a frame of an enhanced one: its own functional groups, the shared ones, the data set."""
+
+    def __init__(self, path, ds, frame=0):
+        self.path, self.ds, self.frame = str(path), ds, frame
+        self.items = [ds]
+        if "SharedFunctionalGroupsSequence" in ds:
+            self.items = [ds.PerFrameFunctionalGroupsSequence[frame], ds.SharedFunctionalGroupsSequence[0], ds]
+
+    def __getitem__(self, path):
+        return next((value for item in self.items if (value := part_of(item, path)) is not None), None)
+
+    def place(self):
+        enhanced = len(self.items) > 1
+        return tuple(float(x) for x in self["PlanePositionSequence/ImagePositionPatient" if enhanced
+                                            else "ImagePositionPatient"])
+
+    def normal(self):
+        enhanced = len(self.items) > 1
+        o = np.array(self["PlaneOrientationSequence/ImageOrientationPatient" if enhanced
+                          else "ImageOrientationPatient"], float)
+        return np.cross(o[:3], o[3:])
+
+
+class Series:
+    """All images of some files, as pydicom reads them."""
+
+    def __init__(self, files):
+        self.sets = []
+        self.images = []
+        for path in files:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what is ruined on purpose
+                ds = pydicom.dcmread(path)
+                assert str(ds), "every element can be read"
+            self.sets.append(ds)
+            self.images += [Image(path, ds, frame) for frame in range(int(ds.get("NumberOfFrames", 1)))]
+
+    def values(self, path):
+        """The different values of an attribute."""
+        return {image[path] for image in self.images}
+
+    def counts(self):
+        """How often each position occurs, by position."""
+        return collections.Counter(image.place() for image in self.images)
+
+    def repeats(self):
+        """How many positions occur once, twice, ...: {1: 8}."""
+        return dict(collections.Counter(self.counts().values()))
+
+
+# ------------------------------------------------------------------------------- what the program says ----
+
+
+def admit(files, *options):
+    """What reading and grouping make of some files."""
+    done = subprocess.run([BIN / "dump_volume", *options, os.devnull, *files], check=True, capture_output=True, text=True)
+    assert done.stderr == "", "leaves are silent"
+    return json.loads(done.stdout)
+
+
+def told(report):
+    """{name: planes, or (planes, code)} of its stacks."""
+    stacks = {}
+    for stack in report.get("stacks", []):
+        code, planes = stack["fault"]["code"], len(stack["planes"])
+        assert stack["accepted"] == (code == "")
+        assert stack["passed_over"] == (code in PASSED_OVER)
+        assert stack["name"] not in stacks, "names are different"
+        stacks[stack["name"]] = (planes, code) if code else planes
+        if code:
+            assert stack["fault"]["message"].endswith("."), "a sentence"
+            assert pathlib.Path(stack["fault"]["files"][0]).is_file(), "that names a file"
+    return stacks
+
+
+# ------------------------------------------------------------------------------------- the table ----
+
+
+@dataclasses.dataclass
+class Kind:
+    stacks: dict = dataclasses.field(default_factory=dict)
+    by: object = None  # what tells the volumes apart: an attribute's path, several, or a function of an image
+    fault: str = ""  # of the whole series
+    refused: dict = dataclasses.field(default_factory=dict)  # how many files, by code
+    facts: object = None  # what pydicom must find: a function of the series
+    newest: dict = None  # the stacks with duplicates = "newest"
+    split_by: str = ""  # what every volume's split_by says
+
+    def key(self, image):
+        if self.by is None:
+            return None
+        if callable(self.by):
+            return self.by(image)
+        return tuple(image[path] for path in ([self.by] if isinstance(self.by, str) else self.by))
+
+
+def named(prefix, values, suffix="", planes=8):
+    return {f"{prefix}{value}{suffix}": planes for value in values}
+
+
+def by_eight(image):
+    """Numbered volume by volume."""
+    return (image.ds.InstanceNumber - 1) // 8
+
+
+DIRECTIONS = ["", ", direction 1.000 0.000 0.000", ", direction 0.000 1.000 0.000", ", direction 0.600 0.000 0.800"]
+DIFFUSION = named("b ", [("1000" if way else "0") + way for way in DIRECTIONS])
+COMPONENTS = named("", ["magnitude", "phase", "real", "imaginary"])
+ONE = {"": 8}
+
+KINDS = {
+    # whole, and not
+    "ct-plain": Kind(ONE, facts=lambda s: s.values("Modality") == {"CT"} and s.repeats() == {1: 8}),
+    "mr-plain": Kind(ONE, facts=lambda s: s.values("Modality") == {"MR"} and s.repeats() == {1: 8}),
+    "pet-plain": Kind(ONE, facts=lambda s: len(s.values("RescaleSlope")) == 7 and s.values("Units") == {"BQML"}),
+    "ct-end-missing-count": Kind({"": (7, "INCOMPLETE_SERIES")}, facts=lambda s: s.values("ImagesInAcquisition") == {8}),
+    "ct-first-missing-number": Kind(
+        {"": (11, "INCOMPLETE_SERIES")},
+        facts=lambda s: s.values("InstanceNumber") == set(range(2, 13)) and s.values("ImagesInAcquisition") == {None}),
+    "ct-gap": Kind({"": (7, "MISSING_SLICE")}, facts=lambda s: [i.place()[2] for i in s.images] == [
+        0, 2.5, 5, 10, 12.5, 15, 17.5]),
+    "mr-echo-end-missing": Kind({"echo 1 at 5 ms": 8, "echo 2 at 15 ms": (7, "INCOMPLETE_SERIES")}, by="EchoTime",
+                                facts=lambda s: s.repeats() == {2: 7, 1: 1}),
+    "mr-time-slice-missing": Kind(
+        {**named("time ", [1, 2, 4]), "time 3": (7, "INCOMPLETE_SERIES")}, by="TemporalPositionIdentifier",
+        facts=lambda s: s.repeats() == {4: 7, 3: 1}),
+    # Each that is there is whole, and so is work on it; mr-fmri-ge of the real series is like this.
+    "mr-time-volume-missing": Kind(
+        named("time ", [1, 2, 3]), by="TemporalPositionIdentifier",
+        facts=lambda s: s.repeats() == {3: 8} and s.values("NumberOfTemporalPositions") == {4}),
+    "mr-fmri-slice-missing": Kind({"": (31, "INCOMPLETE_SERIES")}, facts=lambda s: s.repeats() == {4: 7, 3: 1}),
+    # one series?
+    "ct-two-patients": Kind(fault="MIXED_PATIENTS", facts=lambda s: len(s.values("PatientID")) == 2),
+    "ct-two-names": Kind(fault="MIXED_PATIENTS", facts=lambda s: (len(s.values("PatientID")), len(
+        s.values("PatientName"))) == (1, 2)),
+    "ct-two-issuers": Kind(fault="MIXED_PATIENTS", facts=lambda s: len(s.values("IssuerOfPatientID")) == 2),
+    "ct-two-studies": Kind(fault="MIXED_STUDIES", facts=lambda s: len(s.values("StudyInstanceUID")) == 2),
+    "ct-two-frames": Kind(fault="MIXED_FRAMES_OF_REFERENCE", facts=lambda s: len(s.values("FrameOfReferenceUID")) == 2),
+    "pet-ct-one-series": Kind(fault="MIXED_MODALITIES", facts=lambda s: s.values("Modality") == {"CT", "PT"} and len(
+        s.values("SOPClassUID")) == 2),
+    # one instance?
+    "ct-resent": Kind(
+        {"": (9, "DUPLICATE_POSITION")}, newest={"": 8, "older slices": (1, "DUPLICATE_POSITION")},
+        facts=lambda s: s.repeats() == {1: 7, 2: 1} and len(s.values("SOPInstanceUID")) == 9),
+    # UIDs are not the gate's: it is DUPLICATE_UID_DIFFERENT before (test_intake.py).
+    "ct-one-uid": Kind(ONE, facts=lambda s: len(s.values("SOPInstanceUID")) == 1 and s.repeats() == {1: 8}),
+    "ct-copies": Kind({"": (10, "DUPLICATE_POSITION")}, facts=lambda s: s.repeats() == {1: 6, 2: 2} and len(
+        {pathlib.Path(i.path).read_bytes() for i in s.images}) == 8),
+    # what is no image of the volume
+    "ct-scout": Kind({"": 8, "localizer": (1, "LOCALIZER")}, by=lambda i: "LOCALIZER" in i["ImageType"],
+                     facts=lambda s: len(s.values("ImageType")) == 2),
+    "ct-scout-alone": Kind({"localizer": (1, "LOCALIZER")}, facts=lambda s: len(s.images) == 1),
+    "mr-localizer": Kind({"localizer": (3, "LOCALIZER")}, facts=lambda s: len(s.values("ImageOrientationPatient")) == 3),
+    "ct-mpr-beside": Kind({"": 8, "derived": (6, "DERIVED_IMAGE")}, by=lambda i: "MPR" in i["ImageType"],
+                          facts=lambda s: len(s.values("ImageOrientationPatient")) == 2),
+    "ct-derived-beside": Kind({"": 8, "derived": (8, "DERIVED_IMAGE")}, by=lambda i: i["ImageType"][0],
+                              facts=lambda s: s.repeats() == {2: 8}),
+    "ct-derived-alone": Kind(ONE, facts=lambda s: s.values("ImageType") == {("DERIVED", "SECONDARY")}),
+    "ct-mip-alone": Kind({"derived": (8, "DERIVED_IMAGE")}, facts=lambda s: "MIP" in s.images[0]["ImageType"]),
+    "mr-adc": Kind({"derived": (8, "DERIVED_IMAGE")}, facts=lambda s: "ADC" in s.images[0]["ImageType"]),
+    "ct-screenshot": Kind({"": 8, "screenshot": (1, "SCREENSHOT")}, by=lambda i: "SCREEN SAVE" in i["ImageType"],
+                          facts=lambda s: s.images[8]["ImagePositionPatient"] is None),
+    "ct-dose-sheet": Kind({"": 8, "screenshot": (1, "SCREENSHOT")}, by=lambda i: "DOSE_INFO" in i["ImageType"],
+                          facts=lambda s: s.values("SOPClassUID") == {pydicom.uid.CTImageStorage}),
+    "ct-capture": Kind(ONE, by="SOPClassUID", refused={"SOP_CLASS_UNSUPPORTED": 1},
+                       facts=lambda s: pydicom.uid.SecondaryCaptureImageStorage in s.values("SOPClassUID")),
+    "nm-frames": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[7]["Modality"] == "NM"),
+    "us-frames": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[7]["Modality"] == "US"),
+    "xa-frames": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[7]["Modality"] == "XA"),
+    "cr-image": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1}, facts=lambda s: s.images[0]["Modality"] == "CR"),
+    # tiles
+    "siemens-mosaic": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
+        "MOSAIC" in i["ImageType"] and i["0019,100A"] == 9 and (i.ds.Rows, i.ds.Columns) == (60, 72) for i in s.images)),
+    "siemens-mosaic-count": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
+        "MOSAIC" not in i["ImageType"] and i["0019,100A"] == 9 for i in s.images)),
+    "siemens-mosaic-geometry": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
+        "MOSAIC" not in i["ImageType"] and i["0019,100A"] is None and i.ds.Rows * i.ds.PixelSpacing[0] > 700 and
+        i.ds.Columns == 3 * i.ds.AcquisitionMatrix[3] for i in s.images)),
+    "uih-tiled": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
+        "VFRAME" in i["ImageType"] and i["0065,1050"] == 9 for i in s.images)),
+    # volumes
+    "mr-echoes": Kind({"echo 1 at 5 ms": 8, "echo 2 at 15 ms": 8}, by="EchoTime", split_by="Echo Time (0018,0081)"),
+    "mr-temporal": Kind(named("time ", [1, 2, 3, 4]), by="TemporalPositionIdentifier", split_by="(0020,0100)"),
+    "mr-inversions": Kind(named("inversion ", [100, 400, 1600], " ms"), by="InversionTime", split_by="(0018,0082)"),
+    "mr-flips": Kind(named("flip ", [4, 24]), by="FlipAngle", split_by="(0018,1314)"),
+    "mr-triggers": Kind(named("phase ", [55.5, 111, 166.5, 222], " ms"), by="TriggerTime", split_by="(0018,1060)"),
+    "philips-cine": Kind(named("phase ", [1, 2, 3]), by="2001,1008"),
+    "ct-phases": Kind(named("phase ", [40, 75], " %"), by="NominalPercentageOfCardiacPhase"),
+    "siemens-complex": Kind(named("", ["magnitude", "phase"]), by=lambda i: i["ImageType"][2]),
+    "ge-complex": Kind(COMPONENTS, by="0043,102F"),
+    "philips-complex": Kind(COMPONENTS, by=lambda i: i["ImageType"][3]),
+    "mr-water-fat": Kind(named("", ["WATER", "FAT", "IN_PHASE", "OUT_PHASE"]), by=lambda i: i["ImageType"][2]),
+    "ct-kernels": Kind(named("kernel ", ["STANDARD", "BONE"]), by="ConvolutionKernel", split_by="(0018,1210)"),
+    "ct-energies": Kind(named("", [80, 140], " kV"), by="KVP", split_by="(0018,0060)"),
+    "ct-acquisitions": Kind(named("acquisition ", [1, 2]), by="AcquisitionNumber", split_by="(0020,0012)"),
+    "pet-dynamic": Kind(named("time ", [1, 2, 3]), by=lambda i: (i["ImageIndex"] - 1) // i["NumberOfSlices"]),
+    "pet-suv": Kind(ONE, facts=lambda s: s.values("Units") == {"GML"} and len(s.values("RescaleSlope")) == 7),
+    "mr-two-orientations": Kind({"axial": 8, "coronal": 6}, by="ImageOrientationPatient"),
+    # diffusion and perfusion
+    "dti-standard": Kind(DIFFUSION, by=["DiffusionBValue", "DiffusionGradientOrientation"], split_by="(0018,9087)"),
+    "dti-siemens": Kind(DIFFUSION, by=["0019,100C", "0019,100E"]),
+    "dti-siemens-matrix": Kind(DIFFUSION, by=["0019,100C", "0019,1027"]),
+    "dti-ge": Kind(DIFFUSION, by=["0043,1039", "0019,10BB", "0019,10BC", "0019,10BD"]),
+    "dti-philips": Kind(DIFFUSION, by=["2001,1003", "2005,10B0", "2005,10B1", "2005,10B2"]),
+    "dti-uih": Kind(DIFFUSION, by=["0065,1009", "0065,1037"]),
+    "dti-canon": Kind(DIFFUSION, by=["DiffusionBValue", "ImageComments"]),
+    "dti-unnamed": Kind(named("volume ", [1, 2, 3, 4]), by=by_eight, facts=lambda s: s.values("DiffusionBValue") == {1000}),
+    "asl-philips": Kind(named("", ["label", "control"]), by="2005,1429"),
+    "asl-standard": Kind(named("", ["label", "control"]), by="MRArterialSpinLabelingSequence/ASLContext"),
+    # the general rule
+    "fmri-ge": Kind(named("volume ", [1, 2, 3, 4]), by=by_eight, split_by="Instance Number (0020,0013)"),
+    "fmri-slices": Kind(named("volume ", [1, 2, 3, 4]), by=lambda i: (i.ds.InstanceNumber - 1) % 4,
+                        split_by="Instance Number (0020,0013)"),
+    "fmri-times": Kind(named("volume ", [1, 2, 3, 4]), by=lambda i: str(i["AcquisitionTime"])[:6],
+                       split_by="Acquisition Date and Time", facts=lambda s: s.values("InstanceNumber") == {0}),
+    "fmri-content": Kind(named("volume ", [1, 2, 3, 4]), by=lambda i: str(i["ContentTime"])[:6],
+                         split_by="Content Date and Time", facts=lambda s: s.values("InstanceNumber") == {0}),
+    "fmri-nothing": Kind({"": (16, "DUPLICATE_POSITION")}, facts=lambda s: s.repeats() == {2: 8}),
+    # enhanced
+    "mr-enhanced": Kind(ONE),
+    "ct-enhanced": Kind(ONE),
+    "pet-enhanced": Kind(ONE),
+    "mr-legacy-converted": Kind(ONE, facts=lambda s: s.sets[0].SOPClassUID == pydicom.uid.LegacyConvertedEnhancedMRImageStorage),
+    "philips-enhanced": Kind(named("time ", [1, 2, 3]), by="FrameContentSequence/TemporalPositionIndex"),
+    "philips-enhanced-asl": Kind(named("", ["label", "control"]), by="2005,140F/2005,1429"),
+    "siemens-xa": Kind(
+        DIFFUSION, by=["MRDiffusionSequence/DiffusionBValue",
+                       "MRDiffusionSequence/DiffusionGradientDirectionSequence/DiffusionGradientOrientation"],
+        facts=lambda s: "PlaneOrientationSequence" not in s.sets[0].SharedFunctionalGroupsSequence[0]),
+    "canon-enhanced": Kind(named("time ", [2.5, 5, 7.5], " s"), by="TemporalPositionSequence/TemporalPositionTimeOffset"),
+    "ge-enhanced": Kind(named("inversion ", [100, 400, 1600], " ms"), by="MRModifierSequence/InversionTimes"),
+    "uih-enhanced": Kind(named("echo ", [5, 15], " ms"), by="MREchoSequence/EffectiveEchoTime"),
+    "mr-enhanced-complex": Kind(named("", ["magnitude", "phase"]), by="MRImageFrameTypeSequence/ComplexImageComponent"),
+    "mr-enhanced-b-matrix": Kind(
+        {name: 8 for name in list(DIFFUSION)[:3]},
+        by=["MRDiffusionSequence/DiffusionBValue", "MRDiffusionSequence/DiffusionBMatrixSequence/DiffusionBValueXX"]),
+    "mr-enhanced-b-shared": Kind(ONE, facts=lambda s: s.values("MRDiffusionSequence/DiffusionBValue") == {800}),
+    "mr-enhanced-order": Kind(named("volume ", [1, 2, 3]), by=lambda i: i.frame // 8),
+    "ct-enhanced-gated": Kind(named("phase ", [40, 75], " %"),
+                              by="CardiacSynchronizationSequence/NominalPercentageOfCardiacPhase"),
+    "ct-enhanced-energy": Kind(named("", [80, 140], " kV"), by="CTXRayDetailsSequence/KVP"),
+    "ct-enhanced-kernels": Kind(named("kernel ", ["STANDARD", "BONE"]), by="CTReconstructionSequence/ConvolutionKernel"),
+    # how it is written
+    "ct-un": Kind(ONE, facts=lambda s: all(
+        b"\x20\x00\x32\x00UN" in pathlib.Path(i.path).read_bytes() and i["Rows"] == 20 for i in s.images)),
+    "ct-rounded-1.25": Kind({"": 12}, facts=lambda s: s.values("SliceThickness") == {1.25} and len(
+        {round(b.place()[2] - a.place()[2], 1) for a, b in zip(s.images, s.images[1:])}) == 2),
+    "ct-rounded-0.75": Kind({"": 12}, facts=lambda s: s.values("SliceThickness") == {0.75} and len(
+        {round(b.place()[2] - a.place()[2], 1) for a, b in zip(s.images, s.images[1:])}) == 2),
+    "ct-uneven": Kind({"": (8, "SPACING_NOT_UNIFORM")}, facts=lambda s: {
+        b.place()[2] - a.place()[2] for a, b in zip(s.images, s.images[1:])} == {5, 6}),
+    "ct-ruined": Kind(ONE, facts=lambda s: b"***" in pathlib.Path(s.images[0].path).read_bytes() and
+                      s.sets[0].SpecificCharacterSet == "ISO_IR 999" and len(s.sets[0].StudyDescription) > 64),
+    "ct-32-bit": Kind(refused={"PIXELS_UNSUPPORTED": 8}, facts=lambda s: s.values("BitsAllocated") == {32}),
+    "ct-float": Kind(refused={"PIXELS_UNSUPPORTED": 8}, facts=lambda s: all("FloatPixelData" in ds for ds in s.sets)),
+    "pmap-float": Kind(refused={"SOP_CLASS_UNSUPPORTED": 1},
+                       facts=lambda s: s.sets[0].SOPClassUID == pydicom.uid.ParametricMapStorage),
+}
+
+
+@pytest.fixture(scope="session")
+def kinds(tmp_path_factory):
+    """A folder with a folder for each kind, made when it is asked for."""
+    root = tmp_path_factory.mktemp("kinds")
+
+    def files(name):
+        folder = root / name
+        return sorted(folder.iterdir()) if folder.is_dir() else phantom(folder, "--series", name)
+
+    return files
+
+
+def test_the_table_has_every_kind():
+    listed = [line.split()[0] for line in run_program("noctule-phantom", "--list").stdout.splitlines()]
+    assert listed == list(KINDS) and len(listed) >= 40
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_is_what_its_name_says(kinds, name):
+    """By pydicom alone."""
+    kind, series = KINDS[name], Series(kinds(name))
+    assert len({ds.SeriesInstanceUID for ds in series.sets}) == 1
+    for ds in series.sets:
+        shape = (ds.Rows, ds.Columns)
+        assert ds.pixel_array.shape == (shape if "NumberOfFrames" not in ds else (int(ds.NumberOfFrames), *shape))
+    assert kind.facts is None or kind.facts(series)
+    volumes = collections.defaultdict(list)
+    for image in series.images:
+        volumes[kind.key(image)].append(image)
+    assert kind.by is None or len(volumes) == max(len(kind.stacks), 2)
+    accepted = [planes for planes in kind.stacks.values() if isinstance(planes, int)]
+    if len(accepted) == len(kind.stacks) > 0 and not kind.refused:
+        assert sorted(map(len, volumes.values())) == sorted(accepted)
+        for images in volumes.values():
+            assert len({image.place() for image in images}) == len(images), "no position twice in a volume"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_comes_in_as_it_should(kinds, name):
+    kind, files = KINDS[name], kinds(name)
+    report = admit(files)
+    assert told(report) == kind.stacks
+    assert report["fault"]["code"] == kind.fault
+    assert collections.Counter(refusal["code"] for refusal in report["refused"]) == kind.refused
+    for sentence in [report["fault"]["message"], *(refusal["message"] for refusal in report["refused"])]:
+        assert "Phantom" not in sentence and "NP0" not in sentence, "a patient is never named"
+
+    series = Series(files)
+    images = {(image.path, image.frame): image for image in series.images}
+    for stack in (stack for stack in report.get("stacks", []) if stack["accepted"]):
+        planes = [images[plane["path"], plane["frame"]] for plane in stack["planes"]]
+        keys = {kind.key(image) for image in planes}
+        assert len(keys) == 1, "one volume"
+        assert len(planes) == sum(kind.key(image) in keys for image in series.images), "all of it"
+        along = [float(image.normal() @ image.place()) for image in planes]
+        assert along == sorted(along)
+        assert kind.split_by in stack["split_by"] and bool(stack["split_by"]) == (len(kind.stacks) > 1 and bool(stack["name"]))
+    if kind.newest:
+        report = admit(files, "--newest")
+        assert [(s["name"], len(s["planes"])) for s in report["stacks"]] == [
+            (name, planes if isinstance(planes, int) else planes[0]) for name, planes in kind.newest.items()]
+
+
+@pytest.mark.parametrize("name", ["mr-temporal", "fmri-slices", "dti-ge", "ct-scout", "mr-enhanced-order", "ct-resent"])
+def test_order_of_files_means_nothing(kinds, name):
+    files = kinds(name)
+    expected = admit(files)["stacks"]
+    for order in (files[::-1], files[1::2] + files[::2]):
+        assert admit(order)["stacks"] == expected
+
+
+def test_an_operator_accepts_what_is_missing(kinds):
+    for name in ("ct-end-missing-count", "ct-first-missing-number", "mr-echo-end-missing", "mr-time-slice-missing"):
+        report = admit(kinds(name), "--allow-missing")
+        assert told(report) == {stack: planes if isinstance(planes, int) else planes[0]
+                                for stack, planes in KINDS[name].stacks.items()}
+
+
+def test_a_pipeline_takes_what_is_derived(kinds):
+    assert told(admit(kinds("ct-mip-alone"), "--derived")) == {"": 8}
+    assert told(admit(kinds("mr-adc"), "--derived")) == {"": 8}
+
+
+# ------------------------------------------------------------- never another volume ----
+
+
+def rewritten(path, to, **changes):
+    ds = pydicom.dcmread(path)
+    for keyword, value in changes.items():
+        setattr(ds, keyword, value)
+    ds.file_meta.MediaStorageSOPInstanceUID = ds.SOPInstanceUID
+    ds.save_as(to, enforce_file_format=True)
+    return to
+
+
+def spoil(files, folder, dice):
+    """Files of a valid series after an accident: in another order, and some fewer, twice, again, or of another study."""
+    files = list(files)
+    chosen = dice.choice(files)
+    accident = dice.choice(["order", "fewer", "fewer", "twice", "again", "mixed"])
+    if accident == "fewer":
+        for _ in range(dice.randint(1, 3)):
+            files.remove(dice.choice(files))
+    elif accident == "twice":
+        files.append(pathlib.Path(shutil.copy(chosen, folder / f"copy-of-{chosen.name}")))
+    elif accident == "again":
+        files.append(rewritten(chosen, folder / f"copy-of-{chosen.name}", SOPInstanceUID=pydicom.uid.generate_uid()))
+    elif accident == "mixed":
+        other = phantom(folder / "other", "--kind", "mr-brain", "--size", "24x20x8", "--seed", "1")[3]
+        series = pydicom.dcmread(chosen, stop_before_pixels=True).SeriesInstanceUID
+        files.append(rewritten(other, folder / "mixed.dcm", SeriesInstanceUID=series))
+    dice.shuffle(files)
+    return accident, files
+
+
+SOUND = {
+    "one": (("--kind", "ct-head", "--size", "24x20x8"), None),
+    "echoes": (("--kind", "mr-brain", "--size", "24x20x8", "--echoes", "2"), "EchoTime"),
+    **{name: (("--series", name), KINDS[name].by) for name in (
+        "mr-temporal", "fmri-ge", "fmri-slices", "fmri-times", "mr-triggers", "ge-complex", "dti-siemens", "dti-philips",
+        "pet-dynamic")},
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_no_accident_makes_another_volume(tmp_path, name):
+    arguments, by = SOUND[name]
+    files, kind = phantom(tmp_path / "sound", *arguments), Kind(by=by)
+    volumes = collections.defaultdict(set)
+    for image in Series(files).images:
+        volumes[kind.key(image)].add(pathlib.Path(image.path).name)
+    seen = set()
+    for seed in range(24):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        accident, spoiled = spoil(files, folder, random.Random(f"{name} {seed}"))
+        report = admit(spoiled)
+        accepted = [stack for stack in report.get("stacks", []) if stack["accepted"]]
+        for stack in accepted:
+            names = [pathlib.Path(plane["path"]).name.removeprefix("copy-of-") for plane in stack["planes"]]
+            assert set(names) in volumes.values() and len(set(names)) == len(names), (accident, seed)
+        assert accident != "order" or len(accepted) == len(volumes)
+        assert accident == "order" or len(accepted) < len(volumes), (accident, seed)
+        seen.add(accident)
+    assert len(seen) == 5, "each happened"
+
+
+# -------------------------------------------------------------------------------- a second opinion ----
+
+
+def dcm2niix(folder, scratch):
+    """[(slices, volumes)] of what dcm2niix makes of a folder, sorted; without what it resamples."""
+    scratch.mkdir()
+    done = subprocess.run(["dcm2niix", "-b", "n", "-z", "n", "-f", "%j_%r", "-o", scratch, folder],
+                          text=True, capture_output=True)
+    found = []
+    for path in scratch.glob("*.nii"):
+        dims = struct.unpack("<8h", path.read_bytes()[40:56])
+        if dims[4] > 0:  # 0: an "Eq" or "Tilt" beside the original, with other slices
+            found.append((dims[3], dims[4]))
+    shutil.rmtree(scratch)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return sorted(found)
+
+
+def volumes_of(found):
+    """The slices of each volume, however they are put together in files."""
+    return sorted(slices for slices, volumes in found for _ in range(volumes))
+
+
+# Where dcm2niix says something else, and why. (Its version 1.0.20220720, which Debian 12 has.)
+OTHERWISE = {
+    # It counts frames of an enhanced object that it cannot tell apart as slices of one volume.
+    **dict.fromkeys(["canon-enhanced", "ge-enhanced", "mr-enhanced-b-matrix", "mr-enhanced-order"], [24]),
+    **dict.fromkeys(["asl-standard", "ct-enhanced-energy", "ct-enhanced-gated", "ct-enhanced-kernels",
+                     "mr-enhanced-complex", "philips-enhanced-asl", "uih-enhanced"], [16]),
+    "siemens-xa": [32],
+    # It converts what is no image of a volume, too, and takes a mosaic apart.
+    **dict.fromkeys(["ct-scout", "ct-screenshot", "ct-dose-sheet", "ct-capture"], [1, 8]),
+    "ct-scout-alone": [1],
+    "mr-localizer": [1, 1, 1],
+    "cr-image": [1],
+    "ct-mpr-beside": [6, 8],
+    "ct-derived-beside": [8, 8],
+    **dict.fromkeys(["ct-mip-alone", "mr-adc", "nm-frames", "us-frames", "xa-frames", "pmap-float", "ct-float",
+                     "ct-32-bit"], [8]),
+    **dict.fromkeys(["siemens-mosaic", "siemens-mosaic-count", "uih-tiled"], [9, 9]),
+    # Told by nothing but the field of view, it stays one flat slice, which is what must not be.
+    "siemens-mosaic-geometry": [1, 1],
+    # It does not ask whose images they are, nor whether all are there.
+    **dict.fromkeys(["ct-two-patients", "ct-two-names", "ct-two-issuers", "ct-two-studies", "ct-two-frames"], [8]),
+    "pet-ct-one-series": [8, 8],
+    **dict.fromkeys(["ct-end-missing-count", "ct-gap"], [7]),
+    "ct-first-missing-number": [11],
+    "mr-echo-end-missing": [7, 8],
+    "mr-time-slice-missing": [],  # it gives up
+    # It leaves copies out, takes slices at one position for two, and uneven spacing with a warning.
+    "ct-copies": [8],
+    "ct-resent": [9],
+    "ct-uneven": [8],
+    # It takes an order for the volumes where nothing gives one.
+    "fmri-nothing": [8, 8],
+    # It swaps the axes of slices that are not axial: 6 coronal slices of 20 rows.
+    "mr-two-orientations": [8, 20],
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_dcm2niix_counts_the_same(kinds, tmp_path, name):
+    accepted = sorted(planes for planes in KINDS[name].stacks.values() if isinstance(planes, int))
+    found = volumes_of(dcm2niix(kinds(name)[0].parent, tmp_path / "nii"))
+    assert found == OTHERWISE.get(name, accepted)
+    assert name not in OTHERWISE or OTHERWISE[name] != accepted, "it says the same now"
+
+
+def real(folder):
+    return sorted(path for path in (SHARED / folder).iterdir() if path.suffix == ".dcm")
+
+
+@needs_shared
+@pytest.mark.parametrize("folder,volumes", [
+    ("ct-head-5mm", [28]), ("mr-brain-t1", [384]), ("mr-dti-canon", 13 * [40]), ("mr-fmri-ge", 3 * [8]),
+    *((f"sarcoma/STS_00{patient}/{modality}/image", [slices]) for patient, modality, slices in (
+        (1, "CT", 59), (1, "PET", 59), (1, "MR_T1", 59), (2, "CT", 48), (2, "PET", 48), (2, "MR_T1", 35))),
+])
+def test_real_series_come_in(tmp_path, folder, volumes):
+    stacks = admit(real(folder))["stacks"]
+    assert [stack["fault"]["code"] for stack in stacks] == [""] * len(volumes)
+    assert sorted(len(stack["planes"]) for stack in stacks) == volumes
+    assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == volumes
+
+
+@needs_shared
+@pytest.mark.parametrize("folder,expected,theirs", [
+    # dcm2niix takes the mosaic apart.
+    ("mr-mosaic", {"mosaic": (2, "MOSAIC")}, [35, 35]),
+    # It keeps the sheared slices, with a warning, beside what it resamples.
+    ("ct-head-tilted", {"": (28, "GANTRY_TILT")}, [28]),
+    # It takes 10 frames of no known place for slices; five encodings are one series, of which it reads one.
+    ("transfer-syntaxes", None, [10]),
+])
+def test_real_series_that_do_not_come_in(tmp_path, folder, expected, theirs):
+    assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == theirs
+    if expected is not None:
+        assert told(admit(real(folder))) == expected
+    else:
+        assert {code for _, code in told(admit(real(folder))).values()} == {"NO_GEOMETRY"}
+
+
+# ---------------------------------------------------------------------------------------- cost ----
+
+
+def cpu_seconds(files):
+    """User time of admitting files, which are in the page cache."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = admit(files)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert report["fault"]["code"] == "" and all(stack["accepted"] for stack in report["stacks"])
+    return after.ru_utime - before.ru_utime
+
+
+@pytest.mark.parametrize("name", ["fmri-ge", "mr-temporal"])
+def test_cost_grows_with_the_number_of_files(tmp_path, name):
+    few = phantom(tmp_path / "few", "--series", name, "--size", "8x8x40", "--volumes", "20")
+    many = phantom(tmp_path / "many", "--series", name, "--size", "8x8x40", "--volumes", "200")
+    assert (len(few), len(many)) == (800, 8000)
+    least = min(cpu_seconds(few) for _ in range(3))
+    assert min(cpu_seconds(many) for _ in range(2)) <= 15 * least
