@@ -27,11 +27,12 @@ measure $python tests/bench/peers_level_set.py --bench $bin/noctule-bench
 measure $bin/bench_fuzzy 5
 measure $bin/bench_reading 2 1000 5
 measure $bin/noctule-phantom --series fmri-ge --size 64x64x40 --volumes 250 --output "$scratch/fmri"
-measure $bin/bench_admission "$scratch/fmri" 2 5
+measure $bin/bench_admission "$scratch/fmri" 2 21
 measure $bin/bench_seg /dev/shm 9
 measure $bin/bench_seg "$scratch" 5
 (cd "$scratch" && measure "$OLDPWD/$bin/bench_queue" 5)
 if [[ -d $brain ]]; then
+    measure $bin/bench_admission $brain 2 21
     for _ in 1 2 3 4 5 6; do
         measure /usr/bin/time -f '%e s, %M KiB' $bin/noctule --config config/noctule.conf run --quiet \
             --pipeline brain-mr --output "$scratch/brain" $brain
