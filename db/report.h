@@ -56,6 +56,24 @@ int report_destinations(struct report *report, const struct report_destination *
 /* One job: its row, results, deliveries and events. */
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error);
 
+/* A series as it is stored; texts are "" where there is nothing to say. */
+struct report_stored {
+    int64_t revision;
+    int64_t lacking; /* instances that came damaged or not whole, and not again */
+    char *state;
+    char *evidence;            /* of settling */
+    char *code, *message;      /* why it was refused */
+    char *called_ae;           /* that it was sent to */
+    char *missing_accepted_by; /* the operator who takes it as it is */
+    char **paths;              /* of its files, relative to the root folder */
+    size_t path_count;
+};
+
+/* -ENOENT when there is no such series. Free with report_stored_clear. */
+int report_stored_series(struct report *report, const char *series_uid,
+                         struct report_stored *stored, struct error *error);
+void report_stored_clear(struct report_stored *stored);
+
 #define REPORT_ALL_SEGMENTS (-1)
 
 /*

@@ -49,6 +49,12 @@ LEFT JOIN stack x ON s.code = '' AND x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted
         AND NOT (passed_over AND s.state = 'SETTLED') ORDER BY passed_over, id LIMIT 1);
 
+CREATE VIEW v_instances AS
+SELECT s.series_uid, i.sop_instance_uid, i.sop_class_uid, i.transfer_syntax_uid, i.path, i.source,
+    i.size_bytes, i.frames, i.missing, i.revision, i.received_at
+FROM instance i
+JOIN series s ON s.id = i.series_id;
+
 CREATE VIEW v_results AS
 SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
     r.sop_class_uid, r.sop_instance_uid, r.series_uid AS result_series_uid, r.size_bytes, r.frames,

@@ -359,6 +359,8 @@ START_TEST(views_have_their_columns)
          "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
          "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
          "incomplete,quarantined,missing_accepted_by"},
+        {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
+                        "size_bytes,frames,missing,revision,received_at"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by"},
@@ -397,7 +399,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "10");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "11");
     sample_close(&sample);
 }
 

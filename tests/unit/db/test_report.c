@@ -391,6 +391,28 @@ START_TEST(what_is_not_there)
 
 END_TEST
 
+START_TEST(a_stored_series_has_its_files)
+{
+    struct report_stored stored;
+    ck_assert_int_eq(report_stored_series(report, "1.2.6", &stored, &error), 0);
+    ck_assert_str_eq(stored.state, "REFUSED");
+    ck_assert_int_eq(stored.revision, 1);
+    ck_assert_str_eq(stored.evidence, "quiet");
+    ck_assert_str_eq(stored.code, "MISSING_SLICE");
+    ck_assert_str_eq(stored.message, "one is missing");
+    ck_assert_str_eq(stored.missing_accepted_by, "");
+    ck_assert_int_eq(stored.lacking, 0);
+    ck_assert_uint_eq(stored.path_count, 2);
+    ck_assert_str_ne(stored.paths[0], stored.paths[1]);
+    ck_assert_ptr_nonnull(strstr(stored.paths[0], "1.2.6"));
+    report_stored_clear(&stored);
+    ck_assert_int_eq(report_stored_series(report, "1.2.99", &stored, &error), -ENOENT);
+    ck_assert_str_eq(error.message, "there is no series 1.2.99");
+    report_stored_clear(&stored);
+}
+
+END_TEST
+
 START_TEST(jobs_as_a_table)
 {
     char *text = printed(JOBS, &(struct report_filter){.limit = 3, .state = NULL}, 0, false);
@@ -697,7 +719,8 @@ END_TEST
 SAMPLE_MAIN("db_report", open_sample, close_sample, jobs_as_json, series_as_json, status_as_json,
             a_job_as_json, filters, deliveries_filtered, deliveries_as_a_table,
             destinations_configured_and_not, a_job_tells_its_deliveries,
-            fifty_rows_unless_told_otherwise, what_is_not_there, jobs_as_a_table, series_as_a_table,
-            a_job_as_text, foreign_text_moves_no_cursor, a_full_disk_is_told, the_night_at_a_glance,
-            an_idle_night, reading_needs_no_right_to_write, reading_works_while_the_daemon_writes,
+            fifty_rows_unless_told_otherwise, what_is_not_there, a_stored_series_has_its_files,
+            jobs_as_a_table, series_as_a_table, a_job_as_text, foreign_text_moves_no_cursor,
+            a_full_disk_is_told, the_night_at_a_glance, an_idle_night,
+            reading_needs_no_right_to_write, reading_works_while_the_daemon_writes,
             opening_without_a_daemon, another_version_is_refused)
