@@ -125,6 +125,9 @@ struct dicom_identity {
 
 void dicom_identify(const char *path, struct dicom_identity *identity);
 
+/* What a UID of the standard is called ("MRImageStorage"); of another one itself. */
+const char *dicom_uid_name(const char *uid);
+
 /*
  * Frames of one instance, decoded one at a time. A reader belongs to one thread; several readers of
  * one instance may be open at once. The instance outlives its readers.

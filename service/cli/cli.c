@@ -24,6 +24,8 @@ static int cli_help(const struct cli_context *context, int argc, char **argv);
 static const struct cli_command commands[] = {
     {"run", true, cli_run, "--pipeline NAME --output DIR INPUT...",
      "process files or folders now, without the daemon"},
+    {"explain", true, cli_explain, "[--pipeline NAME] [--json] FILE... | FOLDER... | SERIES_UID",
+     "what would become of it and why, without running anything"},
     {"status", true, cli_report, "[--json]", "how the night goes"},
     {"jobs", true, cli_report,
      "[--state STATE] [--pipeline NAME] [--series UID] [--limit N] [--json]",

@@ -35,6 +35,7 @@ int cli_run(const struct cli_context *context, int argc, char **argv);
 /* status, jobs, show, features, series, destinations and deliveries, as argv[0] says. */
 int cli_report(const struct cli_context *context, int argc, char **argv);
 
+int cli_explain(const struct cli_context *context, int argc, char **argv);
 int cli_echo(const struct cli_context *context, int argc, char **argv);
 int cli_check_config(const struct cli_context *context, int argc, char **argv);
 
@@ -63,6 +64,21 @@ int cli_parse_options(int argc, char **argv, const struct cli_option *options);
 
 /* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);
+
+/* A Series Instance UID, by its looks. */
+bool cli_is_uid(const char *text);
+
+/* The pipeline of that name: EXIT_OK, or EXIT_NOT_FOUND after a complaint that names those there are. */
+int cli_find_pipeline(const struct conf *conf, const char *name,
+                      const struct conf_pipeline **pipeline);
+
+/* Adds an input's files as collect_input does, or complains. */
+struct collection;
+int cli_collect(struct collection *files, const char *input);
+
+/* The database of the root folder, to be read; EXIT_OK, or EXIT_DATABASE after a complaint. */
+struct report;
+int cli_open_report(const struct conf *conf, struct report **report);
 
 /* PING: 0 when a daemon serves this root, else a negative errno. */
 int cli_daemon_answers(const char *root);

@@ -1,6 +1,8 @@
 /* cli_common.c - what the commands of `noctule` share. */
 #include "service/cli/cli.h"
 
+#include "service/cli/collect.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -80,4 +82,35 @@ cli_parse_options(int argc, char **argv, const struct cli_option *options)
                                : cli_usage_error(argv[0], "wrong options");
     }
     return status;
+}
+
+bool
+cli_is_uid(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length <= 64 && strspn(text, "0123456789.") == length;
+}
+
+int
+cli_find_pipeline(const struct conf *conf, const char *name, const struct conf_pipeline **pipeline)
+{
+    *pipeline = conf_find_pipeline(conf, name);
+    if (*pipeline)
+        return EXIT_OK;
+    cli_complain("the configuration has no pipeline \"%s\"; it has:", name);
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        cli_complain("  %s", conf->pipelines[i].name);
+    return EXIT_NOT_FOUND;
+}
+
+int
+cli_collect(struct collection *files, const char *input)
+{
+    char *where;
+    int rc = collect_input(files, input, &where);
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s: %s", where ? where : input, strerror(-rc));
+    free(where);
+    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }

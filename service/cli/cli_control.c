@@ -220,13 +220,6 @@ control_is_job(const char *argument)
     return cli_parse_number(argument, &job) == 0;
 }
 
-static bool
-control_is_uid(const char *argument)
-{
-    const size_t length = strlen(argument);
-    return length > 0 && length <= 64 && strspn(argument, "0123456789.") == length;
-}
-
 /* RETRY and CANCEL say the same. */
 static void
 write_job(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
@@ -283,8 +276,8 @@ static int
 cli_complete(const struct cli_context *context, int argc, char **argv)
 {
     static const struct question question = {
-        PROTO_COMPLETE, "series",      write_series, "complete", "one or more Series Instance UIDs",
-        "a UID",        control_is_uid};
+        PROTO_COMPLETE, "series",  write_series, "complete", "one or more Series Instance UIDs",
+        "a UID",        cli_is_uid};
     bool accept_missing = false;
     const struct cli_option options[] = {{"accept-missing", .flag = &accept_missing},
                                          {.name = NULL}};

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-open_report(const struct conf *conf, struct report **report)
+int
+cli_open_report(const struct conf *conf, struct report **report)
 {
     char path[PATH_MAX];
     struct error error = {0};
@@ -203,7 +203,7 @@ cli_report(const struct cli_context *context, int argc, char **argv)
     struct report *report;
     int status = parse_request(argc, argv, &request);
     if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
+        status = cli_open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
     struct error error = {0};

@@ -123,16 +123,21 @@ passed_over_tell(struct passed_over *all)
 }
 
 void
+passed_over_put_one(struct json *json, const char *path, enum code code, const char *message)
+{
+    json_begin_object(json, NULL);
+    json_string(json, "file", path);
+    json_string(json, "code", code_name(code));
+    json_string(json, "message", message);
+    json_end_object(json);
+}
+
+void
 passed_over_put(struct passed_over *all, struct json *json)
 {
     passed_over_sort(all);
     json_begin_array(json, "passed_over");
-    for (size_t i = 0; i < all->count; i++) {
-        json_begin_object(json, NULL);
-        json_string(json, "file", all->files[i].path);
-        json_string(json, "code", code_name(all->files[i].code));
-        json_string(json, "message", all->files[i].message);
-        json_end_object(json);
-    }
+    for (size_t i = 0; i < all->count; i++)
+        passed_over_put_one(json, all->files[i].path, all->files[i].code, all->files[i].message);
     json_end_array(json);
 }

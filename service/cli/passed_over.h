@@ -27,6 +27,9 @@ void passed_over_tell(struct passed_over *all);
 /* The array "passed_over". */
 void passed_over_put(struct passed_over *all, struct json *json);
 
+/* An object of a list of files that something is said of: {file, code, message}. */
+void passed_over_put_one(struct json *json, const char *path, enum code code, const char *message);
+
 void passed_over_clear(struct passed_over *all);
 
 #endif

@@ -69,20 +69,6 @@ catch_signals(void)
 /* ------------------------------------------------------------------------------- options ---- */
 
 static int
-choose_pipeline(const struct conf *conf, const char *name, struct options *options)
-{
-    if (!name)
-        return cli_usage_error("run", "--pipeline is missing");
-    options->pipeline = conf_find_pipeline(conf, name);
-    if (options->pipeline)
-        return EXIT_OK;
-    cli_complain("the configuration has no pipeline \"%s\"; it has:", name);
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        cli_complain("  %s", conf->pipelines[i].name);
-    return EXIT_NOT_FOUND;
-}
-
-static int
 parse_threads(const char *text, struct options *options)
 {
     int64_t threads;
@@ -122,7 +108,9 @@ parse_options(const struct conf *conf, int argc, char **argv, struct options *op
         options->threads = conf->compute.threads;
     if (options->threads == 0)
         options->threads = parallel_processors();
-    return choose_pipeline(conf, pipeline, options);
+    if (!pipeline)
+        return cli_usage_error("run", "--pipeline is missing");
+    return cli_find_pipeline(conf, pipeline, &options->pipeline);
 }
 
 /* --------------------------------------------------------------------------------- input ---- */
@@ -137,16 +125,10 @@ complain_error(struct direct_run *run, const char *what, const struct error *err
 static int
 collect(struct direct_run *run)
 {
-    for (int i = 0; i < run->options.input_count; i++) {
-        char *where;
-        int error = collect_input(&run->files, run->options.inputs[i], &where);
-        if (error) {
-            cli_complain("%s: %s", where ? where : run->options.inputs[i], strerror(-error));
-            free(where);
-            return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
-        }
-    }
-    return EXIT_OK;
+    int status = EXIT_OK;
+    for (int i = 0; i < run->options.input_count && status == EXIT_OK; i++)
+        status = cli_collect(&run->files, run->options.inputs[i]);
+    return status;
 }
 
 /* Tells of the files that cannot be read; folders hold other things than images, too. */
@@ -420,13 +402,8 @@ put_warnings(struct direct_run *run)
     json_begin_array(&run->json, "warnings");
     for (size_t i = 0; i < run->headers.count; i++) {
         const struct error *error = &run->headers.errors[i];
-        if (run->headers.rc[i] == 0 || sorted_is_other_thing(error))
-            continue;
-        json_begin_object(&run->json, NULL);
-        json_string(&run->json, "file", run->files.paths[i]);
-        json_string(&run->json, "code", code_name(error->code));
-        json_string(&run->json, "message", error->message);
-        json_end_object(&run->json);
+        if (run->headers.rc[i] != 0 && !sorted_is_other_thing(error))
+            passed_over_put_one(&run->json, run->files.paths[i], error->code, error->message);
     }
     json_end_array(&run->json);
 }

@@ -31,7 +31,7 @@ def noctule(*arguments, config=SHIPPED, **options):
     ("show", "1", "2"), ("show", "99999999999999999999"), ("series", "--pipeline", "x"), ("retry",), ("retry", "one"),
     ("retry", "1", "0"), ("cancel",), ("cancel", "--all"), ("complete",), ("complete", "not-a-uid"),
     ("complete", "1." * 40), ("ping", "x"), ("version", "x"), ("help", "x"), ("check-config", "a", "b"),
-    ("check-config", "--no-such"), ("run",), ("run", "--output", "x"),
+    ("check-config", "--no-such"), ("run",), ("run", "--output", "x"), ("explain",), ("explain", "--json"),
 ], ids=" ".join)
 def test_wrong_arguments(tmp_path, arguments):
     result = noctule(*arguments, cwd=tmp_path)
@@ -43,7 +43,7 @@ def test_wrong_arguments(tmp_path, arguments):
 def test_help_names_every_command(arguments):
     result = noctule(*arguments)
     assert result.returncode == OK and not result.stderr
-    for command in ("run", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry",
+    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry",
                     "cancel", "complete", "resend", "ping", "check-config", "echo", "version"):
         assert f"\n  {command}" in result.stdout
 

@@ -1,0 +1,268 @@
+/* explained.c - see explained.h. */
+#include "service/cli/explained.h"
+
+#include "service/pipeline/pipeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------- judging ---- */
+
+/* The most lenient ones, as the daemon's inspection has them. */
+static struct geometry_limits
+explained_limits(const struct explained_request *request)
+{
+    struct geometry_limits limits = {.min_planes = 1};
+    if (request->pipeline)
+        limits = pipeline_limits(request->pipeline);
+    for (size_t i = 0; i < request->conf->pipeline_count && !request->pipeline; i++) {
+        const struct geometry_limits own = pipeline_limits(&request->conf->pipelines[i]);
+        limits.spacing_tolerance = fmax(limits.spacing_tolerance, own.spacing_tolerance);
+        limits.include_derived |= own.include_derived;
+        limits.newest_of_duplicates |= own.newest_of_duplicates;
+    }
+    limits.allow_missing = request->accept_missing;
+    return limits;
+}
+
+static int
+explained_group(const struct explained *explained, const struct geometry_limits *limits,
+                struct geometry_series **grouped, struct error *error)
+{
+    const struct headers *headers = &explained->files->headers;
+    return geometry_group(headers->instances, (int32_t)headers->count, limits, grouped, error);
+}
+
+static int
+explained_judge(const struct explained_request *request, struct explained *explained)
+{
+    const struct geometry_limits limits = explained_limits(request);
+    explained->refusal = explained->files->refusal;
+    if (explained->refusal.code != CODE_NONE)
+        return 0;
+    int rc = explained_group(explained, &limits, &explained->grouped, &explained->refusal);
+    if (rc == 0 && !request->accept_missing)
+        sorted_refuse_damaged(explained->files, explained->grouped);
+    return rc == -ENOMEM ? rc : 0;
+}
+
+static void
+places_fill(struct explained *explained)
+{
+    const struct geometry_series *grouped = explained->grouped;
+    for (int32_t s = 0; grouped && s < grouped->stack_count; s++) {
+        const struct geometry_stack *stack = &grouped->stacks[s];
+        for (int32_t z = 0; z < stack->plane_count; z++)
+            explained->places[stack->planes[z].instance][stack->planes[z].frame] =
+                (struct explained_place){s, z};
+    }
+}
+
+static int
+explained_place_frames(struct explained *explained)
+{
+    const struct headers *headers = &explained->files->headers;
+    explained->places = calloc(headers->count + 1, sizeof *explained->places);
+    if (!explained->places)
+        return -ENOMEM;
+    for (size_t i = 0; i < headers->count; i++) {
+        const int32_t frames = headers->instances[i]->frame_count;
+        struct explained_place *places = calloc((size_t)frames + 1, sizeof *places);
+        if (!places)
+            return -ENOMEM;
+        for (int32_t f = 0; f < frames; f++)
+            places[f].stack = -1;
+        explained->places[i] = places;
+    }
+    places_fill(explained);
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------- rules ---- */
+
+/* The stacks as rules see them, and room for what rules pick. */
+struct asking {
+    struct rules_series series;
+    struct rules_stack *stacks;
+    struct rules_pick *picks;
+};
+
+static void
+asking_release(struct asking *asking)
+{
+    free(asking->stacks);
+    free(asking->picks);
+}
+
+static int
+asking_open(const struct explained *explained, struct asking *asking)
+{
+    const struct dicom_instance *first = explained->files->headers.instances[0];
+    const struct geometry_series *grouped = explained->grouped;
+    const size_t count = grouped ? (size_t)grouped->stack_count : 0;
+    *asking = (struct asking){
+        .stacks = calloc(count + 1, sizeof *asking->stacks),
+        .picks = calloc(count * (explained->rule_count + 1) + 1, sizeof *asking->picks)};
+    if (!asking->stacks || !asking->picks) {
+        asking_release(asking);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        asking->stacks[i] = (struct rules_stack){
+            grouped->stacks[i].name, grouped->stacks[i].plane_count, grouped->stacks[i].accepted};
+    asking->series = (struct rules_series){.modality = first->modality,
+                                           .body_part = first->body_part,
+                                           .description = first->series_description,
+                                           .stacks = asking->stacks,
+                                           .stack_count = count};
+    return 0;
+}
+
+static void
+ask_rule(const struct explained *explained, struct asking *asking, struct explained_rule *answer)
+{
+    char reasons[RULES_REASONS];
+    for (size_t i = 0; i < asking->series.stack_count; i++) {
+        if (explained->grouped->stacks[i].passed_over)
+            continue;
+        answer->asked++;
+        if (rules_match(answer->rule, &asking->series, &asking->stacks[i], reasons)) {
+            answer->matching++;
+            answer->accepted += asking->stacks[i].accepted;
+        } else if (!answer->reasons[0]) {
+            memcpy(answer->reasons, reasons, sizeof reasons);
+        }
+    }
+    struct rules_outcome outcome;
+    answer->wanted = rules_pick(answer->rule, 1, &asking->series, asking->picks, &outcome);
+    answer->too_many = outcome.too_many > 0;
+}
+
+static void
+job_judge(struct explained_job *job, const struct geometry_series *grouped)
+{
+    for (int32_t i = 0; i < grouped->stack_count; i++) {
+        const struct geometry_stack *stack = &grouped->stacks[i];
+        if (strcmp(stack->name, job->stack->name) != 0)
+            continue;
+        if (!stack->accepted)
+            job->gate = stack->error;
+        return;
+    }
+    error_set(&job->gate, 0, CODE_STACK_NOT_FOUND,
+              "with the pipeline's own limits the series has no such stack.");
+}
+
+/* By the limits of one pipeline, as a worker has them: whether the series is whole is settled then. */
+static int
+explained_judge_jobs(const struct explained_request *request, struct explained *explained,
+                     const char *name)
+{
+    struct geometry_limits limits = pipeline_limits(conf_find_pipeline(request->conf, name));
+    limits.allow_missing = true;
+    struct geometry_series *grouped;
+    struct error error;
+    int rc = explained_group(explained, &limits, &grouped, &error);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < explained->job_count; i++)
+        if (strcmp(explained->jobs[i].pipeline, name) == 0)
+            job_judge(&explained->jobs[i], grouped);
+    geometry_series_free(grouped);
+    return 0;
+}
+
+static int
+explained_add_jobs(const struct explained_request *request, struct explained *explained,
+                   const struct rules_pick *picks, size_t count)
+{
+    explained->jobs = calloc(count + 1, sizeof *explained->jobs);
+    if (!explained->jobs)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        explained->jobs[explained->job_count++] =
+            (struct explained_job){.pipeline = picks[i].pipeline,
+                                   .priority = picks[i].priority,
+                                   .stack = &explained->grouped->stacks[picks[i].stack]};
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        size_t first = 0;
+        while (strcmp(picks[first].pipeline, picks[i].pipeline) != 0)
+            first++;
+        if (first == i)
+            rc = explained_judge_jobs(request, explained, picks[i].pipeline);
+    }
+    return rc;
+}
+
+/* Whom to ask: the pipeline that is given or that the AE title has, else the rules. */
+static int
+explained_find_rules(const struct explained_request *request, struct explained *explained)
+{
+    const struct conf *conf = request->conf;
+    const struct conf_title *title = conf_find_title(conf, request->called_ae);
+    if (request->pipeline) {
+        explained->own = (struct conf_rule){.pipeline = request->pipeline->name};
+    } else if (title && title->pipeline) {
+        explained->own = (struct conf_rule){.pipeline = title->pipeline, .stacks = title->stacks};
+        explained->title = title->ae_title;
+    }
+    explained->rule_count = explained->own.pipeline ? 1 : conf->rule_count;
+    explained->rules = calloc(explained->rule_count + 1, sizeof *explained->rules);
+    if (!explained->rules)
+        return -ENOMEM;
+    for (size_t i = 0; i < explained->rule_count; i++)
+        explained->rules[i].rule = explained->own.pipeline ? &explained->own : &conf->rules[i];
+    return 0;
+}
+
+static int
+explained_ask_rules(const struct explained_request *request, struct explained *explained)
+{
+    struct asking asking;
+    int rc = explained_find_rules(request, explained);
+    if (rc == 0)
+        rc = asking_open(explained, &asking);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < explained->rule_count; i++)
+        ask_rule(explained, &asking, &explained->rules[i]);
+    const size_t count =
+        rules_pick(explained->own.pipeline ? &explained->own : request->conf->rules,
+                   explained->rule_count, &asking.series, asking.picks, &explained->outcome);
+    rc = explained_add_jobs(request, explained, asking.picks, count);
+    asking_release(&asking);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------ the whole --- */
+
+int
+explained_make(const struct explained_request *request, const struct sorted_series *series,
+               struct explained *explained)
+{
+    *explained = (struct explained){.files = series};
+    int rc = explained_judge(request, explained);
+    if (rc == 0)
+        rc = explained_place_frames(explained);
+    if (rc == 0)
+        rc = explained_ask_rules(request, explained);
+    if (rc)
+        explained_free(explained);
+    return rc;
+}
+
+void
+explained_free(struct explained *explained)
+{
+    for (size_t i = 0; explained->places && i < explained->files->headers.count; i++)
+        free(explained->places[i]);
+    free(explained->places);
+    if (explained->grouped)
+        geometry_series_free(explained->grouped);
+    free(explained->rules);
+    free(explained->jobs);
+    *explained = (struct explained){0};
+}

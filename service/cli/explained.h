@@ -1,0 +1,89 @@
+/*
+ * explained.h - what would become of a series, and why: its stacks, the gate, the rules, the jobs.
+ *
+ * Nothing is run and nothing is written. It is judged as the daemon judges it: by the most lenient
+ * limits of all pipelines, and each job then by its own.
+ */
+#ifndef NOCTULE_EXPLAINED_H
+#define NOCTULE_EXPLAINED_H
+
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
+#include "service/cli/sorted.h"
+#include "service/common/rules.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a frame goes. */
+struct explained_place {
+    int32_t stack; /* -1: none, the series was not grouped */
+    int32_t plane; /* from 0 */
+};
+
+/* What a rule says to the stacks that are not passed over. */
+struct explained_rule {
+    const struct conf_rule *rule;
+    size_t asked, matching;      /* stacks */
+    size_t accepted;             /* of the matching ones */
+    size_t wanted;               /* of these, as its `stacks` says */
+    bool too_many;               /* it does not say, and they are too many */
+    char reasons[RULES_REASONS]; /* of the first stack that it does not match */
+};
+
+struct explained_job {
+    const char *pipeline;
+    int priority;
+    const struct geometry_stack *stack;
+    struct error gate; /* what the pipeline's own limits say; CODE_NONE: accepted */
+};
+
+struct explained {
+    const struct sorted_series *files;
+    struct error refusal;            /* of the series as a whole, or CODE_NONE */
+    struct geometry_series *grouped; /* NULL beside a refusal */
+    struct explained_place **places; /* by instance, then by frame */
+    const char *title;               /* whose pipeline it gets, and no rule is asked; NULL: none */
+    struct conf_rule own; /* the rule in place of the configured ones, where there is one */
+    struct explained_rule *rules;
+    size_t rule_count;
+    struct explained_job *jobs;
+    size_t job_count;
+    struct rules_outcome outcome;
+};
+
+struct explained_request {
+    const struct conf *conf;
+    const struct conf_pipeline *pipeline; /* as if that were run; NULL: the rules decide */
+    const char *called_ae;                /* that it was sent to; "": unknown, or by a folder */
+    bool accept_missing;                  /* an operator has accepted it as it is */
+};
+
+/* 0 or -ENOMEM; the series is borrowed. */
+int explained_make(const struct explained_request *request, const struct sorted_series *series,
+                   struct explained *explained);
+void explained_free(struct explained *explained);
+
+/* What a header says, fact by fact. */
+struct explained_fact {
+    const char *title; /* for people; the attributes, where it sets volumes apart */
+    const char *key;
+    bool sets_apart; /* one of keys.def */
+    void (*tell)(const struct dicom_instance *instance, const struct dicom_frame *frame, char *text,
+                 size_t size);
+};
+
+extern const struct explained_fact explained_facts[]; /* a NULL title behind the last */
+
+#define EXPLAINED_TEXT 256
+
+/* For people on a terminal; and all of it, as members of the open object. */
+void explained_to_text(const struct explained *explained);
+void explained_to_json(const struct explained *explained, struct json *json);
+
+/* A line of the text: a title, and words that go on below where they are too long for one. */
+void explained_put_line(const char *title, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,153 @@
+/* explained_json.c - an explanation for programs: all of it; see explained.h. */
+#include "service/cli/explained.h"
+
+static void
+explanation_error(struct json *json, const struct error *error)
+{
+    json_string(json, "code", code_name(error->code));
+    json_string(json, "message", error->message);
+    json_begin_array(json, "files");
+    for (int i = 0; i < 2; i++)
+        if (error->file[i][0])
+            json_string(json, NULL, error->file[i]);
+    json_end_array(json);
+}
+
+static const char *
+place_stack(const struct explained *explained, struct explained_place place)
+{
+    return place.stack < 0 ? "" : explained->grouped->stacks[place.stack].name;
+}
+
+static void
+explanation_facts(struct json *json, const struct dicom_instance *instance,
+                  const struct dicom_frame *frame, bool sets_apart)
+{
+    for (const struct explained_fact *fact = explained_facts; fact->title; fact++) {
+        char text[EXPLAINED_TEXT];
+        if (fact->sets_apart != sets_apart)
+            continue;
+        fact->tell(instance, frame, text, sizeof text);
+        if (text[0])
+            json_string(json, fact->key, text);
+    }
+}
+
+static void
+explanation_frame(struct json *json, const struct explained *explained, size_t i, int32_t f)
+{
+    const struct dicom_instance *instance = explained->files->headers.instances[i];
+    const struct dicom_frame *frame = &instance->frames[f];
+    const struct explained_place place = explained->places[i][f];
+    json_begin_object(json, NULL);
+    json_string(json, "stack", place_stack(explained, place));
+    json_integer(json, "slice", place.stack < 0 ? 0 : place.plane + 1);
+    json_begin_row(json, "position_mm");
+    for (int axis = 0; axis < 3 && frame->has_position; axis++)
+        json_exact(json, NULL, frame->position[axis]);
+    json_end_row(json);
+    explanation_facts(json, instance, frame, false);
+    json_begin_object(json, "keys");
+    explanation_facts(json, instance, frame, true);
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void
+explanation_file(struct json *json, const struct explained *explained, size_t i)
+{
+    const struct dicom_instance *instance = explained->files->headers.instances[i];
+    json_begin_object(json, NULL);
+    json_string(json, "file", explained->files->paths[i]);
+    json_string(json, "sop_instance_uid", instance->sop_instance_uid);
+    json_integer(json, "instance_number", instance->instance_number);
+    json_begin_array(json, "images");
+    for (int32_t f = 0; f < instance->frame_count; f++)
+        explanation_frame(json, explained, i, f);
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void
+explanation_stack(struct json *json, const struct geometry_stack *stack)
+{
+    json_begin_object(json, NULL);
+    json_string(json, "stack", stack->name);
+    json_boolean(json, "accepted", stack->accepted);
+    json_boolean(json, "passed_over", stack->passed_over);
+    json_string(json, "split_by", stack->split_by);
+    json_integer(json, "slices", stack->plane_count);
+    json_integer(json, "columns", stack->columns);
+    json_integer(json, "rows", stack->rows);
+    json_begin_row(json, "spacing_mm");
+    for (int axis = 0; axis < 3 && stack->accepted; axis++)
+        json_exact(json, NULL, stack->spacing[axis]);
+    json_end_row(json);
+    explanation_error(json, &stack->error);
+    json_end_object(json);
+}
+
+static void
+explanation_rule(struct json *json, const struct explained_rule *rule)
+{
+    json_begin_object(json, NULL);
+    json_string(json, "pipeline", rule->rule->pipeline);
+    json_boolean(json, "matches", rule->matching > 0);
+    json_string(json, "stacks", rule->rule->stacks ? rule->rule->stacks : "");
+    json_integer(json, "stacks_asked", (int64_t)rule->asked);
+    json_integer(json, "stacks_matching", (int64_t)rule->matching);
+    json_integer(json, "stacks_accepted", (int64_t)rule->accepted);
+    json_integer(json, "stacks_wanted", (int64_t)rule->wanted);
+    json_boolean(json, "too_many_stacks", rule->too_many);
+    json_string(json, "reasons", rule->reasons);
+    json_end_object(json);
+}
+
+static void
+explanation_job(struct json *json, const struct explained_job *job)
+{
+    json_begin_object(json, NULL);
+    json_string(json, "pipeline", job->pipeline);
+    json_string(json, "stack", job->stack->name);
+    json_integer(json, "priority", job->priority);
+    json_boolean(json, "accepted", job->gate.code == CODE_NONE);
+    explanation_error(json, &job->gate);
+    json_end_object(json);
+}
+
+static void
+explanation_outcome(struct json *json, const struct explained *explained)
+{
+    json_begin_array(json, "stacks");
+    for (int32_t i = 0; explained->grouped && i < explained->grouped->stack_count; i++)
+        explanation_stack(json, &explained->grouped->stacks[i]);
+    json_end_array(json);
+    json_string(json, "ae_title", explained->title ? explained->title : "");
+    json_begin_array(json, "rules");
+    for (size_t i = 0; i < explained->rule_count; i++)
+        explanation_rule(json, &explained->rules[i]);
+    json_end_array(json);
+    json_begin_array(json, "jobs");
+    for (size_t i = 0; i < explained->job_count; i++)
+        explanation_job(json, &explained->jobs[i]);
+    json_end_array(json);
+}
+
+void
+explained_to_json(const struct explained *explained, struct json *json)
+{
+    const struct headers *headers = &explained->files->headers;
+    const struct dicom_instance *first = headers->instances[0];
+    json_string(json, "series_uid", first->series_uid);
+    json_string(json, "modality", first->modality);
+    json_string(json, "body_part", first->body_part);
+    json_string(json, "series_description", first->series_description);
+    json_integer(json, "series_number", first->series_number);
+    json_integer(json, "damaged_files", (int64_t)explained->files->damaged);
+    explanation_error(json, &explained->refusal);
+    explanation_outcome(json, explained);
+    json_begin_array(json, "instances");
+    for (size_t i = 0; i < headers->count; i++)
+        explanation_file(json, explained, i);
+    json_end_array(json);
+}

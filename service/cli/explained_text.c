@@ -1,0 +1,313 @@
+/* explained_text.c - an explanation for people, in lines that fit a terminal; see explained.h. */
+#include "service/cli/explained.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH       96
+#define MOST_VALUES 64 /* that are told apart; more are only said to be more */
+#define MOST_TOLD   4  /* of them, one by one */
+#define MOST_FILES  20 /* that are told one by one */
+
+/* ---------------------------------------------------------------------------------- lines ---- */
+
+/* Where a word ends that begins at `text`. */
+static size_t
+word_length(const char *text)
+{
+    return strcspn(text, " ");
+}
+
+static void
+text_clean(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        putchar(c < 0x20 || c == 0x7f ? ' ' : c);
+    }
+}
+
+/* "  title         the text, and where it is longer than a line
+ *                 the rest of it" */
+static void
+text_wrapped(const char *title, const char *text)
+{
+    const int indent = 25;
+    printf("  %-*s", indent - 3, title);
+    int column = (int)strlen(title) > indent - 3 ? (int)strlen(title) + 2 : indent - 1;
+    while (*text) {
+        const size_t length = word_length(text);
+        if (column > indent && column + 1 + (int)length > WIDTH) {
+            printf("\n%*s", indent - 1, "");
+            column = indent - 1;
+        }
+        putchar(' ');
+        text_clean(text, length);
+        column += 1 + (int)length;
+        text += length;
+        text += strspn(text, " ");
+    }
+    putchar('\n');
+}
+
+void
+explained_put_line(const char *title, const char *format, ...)
+{
+    char text[2048];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    text_wrapped(title, text);
+}
+
+static const char *
+plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* ---------------------------------------------------------------------------------- facts ---- */
+
+/* The different values of a fact, in order of first appearance. */
+struct fact_values {
+    char texts[MOST_VALUES][EXPLAINED_TEXT];
+    size_t count;
+    bool more;
+};
+
+static void
+fact_values_add(struct fact_values *values, const char *text)
+{
+    for (size_t i = 0; i < values->count; i++)
+        if (strcmp(values->texts[i], text) == 0)
+            return;
+    if (values->count == MOST_VALUES)
+        values->more = true;
+    else
+        snprintf(values->texts[values->count++], EXPLAINED_TEXT, "%s", text);
+}
+
+static void
+fact_values_find(const struct explained_fact *fact, const struct headers *headers,
+                 struct fact_values *values)
+{
+    values->count = 0;
+    values->more = false;
+    for (size_t i = 0; i < headers->count && !values->more; i++)
+        for (int32_t f = 0; f < headers->instances[i]->frame_count && !values->more; f++) {
+            char text[EXPLAINED_TEXT];
+            fact->tell(headers->instances[i], &headers->instances[i]->frames[f], text, sizeof text);
+            fact_values_add(values, text);
+        }
+}
+
+static void
+text_fact(const struct explained_fact *fact, const struct fact_values *values)
+{
+    char text[(MOST_TOLD + 2) * (EXPLAINED_TEXT + 4)] = "";
+    size_t used = 0;
+    if (values->count == 0 || (values->count == 1 && !values->texts[0][0]))
+        return;
+    for (size_t i = 0; i < values->count && i < MOST_TOLD; i++)
+        used += (size_t)sprintf(text + used, "%s%s", i ? ", " : "",
+                                values->texts[i][0] ? values->texts[i] : "none");
+    if (values->more)
+        used += (size_t)sprintf(text + used, ", ... (more than %d values)", MOST_VALUES);
+    else if (values->count > MOST_TOLD)
+        used += (size_t)sprintf(text + used, ", ... (%zu values)", values->count);
+    if (fact->sets_apart)
+        sprintf(text + used, "; %s", fact->title);
+    text_wrapped(fact->sets_apart ? fact->key : fact->title, text);
+}
+
+static void
+text_facts(const struct headers *headers, bool sets_apart)
+{
+    static struct fact_values values;
+    for (const struct explained_fact *fact = explained_facts; fact->title; fact++) {
+        if (fact->sets_apart != sets_apart)
+            continue;
+        fact_values_find(fact, headers, &values);
+        text_fact(fact, &values);
+    }
+}
+
+static void
+text_numbers(const struct headers *headers)
+{
+    int32_t low = INT32_MAX, high = INT32_MIN;
+    for (size_t i = 0; i < headers->count; i++) {
+        const int32_t number = headers->instances[i]->instance_number;
+        low = number < low ? number : low;
+        high = number > high ? number : high;
+    }
+    if (headers->count > 1)
+        explained_put_line("instance numbers", "%d to %d, in %zu files", low, high, headers->count);
+}
+
+static void
+text_header(const struct explained *explained)
+{
+    const struct headers *headers = &explained->files->headers;
+    const struct dicom_instance *first = headers->instances[0];
+    size_t frames = 0;
+    for (size_t i = 0; i < headers->count; i++)
+        frames += (size_t)headers->instances[i]->frame_count;
+    printf("Series %s\n", first->series_uid);
+    explained_put_line("is", "%s, body part %s, \"%s\", number %d", first->modality,
+                       first->body_part[0] ? first->body_part : "not told",
+                       first->series_description, first->series_number);
+    explained_put_line("files", "%zu with %zu image%s", headers->count, frames, plural(frames));
+    text_facts(headers, false);
+    text_numbers(headers);
+    text_facts(headers, true);
+}
+
+/* --------------------------------------------------------------------------------- stacks ---- */
+
+static const char *
+stack_name(const struct geometry_stack *stack)
+{
+    return stack->name[0] ? stack->name : "the only one";
+}
+
+static const char *
+plane_name(const struct explained *explained, const struct geometry_stack *stack, int32_t plane)
+{
+    return text_base_name(explained->files->paths[stack->planes[plane].instance]);
+}
+
+static void
+text_stack(const struct explained *explained, const struct geometry_stack *stack)
+{
+    char spacing[80] = "", files[600];
+    const int32_t last = stack->plane_count - 1;
+    if (stack->accepted)
+        snprintf(spacing, sizeof spacing, ", %.4g x %.4g x %.4g mm", stack->spacing[0],
+                 stack->spacing[1], stack->spacing[2]);
+    if (last > 0)
+        snprintf(files, sizeof files, "%.250s to %.250s", plane_name(explained, stack, 0),
+                 plane_name(explained, stack, last));
+    else
+        snprintf(files, sizeof files, "%.250s", plane_name(explained, stack, 0));
+    explained_put_line(stack->accepted      ? "  accepted"
+                       : stack->passed_over ? "  passed over"
+                                            : "  refused",
+                       "%s: %d slice%s of %d x %d%s: %s", stack_name(stack), stack->plane_count,
+                       plural((size_t)stack->plane_count), stack->columns, stack->rows, spacing,
+                       files);
+    if (!stack->accepted)
+        explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);
+}
+
+static void
+text_stacks(const struct explained *explained)
+{
+    if (!explained->grouped) {
+        explained_put_line("refused", "%s: %s", code_name(explained->refusal.code),
+                           explained->refusal.message);
+        return;
+    }
+    const char *split_by = "";
+    printf("  stacks: %d\n", explained->grouped->stack_count);
+    for (int32_t i = 0; i < explained->grouped->stack_count; i++) {
+        const struct geometry_stack *stack = &explained->grouped->stacks[i];
+        text_stack(explained, stack);
+        if (strcmp(split_by, stack->split_by) != 0 && !stack->passed_over)
+            explained_put_line("    split by", "%s", split_by = stack->split_by);
+    }
+}
+
+static void
+text_file(const struct explained *explained, size_t i)
+{
+    const struct dicom_instance *instance = explained->files->headers.instances[i];
+    const char *name = text_base_name(explained->files->paths[i]);
+    const struct explained_place place = explained->places[i][0];
+    if (place.stack < 0)
+        explained_put_line("file", "%.300s: number %d", name, instance->instance_number);
+    else
+        explained_put_line("file", "%.300s: number %d, %s, slice %d of %d%s", name,
+                           instance->instance_number,
+                           stack_name(&explained->grouped->stacks[place.stack]), place.plane + 1,
+                           explained->grouped->stacks[place.stack].plane_count,
+                           instance->frame_count > 1 ? ", the first of its images" : "");
+}
+
+static void
+text_files(const struct explained *explained)
+{
+    for (size_t i = 0; i < explained->files->headers.count; i++)
+        if (explained->files->headers.count <= MOST_FILES)
+            text_file(explained, i);
+}
+
+/* ---------------------------------------------------------------------------- rules, jobs ---- */
+
+static void
+text_rule(const struct explained *explained, size_t number, const struct explained_rule *rule)
+{
+    char title[32];
+    const char *stacks = rule->rule->stacks;
+    snprintf(title, sizeof title, "  rule %zu", number);
+    if (explained->own.pipeline)
+        snprintf(title, sizeof title, "  pipeline");
+    if (rule->matching == 0)
+        explained_put_line(title, "%s: no: %s", rule->rule->pipeline,
+                           rule->asked ? rule->reasons : "there is no stack to match");
+    else if (rule->too_many)
+        explained_put_line(title,
+                           "%s: yes, but the series has %zu volumes, and nothing says which are "
+                           "wanted (stacks): TOO_MANY_STACKS",
+                           rule->rule->pipeline, rule->accepted);
+    else if (rule->accepted == 0)
+        explained_put_line(title, "%s: yes, but no stack is accepted", rule->rule->pipeline);
+    else
+        explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", rule->rule->pipeline,
+                           rule->wanted, rule->asked, stacks ? " (stacks = \"" : "",
+                           stacks ? stacks : "", stacks ? "\")" : "",
+                           rule->reasons[0] ? "; for others not: " : "", rule->reasons);
+}
+
+static void
+text_rules(const struct explained *explained)
+{
+    if (explained->title)
+        printf("  rules: none is asked, AE title %s has a pipeline\n", explained->title);
+    else if (explained->own.pipeline)
+        printf("  rules: none is asked, the pipeline is given\n");
+    else
+        printf("  rules: %zu\n", explained->rule_count);
+    for (size_t i = 0; i < explained->rule_count; i++)
+        text_rule(explained, i + 1, &explained->rules[i]);
+}
+
+static void
+text_jobs(const struct explained *explained)
+{
+    printf("  jobs: %zu\n", explained->job_count);
+    for (size_t i = 0; i < explained->job_count; i++) {
+        const struct explained_job *job = &explained->jobs[i];
+        if (job->gate.code == CODE_NONE)
+            explained_put_line("  job", "%s on %s, priority %d", job->pipeline,
+                               stack_name(job->stack), job->priority);
+        else
+            explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
+                               stack_name(job->stack), code_name(job->gate.code),
+                               job->gate.message);
+    }
+}
+
+void
+explained_to_text(const struct explained *explained)
+{
+    text_header(explained);
+    text_stacks(explained);
+    text_files(explained);
+    text_rules(explained);
+    text_jobs(explained);
+}

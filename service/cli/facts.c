@@ -1,0 +1,163 @@
+/* facts.c - what a header says, one function a fact; see explained.h. */
+#include "service/cli/explained.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FACT(name)                                                                                 \
+    static void fact_##name(const struct dicom_instance *instance,                                 \
+                            const struct dicom_frame *frame, char *text, size_t size)
+
+FACT(class)
+{
+    (void)frame;
+    snprintf(text, size, "%s", dicom_uid_name(instance->sop_class_uid));
+}
+
+FACT(syntax)
+{
+    (void)frame;
+    snprintf(text, size, "%s", dicom_uid_name(instance->transfer_syntax_uid));
+}
+
+FACT(types)
+{
+    size_t used = 0;
+    (void)frame;
+    text[0] = '\0';
+    for (size_t i = 0; i < 4 && instance->image_type[i][0]; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "\\" : "",
+                                 instance->image_type[i]);
+}
+
+FACT(frames)
+{
+    (void)frame;
+    snprintf(text, size, "%d", instance->frame_count);
+}
+
+FACT(size)
+{
+    (void)frame;
+    snprintf(text, size, "%d x %d", instance->columns, instance->rows);
+}
+
+FACT(pixels)
+{
+    (void)frame;
+    snprintf(text, size, "%d of %d bits, %s%s", instance->bits_stored, instance->bits_allocated,
+             instance->is_signed ? "signed" : "unsigned",
+             instance->lossy ? ", lossily compressed" : "");
+}
+
+FACT(spacing)
+{
+    (void)instance;
+    if (frame->has_spacing)
+        snprintf(text, size, "%g x %g mm", frame->pixel_spacing[1], frame->pixel_spacing[0]);
+    else
+        snprintf(text, size, "none that is valid");
+}
+
+FACT(thickness)
+{
+    (void)instance;
+    text[0] = '\0';
+    if (frame->slice_thickness > 0)
+        snprintf(text, size, "%g mm", frame->slice_thickness);
+}
+
+/* By the largest part of the normal; within 18 degrees of an axis it is not oblique. */
+static const char *
+orientation_word(const double o[6])
+{
+    static const char *const words[] = {"sagittal", "coronal", "axial"};
+    const double normal[3] = {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5],
+                              o[0] * o[4] - o[1] * o[3]};
+    for (int axis = 0; axis < 3; axis++)
+        if (fabs(normal[axis]) > 0.951)
+            return words[axis];
+    return "oblique";
+}
+
+/* To four digits after the point, and no negative zero. */
+static double
+cosine_for_people(double cosine)
+{
+    return round(cosine * 1e4) / 1e4 + 0.0;
+}
+
+FACT(orientation)
+{
+    double o[6];
+    (void)instance;
+    for (int i = 0; i < 6; i++)
+        o[i] = cosine_for_people(frame->orientation[i]);
+    if (frame->has_orientation)
+        snprintf(text, size, "%s (%g\\%g\\%g\\%g\\%g\\%g)", orientation_word(frame->orientation),
+                 o[0], o[1], o[2], o[3], o[4], o[5]);
+    else
+        snprintf(text, size, "none that is valid");
+}
+
+FACT(rescale)
+{
+    if (frame->has_rescale)
+        snprintf(text, size, "slope %g, intercept %g%s%s", frame->slope, frame->intercept,
+                 instance->value_unit[0] ? ", in " : "", instance->value_unit);
+    else
+        snprintf(text, size, "none");
+}
+
+FACT(frame_of_reference)
+{
+    (void)frame;
+    snprintf(text, size, "%s", instance->frame_of_reference_uid);
+}
+
+FACT(announced)
+{
+    (void)frame;
+    text[0] = '\0';
+    if (instance->images_in_acquisition > 0)
+        snprintf(text, size, "%d", instance->images_in_acquisition);
+}
+
+FACT(expected)
+{
+    (void)frame;
+    text[0] = '\0';
+    if (instance->expected_instances > 0)
+        snprintf(text, size, "%d", instance->expected_instances);
+}
+
+#define KEY(id, rule, prefix, what)                                                                \
+    FACT(key_##id)                                                                                 \
+    {                                                                                              \
+        (void)instance;                                                                            \
+        snprintf(text, size, "%s", frame->id);                                                     \
+    }
+#include "dicom/read/keys.def"
+#undef KEY
+
+const struct explained_fact explained_facts[] = {
+    {"SOP class", "sop_class", false, fact_class},
+    {"transfer syntax", "transfer_syntax", false, fact_syntax},
+    {"image type", "image_type", false, fact_types},
+    {"frames a file", "frame_count", false, fact_frames},
+    {"size", "size", false, fact_size},
+    {"pixels", "pixels", false, fact_pixels},
+    {"pixel spacing", "pixel_spacing", false, fact_spacing},
+    {"slice thickness", "slice_thickness", false, fact_thickness},
+    {"orientation", "orientation", false, fact_orientation},
+    {"rescale", "rescale", false, fact_rescale},
+    {"Frame of Reference", "frame_of_reference_uid", false, fact_frame_of_reference},
+    {"Images in Acquisition", "images_in_acquisition", false, fact_announced},
+    {"expected files", "expected_instances", false, fact_expected},
+
+#define KEY(id, rule, prefix, what) {what, #id, true, fact_key_##id},
+#include "dicom/read/keys.def"
+#undef KEY
+    {0},
+};
