@@ -20,10 +20,11 @@ passed_over_add(struct passed_over *all, const char *path, enum code code, const
     if (!files)
         return -ENOMEM;
     all->files = files;
-    char *copy = strdup(message);
-    if (!copy)
+    struct passed_over_file *file = &files[all->count];
+    *file = (struct passed_over_file){path, code, strdup(message)};
+    if (!file->message)
         return -ENOMEM;
-    files[all->count++] = (struct passed_over_file){path, code, copy};
+    all->count++;
     return 0;
 }
 
