@@ -543,7 +543,7 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
     const struct scan_wanted wanted = {wanted_tags, std::size(wanted_tags), wanted_private_tags,
                                        std::size(wanted_private_tags)};
     int rc = scan_file(&stream, path, &wanted, &scan, error);
-    if (rc && rc == -EBADMSG && scan.transfer_syntax_uid[0] && !scan.syntax) {
+    if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* Walked by guess; what matters is that it cannot be read. */
         scan.kept_size = 0;
     } else if (rc) {

@@ -343,8 +343,10 @@ scan_read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
         return scan_invalid(walk, "a UID of the file meta information is too long");
     memset(uid, 0, DICOM_UID_SIZE);
     int error = stream_read(walk->stream, uid, length);
-    if (error)
+    if (error) {
+        uid[0] = 0; /* not half of one */
         return stream_failed(walk, error);
+    }
     for (size_t end = strlen(uid); end > 0 && uid[end - 1] == ' '; end--)
         uid[end - 1] = 0;
     return 0;
