@@ -55,6 +55,12 @@ SELECT s.series_uid, i.sop_instance_uid, i.sop_class_uid, i.transfer_syntax_uid,
 FROM instance i
 JOIN series s ON s.id = i.series_id;
 
+CREATE VIEW v_stacks AS
+SELECT s.series_uid, x.revision, x.name AS stack, x.accepted, x.passed_over, x.planes, x.columns,
+    x.rows, x.spacing_mm, x.split_by, x.code, x.message, x.file_a, x.file_b
+FROM stack x
+JOIN series s ON s.id = x.series_id AND s.revision = x.revision;
+
 CREATE VIEW v_results AS
 SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
     r.sop_class_uid, r.sop_instance_uid, r.series_uid AS result_series_uid, r.size_bytes, r.frames,

@@ -361,6 +361,9 @@ START_TEST(views_have_their_columns)
          "incomplete,quarantined,missing_accepted_by"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
                         "size_bytes,frames,missing,revision,received_at"},
+        {"v_stacks",
+         "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
+         "code,message,file_a,file_b"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by"},
@@ -399,7 +402,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "11");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "12");
     sample_close(&sample);
 }
 
