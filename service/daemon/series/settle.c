@@ -30,12 +30,13 @@ lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAG
              lacking->message, one ? "it" : "them");
 }
 
+/* What is known by name goes before what the headers say. */
 static void
 lacking_refuse(const struct queue_lacking *lacking, const char *message, struct queue_stack *stacks,
                size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!stacks[i].accepted)
+        if (!stacks[i].accepted && stacks[i].code != CODE_INCOMPLETE_SERIES)
             continue;
         stacks[i].accepted = false;
         stacks[i].code = CODE_INCOMPLETE_SERIES;

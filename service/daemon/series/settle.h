@@ -10,7 +10,7 @@
 /*
  * In the open batch; on an error it has to be aborted: a settled series without its jobs would be
  * forgotten. `evidence` (SERIES_EVIDENCE bytes) is added to; stacks that were accepted are refused
- * where the series lacks instances that the inspection knows nothing of. -EAGAIN: the series gathers
+ * where the series lacks instances, which the inspection knows nothing of. -EAGAIN: the series gathers
  * no more.
  */
 int settle_series(struct core *core, const struct queue_series *series, char *evidence,

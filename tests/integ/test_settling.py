@@ -1,0 +1,347 @@
+"""What becomes of a series in the daemon: whole, one patient's and of the volumes that are wanted; or refused, by name."""
+
+import getpass
+import shutil
+import signal
+
+import pydicom
+import pytest
+from conftest import PEERS, SHARED, drop, needs_shared, phantom, storescu, wait_for
+from test_receive import data_set_of
+from upper_layer import associated, data_pdu
+
+OUT_OF_RESOURCES, MISMATCH = 0xA700, 0xA900
+SUCCESS, PARTIAL = 0, 1  # of a C-STORE; of a command (service/common/exit_codes.h)
+SLICES = 12
+
+
+def configured(d, rules=None, pipeline=None):
+    """The daemon's configuration with other rules, and with options for the pipeline."""
+    text = d.config.read_text()
+    if rules is not None:
+        head, _, tail = text.partition("rules = (")
+        text = f"{head}rules = ( {rules} );{tail.partition(');')[2]}"
+    if pipeline is not None:
+        text = text.replace('name = "head-ct";', f'name = "head-ct"; {pipeline}')
+    d.config.write_text(text)
+    return d
+
+
+def judged(d, state, revision=1):
+    """The row of the only series, once that revision of it is judged."""
+    sql = "SELECT * FROM v_series WHERE state <> 'GATHERING' AND revision >= ?"
+    (row,) = wait_for(lambda: d.query(sql, revision), what=f"revision {revision}")
+    assert (row["state"], row["revision"]) == (state, revision), dict(row)
+    return row
+
+
+def head(tmp_path, announced=False):
+    """Slices from the bottom upwards, which say how many there are or do not."""
+    images = {path: pydicom.dcmread(path) for path in phantom(tmp_path / "series", "--size", f"32x32x{SLICES}")}
+    for path, image in images.items():
+        if not announced:
+            del image.ImagesInAcquisition
+            image.save_as(path)
+    return sorted(images, key=lambda path: images[path].ImagePositionPatient[2])
+
+
+def cut(path, to, keep):
+    """As much of the file as a broken copy has."""
+    to.write_bytes(path.read_bytes()[:keep])
+    return to
+
+
+def events(d, kind):
+    return [row["detail"] for row in d.query("SELECT detail FROM v_events WHERE kind = ? ORDER BY event", kind)]
+
+
+# ------------------------------------------------------------------------------------------------ whole or not at all
+
+
+@pytest.mark.parametrize("announced", [False, True], ids=["", "announced"])
+def test_a_damaged_file_refuses_its_series_until_a_good_one_comes(daemon, tmp_path, announced):
+    """That it is named goes before what the headers say."""
+    files = head(tmp_path, announced)
+    d = daemon().start()
+    cut(files[-1], d.inbox / "last.dcm", -300)
+    drop(files[:-1], d.inbox)
+    row = judged(d, "REFUSED")
+    assert (row["code"], row["quarantined"], row["instances"], row["jobs"]) == ("INCOMPLETE_SERIES", 1, SLICES - 1, 0)
+    assert "last.dcm" in row["incomplete"] and "--accept-missing" in row["incomplete"]
+    assert "FILE_TRUNCATED" in row["incomplete"] and row["message"] == row["incomplete"]
+    assert "1 damaged or not whole" in row["evidence"]
+    (file,) = d.query("SELECT * FROM v_quarantine")
+    assert (file["series_uid"], file["lacking"], file["path"]) == (row["series_uid"], 1, row["file_a"])
+    assert file["sop_instance_uid"] == pydicom.dcmread(files[-1]).SOPInstanceUID
+    assert "last.dcm" not in d.log.read_text()
+    shutil.copy(files[-1], d.inbox / "again.dcm")
+    (job,) = d.wait_jobs()
+    row = judged(d, "SETTLED", revision=2)
+    assert (job["state"], row["code"], row["incomplete"], row["quarantined"]) == ("DONE", "", "", 0)
+    assert d.query("SELECT lacking FROM v_quarantine")[0][0] == 0
+
+
+def test_a_damaged_file_that_comes_late(daemon, tmp_path):
+    """It had settled without; what it lacks now is known."""
+    files = head(tmp_path)
+    d = daemon().start()
+    drop(files[:-1], d.inbox)
+    d.wait_jobs()
+    cut(files[-1], d.inbox / "last.dcm", -300)
+    assert judged(d, "REFUSED", revision=2)["code"] == "INCOMPLETE_SERIES"
+    shutil.copy(files[-1], d.inbox / "again.dcm")
+    old, new = d.wait_jobs(2)
+    assert judged(d, "SETTLED", revision=3)["code"] == ""
+    assert (old["superseded_by"], new["state"], new["revision"]) == (new["job"], "DONE", 3)
+
+
+def test_a_damaged_file_beside_its_good_twin_costs_nothing(daemon, tmp_path):
+    files = head(tmp_path)
+    d = daemon().start()
+    drop(files, d.inbox)
+    cut(files[3], d.inbox / "half.dcm", -300)
+    (job,) = d.wait_jobs()
+    wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the quarantine")
+    row = judged(d, "SETTLED")
+    assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 0, "")
+
+
+@pytest.mark.parametrize("received", [0, 300, 900, -300], ids=["nothing", "some", "header", "pixels"])
+def test_a_c_store_that_is_broken_off(daemon, tmp_path, received):
+    """Where it broke off before its header was there, it counts as one of the series that came before it."""
+    files = head(tmp_path)
+    d = daemon(dicom=PEERS).start()
+    last = pydicom.dcmread(files[-1]).SOPInstanceUID
+    with associated(d.port) as peer:
+        for path in files[:-1]:
+            assert peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
+        peer.begin_store(last)
+        peer.send(data_pdu(1, 0, data_set_of(files[-1])[:received] if received else b"\0\0"))
+        peer.reset()
+    row = judged(d, "REFUSED")
+    assert (row["code"], row["quarantined"]) == ("INCOMPLETE_SERIES", 1)
+    assert last in row["message"] and "the sender broke off" in row["message"]
+    (file,) = d.query("SELECT * FROM v_quarantine")
+    assert (file["code"], file["path"], file["sop_instance_uid"]) == ("NOT_RECEIVED", "", last)
+    assert file["original_path"] == f"scu:PYNETDICOM/{last}"
+    assert not list((d.root / "quarantine").rglob("*.dcm")) and not list((d.root / "incoming").iterdir())
+    storescu(d.port, files[-1])
+    assert d.wait_jobs()[0]["state"] == "DONE"
+    assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
+
+
+def test_a_c_store_that_is_refused(daemon, tmp_path):
+    """The sender was told so; until it sends the instance again, its series is not whole."""
+    files = head(tmp_path)
+    d = daemon(dicom=PEERS).start()
+    with associated(d.port) as peer:
+        for path in files[:-1]:
+            assert peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
+        assert peer.store(data_set_of(files[-1]), "1.2.3") == MISMATCH
+    row = judged(d, "REFUSED")
+    assert row["code"] == "INCOMPLETE_SERIES" and "COMMAND_MISMATCH" in row["message"]
+    storescu(d.port, files[-1])
+    assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
+    d.wait_jobs()
+
+
+def test_a_c_store_while_nothing_is_taken_in(daemon, tmp_path):
+    files = head(tmp_path)
+    d = daemon(dicom=PEERS).start()
+    text, last = d.config.read_text(), pydicom.dcmread(files[-1]).SOPInstanceUID
+
+    def reload(free):
+        before = len(events(d, "RELOAD"))
+        d.config.write_text(text.replace("min_free_mib = 1;", f"min_free_mib = {free};"))
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(events(d, "RELOAD")) > before, what="the reload")
+
+    with associated(d.port) as peer:
+        def store(path):
+            return peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID)
+
+        assert [store(path) for path in files[:-1]] == [SUCCESS] * (SLICES - 1)
+        reload("1e9")
+        wait_for(lambda: store(files[0]) == OUT_OF_RESOURCES, what="the pause")
+        assert store(files[-1]) == OUT_OF_RESOURCES
+    reload("1")
+    row = judged(d, "REFUSED")
+    assert (row["code"], row["quarantined"]) == ("INCOMPLETE_SERIES", 1)
+    assert last in row["message"] and "nothing was taken in then" in row["message"]
+    storescu(d.port, files[-1])
+    assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
+    d.wait_jobs()
+
+
+def test_a_c_store_broken_off_is_of_another_series(daemon, tmp_path):
+    """What was thought to be missing comes, in a series of its own: the first is judged again."""
+    files, other = head(tmp_path), phantom(tmp_path / "other", "--size", "32x32x1", "--seed", "7")
+    d = daemon(dicom=PEERS).start()
+    with associated(d.port) as peer:
+        for path in files:
+            assert peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
+        peer.begin_store(pydicom.dcmread(other[0]).SOPInstanceUID)
+        peer.reset()
+    assert judged(d, "REFUSED")["code"] == "INCOMPLETE_SERIES"
+    storescu(d.port, other[0])
+    uid = pydicom.dcmread(files[0]).SeriesInstanceUID
+    settled = "SELECT * FROM v_series WHERE state = 'SETTLED' AND revision = 2 AND quarantined = 0 AND series_uid = ?"
+    wait_for(lambda: d.query(settled, uid), what="the first series")
+
+
+def test_what_is_missing_is_accepted_by_name(daemon, tmp_path):
+    files = head(tmp_path)
+    d = daemon().start()
+    cut(files[-1], d.inbox / "last.dcm", -300)
+    drop(files[:-1], d.inbox)
+    uid = judged(d, "REFUSED")["series_uid"]
+    plain = d.ctl("complete", uid, check=False)
+    assert plain.returncode == PARTIAL and "--accept-missing" in plain.stderr
+    assert "as it is" in d.ctl("complete", "--accept-missing", uid).stdout
+    (job,) = d.wait_jobs()
+    row = judged(d, "SETTLED", revision=2)
+    assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 1, "")
+    user = getpass.getuser()
+    assert row["missing_accepted_by"].split()[0] == user
+    assert f"taken as it is by {user}" in row["evidence"]
+    (event,) = events(d, "MISSING_ACCEPTED")
+    assert event.startswith(user) and "accepts what is missing" in event
+    shutil.copy(files[-1], d.inbox / "again.dcm")
+    assert judged(d, "SETTLED", revision=3)["missing_accepted_by"] == ""
+    d.wait_jobs(2)
+
+
+def test_what_the_headers_say_is_missing(daemon, tmp_path):
+    d = daemon().start()
+    drop(phantom(tmp_path / "series", "--series", "ct-end-missing-count"), d.inbox)
+    row = judged(d, "REFUSED")
+    assert row["code"] == "INCOMPLETE_SERIES" and row["incomplete"] and row["quarantined"] == 0
+    d.ctl("complete", "--accept-missing", row["series_uid"])
+    assert d.wait_jobs()[0]["state"] in ("DONE", "EMPTY")
+    assert judged(d, "SETTLED", revision=2)["missing_accepted_by"]
+
+
+# ------------------------------------------------------------------------------------------------ which volumes
+
+
+MR = 'match = { modality = "MR"; }; pipeline = "head-ct";'
+
+
+def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path):
+    d = configured(daemon(), "{ %s }" % MR).start()
+    drop(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
+    row = judged(d, "SETTLED")
+    assert (row["code"], row["accepted_stacks"], row["jobs"]) == ("TOO_MANY_STACKS", 12, 0)
+    assert "12 volumes" in row["message"] and "`stacks`" in row["message"]
+    assert "Temporal Position" in row["split_by"] and f"12 stacks by {row['split_by']}" in row["evidence"]
+    assert events(d, "TOO_MANY_STACKS") == [row["message"]]
+    assert "event=series.too_many_stacks" in d.log.read_text()
+    configured(d, '{ %s stacks = "*1"; }' % MR)
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: events(d, "RELOAD"), what="the reload")
+    d.ctl("complete", row["series_uid"])
+    jobs = d.wait_jobs(2)
+    row = judged(d, "SETTLED", revision=2)
+    assert (row["code"], row["jobs"]) == ("", 2)
+    assert sorted(job["stack"] for job in jobs) == ["time 1", "time 11"]
+
+
+@pytest.mark.parametrize("stacks,wanted", [
+    ("all", list(range(1, 13))), ("first", [1]), ("last", [12]), ("time [45]", [4, 5]), ("b0", []), ("nothing", []),
+], ids=str)
+def test_the_volumes_that_a_rule_wants(daemon, tmp_path, stacks, wanted):
+    d = configured(daemon(), '{ %s stacks = "%s"; }' % (MR, stacks)).start()
+    drop(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
+    row = judged(d, "SETTLED")
+    assert (row["code"], row["jobs"]) == ("", len(wanted))
+    assert {job["stack"] for job in d.jobs()} == {f"time {number}" for number in wanted}
+    assert bool(events(d, "NO_RULE")) == (not wanted)
+    assert not wanted or d.wait_jobs(len(wanted))
+
+
+def test_the_volumes_of_an_ae_title(daemon, tmp_path):
+    titles = 'titles = ( { ae_title = "FIRST"; pipeline = "head-ct"; stacks = "first"; } );'
+    d = daemon(dicom=PEERS + titles).start()
+    storescu(d.port, tmp_path / "series", *phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"),
+             called="FIRST")
+    (job,) = d.wait_jobs()
+    assert job["stack"] == "time 1" and judged(d, "SETTLED")["jobs"] == 1
+
+
+# ------------------------------------------------------------------------------------------------ what it is
+
+
+def test_a_mosaic_is_no_slice(daemon, tmp_path):
+    d = configured(daemon(dicom=PEERS), "{ %s }" % MR).start()
+    storescu(d.port, *phantom(tmp_path / "series", "--series", "siemens-mosaic"))
+    row = judged(d, "REFUSED")
+    assert (row["code"], row["jobs"]) == ("MOSAIC", 0) and row["file_a"]
+
+
+@needs_shared
+def test_a_real_mosaic(daemon):
+    d = configured(daemon(dicom=PEERS), "{ %s }" % MR).start()
+    files = sorted((SHARED / "mr-mosaic").rglob("*.dcm"))
+    storescu(d.port, *files)
+    series = {pydicom.dcmread(path).SeriesInstanceUID for path in files}
+    rows = wait_for(lambda: (rows := d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'"))
+                    and len(rows) == len(series) and rows, what="all series")
+    assert {(row["state"], row["code"], row["jobs"]) for row in rows} == {("REFUSED", "MOSAIC", 0)}
+
+
+@pytest.mark.parametrize("kind,code", [
+    ("ct-two-patients", "MIXED_PATIENTS"), ("ct-two-studies", "MIXED_STUDIES"),
+    ("ct-two-frames", "MIXED_FRAMES_OF_REFERENCE"), ("pet-ct-one-series", "MIXED_MODALITIES"),
+])
+def test_what_is_not_one_series(daemon, tmp_path, kind, code):
+    files = phantom(tmp_path / "series", "--series", kind)
+    d = configured(daemon(dicom=PEERS), '{ pipeline = "head-ct"; }').start()
+    storescu(d.port, *files)
+    row = judged(d, "REFUSED")
+    assert (row["code"], row["jobs"]) == (code, 0) and row["file_a"] and row["file_b"]
+    for image in map(pydicom.dcmread, files):
+        assert str(image.PatientName) not in row["message"] and image.PatientID not in row["message"].split()
+
+
+def test_a_late_slice_of_another_patient(daemon, tmp_path):
+    """The job that had run keeps its results, and they are told to be of a revision that is no more."""
+    files = head(tmp_path)
+    d = daemon(dicom=PEERS).start()
+    storescu(d.port, *files)
+    (job,) = d.wait_jobs()
+    late = pydicom.dcmread(files[-1])
+    late.SOPInstanceUID = late.file_meta.MediaStorageSOPInstanceUID = late.SOPInstanceUID + ".9"
+    late.PatientID, late.PatientName = "other", "Somebody^Else"
+    late.ImagePositionPatient[2] += late.ImagePositionPatient[2] - pydicom.dcmread(files[-2]).ImagePositionPatient[2]
+    late.save_as(tmp_path / "late.dcm")
+    storescu(d.port, tmp_path / "late.dcm")
+    row = judged(d, "REFUSED", revision=2)
+    assert (row["code"], row["jobs"]) == ("MIXED_PATIENTS", 0) and "Somebody" not in row["message"]
+    (job,) = d.jobs()
+    assert (job["state"], job["revision"], job["superseded_by"]) == ("DONE", 1, None)
+    assert d.ctl("retry", str(job["job"]), check=False).returncode != 0
+
+
+def test_what_is_passed_over_is_told(daemon, tmp_path):
+    d = daemon().start()
+    drop(phantom(tmp_path / "series", "--series", "ct-scout"), d.inbox)
+    (job,) = d.wait_jobs()
+    row = judged(d, "SETTLED")
+    assert (row["code"], row["passed_over"], row["accepted_stacks"]) == ("", 1, 1)
+    assert "1 image passed over (LOCALIZER)" in row["evidence"]
+
+
+@pytest.mark.parametrize("kind,option,code", [
+    ("ct-scout-alone", "", "LOCALIZER"), ("ct-mip-alone", "", "DERIVED_IMAGE"), ("ct-mip-alone", "derived = true;", ""),
+    ("ct-resent", "", "DUPLICATE_POSITION"), ("ct-resent", 'duplicates = "newest";', ""),
+])
+def test_what_a_pipeline_says_of_derived_images_and_duplicates(daemon, tmp_path, kind, option, code):
+    d = configured(daemon(), pipeline=option).start()
+    drop(phantom(tmp_path / "series", "--series", kind), d.inbox)
+    if code:
+        row = judged(d, "REFUSED")
+        assert (row["code"], row["jobs"]) == (code, 0)
+        return
+    (job,) = d.wait_jobs()
+    assert job["state"] in ("DONE", "EMPTY")
+    assert judged(d, "SETTLED")["code"] == ""
