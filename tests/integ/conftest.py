@@ -1,14 +1,17 @@
 """What the integration tests share: where the programs are, a daemon in a temporary root, DICOM peers, waiting."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -42,11 +45,29 @@ def run_program(name, *arguments, check=True, **options):
     )
 
 
+taken_ports = []  # the locks of this run's
+
+
 def free_port():
-    """A TCP port of 127.0.0.1 that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """
+    A TCP port of 127.0.0.1 that nobody uses now, nor takes before its listener is up: not one of those that the kernel
+    gives to connections, and no other run's while this one lives.
+    """
+    folder = pathlib.Path(tempfile.gettempdir(), f"noctule-test-ports-{os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    first = random.randrange(10_000)
+    for port in (20_000 + (first + i) % 10_000 for i in range(10_000)):
+        lock = open(folder / str(port), "wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            lock.close()
+            continue
+        taken_ports.append(lock)
+        return port
+    raise RuntimeError("no port from 20000 to 29999 is free")
 
 
 def is_listening(port):
