@@ -140,6 +140,8 @@ part_store(struct progress *progress, const struct part *part, const char *folde
     phantom.multi_frame = part->enhanced;
     phantom.floats = part->floats;
     phantom.tiles = part->tiles;
+    while (part->tiles && phantom.tiles * phantom.tiles < phantom.slices)
+        phantom.tiles++; /* across and down, until all slices have room */
     phantom.edits = part->edits;
     int32_t count;
     const int32_t number = part->number ? part->number : progress->next_number;
