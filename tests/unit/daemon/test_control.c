@@ -146,11 +146,12 @@ START_TEST(requests_are_heard_and_answered)
         int64_t status;
         char message[64];
         struct proto_writer writer;
-        proto_start(&writer, cases[i].type);
         if (cases[i].type == PROTO_COMPLETE)
             message_write_complete(&writer,
                                    &(struct message_complete){.series_uid = cases[i].series});
-        else if (cases[i].type != PROTO_PING)
+        else
+            proto_start(&writer, cases[i].type);
+        if (cases[i].type == PROTO_RETRY || cases[i].type == PROTO_CANCEL)
             proto_put_i64(&writer, cases[i].job);
         send_frame(fd, &writer);
         ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
