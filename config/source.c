@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* One file being copied into the source. */
 struct scanner {
@@ -239,13 +242,36 @@ scan(struct scanner *scanner)
 
 /* -------------------------------------------------------------------------------- files ---- */
 
+/* A pipe would never end, and not even let itself be opened. */
+static int
+source_open_regular(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? fd : -EMEDIUMTYPE;
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Why it could not be read. */
+static const char *
+source_reason(int rc)
+{
+    return rc == -EMEDIUMTYPE ? "it is a folder, a pipe or a device, not a regular file"
+                              : strerror(-rc);
+}
+
 /* The whole file in malloc'd memory, with a NUL after it. */
 static int
 source_read_whole(const char *path, char **bytes, size_t *size)
 {
-    FILE *file = fopen(path, "re");
+    int fd = source_open_regular(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !file)
+        close(fd);
     if (!file)
-        return -errno;
+        return fd < 0 ? fd : -ENOMEM;
     *bytes = malloc(SOURCE_MAX_BYTES + 2); /* of which pages that are not written take no memory */
     *size = *bytes ? fread(*bytes, 1, SOURCE_MAX_BYTES + 1, file) : 0;
     int rc = !*bytes ? -ENOMEM : ferror(file) ? -errno : *size > SOURCE_MAX_BYTES ? -EFBIG : 0;
@@ -275,7 +301,7 @@ scan_file(struct scanner *parent, const char *path)
     size_t size = 0;
     int rc = source_read_whole(path, &bytes, &size);
     if (rc < 0)
-        return scan_fail(parent, "cannot include %s: %s", path, strerror(-rc));
+        return scan_fail(parent, "cannot include %s: %s", path, source_reason(rc));
     scanner.at = bytes;
     scanner.end = bytes + size;
     scanner.line = 1;
@@ -368,7 +394,7 @@ source_read_file(struct source *source, const char *path, struct error *error)
     size_t size = 0;
     int rc = source_read_whole(path, &bytes, &size);
     if (rc < 0)
-        return error_set(error, rc, CODE_NONE, "%s: %s", path, strerror(-rc));
+        return error_set(error, rc, CODE_NONE, "%s: %s", path, source_reason(rc));
     rc = source_expand(source, path, bytes, size, error);
     free(bytes);
     return rc;
