@@ -248,7 +248,9 @@ source_open_regular(const char *path)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? fd : -EMEDIUMTYPE;
+    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno
+             : S_ISREG(status.st_mode)        ? fd
+                                              : -EMEDIUMTYPE;
     if (rc < 0 && fd >= 0)
         close(fd);
     return rc;

@@ -125,15 +125,38 @@ client_learn_user(struct client *client, const uv_pipe_t *pipe)
     return error;
 }
 
+/* Who has not been heard of for longest goes first, and who waits for an answer last. */
+static bool
+client_goes_before(const struct client *client, const struct client *other)
+{
+    const bool waits = client->unanswered > 0, other_waits = other->unanswered > 0;
+    return waits != other_waits ? other_waits : client->heard_at <= other->heard_at;
+}
+
+/* Room for one more: those who only hold their connection never keep anybody out. */
+static void
+control_make_room(struct control *control)
+{
+    struct client *first = LIST_FIRST(&control->clients);
+    for (struct client *client = first; client; client = LIST_NEXT(client, next)) {
+        if (client_goes_before(client, first))
+            first = client;
+    }
+    if (control->count < MAX_CLIENTS)
+        return;
+    log_warn("control.pushed_out", LOG_INT("client", first->number), LOG_INT("user", first->user));
+    client_drop(first);
+}
+
 static int
 control_add_client(struct control *control, uv_pipe_t *pipe)
 {
     struct client *client = calloc(1, sizeof *client);
-    if (!client || control->count >= MAX_CLIENTS) {
-        free(client);
+    if (!client) {
         uv_close((uv_handle_t *)pipe, handle_free);
-        return -EMFILE;
+        return -ENOMEM;
     }
+    control_make_room(control);
     const struct channel_events events = {client_on_frame, client_on_end, client};
     int error = client_learn_user(client, pipe);
     if (error)

@@ -3,7 +3,8 @@
  * out.
  *
  * Clients are not trusted: a broken frame, a silence or a refusal to read closes that client and
- * nothing else. While an answer is still to be given, silence is not held against it. Clients are
+ * nothing else. While an answer is still to be given, silence is not held against it. A new client
+ * always gets in: where there are too many the one that was silent for longest makes room. Clients are
  * named by numbers that are never used again, so an answer to one that has left goes nowhere.
  */
 #ifndef NOCTULE_CONTROL_H

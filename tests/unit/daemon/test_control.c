@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,27 +234,69 @@ START_TEST(an_answer_to_a_client_that_left_goes_nowhere)
 
 END_TEST
 
-START_TEST(more_clients_than_allowed_are_turned_away)
+/* Who was pushed out has been hung up on. */
+static bool
+is_hung_up(int fd)
 {
-    int fds[140], answered = 0;
+    char byte;
+    uv_run(&loop, UV_RUN_NOWAIT);
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void
+send_ping(int fd)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_PING);
+    send_frame(fd, &writer);
+}
+
+START_TEST(idle_clients_make_room_for_new_ones)
+{
+    int fds[140], hung_up = 0;
+    seen.answer = false;
     for (int i = 0; i < 140; i++) {
         fds[i] = connect_client();
         uv_run(&loop, UV_RUN_NOWAIT); /* the backlog is shorter than this crowd */
+        if (i > 0)
+            continue;
+        send_ping(fds[0]); /* the first waits for an answer: it stays */
+        while (seen.requests == 0)
+            uv_run(&loop, UV_RUN_ONCE);
     }
-    for (int i = 0; i < 140; i++) {
-        int64_t status;
-        char message[64];
-        struct proto_writer writer;
-        proto_start(&writer, PROTO_PING);
-        ck_assert_int_eq(proto_finish(&writer), 0);
-        if (send(fds[i], writer.bytes, writer.size, MSG_NOSIGNAL) > 0)
-            answered += hear_answer(fds[i], &status, message, sizeof message);
-        proto_release(&writer);
-    }
-    ck_assert_int_eq(answered, 128);
+    const int64_t first = seen.client;
+    for (int i = 1; i < 140; i++)
+        hung_up += is_hung_up(fds[i]);
+    ck_assert_int_eq(hung_up, 140 - 128);
+    for (int i = 1; i <= 140 - 128; i++)
+        ck_assert_msg(is_hung_up(fds[i]), "client %d was silent for longest", i);
+    seen.answer = true;
+    assert_works(); /* a new one always gets in */
+    control_answer(control, first, &(struct message_answer){.message = "late"});
+    int64_t status;
+    char message[64];
+    ck_assert_int_eq(hear_answer(fds[0], &status, message, sizeof message), 1);
+    ck_assert_str_eq(message, "late");
     for (int i = 0; i < 140; i++)
         close(fds[i]);
     assert_works();
+}
+
+START_TEST(who_waits_for_answers_makes_room_when_all_do)
+{
+    int fds[128];
+    seen.answer = false;
+    for (int i = 0; i < 128; i++) {
+        fds[i] = connect_client();
+        send_ping(fds[i]);
+        while (seen.requests <= i)
+            uv_run(&loop, UV_RUN_ONCE);
+    }
+    seen.answer = true;
+    assert_works();
+    ck_assert(is_hung_up(fds[0]));
+    for (int i = 0; i < 128; i++)
+        close(fds[i]);
 }
 
 END_TEST
@@ -313,7 +356,8 @@ main(void)
     tcase_add_loop_test(tests, garbage_closes_that_client_only, 0,
                         sizeof garbage / sizeof garbage[0]);
     tcase_add_test(tests, an_answer_to_a_client_that_left_goes_nowhere);
-    tcase_add_test(tests, more_clients_than_allowed_are_turned_away);
+    tcase_add_test(tests, idle_clients_make_room_for_new_ones);
+    tcase_add_test(tests, who_waits_for_answers_makes_room_when_all_do);
     tcase_add_test(tests, a_socket_left_behind_is_replaced);
     tcase_add_test(tests, a_long_root_is_no_obstacle);
     tcase_add_test(tests, a_folder_that_is_not_there_is_an_error);
