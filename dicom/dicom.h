@@ -115,6 +115,9 @@ struct dicom_instance {
  * FILE_UNREADABLE with the errno of the system call; the others are -EBADMSG).
  */
 int dicom_peek(const char *path, struct dicom_instance **instance, struct error *error);
+/* The same of the open file `fd`, which stays the caller's and where it was; `path` is for people. */
+int dicom_peek_open(int fd, const char *path, struct dicom_instance **instance,
+                    struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
 /* What a file that dicom_peek refuses says of itself, as far as it can be read; "" is not known. */
@@ -124,6 +127,20 @@ struct dicom_identity {
 };
 
 void dicom_identify(const char *path, struct dicom_identity *identity);
+void dicom_identify_open(int fd, const char *path, struct dicom_identity *identity);
+
+enum dicom_likeness {
+    DICOM_DIFFERENT,
+    DICOM_SAME,    /* element by element, but for what says how it is written */
+    DICOM_RECODED, /* in transfer syntaxes that cannot be compared without decoding */
+};
+
+/*
+ * Are the data sets of two open files the same? The file meta information does not count, nor do
+ * group lengths, trailing padding, VRs, and whether sequences have a length: it is what differs
+ * between two copies of an instance that came by different ways. 0, -ENOMEM, or -errno of reading.
+ */
+int dicom_compare(int a, int b, enum dicom_likeness *likeness);
 
 /* What a UID of the standard is called ("MRImageStorage"); of another one itself. */
 const char *dicom_uid_name(const char *uid);

@@ -541,7 +541,7 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     const struct scan_wanted wanted = {wanted_tags, std::size(wanted_tags), wanted_private_tags,
-                                       std::size(wanted_private_tags)};
+                                       std::size(wanted_private_tags), nullptr, nullptr};
     int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* Walked by guess; what matters is that it cannot be read. */
@@ -557,14 +557,21 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
     return rc ? read_transfer_syntax(peek) : peek_judge(peek);
 }
 
+/* Of the path, or, when it is open, of `fd`. */
 int
-peek_file(const char *path, struct dicom_instance **result, struct error *error)
+peek_open(struct stream &stream, const char *path, int fd)
+{
+    return fd < 0 ? stream_open(&stream, path) : stream_open_again(&stream, fd);
+}
+
+int
+peek_file(const char *path, int fd, struct dicom_instance **result, struct error *error)
 {
     Instance instance(static_cast<struct dicom_instance *>(calloc(1, sizeof(*instance))));
     if (!instance || !(instance->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
-    int rc = stream_open(&stream, path);
+    int rc = peek_open(stream, path, fd);
     if (rc)
         return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
                                "%s cannot be opened: %s.", text_base_name(path),
@@ -590,7 +597,7 @@ int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {
     static const uint32_t identity_tags[] = {0x00080018, 0x0020000E};
-    const struct scan_wanted wanted = {identity_tags, std::size(identity_tags), nullptr, 0};
+    const struct scan_wanted wanted = {identity_tags, std::size(identity_tags), nullptr, 0, nullptr, nullptr};
     struct error error;
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
@@ -609,10 +616,16 @@ identify_stream(const char *path, struct stream &stream, struct dicom_identity &
 void
 dicom_identify(const char *path, struct dicom_identity *identity)
 {
+    dicom_identify_open(-1, path, identity);
+}
+
+void
+dicom_identify_open(int fd, const char *path, struct dicom_identity *identity)
+{
     *identity = {};
     struct stream stream;
     struct error error;
-    if (stream_open(&stream, path))
+    if (peek_open(stream, path, fd))
         return;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     (void)header_guard(path, &error, [&] { return identify_stream(path, stream, *identity); });
@@ -621,8 +634,14 @@ dicom_identify(const char *path, struct dicom_identity *identity)
 int
 dicom_peek(const char *path, struct dicom_instance **instance, struct error *error)
 {
+    return dicom_peek_open(-1, path, instance, error);
+}
+
+int
+dicom_peek_open(int fd, const char *path, struct dicom_instance **instance, struct error *error)
+{
     *instance = nullptr;
-    return header_guard(path, error, [&] { return peek_file(path, instance, error); });
+    return header_guard(path, error, [&] { return peek_file(path, fd, instance, error); });
 }
 
 void

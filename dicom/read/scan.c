@@ -12,6 +12,7 @@
 #define TAG_SEQUENCE_END    0xFFFEE0DDu
 #define TAG_MEDIA_CLASS     0x00020002u
 #define TAG_TRANSFER_SYNTAX 0x00020010u
+#define TAG_PADDING         0xFFFCFFFCu
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
 
@@ -36,6 +37,8 @@ struct walk {
     struct error *error;
     bool keep;
     size_t kept_room;
+    stream_visit *content; /* NULL: nobody asks */
+    void *context;
 };
 
 /* An open sequence or item. `end` is -1 when a delimiter ends it; `limit` is the nearest end of an
@@ -171,6 +174,33 @@ pass(struct walk *walk, int64_t count)
     return 0;
 }
 
+static void
+scan_tell(const struct walk *walk, uint32_t tag, uint32_t length)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 4; i++) {
+        bytes[i] = (uint8_t)(tag >> 8 * i);
+        bytes[4 + i] = (uint8_t)(length >> 8 * i);
+    }
+    if (walk->content)
+        walk->content(walk->context, bytes, sizeof(bytes));
+}
+
+/*
+ * Goes past a value that is no sequence. As content, an element is its tag, length and value, a
+ * sequence an empty element with items behind it, each between TAG_ITEM and TAG_ITEM_END.
+ */
+static int
+scan_pass_value(struct walk *walk, const struct element *element)
+{
+    const bool counts = (element->tag & 0xFFFF) != 0 && element->tag != TAG_PADDING;
+    if (!walk->content || !counts)
+        return pass(walk, element->length);
+    scan_tell(walk, element->tag, element->length);
+    int error = stream_show(walk->stream, element->length, walk->content, walk->context);
+    return error ? stream_failed(walk, error) : 0;
+}
+
 /* Reads an element's header without consuming it. */
 static int
 peek_element(struct walk *walk, struct encoding encoding, struct element *element)
@@ -214,7 +244,7 @@ encoding_within(struct encoding outer, const struct element *element)
 
 /*
  * Whether the value of an element must be walked rather than passed. Defined lengths need it only
- * in wanted elements, which DCMTK will parse: it recurses into SQ by VR and, in implicit VR and UN,
+ * in wanted elements, which DCMTK will parse, and for the content: it recurses into SQ by VR and, in implicit VR and UN,
  * by its dictionary, which is not known here; there a value that starts with an item counts as one.
  */
 static int
@@ -225,7 +255,7 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
         if (element->vr[0] && strcmp(element->vr, "SQ") != 0 && strcmp(element->vr, "UN") != 0)
             return scan_invalid(walk, "an element that is no sequence has no length");
         *nested = true;
-    } else if (walk->keep && element->length >= 8) {
+    } else if ((walk->keep || walk->content) && element->length >= 8) {
         if (strcmp(element->vr, "SQ") == 0) {
             *nested = true;
         } else if (!element->vr[0] || strcmp(element->vr, "UN") == 0) {
@@ -280,6 +310,7 @@ step_in_sequence(struct walk *walk, struct level *levels, int *depth)
         --*depth;
         return 0;
     }
+    scan_tell(walk, TAG_ITEM, 0);
     return push(walk, levels, depth, &element, true, encoding);
 }
 
@@ -295,6 +326,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     if (element.tag >> 16 == 0xFFFE) {
         if (element.tag != TAG_ITEM_END || level->end >= 0)
             return scan_invalid(walk, "an item holds a misplaced delimiter");
+        scan_tell(walk, TAG_ITEM_END, 0);
         --*depth;
         return pass(walk, element.header_size);
     }
@@ -304,12 +336,14 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
         error = pass(walk, element.header_size);
     if (error)
         return error;
-    if (nested)
+    if (nested) {
+        scan_tell(walk, element.tag, 0);
         return push(walk, levels, depth, &element, false,
                     encoding_within(level->encoding, &element));
+    }
     if (walk->stream->position + element.length > level->limit)
         return scan_invalid(walk, "an element reaches beyond what contains it");
-    return pass(walk, element.length);
+    return scan_pass_value(walk, &element);
 }
 
 /* Walks the value of a top-level sequence whose header has been passed. */
@@ -322,12 +356,15 @@ walk_sequence(struct walk *walk, const struct element *element, struct encoding 
         levels[0].limit = walk->stream->file_size;
     if (element->length != UNDEFINED_LENGTH && element->length > stream_remaining(walk->stream))
         return stream_failed(walk, -ENODATA);
+    scan_tell(walk, element->tag, 0);
     int error = push(walk, levels, &depth, element, false, encoding_within(encoding, element));
     while (!error && depth > 0) {
         const struct level *level = &levels[depth];
-        if (level->end >= 0 && walk->stream->position >= level->end)
+        if (level->end >= 0 && walk->stream->position >= level->end) {
+            if (level->is_item)
+                scan_tell(walk, TAG_ITEM_END, 0);
             depth--;
-        else if (level->is_item)
+        } else if (level->is_item)
             error = step_in_item(walk, levels, &depth);
         else
             error = step_in_sequence(walk, levels, &depth);
@@ -537,7 +574,7 @@ walk_data_set(struct walk *walk, const struct scan_wanted *wanted)
             found_pixels(walk, &element);
             return 0;
         }
-        error = nested ? walk_sequence(walk, &element, encoding) : pass(walk, element.length);
+        error = nested ? walk_sequence(walk, &element, encoding) : scan_pass_value(walk, &element);
         walk->keep = false;
         if (error)
             return error;
@@ -550,7 +587,12 @@ scan_file(struct stream *stream, const char *path, const struct scan_wanted *wan
           struct scan *scan, struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
-    struct walk walk = {.stream = stream, .path = path, .scan = scan, .error = error};
+    struct walk walk = {.stream = stream,
+                        .path = path,
+                        .scan = scan,
+                        .error = error,
+                        .content = wanted->content,
+                        .context = wanted->context};
     int rc = find_start(&walk);
     if (rc)
         return rc;

@@ -51,6 +51,10 @@ struct scan_wanted {
      * groups are kept with them. What is longer than SCAN_MAX_PRIVATE is none of them. */
     const uint32_t *private_tags;
     size_t private_count;
+    /* Is told what the elements before the pixel data hold, in a form that does not depend on how
+     * they are written (dicom_compare); or NULL. */
+    stream_visit *content;
+    void *context;
 };
 
 /*

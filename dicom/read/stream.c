@@ -15,13 +15,13 @@ struct stream_inflater {
     uint8_t input[STREAM_WINDOW];
 };
 
-int
-stream_open(struct stream *stream, const char *path)
+static int
+stream_take(struct stream *stream, int fd)
 {
-    memset(stream, 0, offsetof(struct stream, window));
-    stream->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (stream->fd < 0)
+    if (fd < 0)
         return -errno;
+    memset(stream, 0, offsetof(struct stream, window));
+    stream->fd = fd;
     struct stat status;
     int error = 0;
     if (fstat(stream->fd, &status) < 0)
@@ -34,6 +34,18 @@ stream_open(struct stream *stream, const char *path)
     }
     stream->file_size = status.st_size;
     return 0;
+}
+
+int
+stream_open(struct stream *stream, const char *path)
+{
+    return stream_take(stream, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+}
+
+int
+stream_open_again(struct stream *stream, int fd)
+{
+    return stream_take(stream, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 void
@@ -220,6 +232,24 @@ stream_skip(struct stream *stream, int64_t count)
         if (!stream_peek(stream, step, &error))
             return error;
         left -= (int64_t)take_from_window(stream, NULL, (int64_t)step);
+    }
+    return 0;
+}
+
+int
+stream_show(struct stream *stream, int64_t count, stream_visit *visit, void *context)
+{
+    while (count > 0) {
+        int error;
+        const uint8_t *bytes = stream_peek(stream, 1, &error);
+        if (!bytes)
+            return error;
+        const int64_t ahead =
+            stream->window_start + (int64_t)stream->window_size - stream->position;
+        const int64_t step = ahead < count ? ahead : count;
+        visit(context, bytes, (size_t)step);
+        stream->position += step;
+        count -= step;
     }
     return 0;
 }

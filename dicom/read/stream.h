@@ -32,6 +32,8 @@ struct stream {
 
 /* 0, or -errno of open(2) and fstat(2); -EINVAL for what is no regular file. */
 int stream_open(struct stream *stream, const char *path);
+/* The same of a file that is open, and stays the caller's. */
+int stream_open_again(struct stream *stream, int fd);
 void stream_close(struct stream *stream);
 
 /*
@@ -52,6 +54,10 @@ const uint8_t *stream_peek(struct stream *stream, size_t count, int *error);
  */
 int stream_read(struct stream *stream, void *destination, int64_t count);
 int stream_skip(struct stream *stream, int64_t count);
+
+/* Consumes `count` bytes, which the visitor sees, a window at a time. Errors as above. */
+typedef void stream_visit(void *context, const void *bytes, size_t size);
+int stream_show(struct stream *stream, int64_t count, stream_visit *visit, void *context);
 
 /* Exactly so many bytes of any file: 0, -ENODATA at its end, or -errno of pread(2). */
 int stream_read_at(int fd, void *destination, size_t count, int64_t offset);

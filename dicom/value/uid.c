@@ -27,8 +27,8 @@ uid_name_begin(struct uid_name **out)
     return 0;
 }
 
-static void
-hash(struct uid_name *name, const void *bytes, size_t size)
+void
+uid_name_bytes(struct uid_name *name, const void *bytes, size_t size)
 {
     if (EVP_DigestUpdate(name->digest, bytes, size) != 1)
         name->failed = true;
@@ -40,7 +40,7 @@ uid_name_number(struct uid_name *name, int64_t number)
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++)
         bytes[i] = (uint8_t)((uint64_t)number >> (8 * i));
-    hash(name, bytes, sizeof(bytes));
+    uid_name_bytes(name, bytes, sizeof(bytes));
 }
 
 void
@@ -48,7 +48,7 @@ uid_name_text(struct uid_name *name, const char *text)
 {
     size_t size = strlen(text);
     uid_name_number(name, (int64_t)size);
-    hash(name, text, size);
+    uid_name_bytes(name, text, size);
 }
 
 int

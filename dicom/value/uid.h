@@ -18,6 +18,8 @@ struct uid_name; /* one name being hashed; one thread */
 int uid_name_begin(struct uid_name **name); /* 0 or -ENOMEM */
 void uid_name_text(struct uid_name *name, const char *text);
 void uid_name_number(struct uid_name *name, int64_t number);
+/* More of one long field, whose end the caller marks. */
+void uid_name_bytes(struct uid_name *name, const void *bytes, size_t size);
 /* Writes the UID and frees the name: 0, or -ENOMEM with an empty UID. */
 int uid_name_end(struct uid_name *name, char uid[DICOM_UID_SIZE]);
 

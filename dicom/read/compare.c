@@ -1,0 +1,98 @@
+/* compare.c - are two data sets the same, however they are written? */
+#include "dicom/read/scan.h"
+#include "dicom/value/uid.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What one data set comes down to. */
+struct content {
+    char digest[DICOM_UID_SIZE];
+    char syntax[DICOM_UID_SIZE];
+    bool plain; /* little endian values that no codec has touched: the syntax adds nothing to them */
+};
+
+static void
+content_see(void *name, const void *bytes, size_t size)
+{
+    uid_name_bytes(name, bytes, size);
+}
+
+/* The stream stands at the value of the pixel data. What follows it counts but for padding. */
+static int
+content_see_pixels(struct stream *stream, const struct scan *scan, struct uid_name *name)
+{
+    static const uint8_t padding[] = {0xFC, 0xFF, 0xFC, 0xFF};
+    uid_name_number(name, scan->pixel_tag);
+    int rc = scan->encapsulated ? 0 : stream_show(stream, scan->pixel_length, content_see, name);
+    const uint8_t *rest = rc ? NULL : stream_peek(stream, sizeof padding, &rc);
+    if (!rc && memcmp(rest, padding, sizeof padding) != 0)
+        rc = stream_show(stream, INT64_MAX, content_see, name);
+    return rc == -ENODATA ? 0 : rc;
+}
+
+static int
+content_see_all(struct stream *stream, struct content *content, struct uid_name *name)
+{
+    const struct scan_wanted wanted = {.content = content_see, .context = name};
+    struct scan scan;
+    struct error error;
+    int rc = scan_file(stream, "", &wanted, &scan, &error);
+    if (!rc && scan.pixel_tag)
+        rc = content_see_pixels(stream, &scan, name);
+    content->plain = !scan.encapsulated && !scan.big_endian;
+    memcpy(content->syntax, scan.transfer_syntax_uid, sizeof content->syntax);
+    uid_name_text(name, content->plain ? "" : content->syntax);
+    scan_release(&scan);
+    return rc;
+}
+
+/* What cannot be walked to its end is the same as what has the same bytes. */
+static int
+content_see_bytes(int fd, struct uid_name *name)
+{
+    struct stream stream;
+    int rc = stream_open_again(&stream, fd);
+    if (rc)
+        return rc;
+    rc = stream_show(&stream, INT64_MAX, content_see, name);
+    stream_close(&stream);
+    return rc == -ENODATA ? 0 : rc;
+}
+
+static int
+content_read(int fd, struct content *content)
+{
+    struct stream stream;
+    struct uid_name *name;
+    int rc = stream_open_again(&stream, fd);
+    if (rc)
+        return rc;
+    rc = uid_name_begin(&name);
+    if (!rc) {
+        rc = content_see_all(&stream, content, name);
+        if (rc == -EBADMSG)
+            rc = content_see_bytes(fd, name);
+        const int ended = uid_name_end(name, content->digest);
+        rc = rc ? rc : ended;
+    }
+    stream_close(&stream);
+    return rc;
+}
+
+int
+dicom_compare(int a, int b, enum dicom_likeness *likeness)
+{
+    struct content first, second;
+    *likeness = DICOM_DIFFERENT;
+    int rc = content_read(a, &first);
+    if (!rc)
+        rc = content_read(b, &second);
+    if (rc)
+        return rc;
+    if (strcmp(first.digest, second.digest) == 0)
+        *likeness = DICOM_SAME;
+    else if (strcmp(first.syntax, second.syntax) != 0 && !(first.plain && second.plain))
+        *likeness = DICOM_RECODED;
+    return 0;
+}
