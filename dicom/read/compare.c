@@ -9,7 +9,8 @@
 struct content {
     char digest[DICOM_UID_SIZE];
     char syntax[DICOM_UID_SIZE];
-    bool plain; /* little endian values that no codec has touched: the syntax adds nothing to them */
+    bool
+        plain; /* little endian values that no codec has touched: the syntax adds nothing to them */
 };
 
 static void

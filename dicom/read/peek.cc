@@ -540,8 +540,12 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
 {
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
-    const struct scan_wanted wanted = {wanted_tags, std::size(wanted_tags), wanted_private_tags,
-                                       std::size(wanted_private_tags), nullptr, nullptr};
+    const struct scan_wanted wanted = {wanted_tags,
+                                       std::size(wanted_tags),
+                                       wanted_private_tags,
+                                       std::size(wanted_private_tags),
+                                       nullptr,
+                                       nullptr};
     int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* Walked by guess; what matters is that it cannot be read. */
@@ -597,7 +601,8 @@ int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {
     static const uint32_t identity_tags[] = {0x00080018, 0x0020000E};
-    const struct scan_wanted wanted = {identity_tags, std::size(identity_tags), nullptr, 0, nullptr, nullptr};
+    const struct scan_wanted wanted = {identity_tags, std::size(identity_tags), nullptr, 0, nullptr,
+                                       nullptr};
     struct error error;
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "service/common/file_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,10 +140,10 @@ compare_sop_instances(const void *left, const void *right, void *context)
 }
 
 static int
-have_same_bytes(const char *a, const char *b, bool *same)
+sorted_compare(const char *a, const char *b, enum dicom_likeness *likeness)
 {
     const int first = open(a, O_RDONLY | O_CLOEXEC), second = open(b, O_RDONLY | O_CLOEXEC);
-    int rc = first < 0 || second < 0 ? -errno : file_same_bytes(first, second, same);
+    int rc = first < 0 || second < 0 ? -errno : dicom_compare(first, second, likeness);
     if (first >= 0)
         close(first);
     if (second >= 0)
@@ -158,17 +157,18 @@ judge_twin(struct sorted_series *series, size_t first, size_t second,
            struct passed_over *passed_over)
 {
     char *const *paths = series->paths;
-    bool same = false;
-    int rc = have_same_bytes(paths[first], paths[second], &same);
+    enum dicom_likeness likeness;
+    int rc = sorted_compare(paths[first], paths[second], &likeness);
     if (rc)
         return rc;
-    if (!same && series->refusal.code == CODE_NONE)
-        error_set_files(&series->refusal, 0, CODE_DUPLICATE_UID_DIFFERENT, paths[first],
-                        paths[second],
-                        "%s and %s have the same SOP Instance UID and are not the same. Find out "
-                        "which is right, and take the other away.",
-                        text_base_name(paths[first]), text_base_name(paths[second]));
-    if (!same)
+    if (likeness != DICOM_SAME && series->refusal.code == CODE_NONE)
+        error_set_files(
+            &series->refusal, 0, CODE_DUPLICATE_UID_DIFFERENT, paths[first], paths[second],
+            "%s and %s have the same SOP Instance UID and %s. Find out which is right, "
+            "and take the other away.",
+            text_base_name(paths[first]), text_base_name(paths[second]),
+            likeness == DICOM_RECODED ? "are in two transfer syntaxes" : "are not the same");
+    if (likeness != DICOM_SAME)
         return 0;
     struct error told;
     error_set(&told, 0, CODE_DUPLICATE_FILE, "%s is the same as %s.", text_base_name(paths[second]),

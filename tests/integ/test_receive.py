@@ -17,7 +17,7 @@ import time
 
 import pydicom
 import pytest
-from conftest import PEERS, echoscu, phantom, storescu, wait_for
+from conftest import PEERS, drop, echoscu, phantom, storescu, wait_for
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
@@ -479,6 +479,31 @@ def test_duplicates(receiver):
     assert (reason["code"], reason["series_uid"]) == ("DUPLICATE_UID_DIFFERENT", SERIES)
     (row,) = d.query("SELECT * FROM v_series")
     assert row["instances"] == 1 and row["duplicate_conflicts"] == 1
+
+
+@pytest.mark.parametrize("first", ["inbox", "storescu"])
+def test_one_image_by_two_ways_is_one_instance(receiver, tmp_path, first):
+    """An enhanced image, whose file meta information, lengths of sequences and VRs each way writes otherwise."""
+    d = receiver(after="delete")
+    files = [*phantom(tmp_path / "classic", "--size", "32x32x3"), *phantom(tmp_path / "enhanced", "--series", "siemens-xa")]
+
+    def by_inbox():
+        for path in files:
+            drop([path], d.inbox / path.parent.name)
+        wait_for(lambda: not list(d.inbox.rglob("*.dcm")), 20, "the empty inbox")
+
+    def by_network(*options, calling="STORESCU"):
+        storescu(d.port, *files, options=options, calling=calling)
+
+    ways = [by_inbox, by_network]
+    ways[first == "storescu"]()
+    before = {path: path.read_bytes() for path in stored(d).values()}
+    ways[first == "inbox"]()
+    by_network("-xi", calling="DCMSEND")  # implicit VR
+    ways[first == "storescu"]()
+    assert {path: path.read_bytes() for path in stored(d).values()} == before and len(before) == len(files)
+    assert not d.query("SELECT * FROM v_quarantine")
+    assert {row["revision"] for row in d.query("SELECT * FROM v_series")} == {1}
 
 
 def test_one_uid_in_two_series_is_two_instances(receiver):

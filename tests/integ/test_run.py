@@ -345,7 +345,10 @@ def test_a_series_that_its_headers_say_is_longer(run, tmp_path):
 def test_the_same_file_twice_counts_once(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
     run("ball", tmp_path / "a", tmp_path / "in")
-    shutil.copy(files[3], tmp_path / "in" / "copy of it.dcm")
+    same = pydicom.dcmread(files[3])  # as another archive writes it
+    same.file_meta.ImplementationVersionName = "ANOTHER_ONE"
+    same.file_meta.TransferSyntaxUID = pydicom.uid.ImplicitVRLittleEndian
+    same.save_as(tmp_path / "in" / "copy of it.dcm", enforce_file_format=True, implicit_vr=True, little_endian=True)
     told = json.loads(run("ball", tmp_path / "b", tmp_path / "in", "--json").stdout)
     (file,) = told["passed_over"]
     assert file["code"] == "DUPLICATE_FILE" and "copy of it.dcm" in file["file"] + file["message"]

@@ -4,8 +4,8 @@
  * What happens to a file, and the state it is in then; a step that fails settles its outcome:
  *
  *   examine: open, same stamp?, peek ----> UNPLACED, bound for series/ or quarantine/
- *   stage:   a twin is there already? ---> PRESENT with the same bytes; others: for quarantine/
- *      |     copied or linked into incoming/
+ *   stage:   a twin is there already? ---> PRESENT with the same data set; others: for quarantine/
+ *      |     copied into incoming/
  *   sync:    source unchanged?, fdatasync
  *   publish: rename to where it stays ---> PLACED; a twin that came in between is met as in stage
  *   seal:    folders synced -------------> SETTLED; only now as ARRIVED or QUARANTINED
@@ -109,12 +109,6 @@ import_settle_unopened(struct work *work, int error)
         import_settle_unreadable(work, error);
 }
 
-static bool
-may_link(const struct work *work)
-{
-    return work->item->after == CONF_DELETE;
-}
-
 /* ------------------------------------------------------------------------- examine ------ */
 
 static int
@@ -167,17 +161,18 @@ import_identify(struct work *work, const char *path)
 {
     struct import_report *report = &work->item->report;
     struct dicom_identity identity;
-    dicom_identify(path, &identity);
+    dicom_identify_open(work->source, path, &identity);
     memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
 }
 
+/* Of the file that is open, whose bytes will be stored: the path may be another's by now. */
 static void
 examine_header(struct work *work, const char *path)
 {
     struct dicom_instance *instance = NULL;
     struct error error = {0};
-    int rc = dicom_peek(path, &instance, &error);
+    int rc = dicom_peek_open(work->source, path, &instance, &error);
     if (is_shortage(rc))
         import_settle(work, IMPORT_RETRY, rc);
     else if (rc && error.code == CODE_OWN_RESULT)
@@ -231,23 +226,32 @@ is_same_as_before(const struct work *work, const struct stat *twin)
            twin->st_mtim.tv_nsec == work->status.st_mtim.tv_nsec;
 }
 
-/* -ENOENT: there is no twin. */
+/* Its bytes need not be the twin's, which is what is there. */
 static int
-compare_with_twin(const struct store *store, const struct work *work, bool *same)
+import_describe_twin(struct work *work, int twin)
 {
-    char path[IMPORT_PATH];
-    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
-    int twin = file_open_below(store_fd(store), path, O_RDONLY);
-    if (twin < 0)
-        return twin;
+    struct dicom_instance *instance;
+    struct error error;
+    int rc = dicom_peek_open(twin, work->name, &instance, &error);
+    if (rc)
+        return rc;
+    import_describe(instance, &work->item->report);
+    dicom_instance_free(instance);
+    return 0;
+}
+
+static int
+compare_with_twin(struct work *work, int twin, enum dicom_likeness *likeness)
+{
     struct stat status;
-    int error = fstat(twin, &status) == 0 ? 0 : -errno;
-    if (!error) {
-        *same = is_same_as_before(work, &status);
-        if (!*same)
-            error = file_same_bytes(work->source, twin, same);
-    }
-    close(twin);
+    if (fstat(twin, &status) != 0)
+        return -errno;
+    *likeness = DICOM_SAME;
+    if (is_same_as_before(work, &status))
+        return 0;
+    int error = dicom_compare(work->source, twin, likeness);
+    if (!error && *likeness == DICOM_SAME)
+        error = import_describe_twin(work, twin);
     return error;
 }
 
@@ -298,27 +302,40 @@ find_quarantine_place(const struct store *store, struct work *work)
     snprintf(work->folder, sizeof work->folder, "%s", folder);
 }
 
+static int
+import_open_twin(const struct store *store, const struct work *work)
+{
+    char path[IMPORT_PATH];
+    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
+    return file_open_below(store_fd(store), path, O_RDONLY);
+}
+
 /* Is an instance of this UID there already? Then the file is done, or bound for quarantine. */
 static void
 meet_twin(const struct store *store, struct work *work)
 {
-    bool same = false;
-    int error = compare_with_twin(store, work, &same);
-    if (error == -ENOENT)
+    const int twin = import_open_twin(store, work);
+    if (twin == -ENOENT)
         return;
-    if (error) {
+    enum dicom_likeness likeness;
+    int error = twin < 0 ? twin : compare_with_twin(work, twin, &likeness);
+    if (twin >= 0)
+        close(twin);
+    if (error)
         import_settle(work, IMPORT_RETRY, error);
-        return;
-    }
-    if (same) {
+    else if (likeness == DICOM_SAME)
         work->state = PRESENT;
-        return;
-    }
-    bind_for_quarantine(
-        work, CODE_DUPLICATE_UID_DIFFERENT,
-        "Another file with this SOP Instance UID is already in the series, and its "
-        "bytes differ. The first one is kept; compare the two, and delete the wrong "
-        "one at its sender.");
+    else if (likeness == DICOM_RECODED)
+        bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT,
+                            "Another file with this SOP Instance UID is already in the series, in "
+                            "another transfer syntax, so that it cannot be told whether they are "
+                            "the same image. The first one is kept; let the sender use one "
+                            "transfer syntax for an instance, or give each a UID of its own.");
+    else
+        bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT,
+                            "Another file with this SOP Instance UID is already in the series, and "
+                            "its data set differs. The first one is kept; compare the two, and "
+                            "delete the wrong one at its sender.");
 }
 
 /* A file for series/ may turn out to be one for quarantine/. */
@@ -338,8 +355,6 @@ static bool
 is_too_large(const struct store *store, const struct work *work, int64_t reserve_bytes)
 {
     struct statvfs disk;
-    if (!store_would_copy(store, &work->status, may_link(work)))
-        return false;
     if (fstatvfs(store_fd(store), &disk) != 0)
         return true;
     const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
@@ -350,8 +365,8 @@ static void
 stage_bytes(struct store *store, struct work *work)
 {
     bool source_failed;
-    int error = store_stage(store, work->source, &work->status, work->item->token, may_link(work),
-                            &work->staged, &source_failed);
+    int error = store_stage(store, work->source, &work->status, work->item->token, &work->staged,
+                            &source_failed);
     if (error && source_failed)
         import_settle_unreadable(work, error);
     else if (error)
@@ -373,20 +388,16 @@ stage(struct store *store, struct work *work, int64_t reserve_bytes)
 /* ---------------------------------------------------------------------------- sync ------ */
 
 static bool
-is_unchanged(const struct work *work, bool linked)
+is_unchanged(const struct work *work)
 {
     struct file_stamp now;
-    if (file_stamp_of(work->source, &now) != 0)
-        return false;
-    if (linked)
-        now.ctime_ns = work->item->stamp.ctime_ns; /* the second name changed it */
-    return file_stamp_equal(&now, &work->item->stamp);
+    return file_stamp_of(work->source, &now) == 0 && file_stamp_equal(&now, &work->item->stamp);
 }
 
 static void
 sync_bytes(struct work *work)
 {
-    if (!is_unchanged(work, work->staged.linked)) {
+    if (!is_unchanged(work)) {
         import_settle(work, IMPORT_CHANGED, 0);
         return;
     }
@@ -449,7 +460,6 @@ static void
 arrive(struct work *work)
 {
     struct import_item *item = work->item;
-    item->report.size = item->stamp.size;
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
     import_settle(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
@@ -496,9 +506,6 @@ static void
 import_let_go(struct store *store, struct work *work)
 {
     store_discard(store, &work->staged);
-    /* Second names came and went: the original is to be known again by its new ctime. */
-    if (work->staged.linked && is_unchanged(work, true))
-        file_stamp_of(work->source, &work->item->stamp);
     if (work->source >= 0)
         close(work->source);
 }

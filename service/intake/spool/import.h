@@ -52,8 +52,7 @@ struct import_item {
     const char *folder; /* the inbox: absolute; not owned */
     char *relative;     /* the file below it; not owned */
     enum conf_after after;
-    struct file_stamp
-        stamp; /* as it was found complete; afterwards as it is (a link changes ctime) */
+    struct file_stamp stamp; /* as it was found complete */
     int64_t token;
     enum import_outcome outcome;
     int error; /* -errno of IMPORT_RETRY, IMPORT_UNREADABLE */

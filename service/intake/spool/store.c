@@ -24,7 +24,6 @@
 
 struct store {
     int root;
-    dev_t device;
     char *path;
     char run[40]; /* begins the names of this run's files in incoming/ */
     atomic_uint_least64_t created;
@@ -100,12 +99,10 @@ store_open(const char *root, struct store **out)
     if (!store->path)
         goto fail_path;
     store->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat status;
-    if (store->root < 0 || fstat(store->root, &status) != 0) {
+    if (store->root < 0) {
         error = -errno;
         goto fail_root;
     }
-    store->device = status.st_dev;
     error = folder_sync_open(store->root, durable_sync_folder, &store->folders);
     if (error)
         goto fail_root;
@@ -220,31 +217,6 @@ store_begin(struct store *store)
     return error;
 }
 
-bool
-store_would_copy(const struct store *store, const struct stat *status, bool may_link)
-{
-    return !may_link || status->st_dev != store->device || status->st_nlink != 1 ||
-           status->st_uid != geteuid();
-}
-
-/* 0 when the staged file is the source itself under a second name. */
-static int
-stage_link(int incoming, int source, struct staged *staged)
-{
-    char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", source);
-    if (linkat(AT_FDCWD, path, incoming, staged->name, AT_SYMLINK_FOLLOW) != 0)
-        return -errno;
-    staged->fd = openat(incoming, staged->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (staged->fd < 0) {
-        int error = -errno;
-        unlinkat(incoming, staged->name, 0);
-        return error;
-    }
-    staged->linked = true;
-    return 0;
-}
-
 static int
 stage_copy(int incoming, int source, const struct stat *status, struct staged *staged,
            bool *source_failed)
@@ -275,7 +247,7 @@ store_hurry(const struct staged *staged)
 
 int
 store_stage(struct store *store, int source, const struct stat *status, int64_t token,
-            bool may_link, struct staged *staged, bool *source_failed)
+            struct staged *staged, bool *source_failed)
 {
     *staged = (struct staged){.fd = -1};
     *source_failed = false;
@@ -283,11 +255,7 @@ store_stage(struct store *store, int source, const struct stat *status, int64_t 
     if (incoming < 0)
         return incoming;
     snprintf(staged->name, sizeof staged->name, "%s%" PRIx64 ".part", store->run, (uint64_t)token);
-    int error = -EXDEV;
-    if (!store_would_copy(store, status, may_link))
-        error = stage_link(incoming, source, staged);
-    if (error)
-        error = stage_copy(incoming, source, status, staged, source_failed);
+    int error = stage_copy(incoming, source, status, staged, source_failed);
     if (error)
         staged->name[0] = '\0';
     close(incoming);

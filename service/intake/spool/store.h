@@ -28,18 +28,15 @@ int store_begin(struct store *store);
 /* A file on its way in. What is not published must be discarded. */
 struct staged {
     int fd;        /* -1: nothing is staged */
-    bool linked;   /* another name of the source, not a copy */
     char name[64]; /* in incoming/ */
 };
 
 /*
- * Copies the open source under a temporary name with its modification time. With may_link the copy
- * is spared where the source lies on the same file system, has no other name, and belongs to us (a
- * file that others own or have linked can change behind our back). *source_failed tells on failure
- * whether it was reading that failed.
+ * Copies the open source under a temporary name with its modification time: whoever has the source
+ * open can write into that only. *source_failed tells on failure whether it was reading that failed.
  */
 int store_stage(struct store *store, int source, const struct stat *status, int64_t token,
-                bool may_link, struct staged *staged, bool *source_failed);
+                struct staged *staged, bool *source_failed);
 /* Stages an empty file, open for writing and reading, for bytes that come from elsewhere. */
 int store_create(struct store *store, struct staged *staged);
 /* The absolute path of what is staged; -ENAMETOOLONG. */
@@ -47,8 +44,6 @@ int store_staged_path(const struct store *store, const struct staged *staged, ch
                       size_t size);
 /* Starts the disk on what is written so far; store_sync is what counts. */
 void store_hurry(const struct staged *staged);
-/* Would staging copy it, taking up space? */
-bool store_would_copy(const struct store *store, const struct stat *status, bool may_link);
 /* Data and size are on disk when this returns 0; closes. */
 int store_sync(struct staged *staged);
 /* Renames it to folder/name below the root; the folder is made when missing. -EEXIST when that is

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 static struct store *store;
@@ -165,15 +167,33 @@ START_TEST(a_resend_changes_nothing)
 
 END_TEST
 
-START_TEST(a_deleted_original_is_linked_not_copied)
+START_TEST(who_writes_to_an_original_still_does_not_write_to_the_copy)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    put_image("same", "1.2.3.4.1", "Maker");
+    ck_assert_int_eq(chmod(scratch_path("in/a"), 0666), 0);
+    int writer = open(scratch_path("in/a"), O_RDWR);
+    ck_assert_int_ge(writer, 0);
+    struct import_item item = import_one("a", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert_int_eq(pwrite(writer, "Noctule", 7, 200), 7);
+    struct stat stored;
+    ck_assert_int_eq(stat(scratch_path(STORED), &stored), 0);
+    ck_assert_uint_eq(stored.st_mode & 0777, 0640);
+    ck_assert_uint_eq(stored.st_nlink, 1);
+    ck_assert(same_files("same", STORED));
+    /* What was written is news: it is not deleted unseen. */
+    ck_assert_int_eq(import_finish(&item, NULL), -ESTALE);
+    close(writer);
+    ck_assert(scratch_has("in/a"));
+}
+
+END_TEST
+
+START_TEST(an_original_is_deleted_once)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     struct import_item item = import_one("a", CONF_DELETE);
-    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
-    struct stat original, stored;
-    ck_assert_int_eq(stat(scratch_path("in/a"), &original), 0);
-    ck_assert_int_eq(stat(scratch_path(STORED), &stored), 0);
-    ck_assert_uint_eq(original.st_ino, stored.st_ino);
     /* As after a crash before STORED: the same again, to no effect. */
     struct import_item again = import_one("a", CONF_DELETE);
     ck_assert_int_eq(again.outcome, IMPORT_ARRIVED);
@@ -181,6 +201,94 @@ START_TEST(a_deleted_original_is_linked_not_copied)
     ck_assert(!scratch_has("in/a"));
     ck_assert(scratch_has(STORED));
     ck_assert_int_eq(import_finish(&item, NULL), -ENOENT);
+}
+
+END_TEST
+
+/* ---------------------------------------------------------------------- a name that moves ---- */
+
+static atomic_bool moving;
+
+/* in leads to one, to two, to one, ... */
+static void *
+move_to_and_fro(void *unused)
+{
+    char in[PATH_MAX], spare[PATH_MAX];
+    snprintf(in, sizeof in, "%s", scratch_path("in"));
+    snprintf(spare, sizeof spare, "%s", scratch_path("spare"));
+    for (int i = 0; atomic_load(&moving); i++)
+        if (symlink(i % 2 ? "one" : "two", spare) != 0 || rename(spare, in) != 0)
+            break;
+    return unused;
+}
+
+START_TEST(the_header_is_that_of_the_bytes)
+{
+    scratch_folder("one");
+    scratch_folder("two");
+    put_image("one/a", "1.2.3.4.1", "Maker");
+    put_image("two/a", "1.2.3.4.2", "Maker");
+    ck_assert_int_eq(rmdir(scratch_path("in")), 0);
+    ck_assert_int_eq(symlink("one", scratch_path("in")), 0);
+    pthread_t mover;
+    atomic_store(&moving, true);
+    ck_assert_int_eq(pthread_create(&mover, NULL, move_to_and_fro, NULL), 0);
+    for (int taken = 0; taken < 300;) {
+        struct import_item item = import_one("a", CONF_KEEP);
+        if (item.outcome != IMPORT_ARRIVED)
+            continue;
+        taken++;
+        struct dicom_instance *stored;
+        char path[IMPORT_PATH + 8];
+        snprintf(path, sizeof path, "root/%s", item.report.path);
+        ck_assert_int_eq(dicom_peek(scratch_path(path), &stored, NULL), 0);
+        ck_assert_str_eq(stored->sop_instance_uid, item.report.sop_instance_uid);
+        dicom_instance_free(stored);
+        ck_assert_int_eq(unlink(scratch_path(path)), 0);
+    }
+    atomic_store(&moving, false);
+    pthread_join(mover, NULL);
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------- the same, otherwise ---- */
+
+/* Another writer's file meta information, and the preamble of a file that is a TIFF, too. */
+static void
+put_copy(const char *relative, const struct sample_image *image)
+{
+    struct dicom_bytes bytes = {0};
+    sample_file(&bytes, image);
+    memcpy(bytes.data, "II*", 4);
+    bytes_write(&bytes, scratch_path(relative));
+    bytes_free(&bytes);
+}
+
+START_TEST(what_the_file_says_of_itself_makes_no_other_instance)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    struct import_item first = import_one("a", CONF_KEEP);
+    put_copy("in/b", &image);
+    ck_assert(!same_files("in/a", "in/b"));
+    struct import_item second = import_one("b", CONF_DELETE);
+    ck_assert_int_eq(second.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(second.report.path, first.report.path);
+    ck_assert(same_files("in/a", STORED));
+    image.syntax = SYNTAX_IMPLICIT;
+    put_copy("in/c", &image);
+    struct import_item third = import_one("c", CONF_DELETE);
+    ck_assert_int_eq(third.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(third.report.transfer_syntax_uid, SYNTAX_EXPLICIT); /* what is there */
+    ck_assert_int_eq(third.report.size, first.report.size);
+    image.syntax = SYNTAX_BIG_ENDIAN;
+    put_copy("in/d", &image);
+    struct import_item fourth = import_one("d", CONF_DELETE);
+    ck_assert_int_eq(fourth.outcome, IMPORT_QUARANTINED);
+    ck_assert_int_eq(fourth.report.code, CODE_DUPLICATE_UID_DIFFERENT);
+    ck_assert_ptr_nonnull(strstr(fourth.report.message, "another transfer syntax"));
+    ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 1);
 }
 
 END_TEST
@@ -528,7 +636,10 @@ main(void)
     tcase_add_test(tests, an_image_is_copied_and_described);
     tcase_add_test(tests, a_batch_meets_its_own_twins);
     tcase_add_test(tests, a_resend_changes_nothing);
-    tcase_add_test(tests, a_deleted_original_is_linked_not_copied);
+    tcase_add_test(tests, who_writes_to_an_original_still_does_not_write_to_the_copy);
+    tcase_add_test(tests, an_original_is_deleted_once);
+    tcase_add_test(tests, the_header_is_that_of_the_bytes);
+    tcase_add_test(tests, what_the_file_says_of_itself_makes_no_other_instance);
     tcase_add_test(tests, a_changed_file_is_not_touched);
     tcase_add_test(tests, gone_and_replaced_by_a_link);
     tcase_add_test(tests, originals_are_moved_without_overwriting);
