@@ -83,6 +83,7 @@ struct dicom_instance {
     int32_t series_number;            /* 0 when absent */
     int32_t expected_instances; /* of the whole series, from the tags that say so; 0 when unknown */
     int32_t images_in_acquisition; /* Images in Acquisition by itself; 0 when absent */
+    int32_t temporal_positions;    /* Number of Temporal Positions by itself; 0 when absent */
     int32_t rows, columns;
     int32_t bits_allocated, bits_stored, high_bit;
     bool is_signed;

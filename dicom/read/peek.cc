@@ -163,6 +163,14 @@ read_identity(Peek &peek)
     return error;
 }
 
+/* 0 when absent, or none. */
+int32_t
+count_of(const Header &dataset, const DcmTagKey &tag)
+{
+    int32_t value;
+    return header_integer(dataset, tag, &value) && value > 0 ? value : 0;
+}
+
 void
 read_description(Peek &peek)
 {
@@ -179,9 +187,8 @@ read_description(Peek &peek)
                 header_date_time(dataset, {DcmTagKey(), DCM_ContentDate, DCM_ContentTime}));
     header_copy(instance.created, header_date_time(dataset, {DcmTagKey(), DCM_InstanceCreationDate,
                                                              DCM_InstanceCreationTime}));
-    if (!header_integer(dataset, DCM_ImagesInAcquisition, &instance.images_in_acquisition) ||
-        instance.images_in_acquisition < 0)
-        instance.images_in_acquisition = 0;
+    instance.images_in_acquisition = count_of(dataset, DCM_ImagesInAcquisition);
+    instance.temporal_positions = count_of(dataset, DCM_NumberOfTemporalPositions);
     if (!header_integer(dataset, DCM_InstanceNumber, &instance.instance_number))
         instance.instance_number = 0;
     if (!header_integer(dataset, DCM_SeriesNumber, &instance.series_number))
@@ -249,8 +256,7 @@ read_value_unit(Peek &peek)
 int64_t
 factor(const Header &dataset, const DcmTagKey &tag)
 {
-    int32_t value;
-    return header_integer(dataset, tag, &value) && value > 0 ? value : 1;
+    return std::max(count_of(dataset, tag), 1);
 }
 
 /*

@@ -227,6 +227,13 @@ find_stack(const struct geometry_series *grouped, const char *name)
     return NULL;
 }
 
+static size_t
+message_without_remedy(const char *message)
+{
+    const char *remedy = strstr(message, GEOMETRY_REMEDY);
+    return remedy ? (size_t)(remedy - message) : strlen(message);
+}
+
 /* Says in the units from `first` on what they lack. `strict`: as judged if that were not accepted. */
 static void
 note_missing(struct units *units, size_t first, const struct sorted_series *series,
@@ -240,8 +247,8 @@ note_missing(struct units *units, size_t first, const struct sorted_series *seri
                      "missing files are accepted: %zu cannot be used, such as %.100s",
                      series->damaged, text_base_name(series->damage.file[0]));
         else if (stack && stack->error.code == CODE_INCOMPLETE_SERIES)
-            snprintf(unit->note, sizeof unit->note, "missing slices are accepted: %.160s",
-                     stack->error.message);
+            snprintf(unit->note, sizeof unit->note, "missing slices are accepted: %.*s",
+                     (int)message_without_remedy(stack->error.message), stack->error.message);
         text_utf8_mend_end(unit->note);
     }
 }

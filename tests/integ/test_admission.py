@@ -132,6 +132,7 @@ class Kind:
     facts: object = None  # what pydicom must find: a function of the series
     newest: dict = None  # the stacks with duplicates = "newest"
     split_by: str = ""  # what every volume's split_by says
+    times: tuple = None  # temporal positions: how many there are, and are announced
 
     def key(self, image):
         if self.by is None:
@@ -161,6 +162,11 @@ KINDS = {
     "mr-plain": Kind(ONE, facts=lambda s: s.values("Modality") == {"MR"} and s.repeats() == {1: 8}),
     "pet-plain": Kind(ONE, facts=lambda s: len(s.values("RescaleSlope")) == 7 and s.values("Units") == {"BQML"}),
     "ct-end-missing-count": Kind({"": (7, "INCOMPLETE_SERIES")}, facts=lambda s: s.values("ImagesInAcquisition") == {8}),
+    "ct-scout-counted": Kind({"": 8, "localizer": (1, "LOCALIZER")}, by=lambda i: "LOCALIZER" in i["ImageType"],
+                             facts=lambda s: s.values("ImagesInAcquisition") == {9} and len(s.images) == 9),
+    "ct-scout-counted-end-missing": Kind(
+        {"": (6, "INCOMPLETE_SERIES"), "localizer": (1, "LOCALIZER")}, by=lambda i: "LOCALIZER" in i["ImageType"],
+        facts=lambda s: s.values("ImagesInAcquisition") == {9} and len(s.images) == 7),
     "ct-first-missing-number": Kind(
         {"": (11, "INCOMPLETE_SERIES")},
         facts=lambda s: s.values("InstanceNumber") == set(range(2, 13)) and s.values("ImagesInAcquisition") == {None}),
@@ -171,10 +177,14 @@ KINDS = {
     "mr-time-slice-missing": Kind(
         {**named("time ", [1, 2, 4]), "time 3": (7, "INCOMPLETE_SERIES")}, by="TemporalPositionIdentifier",
         facts=lambda s: s.repeats() == {4: 7, 3: 1}),
-    # Each that is there is whole, and so is work on it; mr-fmri-ge of the real series is like this.
     "mr-time-volume-missing": Kind(
-        named("time ", [1, 2, 3]), by="TemporalPositionIdentifier",
+        {f"time {time}": (8, "INCOMPLETE_SERIES") for time in (1, 2, 3)}, by="TemporalPositionIdentifier", times=(3, 4),
         facts=lambda s: s.repeats() == {3: 8} and s.values("NumberOfTemporalPositions") == {4}),
+    # Scanners store each time as a series of its own, or as many as the archive sends; it is told.
+    "mr-time-one-of-four": Kind(ONE, times=(1, 4), facts=lambda s: (
+        s.values("TemporalPositionIdentifier"), s.values("NumberOfTemporalPositions")) == ({2}, {4})),
+    "mr-echoes-ends-missing": Kind({f"echo {echo}": (7, "INCOMPLETE_SERIES") for echo in ("1 at 5 ms", "2 at 15 ms")},
+                                   by="EchoTime", facts=lambda s: s.repeats() == {2: 6, 1: 2}),
     "mr-fmri-slice-missing": Kind({"": (31, "INCOMPLETE_SERIES")}, facts=lambda s: s.repeats() == {4: 7, 3: 1}),
     # one series?
     "ct-two-patients": Kind(fault="MIXED_PATIENTS", facts=lambda s: len(s.values("PatientID")) == 2),
@@ -256,6 +266,8 @@ KINDS = {
     "asl-standard": Kind(named("", ["label", "control"]), by="MRArterialSpinLabelingSequence/ASLContext"),
     # the general rule
     "fmri-ge": Kind(named("volume ", [1, 2, 3, 4]), by=by_eight, split_by="Instance Number (0020,0013)"),
+    "fmri-some": Kind(named("volume ", [1, 2, 3]), by=by_eight, split_by="Instance Number (0020,0013)", times=(3, 16),
+                      facts=lambda s: s.values("TemporalPositionIdentifier") == {None} and s.repeats() == {3: 8}),
     "fmri-slices": Kind(named("volume ", [1, 2, 3, 4]), by=lambda i: (i.ds.InstanceNumber - 1) % 4,
                         split_by="Instance Number (0020,0013)"),
     "fmri-times": Kind(named("volume ", [1, 2, 3, 4]), by=lambda i: str(i["AcquisitionTime"])[:6],
@@ -348,6 +360,10 @@ def test_kind_comes_in_as_it_should(kinds, name):
     report = admit(files)
     assert told(report) == kind.stacks
     assert report["fault"]["code"] == kind.fault
+    if kind.times:
+        assert tuple(report["times"]) == kind.times
+    for stack in report.get("stacks", []):
+        assert stack["fault"]["code"] != "INCOMPLETE_SERIES" or "--accept-missing" in stack["fault"]["message"]
     assert collections.Counter(refusal["code"] for refusal in report["refused"]) == kind.refused
     for sentence in [report["fault"]["message"], *(refusal["message"] for refusal in report["refused"])]:
         assert "Phantom" not in sentence and "NP0" not in sentence, "a patient is never named"
@@ -377,7 +393,8 @@ def test_order_of_files_means_nothing(kinds, name):
 
 
 def test_an_operator_accepts_what_is_missing(kinds):
-    for name in ("ct-end-missing-count", "ct-first-missing-number", "mr-echo-end-missing", "mr-time-slice-missing"):
+    for name in ("ct-end-missing-count", "ct-first-missing-number", "mr-echo-end-missing", "mr-time-slice-missing",
+                 "mr-time-volume-missing", "mr-echoes-ends-missing"):
         report = admit(kinds(name), "--allow-missing")
         assert told(report) == {stack: planes if isinstance(planes, int) else planes[0]
                                 for stack, planes in KINDS[name].stacks.items()}
@@ -484,6 +501,7 @@ OTHERWISE = {
     "siemens-xa": [32],
     # It converts what is no image of a volume, too, and takes a mosaic apart.
     **dict.fromkeys(["ct-scout", "ct-screenshot", "ct-dose-sheet", "ct-capture"], [1, 8]),
+    "ct-scout-counted": [1, 8],
     "ct-scout-alone": [1],
     "mr-localizer": [1, 1, 1],
     "cr-image": [1],
@@ -499,7 +517,10 @@ OTHERWISE = {
     "pet-ct-one-series": [8, 8],
     **dict.fromkeys(["ct-end-missing-count", "ct-gap"], [7]),
     "ct-first-missing-number": [11],
+    "ct-scout-counted-end-missing": [1, 6],
     "mr-echo-end-missing": [7, 8],
+    "mr-echoes-ends-missing": [7, 7],
+    "mr-time-volume-missing": [8, 8, 8],
     "mr-time-slice-missing": [],  # it gives up
     # It leaves copies out, takes slices at one position for two, and uneven spacing with a warning.
     "ct-copies": [8],
@@ -531,7 +552,9 @@ def real(folder):
         (1, "CT", 59), (1, "PET", 59), (1, "MR_T1", 59), (2, "CT", 48), (2, "PET", 48), (2, "MR_T1", 35))),
 ])
 def test_real_series_come_in(tmp_path, folder, volumes):
-    stacks = admit(real(folder))["stacks"]
+    report = admit(real(folder))
+    stacks = report["stacks"]
+    assert report["times"] == ([3, 16] if folder == "mr-fmri-ge" else [0, report["times"][1]])
     assert [stack["fault"]["code"] for stack in stacks] == [""] * len(volumes)
     assert sorted(len(stack["planes"]) for stack in stacks) == volumes
     assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == volumes

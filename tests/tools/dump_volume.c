@@ -201,7 +201,7 @@ static void
 dump_stacks(const struct inputs *inputs, const struct geometry_series *series, int thread_count,
             FILE *output)
 {
-    printf(", \"stacks\": [");
+    printf(", \"times\": [%d, %d], \"stacks\": [", series->times, series->times_announced);
     for (int32_t i = 0; i < series->stack_count; i++) {
         printf("%s", i ? ", " : "");
         print_stack(inputs, &series->stacks[i]);

@@ -158,6 +158,8 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
     if (rc)
         return rc;
     geometry_finish_names(grouping);
+    series->times = grouping->times;
+    series->times_announced = grouping->times_announced;
     series->stacks = calloc((size_t)grouping->group_count, sizeof(*series->stacks));
     if (!series->stacks)
         return -ENOMEM;
@@ -220,7 +222,6 @@ static void
 grouping_release(struct grouping *grouping)
 {
     free(grouping->beside);
-    free(grouping->announced);
     free(grouping->numbers);
     free(grouping->groups);
     free(grouping->orientations);

@@ -56,19 +56,28 @@
  *     has a position that it lacks;
  *   - something that is derived beside originals lies where its next plane would, at either end;
  *   - there are fewer images than Images in Acquisition of one of its planes, counting those that
- *     have the same value there;
- *   - there are fewer images than expected_instances, unless Images in Acquisition is 1; or as many
- *     as the stack's planes, which agree in all keys before phase and are numbered in equal steps;
- *     or as many as there are images, all of them in stacks of the same planes that share their
- *     positions, and as many stacks as expected_instances is times that, at least;
+ *     have the same value there, unless what was set aside with that value makes it exactly as many;
+ *   - there are fewer images than expected_instances, unless what was set aside with that value makes
+ *     it exactly as many; or Images in Acquisition is 1; or as many as the stack's planes, which agree
+ *     in all keys before phase and are numbered in equal steps; or as many as there are images, all of
+ *     them in stacks of the same planes that share their positions, and as many stacks as
+ *     expected_instances is times that, at least;
  *   - it is the only stack of its orientation, its Instance Numbers run with the planes in steps of
  *     which at least half are the same, n, and one goes on in another volume: by a whole number of
  *     stacks more where n is 1, and else by no multiple of n;
  *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
  *     least one) before or after them are of no file of the series, though a number before (or 0)
  *     and one after it are; unless the stacks that share its positions lack as many.
- * Images of one position that are not told apart count once. The last four are of planes that are
- * files of their own.
+ *   - images have at least two different Temporal Position Identifiers (or indices, or times) and
+ *     there are fewer of them in the series than Number of Temporal Positions, the largest of all
+ *     images; what has no identifier is not refused for that.
+ * Images of one position that are not told apart count once. The four before the last are of planes
+ * that are files of their own.
+ *
+ * Temporal positions. Where Number of Temporal Positions is more than one, the series says how many
+ * there are: the different identifiers, or, where there are not two (each volume is a series of its
+ * own, or nothing numbers them), as many stacks as the first one's orientation, echo and complex
+ * component have. They are taken as they are.
  */
 #ifndef NOCTULE_GEOMETRY_H
 #define NOCTULE_GEOMETRY_H
@@ -82,6 +91,9 @@ extern "C" {
 #define GEOMETRY_MOST_STACKS 4096
 #define GEOMETRY_NAME_SIZE   128
 #define GEOMETRY_SPLIT_SIZE  256
+
+/* The end of what INCOMPLETE_SERIES says. */
+#define GEOMETRY_REMEDY " Send what is missing, or take the series without it (--accept-missing)."
 
 /* A frame of the stack: instances[instance]->frames[frame]. */
 struct geometry_plane {
@@ -114,6 +126,7 @@ struct geometry_series {
     int32_t stack_count;
     struct geometry_stack
         *stacks; /* in ascending order of name, deterministic whatever the input order */
+    int32_t times, times_announced; /* temporal positions; 0 where none or one is announced */
 };
 
 struct geometry_limits {

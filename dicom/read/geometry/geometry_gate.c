@@ -18,20 +18,21 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
                 const struct plane *b, const char *format, ...)
 {
     char text[384];
+    const char *remedy = code == CODE_INCOMPLETE_SERIES ? GEOMETRY_REMEDY : "";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (!verdict->refused) {
         error_set_files(verdict->error, 0, code, a ? a->instance->path : NULL,
-                        b ? b->instance->path : NULL, "%s", text);
+                        b ? b->instance->path : NULL, "%s%s", text, remedy);
         verdict->refused = true;
         return;
     }
     char *message = verdict->error->message;
     const size_t length = strlen(message);
-    snprintf(message + length, sizeof(verdict->error->message) - length, " Also %s: %s",
-             code_name(code), text);
+    snprintf(message + length, sizeof(verdict->error->message) - length, " Also %s: %s%s",
+             code_name(code), text, remedy);
 }
 
 static bool

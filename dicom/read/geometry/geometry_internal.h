@@ -2,8 +2,9 @@
  * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
  * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
  * image), geometry_groups.c (orientations and keys), geometry_order.c (the general rule and the
- * newest of duplicates), geometry_names.c, geometry_siblings.c and geometry_whole.c (is anything
- * missing), geometry_gate.c (the judge); geometry.c makes the stacks. Private to geometry*.c.
+ * newest of duplicates), geometry_names.c, geometry_siblings.c, geometry_times.c and
+ * geometry_whole.c (is anything missing), geometry_gate.c (the judge); geometry.c makes the stacks.
+ * Private to geometry*.c.
  */
 #ifndef NOCTULE_GEOMETRY_INTERNAL_H
 #define NOCTULE_GEOMETRY_INTERNAL_H
@@ -18,7 +19,9 @@
  * that puts a step between two of them off by up to 0.0173 mm. What differs by less than this is
  * one position, and no step is known better.
  */
-#define POSITION_FLOOR_MM 0.02
+#define POSITION_FLOOR_MM     0.02
+
+#define GEOMETRY_LACKING_SIZE 80
 
 struct plane {
     const struct dicom_instance *instance;
@@ -70,8 +73,16 @@ struct grouping {
     int32_t *numbers;   /* Instance Number of every instance */
     int32_t *announced; /* Images in Acquisition of every image that is a file */
     int32_t announced_count;
+    /* Images in Acquisition and expected_instances of every such file that was set aside. */
+    int32_t *aside_announced, *aside_expected;
+    int32_t aside_count;
     struct beside *beside;
     int32_t beside_count;
+    /* Temporal positions (geometry_times.c). */
+    const struct plane *times_of;   /* an image that announces the most */
+    int32_t times, times_announced; /* how many there are, and are announced */
+    bool times_named;               /* two or more, by their identifiers */
+    char times_lacking[GEOMETRY_LACKING_SIZE];
 };
 
 static inline double
@@ -134,6 +145,9 @@ int geometry_gather_evidence(struct grouping *grouping);
 /* Fills alone, stacks_of_grid, lost_of_grid, lacking and lacks of every group. */
 int geometry_compare_siblings(struct grouping *grouping);
 
+/* Fills times and what stands with it. The planes of every group are in their order. */
+int geometry_count_times(struct grouping *grouping);
+
 /* Findings about one stack, in order of precedence; the first gives the code and the files. */
 struct verdict {
     struct error *error;
@@ -146,6 +160,10 @@ void geometry_refuse(struct verdict *verdict, enum code code, const struct plane
 
 /* INCOMPLETE_SERIES where evidence says that the stack is not whole. */
 void geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
+                          const struct group *group);
+
+/* INCOMPLETE_SERIES, and true, where temporal positions are missing. */
+bool geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
                           const struct group *group);
 
 /* Whether the group may be a stack, and else why not: accepted, has_geometry and error. Planes are

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int
@@ -27,6 +28,13 @@ numbers_below(const int32_t *sorted, int32_t count, int64_t value)
             high = middle;
     }
     return low;
+}
+
+/* How many of some sorted numbers are `value`. */
+static int32_t
+numbers_of(const int32_t *sorted, int32_t count, int32_t value)
+{
+    return numbers_below(sorted, count, value + INT64_C(1)) - numbers_below(sorted, count, value);
 }
 
 /* ---- collecting ---- */
@@ -53,22 +61,47 @@ gather_announced(struct grouping *grouping, const struct group *group)
     }
 }
 
-static int
-gather_numbers(struct grouping *grouping)
+/* The scanner may have counted a scout, but never what was sent twice. */
+static void
+gather_aside(struct grouping *grouping, const struct group *group)
 {
-    const size_t count = (size_t)grouping->instance_count;
-    grouping->numbers = calloc(count + 1, sizeof(*grouping->numbers));
-    grouping->announced = calloc((size_t)grouping->plane_count + 1, sizeof(*grouping->announced));
-    if (!grouping->numbers || !grouping->announced)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
+    for (int32_t i = 0; i < group->count && group->set_aside != CODE_DUPLICATE_POSITION; i++) {
+        const struct dicom_instance *instance = group->planes[i].instance;
+        if (!is_single(&group->planes[i]))
+            continue;
+        grouping->aside_announced[grouping->aside_count] = instance->images_in_acquisition;
+        grouping->aside_expected[grouping->aside_count++] = instance->expected_instances;
+    }
+}
+
+static void
+gather_counts(struct grouping *grouping)
+{
+    for (int32_t i = 0; i < grouping->instance_count; i++)
         grouping->numbers[i] = grouping->instances[i]->instance_number;
     for (int32_t i = 0; i < grouping->group_count; i++)
         if (grouping->groups[i].set_aside == CODE_NONE)
             gather_announced(grouping, &grouping->groups[i]);
-    qsort(grouping->numbers, count, sizeof(*grouping->numbers), compare_integer);
-    qsort(grouping->announced, (size_t)grouping->announced_count, sizeof(*grouping->announced),
-          compare_integer);
+        else
+            gather_aside(grouping, &grouping->groups[i]);
+}
+
+static int
+gather_numbers(struct grouping *grouping)
+{
+    const size_t count = (size_t)grouping->instance_count, room = (size_t)grouping->plane_count + 1;
+    grouping->numbers = calloc(count + 1 + 3 * room, sizeof(*grouping->numbers));
+    if (!grouping->numbers)
+        return -ENOMEM;
+    grouping->announced = grouping->numbers + count + 1;
+    grouping->aside_announced = grouping->announced + room;
+    grouping->aside_expected = grouping->aside_announced + room;
+    gather_counts(grouping);
+    const size_t images = (size_t)grouping->announced_count, aside = (size_t)grouping->aside_count;
+    qsort(grouping->numbers, count, sizeof(int32_t), compare_integer);
+    qsort(grouping->announced, images, sizeof(int32_t), compare_integer);
+    qsort(grouping->aside_announced, aside, sizeof(int32_t), compare_integer);
+    qsort(grouping->aside_expected, aside, sizeof(int32_t), compare_integer);
     return 0;
 }
 
@@ -115,21 +148,38 @@ geometry_gather_evidence(struct grouping *grouping)
     int rc = gather_numbers(grouping);
     if (!rc)
         rc = gather_beside(grouping);
+    if (!rc)
+        rc = geometry_count_times(grouping);
     return rc ? rc : geometry_compare_siblings(grouping);
 }
 
 /* ---- stacks beside this one ---- */
 
+/* The stack that a plane is of. */
+static const struct group *
+find_group(const struct grouping *grouping, const struct plane *plane)
+{
+    const struct group *group = grouping->groups;
+    while (plane < group->planes || plane >= group->planes + group->count)
+        group++;
+    return group;
+}
+
 static bool
-check_siblings(struct verdict *verdict, const struct group *group)
+check_siblings(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     if (group->lacking == 0)
         return false;
+    const struct group *other = find_group(grouping, group->lacks);
+    char in_turn[80] = "";
+    if (other->lacking > 0)
+        snprintf(in_turn, sizeof(in_turn), " That one in turn lacks %d: none lies at %.4g mm.",
+                 other->lacking, other->lacks->position);
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, group->lacks, NULL,
-                    "%d of the slices that stacks beside this one have %s missing: none lies at "
-                    "%.4g mm along the normal, where %s does.",
-                    group->lacking, group->lacking == 1 ? "is" : "are", group->lacks->position,
-                    geometry_plane_name(group->lacks));
+                    "Stack \"%s\" lacks %d of the slices that stacks beside it have: none lies at "
+                    "%.4g mm along the normal, where %s of stack \"%s\" does.%s",
+                    group->name, group->lacking, group->lacks->position,
+                    geometry_plane_name(group->lacks), other->name, in_turn);
     return true;
 }
 
@@ -213,6 +263,20 @@ is_numbered_evenly(const struct group *group)
 
 /* ---- what the headers announce ---- */
 
+/* Are as many there as announced? Some scanners count a scout and others do not, so what was set
+ * aside counts only where it makes the number exactly. */
+static bool
+are_all(int32_t images, int32_t aside, int32_t announced)
+{
+    return images >= announced || images + aside == announced;
+}
+
+static int32_t
+count_aside(const struct grouping *grouping, int32_t announced)
+{
+    return numbers_of(grouping->aside_announced, grouping->aside_count, announced);
+}
+
 static bool
 check_acquisition(struct verdict *verdict, const struct grouping *grouping,
                   const struct group *group)
@@ -224,10 +288,8 @@ check_acquisition(struct verdict *verdict, const struct grouping *grouping,
         if (!is_single(plane) || announced <= 1 || announced == last)
             continue;
         last = announced;
-        const int32_t there =
-            numbers_below(grouping->announced, grouping->announced_count, announced + INT64_C(1)) -
-            numbers_below(grouping->announced, grouping->announced_count, announced);
-        if (there >= announced)
+        const int32_t there = numbers_of(grouping->announced, grouping->announced_count, announced);
+        if (are_all(there, count_aside(grouping, announced), announced))
             continue;
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
                         "There are %d of the %d images that Images in Acquisition (0020,1002) of "
@@ -246,9 +308,12 @@ has_all_announced(const struct grouping *grouping, const struct group *group, in
 {
     if (announced <= 1)
         return announced == 1;
-    if (grouping->announced_count == announced && group->stacks_of_grid >= expected / announced)
-        return (int64_t)group->stacks_of_grid * group->count == announced;
-    return group->count == announced && !group->varies && is_numbered_evenly(group);
+    const int32_t there = grouping->announced_count, aside = count_aside(grouping, announced);
+    if ((there == announced || there + aside == announced) &&
+        group->stacks_of_grid >= expected / announced)
+        return (int64_t)group->stacks_of_grid * group->count == there;
+    return (group->count == announced || group->count + aside == announced) && !group->varies &&
+           is_numbered_evenly(group);
 }
 
 static bool
@@ -258,7 +323,8 @@ check_series_count(struct verdict *verdict, const struct grouping *grouping,
     const struct plane *plane = &group->planes[0];
     const int32_t expected = plane->instance->expected_instances;
     const int32_t there = grouping->announced_count;
-    if (!is_single(plane) || there >= expected ||
+    const int32_t aside = numbers_of(grouping->aside_expected, grouping->aside_count, expected);
+    if (!is_single(plane) || are_all(there, aside, expected) ||
         has_all_announced(grouping, group, plane->instance->images_in_acquisition, expected))
         return false;
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
@@ -365,7 +431,8 @@ void
 geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)
 {
-    (void)(check_siblings(verdict, group) || check_beside(verdict, grouping, group) ||
-           check_acquisition(verdict, grouping, group) ||
+    (void)(check_siblings(verdict, grouping, group) ||
+           geometry_check_times(verdict, grouping, group) ||
+           check_beside(verdict, grouping, group) || check_acquisition(verdict, grouping, group) ||
            check_series_count(verdict, grouping, group) || check_numbers(verdict, grouping, group));
 }

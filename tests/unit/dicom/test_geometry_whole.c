@@ -38,8 +38,21 @@ START_TEST(an_end_that_siblings_have)
     ck_assert(result->stacks[0].accepted && result->stacks[1].accepted);
     geometry_series_free(result);
     result = group();
-    ck_assert_ptr_nonnull(strstr(result->stacks[0].error.message, "none lies at 0 mm"));
-    ck_assert_ptr_nonnull(strstr(result->stacks[1].error.message, "none lies at 18 mm"));
+    static const char *const told[2][2] = {
+        {"Stack \"echo 1\" lacks 1 of", "none lies at 0 mm along"},
+        {"Stack \"echo 2\" lacks 1 of", "none lies at 18 mm along"}};
+
+    for (int s = 0; s < 2; s++) {
+        const char *message = result->stacks[s].error.message;
+        ck_assert_ptr_nonnull(strstr(message, told[s][0]));
+        ck_assert_ptr_nonnull(strstr(message, told[s][1]));
+        ck_assert_ptr_nonnull(
+            strstr(message, s ? "stack \"echo 1\" does. That one in turn lacks 1: "
+                                "none lies at 0 mm."
+                              : "stack \"echo 2\" does. That one in turn lacks 1: "
+                                "none lies at 18 mm."));
+        ck_assert_str_eq(message + strlen(message) - strlen(GEOMETRY_REMEDY), GEOMETRY_REMEDY);
+    }
     geometry_series_free(result);
 }
 
@@ -58,28 +71,38 @@ START_TEST(images_in_acquisition)
 {
     static const struct {
         int32_t images, expected;
-        enum code code;
+        enum code alone, with_scout, with_scout_of_its_own;
     } cases[] = {
-        {0, 0, CODE_NONE},
-        {10, 10, CODE_NONE},
-        {9, 9, CODE_NONE},
-        {11, 11, CODE_INCOMPLETE_SERIES},
-        {10, 50, CODE_NONE}, /* one time of five */
-        {9, 45, CODE_INCOMPLETE_SERIES},
-        {1, 40, CODE_NONE},
-        {0, 30, CODE_INCOMPLETE_SERIES},
+
+#define SAME(images, expected, code) {images, expected, code, code, code}
+        SAME(0, 0, CODE_NONE),
+        SAME(10, 10, CODE_NONE),
+        SAME(9, 9, CODE_NONE),
+        {11, 11, CODE_INCOMPLETE_SERIES, CODE_NONE, CODE_INCOMPLETE_SERIES},
+        SAME(12, 12, CODE_INCOMPLETE_SERIES),
+        SAME(10, 50, CODE_NONE), /* one time of five */
+        {11, 55, CODE_INCOMPLETE_SERIES, CODE_NONE, CODE_INCOMPLETE_SERIES},
+        SAME(9, 45, CODE_INCOMPLETE_SERIES),
+        SAME(1, 40, CODE_NONE),
+        SAME(0, 30, CODE_INCOMPLETE_SERIES),
+        {0, 11, CODE_INCOMPLETE_SERIES, CODE_NONE, CODE_INCOMPLETE_SERIES},
+#undef SAME
     };
 
     add_slices(10, 0, 2);
     announce(cases[_i].images, cases[_i].expected);
-    ck_assert_int_eq(code_of_group(), cases[_i].code);
-    /* A scout is no image of them. */
+    ck_assert_int_eq(code_of_group(), cases[_i].alone);
+    /* A scout is no image of them, but may have been counted, which its own number tells. */
     place_frame(add_frames(1), coronal, 0, 0, 0);
-    last()->images_in_acquisition = cases[_i].images;
     last()->frames[0].excluded = CODE_LOCALIZER;
-    struct geometry_series *result = group();
-    ck_assert_int_eq(result->stacks[0].error.code, cases[_i].code);
-    geometry_series_free(result);
+    for (int same = 0; same < 2; same++) {
+        last()->images_in_acquisition = same ? cases[_i].images : 2;
+        last()->expected_instances = same ? cases[_i].expected : 2;
+        struct geometry_series *result = group();
+        ck_assert_int_eq(result->stacks[0].error.code,
+                         same ? cases[_i].with_scout : cases[_i].with_scout_of_its_own);
+        geometry_series_free(result);
+    }
 }
 
 END_TEST
@@ -99,6 +122,133 @@ START_TEST(images_of_several_times)
     announce(9, 27);
     ck_assert_str_eq(stacks_of_group(), "volume 1:8!INCOMPLETE_SERIES | volume "
                                         "2:8!INCOMPLETE_SERIES | volume 3:8!INCOMPLETE_SERIES");
+}
+
+END_TEST
+
+/* Two scouts, counted, of a series of several times. */
+START_TEST(scouts_of_several_times)
+{
+    for (int i = 0; i < 3 * 8; i++)
+        add_slice(2 * (i % 8));
+    for (int i = 0; i < 2; i++) {
+        place_frame(add_frames(1), coronal, 0, i, 0);
+        last()->frames[0].excluded = CODE_LOCALIZER;
+    }
+    announce(26, 78);
+    ck_assert_str_eq(stacks_of_group(),
+                     "localizer:2!LOCALIZER | volume 1:8 | volume 2:8 | volume 3:8");
+    announce(27, 81);
+    ck_assert_ptr_nonnull(strstr(stacks_of_group(), "volume 1:8!INCOMPLETE_SERIES"));
+}
+
+END_TEST
+
+/* Whoever sent a slice twice has not sent another. */
+START_TEST(older_slices_are_not_counted)
+{
+    add_slices(10, 0, 2);
+    strcpy(add_slice(4)->acquired, "20200101");
+    for (int32_t i = 0; i < 10; i++)
+        strcpy(series.storage[i].frames[0].acquired, "20200102");
+    announce(11, 11);
+    const struct geometry_limits newest = {
+        .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    struct geometry_series *result = group_with(&newest);
+    ck_assert_int_eq(result->stack_count, 2);
+    ck_assert_int_eq(result->stacks[0].error.code, CODE_INCOMPLETE_SERIES);
+    ck_assert_int_eq(result->stacks[1].error.code, CODE_DUPLICATE_POSITION);
+    geometry_series_free(result);
+}
+
+END_TEST
+
+/* ---- temporal positions ---- */
+
+/* Volumes with these identifiers, one letter each; " " has none. */
+static void
+add_times(const char *identifiers, int32_t announced)
+{
+    for (int t = 0; identifiers[t]; t++)
+        for (int i = 0; i < 6; i++) {
+            const char text[2] = {identifiers[t] == ' ' ? '\0' : identifiers[t], '\0'};
+            strcpy(add_slice(2 * i)->temporal, text);
+            last()->temporal_positions = announced;
+        }
+}
+
+START_TEST(temporal_positions)
+{
+    static const struct {
+        const char *identifiers;
+        int32_t announced;
+        enum code code;
+        const char *lacking; /* NULL: not told */
+        int32_t times;
+    } cases[] = {
+        {"123", 0, CODE_NONE, NULL, 0},
+        {"1234", 4, CODE_NONE, NULL, 4},
+        {"1234", 3, CODE_NONE, NULL, 4},
+        {"123", 4, CODE_INCOMPLETE_SERIES, "There are 3 of the 4 temporal positions", 3},
+        {"123", 4, CODE_INCOMPLETE_SERIES, "(0020,0100) 4 is of no image.", 3},
+        {"14", 8, CODE_INCOMPLETE_SERIES, "(0020,0100) 2 to 3, 5 to 8 is of no image.", 2},
+        {"234", 4, CODE_INCOMPLETE_SERIES, "(0020,0100) 1 is of no image.", 3},
+        {"012", 4, CODE_INCOMPLETE_SERIES, "announces. Send what is missing", 3},
+        {"abc", 4, CODE_INCOMPLETE_SERIES, "announces. Send what is missing", 3},
+        {"2", 5, CODE_NONE, NULL, 1},    /* each a series of its own */
+        {"   ", 16, CODE_NONE, NULL, 3}, /* split by their numbers */
+        {"111", 16, CODE_NONE, NULL, 3}, /* likewise */
+    };
+
+    add_times(cases[_i].identifiers, cases[_i].announced);
+    for (int missing = 0; missing < 2; missing++) {
+        const struct geometry_limits taken = {
+            .min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = missing};
+        struct geometry_series *result = group_with(&taken);
+        ck_assert_int_eq(result->times, cases[_i].times);
+        ck_assert_int_eq(result->times_announced, cases[_i].announced);
+        for (int32_t s = 0; s < result->stack_count; s++) {
+            const struct error *error = &result->stacks[s].error;
+            ck_assert_int_eq(error->code, missing ? CODE_NONE : cases[_i].code);
+            if (error->code != CODE_NONE)
+                ck_assert_msg(strstr(error->message, cases[_i].lacking), "%s", error->message);
+        }
+        geometry_series_free(result);
+    }
+}
+
+END_TEST
+
+/* What has no identifier is another volume's; echoes are no times; the list of many has an end. */
+START_TEST(temporal_positions_beside_others)
+{
+    add_times("13579", 40);
+    for (int i = 0; i < 6; i++)
+        place_frame(add_frames(1), coronal, 0, 2 * i, 0);
+    struct geometry_series *result = group();
+    ck_assert_int_eq(result->stack_count, 6);
+    for (int32_t s = 0; s < 6; s++)
+        ck_assert_int_eq(result->stacks[s].accepted,
+                         strncmp(result->stacks[s].name, "coronal", 7) == 0);
+    geometry_series_free(result);
+    free_series();
+    for (int t = 1; t < 100; t += 2)
+        for (int i = 0; i < 6; i++) {
+            snprintf(add_slice(2 * i)->temporal, DICOM_DS_SIZE, "%d", t);
+            last()->temporal_positions = 100;
+        }
+    result = group();
+    ck_assert_ptr_nonnull(strstr(result->stacks[0].error.message, "2, 4, 6, 8, "));
+    ck_assert_ptr_nonnull(strstr(result->stacks[0].error.message, ", ... is of no image."));
+    geometry_series_free(result);
+    free_series();
+    add_times("    ", 8);
+    for (int i = 0; i < 24; i++)
+        strcpy(series.storage[i].frames[0].echo, i / 12 ? "2" : "1");
+    result = group();
+    ck_assert_int_eq(result->stack_count, 4);
+    ck_assert_int_eq(result->times, 2);
+    geometry_series_free(result);
 }
 
 END_TEST
@@ -278,8 +428,12 @@ main(void)
     TCase *whole = new_case(suite, "whole");
     tcase_add_test(whole, a_position_that_one_volume_lacks);
     tcase_add_test(whole, an_end_that_siblings_have);
-    tcase_add_loop_test(whole, images_in_acquisition, 0, 8);
+    tcase_add_loop_test(whole, images_in_acquisition, 0, 11);
     tcase_add_test(whole, images_of_several_times);
+    tcase_add_test(whole, scouts_of_several_times);
+    tcase_add_test(whole, older_slices_are_not_counted);
+    tcase_add_loop_test(whole, temporal_positions, 0, 12);
+    tcase_add_test(whole, temporal_positions_beside_others);
     tcase_add_loop_test(whole, numbers_before_the_first, 0, 12);
     tcase_add_test(whole, numbers_between_stacks);
     tcase_add_test(whole, numbers_that_siblings_lack);

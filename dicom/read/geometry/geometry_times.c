@@ -1,0 +1,134 @@
+/* geometry_times.c - how many of the temporal positions that the headers announce are there: see
+ * "Temporal positions" in geometry.h. */
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the identifiers ---- */
+
+static int
+compare_identifier(const void *left, const void *right)
+{
+    return strverscmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Those of all images, each once and in order; how many. */
+static int32_t
+find_identifiers(const struct grouping *grouping, const char **found)
+{
+    int32_t count = 0, kept = 0;
+    for (int32_t i = 0; i < grouping->image_count; i++) {
+        const char *text = grouping->planes[i].frame->temporal;
+        if (text[0] && (count == 0 || strcmp(found[count - 1], text) != 0))
+            found[count++] = text;
+    }
+    qsort(found, (size_t)count, sizeof(*found), compare_identifier);
+    for (int32_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(found[kept - 1], found[i]) != 0)
+            found[kept++] = found[i];
+    return kept;
+}
+
+/* Adds "4" or "4 to 16" to a list; false when there is no more room. */
+static bool
+lacking_add(char lacking[GEOMETRY_LACKING_SIZE], int32_t first, int32_t last)
+{
+    const size_t used = strlen(lacking);
+    char range[32];
+    snprintf(range, sizeof(range), first == last ? "%d" : "%d to %d", first, last);
+    if (used + strlen(range) + sizeof(", ...") > GEOMETRY_LACKING_SIZE) {
+        strcpy(lacking + used, ", ...");
+        return false;
+    }
+    sprintf(lacking + used, "%s%s", used ? ", " : "", range);
+    return true;
+}
+
+/* Which of 1 .. announced are not there; "" where the identifiers are not such numbers. */
+static void
+find_lacking(struct grouping *grouping, const char *const *found, int32_t count)
+{
+    int32_t next = 1; /* that has not been seen */
+    for (int32_t i = 0; i < count; i++) {
+        char *end;
+        const long number = strtol(found[i], &end, 10);
+        if (*end || number < next || number > grouping->times_announced) {
+            grouping->times_lacking[0] = '\0';
+            return;
+        }
+        if (number > next && !lacking_add(grouping->times_lacking, next, (int32_t)number - 1))
+            return;
+        next = (int32_t)number + 1;
+    }
+    if (next <= grouping->times_announced)
+        lacking_add(grouping->times_lacking, next, grouping->times_announced);
+}
+
+/* ---- volumes ---- */
+
+/* As many as are like the first one but for the time. */
+static int32_t
+count_volumes(const struct grouping *grouping)
+{
+    const struct plane *first = NULL;
+    int32_t count = 0;
+    for (int32_t i = 0; i < grouping->group_count; i++) {
+        if (grouping->groups[i].set_aside != CODE_NONE)
+            continue;
+        const struct plane *plane = &grouping->groups[i].planes[0];
+        first = first ? first : plane;
+        count += plane->orientation == first->orientation &&
+                 strcmp(plane->frame->echo, first->frame->echo) == 0 &&
+                 strcmp(plane->frame->component, first->frame->component) == 0;
+    }
+    return count;
+}
+
+int
+geometry_count_times(struct grouping *grouping)
+{
+    for (int32_t i = 0; i < grouping->image_count; i++) {
+        const struct plane *plane = &grouping->planes[i];
+        if (plane->instance->temporal_positions > grouping->times_announced) {
+            grouping->times_announced = plane->instance->temporal_positions;
+            grouping->times_of = plane;
+        }
+    }
+    if (grouping->times_announced <= 1)
+        return 0;
+    const char **found = calloc((size_t)grouping->image_count, sizeof(*found));
+    if (!found)
+        return -ENOMEM;
+    const int32_t identifiers = find_identifiers(grouping, found);
+    grouping->times_named = identifiers >= 2;
+    grouping->times = grouping->times_named ? identifiers : count_volumes(grouping);
+    if (grouping->times_named && identifiers < grouping->times_announced)
+        find_lacking(grouping, found, identifiers);
+    free(found);
+    return 0;
+}
+
+/* Nobody numbers the volumes of one series and leaves some out on purpose; but one volume may well be
+ * a series of its own, and those that nothing numbers may be all that were sent. */
+bool
+geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
+                     const struct group *group)
+{
+    if (!grouping->times_named || grouping->times >= grouping->times_announced ||
+        !group->planes[0].frame->temporal[0])
+        return false;
+    char which[GEOMETRY_LACKING_SIZE + 64] = "";
+    if (grouping->times_lacking[0])
+        snprintf(which, sizeof(which),
+                 "; Temporal Position Identifier (0020,0100) %s is of no image",
+                 grouping->times_lacking);
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, grouping->times_of, NULL,
+                    "There are %d of the %d temporal positions that Number of Temporal Positions "
+                    "(0020,0105) of %s announces%s.",
+                    grouping->times, grouping->times_announced,
+                    geometry_plane_name(grouping->times_of), which);
+    return true;
+}
