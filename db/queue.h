@@ -126,6 +126,7 @@ struct queue_stack {
     const char *message, *file_a, *file_b; /* of the refusal; "" when accepted */
     const char *split_by;                  /* the attributes that set it apart, for people; "" */
     bool passed_over;                      /* refused for what it is, and nobody's mistake */
+    int32_t times, times_announced;        /* temporal positions of its series; 0: not announced */
 };
 
 /*

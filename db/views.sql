@@ -43,7 +43,11 @@ SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     coalesce((SELECT message FROM stack WHERE series_id = s.id AND revision = s.revision
         AND code = 'INCOMPLETE_SERIES' ORDER BY id LIMIT 1), '') AS incomplete,
     (SELECT count(*) FROM quarantine WHERE series_uid = s.series_uid AND lacking) AS quarantined,
-    s.missing_accepted_by
+    s.missing_accepted_by,
+    (SELECT nullif(max(temporal_positions), 0) FROM stack
+        WHERE series_id = s.id AND revision = s.revision) AS temporal_positions,
+    (SELECT nullif(max(announced_temporal_positions), 0) FROM stack
+        WHERE series_id = s.id AND revision = s.revision) AS announced_temporal_positions
 FROM series s
 LEFT JOIN stack x ON s.code = '' AND x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted

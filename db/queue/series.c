@@ -356,15 +356,17 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
     return database_run(
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
-        "spacing_mm, code, message, file_a, file_b, split_by, passed_over) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "spacing_mm, code, message, file_a, file_b, split_by, passed_over, temporal_positions, "
+        "announced_temporal_positions) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
                value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
                value_int(stack->rows),
                value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
                value_text(code_name(stack->code)), value_text(stack->message),
                value_text(stack->file_a), value_text(stack->file_b), value_text(stack->split_by),
-               value_int(stack->passed_over)));
+               value_int(stack->passed_over), value_int(stack->times),
+               value_int(stack->times_announced)));
 }
 
 /* Why a guarded UPDATE of a GATHERING series found nothing. */

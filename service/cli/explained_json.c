@@ -118,9 +118,13 @@ explanation_job(struct json *json, const struct explained_job *job)
 static void
 explanation_outcome(struct json *json, const struct explained *explained)
 {
+    const struct geometry_series none = {0}, *grouped = explained->grouped;
+    grouped = grouped ? grouped : &none;
+    json_integer(json, "temporal_positions", grouped->times);
+    json_integer(json, "announced_temporal_positions", grouped->times_announced);
     json_begin_array(json, "stacks");
-    for (int32_t i = 0; explained->grouped && i < explained->grouped->stack_count; i++)
-        explanation_stack(json, &explained->grouped->stacks[i]);
+    for (int32_t i = 0; i < grouped->stack_count; i++)
+        explanation_stack(json, &grouped->stacks[i]);
     json_end_array(json);
     json_string(json, "ae_title", explained->title ? explained->title : "");
     json_begin_array(json, "rules");

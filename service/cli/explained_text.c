@@ -214,6 +214,9 @@ text_stacks(const struct explained *explained)
     }
     const char *split_by = "";
     printf("  stacks: %d\n", explained->grouped->stack_count);
+    if (explained->grouped->times_announced > 0)
+        explained_put_line("temporal positions", "%d of %d", explained->grouped->times,
+                           explained->grouped->times_announced);
     for (int32_t i = 0; i < explained->grouped->stack_count; i++) {
         const struct geometry_stack *stack = &explained->grouped->stacks[i];
         text_stack(explained, stack);

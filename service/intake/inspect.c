@@ -103,7 +103,8 @@ peek_some(struct parallel *loop, void *context)
 }
 
 static void
-inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stack)
+inspect_add_stack(struct proto_writer *answer, const struct geometry_series *series,
+                  const struct geometry_stack *stack)
 {
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
@@ -120,6 +121,8 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stac
         .message = error->message,
         .file_a = error->file[0],
         .file_b = error->file[1],
+        .times = series->times,
+        .times_announced = series->times_announced,
     };
     message_add_stack(answer, &row);
 }
@@ -128,8 +131,9 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stac
 static void
 inspect_add_refusal(struct proto_writer *answer, const struct error *error)
 {
+    const struct geometry_series none = {0};
     const struct geometry_stack refused = {.error = *error};
-    inspect_add_stack(answer, &refused);
+    inspect_add_stack(answer, &none, &refused);
 }
 
 static void
@@ -150,7 +154,7 @@ inspect_add_stacks(struct inspect *inspect)
         return;
     }
     for (int32_t i = 0; i < series->stack_count; i++)
-        inspect_add_stack(&inspect->answer, &series->stacks[i]);
+        inspect_add_stack(&inspect->answer, series, &series->stacks[i]);
     geometry_series_free(series);
 }
 

@@ -99,6 +99,19 @@ pipeline_limits(const struct conf_pipeline *pipeline)
     };
 }
 
+/* That the stack is whole does not say that the series is. */
+static void
+note_times(struct job *job)
+{
+    char text[80];
+    const struct geometry_series *series = job->series;
+    if (series->times >= series->times_announced)
+        return;
+    snprintf(text, sizeof text, "%d of %d temporal positions are there", series->times,
+             series->times_announced);
+    pipeline_note(job->report, text);
+}
+
 static int
 choose_stack(struct job *job)
 {
@@ -127,6 +140,7 @@ choose_stack(struct job *job)
     report->planes = job->stack->plane_count;
     report->voxels = (int64_t)report->columns * report->rows * report->planes;
     memcpy(report->spacing, job->stack->spacing, sizeof report->spacing);
+    note_times(job);
     return 0;
 }
 

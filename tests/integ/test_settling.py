@@ -221,6 +221,24 @@ def test_what_the_headers_say_is_missing(daemon, tmp_path):
     assert judged(d, "SETTLED", revision=2)["missing_accepted_by"]
 
 
+def test_temporal_positions_that_nobody_sent(daemon, tmp_path):
+    """Those that are numbered are missing; others are taken as they are, which is told."""
+    d = configured(daemon(), '{ %s stacks = "first"; }' % MR).start()
+    drop(phantom(tmp_path / "some", "--series", "fmri-some"), d.inbox)
+    (job,) = d.wait_jobs()
+    row = judged(d, "SETTLED")
+    assert (row["code"], row["temporal_positions"], row["announced_temporal_positions"]) == ("", 3, 16)
+    assert "; 3 of 16 temporal positions" in row["evidence"]
+    assert "3 of 16 temporal positions are there" in job["note"]
+    assert "temporal positions" in d.ctl("explain", row["series_uid"]).stdout
+    drop(phantom(tmp_path / "lacking", "--series", "mr-time-volume-missing"), d.inbox / "lacking")
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), what="the refusal")
+    assert (row["code"], row["temporal_positions"], row["announced_temporal_positions"]) == ("INCOMPLETE_SERIES", 3, 4)
+    assert "(0020,0100) 4 is of no image" in row["incomplete"] and "--accept-missing" in row["incomplete"]
+    d.ctl("complete", "--accept-missing", row["series_uid"])
+    d.wait_jobs(2)
+
+
 # ------------------------------------------------------------------------------------------------ which volumes
 
 

@@ -308,6 +308,8 @@ inspection_stack(const struct message_stack *told)
         .message = told->message,
         .file_a = told->file_a,
         .file_b = told->file_b,
+        .times = core_count(told->times),
+        .times_announced = core_count(told->times_announced),
     };
 }
 

@@ -117,6 +117,9 @@ series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *st
         series_add_evidence(evidence, ":");
     series_add_stacks(evidence, stacks, count);
     series_add_passed_over(evidence, stacks, count);
+    if (count > 0 && stacks[0].times < stacks[0].times_announced)
+        series_add_evidence(evidence, "; %d of %d temporal positions", stacks[0].times,
+                            stacks[0].times_announced);
 }
 
 void

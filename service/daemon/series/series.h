@@ -31,7 +31,7 @@ void series_decide(const struct queue_series *series, const struct conf_series *
                    int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision);
 
 /* Appends what the inspection found: "; 1 stack: 30 planes of 512 x 512, 5 mm apart", "; 2 stacks by
- * Echo Time (0018,0081): ...; 3 images passed over (LOCALIZER)". */
+ * Echo Time (0018,0081): ...; 3 images passed over (LOCALIZER); 3 of 16 temporal positions". */
 void series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks,
                          size_t count);
 

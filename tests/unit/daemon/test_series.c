@@ -131,7 +131,12 @@ END_TEST
 START_TEST(what_splits_and_what_is_passed_over_is_told)
 {
     const struct queue_stack stacks[] = {
-        {.name = "localizer", .planes = 3, .passed_over = true, .code = CODE_LOCALIZER},
+        {.name = "localizer",
+         .planes = 3,
+         .passed_over = true,
+         .code = CODE_LOCALIZER,
+         .times = 2,
+         .times_announced = 16},
         {.name = "time 1",
          .accepted = true,
          .planes = 1,
@@ -143,12 +148,15 @@ START_TEST(what_splits_and_what_is_passed_over_is_told)
     };
     char evidence[SERIES_EVIDENCE] = "E";
     series_add_geometry(evidence, stacks, 4);
-    ck_assert_str_eq(evidence, "E; 2 stacks by Temporal Position Identifier (0020,0100): time 1 "
-                               "1 plane of 8 x 8, time 2 refused (INCOMPLETE_SERIES); 3 images "
-                               "passed over (LOCALIZER); 1 image passed over (DERIVED_IMAGE)");
+    ck_assert_str_eq(evidence,
+                     "E; 2 stacks by Temporal Position Identifier (0020,0100): time 1 "
+                     "1 plane of 8 x 8, time 2 refused (INCOMPLETE_SERIES); 3 images "
+                     "passed over (LOCALIZER); 1 image passed over (DERIVED_IMAGE); 2 of 16 "
+                     "temporal positions");
     strcpy(evidence, "E");
     series_add_geometry(evidence, stacks, 1);
-    ck_assert_str_eq(evidence, "E; 0 stacks; 3 images passed over (LOCALIZER)");
+    ck_assert_str_eq(evidence, "E; 0 stacks; 3 images passed over (LOCALIZER); 2 of 16 temporal "
+                               "positions");
 }
 
 END_TEST

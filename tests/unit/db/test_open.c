@@ -358,7 +358,8 @@ START_TEST(views_have_their_columns)
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
          "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
          "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
-         "incomplete,quarantined,missing_accepted_by"},
+         "incomplete,quarantined,missing_accepted_by,temporal_positions,"
+         "announced_temporal_positions"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
                         "size_bytes,frames,missing,revision,received_at"},
         {"v_stacks",
