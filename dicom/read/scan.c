@@ -428,6 +428,19 @@ looks_explicit(struct stream *stream)
     return bytes && vr_form(bytes + 4) != VR_UNKNOWN;
 }
 
+/* Most preambles are nothing but zeros: a file that is nothing else was cut within. */
+static bool
+ends_in_preamble(struct stream *stream)
+{
+    int rc;
+    const size_t size = (size_t)stream->file_size;
+    const uint8_t *bytes = size < 132 ? stream_peek(stream, size, &rc) : NULL;
+    for (size_t i = 0; bytes && i < size; i++)
+        if (bytes[i] != (i < 128 ? '\0' : "DICM"[i - 128]))
+            return false;
+    return bytes != NULL;
+}
+
 /*
  * Finds the start of the data set. Without a preamble a file is taken for DICOM when it starts with
  * an element of group 0002 or 0008, as old archives write them; whether it really is shows in the
@@ -458,6 +471,11 @@ find_start(struct walk *walk)
         if (group == 0x0002 || group == 0x0008)
             return 0;
     }
+    if (ends_in_preamble(stream))
+        return error_set_files(walk->error, -EBADMSG, CODE_FILE_TRUNCATED, walk->path, NULL,
+                               "%s ends after %lld bytes, where a DICOM file only begins. Send it "
+                               "again.",
+                               text_base_name(walk->path), (long long)stream->file_size);
     return error_set_files(walk->error, -EBADMSG, CODE_NOT_DICOM, walk->path, NULL,
                            "%s is not a DICOM file.", text_base_name(walk->path));
 }

@@ -14,8 +14,11 @@
 bool
 sorted_is_other_thing(const struct error *error)
 {
-    return error->code == CODE_NOT_DICOM || error->code == CODE_OWN_RESULT ||
-           error->code == CODE_SOP_CLASS_UNSUPPORTED || error->code == CODE_PIXELS_UNSUPPORTED;
+    const char *suffix = strrchr(text_base_name(error->file[0]), '.');
+    if (error->code == CODE_NOT_DICOM)
+        return !suffix || strcasecmp(suffix, ".dcm") != 0;
+    return error->code == CODE_OWN_RESULT || error->code == CODE_SOP_CLASS_UNSUPPORTED ||
+           error->code == CODE_PIXELS_UNSUPPORTED;
 }
 
 /* -------------------------------------------------------------------------------- series ---- */

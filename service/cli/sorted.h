@@ -24,7 +24,8 @@ struct sorted {
     size_t orphans; /* files that cannot be read and whose series is not known, or not here */
 };
 
-/* Whether a file of this error does not belong here, and is no failure: it is no image of ours. */
+/* Whether a file of this error does not belong here, and is no failure: it is no image of ours. What
+ * is called .dcm and is none may be what is left of one. */
 bool sorted_is_other_thing(const struct error *error);
 
 /*

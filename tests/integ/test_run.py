@@ -328,6 +328,23 @@ def test_nothing_is_written_of_a_series_that_is_not_whole(run, tmp_path):
     assert job["outcome"] == "DONE" and job["note"] == note and job["volume"]["slices"] == 7
 
 
+@pytest.mark.parametrize("name,content", [
+    ("IM0009", bytes(100)), ("IM0009", bytes(128) + b"DI"), ("9.dcm", b"II*\0" + bytes(50)), ("9.DCM", b"<html>" * 99),
+], ids=["preamble", "magic", "tiff", "page"])
+def test_what_may_be_left_of_a_slice_is_named(run, tmp_path, name, content):
+    """A warning, and the series beside it is not taken for whole."""
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    change(files, lambda _, dataset: dataset.pop("ImagesInAcquisition"))
+    (tmp_path / "in" / name).write_bytes(content)
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json", "--quiet", status=1)
+    told = json.loads(result.stdout)
+    (warning,) = told["warnings"]
+    assert warning["file"] == str(tmp_path / "in" / name) and warning["code"] in ("FILE_TRUNCATED", "NOT_DICOM")
+    assert name in result.stderr and told["passed_over"] == []
+    assert [job["code"] for job in told["jobs"]] == ["INCOMPLETE_SERIES"]
+    run("ball", tmp_path / "out", tmp_path / "in", "--accept-missing")
+
+
 def test_a_series_that_its_headers_say_is_longer(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
 

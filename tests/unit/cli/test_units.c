@@ -191,6 +191,24 @@ START_TEST(other_things_are_no_damage)
 
 END_TEST
 
+/* By its name it was an image once. */
+START_TEST(what_is_called_dcm_and_is_none_is_damage)
+{
+    static const struct {
+        const char *path;
+        bool damage;
+    } cases[] = {{"/in/1.dcm", true},  {"/in/1.DCM", true},     {"/in/dcm", false},
+                 {"/in/1.txt", false}, {"/in.dcm/note", false}, {"/in/1.dcm.gz", false}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error error = {.code = CODE_NOT_DICOM};
+        snprintf(error.file[0], sizeof error.file[0], "%s", cases[i].path);
+        ck_assert_int_eq(sorted_is_other_thing(&error), !cases[i].damage);
+    }
+}
+
+END_TEST
+
 START_TEST(a_damaged_file_makes_the_series_beside_it_incomplete)
 {
     add_series("1.2.3", 4, "");
@@ -439,6 +457,7 @@ main(void)
     tcase_add_test(tests, stacks_are_apart_and_can_be_picked);
     tcase_add_test(tests, names_that_look_alike_stay_apart);
     tcase_add_test(tests, other_things_are_no_damage);
+    tcase_add_test(tests, what_is_called_dcm_and_is_none_is_damage);
     tcase_add_test(tests, a_damaged_file_makes_the_series_beside_it_incomplete);
     tcase_add_test(tests, damage_that_no_series_has_is_counted);
     tcase_add_test(tests, what_is_missing_is_refused_or_accepted);

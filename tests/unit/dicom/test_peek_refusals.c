@@ -395,6 +395,11 @@ START_TEST(files_that_are_not_dicom)
     ck_assert_int_eq(peek_error()->code, CODE_NOT_DICOM);
     write_raw("\x08", 1);
     ck_assert_int_eq(peek_error()->code, CODE_NOT_DICOM);
+    memset(noise, 0, 132);
+    write_raw(noise, 131);
+    ck_assert_int_eq(peek_error()->code, CODE_NOT_DICOM);
+    write_raw(noise, 132);
+    ck_assert_int_eq(peek_error()->code, CODE_NOT_DICOM);
     /* Starts like a data set without a preamble, and is none. */
     noise[0] = 8;
     noise[1] = 0;
