@@ -193,6 +193,8 @@ struct queue_new_job {
     int32_t revision;
     const char *stack, *pipeline, *settings;
     int32_t priority;
+    bool again;        /* though one has ended with these settings */
+    const char *asked; /* who wants it, when the rules do not: for its event; NULL */
 };
 
 /* Ids of rows; the caller frees `at`. */
@@ -202,11 +204,14 @@ struct queue_ids {
 };
 
 /*
- * Makes a READY job for (series, revision, stack, pipeline); READY, DELAYED and RUNNING jobs of
- * older revisions of the same stack and pipeline become CANCELLED with code SUPERSEDED (the ids of
- * those that ran are returned, so that they can be stopped), finished ones get superseded_by.
- * -EEXIST when there is one already, -EAGAIN when the series is not SETTLED at this revision or has
- * not accepted this stack.
+ * Makes a READY job for (series, revision, stack, pipeline). Jobs of the same stack and pipeline, of
+ * this revision and older ones, that are READY, DELAYED or RUNNING become CANCELLED with code
+ * SUPERSEDED (the ids of those that ran are returned, so that they can be stopped). superseded_by
+ * gets what is of an older revision, or has come to nothing; what ended well in this one gets it
+ * once the new job has, too.
+ * -EEXIST, and its id, when there is one with these settings: it waits or runs, or has ended in
+ * whatever way (unless `again`). -EAGAIN when the series is not SETTLED at this revision or has not
+ * accepted this stack.
  */
 int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
                   int64_t *job_id, struct queue_ids *superseded_running);
@@ -277,8 +282,9 @@ struct queue_finish {
 /*
  * RUNNING -> DONE with its results and their deliveries, or EMPTY; with its features either way.
  * -EEXIST when two results have one path, or two features or histograms of a segment the same
- * settings. Deliveries of older revisions (same series, stack,
- * pipeline) that were not sent yet are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
+ * settings. Earlier jobs of the same series, stack and pipeline are superseded; their deliveries that
+ * were not sent yet are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED, or RETRIED in the
+ * same revision.
  */
 int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
                      int64_t now_ms);
@@ -293,14 +299,23 @@ int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64
 /* READY | DELAYED | RUNNING -> CANCELLED; was_running tells whether a worker must be told. */
 int queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
                      int64_t now_ms, bool *was_running);
+
+/* An operator's retry. */
+struct queue_retry {
+    int64_t job_id;
+    const char *settings; /* NULL: those of the job */
+    bool again;           /* also one that has ended well with them */
+};
+
 /*
- * FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
- * rows of its results and features go, the run to come writes them anew; its deliveries stay as the
- * record of what was sent (PENDING and DELAYED ones become CANCELLED, code RETRIED), and a result
- * that is made again with the same UID takes them over: see deliveries.c. -ESTALE when its
- * series has a newer revision, -EBUSY while one of its results is being sent.
+ * FAILED | CANCELLED | DELAYED -> READY with attempts 0, when the settings are the job's own. Else,
+ * and of one that is DONE or EMPTY, a new job (see queue_add_job): the old results stay, and what of
+ * them has not been sent yet is sent, until the new ones are there. *job_id is the job that will
+ * run. -EEXIST when it has ended well with these settings already, -ESTALE when its series has a
+ * newer revision, or another job has taken its place.
  */
-int queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms);
+int queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms,
+                    int64_t *job_id, struct queue_ids *superseded_running);
 
 /*
  * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
@@ -319,7 +334,7 @@ enum queue_delivery_state {
     QUEUE_DELIVERY_SENT,
     QUEUE_DELIVERY_DELAYED,
     QUEUE_DELIVERY_FAILED,
-    QUEUE_DELIVERY_CANCELLED, /* not wanted any more: superseded, or its job was retried */
+    QUEUE_DELIVERY_CANCELLED, /* not wanted any more: another job has taken the place of its own */
 };
 
 const char *queue_delivery_state_name(enum queue_delivery_state state);

@@ -31,6 +31,9 @@ struct report_filter {
     const char *series;      /* Series Instance UID; NULL: any */
     const char *destination; /* NULL: any; of deliveries */
     int64_t job;             /* 0: any; of deliveries */
+    const char *code;        /* NULL: any; of jobs */
+    bool current;            /* jobs of their series' revision that none has taken the place of */
+    const char *since;       /* ISO-8601, or how it begins: jobs made or ended, series seen; NULL */
     int64_t limit;           /* newest first; 0: 50 */
 };
 
@@ -39,6 +42,12 @@ extern const struct report_list report_jobs, report_series, report_deliveries;
 
 int report_list(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, FILE *out, bool json, struct error *error);
+
+/* All that the filter chooses, oldest first: job numbers, Series Instance UIDs. Free each and the
+ * array. */
+int report_keys(struct report *report, const struct report_list *list,
+                const struct report_filter *filter, char ***keys, size_t *count,
+                struct error *error);
 
 /* A destination of the configuration, which the database does not know until something goes there.
  */

@@ -15,8 +15,8 @@
  *
  *     PENDING, DELAYED --fail_delivery---------------------------> FAILED
  *     PENDING, DELAYED --finish_job, of a newer revision---------> CANCELLED (SUPERSEDED)
- *     PENDING, DELAYED --retry_job-------------------------------> CANCELLED (RETRIED)
- *     FAILED, CANCELLED --finish_job, the same result made anew--> PENDING, attempts 0
+ *     PENDING, DELAYED --finish_job, of a job run anew-----------> CANCELLED (RETRIED)
+ *     -finish_job, of an object that the destination has---------> SENT
  *     SENT, DELAYED, FAILED --resend-----------------------------> PENDING, attempts 0
  *     CANCELLED --resend, by its number only---------------------> PENDING, attempts 0
  *
@@ -31,16 +31,15 @@
  * commitment beside SENT is in commitments.c.
  *
  * What is delivered, and what is not any more:
- *   - A newer revision of a series that ends well (DONE or EMPTY) takes back what the older ones
- *     have not sent yet: an archive should not get, after the fact, what has been replaced. Until
- *     then the older result is valid, and is delivered. One that is being sent at that moment goes
- *     on, and is tried again if it has to be.
- *   - A retried job makes its results again, with the same UIDs as long as the program and the
- *     pipeline are the same. What was SENT stays so: the destination has that object; sending the
- *     new file under the same UID is an operator's decision (resend). What was not sent (CANCELLED,
- *     FAILED) is due again. With other UIDs they are other objects, with deliveries of their own.
- *   - Rows are never deleted. A row that has no result (it was retried and did not come back) is
- *     history and cannot be sent.
+ *   - A job that ends well (DONE or EMPTY) takes back what those that it supersedes have not sent
+ *     yet: an archive should not get, after the fact, what has been replaced. Until then the older
+ *     result is valid, and is delivered. One that is being sent at that moment goes on, and is tried
+ *     again if it has to be.
+ *   - A job that was run anew with the same program and pipeline makes the same objects, with the
+ *     same UIDs. What a destination has of them is SENT from the beginning; sending it once more is
+ *     an operator's decision (resend). With other UIDs they are other objects.
+ *   - Rows are never deleted. A row that has no result (of a version that let go of results when
+ *     their job was retried) is history and cannot be sent.
  */
 #include "db/queue/edges.h"
 
@@ -49,7 +48,8 @@
 
 /* ------------------------------------------------------------------------------------ adding - */
 
-/* None when this result has a delivery to the destination already. */
+/* None when this result has a delivery to the destination already. SENT when an earlier job has sent
+ * the same object there, and no answer is owed. */
 static int
 add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
 {
@@ -58,9 +58,18 @@ add_delivery(struct queue *queue, int64_t result_id, const char *destination, in
     int rc = database_change(
         &queue->db,
         "INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, "
-        "sop_instance_uid, state, due_at, created_at, since_at) "
-        "SELECT job_id, id, ?2, kind, path, sop_class_uid, sop_instance_uid, 'PENDING', ?3, ?3, ?3 "
-        "FROM result WHERE id = ?1 ON CONFLICT DO NOTHING",
+        "sop_instance_uid, state, due_at, created_at, since_at, sent_at, commitment, requested_at, "
+        "committed_at) "
+        "SELECT r.job_id, r.id, ?2, r.kind, r.path, r.sop_class_uid, r.sop_instance_uid, "
+        "coalesce(o.state, 'PENDING'), ?3, ?3, ?3, o.sent_at, coalesce(o.commitment, 'NONE'), "
+        "o.requested_at, o.committed_at FROM result r LEFT JOIN delivery o ON o.id = "
+        "(SELECT d.id FROM job n JOIN job p ON p.series_id = n.series_id "
+        " AND p.revision = n.revision AND p.stack = n.stack AND p.pipeline = n.pipeline "
+        " AND p.id < n.id "
+        " JOIN delivery d ON d.job_id = p.id AND d.destination = ?2 "
+        " AND d.sop_instance_uid = r.sop_instance_uid AND +d.state = 'SENT' "
+        " AND d.commitment IN ('NONE', 'COMMITTED') WHERE n.id = r.job_id LIMIT 1) "
+        "WHERE r.id = ?1 ON CONFLICT DO NOTHING",
         VALUES(value_int(result_id), value_text(destination), value_time(now_ms)));
     if (rc <= 0)
         return rc;
@@ -68,64 +77,19 @@ add_delivery(struct queue *queue, int64_t result_id, const char *destination, in
     rc = edge_read_row(queue, &machine_delivery, sqlite3_last_insert_rowid(queue->db.handle), &row);
     return rc < 0
                ? rc
-               : edge_note(queue, &row, NULL, "PENDING", "DELIVERY_ADDED", CODE_NONE, "", now_ms);
-}
-
-/* -> PENDING, as if it were new, at once due. */
-static int
-begin_anew(struct queue *queue, const struct edge_row *row, const char *kind, const char *words,
-           int64_t now_ms)
-{
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
-        "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
-        "transaction_uid = '', requested_at = NULL, committed_at = NULL "
-        "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms)));
-    return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, kind, CODE_NONE, words, now_ms);
-}
-
-/* The result of a retried job is there again, and with it what was not sent. */
-static int
-renew(struct queue *queue, const struct edge_row *row, int64_t now_ms)
-{
-    return begin_anew(queue, row, "DELIVERY_RENEWED", "its result was made again", now_ms);
-}
-
-/* Deliveries of the same object that an earlier run of the job made find their result again. */
-static int
-find_again(struct queue *queue, int64_t result_id)
-{
-    return database_run(
-        &queue->db,
-        "UPDATE delivery SET result_id = r.id, kind = r.kind, sop_class_uid = r.sop_class_uid "
-        "FROM result r WHERE r.id = ? AND delivery.job_id = r.job_id AND delivery.path = r.path "
-        "AND delivery.sop_instance_uid = r.sop_instance_uid AND delivery.result_id IS NULL",
-        VALUES(value_int(result_id)));
-}
-
-static int
-add_or_renew(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
-{
-    int64_t count;
-    int rc = add_delivery(queue, result_id, destination, now_ms);
-    if (rc < 0)
-        return rc;
-    return edge_for_each(queue, &machine_delivery,
-                         "SELECT id FROM delivery WHERE result_id = ? AND destination = ? "
-                         "AND state IN ('FAILED', 'CANCELLED')",
-                         VALUES(value_int(result_id), value_text(destination)), renew, now_ms,
-                         &count);
+               : edge_note(queue, &row, NULL, queue_delivery_states[row.state], "DELIVERY_ADDED",
+                           CODE_NONE,
+                           row.state == QUEUE_DELIVERY_SENT ? "it has the same object already" : "",
+                           now_ms);
 }
 
 int
 queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
                      int64_t now_ms)
 {
-    int rc = find_again(queue, result_id);
-    for (size_t i = 0; rc == 0 && i < result->destination_count; i++)
-        rc = add_or_renew(queue, result_id, result->destinations[i], now_ms);
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < result->destination_count; i++)
+        rc = add_delivery(queue, result_id, result->destinations[i], now_ms);
     return rc;
 }
 
@@ -156,40 +120,27 @@ withdraw_superseded(struct queue *queue, const struct edge_row *row, int64_t now
 static int
 withdraw_retried(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    return withdraw(queue, row, CODE_RETRIED, "its job was retried before this was sent", now_ms);
+    return withdraw(queue, row, CODE_RETRIED,
+                    "its job was run again before this was sent, and the new result goes instead",
+                    now_ms);
 }
+
+#define WITHDRAWN(relation)                                                                        \
+    "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "        \
+    "AND o.pipeline = n.pipeline AND " relation " "                                                \
+    "JOIN delivery d ON d.job_id = o.id AND +d.state IN ('PENDING', 'DELAYED') "                   \
+    "WHERE n.id = ? ORDER BY d.id"
 
 int
 queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     int64_t count;
-    return edge_for_each(
-        queue, &machine_delivery,
-        "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
-        "AND o.pipeline = n.pipeline AND o.revision < n.revision "
-        "JOIN delivery d ON d.job_id = o.id AND d.state IN ('PENDING', 'DELAYED') "
-        "WHERE n.id = ? ORDER BY d.id",
-        VALUES(value_int(job_id)), withdraw_superseded, now_ms, &count);
-}
-
-int
-queue_withdraw_retried(struct queue *queue, int64_t job_id, int64_t now_ms)
-{
-    int64_t sending, count;
-    int rc =
-        database_get(&queue->db, "SELECT id FROM delivery WHERE job_id = ? AND +state = 'SENDING'",
-                     VALUES(value_int(job_id)), &sending);
-    if (rc < 0)
-        return rc;
-    if (rc == 1)
-        return database_refuse(&queue->db, -EBUSY,
-                               "a result of job %lld is being sent (delivery %lld): retry it "
-                               "afterwards",
-                               (long long)job_id, (long long)sending);
-    return edge_for_each(queue, &machine_delivery,
-                         "SELECT id FROM delivery WHERE job_id = ? "
-                         "AND +state IN ('PENDING', 'DELAYED') ORDER BY id",
-                         VALUES(value_int(job_id)), withdraw_retried, now_ms, &count);
+    int rc = edge_for_each(queue, &machine_delivery, WITHDRAWN("o.revision < n.revision"),
+                           VALUES(value_int(job_id)), withdraw_superseded, now_ms, &count);
+    return rc < 0 ? rc
+                  : edge_for_each(queue, &machine_delivery,
+                                  WITHDRAWN("o.revision = n.revision AND o.id < n.id"),
+                                  VALUES(value_int(job_id)), withdraw_retried, now_ms, &count);
 }
 
 /* ---------------------------------------------------------------------------------- sending -- */
@@ -385,10 +336,19 @@ queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 
 /* ------------------------------------------------------------------------------------ resend - */
 
+/* -> PENDING, as if it were new, at once due. */
 static int
 delivery_resend(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    return begin_anew(queue, row, "DELIVERY_RESENT", "an operator's resend", now_ms);
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
+        "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
+        "transaction_uid = '', requested_at = NULL, committed_at = NULL "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RESENT", CODE_NONE,
+                      "an operator's resend", now_ms);
 }
 
 static int

@@ -149,13 +149,3 @@ queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figur
         rc = add_histogram(queue, job_id, &figures->histograms[i]);
     return rc;
 }
-
-int
-queue_drop_features(struct queue *queue, int64_t job_id)
-{
-    int rc =
-        database_run(&queue->db, "DELETE FROM feature WHERE job_id = ?", VALUES(value_int(job_id)));
-    return rc < 0 ? rc
-                  : database_run(&queue->db, "DELETE FROM pattern_histogram WHERE job_id = ?",
-                                 VALUES(value_int(job_id)));
-}

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ------------------------------------------------------------------------------------ adding - */
 
@@ -59,88 +60,130 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
                value_time(now_ms)));
-    if (rc == -EEXIST)
-        return database_refuse(
-            &queue->db, -EEXIST, "series %lld, revision %d, stack '%s' has its %s job already",
-            (long long)job->series_id, job->revision, job->stack ? job->stack : "", job->pipeline);
     if (rc < 0)
         return rc;
     if (rc == 0)
         return job_explain_no_stack(queue, job);
     *job_id = sqlite3_last_insert_rowid(queue->db.handle);
+    char detail[256];
+    const bool asked = job->asked && *job->asked;
+    snprintf(detail, sizeof detail, "%s%s%s", job->pipeline, asked ? ", " : "",
+             asked ? job->asked : "");
     struct queue_event event = {.kind = "JOB_ADDED",
                                 .series_id = job->series_id,
                                 .job_id = *job_id,
                                 .to_state = queue_job_state_name(QUEUE_READY),
-                                .detail = job->pipeline};
+                                .detail = detail};
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* -> CANCELLED, from any state that is not an end. superseded_by: 0 when not known (yet). */
+/* -> CANCELLED, from any state that is not an end. */
 static int
 job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code,
-           const char *why, int64_t superseded_by, int64_t now_ms)
+           const char *why, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
-        "message = ?5, file_a = '', file_b = '', superseded_by = ?6 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why),
-               value_id(superseded_by)));
+        "message = ?5, file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why)));
     return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
 }
 
-/* The same, for a newer revision. */
+/* The same, for a job that takes its place: of a newer revision, or of what is asked for now. */
 static int
-job_supersede(struct queue *queue, const struct edge_row *row, int64_t superseded_by,
-              int64_t now_ms)
+job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    char why[128];
-    snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
-             row->series_revision);
-    return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, superseded_by, now_ms);
+    char why[128] = "it was asked for anew: another job takes its place";
+    if (row->revision < row->series_revision)
+        snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
+                 row->series_revision);
+    return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, now_ms);
 }
 
-/* Cancels what has not ended yet; the ids of running ones stay in *older, the others leave it. */
+#define JOB_UNFINISHED "('READY', 'DELAYED', 'RUNNING')"
+
+/* Cancels what has not ended yet, for `job` to take its place; the ids of running ones go into
+ * *running. */
 static int
-job_supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_id,
-                         int64_t now_ms)
+job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
+                         struct queue_ids *running)
 {
-    size_t running = 0;
-    for (size_t i = 0; i < older->count; i++) {
+    int rc = queue_list(queue,
+                        "SELECT id FROM job WHERE series_id = ? AND revision <= ? AND stack = ? "
+                        "AND pipeline = ? AND state IN " JOB_UNFINISHED " ORDER BY id",
+                        VALUES(value_int(job->series_id), value_int(job->revision),
+                               value_text(job->stack), value_text(job->pipeline)),
+                        &database_id, &running->at, &running->count);
+    size_t kept = 0;
+    for (size_t i = 0; rc == 0 && i < running->count; i++) {
         struct edge_row row;
-        int rc = edge_read_row(queue, &machine_job, older->at[i], &row);
+        rc = edge_read_row(queue, &machine_job, running->at[i], &row);
         if (rc == 0)
-            rc = job_supersede(queue, &row, job_id, now_ms);
-        if (rc < 0)
-            return rc;
-        if (row.state == QUEUE_RUNNING)
-            older->at[running++] = row.id;
+            rc = job_supersede(queue, &row, now_ms);
+        if (rc == 0 && row.state == QUEUE_RUNNING)
+            running->at[kept++] = row.id;
     }
-    older->count = running;
-    return 0;
+    running->count = kept;
+    return rc;
 }
 
+/* Those of older revisions, and what of the same one has come to nothing. What ended well stays
+ * current until the new one has, too (job_finish). */
 static int
-job_supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queue_ids *running)
+job_succeed_older(struct queue *queue, int64_t job_id)
 {
-    int rc =
-        queue_list(queue,
-                   "SELECT o.id FROM job n JOIN job o ON o.series_id = n.series_id "
-                   "AND o.stack = n.stack AND o.pipeline = n.pipeline "
-                   "AND o.revision < n.revision "
-                   "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
-                   VALUES(value_int(job_id)), &database_id, &running->at, &running->count);
-    if (rc == 0)
-        rc = job_supersede_unfinished(queue, running, job_id, now_ms);
-    if (rc < 0)
-        return rc;
     return database_run(&queue->db,
                         "UPDATE job SET superseded_by = n.id FROM job n "
                         "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
-                        "AND job.pipeline = n.pipeline AND job.revision < n.revision "
+                        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
+                        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED')) "
                         "AND job.superseded_by IS NULL",
                         VALUES(value_int(job_id)));
+}
+
+/* The job that makes the new one needless: it waits or runs with these settings, or has ended with
+ * them and nothing else is under way. 1, or 0: none. */
+static int
+job_find_equal(struct queue *queue, const struct queue_new_job *job, int64_t *job_id)
+{
+    return database_get(
+        &queue->db,
+        "SELECT j.id FROM job j JOIN settings t ON t.id = j.settings_id "
+        "WHERE j.series_id = ?1 AND j.revision = ?2 AND j.stack = ?3 AND j.pipeline = ?4 "
+        "AND t.text = ?5 AND j.superseded_by IS NULL AND (j.state IN " JOB_UNFINISHED " OR NOT ?6 "
+        "AND NOT EXISTS (SELECT 1 FROM job u WHERE u.series_id = ?1 AND u.revision = ?2 "
+        "  AND u.stack = ?3 AND u.pipeline = ?4 AND u.state IN " JOB_UNFINISHED ")) "
+        "ORDER BY j.state IN ('FAILED', 'CANCELLED'), j.id DESC LIMIT 1",
+        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
+               value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
+        job_id);
+}
+
+static int
+job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+        struct queue_ids *running)
+{
+    int rc = job_find_equal(queue, job, job_id);
+    if (rc == 1)
+        return database_refuse(&queue->db, -EEXIST, "job %lld is it already", (long long)*job_id);
+    if (rc == 0)
+        rc = job_supersede_unfinished(queue, job, now_ms, running);
+    if (rc == 0)
+        rc = job_insert(queue, job, now_ms, job_id);
+    return rc == 0 ? job_succeed_older(queue, *job_id) : rc;
+}
+
+/* Leaves; the ids of running ones are given away only when the step holds. */
+static int
+job_leave_added(struct queue *queue, int rc, struct queue_ids *running)
+{
+    rc = queue_leave(queue, rc);
+    if (rc < 0 || running->count == 0) {
+        free(running->at);
+        *running = (struct queue_ids){0};
+    }
+    return rc;
 }
 
 int
@@ -151,15 +194,8 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = job_insert(queue, job, now_ms, job_id);
-    if (rc == 0)
-        rc = job_supersede_older(queue, *job_id, now_ms, superseded_running);
-    rc = queue_leave(queue, rc);
-    if (rc < 0 || superseded_running->count == 0) {
-        free(superseded_running->at);
-        *superseded_running = (struct queue_ids){0};
-    }
-    return rc;
+    rc = job_add(queue, job, now_ms, job_id, superseded_running);
+    return job_leave_added(queue, rc, superseded_running);
 }
 
 /* ---------------------------------------------------------------------------------- starting - */
@@ -173,12 +209,6 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
                                   "WHERE id = ?1 AND state = ?2",
                                   VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_READY, "JOB_DUE", CODE_NONE, "", now_ms);
-}
-
-static int
-make_stale(struct queue *queue, const struct edge_row *row, int64_t now_ms)
-{
-    return job_supersede(queue, row, 0, now_ms);
 }
 
 int
@@ -200,7 +230,7 @@ queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job 
                            "SELECT j.id FROM job j JOIN series s ON s.id = j.series_id "
                            "WHERE j.state = 'READY' AND j.revision < s.revision "
                            "AND s.state <> 'GATHERING' ORDER BY j.id",
-                           NO_VALUES, make_stale, now_ms, &moved);
+                           NO_VALUES, job_supersede, now_ms, &moved);
     rc = queue_leave(queue, rc);
     if (rc < 0)
         return rc;
@@ -280,6 +310,18 @@ result_add(struct queue *queue, int64_t job_id, const struct queue_result *resul
     return queue_add_deliveries(queue, result_id, result, now_ms);
 }
 
+/* It has ended well: what did so before it, of the same revision, is not current any more. */
+static int
+job_replace(struct queue *queue, int64_t job_id)
+{
+    return database_run(&queue->db,
+                        "UPDATE job SET superseded_by = n.id FROM job n "
+                        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+                        "AND job.pipeline = n.pipeline AND job.revision = n.revision "
+                        "AND job.id < n.id AND job.superseded_by IS NULL",
+                        VALUES(value_int(job_id)));
+}
+
 static int
 job_finish(struct queue *queue, const struct edge_row *row, const struct queue_finish *finish,
            int64_t now_ms)
@@ -305,6 +347,8 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         rc = result_add(queue, row->id, &finish->results[i], now_ms);
     if (rc == 0)
         rc = queue_add_features(queue, row->id, finish->figures);
+    if (rc == 0)
+        rc = job_replace(queue, row->id);
     return rc == 0 ? queue_withdraw_superseded(queue, row->id, now_ms) : rc;
 }
 
@@ -394,43 +438,99 @@ queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char
     if (rc < 0)
         return rc;
     *was_running = row.state == QUEUE_RUNNING;
-    return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, 0, now_ms));
+    return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, now_ms));
 }
 
+/* In its own row: it has come to nothing, so nothing is lost. */
 static int
-job_retry(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+job_retry_in_place(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    if (row->revision != row->series_revision)
-        return database_refuse(&queue->db, -ESTALE,
-                               "job %lld is for revision %d, its series is at %d by now: retry the "
-                               "job of that one",
-                               (long long)row->id, row->revision, row->series_revision);
-    int rc = queue_withdraw_retried(queue, row->id, now_ms);
-    if (rc == 0)
-        rc = database_run(&queue->db, "DELETE FROM result WHERE job_id = ?",
-                          VALUES(value_int(row->id)));
-    if (rc == 0)
-        rc = queue_drop_features(queue, row->id);
-    if (rc < 0)
-        return rc;
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, started_at = NULL, "
-        "ended_at = NULL, not_before_at = NULL, read_seconds = NULL, compute_seconds = NULL, "
-        "write_seconds = NULL, verify_seconds = NULL, total_seconds = NULL, voxels = NULL, "
-        "segmented_voxels = NULL, peak_bytes = NULL, backend = '', note = '', code = '', "
-        "message = '', file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
+        "ended_at = NULL, not_before_at = NULL, code = '', message = '', file_a = '', file_b = '' "
+        "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RETRIED", CODE_NONE,
                       "an operator's retry", now_ms);
 }
 
+/* As a new job beside it. */
+static int
+job_retry_anew(struct queue *queue, const struct queue_job *job, const struct queue_retry *retry,
+               int64_t now_ms, int64_t *job_id, struct queue_ids *running)
+{
+    char asked[64];
+    snprintf(asked, sizeof asked, "an operator's retry of job %lld", (long long)job->id);
+    const struct queue_new_job new_job = {
+        .series_id = job->series_id,
+        .revision = job->revision,
+        .stack = job->stack,
+        .pipeline = job->pipeline,
+        .settings = retry->settings ? retry->settings : job->settings,
+        .priority = job->priority,
+        .again = true,
+        .asked = asked,
+    };
+    return job_add(queue, &new_job, now_ms, job_id, running);
+}
+
+/* -ESTALE when something newer is there to be retried. */
+static int
+job_expect_current(struct queue *queue, const struct edge_row *row)
+{
+    int64_t by;
+    if (row->revision != row->series_revision)
+        return database_refuse(&queue->db, -ESTALE,
+                               "job %lld is for revision %d, its series is at %d by now: retry the "
+                               "job of that one",
+                               (long long)row->id, row->revision, row->series_revision);
+    int rc = database_get(&queue->db,
+                          "SELECT superseded_by FROM job WHERE id = ? AND superseded_by NOTNULL",
+                          VALUES(value_int(row->id)), &by);
+    return rc == 1 ? database_refuse(&queue->db, -ESTALE,
+                                     "job %lld took the place of job %lld: retry that one",
+                                     (long long)by, (long long)row->id)
+                   : rc;
+}
+
+static int
+job_retry(struct queue *queue, const struct edge_row *row, const struct queue_retry *retry,
+          int64_t now_ms, int64_t *job_id, struct queue_ids *running)
+{
+    struct queue_job job;
+    int rc = job_expect_current(queue, row);
+    if (rc == 0)
+        rc = queue_get_job(queue, row->id, &job);
+    if (rc < 0)
+        return rc;
+    const bool changed = retry->settings && strcmp(retry->settings, job.settings) != 0;
+    const bool ended_well = row->state == QUEUE_DONE || row->state == QUEUE_EMPTY;
+    *job_id = row->id;
+    if (!changed && !ended_well)
+        rc = (IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)
+                 ? edge_wrong_state(queue, row)
+                 : job_retry_in_place(queue, row, now_ms);
+    else if (!changed && !retry->again)
+        rc = database_refuse(&queue->db, -EEXIST, "job %lld is %s with this pipeline already",
+                             (long long)row->id, queue_job_state_name(job.state));
+    else
+        rc = job_retry_anew(queue, &job, retry, now_ms, job_id, running);
+    queue_job_clear(&job);
+    return rc;
+}
+
 int
-queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
+queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms,
+                int64_t *job_id, struct queue_ids *superseded_running)
 {
     struct edge_row row;
-    int rc = edge_enter(queue, &machine_job, job_id, ~(IN(QUEUE_READY) | IN(QUEUE_RUNNING)), &row);
-    return rc < 0 ? rc : queue_leave(queue, job_retry(queue, &row, now_ms));
+    *superseded_running = (struct queue_ids){0};
+    int rc = edge_enter(queue, &machine_job, retry->job_id, ~0u, &row);
+    if (rc < 0)
+        return rc;
+    rc = job_retry(queue, &row, retry, now_ms, job_id, superseded_running);
+    return job_leave_added(queue, rc, superseded_running);
 }
 
 static int

@@ -85,19 +85,15 @@ int queue_cure_instance(struct queue *queue, const struct queue_instance *instan
 
 /* Features of a job that ends well (features.c); within queue_enter and queue_leave. */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);
-/* They are about to be measured anew. */
-int queue_drop_features(struct queue *queue, int64_t job_id);
 
 /*
  * Deliveries, as the edges of jobs move them (deliveries.c); called within queue_enter and
- * queue_leave. A result was written: its deliveries are made, or found again.
+ * queue_leave. A result was written: its deliveries are made.
  */
 int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
                          int64_t now_ms);
-/* The job ended well: what older revisions have not sent yet is not wanted any more. */
+/* The job ended well: what those before it have not sent yet is not wanted any more. */
 int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms);
-/* The results of the job are about to go. -EBUSY while one is being sent. */
-int queue_withdraw_retried(struct queue *queue, int64_t job_id, int64_t now_ms);
 int queue_recover_deliveries(struct queue *queue, int64_t now_ms);
 
 #endif

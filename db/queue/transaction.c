@@ -26,10 +26,17 @@
  *                             +---------+                 +---------+
  *
  *     READY, DELAYED, RUNNING --cancel_job---------------------------> CANCELLED
- *     READY, DELAYED, RUNNING --add_job, of a newer revision---------> CANCELLED (SUPERSEDED)
+ *     READY, DELAYED, RUNNING --add_job, of a newer revision, or of
+ *                               this one and of other settings-------> CANCELLED (SUPERSEDED)
  *     READY                   --ready, its series has settled anew---> CANCELLED (SUPERSEDED)
  *
- *     DONE, EMPTY, FAILED, CANCELLED, DELAYED --retry_job, attempts 0--> READY
+ *     FAILED, CANCELLED, DELAYED --retry_job, attempts 0-------------> READY
+ *
+ * A job that is DONE or EMPTY stays so, for its results are there. It is run again as another job of
+ * the same (series, revision, stack, pipeline); what comes of it decides which of the two is current:
+ *
+ *     DONE, EMPTY, current    --finish_job, of a later one-----------> the same, superseded_by
+ *     FAILED, CANCELLED       --add_job, of a later one--------------> the same, superseded_by
  *
  * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
  *
@@ -39,13 +46,14 @@
  *   3. A job's revision is not ahead of its series, and its stack was accepted.
  *   4. DONE jobs have results, no others have.
  *   5. Jobs that are neither DONE nor EMPTY have no features.
- *   6. superseded_by names a newer revision of the same series, stack and pipeline.
+ *   6. superseded_by names a job of the same series, stack and pipeline, of a newer revision or a
+ *      later one of the same; what ended well gives way within its revision to what did so, too.
  *   7. The last event that changed a state says the state that the row has.
  *   8. A delivery says of its result what the result's row says, as long as there is one.
  *   9. What a series lacks is not among its instances.
- * The schema itself keeps: states and their times go together, one job a lane, one row a
- * (series, SOP instance), a (series, revision, stack, pipeline), a (result, destination) and a
- * (job, segment, definition of a feature).
+ * The schema itself keeps: states and their times go together, one job a lane, one that is READY,
+ * DELAYED or RUNNING a (series, revision, stack, pipeline), one row a (series, SOP instance), a
+ * (result, destination) and a (job, segment, definition of a feature).
  *
  * A job of an older revision never starts: the files of a series are those of its newest revision.
  * While the series gathers it waits; once the series has settled again it is cancelled
@@ -427,7 +435,8 @@ static const struct {
     {"job", "it is superseded by one that does not succeed it",
      "SELECT j.id FROM job j JOIN job n ON n.id = j.superseded_by "
      "WHERE n.series_id <> j.series_id OR n.stack <> j.stack OR n.pipeline <> j.pipeline "
-     "   OR n.revision <= j.revision"},
+     "   OR n.revision < j.revision OR n.revision = j.revision AND (n.id <= j.id "
+     "   OR j.state IN ('DONE', 'EMPTY') AND n.state NOT IN ('DONE', 'EMPTY'))"},
     {"job", "its last event tells another state",
      "SELECT id FROM job j WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE job_id = j.id AND delivery_id IS NULL "

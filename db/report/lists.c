@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -14,7 +15,8 @@
 /* One kind of row that can be listed. */
 struct report_list {
     const char *view;
-    const char *tail; /* with the parameters of report_list */
+    const char *key;  /* what names a row */
+    const char *tail; /* with the parameters of list_select */
     const char *const *states;
     int state_count;
     const struct report_column *columns;
@@ -63,9 +65,13 @@ print_rows(struct report *report, const struct report_selection *selection,
                 : report_print_table(report, selection, NULL, columns, count, out);
 }
 
+#define LIST_VALUES 9
+
+/* What the filter says, as the parameters of a list's tail. */
 static int
-list_print(struct report *report, const struct report_list *list,
-           const struct report_filter *filter, FILE *out, bool json)
+list_select(struct report *report, const struct report_list *list,
+            const struct report_filter *filter, struct database_value values[LIST_VALUES],
+            struct report_selection *rows)
 {
     const char *state;
     int rc = list_match_state(report, list, filter->state, &state);
@@ -73,26 +79,86 @@ list_print(struct report *report, const struct report_list *list,
         rc = expect_series(report, filter->series);
     if (rc == 0 && filter->job)
         rc = report_expect_job(report, filter->job);
-    if (rc < 0)
-        return rc;
-    const struct database_value values[] = {
-        [0] = value_optional(state),
-        [1] = value_optional(filter->pipeline),
-        [2] = value_optional(filter->series),
-        [3] = value_optional(filter->destination),
-        [4] = value_id(filter->job),
-        [5] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT),
-    };
-    const struct report_selection rows = {list->view, list->tail, values, COLUMN_COUNT(values)};
-    return print_rows(report, &rows, list->columns, list->column_count, out, json);
+    values[0] = value_optional(state);
+    values[1] = value_optional(filter->pipeline);
+    values[2] = value_optional(filter->series);
+    values[3] = value_optional(filter->destination);
+    values[4] = value_id(filter->job);
+    values[5] = value_optional(filter->code);
+    values[6] = value_optional(filter->since);
+    values[7] = value_int(filter->current);
+    values[8] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
+    *rows = (struct report_selection){list->view, list->tail, values, LIST_VALUES};
+    return rc;
 }
 
 int
 report_list(struct report *report, const struct report_list *list,
             const struct report_filter *filter, FILE *out, bool json, struct error *error)
 {
-    int rc = list_print(report, list, filter, out, json);
+    struct database_value values[LIST_VALUES];
+    struct report_selection rows;
+    int rc = list_select(report, list, filter, values, &rows);
+    if (rc == 0)
+        rc = print_rows(report, &rows, list->columns, list->column_count, out, json);
     return report_conclude(report, out, rc, error);
+}
+
+static int
+list_add_key(struct report *report, const char *key, char ***keys, size_t *count)
+{
+    char **grown = realloc(*keys, (*count + 1) * sizeof *grown);
+    if (grown)
+        *keys = grown;
+    char *copy = grown ? strdup(key) : NULL;
+    if (!copy)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    grown[(*count)++] = copy;
+    return 0;
+}
+
+static int
+list_read_keys(struct report *report, const struct report_list *list,
+               const struct report_selection *rows, char ***keys, size_t *count)
+{
+    sqlite3_stmt *statement;
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    sqlite3_str_appendf(sql, "SELECT %s FROM %s %s", list->key, rows->view, rows->tail);
+    int rc = report_start(report, sql, rows, &statement);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, statement)) == 1) {
+        rc = list_add_key(report, report_text(statement, 0), keys, count);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(statement);
+    for (size_t i = 0; i < *count / 2; i++) {
+        char *newer = (*keys)[i];
+        (*keys)[i] = (*keys)[*count - 1 - i];
+        (*keys)[*count - 1 - i] = newer;
+    }
+    return rc;
+}
+
+int
+report_keys(struct report *report, const struct report_list *list,
+            const struct report_filter *filter, char ***keys, size_t *count, struct error *error)
+{
+    struct database_value values[LIST_VALUES];
+    struct report_selection rows;
+    struct report_filter all = *filter;
+    all.limit = INT64_MAX;
+    *keys = NULL;
+    *count = 0;
+    int rc = list_select(report, list, &all, values, &rows);
+    if (rc == 0)
+        rc = list_read_keys(report, list, &rows, keys, count);
+    while (rc < 0 && *count > 0)
+        free((*keys)[--*count]);
+    if (rc < 0)
+        free(*keys);
+    return report_conclude(report, NULL, rc, error);
 }
 
 static const struct report_column job_columns[] = {
@@ -113,8 +179,12 @@ static const struct report_column job_columns[] = {
 
 const struct report_list report_jobs = {
     .view = "v_jobs",
+    .key = "job",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
-            "AND (?3 IS NULL OR series_uid = ?3) ORDER BY job DESC LIMIT ?6",
+            "AND (?3 IS NULL OR series_uid = ?3) AND (?6 IS NULL OR code = upper(?6)) "
+            "AND (?7 IS NULL OR coalesce(ended_at, created_at) >= ?7) "
+            "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
+            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?9",
     .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
     .columns = job_columns,
@@ -136,10 +206,12 @@ static const struct report_column series_columns[] = {
 
 const struct report_list report_series = {
     .view = "v_series",
+    .key = "series_uid",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
             "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
             "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
-            "ORDER BY last_seen_at DESC, series_uid LIMIT ?6",
+            "AND (?7 IS NULL OR last_seen_at >= ?7) "
+            "ORDER BY last_seen_at DESC, series_uid LIMIT ?9",
     .states = queue_series_states,
     .state_count = 3,
     .columns = series_columns,
@@ -173,8 +245,9 @@ report_print_deliveries(struct report *report, const struct report_selection *se
 
 const struct report_list report_deliveries = {
     .view = "v_deliveries",
+    .key = "delivery",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
-            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?6",
+            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?9",
     .states = queue_delivery_states,
     .state_count = QUEUE_DELIVERY_CANCELLED + 1,
     .columns = delivery_columns,

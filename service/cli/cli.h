@@ -65,6 +65,15 @@ int cli_parse_options(int argc, char **argv, const struct cli_option *options);
 /* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);
 
+#define CLI_TIME 32
+
+/*
+ * A time of UTC as the database has it, of how such a text begins ("2026-01-31", "2026-01-31T07:30")
+ * or of how long ago it was ("90m", "36h", "7d"): *since then points into `text`. 0, also of NULL, or
+ * -EINVAL.
+ */
+int cli_parse_since(const char **since, char text[CLI_TIME]);
+
 /* A Series Instance UID, by its looks. */
 bool cli_is_uid(const char *text);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void
 cli_complain(const char *format, ...)
@@ -43,6 +44,59 @@ cli_parse_number(const char *text, int64_t *number)
     if (errno != 0 || value < 1)
         return -EINVAL;
     *number = value;
+    return 0;
+}
+
+/* Does it begin like one? */
+static bool
+cli_is_time(const char *text)
+{
+    static const char shape[] = "0000-00-00T00:00:00.000Z";
+    size_t i = 0;
+    while (text[i] && shape[i] &&
+           (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
+        i++;
+    return !text[i] && i >= 4 && i < CLI_TIME;
+}
+
+/* The seconds of the last letter of "36h"; 0: it is none. */
+static int64_t
+cli_unit_seconds(const char *text)
+{
+    const size_t length = strlen(text);
+    switch (length ? text[length - 1] : 0) {
+    case 'm':
+        return 60;
+    case 'h':
+        return 3600;
+    case 'd':
+        return 86400;
+    default:
+        return 0;
+    }
+}
+
+int
+cli_parse_since(const char **since, char text[CLI_TIME])
+{
+    int64_t count = 0, unit;
+    if (!*since)
+        return 0;
+    if (strlen(*since) >= CLI_TIME)
+        return -EINVAL;
+    strcpy(text, *since);
+    unit = cli_unit_seconds(text);
+    if (unit == 0 && !cli_is_time(text))
+        return -EINVAL;
+    if (unit > 0) {
+        text[strlen(text) - 1] = '\0';
+        if (cli_parse_number(text, &count) < 0 || count > 1000000)
+            return -EINVAL;
+        const time_t then = time(NULL) - (time_t)(count * unit);
+        struct tm utc;
+        strftime(text, CLI_TIME, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&then, &utc));
+    }
+    *since = text;
     return 0;
 }
 

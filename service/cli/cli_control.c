@@ -5,6 +5,7 @@
  */
 #include "service/cli/cli.h"
 
+#include "db/report.h"
 #include "service/common/layout.h"
 #include "service/common/messages.h"
 
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -220,12 +222,27 @@ control_is_job(const char *argument)
     return cli_parse_number(argument, &job) == 0;
 }
 
-/* RETRY and CANCEL say the same. */
 static void
-write_job(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
+write_cancel(struct proto_writer *writer, enum proto_type type, const char *job,
+             const void *options)
 {
-    struct message_retry message = {0};
+    struct message_cancel message = {0};
     (void)options;
+    cli_parse_number(job, &message.job);
+    message_write(writer, type, &message);
+}
+
+/* What `retry` was asked for. */
+struct retry {
+    bool current, force, failed;
+    struct report_filter filter; /* of --failed */
+};
+
+static void
+write_retry(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
+{
+    const struct retry *retry = options;
+    struct message_retry message = {.current = retry->current, .again = retry->force};
     cli_parse_number(job, &message.job);
     message_write(writer, type, &message);
 }
@@ -258,18 +275,72 @@ control_ask_each(const struct cli_context *context, const struct question *quest
 }
 
 static int
-control_each(const struct cli_context *context, int argc, char **argv)
+cli_cancel(const struct cli_context *context, int argc, char **argv)
 {
-    static const struct question questions[] = {
-        {PROTO_RETRY, "job", write_job, "retry", "one or more job numbers", "a job number",
-         control_is_job},
-        {PROTO_CANCEL, "job", write_job, "cancel", "one or more job numbers", "a job number",
-         control_is_job},
-    };
-    const struct question *question = questions;
-    while (strcmp(question->command, argv[0]) != 0)
-        question++;
-    return control_ask_each(context, question, argv + 1, argc - 1, NULL);
+    static const struct question question = {
+        PROTO_CANCEL,   "job",         write_cancel, "cancel", "one or more job numbers",
+        "a job number", control_is_job};
+    return control_ask_each(context, &question, argv + 1, argc - 1, NULL);
+}
+
+/* About all rows that the filter chooses. */
+static int
+control_ask_chosen(const struct cli_context *context, const struct question *question,
+                   const struct report_list *list, const struct report_filter *filter,
+                   const void *options)
+{
+    struct report *report;
+    struct error error = {0};
+    char **keys;
+    size_t count;
+    int status = cli_open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    int rc = report_keys(report, list, filter, &keys, &count, &error);
+    report_close(report);
+    if (rc < 0) {
+        cli_complain("%s", error.message);
+        return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+    }
+    if (count == 0)
+        printf("there is no such %s\n", question->noun);
+    else
+        status = control_ask_all(context->conf->root, question, keys, (int)count, options);
+    for (size_t i = 0; i < count; i++)
+        free(keys[i]);
+    free(keys);
+    return status;
+}
+
+static int
+cli_retry(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question question = {
+        PROTO_RETRY,    "job",         write_retry, "retry", "one or more job numbers, or --failed",
+        "a job number", control_is_job};
+    char since[CLI_TIME];
+    struct retry retry = {.filter = {.state = "FAILED"}};
+    struct report_filter *filter = &retry.filter;
+    const struct cli_option options[] = {{"current", .flag = &retry.current},
+                                         {"force", .flag = &retry.force},
+                                         {"failed", .flag = &retry.failed},
+                                         {"pipeline", .text = &filter->pipeline},
+                                         {"code", .text = &filter->code},
+                                         {"since", .text = &filter->since},
+                                         {.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    if (status != EXIT_OK)
+        return status;
+    if (cli_parse_since(&filter->since, since) < 0)
+        return cli_usage_error(argv[0], "\"%s\" is no time", filter->since);
+    if (!retry.failed && (filter->pipeline || filter->code || filter->since))
+        return cli_usage_error(argv[0], "--pipeline, --code and --since go with --failed");
+    if (!retry.failed)
+        return control_ask_each(context, &question, argv + optind, argc - optind, &retry);
+    if (optind < argc)
+        return cli_usage_error(argv[0], "--failed takes no job numbers");
+    filter->current = true;
+    return control_ask_chosen(context, &question, &report_jobs, filter, &retry);
 }
 
 static int
@@ -375,8 +446,10 @@ cli_ping(const struct cli_context *context, int argc, char **argv)
 }
 
 const struct cli_command cli_control_commands[] = {
-    {"retry", true, control_each, "JOB...", "put ended or delayed jobs back into the queue"},
-    {"cancel", true, control_each, "JOB...", "cancel jobs, running ones too"},
+    {"retry", true, cli_retry,
+     "[--current] [--force] JOB... | --failed [--pipeline P] [--code CODE] [--since WHEN]",
+     "run jobs again; --current: with the pipeline as it is now; --force: also what went well"},
+    {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
     {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
      "count series as complete now; --accept-missing: with what is missing"},
     {"resend", true, cli_resend,

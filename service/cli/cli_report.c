@@ -50,11 +50,12 @@ struct report_request {
     int64_t segment; /* of features; 0: the whole volume */
     bool json, csv;
     struct report_filter filter; /* of lists */
+    char since[CLI_TIME];        /* of the filter */
 };
 
 struct report_command {
     const char *name;
-    const char *options[6]; /* NULL behind the last */
+    const char *options[8]; /* NULL behind the last */
     bool of_job;            /* takes one argument, which goes into `job` */
     int (*print)(struct report *report, const struct report_request *request, struct error *error);
     const struct report_list *list;
@@ -142,10 +143,14 @@ answer_features(struct report *report, const struct report_request *request, str
 
 static const struct report_command report_commands[] = {
     {"status", {"json"}, false, answer_status, NULL},
-    {"jobs", {"state", "pipeline", "series", "limit", "json"}, false, answer_list, &report_jobs},
+    {"jobs",
+     {"state", "pipeline", "series", "code", "since", "limit", "json"},
+     false,
+     answer_list,
+     &report_jobs},
     {"show", {"json"}, true, answer_job, NULL},
     {"features", {"segment", "json", "csv"}, true, answer_features, NULL},
-    {"series", {"state", "series", "limit", "json"}, false, answer_list, &report_series},
+    {"series", {"state", "series", "since", "limit", "json"}, false, answer_list, &report_series},
     {"destinations", {"json"}, false, answer_destinations, NULL},
     {"deliveries",
      {"state", "destination", "job", "limit", "json"},
@@ -164,6 +169,8 @@ choose_options(struct report_request *request, struct cli_option options[CLI_MAX
         {"series", .text = &request->filter.series},
         {"destination", .text = &request->filter.destination},
         {"job", .number = &request->filter.job, .noun = "job number"},
+        {"code", .text = &request->filter.code},
+        {"since", .text = &request->filter.since},
         {"limit", .number = &request->filter.limit},
         {"segment", .number = &request->segment, .noun = "segment number", .zero = true},
         {"json", .flag = &request->json},
@@ -188,6 +195,8 @@ parse_request(int argc, char **argv, struct report_request *request)
         return cli_usage_error(argv[0], "needs one job number");
     if (!of_job && optind < argc)
         return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
+    if (cli_parse_since(&request->filter.since, request->since) < 0)
+        return cli_usage_error(argv[0], "\"%s\" is no time", request->filter.since);
     if (request->json && request->csv)
         return cli_usage_error(argv[0], "--json and --csv exclude each other");
     return EXIT_OK;

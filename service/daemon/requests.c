@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,23 @@ struct answer {
     char *body; /* allocated; NULL: none */
 };
 
+/* In words; what is refused without them is told in the queue's. */
+static void __attribute__((format(printf, 2, 3)))
+answer_say(struct answer *answer, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(answer->message, sizeof answer->message, format, values);
+    va_end(values);
+}
+
 static void
 answer_send(void *context, int status)
 {
     struct answer *answer = context;
     if (status)
-        snprintf(answer->message, sizeof answer->message,
-                 "the database cannot be written (%s); nothing was changed", strerror(-status));
+        answer_say(answer, "the database cannot be written (%s); nothing was changed",
+                   strerror(-status));
     const struct message_answer message = {.status = status ? status : answer->status,
                                            .message = answer->message,
                                            .body = answer->body};
@@ -37,15 +48,57 @@ answer_send(void *context, int status)
     free(answer);
 }
 
+/* The pipeline of a job as it is configured now, as text; NULL: there is no memory, or none. */
+static int
+retry_settings(struct core *core, int64_t id, char **settings, struct answer *answer)
+{
+    struct queue_job job;
+    int error = queue_get_job(core->queue, id, &job);
+    if (error)
+        return error;
+    const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, job.pipeline);
+    *settings = pipeline ? conf_pipeline_to_text(pipeline) : NULL;
+    if (!pipeline)
+        answer_say(answer, "the configuration has no pipeline %s", job.pipeline);
+    queue_job_clear(&job);
+    return *settings ? 0 : pipeline ? -ENOMEM : -EINVAL;
+}
+
+static int
+retry_job(struct core *core, const struct queue_retry *retry, struct answer *answer)
+{
+    struct queue_ids running;
+    int64_t job;
+    int error = queue_retry_job(core->queue, retry, clock_unix_ms(), &job, &running);
+    jobs_stop_superseded(core->jobs, &running);
+    if (error == -EEXIST)
+        answer_say(answer, "%s; --force runs it again", queue_reason(core->queue));
+    if (error)
+        return error;
+    due_now(&core->jobs_due);
+    if (job == retry->job_id)
+        answer_say(answer, "job %" PRId64 " is ready to run again", job);
+    else
+        answer_say(answer,
+                   "job %" PRId64 " is to take the place of job %" PRId64
+                   ", whose results stay until then",
+                   job, retry->job_id);
+    return 0;
+}
+
 static int
 handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const int64_t job = request->message.retry.job;
-    log_info("control.retry", LOG_INT("job", job));
-    int error = queue_retry_job(core->queue, job, clock_unix_ms());
-    if (error == 0)
-        due_now(&core->jobs_due);
-    snprintf(answer->message, sizeof answer->message, "job %" PRId64 " is ready to run again", job);
+    const struct message_retry *told = &request->message.retry;
+    char *settings = NULL;
+    log_info("control.retry", LOG_INT("job", told->job), LOG_INT("current", told->current),
+             LOG_INT("again", told->again));
+    int error = told->current ? retry_settings(core, told->job, &settings, answer) : 0;
+    if (error == 0) {
+        const struct queue_retry retry = {told->job, settings, told->again != 0};
+        error = retry_job(core, &retry, answer);
+    }
+    free(settings);
     return error;
 }
 
@@ -57,11 +110,13 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
     log_info("control.cancel", LOG_INT("job", job));
     int error = queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator",
                                  clock_unix_ms(), &was_running);
-    if (error == 0 && was_running)
+    if (error)
+        return error;
+    if (was_running)
         jobs_stop(core->jobs, job);
-    snprintf(answer->message, sizeof answer->message, "job %" PRId64 " is cancelled%s", job,
-             was_running ? "; its worker was told to stop it" : "");
-    return error;
+    answer_say(answer, "job %" PRId64 " is cancelled%s", job,
+               was_running ? "; its worker was told to stop it" : "");
+    return 0;
 }
 
 #define USER_NAME 64
@@ -90,11 +145,12 @@ handle_complete(struct core *core, const struct control_request *request, struct
     log_info("control.complete", LOG_STR("series", told->series_uid),
              LOG_INT("accept_missing", complete.accept_missing), LOG_STR("by", by));
     int error = queue_request_complete(core->queue, &complete, clock_unix_ms());
-    if (error == 0)
-        inspections_look(core->inspections);
-    snprintf(answer->message, sizeof answer->message, "series %s is taken %s", told->series_uid,
-             complete.accept_missing ? "as it is" : "as complete");
-    return error;
+    if (error)
+        return error;
+    inspections_look(core->inspections);
+    answer_say(answer, "series %s is taken %s", told->series_uid,
+               complete.accept_missing ? "as it is" : "as complete");
+    return 0;
 }
 
 static int
@@ -111,13 +167,14 @@ handle_resend(struct core *core, const struct control_request *request, struct a
     log_info("control.resend", LOG_INT("delivery", resend->delivery), LOG_INT("job", resend->job),
              LOG_STR("destination", resend->destination));
     int error = queue_resend(core->queue, &which, clock_unix_ms(), &count);
-    if (error == 0)
-        deliveries_hurry(core->deliveries);
-    snprintf(answer->message, sizeof answer->message,
-             count == 1 ? "%" PRId64 " delivery is sent again"
-                        : "%" PRId64 " deliveries are sent again",
-             count);
-    return error;
+    if (error)
+        return error;
+    deliveries_hurry(core->deliveries);
+    answer_say(answer,
+               count == 1 ? "%" PRId64 " delivery is sent again"
+                          : "%" PRId64 " deliveries are sent again",
+               count);
+    return 0;
 }
 
 static int
@@ -125,7 +182,7 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
 {
     (void)core;
     (void)request;
-    snprintf(answer->message, sizeof answer->message, "noctuled " NOCTULE_VERSION);
+    answer_say(answer, "noctuled " NOCTULE_VERSION);
     return 0;
 }
 
@@ -155,8 +212,8 @@ static void
 request_explain(struct core *core, int error, struct answer *answer)
 {
     const char *reason = queue_reason(core->queue);
-    snprintf(answer->message, sizeof answer->message, "%s",
-             reason && *reason ? reason : strerror(-error));
+    if (!*answer->message)
+        answer_say(answer, "%s", reason && *reason ? reason : strerror(-error));
     if (core_is_trouble(error))
         core_failed(core, error, "do what an operator asked");
 }

@@ -84,9 +84,10 @@ make_jobs(int64_t count)
     for (int64_t i = 0; i < count; i++) {
         char pipeline[32];
         snprintf(pipeline, sizeof pipeline, "pipeline-%lld", (long long)i);
-        check(queue_add_job(
-                  queue, &(struct queue_new_job){series, 1, "", pipeline, "name = \"bench\";", 5},
-                  NOW_MS, &job, &running),
+        check(queue_add_job(queue,
+                            &(struct queue_new_job){series, 1, "", pipeline, "name = \"bench\";", 5,
+                                                    false, NULL},
+                            NOW_MS, &job, &running),
               "add job");
     }
     check(queue_commit(queue), "commit");

@@ -29,6 +29,8 @@ def noctule(*arguments, config=SHIPPED, **options):
     (), ("nothing",), ("--no-such", "status"), ("--root", "", "status"), ("status", "more"), ("status", "--state", "X"),
     ("jobs", "--limit", "0"), ("jobs", "--limit", "many"), ("jobs", "--limit"), ("show",), ("show", "x"), ("show", "-1"),
     ("show", "1", "2"), ("show", "99999999999999999999"), ("series", "--pipeline", "x"), ("retry",), ("retry", "one"),
+    ("retry", "--failed", "1"), ("retry", "--code", "CRASHED", "1"), ("retry", "--failed", "--since", "soon"),
+    ("jobs", "--since", "2026-13x"), ("jobs", "--since", "h"),
     ("retry", "1", "0"), ("cancel",), ("cancel", "--all"), ("complete",), ("complete", "not-a-uid"),
     ("complete", "1." * 40), ("ping", "x"), ("version", "x"), ("help", "x"), ("check-config", "a", "b"),
     ("check-config", "--no-such"), ("run",), ("run", "--output", "x"), ("explain",), ("explain", "--json"),
@@ -146,15 +148,16 @@ def test_reading_and_steering(daemon, tmp_path):
     mixed = d.ctl("cancel", "1", "7", check=False)
     assert mixed.returncode == PARTIAL and len(mixed.stderr.splitlines()) == 2
     assert d.ctl("complete", "1.2.3", check=False).returncode == NOT_FOUND
-    assert d.ctl("retry", "1", "2").stdout.count("\n") == 2
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the retried jobs")
+    assert d.ctl("retry", "1", "2", check=False).stderr.count("--force") == 2
+    assert d.ctl("retry", "--force", "1", "2").stdout.count("\n") == 2
+    wait_for(lambda: len(d.jobs("DONE")) == 4, 30, "the retried jobs")
 
     d.stop()
     assert d.ctl("ping", check=False).returncode == NO_DAEMON
     assert d.ctl("retry", "1", check=False).returncode == NO_DAEMON
     after = d.ctl("status")
     assert "Daemon      not running" in after.stdout
-    assert [row["job"] for row in json.loads(d.ctl("jobs", "--json").stdout)] == [2, 1]
+    assert [row["job"] for row in json.loads(d.ctl("jobs", "--json").stdout)] == [4, 3, 2, 1]
 
 
 # -------------------------------------------------------------------------------------- steering
@@ -218,16 +221,18 @@ def fake(tmp_path):
 def test_what_is_asked(fake):
     root, daemon = fake(lambda kind, fields: answer(0, "well"))
     assert noctule("--root", root, "retry", "3", "4").stdout == "well\nwell\n"
+    assert noctule("--root", root, "retry", "--current", "--force", "5").returncode == OK
     assert noctule("--root", root, "cancel", "5").returncode == OK
     assert noctule("--root", root, "complete", "1.2.3").returncode == OK
     assert noctule("--root", root, "complete", "--accept-missing", "1.2.4").returncode == OK
     assert noctule("--root", root, "ping").returncode == OK
     frames = daemon.frames
-    assert frames[:3] == [(RETRY, struct.pack("<q", 3)), (RETRY, struct.pack("<q", 4)), (CANCEL, struct.pack("<q", 5))]
-    for frame, uid, accept in ((frames[3], b"1.2.3", 0), (frames[4], b"1.2.4", 1)):
+    assert frames[:4] == [(RETRY, struct.pack("<qqq", 3, 0, 0)), (RETRY, struct.pack("<qqq", 4, 0, 0)),
+                          (RETRY, struct.pack("<qqq", 5, 1, 1)), (CANCEL, struct.pack("<q", 5))]
+    for frame, uid, accept in ((frames[4], b"1.2.3", 0), (frames[5], b"1.2.4", 1)):
         assert frame[0] == COMPLETE
         assert frame[1].startswith(struct.pack("<I", 5) + uid + struct.pack("<q", accept))  # and who had logged in
-    assert frames[5:] == [(PING, b"")]
+    assert frames[6:] == [(PING, b"")]
 
 
 @pytest.mark.parametrize("statuses,expected", [

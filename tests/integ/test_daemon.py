@@ -114,7 +114,7 @@ def test_a_client_that_sends_slowly_or_leaves_harms_nobody(daemon):
 def test_what_cannot_be_done_is_answered_with_a_message(daemon):
     d = daemon().start()
     with control(d) as client:
-        for request in (proto.encode("RETRY", 4711), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3", 1, "jane")):
+        for request in (proto.encode("RETRY", 4711, 0, 0), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3", 1, "jane")):
             client.sendall(request)
             status, message = answer(client)
             assert status == -2 and len(message) > 10

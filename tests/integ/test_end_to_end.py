@@ -295,11 +295,12 @@ def test_retry_and_cancel(daemon, tmp_path):
     d = daemon().start()
     drop(files, d.inbox)
     (job,) = d.wait_jobs()
-    d.ctl("retry", job["job"])
-    wait_for(lambda: d.jobs("DONE") and d.query(
-        "SELECT count(*) FROM v_events WHERE job = ? AND to_state = 'DONE'", job["job"])[0][0] == 2,
-        30, "the second run")
-    assert d.jobs()[0]["result_sop_instance_uid"] == job["result_sop_instance_uid"]
+    asked = d.ctl("retry", job["job"], check=False)
+    assert asked.returncode == 1 and "--force" in asked.stderr
+    d.ctl("retry", "--force", job["job"])
+    old, new = wait_for(lambda: len(d.jobs("DONE")) == 2 and d.jobs(), 30, "the second run")
+    assert new["result_sop_instance_uid"] == old["result_sop_instance_uid"]
+    assert (old["superseded_by"], new["superseded_by"]) == (new["job"], None)
     assert d.ctl("cancel", job["job"], check=False).returncode != 0
     assert d.ctl("show", job["job"], "--json").stdout
     assert d.ctl("show", 4711, check=False).returncode == 3

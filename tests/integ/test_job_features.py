@@ -184,11 +184,10 @@ def test_what_is_not_there_and_what_is_not_asked_so(daemon, tmp_path):
 def test_a_retry_measures_anew(daemon, tmp_path):
     d = measured(daemon, tmp_path)
     before = assert_one_set(d)
-    ended = d.jobs()[0]["ended_at"]
-    d.ctl("retry", "1")
-    wait_for(lambda: d.jobs("DONE") and d.jobs()[0]["ended_at"] != ended, 30, "the second run")
-    assert assert_one_set(d) == before
-    assert {row[0] for row in d.query("SELECT measured_at FROM v_features")} == {d.jobs()[0]["ended_at"]}
+    d.ctl("retry", "--force", "1")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second run")
+    assert assert_one_set(d) == assert_one_set(d, 2) == before
+    assert {tuple(row) for row in d.query("SELECT job, superseded_by FROM v_features")} == {(1, 2), (2, None)}
 
 
 def test_late_slices_supersede_what_was_measured(daemon, tmp_path):

@@ -179,6 +179,15 @@ jobs_stop(struct jobs *jobs, int64_t job)
 }
 
 void
+jobs_stop_superseded(struct jobs *jobs, struct queue_ids *ids)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        jobs_stop(jobs, ids->at[i]);
+    free(ids->at);
+    *ids = (struct queue_ids){0};
+}
+
+void
 jobs_stop_all(struct jobs *jobs)
 {
     for (struct attempt *base = jobs->attempts.first; base; base = base->next)

@@ -16,6 +16,8 @@ void jobs_tick(struct jobs *jobs);
 
 /* The job was CANCELLED in the open batch: its executor is told once that is committed. */
 void jobs_stop(struct jobs *jobs, int64_t job);
+/* The same of several; frees the list. */
+void jobs_stop_superseded(struct jobs *jobs, struct queue_ids *ids);
 /* Stops everything that runs; what is stopped so is given back. */
 void jobs_stop_all(struct jobs *jobs);
 

@@ -96,15 +96,17 @@ settle_add_job(struct core *core, const struct queue_series *series,
     char *settings = conf_pipeline_to_text(conf_find_pipeline(core->conf, pick->pipeline));
     if (!settings)
         return -ENOMEM;
-    const struct queue_new_job new_job = {series->id,     series->revision, stack->name,
-                                          pick->pipeline, settings,         pick->priority};
+    const struct queue_new_job new_job = {.series_id = series->id,
+                                          .revision = series->revision,
+                                          .stack = stack->name,
+                                          .pipeline = pick->pipeline,
+                                          .settings = settings,
+                                          .priority = pick->priority};
     struct queue_ids superseded;
     int64_t job;
     int error = queue_add_job(core->queue, &new_job, clock_unix_ms(), &job, &superseded);
     free(settings);
-    for (size_t i = 0; i < superseded.count; i++)
-        jobs_stop(core->jobs, superseded.at[i]);
-    free(superseded.at);
+    jobs_stop_superseded(core->jobs, &superseded);
     if (!error)
         log_info("job.new", LOG_INT("job", job), LOG_STR("series", series->series_uid),
                  LOG_INT("revision", series->revision), LOG_STR("stack", stack->name),

@@ -154,6 +154,8 @@ START_TEST(requests_are_heard_and_answered)
             proto_start(&writer, cases[i].type);
         if (cases[i].type == PROTO_RETRY || cases[i].type == PROTO_CANCEL)
             proto_put_i64(&writer, cases[i].job);
+        for (int flags = cases[i].type == PROTO_RETRY ? 2 : 0; flags > 0; flags--)
+            proto_put_i64(&writer, 0);
         send_frame(fd, &writer);
         ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
         ck_assert_int_eq(status, -ENOENT);

@@ -173,10 +173,21 @@ static inline int
 sample_add_job(struct queue *queue, int64_t series_id, int32_t revision, int64_t *job_id)
 {
     struct queue_ids running;
-    int rc = queue_add_job(
-        queue,
-        &(struct queue_new_job){series_id, revision, "", "head-ct", "name = \"head-ct\";", 5},
-        SAMPLE_NOW + 2000, job_id, &running);
+    int rc = queue_add_job(queue,
+                           &(struct queue_new_job){series_id, revision, "", "head-ct",
+                                                   "name = \"head-ct\";", 5, false, NULL},
+                           SAMPLE_NOW + 2000, job_id, &running);
+    free(running.at);
+    return rc;
+}
+
+/* An operator's retry with the job's own settings. */
+static inline int
+sample_retry(struct queue *queue, int64_t job, bool again, int64_t *next)
+{
+    struct queue_ids running;
+    int rc = queue_retry_job(queue, &(struct queue_retry){job, NULL, again}, SAMPLE_NOW + 5000,
+                             next, &running);
     free(running.at);
     return rc;
 }

@@ -726,7 +726,7 @@ START_TEST(a_newer_revision_that_fails_takes_nothing_back)
     ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_CRASHED, "x", "", "", SAMPLE_NOW + 4000), 0);
     assert_answer(&s, STATES, "PENDING");
     /* EMPTY is a result in its own right. */
-    ck_assert_int_eq(queue_retry_job(s.queue, job, SAMPLE_NOW + 4000), 0);
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &job), 0);
     start_job(job);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
                                       &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
@@ -738,33 +738,33 @@ START_TEST(a_newer_revision_that_fails_takes_nothing_back)
 
 END_TEST
 
-START_TEST(a_retry_keeps_what_was_sent)
+START_TEST(a_retry_takes_nothing_back_until_it_has_ended_well)
 {
-    static const char *const to[] = {"A", "B", "C", "D"};
-    int64_t job = done_job("1.2", to, 4);
+    static const char *const to[] = {"A", "B", "C", "D", "E"};
+    int64_t job = done_job("1.2", to, 5), next;
     bring(2, QUEUE_DELIVERY_SENT);
     bring(3, QUEUE_DELIVERY_DELAYED);
     bring(4, QUEUE_DELIVERY_FAILED);
-    ck_assert_int_eq(queue_retry_job(s.queue, job, THEN), 0);
-    assert_answer(&s, STATES, "CANCELLED SENT CANCELLED FAILED");
-    assert_answer(&s, "SELECT code FROM v_deliveries", "RETRIED");
-    /* While there is no result, nothing can be sent. */
-    int64_t count;
-    for (int64_t delivery = 1; delivery <= 4; delivery++)
-        ck_assert_int_eq(resend_one(delivery, false), -ESTALE);
-    ck_assert_int_eq(resend_many(job, NULL, false, &count), 0);
-    ck_assert_int_eq(count, 0);
-
-    /* The same object again: what was sent stays so; C is not configured any more. */
+    bring(5, QUEUE_DELIVERY_SENDING);
+    ck_assert_int_eq(sample_retry(s.queue, job, true, &next), 0);
+    start_job(next);
+    assert_answer(&s, STATES, "PENDING SENT DELAYED FAILED SENDING");
+    /* The same objects: B has its, C is not configured any more. */
     static const char *const then_to[] = {"A", "B", "D", "E"};
-    start_job(job);
-    ck_assert_int_eq(finish_with(job, "2.25.1", then_to, 4), 0);
-    assert_answer(&s, "SELECT group_concat(destination || state, ' ') FROM v_deliveries",
-                  "APENDING BSENT CCANCELLED DPENDING EPENDING");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DELIVERY_RENEWED'",
-                  "A, its result was made again");
-    ck_assert_int_eq(resend_one(2, false), 0);
-    ck_assert_int_eq(resend_one(3, false), 0);
+    ck_assert_int_eq(finish_with(next, "2.25.1", then_to, 4), 0);
+    assert_answer(&s,
+                  "SELECT group_concat(job || destination || state, ' ') FROM "
+                  "(SELECT * FROM v_deliveries ORDER BY delivery)",
+                  "1ACANCELLED 1BSENT 1CCANCELLED 1DFAILED 1ESENDING 2APENDING 2BSENT 2DPENDING "
+                  "2EPENDING");
+    assert_answer(&s, "SELECT group_concat(code, ' ') FROM v_deliveries WHERE state = 'CANCELLED'",
+                  "RETRIED RETRIED");
+    assert_answer(&s,
+                  "SELECT detail FROM v_events WHERE kind = 'DELIVERY_ADDED' AND to_state = 'SENT'",
+                  "B, it has the same object already");
+    assert_answer(&s, "SELECT count(DISTINCT sent_at) FROM v_deliveries WHERE destination = 'B'",
+                  "1");
+    ck_assert_int_eq(resend_one(7, false), 0); /* B, of the new file */
 }
 
 END_TEST
@@ -772,28 +772,38 @@ END_TEST
 START_TEST(a_retry_that_makes_another_object_sends_that)
 {
     static const char *const to[] = {"PACS"};
-    int64_t job = done_job("1.2", to, 1);
+    int64_t job = done_job("1.2", to, 1), next;
     send(1, "");
-    ck_assert_int_eq(queue_retry_job(s.queue, job, THEN), 0);
-    start_job(job);
-    ck_assert_int_eq(finish_with(job, "2.25.42", to, 1), 0);
+    ck_assert_int_eq(sample_retry(s.queue, job, true, &next), 0);
+    start_job(next);
+    ck_assert_int_eq(finish_with(next, "2.25.42", to, 1), 0);
     assert_answer(&s, "SELECT group_concat(sop_instance_uid || state, ' ') FROM v_deliveries",
                   "2.25.1SENT 2.25.42PENDING");
-    ck_assert_int_eq(resend_one(1, false), -ESTALE);
+    ck_assert_int_eq(resend_one(1, false), 0); /* it is there still */
 }
 
 END_TEST
 
-START_TEST(a_retry_waits_for_what_is_being_sent)
+/* An archive that has not said yet that it keeps the object gets it again. */
+START_TEST(what_is_not_committed_is_sent_again)
 {
     static const char *const to[] = {"PACS"};
-    int64_t job = done_job("1.2", to, 1);
-    ck_assert_int_eq(queue_start_delivery(s.queue, 1, THEN), 0);
-    ck_assert_int_eq(queue_retry_job(s.queue, job, THEN), -EBUSY);
-    ck_assert_int_eq(sample_state(s.queue, job), QUEUE_DONE);
-    assert_answer(&s, "SELECT count(*) FROM v_results", "1");
-    ck_assert_int_eq(take(FAIL, 1), 0);
-    ck_assert_int_eq(queue_retry_job(s.queue, job, THEN), 0);
+    int64_t job = done_job("1.2", to, 1), next;
+    send(1, "2.25.7");
+    ck_assert_int_eq(sample_retry(s.queue, job, true, &next), 0);
+    start_job(next);
+    ck_assert_int_eq(finish_with(next, "2.25.1", to, 1), 0);
+    assert_answer(&s, STATES, "SENT PENDING");
+    ck_assert_int_eq(
+        queue_delivery_committed(s.queue, "2.25.7", "2.25.1", true, CODE_NONE, "", THEN), 0);
+    ck_assert_int_eq(sample_retry(s.queue, next, true, &next), 0);
+    start_job(next);
+    ck_assert_int_eq(finish_with(next, "2.25.1", to, 1), 0);
+    assert_answer(&s, STATES, "SENT CANCELLED SENT");
+    assert_answer(&s,
+                  "SELECT group_concat(commitment, ' ') FROM "
+                  "(SELECT * FROM v_deliveries ORDER BY delivery)",
+                  "COMMITTED NONE COMMITTED");
 }
 
 END_TEST
@@ -875,7 +885,8 @@ SAMPLE_MAIN("db_deliveries", open_sample, close_sample, done_makes_a_row_for_eac
             a_commitment_that_does_not_come_is_overdue, a_resend_begins_anew,
             a_destination_is_resent, a_job_is_resent, a_resend_names_one_thing,
             a_newer_revision_takes_back_what_was_not_sent,
-            a_newer_revision_that_fails_takes_nothing_back, a_retry_keeps_what_was_sent,
-            a_retry_that_makes_another_object_sends_that, a_retry_waits_for_what_is_being_sent,
+            a_newer_revision_that_fails_takes_nothing_back,
+            a_retry_takes_nothing_back_until_it_has_ended_well,
+            a_retry_that_makes_another_object_sends_that, what_is_not_committed_is_sent_again,
             a_restart_takes_up_what_was_being_sent, the_night_counts_deliveries,
             a_destination_is_down_until_it_answers)

@@ -27,8 +27,8 @@ static const int leads[QUEUE_CANCELLED + 1][EDGE_COUNT] = {
     /*                   START          DONE        EMPTY        FAIL          DELAY          RETURN       CANCEL           RETRY */
     [QUEUE_READY]     = {QUEUE_RUNNING, -1,         -1,          -1,           -1,            -1,          QUEUE_CANCELLED, -1},
     [QUEUE_RUNNING]   = {-1,            QUEUE_DONE, QUEUE_EMPTY, QUEUE_FAILED, QUEUE_DELAYED, QUEUE_READY, QUEUE_CANCELLED, -1},
-    [QUEUE_DONE]      = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              QUEUE_READY},
-    [QUEUE_EMPTY]     = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              QUEUE_READY},
+    [QUEUE_DONE]      = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              -1},
+    [QUEUE_EMPTY]     = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              -1},
     [QUEUE_DELAYED]   = {-1,            -1,         -1,          -1,           -1,            -1,          QUEUE_CANCELLED, QUEUE_READY},
     [QUEUE_FAILED]    = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              QUEUE_READY},
     [QUEUE_CANCELLED] = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              QUEUE_READY},
@@ -60,8 +60,12 @@ take(enum edge edge, int64_t job)
     case CANCEL:
         return queue_cancel_job(s.queue, job, CODE_CANCELLED, "an operator", SAMPLE_NOW + 4000,
                                 &was_running);
-    case RETRY:
-        return queue_retry_job(s.queue, job, SAMPLE_NOW + 5000);
+    case RETRY: {
+        int64_t same;
+        int rc = sample_retry(s.queue, job, false, &same);
+        ck_assert(rc < 0 || same == job);
+        return rc == -EEXIST ? -EAGAIN : rc; /* it has ended well */
+    }
     case EDGE_COUNT:
         break;
     }
@@ -162,14 +166,15 @@ START_TEST(a_job_is_added_once)
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &again), -EAGAIN);
     ck_assert_int_eq(sample_add_job(s.queue, 4711, 1, &again), -ENOENT);
     struct queue_ids running;
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5},
-                      SAMPLE_NOW, &again, &running),
-        -EAGAIN);
-    ck_assert_int_eq(queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5},
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "no such stack", "head-ct",
+                                                           "", 5, false, NULL},
                                    SAMPLE_NOW, &again, &running),
-                     0);
+                     -EAGAIN);
+    ck_assert_int_eq(
+        queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL},
+                      SAMPLE_NOW, &again, &running),
+        0);
     ck_assert_ptr_null(running.at);
     ck_assert_uint_eq(running.count, 0);
     assert_answer(&s, "SELECT count(*) FROM v_jobs", "2");
@@ -185,14 +190,16 @@ START_TEST(a_refused_stack_gets_no_job)
                                    {.name = "b", .code = CODE_MISSING_SLICE}};
     ck_assert_int_eq(queue_settle(s.queue, series, 1, "", stacks, 2, SAMPLE_NOW), 0);
     struct queue_ids running;
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "b", "head-ct", "", 0},
-                                   SAMPLE_NOW, &job, &running),
-                     -EAGAIN);
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "a", "head-ct", "", 0},
-                                   SAMPLE_NOW, &job, &running),
-                     0);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL},
+                      SAMPLE_NOW, &job, &running),
+        -EAGAIN);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL},
+                      SAMPLE_NOW, &job, &running),
+        0);
 }
 
 END_TEST
@@ -256,10 +263,11 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         ck_assert_int_eq(late_slice(uid, 9), 2);
         ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
         ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, 2, "", "head-ct", "", 5},
-                                       SAMPLE_NOW + 5000, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL},
+                          SAMPLE_NOW + 5000, &job, &running),
+            0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
         ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
         if (running.count)
@@ -288,10 +296,11 @@ START_TEST(several_running_ones_are_told)
         if (revision > 1)
             ck_assert_int_eq(late_slice("1.2.3", 10 + revision), revision);
         ck_assert_int_eq(sample_settle(s.queue, series, revision), 0);
-        ck_assert_int_eq(
-            queue_add_job(s.queue, &(struct queue_new_job){series, revision, "", "head-ct", "", 5},
-                          SAMPLE_NOW, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, revision, "", "head-ct", "",
+                                                               5, false, NULL},
+                                       SAMPLE_NOW, &job, &running),
+                         0);
         ck_assert_uint_eq(running.count, revision > 1);
         free(running.at);
         ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", revision, SAMPLE_NOW), 0);
@@ -307,9 +316,10 @@ START_TEST(another_pipeline_is_not_superseded)
     int64_t series = sample_series(s.queue, "1.2.3", 3), other, job;
     struct queue_ids running;
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
-    ck_assert_int_eq(queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5},
-                                   SAMPLE_NOW, &other, &running),
-                     0);
+    ck_assert_int_eq(
+        queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL},
+                      SAMPLE_NOW, &other, &running),
+        0);
     ck_assert_int_eq(take(START, other), 0);
     ck_assert_int_eq(late_slice("1.2.3", 9), 2);
     ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
@@ -347,10 +357,11 @@ START_TEST(ready_is_ordered_by_priority_then_age)
         int64_t job;
         struct queue_ids running;
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, 1, "", pipeline, "", i % 4},
-                                       SAMPLE_NOW, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL},
+                          SAMPLE_NOW, &job, &running),
+            0);
         ck_assert_int_eq(job, i + 1);
     }
     ck_assert_uint_eq(ready(SAMPLE_NOW, 64, ids, 64), 40);
@@ -587,17 +598,168 @@ END_TEST
 
 START_TEST(a_retry_starts_from_nothing)
 {
-    int64_t job = job_in(QUEUE_DONE, "1.2.3");
+    int64_t job = job_in(QUEUE_FAILED, "1.2.3");
     ck_assert_int_eq(take(RETRY, job), 0);
     assert_answer(&s,
-                  "SELECT state || attempts || (ended_at IS NULL) || (total_seconds IS NULL) || "
-                  "(result_path IS NULL) || code || backend FROM v_jobs",
-                  "READY0111");
-    assert_answer(&s, "SELECT count(*) FROM v_results", "0");
+                  "SELECT state || attempts || (ended_at IS NULL) || code || message || file_a "
+                  "FROM v_jobs",
+                  "READY01");
     ck_assert_int_eq(take(START, job), 0);
     ck_assert_int_eq(take(DONE, job), 0);
-    assert_answer(&s, "SELECT count(*) FROM v_events WHERE to_state = 'DONE'", "2");
     assert_answer(&s, "SELECT result_sop_instance_uid FROM v_jobs", "2.25.1");
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------------- again - */
+
+#define ROWS "SELECT group_concat(state || coalesce(superseded_by, ''), ' ') FROM v_jobs"
+
+static struct queue_new_job
+new_job(const char *series_uid, const char *settings, bool again)
+{
+    struct queue_new_job job = {.revision = 1,
+                                .stack = "",
+                                .pipeline = "head-ct",
+                                .settings = settings,
+                                .priority = 5,
+                                .again = again,
+                                .asked = "submitted by jane"};
+    ck_assert_int_eq(queue_find_series(s.queue, series_uid, &job.series_id), 0);
+    return job;
+}
+
+static int
+add(const char *series_uid, const char *settings, bool again, int64_t *job)
+{
+    struct queue_ids running;
+    const struct queue_new_job wanted = new_job(series_uid, settings, again);
+    int rc = queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, job, &running);
+    free(running.at);
+    return rc;
+}
+
+#define SAME    "name = \"head-ct\";"
+#define CHANGED "name = \"head-ct\"; min_slices = 3;"
+
+START_TEST(what_ended_well_is_run_again_as_another_job)
+{
+    static const enum edge ends[] = {DONE, EMPTY};
+
+    for (size_t i = 0; i < 2; i++) {
+        char uid[16];
+        snprintf(uid, sizeof uid, "1.%zu", i);
+        int64_t old = job_in(i ? QUEUE_EMPTY : QUEUE_DONE, uid), job;
+        ck_assert_int_eq(sample_retry(s.queue, old, false, &job), -EEXIST);
+        ck_assert_int_eq(sample_retry(s.queue, old, true, &job), 0);
+        ck_assert_int_gt(job, old);
+        ck_assert_int_eq(sample_state(s.queue, job), QUEUE_READY);
+        ck_assert_int_eq(sample_state(s.queue, old), ends[i] == DONE ? QUEUE_DONE : QUEUE_EMPTY);
+        char sql[128];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM v_results WHERE job = %d", (int)old);
+        assert_answer(&s, sql, i ? "0" : "1");
+        ck_assert_int_eq(take(START, job), 0);
+        snprintf(sql, sizeof sql, "SELECT superseded_by FROM v_jobs WHERE job = %d", (int)old);
+        assert_answer(&s, sql, "");
+        ck_assert_int_eq(take(ends[i], job), 0);
+        ck_assert_int_eq(atoi(sample_ask(&s, sql)), job);
+        ck_assert_int_eq(sample_retry(s.queue, old, true, &job), -ESTALE);
+    }
+}
+
+END_TEST
+
+/* What was there before is not lost. */
+START_TEST(a_cancelled_or_failed_one_leaves_the_old_one_current)
+{
+    int64_t old = job_in(QUEUE_DONE, "1.2.3"), job, again;
+    ck_assert_int_eq(sample_retry(s.queue, old, true, &job), 0);
+    ck_assert_int_eq(take(CANCEL, job), 0);
+    assert_answer(&s, ROWS, "DONE CANCELLED");
+    assert_answer(&s, "SELECT count(*) FROM v_results WHERE superseded_by IS NULL", "1");
+    ck_assert_int_eq(take(RETRY, job), 0);
+    ck_assert_int_eq(take(START, job), 0);
+    ck_assert_int_eq(take(FAIL, job), 0);
+    assert_answer(&s, ROWS, "DONE FAILED");
+    /* The old one is what there is of these settings; another try takes the place of the failed. */
+    ck_assert_int_eq(add("1.2.3", SAME, false, &again), -EEXIST);
+    ck_assert_int_eq(again, old);
+    ck_assert_int_eq(sample_retry(s.queue, old, true, &again), 0);
+    assert_answer(&s, ROWS, "DONE FAILED3 READY");
+    ck_assert_int_eq(take(RETRY, job), -ESTALE);
+    ck_assert_int_eq(take(START, again), 0);
+    ck_assert_int_eq(take(DONE, again), 0);
+    assert_answer(&s, ROWS, "DONE3 FAILED3 DONE");
+}
+
+END_TEST
+
+START_TEST(the_same_is_asked_for_once)
+{
+    for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
+        char uid[16];
+        snprintf(uid, sizeof uid, "1.%d", state);
+        int64_t old = job_in((enum queue_job_state)state, uid), job;
+        const bool unfinished =
+            state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
+        ck_assert_int_eq(add(uid, SAME, false, &job), -EEXIST);
+        ck_assert_int_eq(job, old);
+        ck_assert_int_eq(add(uid, SAME, true, &job), unfinished ? -EEXIST : 0);
+        ck_assert(unfinished ? job == old : job > old);
+        ck_assert_int_eq(sample_state(s.queue, old), state);
+        stop_running(old);
+    }
+}
+
+END_TEST
+
+START_TEST(other_settings_take_the_place_of_what_waits_or_runs)
+{
+    for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
+        char uid[16], sql[128];
+        snprintf(uid, sizeof uid, "1.%d", state);
+        int64_t old = job_in((enum queue_job_state)state, uid), job;
+        const bool unfinished =
+            state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
+        const bool well = state == QUEUE_DONE || state == QUEUE_EMPTY;
+        struct queue_ids running;
+        const struct queue_new_job wanted = new_job(uid, CHANGED, false);
+        ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running), 0);
+        ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
+        free(running.at);
+        ck_assert_int_eq(sample_state(s.queue, old), unfinished ? QUEUE_CANCELLED : (int)state);
+        snprintf(sql, sizeof sql, "SELECT coalesce(superseded_by, 0) FROM v_jobs WHERE job = %d",
+                 (int)old);
+        ck_assert_int_eq(atoi(sample_ask(&s, sql)), well ? 0 : job);
+        assert_answer(&s,
+                      "SELECT detail FROM v_events WHERE kind = 'JOB_ADDED' ORDER BY event DESC",
+                      "head-ct, submitted by jane");
+        /* What was there before comes back the same way. */
+        ck_assert_int_eq(add(uid, SAME, false, &job), 0);
+    }
+}
+
+END_TEST
+
+START_TEST(a_retry_with_other_settings)
+{
+    for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
+        char uid[16];
+        snprintf(uid, sizeof uid, "1.%d", state);
+        int64_t old = job_in((enum queue_job_state)state, uid), job;
+        struct queue_ids running;
+        struct queue_job row;
+        ck_assert_int_eq(queue_retry_job(s.queue, &(struct queue_retry){old, CHANGED, false},
+                                         SAMPLE_NOW + 6000, &job, &running),
+                         0);
+        ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
+        free(running.at);
+        ck_assert_int_gt(job, old);
+        ck_assert_int_eq(queue_get_job(s.queue, job, &row), 0);
+        ck_assert_str_eq(row.settings, CHANGED);
+        ck_assert_int_eq(row.priority, 5);
+        queue_job_clear(&row);
+    }
 }
 
 END_TEST
@@ -694,5 +856,8 @@ SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state, e
             next_due_is_the_earliest, a_job_of_an_older_revision_never_starts,
             starting_counts_before_it_tries, a_lane_runs_one_job, done_stores_figures_and_results,
             what_was_not_measured_is_null, an_end_must_fit_its_results, failing_names_the_files,
-            cancelling_tells_whether_it_ran, a_retry_starts_from_nothing, recovery,
-            the_check_notices)
+            cancelling_tells_whether_it_ran, a_retry_starts_from_nothing,
+            what_ended_well_is_run_again_as_another_job,
+            a_cancelled_or_failed_one_leaves_the_old_one_current, the_same_is_asked_for_once,
+            other_settings_take_the_place_of_what_waits_or_runs, a_retry_with_other_settings,
+            recovery, the_check_notices)

@@ -189,15 +189,18 @@ assert_goes_on_working(const struct sample *sample)
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 1;
-    ck_assert_int_eq(queue_retry_job(sample->queue, 1, SAMPLE_NOW), 0);
-    ck_assert_int_eq(queue_start_job(sample->queue, 1, "worker-0", 1, SAMPLE_NOW), 0);
+    int64_t next;
+    char sql[128];
+    ck_assert_int_eq(sample_retry(sample->queue, 1, true, &next), 0);
+    ck_assert_int_eq(queue_start_job(sample->queue, next, "worker-0", 1, SAMPLE_NOW), 0);
     ck_assert_int_eq(
-        queue_finish_job(sample->queue, 1,
+        queue_finish_job(sample->queue, next,
                          &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
                          SAMPLE_NOW),
         0);
-    assert_answer(sample, "SELECT count(*) FROM v_features", "3");
-    assert_answer(sample, "SELECT features FROM v_jobs WHERE job = 1", "3");
+    assert_answer(sample, "SELECT count(*) FROM v_features WHERE superseded_by IS NULL", "3");
+    snprintf(sql, sizeof sql, "SELECT superseded_by = %d FROM v_jobs WHERE job = 1", (int)next);
+    assert_answer(sample, sql, "1");
     assert_answer(sample,
                   "SELECT destination || state FROM v_deliveries ORDER BY delivery DESC LIMIT 1",
                   "PACSPENDING");

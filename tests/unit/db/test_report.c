@@ -179,6 +179,12 @@ START_TEST(filters)
         {{.series = "1.2.5"}, ""},
         {{.limit = 2}, "4,3"},
         {{.state = "RUNNING", .series = "1.2.3", .pipeline = "head-ct", .limit = 1}, "3"},
+        {{.code = "file_unreadable"}, "2"},
+        {{.code = "CRASHED"}, ""},
+        {{.since = "2026-01-31T02:03:23"}, "2,1"},
+        {{.since = "2026-01-31"}, "4,3,2,1"},
+        {{.since = "2026-02"}, ""},
+        {{.state = "FAILED", .current = true}, "2"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -208,7 +214,7 @@ START_TEST(filters)
 
 END_TEST
 
-/* The DONE job is run again; its result goes to PACS (SENT) and to OLD (DELAYED). */
+/* The FAILED job is run again; its result goes to PACS (SENT) and to OLD (DELAYED). */
 static int64_t
 deliver(void)
 {
@@ -219,9 +225,10 @@ deliver(void)
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 2;
-    ck_assert_int_eq(queue_retry_job(s.queue, 1, SAMPLE_NOW + 4000), 0);
-    ck_assert_int_eq(queue_start_job(s.queue, 1, "worker-1", 0, SAMPLE_NOW + 4000), 0);
-    ck_assert_int_eq(queue_finish_job(s.queue, 1,
+    int64_t job;
+    ck_assert_int_eq(sample_retry(s.queue, 2, false, &job), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-1", 0, SAMPLE_NOW + 4000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
                                       &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
                                                              1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
@@ -231,8 +238,36 @@ deliver(void)
     ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_delay_delivery(s.queue, 2, SAMPLE_NOW + 65000, &full, SAMPLE_NOW + 5000),
                      0);
-    return 1;
+    return job;
 }
+
+/* All of them, the oldest first, for those who ask about each. */
+START_TEST(keys_of_rows)
+{
+    char **keys, joined[64] = "";
+    size_t count;
+    struct report_filter limited = {.limit = 1}, wrong = {.state = "LOST"};
+    ck_assert_int_eq(report_keys(report, &report_jobs, &limited, &keys, &count, &error), 0);
+    ck_assert_uint_eq(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        strcat(joined, keys[i]);
+        free(keys[i]);
+    }
+    free(keys);
+    ck_assert_str_eq(joined, "1234");
+    ck_assert_int_eq(report_keys(report, &report_jobs, &wrong, &keys, &count, &error), -EINVAL);
+    ck_assert_uint_eq(count, 0);
+    /* One that late slices have made stale, or another has taken the place of, is not current. */
+    enum queue_arrival arrival;
+    int64_t series;
+    struct report_filter current = {.state = "FAILED", .current = true};
+    ck_assert_int_eq(sample_add(s.queue, "1.2.2", 9, &arrival, &series), 0);
+    ck_assert_int_eq(report_keys(report, &report_jobs, &current, &keys, &count, &error), 0);
+    ck_assert_uint_eq(count, 0);
+    free(keys);
+}
+
+END_TEST
 
 START_TEST(deliveries_filtered)
 {
@@ -245,10 +280,10 @@ START_TEST(deliveries_filtered)
         {{.state = "PENDING"}, ""},
         {{.destination = "OLD"}, "2"},
         {{.destination = "OTHER"}, ""},
-        {{.job = 1}, "2,1"},
-        {{.job = 2}, ""},
+        {{.job = 2}, "2,1"},
+        {{.job = 1}, ""},
         {{.limit = 1}, "2"},
-        {{.state = "DELAYED", .destination = "OLD", .job = 1, .limit = 5}, "2"},
+        {{.state = "DELAYED", .destination = "OLD", .job = 2, .limit = 5}, "2"},
         {{.state = "DELAYED", .destination = "PACS"}, ""},
     };
 
@@ -279,9 +314,9 @@ START_TEST(deliveries_as_a_table)
     char *text = printed(DELIVERIES, &everything, 0, false);
     ck_assert_str_eq(text, "DELIVERY  STATE    DESTINATION  JOB  KIND  TRIES  SENT (UTC)           "
                            "NOT BEFORE (UTC)     STATUS  COMMITMENT  CODE          SOP INSTANCE\n"
-                           "       2  DELAYED  OLD            1  seg       1                       "
+                           "       2  DELAYED  OLD            2  seg       1                       "
                            "2026-01-31 02:04:25  0xA700              STORE_FAILED  2.25.1\n"
-                           "       1  SENT     PACS           1  seg       1  2026-01-31 02:03:25  "
+                           "       1  SENT     PACS           2  seg       1  2026-01-31 02:03:25  "
                            "                     0x0000  REQUESTED                 2.25.1\n");
     free(text);
 }
@@ -345,10 +380,11 @@ START_TEST(fifty_rows_unless_told_otherwise)
     for (int i = 0; i < 60; i++) {
         char pipeline[16];
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, 1, "", pipeline, "", 0},
-                                       SAMPLE_NOW, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, 1, "", pipeline, "", 0, false, NULL},
+                          SAMPLE_NOW, &job, &running),
+            0);
     }
     ck_assert_int_eq(queue_commit(s.queue), 0);
     char *json = printed(JOBS, &everything, 0, true);
@@ -717,7 +753,7 @@ START_TEST(another_version_is_refused)
 END_TEST
 
 SAMPLE_MAIN("db_report", open_sample, close_sample, jobs_as_json, series_as_json, status_as_json,
-            a_job_as_json, filters, deliveries_filtered, deliveries_as_a_table,
+            a_job_as_json, filters, keys_of_rows, deliveries_filtered, deliveries_as_a_table,
             destinations_configured_and_not, a_job_tells_its_deliveries,
             fifty_rows_unless_told_otherwise, what_is_not_there, a_stored_series_has_its_files,
             jobs_as_a_table, series_as_a_table, a_job_as_text, foreign_text_moves_no_cursor,

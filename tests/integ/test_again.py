@@ -1,0 +1,138 @@
+"""What is stored is run again: a changed pipeline, what failed, what went well; and nothing is lost on the way."""
+
+import json
+import os
+import signal
+
+import pydicom
+import pytest
+from conftest import drop, phantom, storescp, wait_for
+from test_daemon import change, reload
+from test_deliveries import deliveries, destinations, states, to_archive, to_folder, wait_states
+
+
+def small(folder, seed=1):
+    return phantom(folder, "--size", "32x32x6", "--seed", str(seed))
+
+
+def change_pipeline(d):
+    """Another range, so other results; in force."""
+    change(d, "range = [ 0.0, 80.0 ]", "range = [ 0.0, 81.0 ]")
+    reload(d)
+
+
+class Stopped:
+    """No job ends in this block: the worker does not move."""
+
+    def __init__(self, d):
+        self.workers = d.children("worker")
+
+    def __enter__(self):
+        for pid in self.workers:
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        for pid in self.workers:
+            os.kill(pid, signal.SIGCONT)
+
+
+def uids(d, job):
+    return {row[0] for row in d.query("SELECT sop_instance_uid FROM v_results WHERE job = ? AND kind = 'seg'", job)}
+
+
+def assert_whole(d, job):
+    """The results of the job are there, file by file."""
+    rows = d.query("SELECT path, size_bytes FROM v_results WHERE job = ?", job)
+    assert rows
+    for row in rows:
+        assert (d.root / row["path"]).stat().st_size == row["size_bytes"]
+
+
+def test_a_changed_pipeline_makes_new_results_and_the_old_stay_until_then(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+                   extra=destinations(to_archive(archive.port))).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_states(d, ("PACS", "SENT"))
+        assert "--force" in d.ctl("retry", "--current", "1", check=False).stderr  # nothing has changed
+        change_pipeline(d)
+        with Stopped(d):
+            assert "job 2" in d.ctl("retry", "--current", "1").stdout
+            wait_for(lambda: d.jobs("RUNNING"), 20, "the new job")
+            old, _ = d.jobs()
+            assert (old["state"], old["superseded_by"], states(d)) == ("DONE", None, [("PACS", "SENT")])
+            assert_whole(d, 1)
+        wait_states(d, ("PACS", "SENT"), ("PACS", "SENT"))
+        old, new = d.jobs()
+        assert (old["state"], old["superseded_by"], new["state"], new["superseded_by"]) == ("DONE", 2, "DONE", None)
+        assert uids(d, 1).isdisjoint(uids(d, 2))
+        assert_whole(d, 1)
+        assert_whole(d, 2)
+        got = {pydicom.dcmread(file, stop_before_pixels=True).SOPInstanceUID for file in archive.files()}
+        assert got == uids(d, 1) | uids(d, 2)
+        assert d.ctl("retry", "--force", "1", check=False).stderr.count("job 2 took the place") == 1
+
+
+def test_a_cancelled_retry_leaves_the_old_results(daemon, tmp_path):
+    out = tmp_path / "out"
+    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out))).start()
+    drop(small(tmp_path / "ct"), d.inbox)
+    wait_states(d, ("OUT", "SENT"))
+    with Stopped(d):
+        d.ctl("retry", "--force", "1")
+        wait_for(lambda: d.jobs("RUNNING"), 20, "the new job")
+        d.ctl("cancel", "2")
+    wait_for(lambda: not list((d.root / "jobs").iterdir()), 20, "the end of the attempt")
+    old, new = d.jobs()
+    assert (old["state"], old["superseded_by"], new["state"]) == ("DONE", None, "CANCELLED")
+    assert_whole(d, 1)
+    assert not (d.root / "outbox" / "2").exists()
+    assert states(d) == [("OUT", "SENT")]
+    d.ctl("resend", "1")
+    wait_states(d, ("OUT", "SENT"))
+    # The same pipeline makes the same object, which the destination has: it is not sent twice.
+    d.ctl("retry", "2")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second run")
+    assert states(d) == [("OUT", "SENT"), ("OUT", "SENT")] and uids(d, 1) == uids(d, 2)
+    assert deliveries(d)[1]["attempts"] == 0 and len(list(out.iterdir())) == 1
+
+
+@pytest.mark.parametrize("point", ["worker_after_rename", "daemon_after_done_before_commit",
+                                   "daemon_after_done_after_commit"])
+def test_killed_while_the_new_job_runs(daemon, tmp_path, point):
+    once = tmp_path / "crashed"
+    d = daemon(quiet=0.5).start()
+    drop(small(tmp_path / "ct"), d.inbox)
+    d.wait_jobs(states=("DONE",))
+    d.stop()
+    d.environment.update({"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+    d.start()
+    change_pipeline(d)
+    d.ctl("retry", "--current", "1")
+    wait_for(once.exists, 60, f"the crash at {point}")
+    if point.startswith("daemon"):
+        d.process.wait(30)
+        assert_whole(d, 1)
+        assert d.jobs()[0]["superseded_by"] == (2 if point.endswith("after_commit") else None)
+        d.start()
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the end")
+    assert d.jobs()[0]["superseded_by"] == 2
+    assert_whole(d, 1)
+    assert_whole(d, 2)
+    assert not list(d.root.rglob("*.part"))
+
+
+def test_what_failed_is_retried_at_once(daemon, tmp_path):
+    d = daemon(quiet=0.5, attempts=1, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
+    for seed in (1, 2):
+        drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    d.wait_jobs(2, states=("FAILED",))
+    d.stop()
+    del d.environment["NOCTULE_CRASH_AT"]
+    d.start()
+    for nothing in (["--pipeline", "other"], ["--code", "DISK_FULL"], ["--since", "2999-01-01"]):
+        assert d.ctl("retry", "--failed", *nothing).stdout == "there is no such job\n"
+    assert [row["job"] for row in json.loads(d.ctl("jobs", "--code", "crashed", "--since", "1h", "--json").stdout)] == [2, 1]
+    told = d.ctl("retry", "--failed", "--pipeline", "head-ct", "--code", "CRASHED", "--since", "1h").stdout
+    assert told.splitlines() == ["job 1 is ready to run again", "job 2 is ready to run again"]
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "their success")
