@@ -184,6 +184,16 @@ put_context(std::vector<uint8_t> &to, const PresentationContext &context)
 }
 
 void
+put_proposal(std::vector<uint8_t> &to, const PresentationContext &context)
+{
+    const Item item(to, ITEM_CONTEXT_RQ);
+    to.insert(to.end(), {context.id, 0, 0, 0});
+    put_text_item(to, ITEM_ABSTRACT_SYNTAX, context.abstract_syntax);
+    for (const std::string &proposed : context.proposed)
+        put_text_item(to, ITEM_TRANSFER_SYNTAX, proposed);
+}
+
+void
 put_role(std::vector<uint8_t> &to, const RoleSelection &role)
 {
     const Item item(to, ITEM_ROLE);
@@ -207,6 +217,8 @@ put_user_information(std::vector<uint8_t> &to, const std::vector<RoleSelection> 
 }
 
 } // namespace
+
+const char associate_application_context[] = "1.2.840.10008.3.1.1.1";
 
 uint32_t
 get_u32(const uint8_t *bytes)
@@ -243,18 +255,96 @@ associate_parse(const uint8_t *bytes, size_t size, AssociateRequest &request)
     return whole ? nullptr : "the association request is malformed";
 }
 
+namespace
+{
+
+/* What a request and its answer begin with. */
+std::vector<uint8_t>
+begin_pdu(pdu_type type, const std::vector<uint8_t> &titles)
+{
+    std::vector<uint8_t> pdu(pdu_head_size + fixed_size);
+    pdu[0] = type;
+    pdu[pdu_head_size + 1] = 1; /* protocol version */
+    std::copy(titles.begin(), titles.end(), &pdu[pdu_head_size + titles_at]);
+    return pdu;
+}
+
+void
+finish_pdu(std::vector<uint8_t> &pdu, const std::vector<RoleSelection> &roles, uint32_t max_pdu)
+{
+    put_user_information(pdu, roles, max_pdu);
+    put_u32(&pdu[2], pdu.size() - pdu_head_size);
+}
+
+/* One answered context; what was not proposed is none. */
+bool
+parse_answer(Span value, AssociateRequest &request)
+{
+    if (value.size < context_head_size)
+        return false;
+    std::string transfer;
+    const Span items = {value.bytes + context_head_size, value.size - context_head_size};
+    if (!for_items(items, [&transfer](uint8_t type, Span item) {
+            if (type == ITEM_TRANSFER_SYNTAX)
+                transfer = uid(item);
+            return true;
+        }))
+        return false;
+    for (PresentationContext &context : request.contexts) {
+        const auto &proposed = context.proposed;
+        if (context.id == value.bytes[0] && value.bytes[2] == CONTEXT_ACCEPTED &&
+            std::find(proposed.begin(), proposed.end(), transfer) != proposed.end()) {
+            context.result = CONTEXT_ACCEPTED;
+            context.transfer_syntax = transfer;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
 std::vector<uint8_t>
 associate_accept(const AssociateRequest &request, const std::vector<RoleSelection> &roles,
                  uint32_t max_pdu)
 {
-    std::vector<uint8_t> pdu(pdu_head_size + fixed_size);
-    pdu[0] = PDU_ASSOCIATE_AC;
-    pdu[pdu_head_size + 1] = 1; /* protocol version */
-    std::copy(request.titles.begin(), request.titles.end(), &pdu[pdu_head_size + titles_at]);
+    std::vector<uint8_t> pdu = begin_pdu(PDU_ASSOCIATE_AC, request.titles);
     put_text_item(pdu, ITEM_APPLICATION_CONTEXT, request.application_context);
     for (const PresentationContext &context : request.contexts)
         put_context(pdu, context);
-    put_user_information(pdu, roles, max_pdu);
-    put_u32(&pdu[2], pdu.size() - pdu_head_size);
+    finish_pdu(pdu, roles, max_pdu);
     return pdu;
+}
+
+std::vector<uint8_t>
+associate_request(const AssociateRequest &request, uint32_t max_pdu)
+{
+    std::vector<uint8_t> titles(titles_size, ' ');
+    std::copy_n(request.called_ae.begin(), std::min(request.called_ae.size(), title_size),
+                titles.begin());
+    std::copy_n(request.calling_ae.begin(), std::min(request.calling_ae.size(), title_size),
+                titles.begin() + title_size);
+    std::vector<uint8_t> pdu = begin_pdu(PDU_ASSOCIATE_RQ, titles);
+    put_text_item(pdu, ITEM_APPLICATION_CONTEXT, associate_application_context);
+    for (const PresentationContext &context : request.contexts)
+        put_proposal(pdu, context);
+    finish_pdu(pdu, {}, max_pdu);
+    return pdu;
+}
+
+const char *
+associate_parse_accept(const uint8_t *bytes, size_t size, AssociateRequest &request)
+{
+    if (size < fixed_size)
+        return "the answer to the association request is too short";
+    const bool whole =
+        for_items({bytes + fixed_size, size - fixed_size}, [&request](uint8_t type, Span item) {
+            if (type == ITEM_CONTEXT_AC)
+                return parse_answer(item, request);
+            if (type == ITEM_USER_INFORMATION)
+                return for_items(item, [&request](uint8_t user_type, Span user_item) {
+                    return parse_user_item(user_type, user_item, request);
+                });
+            return true;
+        });
+    return whole ? nullptr : "the answer to the association request is malformed";
 }

@@ -1,6 +1,6 @@
 /*
  * associate.hh - the PDUs that negotiate an association (PS3.8 9.3.2 to 9.3.4, PS3.7 annex D), for
- * the acceptor; private to dicom/, C++.
+ * the acceptor and the requestor; private to dicom/, C++.
  *
  * Items that are not known are skipped, as the standard asks for. Only std::bad_alloc leaves.
  */
@@ -23,6 +23,15 @@ enum pdu_type : uint8_t {
 };
 
 constexpr size_t pdu_head_size = 6; /* type, a reserved byte, length */
+
+/* Of a request or its answer: 128 contexts with all transfer syntaxes there are take less. */
+constexpr size_t associate_max_size = 256 * 1024;
+
+/* A-ABORT sources (PS3.8 9.3.8). */
+constexpr uint8_t abort_by_user = 0;
+constexpr uint8_t abort_by_provider = 2;
+
+extern const char associate_application_context[];
 
 /* Results of a presentation context (PS3.8 table 9-18). */
 enum context_result : uint8_t {
@@ -67,6 +76,15 @@ bool associate_version_is_known(const uint8_t *bytes, size_t size);
 /* The whole A-ASSOCIATE-AC: contexts as they have been answered, and the roles agreed to. */
 std::vector<uint8_t> associate_accept(const AssociateRequest &request,
                                       const std::vector<RoleSelection> &roles, uint32_t max_pdu);
+
+/* The whole A-ASSOCIATE-RQ: its AE titles and contexts, and the longest PDU taken in answer. */
+std::vector<uint8_t> associate_request(const AssociateRequest &request, uint32_t max_pdu);
+
+/*
+ * The value of the A-ASSOCIATE-AC that answers a request, into its contexts (what is accepted has
+ * been proposed) and what it says of the peer: nullptr, or what is wrong with it.
+ */
+const char *associate_parse_accept(const uint8_t *bytes, size_t size, AssociateRequest &request);
 
 void put_u32(uint8_t *bytes, size_t number); /* most significant byte first */
 uint32_t get_u32(const uint8_t *bytes);

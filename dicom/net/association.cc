@@ -5,8 +5,6 @@
 #include "dicom/value/sop_class.h"
 #include "dicom/value/transfer_syntax.h"
 
-#include <dcmtk/dcmdata/dcuid.h>
-
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -19,21 +17,12 @@
 namespace
 {
 
-/* Of an A-ASSOCIATE-RQ: 128 contexts with all transfer syntaxes there are take less. */
-constexpr size_t max_request = 256 * 1024;
-
-/* A-ABORT sources (PS3.8 9.3.8). */
-constexpr uint8_t abort_by_user = 0;
-constexpr uint8_t abort_by_provider = 2;
-
 /* A-ASSOCIATE-RJ results and sources (PS3.8 9.3.4). */
 constexpr uint8_t permanent = 1;
 constexpr uint8_t transient = 2;
 constexpr uint8_t by_user = 1;
 constexpr uint8_t by_acse = 2;
 constexpr uint8_t by_presentation = 3;
-
-constexpr size_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
 
 /* Without blanks around it, and fit for a log line. */
 template <size_t size>
@@ -92,9 +81,9 @@ association_choose(const PresentationContext &context, bool (*will_do)(const cha
 void
 answer_context(PresentationContext &context, bool echo_only, bool with_commitments)
 {
-    const bool is_echo = context.abstract_syntax == UID_VerificationSOPClass;
+    const bool is_echo = context.abstract_syntax == DICOM_VERIFICATION_CLASS;
     const bool is_commitment =
-        with_commitments && context.abstract_syntax == UID_StorageCommitmentPushModelSOPClass;
+        with_commitments && context.abstract_syntax == DICOM_COMMITMENT_CLASS;
     const bool is_storage = storage_class_modality(context.abstract_syntax.c_str()) != nullptr;
     if (!is_echo && (echo_only || (!is_commitment && !is_storage))) {
         context.result = CONTEXT_ABSTRACT_SYNTAX;
@@ -115,8 +104,7 @@ std::vector<RoleSelection>
 answer_roles(const AssociateRequest &request, bool echo_only, bool with_commitments)
 {
     for (const RoleSelection &role : request.roles)
-        if (with_commitments && !echo_only &&
-            role.sop_class == UID_StorageCommitmentPushModelSOPClass)
+        if (with_commitments && !echo_only && role.sop_class == DICOM_COMMITMENT_CLASS)
             return {{role.sop_class, false, role.scp}}; /* one, however often it was proposed */
     return {};
 }
@@ -141,6 +129,8 @@ Association::connect(int fd)
     SSL *ssl = options_.tls ? SSL_new(tls_layer(options_.tls).getNativeHandle()) : nullptr;
     const bool failed = flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
                         (options_.tls && (!ssl || SSL_set_fd(ssl, fd) != 1));
+    if (ssl)
+        SSL_set_accept_state(ssl);
     connection_ = std::make_unique<Connection>(fd, ssl, limits);
     return failed ? -ENOMEM : 0;
 }
@@ -151,7 +141,7 @@ Association::receive(int fd)
     copy_host(request_.host, fd);
     int error = connect(fd);
     if (!error)
-        error = connection_->accept_handshake();
+        error = connection_->handshake();
     if (!error)
         error = receive_request();
     if (error)
@@ -170,7 +160,7 @@ Association::receive_request()
     const size_t size = get_u32(head + 2);
     if (head[0] != PDU_ASSOCIATE_RQ)
         return violation("it does not begin with an association request");
-    if (size > max_request)
+    if (size > associate_max_size)
         return violation("the association request is too long");
     std::vector<uint8_t> pdu(size);
     if (const int error = connection_->read(pdu.data(), size))
@@ -181,7 +171,7 @@ Association::receive_request()
     }
     if (const char *wrong = associate_parse(pdu.data(), size, negotiation_))
         return violation(wrong);
-    if (negotiation_.application_context != UID_StandardApplicationContext) {
+    if (negotiation_.application_context != associate_application_context) {
         (void)send_reject(permanent, by_user, 2);
         return violation("its application context is not DICOM's");
     }
@@ -246,45 +236,33 @@ Association::find_context(uint8_t id) const
     return nullptr;
 }
 
-void
-Association::expect_message()
-{
-    connection_->limits.idle = true;
-    pdus_->expect_message();
-}
-
+/* What is of DataPdus: its violations are this association's. */
 int
-Association::next_fragment(Fragment &fragment)
+Association::outcome_of(int outcome)
 {
-    const int outcome = pdus_->next(*connection_, fragment);
-    connection_->limits.idle = false; /* it may have come along with the one before */
+    connection_->limits.idle = false;
     if (outcome == -EPROTO)
         violation_ = pdus_->violation();
     return outcome;
 }
 
-/* In PDUs as short as the peer wants them. */
+int
+Association::next_command(uint8_t &context_id, struct command &command)
+{
+    connection_->limits.idle = !pdus_->has_fragment(); /* it may have come with the one before */
+    return outcome_of(pdus_->next_command(*connection_, context_id, command));
+}
+
+int
+Association::next_fragment(Fragment &fragment)
+{
+    return outcome_of(pdus_->next(*connection_, fragment));
+}
+
 int
 Association::send_command(uint8_t context_id, const uint8_t *bytes, size_t size)
 {
-    size_t most = size;
-    if (negotiation_.max_pdu > 0 && negotiation_.max_pdu < size + pdv_head_size)
-        most = std::max<size_t>(negotiation_.max_pdu, min_peer_pdu) - pdv_head_size;
-    while (size > 0) {
-        const size_t part = std::min(most, size);
-        std::vector<uint8_t> pdu(pdu_head_size + pdv_head_size);
-        pdu[0] = PDU_DATA;
-        put_u32(&pdu[2], pdv_head_size + part);
-        put_u32(&pdu[6], pdv_head_size - pdv_length_size + part);
-        pdu[10] = context_id;
-        pdu[11] = part == size ? pdv_command | pdv_last : pdv_command;
-        pdu.insert(pdu.end(), bytes, bytes + part);
-        if (const int error = connection_->write(pdu.data(), pdu.size()))
-            return error;
-        bytes += part;
-        size -= part;
-    }
-    return 0;
+    return connection_->write_message({context_id, true, negotiation_.max_pdu}, bytes, size);
 }
 
 int

@@ -44,9 +44,9 @@ class Association
     /* The accepted context, or nullptr. */
     const PresentationContext *find_context(uint8_t id) const;
 
-    /* From here on a message is waited for, not the rest of one. */
-    void expect_message();
-    /* The next fragment, valid until the next call. RELEASED only where a message is expected. */
+    /* The next message's command set; RELEASED only comes from here. */
+    int next_command(uint8_t &context_id, struct command &command);
+    /* The next fragment of its data set, valid until the next call. */
     int next_fragment(Fragment &fragment);
     int send_command(uint8_t context_id, const uint8_t *bytes, size_t size);
 
@@ -62,6 +62,7 @@ class Association
     int connect(int fd);
     int receive_request();
     void describe_request();
+    int outcome_of(int outcome);
     int send_reject(uint8_t result, uint8_t source, uint8_t reason);
 
     const struct dicom_serve_options &options_;

@@ -11,11 +11,13 @@ enum {
     FIELD = 0x0100,
     MESSAGE_ID = 0x0110,
     RESPONDED_ID = 0x0120,
+    PRIORITY = 0x0700,
     DATA_SET_TYPE = 0x0800,
     STATUS = 0x0900,
     AFFECTED_INSTANCE = 0x1000,
     REQUESTED_INSTANCE = 0x1001,
     EVENT_TYPE = 0x1002,
+    ACTION_TYPE = 0x1008,
 };
 
 static uint16_t
@@ -47,20 +49,21 @@ unpadded(const uint8_t *value, size_t size)
     return size;
 }
 
-static void
-get_uid(struct command *command, char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size)
+bool
+command_copy_uid(char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size)
 {
     size = unpadded(value, size);
+    uid[0] = '\0';
     if (size == 0)
-        return;
-    if (size < DICOM_UID_SIZE) {
-        memcpy(uid, value, size);
-        uid[size] = '\0';
-    }
-    if (size >= DICOM_UID_SIZE || strlen(uid) != size || !command_uid_is_valid(uid)) {
-        uid[0] = '\0';
-        command->uid_invalid = true;
-    }
+        return true;
+    if (size >= DICOM_UID_SIZE)
+        return false;
+    memcpy(uid, value, size);
+    uid[size] = '\0';
+    if (strlen(uid) == size && command_uid_is_valid(uid))
+        return true;
+    uid[0] = '\0';
+    return false;
 }
 
 /* What has been seen of what every request has. */
@@ -85,6 +88,10 @@ command_take_number(struct command *command, uint16_t element, uint16_t number)
     case DATA_SET_TYPE:
         command->has_data_set = number != COMMAND_NO_DATA_SET;
         return SEEN_DATA_SET_TYPE;
+    case STATUS:
+        command->has_status = true;
+        command->status = number;
+        return 0;
     case EVENT_TYPE:
         command->event_type = number;
         return 0;
@@ -97,9 +104,9 @@ static void
 take_uid(struct command *command, uint16_t element, const uint8_t *value, size_t size)
 {
     if (element == AFFECTED_CLASS || element == REQUESTED_CLASS)
-        get_uid(command, command->sop_class_uid, value, size);
+        command->uid_invalid |= !command_copy_uid(command->sop_class_uid, value, size);
     else if (element == AFFECTED_INSTANCE || element == REQUESTED_INSTANCE)
-        get_uid(command, command->sop_instance_uid, value, size);
+        command->uid_invalid |= !command_copy_uid(command->sop_instance_uid, value, size);
 }
 
 int
@@ -166,15 +173,47 @@ put_uid(struct command_writer *to, uint16_t element, const char *uid)
         to->bytes[to->size++] = '\0';
 }
 
-size_t
-command_encode_response(const struct command *request, uint16_t status,
-                        uint8_t bytes[COMMAND_RESPONSE_MAX])
+/* The group's length comes first, and is known last. */
+static struct command_writer
+command_begin(uint8_t *bytes)
 {
     struct command_writer to = {bytes, 0};
     put_header(&to, GROUP_LENGTH, 4);
-    const size_t length_at = to.size;
     put_u16(&to, 0);
     put_u16(&to, 0);
+    return to;
+}
+
+static size_t
+command_finish(const struct command_writer *to)
+{
+    struct command_writer length = {to->bytes, HEADER_SIZE};
+    put_u16(&length, (uint16_t)(to->size - HEADER_SIZE - 4));
+    return to->size;
+}
+
+size_t
+command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX])
+{
+    const bool is_action = request->field == COMMAND_N_ACTION;
+    struct command_writer to = command_begin(bytes);
+    put_uid(&to, is_action ? REQUESTED_CLASS : AFFECTED_CLASS, request->sop_class_uid);
+    command_put_number(&to, FIELD, request->field);
+    command_put_number(&to, MESSAGE_ID, request->message_id);
+    if (request->field == COMMAND_C_STORE)
+        command_put_number(&to, PRIORITY, 0);
+    command_put_number(&to, DATA_SET_TYPE,
+                       request->has_data_set ? COMMAND_DATA_SET : COMMAND_NO_DATA_SET);
+    put_uid(&to, is_action ? REQUESTED_INSTANCE : AFFECTED_INSTANCE, request->sop_instance_uid);
+    if (is_action)
+        command_put_number(&to, ACTION_TYPE, request->event_type);
+    return command_finish(&to);
+}
+
+size_t
+command_encode_response(const struct command *request, uint16_t status, uint8_t bytes[COMMAND_MAX])
+{
+    struct command_writer to = command_begin(bytes);
     put_uid(&to, AFFECTED_CLASS, request->sop_class_uid);
     command_put_number(&to, FIELD, request->field | COMMAND_RESPONSE);
     command_put_number(&to, RESPONDED_ID, request->message_id);
@@ -183,7 +222,5 @@ command_encode_response(const struct command *request, uint16_t status,
     put_uid(&to, AFFECTED_INSTANCE, request->sop_instance_uid);
     if (request->field == COMMAND_N_EVENT_REPORT)
         command_put_number(&to, EVENT_TYPE, request->event_type);
-    struct command_writer length = {bytes, length_at};
-    put_u16(&length, (uint16_t)(to.size - length_at - 4));
-    return to.size;
+    return command_finish(&to);
 }

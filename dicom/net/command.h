@@ -18,16 +18,20 @@ enum command_field {
     COMMAND_C_STORE = 0x0001,
     COMMAND_C_ECHO = 0x0030,
     COMMAND_N_EVENT_REPORT = 0x0100,
+    COMMAND_N_ACTION = 0x0130,
     COMMAND_C_CANCEL = 0x0FFF,
     COMMAND_RESPONSE = 0x8000, /* set in every response */
 };
 
 #define COMMAND_NO_DATA_SET 0x0101
+#define COMMAND_DATA_SET    0x0001
 
 struct command {
     uint16_t field;
-    uint16_t message_id;
-    uint16_t event_type;
+    uint16_t message_id; /* of a response: of the message that it answers */
+    uint16_t event_type; /* of an N-ACTION: the action's type */
+    bool has_status;
+    uint16_t status;
     bool has_data_set;
     /* "" when absent, or when it is no UID: then the flag is set. */
     char sop_class_uid[DICOM_UID_SIZE];
@@ -39,14 +43,18 @@ struct command {
  * Type. */
 int command_decode(const uint8_t *bytes, size_t size, struct command *command);
 
-#define COMMAND_RESPONSE_MAX 256
+#define COMMAND_MAX 256 /* bytes of one that is made here */
 
+/* A request of C-STORE, C-ECHO or N-ACTION; returns its size. */
+size_t command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]);
 /* The response without data set; returns its size. */
 size_t command_encode_response(const struct command *request, uint16_t status,
-                               uint8_t bytes[COMMAND_RESPONSE_MAX]);
+                               uint8_t bytes[COMMAND_MAX]);
 
 /* Digits and dots, 1 to 64 of them (PS3.5 9.1): safe in a path. */
 bool command_uid_is_valid(const char *uid);
+/* Without its padding; "" for an empty one, and with false for what is no UID. */
+bool command_copy_uid(char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,17 +1,19 @@
 /*
  * commitment.hh - the data set of a storage commitment report (N-EVENT-REPORT, PS3.4 J.3.3), which
  * comes to both sides of the network; private to dicom/, C++.
+ *
+ * A peer's bytes, so no parser of files sees them: DCMTK's recurses with their nesting. Here nothing
+ * does, depth is bounded, and what is read costs time and memory in proportion to its size.
  */
 #ifndef NOCTULE_DICOM_COMMITMENT_H
 #define NOCTULE_DICOM_COMMITMENT_H
 
 #include "dicom/net/scp.h"
 
-#include <dcmtk/config/osconfig.h>
-
-#include <dcmtk/dcmdata/dctk.h>
-
 #include <vector>
+
+/* Some hundred references. */
+constexpr size_t commitment_max_size = 65536;
 
 /* A report that owns its references. */
 struct commitment {
@@ -19,7 +21,11 @@ struct commitment {
     std::vector<struct dicom_commitment_reference> references;
 };
 
-/* False when it has no transaction, or an instance without UID: then it is no report. */
-bool commitment_read(DcmDataset &dataset, struct commitment &commitment);
+/*
+ * False when it is no whole data set in this transfer syntax (one without compression), is nested
+ * deeply, has no transaction, or an instance without UID: then it is no report.
+ */
+bool commitment_read(const uint8_t *bytes, size_t size, const char *transfer_syntax,
+                     struct commitment &commitment);
 
 #endif

@@ -1,14 +1,17 @@
 #include "dicom/net/connection.hh"
 
+#include "dicom/net/associate.hh"
 #include "dicom/net/tls.hh"
 
 #include <openssl/err.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <vector>
 
 using std::chrono::milliseconds;
 
@@ -16,6 +19,9 @@ namespace
 {
 
 constexpr milliseconds linger_time(1000);
+
+constexpr uint32_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
+constexpr uint32_t max_sent_pdu = DICOM_PDU_MAX;
 
 int
 poll_timeout(Limits::Clock::time_point until)
@@ -155,6 +161,37 @@ Connection::write(const uint8_t *bytes, size_t size)
     return error_;
 }
 
+int
+Connection::write_message(const MessagePart &part, const uint8_t *bytes, size_t size)
+{
+    const size_t wanted = part.max_pdu ? std::max(part.max_pdu, min_peer_pdu) : max_sent_pdu;
+    const size_t most = (std::min<size_t>(wanted, max_sent_pdu) - pdv_head_size) & ~size_t{1};
+    std::vector<uint8_t> pdu;
+    while (size > 0) {
+        const size_t count = std::min(most, size);
+        const bool last = part.is_last && count == size;
+        pdu.resize(pdu_head_size + pdv_head_size);
+        pdu[0] = PDU_DATA;
+        put_u32(&pdu[2], pdv_head_size + count);
+        put_u32(&pdu[6], pdv_head_size - pdv_length_size + count);
+        pdu[10] = part.context_id;
+        pdu[11] = static_cast<uint8_t>((part.is_command ? pdv_command : 0) | (last ? pdv_last : 0));
+        pdu.insert(pdu.end(), bytes, bytes + count);
+        if (const int error = write(pdu.data(), pdu.size()))
+            return error;
+        bytes += count;
+        size -= count;
+    }
+    return 0;
+}
+
+bool
+Connection::has_input() const
+{
+    struct pollfd readable = {fd_, POLLIN, 0};
+    return (ssl_ && SSL_pending(ssl_.get()) > 0) || poll(&readable, 1, 0) > 0;
+}
+
 void
 Connection::send_abort(uint8_t source, uint8_t reason)
 {
@@ -198,12 +235,12 @@ Connection::describe_peer(struct dicom_association_request &request) const
 }
 
 int
-Connection::accept_handshake()
+Connection::handshake()
 {
     int error = 0;
     while (ssl_ && !error) {
         ERR_clear_error();
-        const int result = SSL_accept(ssl_.get());
+        const int result = SSL_do_handshake(ssl_.get());
         if (result == 1)
             return 0;
         error = wait_after(result);

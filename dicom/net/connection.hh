@@ -1,5 +1,5 @@
 /*
- * connection.hh - an accepted socket, with or without TLS, read and written within limits of time;
+ * connection.hh - a connected socket, with or without TLS, read and written within limits of time;
  * private to dicom/, C++.
  *
  * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit.
@@ -22,18 +22,26 @@
 struct Limits {
     using Clock = std::chrono::steady_clock;
 
-    std::chrono::seconds silence{};      /* longest within a message */
-    std::chrono::seconds idle_silence{}; /* longest before a message */
-    int stop_fd = -1;                    /* readable: no waiting while idle or bounded */
-    bool idle = false;                   /* before a message; the first byte of it ends this */
-    bool bounded = false;                /* every wait ends at `deadline` at the latest */
+    std::chrono::milliseconds silence{};      /* longest within a message */
+    std::chrono::milliseconds idle_silence{}; /* longest before a message */
+    int stop_fd = -1;                         /* readable: no waiting while idle or bounded */
+    bool idle = false;                        /* before a message; the first byte of it ends this */
+    bool bounded = false;                     /* every wait ends at `deadline` at the latest */
     Clock::time_point deadline;
+};
+
+/* Where the bytes of a message go that are sent together. */
+struct MessagePart {
+    uint8_t context_id;
+    bool is_command;
+    uint32_t max_pdu; /* that the peer takes; 0: any */
+    bool is_last = true;
 };
 
 class Connection : public ByteSource
 {
   public:
-    /* Takes the socket; `ssl` is NULL for plain TCP. */
+    /* Takes the socket; `ssl`, which knows its side, is NULL for plain TCP. */
     Connection(int fd, SSL *ssl, const Limits &limits);
     ~Connection() override;
     Connection(const Connection &) = delete;
@@ -42,15 +50,25 @@ class Connection : public ByteSource
     Limits limits; /* may be changed between calls */
 
     /* Of TLS; nothing for plain TCP. 0 or the error. */
-    int accept_handshake();
+    int handshake();
     int await() override;
     int read(uint8_t *bytes, size_t size) override;
     /* Exactly so many bytes: 0 or the error. */
     int write(const uint8_t *bytes, size_t size);
+    /* Bytes of one command or data set, in PDUs as short as the peer wants them. */
+    int write_message(const MessagePart &part, const uint8_t *bytes, size_t size);
+    /* Can something be read without waiting? */
+    bool has_input() const;
     /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);
     /* Sends no more, and gives the peer a moment to read what was sent and close. */
     void linger();
+
+    int descriptor() const
+    {
+        return fd_;
+    }
+
     void describe_peer(struct dicom_association_request &request) const;
 
     /* Why there is no TLS; "" otherwise. */

@@ -9,6 +9,11 @@ namespace
 
 constexpr size_t release_size = 4;
 
+/* A command set is a dozen short elements. */
+constexpr size_t max_command = 16384;
+/* Fragments of it that hold nothing: they cost the sender next to nothing, too. */
+constexpr int max_empty_fragments = 16;
+
 } // namespace
 
 int
@@ -80,5 +85,30 @@ DataPdus::next(ByteSource &source, Fragment &fragment)
     fragment = {pdv[4], (pdv[5] & pdv_command) != 0, (pdv[5] & pdv_last) != 0, pdv + pdv_head_size,
                 length - (pdv_head_size - pdv_length_size)};
     at_ += pdv_length_size + length;
+    return 0;
+}
+
+int
+DataPdus::next_command(ByteSource &source, uint8_t &context_id, struct command &command)
+{
+    std::vector<uint8_t> bytes;
+    int empty = 0;
+    Fragment fragment = {};
+    expect_message();
+    for (bool first = true; !fragment.is_last; first = false) {
+        if (const int outcome = next(source, fragment))
+            return outcome;
+        if (first)
+            context_id = fragment.context_id;
+        if (!fragment.is_command || fragment.context_id != context_id)
+            return violate("data where a command is due");
+        if (fragment.size > max_command - bytes.size())
+            return violate("a command set is too long");
+        if (fragment.size == 0 && ++empty > max_empty_fragments)
+            return violate("a command set has too many empty fragments");
+        bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
+    }
+    if (command_decode(bytes.data(), bytes.size(), &command) != 0)
+        return violate("a command set is malformed");
     return 0;
 }

@@ -8,6 +8,8 @@
 #ifndef NOCTULE_DICOM_DATA_PDUS_HH
 #define NOCTULE_DICOM_DATA_PDUS_HH
 
+#include "dicom/net/command.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -58,6 +60,18 @@ class DataPdus
      * -ECONNABORTED for an A-ABORT, -EPROTO for a violation, or the error of the source.
      */
     int next(ByteSource &source, Fragment &fragment);
+
+    /*
+     * A message's whole command set, and the context that it is on; what is returned is as above.
+     * Its data set is read with `next`.
+     */
+    int next_command(ByteSource &source, uint8_t &context_id, struct command &command);
+
+    /* Is there a fragment that needs nothing read? */
+    bool has_fragment() const
+    {
+        return at_ != size_;
+    }
 
     /* What the last -EPROTO was for; "" when the source said it. */
     const char *violation() const

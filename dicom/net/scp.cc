@@ -11,7 +11,6 @@
 #include "dicom/net/association.hh"
 #include "dicom/net/command.h"
 #include "dicom/net/commitment.hh"
-#include "dicom/read/header.hh"
 #include "dicom/value/sop_class.h"
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/file_meta.h"
@@ -24,13 +23,6 @@
 
 namespace
 {
-
-/* A command set is a dozen short elements. */
-constexpr size_t max_command = 16384;
-/* Fragments of it that hold nothing: they cost the sender next to nothing, too. */
-constexpr int max_empty_fragments = 16;
-/* Some hundred references; DCMTK's parser recurses, so this also bounds its stack. */
-constexpr size_t max_report = 65536;
 
 /* DIMSE statuses of N-EVENT-REPORT (PS3.7 10.1.1.1.8). */
 enum : uint16_t {
@@ -195,38 +187,13 @@ class Server
     {
         for (;;) {
             uint8_t context_id = 0;
-            std::vector<uint8_t> bytes;
-            int error = receive_command(context_id, bytes);
+            struct command command;
+            int error = association_.next_command(context_id, command);
             if (error)
                 return error;
-            struct command command;
-            if (command_decode(bytes.data(), bytes.size(), &command) != 0)
-                return association_.violation("a command set is malformed");
             error = answer_message(context_id, command);
             if (error)
                 return error;
-        }
-    }
-
-    int receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes)
-    {
-        association_.expect_message();
-        int empty = 0;
-        for (bool first = true;; first = false) {
-            Fragment fragment;
-            if (const int error = association_.next_fragment(fragment))
-                return error;
-            if (first)
-                context_id = fragment.context_id;
-            if (!fragment.is_command || fragment.context_id != context_id)
-                return association_.violation("data where a command is due");
-            if (fragment.size > max_command - bytes.size())
-                return association_.violation("a command set is too long");
-            if (fragment.size == 0 && ++empty > max_empty_fragments)
-                return association_.violation("a command set has too many empty fragments");
-            bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
-            if (fragment.is_last)
-                return 0;
         }
     }
 
@@ -248,7 +215,7 @@ class Server
         switch (command.field) {
         case COMMAND_C_ECHO:
             return respond(context_id, command,
-                           context.abstract_syntax == UID_VerificationSOPClass
+                           context.abstract_syntax == DICOM_VERIFICATION_CLASS
                                ? DICOM_SUCCESS
                                : DICOM_SOP_CLASS_NOT_SUPPORTED);
         case COMMAND_C_STORE:
@@ -293,7 +260,7 @@ class Server
             const int error =
                 receive_data_set(context.id, [&bytes](const uint8_t *data, size_t size) {
                     /* Once over the limit, it stays over. */
-                    if (bytes.size() <= max_report)
+                    if (bytes.size() <= commitment_max_size)
                         bytes.insert(bytes.end(), data, data + size);
                 });
             if (error)
@@ -305,21 +272,18 @@ class Server
     uint16_t judge_report(const PresentationContext &context, const struct command &command,
                           const std::vector<uint8_t> &bytes)
     {
-        if (!receiver_.committed ||
-            context.abstract_syntax != UID_StorageCommitmentPushModelSOPClass ||
-            std::strcmp(command.sop_class_uid, UID_StorageCommitmentPushModelSOPClass) != 0)
+        if (!receiver_.committed || context.abstract_syntax != DICOM_COMMITMENT_CLASS ||
+            std::strcmp(command.sop_class_uid, DICOM_COMMITMENT_CLASS) != 0)
             return DICOM_SOP_CLASS_NOT_SUPPORTED;
-        if (std::strcmp(command.sop_instance_uid, UID_StorageCommitmentPushModelSOPInstance) != 0)
+        if (std::strcmp(command.sop_instance_uid, DICOM_COMMITMENT_INSTANCE) != 0)
             return NO_SUCH_INSTANCE;
         if (command.event_type != 1 && command.event_type != 2)
             return NO_SUCH_EVENT_TYPE;
-        if (bytes.size() > max_report)
+        if (bytes.size() > commitment_max_size)
             return RESOURCE_LIMITATION;
-        DcmDataset dataset;
         struct commitment commitment;
-        const E_TransferSyntax syntax = DcmXfer(context.transfer_syntax.c_str()).getXfer();
-        if (header_decode(bytes.data(), bytes.size(), syntax, dataset).bad() ||
-            !commitment_read(dataset, commitment))
+        if (!commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(),
+                             commitment))
             return INVALID_ARGUMENT;
         return receiver_.committed(receiver_.context, &association_.request(), &commitment.view);
     }
@@ -341,7 +305,7 @@ class Server
 
     int respond(uint8_t context_id, const struct command &command, uint16_t status)
     {
-        uint8_t bytes[COMMAND_RESPONSE_MAX];
+        uint8_t bytes[COMMAND_MAX];
         const size_t size = command_encode_response(&command, status, bytes);
         return association_.send_command(context_id, bytes, size);
     }

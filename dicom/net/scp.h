@@ -14,12 +14,16 @@
 extern "C" {
 #endif
 
-#define DICOM_AE_SIZE          17 /* 16 characters and the end */
-#define DICOM_HOST_SIZE        46 /* a numeric IPv4 or IPv6 address */
-#define DICOM_PDU_MIN          4096
-#define DICOM_PDU_MAX          131072
-#define DICOM_SHA256_SIZE      65 /* 64 lower-case hexadecimal digits */
-#define DICOM_COMMON_NAME_SIZE 257
+#define DICOM_AE_SIZE             17 /* 16 characters and the end */
+#define DICOM_HOST_SIZE           46 /* a numeric IPv4 or IPv6 address */
+#define DICOM_PDU_MIN             4096
+#define DICOM_PDU_MAX             131072
+#define DICOM_SHA256_SIZE         65 /* 64 lower-case hexadecimal digits */
+#define DICOM_COMMON_NAME_SIZE    257
+
+#define DICOM_VERIFICATION_CLASS  "1.2.840.10008.1.1"
+#define DICOM_COMMITMENT_CLASS    "1.2.840.10008.1.20.1"
+#define DICOM_COMMITMENT_INSTANCE "1.2.840.10008.1.20.1.1"
 
 /* DIMSE statuses (PS3.7 annex C, PS3.4 table B.2-1). */
 enum dicom_status {

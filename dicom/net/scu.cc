@@ -1,86 +1,43 @@
 /*
- * scu.cc - the calling side, on DCMTK's association layer: associations. What goes over them:
- * scu_store.cc, scu_messages.cc.
+ * scu.cc - the calling side: associations. What goes over them: scu_store.cc, scu_messages.cc.
  *
- * DCMTK negotiates, frames and encodes commands. What it would get wrong is done here: Nagle is off
- * and timeouts are set on each socket by itself (DCMTK's are of the process).
+ * A peer that is called is no more to be trusted than one that calls: what it answers comes through
+ * the same readers as on the accepting side, within the same limits.
  */
 #include "dicom/net/scu_association.hh"
 
 #include "dicom/net/tls.hh"
 #include "dicom/read/header.hh"
-#include "dicom/value/uid.h"
 
-#include <dcmtk/dcmnet/cond.h>
-#include <dcmtk/dcmnet/dcmtrans.h>
-#include <dcmtk/dcmtls/tlslayer.h>
-
-#include <algorithm>
-#include <arpa/inet.h>
+#include <cerrno>
 #include <cmath>
-#include <memory>
+#include <cstring>
+#include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+using std::chrono::milliseconds;
 using namespace scu;
 
-/* ------------------------------------------------------------------------ the transport --- */
-
-static void
-set_socket_timeout(int socket, double seconds)
+static milliseconds
+scu_milliseconds(double seconds)
 {
-    struct timeval limit = {};
-    limit.tv_sec = static_cast<time_t>(std::ceil(std::max(seconds, 1.0)));
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    return milliseconds(static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0) * 1000)));
 }
-
-namespace scu
-{
-
-PeerLayer::PeerLayer(struct dicom_tls *security, double timeout) : tls(security), seconds(timeout)
-{
-}
-
-DcmTransportConnection *
-PeerLayer::createConnection(DcmNativeSocketType opened, OFBool secure)
-{
-    DcmTransportConnection *connection = tls ? tls_layer(tls).createConnection(opened, secure)
-                                             : DcmTransportLayer::createConnection(opened, secure);
-    const int on = 1;
-    setsockopt(opened, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    set_socket_timeout(opened, seconds); /* after DCMTK's constructor set its own */
-    if (connection)
-        socket = opened;
-    return connection;
-}
-
-} // namespace scu
 
 dicom_association::dicom_association(const struct dicom_peer &peer)
     : name(std::string(peer.called_ae) + " at " + peer.host + ":" + std::to_string(peer.port)),
-      acse_seconds(peer.acse_seconds), dimse_seconds(peer.dimse_seconds),
-      layer(peer.tls, peer.acse_seconds)
+      acse_time(scu_milliseconds(peer.acse_seconds)),
+      dimse_time(scu_milliseconds(peer.dimse_seconds)), max_pdu(peer.max_pdu), pdus(peer.max_pdu)
 {
-}
-
-dicom_association::~dicom_association()
-{
-    if (asc)
-        ASC_destroyAssociation(&asc);
-    if (network)
-        ASC_dropNetwork(&network);
 }
 
 namespace scu
 {
-
-int
-scu_whole_seconds(double seconds)
-{
-    return static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0)));
-}
 
 void
 clear_answer(struct dicom_answer *answer)
@@ -89,58 +46,64 @@ clear_answer(struct dicom_answer *answer)
 }
 
 void
+allow(struct dicom_association &association, milliseconds time)
+{
+    association.connection->limits.deadline = Limits::Clock::now() + time;
+}
+
+void
 break_off(struct dicom_association &association)
 {
     if (association.open)
-        ASC_abortAssociation(association.asc);
+        association.connection->send_abort(abort_by_user, 0);
     association.open = false;
 }
 
+/* Why a call on the connection failed. */
+static const char *
+scu_reason(const struct dicom_association &association, int rc)
+{
+    switch (rc) {
+    case -ETIMEDOUT:
+        return "it was silent for too long";
+    case -EPROTO:
+        return association.pdus.violation()[0] ? association.pdus.violation()
+               : association.violation[0]      ? association.violation
+                                               : tls_reason("the connection is damaged");
+    case DataPdus::RELEASED:
+        return "it released the association";
+    default:
+        return "it aborted, or closed the connection";
+    }
+}
+
 int
-fail_broken(struct dicom_association &association, const OFCondition &condition, const char *doing,
-            struct error *error)
+fail_broken(struct dicom_association &association, int rc, const char *doing, struct error *error)
 {
     break_off(association);
     return error_set(error, -ECONNABORTED, CODE_PEER_ABORTED,
                      "%s broke off while %s (%s). Deliveries are tried again.",
-                     association.name.c_str(), doing, condition.text());
+                     association.name.c_str(), doing, scu_reason(association, rc));
 }
 
-/* The first presentation context, as the peer answered it, that will do; 0: none. */
-template <typename Test>
-static T_ASC_PresentationContextID
-find_answered(const struct dicom_association &association, Test will_do)
-{
-    T_ASC_Parameters *parameters = association.asc->params;
-    const int count = ASC_countPresentationContexts(parameters);
-    for (int i = 0; i < count; i++) {
-        T_ASC_PresentationContext context;
-        if (ASC_getPresentationContext(parameters, i, &context).good() && will_do(context))
-            return context.presentationContextID;
-    }
-    return 0;
-}
-
-T_ASC_PresentationContextID
+const PresentationContext *
 find_context(const struct dicom_association &association, const char *sop_class, const char *syntax)
 {
     if (!association.open)
-        return 0;
-    return find_answered(association, [&](const T_ASC_PresentationContext &context) {
-        return context.resultReason == ASC_P_ACCEPTANCE &&
-               strcmp(context.abstractSyntax, sop_class) == 0 &&
-               (!syntax || strcmp(context.acceptedTransferSyntax, syntax) == 0);
-    });
+        return nullptr;
+    for (const PresentationContext &context : association.negotiation.contexts)
+        if (context.result == CONTEXT_ACCEPTED && context.abstract_syntax == sop_class &&
+            (!syntax || context.transfer_syntax == syntax))
+            return &context;
+    return nullptr;
 }
 
 } // namespace scu
 
 /* --------------------------------------------------------------------------- connecting --- */
 
-/* DCMTK resolves names through a call that serves one thread at a time and takes short ones only.
- */
 static int
-scu_resolve(const struct dicom_peer &peer, char address[INET_ADDRSTRLEN], struct error *error)
+scu_resolve(const struct dicom_peer &peer, struct sockaddr_in &address, struct error *error)
 {
     struct addrinfo hints = {}, *found = nullptr;
     hints.ai_family = AF_INET;
@@ -152,64 +115,61 @@ scu_resolve(const struct dicom_peer &peer, char address[INET_ADDRSTRLEN], struct
             "The host %s has no IPv4 address (%s). Correct the destination or the name "
             "service.",
             peer.host, gai_strerror(rc));
-    struct sockaddr_in socket_address = {};
-    memcpy(&socket_address, found->ai_addr, sizeof(socket_address));
-    inet_ntop(AF_INET, &socket_address.sin_addr, address, INET_ADDRSTRLEN);
+    std::memcpy(&address, found->ai_addr, sizeof(address));
+    address.sin_port = htons(static_cast<uint16_t>(peer.port));
     freeaddrinfo(found);
     return 0;
 }
 
-static OFCondition
-add_contexts(T_ASC_Parameters *parameters, const struct dicom_context *contexts, size_t count)
+/* Waits for a connection that is being made: 0 or -errno. */
+static int
+await_connection(int fd, milliseconds time)
 {
-    OFCondition condition = EC_Normal;
-    for (size_t i = 0; i < count && condition.good(); i++) {
-        const char *syntaxes[] = {contexts[i].transfer_syntax};
-        condition = ASC_addPresentationContext(parameters,
-                                               static_cast<T_ASC_PresentationContextID>(2 * i + 1),
-                                               contexts[i].sop_class, syntaxes, 1);
-    }
-    return condition;
+    const auto until = Limits::Clock::now() + time;
+    struct pollfd connected = {fd, POLLOUT, 0};
+    int ready;
+    do {
+        const auto left = std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now());
+        ready = poll(&connected, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    } while (ready < 0 && errno == EINTR);
+    if (ready <= 0)
+        return ready < 0 ? -errno : -ETIMEDOUT;
+    int failure = 0;
+    socklen_t size = sizeof(failure);
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0 ? -errno : -failure;
 }
 
-/* Everything of the request but the sending; the network is the association's. */
-static OFCondition
-scu_prepare(struct dicom_association &association, const struct dicom_peer &peer,
-            const char *address, const struct dicom_context *contexts, size_t count,
-            T_ASC_Parameters *&parameters)
+/* A connected socket that does not block, or -errno. */
+static int
+scu_dial(const struct sockaddr_in &address, milliseconds time)
 {
-    network_ready();
-    OFCondition condition = ASC_initializeNetwork(
-        NET_REQUESTOR, 0, scu_whole_seconds(peer.acse_seconds), &association.network);
-    if (condition.good())
-        condition = ASC_setTransportLayer(association.network, &association.layer, 0);
-    if (condition.good())
-        condition = ASC_createAssociationParameters(&parameters, static_cast<long>(peer.max_pdu));
-    if (condition.bad())
-        return condition;
-    const std::string called = std::string(address) + ":" + std::to_string(peer.port);
-    header_copy(parameters->ourImplementationClassUID, UID_IMPLEMENTATION_CLASS);
-    header_copy(parameters->ourImplementationVersionName, "NOCTULE_" NOCTULE_VERSION);
-    ASC_setAPTitles(parameters, peer.calling_ae, peer.called_ae, nullptr);
-    ASC_setPresentationAddresses(parameters, "localhost", called.c_str());
-    ASC_setTransportLayerType(parameters, peer.tls != nullptr);
-    return add_contexts(parameters, contexts, count);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    int rc = 0;
+    if (connect(fd, reinterpret_cast<const struct sockaddr *>(&address), sizeof(address)) != 0)
+        rc = errno == EINPROGRESS ? await_connection(fd, time) : -errno;
+    if (rc) {
+        close(fd);
+        return rc;
+    }
+    return fd;
 }
 
 static int
-fail_rejected(struct dicom_association &association, struct dicom_answer *answer,
-              struct error *error)
+fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes,
+              struct dicom_answer *answer, struct error *error)
 {
-    T_ASC_RejectParameters rejected;
-    ASC_getRejectParameters(association.asc->params, &rejected);
-    answer->reject_result = rejected.result;
-    answer->reject_source = rejected.source;
-    answer->reject_reason = rejected.reason & 0xff; /* DCMTK puts the source above it */
-    const bool busy = rejected.result == ASC_RESULT_REJECTEDTRANSIENT;
+    answer->reject_result = answer_bytes[1];
+    answer->reject_source = answer_bytes[2];
+    answer->reject_reason = answer_bytes[3];
+    const bool busy = answer->reject_result == 2; /* transient (PS3.8 9.3.4) */
     const char *why = "";
-    if (rejected.reason == ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED)
+    if (answer->reject_source == 1 && answer->reject_reason == 3)
         why = ": it does not know our AE title";
-    else if (rejected.reason == ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED)
+    else if (answer->reject_source == 1 && answer->reject_reason == 7)
         why = ": it has another AE title";
     return error_set(error, -ECONNREFUSED, busy ? CODE_PEER_BUSY : CODE_PEER_REJECTED,
                      "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
@@ -220,25 +180,109 @@ fail_rejected(struct dicom_association &association, struct dicom_answer *answer
 }
 
 static int
-fail_request(struct dicom_association &association, const OFCondition &condition,
-             struct dicom_answer *answer, struct error *error)
+fail_request(struct dicom_association &association, const char *why, struct error *error)
 {
-    if (condition == DUL_ASSOCIATIONREJECTED)
-        return fail_rejected(association, answer, error);
-    const char *name = association.name.c_str();
-    if (association.layer.socket < 0)
-        return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "There is no connection to %s (%s). Deliveries are tried again.", name,
-                         condition.text());
-    if (condition.module() == OFM_dcmtls ||
-        (condition.module() == OFM_dcmnet && condition.code() == DULC_TLSERROR))
-        return error_set(error, -EPROTO, CODE_TLS_FAILED,
-                         "TLS with %s failed (%s). See to the certificates of both sides.", name,
-                         condition.text());
+    break_off(association);
     return error_set(
         error, -ECONNABORTED, CODE_PEER_ABORTED,
-        "%s gave no answer to the association request (%s). Deliveries are tried again.", name,
-        condition.text());
+        "%s gave no answer to the association request (%s). Deliveries are tried again.",
+        association.name.c_str(), why);
+}
+
+static int
+fail_tls(struct dicom_association &association, const char *why, struct error *error)
+{
+    return error_set(error, -EPROTO, CODE_TLS_FAILED,
+                     "TLS with %s failed (%s). See to the certificates of both sides.",
+                     association.name.c_str(), why);
+}
+
+static void
+propose(struct dicom_association &association, const struct dicom_peer &peer,
+        const struct dicom_context *contexts, size_t count)
+{
+    association.negotiation.called_ae = peer.called_ae;
+    association.negotiation.calling_ae = peer.calling_ae;
+    for (size_t i = 0; i < count; i++) {
+        PresentationContext context;
+        context.id = static_cast<uint8_t>(2 * i + 1);
+        context.abstract_syntax = contexts[i].sop_class;
+        context.proposed = {contexts[i].transfer_syntax};
+        association.negotiation.contexts.push_back(std::move(context));
+    }
+}
+
+static int
+scu_secure(struct dicom_association &association, int fd, const struct dicom_peer &peer,
+           struct error *error)
+{
+    Limits limits;
+    limits.silence = association.dimse_time;
+    limits.bounded = true;
+    SSL *ssl = peer.tls ? SSL_new(tls_layer(peer.tls).getNativeHandle()) : nullptr;
+    const bool failed = peer.tls && (!ssl || SSL_set_fd(ssl, fd) != 1);
+    if (ssl)
+        SSL_set_connect_state(ssl);
+    association.connection = std::make_unique<Connection>(fd, ssl, limits);
+    if (failed)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to connect to %s.", association.name.c_str());
+    allow(association, association.acse_time);
+    if (association.connection->handshake())
+        return fail_tls(association, association.connection->handshake_failure().c_str(), error);
+    return 0;
+}
+
+/* The PDU that answers the request, or ends the association. */
+static int
+read_answer(struct dicom_association &association, struct dicom_answer *answer, struct error *error)
+{
+    uint8_t head[pdu_head_size];
+    std::vector<uint8_t> pdu;
+    int rc = association.connection->read(head, sizeof(head));
+    const size_t size = get_u32(head + 2);
+    if (!rc && size > associate_max_size)
+        return fail_request(association, "it does not speak DICOM", error);
+    if (!rc) {
+        pdu.resize(size);
+        rc = association.connection->read(pdu.data(), size);
+    }
+    if (rc == -EPROTO) /* a server says after the handshake that it wants another certificate */
+        return fail_tls(association, tls_reason("the connection is damaged"), error);
+    if (rc)
+        return fail_request(association, scu_reason(association, rc), error);
+    if (head[0] == PDU_ASSOCIATE_RJ && size == 4)
+        return fail_rejected(association, pdu.data(), answer, error);
+    if (head[0] == PDU_ABORT)
+        return fail_request(association, "it aborted", error);
+    if (head[0] != PDU_ASSOCIATE_AC)
+        return fail_request(association, "it does not speak DICOM", error);
+    association.open = true;
+    const char *wrong = associate_parse_accept(pdu.data(), size, association.negotiation);
+    return wrong ? fail_request(association, wrong, error) : 0;
+}
+
+int
+scu::negotiate(struct dicom_association &association, int fd, const struct dicom_peer &peer,
+               const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
+               struct error *error)
+{
+    if (const int rc = scu_secure(association, fd, peer, error))
+        return rc;
+    propose(association, peer, contexts, count);
+    const std::vector<uint8_t> pdu =
+        associate_request(association.negotiation, association.max_pdu);
+    if (const int rc = association.connection->write(pdu.data(), pdu.size()))
+        return fail_request(association, scu_reason(association, rc), error);
+    if (const int rc = read_answer(association, answer, error))
+        return rc;
+    for (const PresentationContext &context : association.negotiation.contexts)
+        if (context.result == CONTEXT_ACCEPTED)
+            return 0;
+    return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
+                     "%s accepts nothing of what is to be sent. Let it accept the SOP class, or "
+                     "name a fallback.",
+                     association.name.c_str());
 }
 
 static int
@@ -246,36 +290,15 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
         const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
         struct error *error)
 {
-    char address[INET_ADDRSTRLEN];
-    const int rc = scu_resolve(peer, address, error);
-    if (rc)
+    struct sockaddr_in address;
+    if (const int rc = scu_resolve(peer, address, error))
         return rc;
-    T_ASC_Parameters *parameters = nullptr;
-    OFCondition condition = scu_prepare(association, peer, address, contexts, count, parameters);
-    if (condition.good()) {
-        dcmConnectionTimeout.set(
-            scu_whole_seconds(peer.connect_seconds)); /* of the process; scu.h */
-        condition =
-            ASC_requestAssociation(association.network, parameters, &association.asc, nullptr,
-                                   nullptr, DUL_NOBLOCK, scu_whole_seconds(peer.acse_seconds));
-    }
-    if (!association.asc && parameters)
-        ASC_destroyAssociationParameters(&parameters);
-    if (condition.bad())
-        return fail_request(association, condition, answer, error);
-    association.open = true;
-    set_socket_timeout(association.layer.socket, peer.dimse_seconds);
-    if (ASC_countAcceptedPresentationContexts(association.asc->params) > 0)
-        return 0;
-    /* DCMTK takes another PDU than the answer for one that says nothing. */
-    if (find_answered(association, [](const T_ASC_PresentationContext &context) {
-            return context.resultReason != ASC_P_NOTYETNEGOTIATED;
-        }) == 0)
-        return fail_broken(association, DUL_UNEXPECTEDPDU, "negotiating", error);
-    return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
-                     "%s accepts nothing of what is to be sent. Let it accept the SOP class, or "
-                     "name a fallback.",
-                     association.name.c_str());
+    const int fd = scu_dial(address, scu_milliseconds(peer.connect_seconds));
+    if (fd < 0)
+        return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
+                         "There is no connection to %s (%s). Deliveries are tried again.",
+                         association.name.c_str(), std::strerror(-fd));
+    return negotiate(association, fd, peer, contexts, count, answer, error);
 }
 
 int
@@ -286,6 +309,7 @@ dicom_connect(const struct dicom_peer *peer, const struct dicom_context *context
     *association = nullptr;
     clear_answer(answer);
     return header_guard(peer->host, error, [&] {
+        network_ready();
         auto made = std::make_unique<dicom_association>(*peer);
         const int rc = request(*made, *peer, contexts, count, answer, error);
         if (rc == 0)
@@ -299,7 +323,7 @@ dicom_connect(const struct dicom_peer *peer, const struct dicom_context *context
 bool
 dicom_accepts(const struct dicom_association *association, const char *sop_class)
 {
-    return find_context(*association, sop_class, nullptr) != 0;
+    return find_context(*association, sop_class, nullptr) != nullptr;
 }
 
 bool
@@ -311,18 +335,48 @@ dicom_is_open(const struct dicom_association *association)
 int
 dicom_descriptor(const struct dicom_association *association)
 {
-    return association->open ? association->layer.socket : -1;
+    return association->open ? association->connection->descriptor() : -1;
+}
+
+/* ------------------------------------------------------------------------------- the end --- */
+
+/* What the peer still sends before it has seen the request is dropped, but for its own request. */
+static int
+await_release(Connection &connection)
+{
+    static const uint8_t release_rp[] = {PDU_RELEASE_RP, 0, 0, 0, 0, 4, 0, 0, 0, 0};
+    size_t most = associate_max_size;
+    for (;;) {
+        uint8_t head[pdu_head_size];
+        if (const int rc = connection.read(head, sizeof(head)))
+            return rc;
+        const size_t size = get_u32(head + 2);
+        if (head[0] == PDU_ABORT || head[0] == PDU_RELEASE_RP)
+            return 0;
+        if ((head[0] != PDU_DATA && head[0] != PDU_RELEASE_RQ) || size > most)
+            return -EPROTO;
+        most -= size;
+        std::vector<uint8_t> dropped(size);
+        if (const int rc = connection.read(dropped.data(), size))
+            return rc;
+        if (head[0] == PDU_RELEASE_RQ) /* both ask at once (PS3.8 7.2.2.7) */
+            if (const int rc = connection.write(release_rp, sizeof(release_rp)))
+                return rc;
+    }
 }
 
 static void
 scu_end(struct dicom_association *association, bool politely)
 {
-    if (association->open) {
-        set_socket_timeout(association->layer.socket, association->acse_seconds);
-        if (!politely || ASC_releaseAssociation(association->asc).bad())
-            ASC_abortAssociation(association->asc);
-    }
-    delete association;
+    static const uint8_t release_rq[] = {PDU_RELEASE_RQ, 0, 0, 0, 0, 4, 0, 0, 0, 0};
+    const std::unique_ptr<dicom_association> owned(association);
+    if (!association->open)
+        return;
+    allow(*association, association->acse_time);
+    Connection &connection = *association->connection;
+    if (!politely || connection.write(release_rq, sizeof(release_rq)) != 0 ||
+        await_release(connection) != 0)
+        break_off(*association);
 }
 
 void

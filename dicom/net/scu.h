@@ -17,10 +17,6 @@
 extern "C" {
 #endif
 
-#define DICOM_VERIFICATION_CLASS  "1.2.840.10008.1.1"
-#define DICOM_COMMITMENT_CLASS    "1.2.840.10008.1.20.1"
-#define DICOM_COMMITMENT_INSTANCE "1.2.840.10008.1.20.1.1"
-
 struct dicom_peer {
     const char *calling_ae, *called_ae;
     const char *host; /* a name, or an IPv4 address */

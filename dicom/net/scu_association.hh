@@ -5,49 +5,32 @@
 #ifndef NOCTULE_DICOM_SCU_ASSOCIATION_H
 #define NOCTULE_DICOM_SCU_ASSOCIATION_H
 
+#include "dicom/net/associate.hh"
+#include "dicom/net/command.h"
 #include "dicom/net/commitment.hh"
+#include "dicom/net/connection.hh"
 #include "dicom/net/scu.h"
 
 #include <dcmtk/config/osconfig.h>
-#include <dcmtk/dcmnet/assoc.h>
-#include <dcmtk/dcmnet/dcmlayer.h>
-#include <dcmtk/dcmnet/dimse.h>
+
+#include <dcmtk/dcmdata/dctk.h>
 
 #include <deque>
+#include <memory>
 #include <string>
-
-namespace scu
-{
-
-/* Hands DCMTK its connections, and keeps hold of the socket. One association's own. */
-class PeerLayer : public DcmTransportLayer
-{
-  public:
-    PeerLayer(struct dicom_tls *security, double timeout);
-
-    DcmTransportConnection *createConnection(DcmNativeSocketType opened, OFBool secure) override;
-
-    int socket = -1;
-
-  private:
-    struct dicom_tls *const tls;
-    const double seconds;
-};
-
-} // namespace scu
 
 struct dicom_association {
     explicit dicom_association(const struct dicom_peer &peer);
-    dicom_association(const dicom_association &) = delete;
-    dicom_association &operator=(const dicom_association &) = delete;
-    ~dicom_association();
 
     const std::string name; /* for messages */
-    const double acse_seconds, dimse_seconds;
-    scu::PeerLayer layer;
-    T_ASC_Network *network = nullptr;
-    T_ASC_Association *asc = nullptr;
+    const std::chrono::milliseconds acse_time, dimse_time;
+    const uint32_t max_pdu;                 /* that the peer may send */
+    std::unique_ptr<Connection> connection; /* nullptr: none was made */
+    AssociateRequest negotiation;           /* contexts as they have been answered */
+    DataPdus pdus;
+    const char *violation = ""; /* what the peer did wrong, where its PDUs are right */
     bool open = false;
+    uint16_t next_message = 1;
     std::deque<struct commitment> reports; /* that came while something else was waited for */
     struct commitment given;               /* the one handed out last */
 };
@@ -55,28 +38,45 @@ struct dicom_association {
 namespace scu
 {
 
-/* DCMTK counts whole seconds, and 0 means something else to it. */
-int scu_whole_seconds(double seconds);
-
 void clear_answer(struct dicom_answer *answer);
+
+/* Until so much time has passed, the association's peer may take to do the next things. */
+void allow(struct dicom_association &association, std::chrono::milliseconds time);
 
 /* Ends an association that cannot go on; the peer is told if it still listens. */
 void break_off(struct dicom_association &association);
 
-/* The same, as a fault. */
-int fail_broken(struct dicom_association &association, const OFCondition &condition,
-                const char *doing, struct error *error);
+/* The same for what a connection or the PDUs on it failed with, as a fault. */
+int fail_broken(struct dicom_association &association, int rc, const char *doing,
+                struct error *error);
 
 /*
- * The context accepted for a class; its own syntax is asked for, or (nullptr) any. 0: none, or the
- * association is at its end.
+ * Asks for the contexts over a connected socket, which it takes; `host` is the name that is
+ * expected in a TLS server's certificate.
  */
-T_ASC_PresentationContextID find_context(const struct dicom_association &association,
-                                         const char *sop_class, const char *syntax);
+int negotiate(struct dicom_association &association, int fd, const struct dicom_peer &peer,
+              const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
+              struct error *error);
 
+/*
+ * The context accepted for a class; its own syntax is asked for, or (nullptr) any. nullptr: none,
+ * or the association is at its end.
+ */
+const PresentationContext *find_context(const struct dicom_association &association,
+                                        const char *sop_class, const char *syntax);
+
+/* A request, numbered, on its way. */
+int send_request(struct dicom_association &association, const PresentationContext &context,
+                 struct command &request);
+/* The next bytes of its data set. */
+int send_data(struct dicom_association &association, const PresentationContext &context,
+              const uint8_t *bytes, size_t size, bool last);
+/* The whole data set, encoded as the context asks for. */
+int send_data_set(struct dicom_association &association, const PresentationContext &context,
+                  DcmDataset &dataset);
 /* Waits for the response to a request, taking reports that come before it. */
-OFCondition await_response(struct dicom_association &association, T_DIMSE_Command expected,
-                           uint16_t message_id, struct dicom_answer *answer);
+int await_response(struct dicom_association &association, const struct command &request,
+                   struct dicom_answer *answer);
 
 } // namespace scu
 

@@ -5,83 +5,138 @@
 #include "dicom/net/scu_association.hh"
 #include "dicom/read/header.hh"
 
+#include <dcmtk/dcmdata/dcostrmb.h>
+
+#include <cerrno>
 #include <chrono>
-#include <memory>
 
 using namespace scu;
 
-/* ------------------------------------------------------------- what the peer says itself --- */
+/* A response has no data set of use; one that comes along is dropped, but not without end. */
+static constexpr size_t max_answer = 1 << 20;
+/* Nobody has asked for so many at once. */
+static constexpr size_t max_reports = 256;
 
-static OFCondition
-answer_event(struct dicom_association &association, T_ASC_PresentationContextID context,
-             const T_DIMSE_N_EventReportRQ &event, uint16_t status)
+/* --------------------------------------------------------------------------- to the peer --- */
+
+int
+scu::send_request(struct dicom_association &association, const PresentationContext &context,
+                  struct command &request)
 {
-    T_DIMSE_Message message = {};
-    message.CommandField = DIMSE_N_EVENT_REPORT_RSP;
-    T_DIMSE_N_EventReportRSP &response = message.msg.NEventReportRSP;
-    response.MessageIDBeingRespondedTo = event.MessageID;
-    response.DimseStatus = status;
-    response.DataSetType = DIMSE_DATASET_NULL;
-    header_copy(response.AffectedSOPClassUID, event.AffectedSOPClassUID);
-    header_copy(response.AffectedSOPInstanceUID, event.AffectedSOPInstanceUID);
-    response.EventTypeID = event.EventTypeID;
-    response.opts = O_NEVENTREPORT_AFFECTEDSOPCLASSUID | O_NEVENTREPORT_AFFECTEDSOPINSTANCEUID |
-                    O_NEVENTREPORT_EVENTTYPEID;
-    return DIMSE_sendMessageUsingMemoryData(association.asc, context, &message, nullptr, nullptr,
-                                            nullptr, nullptr);
+    uint8_t bytes[COMMAND_MAX];
+    request.message_id = association.next_message++;
+    allow(association, association.dimse_time);
+    return association.connection->write_message(
+        {context.id, true, association.negotiation.max_pdu}, bytes,
+        command_encode_request(&request, bytes));
 }
 
-/* Reads the rest of an N-EVENT-REPORT, keeps it if it is a storage commitment's, and answers. */
-static OFCondition
-take_event(struct dicom_association &association, T_ASC_PresentationContextID context,
-           const T_DIMSE_N_EventReportRQ &event)
+int
+scu::send_data(struct dicom_association &association, const PresentationContext &context,
+               const uint8_t *bytes, size_t size, bool last)
+{
+    allow(association, association.dimse_time);
+    return association.connection->write_message(
+        {context.id, false, association.negotiation.max_pdu, last}, bytes, size);
+}
+
+/* ------------------------------------------------------------- what the peer says itself --- */
+
+static int
+violate(struct dicom_association &association, const char *what)
+{
+    association.violation = what;
+    return -EPROTO;
+}
+
+static int
+answer_event(struct dicom_association &association, uint8_t context_id, const struct command &event,
+             uint16_t status)
+{
+    uint8_t bytes[COMMAND_MAX];
+    return association.connection->write_message(
+        {context_id, true, association.negotiation.max_pdu}, bytes,
+        command_encode_response(&event, status, bytes));
+}
+
+/* The data set of the message, of which `bytes` gets so much as may be. */
+static int
+receive_data_set(struct dicom_association &association, uint8_t context_id,
+                 std::vector<uint8_t> &bytes)
+{
+    size_t total = 0;
+    for (Fragment fragment = {}; !fragment.is_last;) {
+        if (const int rc = association.pdus.next(*association.connection, fragment))
+            return rc;
+        total += fragment.size + pdv_head_size;
+        if (fragment.is_command || fragment.context_id != context_id)
+            return violate(association, "a data set is interrupted by another message");
+        if (total > max_answer)
+            return violate(association, "the data set of an answer is too long");
+        if (bytes.size() <= commitment_max_size)
+            bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
+    }
+    return 0;
+}
+
+static const PresentationContext *
+context_of(const struct dicom_association &association, uint8_t context_id)
+{
+    for (const PresentationContext &context : association.negotiation.contexts)
+        if (context.id == context_id && context.result == CONTEXT_ACCEPTED)
+            return &context;
+    return nullptr;
+}
+
+/* Keeps a report, if it is a storage commitment's, and answers. */
+static int
+take_event(struct dicom_association &association, const PresentationContext &context,
+           const struct command &event, const std::vector<uint8_t> &bytes)
 {
     struct commitment report;
     uint16_t status = DICOM_CANNOT_UNDERSTAND;
-    if (event.DataSetType != DIMSE_DATASET_NULL) {
-        DcmDataset *received = nullptr;
-        const OFCondition condition = DIMSE_receiveDataSetInMemory(
-            association.asc, DIMSE_NONBLOCKING, scu_whole_seconds(association.dimse_seconds),
-            &context, &received, nullptr, nullptr);
-        const std::unique_ptr<DcmDataset> dataset(received);
-        if (condition.bad())
-            return condition;
-        if (strcmp(event.AffectedSOPClassUID, DICOM_COMMITMENT_CLASS) == 0 &&
-            commitment_read(*dataset, report)) {
-            association.reports.push_back(std::move(report));
-            status = DICOM_SUCCESS;
-        }
+    if (std::strcmp(event.sop_class_uid, DICOM_COMMITMENT_CLASS) == 0 &&
+        context.abstract_syntax == DICOM_COMMITMENT_CLASS &&
+        commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(), report)) {
+        if (association.reports.size() == max_reports)
+            return violate(association, "it reports more than it was asked for");
+        association.reports.push_back(std::move(report));
+        status = DICOM_SUCCESS;
     }
-    return answer_event(association, context, event, status);
+    return answer_event(association, context.id, event, status);
 }
 
-static OFCondition
-receive_command(struct dicom_association &association, double seconds,
-                T_ASC_PresentationContextID *context, T_DIMSE_Message *message)
+/* The next message but for reports, which are taken; 0, RELEASED or the error. */
+static int
+receive_message(struct dicom_association &association, struct command &command)
 {
-    return DIMSE_receiveCommand(association.asc, DIMSE_NONBLOCKING, scu_whole_seconds(seconds),
-                                context, message, nullptr);
+    uint8_t context_id = 0;
+    std::vector<uint8_t> bytes;
+    int rc = association.pdus.next_command(*association.connection, context_id, command);
+    const PresentationContext *context = rc ? nullptr : context_of(association, context_id);
+    if (!rc && !context)
+        return violate(association, "a message is on a context that was not accepted");
+    if (!rc && command.has_data_set)
+        rc = receive_data_set(association, context_id, bytes);
+    if (!rc && command.field == COMMAND_N_EVENT_REPORT)
+        rc = take_event(association, *context, command, bytes);
+    return rc;
 }
 
 /* Something waits, and it is no answer. */
 static int
 take_unasked(struct dicom_association &association)
 {
-    T_ASC_PresentationContextID context;
-    T_DIMSE_Message message = {};
-    OFCondition condition =
-        receive_command(association, association.dimse_seconds, &context, &message);
-    if (condition == DUL_PEERREQUESTEDRELEASE) {
-        ASC_acknowledgeRelease(association.asc);
-        association.open = false;
-        return -ECONNRESET;
-    }
-    if (condition.good() && message.CommandField == DIMSE_N_EVENT_REPORT_RQ)
-        condition = take_event(association, context, message.msg.NEventReportRQ);
-    else if (condition.good())
-        condition = DIMSE_BADCOMMANDTYPE;
-    if (condition.good())
+    static const uint8_t release_rp[] = {PDU_RELEASE_RP, 0, 0, 0, 0, 4, 0, 0, 0, 0};
+    struct command command;
+    allow(association, association.dimse_time);
+    const int rc = receive_message(association, command);
+    if (rc == 0 && command.field == COMMAND_N_EVENT_REPORT)
         return 0;
+    if (rc == DataPdus::RELEASED) {
+        (void)association.connection->write(release_rp, sizeof(release_rp));
+        association.open = false;
+    }
     break_off(association);
     return -ECONNRESET;
 }
@@ -95,7 +150,7 @@ dicom_report(struct dicom_association *association, const struct dicom_commitmen
         if (association->reports.empty()) {
             if (!association->open)
                 return -ECONNRESET;
-            if (ASC_dataWaiting(association->asc, 0))
+            if (association->pdus.has_fragment() || association->connection->has_input())
                 error = take_unasked(*association);
         }
         if (association->reports.empty())
@@ -109,55 +164,21 @@ dicom_report(struct dicom_association *association, const struct dicom_commitmen
 
 /* ---------------------------------------------------------------- a request, an answer --- */
 
-/* The status of the response to a request; false for what is no such response. */
-static bool
-response_status(const T_DIMSE_Message &message, T_DIMSE_Command expected, uint16_t message_id,
-                T_DIMSE_DataSetType &data_set, int32_t &status)
+int
+scu::await_response(struct dicom_association &association, const struct command &request,
+                    struct dicom_answer *answer)
 {
-    const auto take = [&](const auto &response) {
-        data_set = response.DataSetType;
-        status = response.DimseStatus;
-        return response.MessageIDBeingRespondedTo == message_id;
-    };
-    return message.CommandField == expected &&
-           (expected == DIMSE_C_ECHO_RSP    ? take(message.msg.CEchoRSP)
-            : expected == DIMSE_C_STORE_RSP ? take(message.msg.CStoreRSP)
-                                            : take(message.msg.NActionRSP));
-}
-
-OFCondition
-scu::await_response(struct dicom_association &association, T_DIMSE_Command expected,
-                    uint16_t message_id, struct dicom_answer *answer)
-{
-    using clock = std::chrono::steady_clock;
-    const auto deadline = clock::now() + std::chrono::duration<double>(association.dimse_seconds);
-    for (;;) {
-        const std::chrono::duration<double> left = deadline - clock::now();
-        if (left.count() <= 0)
-            return DIMSE_NODATAAVAILABLE;
-        T_ASC_PresentationContextID context;
-        T_DIMSE_Message message = {};
-        OFCondition condition = receive_command(association, left.count(), &context, &message);
-        if (condition.good() && message.CommandField == DIMSE_N_EVENT_REPORT_RQ) {
-            condition = take_event(association, context, message.msg.NEventReportRQ);
-            if (condition.bad())
-                return condition;
-            continue;
-        }
-        if (condition.bad())
-            return condition;
-        T_DIMSE_DataSetType data_set;
-        int32_t status;
-        if (!response_status(message, expected, message_id, data_set, status))
-            return DIMSE_BADCOMMANDTYPE;
-        DIC_UL bytes = 0, count = 0;
-        if (data_set != DIMSE_DATASET_NULL)
-            condition = DIMSE_ignoreDataSet(association.asc, DIMSE_NONBLOCKING,
-                                            scu_whole_seconds(left.count()), &bytes, &count);
-        if (condition.good())
-            answer->status = status;
-        return condition;
-    }
+    allow(association, association.dimse_time);
+    struct command response;
+    do {
+        if (const int rc = receive_message(association, response))
+            return rc;
+    } while (response.field == COMMAND_N_EVENT_REPORT);
+    if (response.field != (request.field | COMMAND_RESPONSE) || !response.has_status ||
+        response.message_id != request.message_id)
+        return violate(association, "it answers something else");
+    answer->status = response.status;
+    return 0;
 }
 
 /* -------------------------------------------------------------------------------- C-ECHO --- */
@@ -165,23 +186,19 @@ scu::await_response(struct dicom_association &association, T_DIMSE_Command expec
 static int
 echo(struct dicom_association &association, struct dicom_answer *answer, struct error *error)
 {
-    const T_ASC_PresentationContextID context =
+    const PresentationContext *context =
         find_context(association, DICOM_VERIFICATION_CLASS, nullptr);
-    if (context == 0)
+    if (!context)
         return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
                          "%s does not accept C-ECHO.", association.name.c_str());
-    T_DIMSE_Message message = {};
-    message.CommandField = DIMSE_C_ECHO_RQ;
-    T_DIMSE_C_EchoRQ &request = message.msg.CEchoRQ;
-    request.MessageID = association.asc->nextMsgID++;
-    header_copy(request.AffectedSOPClassUID, DICOM_VERIFICATION_CLASS);
-    request.DataSetType = DIMSE_DATASET_NULL;
-    OFCondition condition = DIMSE_sendMessageUsingMemoryData(association.asc, context, &message,
-                                                             nullptr, nullptr, nullptr, nullptr);
-    if (condition.good())
-        condition = await_response(association, DIMSE_C_ECHO_RSP, request.MessageID, answer);
-    if (condition.bad())
-        return fail_broken(association, condition, "answering C-ECHO", error);
+    struct command request = {};
+    request.field = COMMAND_C_ECHO;
+    header_copy(request.sop_class_uid, DICOM_VERIFICATION_CLASS);
+    int rc = send_request(association, *context, request);
+    if (!rc)
+        rc = await_response(association, request, answer);
+    if (rc)
+        return fail_broken(association, rc, "answering C-ECHO", error);
     if (answer->status == 0)
         return 0;
     return error_set(error, -EREMOTEIO, CODE_ECHO_FAILED, "%s answered C-ECHO with status 0x%04X.",
@@ -206,7 +223,7 @@ dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, 
     const std::chrono::duration<double, std::milli> taken =
         std::chrono::steady_clock::now() - start;
     if (rc == 0 && greeting) {
-        const char *version = association->asc->params->theirImplementationVersionName;
+        const char *version = association->negotiation.implementation_version.c_str();
         snprintf(greeting, greeting_size, "%s answered C-ECHO in %.1f ms%s%s%s",
                  association->name.c_str(), taken.count(), *version ? " (" : "", version,
                  *version ? ")" : "");
@@ -239,27 +256,25 @@ static int
 scu_commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer,
            struct error *error)
 {
-    const T_ASC_PresentationContextID context =
-        find_context(association, DICOM_COMMITMENT_CLASS, nullptr);
-    if (context == 0)
+    const PresentationContext *context = find_context(association, DICOM_COMMITMENT_CLASS, nullptr);
+    if (!context)
         return error_set(error, -EPROTONOSUPPORT, CODE_COMMIT_UNSUPPORTED,
                          "%s has the instance but offers no storage commitment. Do not ask it for "
                          "any.",
                          association.name.c_str());
-    T_DIMSE_Message message = {};
-    message.CommandField = DIMSE_N_ACTION_RQ;
-    T_DIMSE_N_ActionRQ &request = message.msg.NActionRQ;
-    request.MessageID = association.asc->nextMsgID++;
-    header_copy(request.RequestedSOPClassUID, DICOM_COMMITMENT_CLASS);
-    header_copy(request.RequestedSOPInstanceUID, DICOM_COMMITMENT_INSTANCE);
-    request.ActionTypeID = 1; /* request storage commitment */
-    request.DataSetType = DIMSE_DATASET_PRESENT;
-    OFCondition condition = DIMSE_sendMessageUsingMemoryData(association.asc, context, &message,
-                                                             nullptr, &dataset, nullptr, nullptr);
-    if (condition.good())
-        condition = await_response(association, DIMSE_N_ACTION_RSP, request.MessageID, answer);
-    if (condition.bad())
-        return fail_broken(association, condition, "taking the commitment request", error);
+    struct command request = {};
+    request.field = COMMAND_N_ACTION;
+    request.has_data_set = true;
+    request.event_type = 1; /* request storage commitment */
+    header_copy(request.sop_class_uid, DICOM_COMMITMENT_CLASS);
+    header_copy(request.sop_instance_uid, DICOM_COMMITMENT_INSTANCE);
+    int rc = send_request(association, *context, request);
+    if (!rc)
+        rc = send_data_set(association, *context, dataset);
+    if (!rc)
+        rc = await_response(association, request, answer);
+    if (rc)
+        return fail_broken(association, rc, "taking the commitment request", error);
     if (answer->status == 0 || dicom_outcome_of(CODE_NONE, answer) == DICOM_SENT)
         return 0;
     return error_set(error, -EREMOTEIO, CODE_COMMIT_FAILED,

@@ -7,6 +7,7 @@
 
 #include <dcmtk/dcmdata/dcistrmf.h>
 #include <dcmtk/dcmdata/dcostrmb.h>
+#include <dcmtk/dcmdata/dcwcache.h>
 
 #include <algorithm>
 #include <fcntl.h>
@@ -73,90 +74,61 @@ open_part10(struct part10 &file, struct error *error)
                            text_base_name(file.path));
 }
 
-static OFCondition
-send_pdv(struct dicom_association &association, T_ASC_PresentationContextID context,
-         DUL_DATAPDV type, unsigned char *bytes, size_t size, bool last)
+/* The data set's bytes, a PDU at a time. `unreadable` is of reading, the result of sending. */
+static int
+send_bytes(struct dicom_association &association, const PresentationContext &context,
+           const struct part10 &file, int &unreadable)
 {
-    DUL_PDV pdv = {};
-    pdv.fragmentLength = size;
-    pdv.presentationContextID = context;
-    pdv.pdvType = type;
-    pdv.lastPDV = last;
-    pdv.data = bytes;
-    DUL_PDVLIST list = {};
-    list.count = 1;
-    list.pdv = &pdv;
-    return DUL_WritePDVs(&association.asc->DULassociation, &list);
-}
-
-/* DCMTK sends no request that promises a data set without one that it has parsed. */
-static OFCondition
-send_store_command(struct dicom_association &association, T_ASC_PresentationContextID context,
-                   const T_DIMSE_C_StoreRQ &request)
-{
-    unsigned char bytes[512];
-    DcmDataset command;
-    command.putAndInsertString(DCM_AffectedSOPClassUID, request.AffectedSOPClassUID);
-    command.putAndInsertUint16(DCM_CommandField, DIMSE_C_STORE_RQ);
-    command.putAndInsertUint16(DCM_MessageID, request.MessageID);
-    command.putAndInsertUint16(DCM_Priority, static_cast<Uint16>(request.Priority));
-    command.putAndInsertUint16(DCM_CommandDataSetType, DIMSE_DATASET_PRESENT);
-    command.putAndInsertString(DCM_AffectedSOPInstanceUID, request.AffectedSOPInstanceUID);
-    DcmOutputBufferStream stream(bytes, sizeof(bytes));
-    command.transferInit();
-    OFCondition condition = command.write(stream, EXS_LittleEndianImplicit, EET_ExplicitLength,
-                                          nullptr, EGL_withGL, EPD_withoutPadding);
-    command.transferEnd();
-    void *start = nullptr;
-    offile_off_t size = 0;
-    stream.flushBuffer(start, size);
-    if (condition.bad())
-        return condition;
-    return send_pdv(association, context, DUL_COMMANDPDV, static_cast<unsigned char *>(start),
-                    static_cast<size_t>(size), true);
-}
-
-/* The data set's bytes, a PDU at a time. `error` is of reading, the result of sending. */
-static OFCondition
-send_bytes(struct dicom_association &association, T_ASC_PresentationContextID context,
-           const struct part10 &file, int &error)
-{
-    unsigned char *buffer = association.asc->sendPDVBuffer;
-    const size_t room = static_cast<size_t>(association.asc->sendPDVLength) & ~1ul;
+    std::vector<uint8_t> buffer(DICOM_PDU_MAX);
     off_t at = file.offset;
     while (at < file.size) {
-        const size_t part = std::min(static_cast<size_t>(file.size - at), room);
-        error = stream_read_at(file.fd, buffer, part, at);
-        if (error)
-            return EC_Normal;
+        const size_t part = std::min(static_cast<size_t>(file.size - at), buffer.size());
+        unreadable = stream_read_at(file.fd, buffer.data(), part, at);
+        if (unreadable)
+            return 0;
         at += static_cast<off_t>(part);
-        const OFCondition condition =
-            send_pdv(association, context, DUL_DATASETPDV, buffer, part, at == file.size);
-        if (condition.bad())
-            return condition;
+        if (const int rc = send_data(association, context, buffer.data(), part, at == file.size))
+            return rc;
     }
-    return EC_Normal;
+    return 0;
+}
+
+int
+scu::send_data_set(struct dicom_association &association, const PresentationContext &context,
+                   DcmDataset &dataset)
+{
+    std::vector<uint8_t> buffer(DICOM_PDU_MAX);
+    const E_TransferSyntax syntax = DcmXfer(context.transfer_syntax.c_str()).getXfer();
+    DcmOutputBufferStream stream(buffer.data(), static_cast<offile_off_t>(buffer.size()));
+    DcmWriteCache cache;
+    OFCondition condition = EC_StreamNotifyClient;
+    dataset.transferInit();
+    while (condition == EC_StreamNotifyClient) {
+        condition = dataset.write(stream, syntax, EET_ExplicitLength, &cache, EGL_withoutGL);
+        void *bytes = nullptr;
+        offile_off_t size = 0;
+        stream.flushBuffer(bytes, size);
+        if (condition.bad() && condition != EC_StreamNotifyClient)
+            break;
+        if (const int rc = send_data(association, context, static_cast<uint8_t *>(bytes),
+                                     static_cast<size_t>(size), condition.good()))
+            return rc;
+    }
+    dataset.transferEnd();
+    return condition.good() ? 0 : -EBADMSG;
 }
 
 /* Parses the file, but for the long values, which are read as they are sent. */
-static OFCondition
-send_transcoded(struct dicom_association &association, T_ASC_PresentationContextID context,
-                T_DIMSE_Message &message, const struct part10 &file)
+static int
+send_transcoded(struct dicom_association &association, const PresentationContext &context,
+                const struct part10 &file, int &unreadable)
 {
     DcmFileFormat format;
-    const OFCondition condition = format.loadFile(OFFilename(file.path));
-    if (condition.bad())
-        return condition;
-    return DIMSE_sendMessageUsingMemoryData(association.asc, context, &message, nullptr,
-                                            format.getDataset(), nullptr, nullptr);
-}
-
-static OFCondition
-send_unchanged(struct dicom_association &association, T_ASC_PresentationContextID context,
-               const T_DIMSE_Message &message, const struct part10 &file, int &error)
-{
-    const OFCondition condition = send_store_command(association, context, message.msg.CStoreRQ);
-    return condition.good() ? send_bytes(association, context, file, error) : condition;
+    if (format.loadFile(OFFilename(file.path)).bad()) {
+        unreadable = -EBADMSG;
+        return 0;
+    }
+    return send_data_set(association, context, *format.getDataset());
 }
 
 static bool
@@ -166,15 +138,15 @@ is_uncompressed(const std::string &syntax)
 }
 
 /* The context to send the file in; *same tells whether that is in its own transfer syntax. */
-static T_ASC_PresentationContextID
+static const PresentationContext *
 choose_context(const struct dicom_association &association, const struct part10 &file, bool *same)
 {
     const char *sop_class = file.sop_class.c_str();
-    T_ASC_PresentationContextID context = find_context(association, sop_class, file.syntax.c_str());
-    *same = context != 0;
-    if (context == 0 && is_uncompressed(file.syntax)) {
+    const PresentationContext *context = find_context(association, sop_class, file.syntax.c_str());
+    *same = context != nullptr;
+    if (!context && is_uncompressed(file.syntax)) {
         context = find_context(association, sop_class, DICOM_EXPLICIT_LITTLE);
-        if (context == 0)
+        if (!context)
             context = find_context(association, sop_class, DICOM_IMPLICIT_LITTLE);
     }
     return context;
@@ -203,31 +175,31 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
     if (rc)
         return rc;
     bool same;
-    const T_ASC_PresentationContextID context = choose_context(association, file, &same);
-    if (context == 0)
+    const PresentationContext *context = choose_context(association, file, &same);
+    if (!context)
         return error_set_files(
             error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, path, nullptr,
             "%s does not accept the SOP class %s. Let it accept that class, or name a "
             "fallback.",
             association.name.c_str(), file.sop_class.c_str());
-    T_DIMSE_Message message = {};
-    message.CommandField = DIMSE_C_STORE_RQ;
-    T_DIMSE_C_StoreRQ &request = message.msg.CStoreRQ;
-    request.MessageID = association.asc->nextMsgID++;
-    header_copy(request.AffectedSOPClassUID, file.sop_class);
-    header_copy(request.AffectedSOPInstanceUID, file.sop_instance);
-    request.DataSetType = DIMSE_DATASET_PRESENT;
-    request.Priority = DIMSE_PRIORITY_MEDIUM;
-    OFCondition condition = same ? send_unchanged(association, context, message, file, rc)
-                                 : send_transcoded(association, context, message, file);
-    if (rc) {
+    struct command request = {};
+    request.field = COMMAND_C_STORE;
+    request.has_data_set = true;
+    header_copy(request.sop_class_uid, file.sop_class);
+    header_copy(request.sop_instance_uid, file.sop_instance);
+    int unreadable = 0;
+    rc = send_request(association, *context, request);
+    if (!rc)
+        rc = same ? send_bytes(association, *context, file, unreadable)
+                  : send_transcoded(association, *context, file, unreadable);
+    if (unreadable) {
         break_off(association);
-        return fail_unreadable(file, rc, error);
+        return fail_unreadable(file, unreadable, error);
     }
-    if (condition.good())
-        condition = await_response(association, DIMSE_C_STORE_RSP, request.MessageID, answer);
-    if (condition.bad())
-        return fail_broken(association, condition, "storing", error);
+    if (!rc)
+        rc = await_response(association, request, answer);
+    if (rc)
+        return fail_broken(association, rc, "storing", error);
     return scu_judge_store(association, *answer, error);
 }
 

@@ -31,7 +31,7 @@ check_uid(const char *uid)
 static void
 check_response(const struct command *request)
 {
-    uint8_t bytes[COMMAND_RESPONSE_MAX];
+    uint8_t bytes[COMMAND_MAX];
     struct command response;
     const size_t size = command_encode_response(request, SUCCESS, bytes);
     must(size > GROUP_LENGTH_END && size <= sizeof(bytes) && size % 2 == 0);

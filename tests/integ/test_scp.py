@@ -748,7 +748,7 @@ def test_commitment_reports_of_a_peer_in_its_role(server):
     status, _ = association.send_n_event_report(report(failed=[("1.2.4", 0x0112)]), 2, COMMITMENT, COMMITMENT_INSTANCE)
     assert status.Status == SUCCESS
     association.release()
-    assert server.wait("committed") == ["ARCHIVE", "1.2.9", "2", "1.2.3=0", f"1.2.4={0x0112}"]
+    assert server.wait("committed") == ["ARCHIVE", "1.2.9", "2", f"1.2.4={0x0112}", "1.2.3=0"]
 
 
 @pytest.mark.parametrize("roles", [(), [(COMMITMENT, 0, 1)], [(COMMITMENT, 1, 1)], [(COMMITMENT, 0, 1)] * 2339])

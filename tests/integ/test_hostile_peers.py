@@ -1,0 +1,148 @@
+"""What a peer may cost: callers and destinations that nest, stall, flood or never end."""
+
+import contextlib
+import socket
+import struct
+import threading
+
+import pytest
+from conftest import echoscu, run_program
+from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, DATA, IMPLICIT, RELEASE_RP,
+                      RELEASE_RQ, Raw, command, item, pdu, pdv)
+from test_deliver import SENT, TRANSIENT, courier, destination, seg  # noqa: F401 - fixtures
+from test_receive import receiver  # noqa: F401 - a fixture
+
+N_EVENT_REPORT = 0x0100
+
+
+def nested(depth):
+    """Sequences within sequences, in implicit VR, without lengths: 16 bytes each."""
+    return (struct.pack("<HHI", 0x0008, 0x1199, 0xFFFFFFFF) + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * depth
+
+
+def element(group, number, value):
+    return struct.pack("<HHI", group, number, len(value)) + value
+
+
+class Liar:
+    """A destination that accepts every context and answers the first message with these PDUs."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.server.accept()
+                with contextlib.suppress(OSError, EOFError), connection:
+                    self.talk(connection)
+
+    def talk(self, connection):
+        kind, body = self.read(connection)
+        assert kind == ASSOCIATE_RQ
+        user = item(0x51, struct.pack(">I", 16384)) + item(0x52, b"1.2.3.4")
+        connection.sendall(pdu(ASSOCIATE_AC, body[:68] + item(0x10, b"1.2.840.10008.3.1.1.1")
+                               + self.contexts(body[68:]) + item(0x50, user)))
+        kind, body = self.read(connection)
+        connection.sendall(self.answer)
+        while kind not in (ABORT, RELEASE_RQ):
+            kind, body = self.read(connection)
+        if kind == RELEASE_RQ:
+            connection.sendall(pdu(RELEASE_RP, bytes(4)))
+
+    @staticmethod
+    def contexts(data):
+        answers = b""
+        while data:
+            kind, length = data[0], struct.unpack_from(">H", data, 2)[0]
+            if kind == 0x20:
+                abstract = struct.unpack_from(">H", data, 10)[0]
+                answers += item(0x21, bytes([data[4], 0, 0, 0]) + data[12 + abstract:4 + length])
+            data = data[4 + length:]
+        return answers
+
+    @staticmethod
+    def read(connection):
+        def exactly(size):
+            data = b""
+            while len(data) < size:
+                more = connection.recv(size - len(data))
+                if not more:
+                    raise EOFError
+                data += more
+            return data
+
+        kind, _, length = struct.unpack(">BBI", exactly(6))
+        return kind, exactly(length)
+
+    def close(self):
+        self.server.close()
+
+
+@contextlib.contextmanager
+def liar(answer):
+    made = Liar(answer)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def message(command_set, data=None, context=1, piece=16000):
+    """As PDUs."""
+    pieces = [command_set[at:at + piece] for at in range(0, len(command_set), piece)]
+    whole = b"".join(pdu(DATA, pdv(context, 3 if each is pieces[-1] else 1, each)) for each in pieces)
+    if data is not None:
+        pieces = [data[at:at + piece] for at in range(0, len(data), piece)]
+        whole += b"".join(pdu(DATA, pdv(context, 2 if each is pieces[-1] else 0, each)) for each in pieces)
+    return whole
+
+
+# ---- nesting ----
+
+
+def test_a_nested_report_does_not_end_the_intake(receiver):
+    """16 KB of sequences in sequences ended the intake: the parser recursed in a thread of 1 MiB."""
+    d = receiver()
+    intake = d.children("intake")
+    for depth in (1000, 4000):
+        with Raw(d.port) as raw:
+            raw.associate([(COMMITMENT, [IMPLICIT])], calling="STORESCU", roles=[(COMMITMENT, 0, 1)])
+            raw.command(1, command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1))
+            raw.data_set(1, nested(depth))
+            assert raw.status() == 0x0115
+            raw.release()
+    echoscu(d.port)
+    assert d.children("intake") == intake
+
+
+NESTED_ANSWERS = {
+    "response": message(command(0x8001, 1, x0120=1, x0900=0), nested(81250)),
+    "command": message(element(0x0000, 0x0002, nested(81250)) + command(0x8001, 1)),
+    "nested command": message(nested(81250)),
+    "report": message(command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1), nested(4000)),
+    "long report": message(command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1), nested(81250)),
+}
+
+
+@pytest.mark.parametrize("answer", NESTED_ANSWERS.values(), ids=NESTED_ANSWERS)
+def test_a_nested_answer_does_not_end_the_courier(courier, seg, answer):
+    """1.3 MB of them from a destination ended the courier, and with it the deliveries to all others."""
+    with liar(answer) as one:
+        sending = courier(destination(port=one.port, dimse=1.0), '{ name = "OUT"; folder = "%s"; }' % seg.parent)
+        told = sending.deliver(seg)
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
+        assert sending.process.poll() is None
+        assert sending.deliver(seg)["outcome"] == TRANSIENT
+
+
+def test_a_nested_answer_does_not_end_echo(tmp_path):
+    with liar(message(command(0x8030, 1, x0120=1, x0900=0), nested(81250))) as one:
+        config = tmp_path / "noctule.conf"
+        config.write_text(f'root = "{tmp_path}/root"; destinations = ( {destination(port=one.port)} );')
+        done = run_program("noctule", "--config", config, "echo", "PACS", check=False)
+        assert done.returncode == 1 and "PEER_ABORTED" in done.stderr, (done.returncode, done.stderr)
