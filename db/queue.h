@@ -100,9 +100,11 @@ void queue_lacking_clear(struct queue_lacking *lacking);
 struct queue_series {
     int64_t id;
     int32_t revision;
+    char *state; /* "GATHERING", "SETTLED", "REFUSED" */
     char *series_uid, *modality, *body_part, *description;
     char *called_ae, *sender; /* of its first C-STORE; "" when none came that way */
     int32_t instances, frames, expected_instances;
+    int32_t missing_files; /* of the instances */
     int64_t first_seen_ms, last_seen_ms;
     bool complete_requested;   /* an operator's word, kept until it settles */
     char *missing_accepted_by; /* the operator who takes this revision as it is; "" */
@@ -116,6 +118,19 @@ int queue_get_series(struct queue *queue, int64_t series_id, struct queue_series
 int queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id);
 /* Absolute or root-relative paths of its instances, by path; free each and the array. */
 int queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count);
+
+/* A stack of a series that has settled. */
+struct queue_stored_stack {
+    char *name;
+    bool accepted;
+    int32_t planes;
+    char *code, *message; /* of the refusal; "" when accepted */
+};
+
+/* Of its revision; none while it gathers. Free the array after clearing its elements. */
+int queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks,
+                        size_t *count);
+void queue_stored_stack_clear(struct queue_stored_stack *stack);
 
 struct queue_stack {
     const char *name; /* "" for the only one */
@@ -195,6 +210,7 @@ struct queue_new_job {
     int32_t priority;
     bool again;        /* though one has ended with these settings */
     const char *asked; /* who wants it, when the rules do not: for its event; NULL */
+    bool dry_run;      /* nothing is changed: is there one, or would this be new (job 0)? */
 };
 
 /* Ids of rows; the caller frees `at`. */

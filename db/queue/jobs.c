@@ -167,8 +167,10 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
     int rc = job_find_equal(queue, job, job_id);
     if (rc == 1)
         return database_refuse(&queue->db, -EEXIST, "job %lld is it already", (long long)*job_id);
-    if (rc == 0)
-        rc = job_supersede_unfinished(queue, job, now_ms, running);
+    *job_id = 0;
+    if (rc < 0 || job->dry_run)
+        return rc;
+    rc = job_supersede_unfinished(queue, job, now_ms, running);
     if (rc == 0)
         rc = job_insert(queue, job, now_ms, job_id);
     return rc == 0 ? job_succeed_older(queue, *job_id) : rc;

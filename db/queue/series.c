@@ -271,6 +271,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 #define SERIES_FIELDS(FIELD)                                                                       \
     FIELD(INT64, id, "id")                                                                         \
     FIELD(INT32, revision, "revision")                                                             \
+    FIELD(TEXT, state, "state")                                                                    \
     FIELD(TEXT, series_uid, "series_uid")                                                          \
     FIELD(TEXT, modality, "modality")                                                              \
     FIELD(TEXT, body_part, "body_part")                                                            \
@@ -280,6 +281,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     FIELD(INT32, instances, "instances")                                                           \
     FIELD(INT32, frames, "frames")                                                                 \
     FIELD(INT32, expected_instances, "expected_instances")                                         \
+    FIELD(INT32, missing_files, "missing_files")                                                   \
     FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
     FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
     FIELD(BOOL, complete_requested, "complete_requested")                                          \
@@ -304,6 +306,39 @@ queue_gathering(struct queue *queue, struct queue_series **series, size_t *count
     return queue_list(
         queue, "SELECT " SERIES_COLUMNS "WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
         NO_VALUES, &series_shape, series, count);
+}
+
+#define STACK_FIELDS(FIELD)                                                                        \
+    FIELD(TEXT, name, "k.name")                                                                    \
+    FIELD(BOOL, accepted, "k.accepted")                                                            \
+    FIELD(INT32, planes, "k.planes")                                                               \
+    FIELD(TEXT, code, "k.code")                                                                    \
+    FIELD(TEXT, message, "k.message")
+#define STACK_FIELD(kind, member, sql)                                                             \
+    {DATABASE_##kind, offsetof(struct queue_stored_stack, member)},
+
+static const struct database_field stack_fields[] = {STACK_FIELDS(STACK_FIELD)};
+static const struct database_shape stack_shape = {"stack", sizeof(struct queue_stored_stack),
+                                                  stack_fields,
+                                                  sizeof stack_fields / sizeof *stack_fields};
+
+void
+queue_stored_stack_clear(struct queue_stored_stack *stack)
+{
+    database_clear_row(&stack_shape, stack);
+}
+
+int
+queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks,
+                    size_t *count)
+{
+    return queue_list(
+        queue,
+        "SELECT " STACK_FIELDS(
+            DATABASE_COLUMN) "NULL FROM stack k JOIN series s "
+                             "ON s.id = k.series_id AND s.revision = k.revision "
+                             "WHERE s.id = ? AND s.state <> 'GATHERING' ORDER BY k.id",
+        VALUES(value_int(series_id)), &stack_shape, stacks, count);
 }
 
 static int

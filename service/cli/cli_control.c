@@ -137,7 +137,7 @@ no_daemon(const char *root, int rc)
 static int
 print_answer(const char *what, const struct message_answer *answer)
 {
-    if (answer->status == 0 && *answer->body)
+    if (*answer->body)
         fputs(answer->body, stdout);
     else if (answer->status == 0)
         printf("%s%s\n", *answer->message ? answer->message : what,
@@ -191,6 +191,7 @@ struct question {
                   const void *options);
     const char *command, *needs, *one; /* "retry", "one or more job numbers", "a job number" */
     bool (*is_one)(const char *argument);
+    bool array; /* the answers are elements of one of JSON */
 };
 
 /* On one connection; a question without an argument has a NULL one. */
@@ -209,9 +210,13 @@ control_ask_all(const char *root, const struct question *question, char **argume
         snprintf(what, sizeof(what), "%s%s%s", question->noun, arguments[i] ? " " : "",
                  arguments[i] ? arguments[i] : "");
         question->write(&writer, question->type, arguments[i], options);
+        if (question->array)
+            fputs(i ? ",\n" : "[\n", stdout);
         status = worse(status, control_ask_about(fd, root, what, &writer, &lost));
     }
     close(fd);
+    if (question->array)
+        fputs("]\n", stdout);
     return status;
 }
 
@@ -247,6 +252,15 @@ write_retry(struct proto_writer *writer, enum proto_type type, const char *job, 
     message_write(writer, type, &message);
 }
 
+/* Who had logged in; "": not known. */
+static const char *
+control_login(char *login, size_t size)
+{
+    if (getlogin_r(login, size) != 0)
+        *login = 0;
+    return login;
+}
+
 /* `options`: the flag --accept-missing. */
 static void
 write_series(struct proto_writer *writer, enum proto_type type, const char *series_uid,
@@ -254,10 +268,9 @@ write_series(struct proto_writer *writer, enum proto_type type, const char *seri
 {
     const bool *accept_missing = options;
     char login[256];
-    if (getlogin_r(login, sizeof(login)) != 0)
-        *login = 0;
-    const struct message_complete message = {
-        .series_uid = series_uid, .accept_missing = *accept_missing, .login = login};
+    const struct message_complete message = {.series_uid = series_uid,
+                                             .accept_missing = *accept_missing,
+                                             .login = control_login(login, sizeof(login))};
     message_write(writer, type, &message);
 }
 
@@ -278,8 +291,8 @@ static int
 cli_cancel(const struct cli_context *context, int argc, char **argv)
 {
     static const struct question question = {
-        PROTO_CANCEL,   "job",         write_cancel, "cancel", "one or more job numbers",
-        "a job number", control_is_job};
+        PROTO_CANCEL,   "job",          write_cancel, "cancel", "one or more job numbers",
+        "a job number", control_is_job, false};
     return control_ask_each(context, &question, argv + 1, argc - 1, NULL);
 }
 
@@ -302,7 +315,9 @@ control_ask_chosen(const struct cli_context *context, const struct question *que
         cli_complain("%s", error.message);
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
-    if (count == 0)
+    if (count == 0 && question->array)
+        puts("[]");
+    else if (count == 0)
         printf("there is no such %s\n", question->noun);
     else
         status = control_ask_all(context->conf->root, question, keys, (int)count, options);
@@ -315,9 +330,14 @@ control_ask_chosen(const struct cli_context *context, const struct question *que
 static int
 cli_retry(const struct cli_context *context, int argc, char **argv)
 {
-    static const struct question question = {
-        PROTO_RETRY,    "job",         write_retry, "retry", "one or more job numbers, or --failed",
-        "a job number", control_is_job};
+    static const struct question question = {PROTO_RETRY,
+                                             "job",
+                                             write_retry,
+                                             "retry",
+                                             "one or more job numbers, or --failed",
+                                             "a job number",
+                                             control_is_job,
+                                             false};
     char since[CLI_TIME];
     struct retry retry = {.filter = {.state = "FAILED"}};
     struct report_filter *filter = &retry.filter;
@@ -343,12 +363,85 @@ cli_retry(const struct cli_context *context, int argc, char **argv)
     return control_ask_chosen(context, &question, &report_jobs, filter, &retry);
 }
 
+/* What `submit` was asked for. */
+struct submit {
+    const char *pipeline, *stacks; /* NULL: not given */
+    bool rules, all, force, dry_run, json;
+    struct report_filter filter; /* of --all */
+};
+
+static void
+write_submit(struct proto_writer *writer, enum proto_type type, const char *series_uid,
+             const void *options)
+{
+    const struct submit *submit = options;
+    char login[256];
+    const struct message_submit message = {
+        .series_uid = series_uid,
+        .pipeline = submit->pipeline ? submit->pipeline : "",
+        .stacks = submit->stacks ? submit->stacks : "",
+        .again = submit->force,
+        .dry_run = submit->dry_run,
+        .json = submit->json,
+        .login = control_login(login, sizeof(login)),
+    };
+    message_write(writer, type, &message);
+}
+
+static int
+parse_submit(int argc, char **argv, struct submit *submit, char since[CLI_TIME])
+{
+    const struct cli_option options[] = {{"pipeline", .text = &submit->pipeline},
+                                         {"stacks", .text = &submit->stacks},
+                                         {"rules", .flag = &submit->rules},
+                                         {"all", .flag = &submit->all},
+                                         {"since", .text = &submit->filter.since},
+                                         {"force", .flag = &submit->force},
+                                         {"dry-run", .flag = &submit->dry_run},
+                                         {"json", .flag = &submit->json},
+                                         {.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    if (status != EXIT_OK)
+        return status;
+    if (cli_parse_since(&submit->filter.since, since) < 0)
+        return cli_usage_error(argv[0], "\"%s\" is no time", submit->filter.since);
+    const bool none = optind == argc;
+    submit->all |= submit->rules && none; /* the rules are for everything */
+    if ((submit->pipeline != NULL) == submit->rules)
+        return cli_usage_error(argv[0], "needs --pipeline or --rules");
+    if (submit->all != none)
+        return cli_usage_error(argv[0], "needs Series Instance UIDs or --all");
+    if (submit->stacks && submit->rules)
+        return cli_usage_error(argv[0], "--stacks goes with --pipeline");
+    if (submit->filter.since && !submit->all)
+        return cli_usage_error(argv[0], "--since goes with --all or --rules");
+    return EXIT_OK;
+}
+
+static int
+cli_submit(const struct cli_context *context, int argc, char **argv)
+{
+    char since[CLI_TIME];
+    struct submit submit = {.filter = {.state = "SETTLED"}};
+    const struct conf_pipeline *pipeline;
+    int status = parse_submit(argc, argv, &submit, since);
+    if (status == EXIT_OK && submit.pipeline)
+        status = cli_find_pipeline(context->conf, submit.pipeline, &pipeline);
+    if (status != EXIT_OK)
+        return status;
+    const struct question question = {PROTO_SUBMIT,           "series", write_submit, "submit",
+                                      "Series Instance UIDs", "a UID",  cli_is_uid,   submit.json};
+    return submit.all
+               ? control_ask_chosen(context, &question, &report_series, &submit.filter, &submit)
+               : control_ask_each(context, &question, argv + optind, argc - optind, &submit);
+}
+
 static int
 cli_complete(const struct cli_context *context, int argc, char **argv)
 {
     static const struct question question = {
-        PROTO_COMPLETE, "series",  write_series, "complete", "one or more Series Instance UIDs",
-        "a UID",        cli_is_uid};
+        PROTO_COMPLETE, "series",   write_series, "complete", "one or more Series Instance UIDs",
+        "a UID",        cli_is_uid, false};
     bool accept_missing = false;
     const struct cli_option options[] = {{"accept-missing", .flag = &accept_missing},
                                          {.name = NULL}};
@@ -449,6 +542,10 @@ const struct cli_command cli_control_commands[] = {
     {"retry", true, cli_retry,
      "[--current] [--force] JOB... | --failed [--pipeline P] [--code CODE] [--since WHEN]",
      "run jobs again; --current: with the pipeline as it is now; --force: also what went well"},
+    {"submit", true, cli_submit,
+     "SERIES_UID... | --all [--since WHEN] --pipeline P [--stacks S] | --rules [--force] "
+     "[--dry-run]",
+     "make jobs of stored series: for a pipeline, or what the rules say now"},
     {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
     {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
      "count series as complete now; --accept-missing: with what is missing"},

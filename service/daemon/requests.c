@@ -2,9 +2,11 @@
 #include "service/daemon/requests.h"
 
 #include "service/common/clock.h"
+#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/submit.h"
 #include "service/daemon/series/inspection.h"
 
 #include <errno.h>
@@ -43,6 +45,7 @@ answer_send(void *context, int status)
     const struct message_answer message = {.status = status ? status : answer->status,
                                            .message = answer->message,
                                            .body = answer->body};
+    crash_point("daemon_before_answer");
     control_answer(answer->control, answer->client, &message);
     free(answer->body);
     free(answer);
@@ -154,6 +157,18 @@ handle_complete(struct core *core, const struct control_request *request, struct
 }
 
 static int
+handle_submit(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_submit *told = &request->message.submit;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.submit", LOG_STR("series", told->series_uid),
+             LOG_STR("pipeline", told->pipeline), LOG_STR("stacks", told->stacks),
+             LOG_INT("again", told->again), LOG_INT("dry_run", told->dry_run), LOG_STR("by", by));
+    return submit_series(core, told, by, &answer->body);
+}
+
+static int
 handle_resend(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_resend *resend = &request->message.resend;
@@ -194,7 +209,7 @@ static const struct request {
 } requests[] = {
     {PROTO_RETRY, true, handle_retry},       {PROTO_CANCEL, true, handle_cancel},
     {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
-    {PROTO_PING, false, handle_ping},
+    {PROTO_SUBMIT, true, handle_submit},     {PROTO_PING, false, handle_ping},
 };
 
 static const struct request *
@@ -236,7 +251,7 @@ request_handle(struct core *core, struct control *control, int64_t client,
         return;
     }
     answer->status = request->handle(core, asked, answer);
-    if (answer->status)
+    if (answer->status && !answer->body)
         request_explain(core, answer->status, answer);
     if (request->changes)
         batch_on_commit(core->batch, answer_send, answer);

@@ -86,7 +86,7 @@ make_jobs(int64_t count)
         snprintf(pipeline, sizeof pipeline, "pipeline-%lld", (long long)i);
         check(queue_add_job(queue,
                             &(struct queue_new_job){series, 1, "", pipeline, "name = \"bench\";", 5,
-                                                    false, NULL},
+                                                    false, NULL, false},
                             NOW_MS, &job, &running),
               "add job");
     }

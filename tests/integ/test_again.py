@@ -136,3 +136,111 @@ def test_what_failed_is_retried_at_once(daemon, tmp_path):
     told = d.ctl("retry", "--failed", "--pipeline", "head-ct", "--code", "CRASHED", "--since", "1h").stdout
     assert told.splitlines() == ["job 1 is ready to run again", "job 2 is ready to run again"]
     wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "their success")
+
+
+# ------------------------------------------------------------------------------------ submit -------
+
+
+def answers(told):
+    """What was said of each series: its UID (the last digits), and the words."""
+    return [(line.partition(": ")[0], line.partition(": ")[2]) for line in told.splitlines()]
+
+
+def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
+    d = daemon(quiet=0.5)
+    change(d, 'modality = "CT"', 'modality = "PT"')
+    d.start()
+    for seed in (1, 2):
+        drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 30, "the series")
+    told = d.ctl("submit", "--rules").stdout
+    assert [words for _, words in answers(told)] == ["NO_RULE: no rule asks for a pipeline"] * 2
+    change(d, 'modality = "PT"', 'modality = "CT"')
+    reload(d)
+    assert d.jobs() == []
+    assert [words for _, words in answers(d.ctl("submit", "--rules", "--dry-run").stdout)] == \
+        ["a job would be new (head-ct)"] * 2
+    assert d.jobs() == []
+    assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
+        ["job 1 is new (head-ct)", "job 2 is new (head-ct)"]
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the jobs")
+    # Once more it is done already, and nothing is made.
+    for _ in range(2):
+        assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
+            ["job 1 is DONE already (head-ct)", "job 2 is DONE already (head-ct)"]
+    assert d.ctl("submit", "--rules", "--since", "2999-01-01").stdout == "there is no such series\n"
+    assert d.jobs()[0]["priority"] == 5
+    assert "submitted by" in d.query("SELECT detail FROM v_events WHERE kind = 'JOB_ADDED'")[0][0]
+    change_pipeline(d)
+    told = json.loads(d.ctl("submit", "--rules", "--all", "--json").stdout)
+    assert [[job["job"], job["outcome"]] for series in told for job in series["jobs"]] == [[3, "new"], [4, "new"]]
+    wait_for(lambda: len(d.jobs("DONE")) == 4, 30, "the new jobs")
+    assert [row["superseded_by"] for row in d.jobs()] == [3, 4, None, None]
+
+
+def test_submit_says_why_not(daemon, tmp_path):
+    d = daemon(quiet=0.5).start()
+    good, refused, late = (small(tmp_path / str(seed), seed) for seed in (1, 2, 3))
+    drop(good, d.inbox / "1")
+    drop(refused[:2] + refused[4:], d.inbox / "2")
+    d.wait_jobs(states=("DONE",))
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    d.stop()
+    change(d, "quiet_seconds = 0.5", "quiet_seconds = 600.0")
+    change(d, "complete_seconds = 0.3", "complete_seconds = 600.0")
+    d.start()
+    drop(late, d.inbox / "3")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING' AND instances = 6"), 30, "the third")
+    uid = {row["state"]: row["series_uid"] for row in d.query("SELECT * FROM v_series")}
+
+    def refusal(*arguments):
+        asked = d.ctl("submit", "--json", *arguments, check=False)
+        assert asked.returncode == 1
+        (told,) = json.loads(asked.stdout)
+        assert told["message"] and told["jobs"] == []
+        return told["code"]
+
+    assert refusal("--pipeline", "head-ct", uid["REFUSED"]) == "MISSING_SLICE"
+    assert refusal("--pipeline", "head-ct", uid["GATHERING"]) == "NOT_SETTLED"
+    assert refusal("--pipeline", "head-ct", "--stacks", "echo 9", uid["SETTLED"]) == "STACK_NOT_FOUND"
+    assert d.ctl("submit", "--pipeline", "other", uid["SETTLED"], check=False).returncode == 3
+    assert d.ctl("submit", "--pipeline", "head-ct", "1.2.3", check=False).returncode == 3
+    # The command line knows a pipeline that the daemon does not know yet.
+    text = d.config.read_text()
+    d.config.write_text(text.replace('name = "head-ct"', 'name = "new"').replace('pipeline = "head-ct"', 'pipeline = "new"'))
+    assert refusal("--pipeline", "new", uid["SETTLED"]) == "NO_SUCH_PIPELINE"
+    assert "NO_SUCH" not in d.ctl("submit", "--rules", uid["SETTLED"]).stdout
+    d.config.write_text(text)
+    assert "job 1 is DONE already" in d.ctl("submit", "--pipeline", "head-ct", uid["SETTLED"]).stdout
+    assert "job 2 is new" in d.ctl("submit", "--force", "--pipeline", "head-ct", "--stacks", "all", uid["SETTLED"]).stdout
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second run")
+    next((d.root / "series" / uid["SETTLED"]).iterdir()).unlink()
+    d.stop()
+    d.start()
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE missing_files = 1"), 30, "the audit")
+    assert refusal("--force", "--pipeline", "head-ct", uid["SETTLED"]) == "FILE_UNREADABLE"
+
+
+@pytest.mark.parametrize("point", ["daemon_after_submit_before_commit", "daemon_before_answer"])
+def test_killed_while_it_is_submitted(daemon, tmp_path, point):
+    d = daemon(quiet=0.5)
+    change(d, 'modality = "CT"', 'modality = "PT"')
+    d.start()
+    drop(small(tmp_path / "ct"), d.inbox)
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'"), 30, "the series")
+    d.stop()
+    before = len(d.query("SELECT * FROM v_events WHERE kind = 'JOB_ADDED'"))
+    once = tmp_path / "crashed"
+    once.touch()  # not before it is asked for
+    d.environment.update({"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+    change(d, 'modality = "PT"', 'modality = "CT"')
+    d.start()
+    once.unlink()
+    assert d.ctl("submit", "--rules", check=False).returncode == 4
+    d.process.wait(30)
+    made = d.query("SELECT * FROM v_events WHERE kind = 'JOB_ADDED'")
+    assert len(made) - before == (0 if point.endswith("before_commit") else 1)
+    d.start()
+    told = d.ctl("submit", "--rules").stdout
+    assert ("is new" in told) == (not made)
+    wait_for(lambda: [row["state"] for row in d.jobs()] == ["DONE"], 30, "the one job")

@@ -30,7 +30,9 @@ def noctule(*arguments, config=SHIPPED, **options):
     ("jobs", "--limit", "0"), ("jobs", "--limit", "many"), ("jobs", "--limit"), ("show",), ("show", "x"), ("show", "-1"),
     ("show", "1", "2"), ("show", "99999999999999999999"), ("series", "--pipeline", "x"), ("retry",), ("retry", "one"),
     ("retry", "--failed", "1"), ("retry", "--code", "CRASHED", "1"), ("retry", "--failed", "--since", "soon"),
-    ("jobs", "--since", "2026-13x"), ("jobs", "--since", "h"),
+    ("submit",), ("submit", "1.2"), ("submit", "--all"), ("submit", "--pipeline", "p"), ("submit", "--rules", "--pipeline", "p"),
+    ("submit", "--rules", "--stacks", "b0"), ("submit", "--rules", "x"), ("submit", "--rules", "--since", "2026", "1.2"),
+    ("submit", "--all", "--rules", "1.2"), ("jobs", "--since", "2026-13x"), ("jobs", "--since", "h"),
     ("retry", "1", "0"), ("cancel",), ("cancel", "--all"), ("complete",), ("complete", "not-a-uid"),
     ("complete", "1." * 40), ("ping", "x"), ("version", "x"), ("help", "x"), ("check-config", "a", "b"),
     ("check-config", "--no-such"), ("run",), ("run", "--output", "x"), ("explain",), ("explain", "--json"),
@@ -45,7 +47,7 @@ def test_wrong_arguments(tmp_path, arguments):
 def test_help_names_every_command(arguments):
     result = noctule(*arguments)
     assert result.returncode == OK and not result.stderr
-    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry",
+    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "submit",
                     "cancel", "complete", "resend", "ping", "check-config", "echo", "version"):
         assert f"\n  {command}" in result.stdout
 

@@ -4,8 +4,7 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/common/rules.h"
-#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/wish.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>
@@ -48,70 +47,18 @@ lacking_refuse(const struct queue_lacking *lacking, const char *message, struct 
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
-/* What the rules ask for. */
-struct settle_wish {
-    struct rules_stack *stacks;
-    struct rules_pick *picks;
-    size_t count;
-    struct rules_outcome outcome;
-};
-
-static void
-wish_release(struct settle_wish *wish)
-{
-    free(wish->stacks);
-    free(wish->picks);
-}
-
 static int
-wish_make(const struct conf *conf, const struct queue_series *series,
-          const struct queue_stack *stacks, size_t count, struct settle_wish *wish)
+settle_make_wish(struct core *core, const struct queue_series *series,
+                 const struct queue_stack *stacks, size_t count, struct wish *wish)
 {
-    const size_t room = count * (conf->rule_count + 1);
-    *wish = (struct settle_wish){.stacks = calloc(count + 1, sizeof *wish->stacks),
-                                 .picks = calloc(room + 1, sizeof *wish->picks)};
-    if (!wish->stacks || !wish->picks) {
-        wish_release(wish);
+    struct rules_stack *told = calloc(count + 1, sizeof *told);
+    if (!told)
         return -ENOMEM;
-    }
     for (size_t i = 0; i < count; i++)
-        wish->stacks[i] =
-            (struct rules_stack){stacks[i].name, stacks[i].planes, stacks[i].accepted};
-    const struct rules_series subject = {
-        .modality = series->modality ? series->modality : "",
-        .body_part = series->body_part ? series->body_part : "",
-        .description = series->description ? series->description : "",
-        .title = conf_find_title(conf, series->called_ae ? series->called_ae : ""),
-        .stacks = wish->stacks,
-        .stack_count = count,
-    };
-    wish->count = rules_pick(conf->rules, conf->rule_count, &subject, wish->picks, &wish->outcome);
-    return 0;
-}
-
-static int
-settle_add_job(struct core *core, const struct queue_series *series,
-               const struct queue_stack *stack, const struct rules_pick *pick)
-{
-    char *settings = conf_pipeline_to_text(conf_find_pipeline(core->conf, pick->pipeline));
-    if (!settings)
-        return -ENOMEM;
-    const struct queue_new_job new_job = {.series_id = series->id,
-                                          .revision = series->revision,
-                                          .stack = stack->name,
-                                          .pipeline = pick->pipeline,
-                                          .settings = settings,
-                                          .priority = pick->priority};
-    struct queue_ids superseded;
-    int64_t job;
-    int error = queue_add_job(core->queue, &new_job, clock_unix_ms(), &job, &superseded);
-    free(settings);
-    jobs_stop_superseded(core->jobs, &superseded);
-    if (!error)
-        log_info("job.new", LOG_INT("job", job), LOG_STR("series", series->series_uid),
-                 LOG_INT("revision", series->revision), LOG_STR("stack", stack->name),
-                 LOG_STR("pipeline", pick->pipeline));
-    return error == -EEXIST ? 0 : error;
+        told[i] = (struct rules_stack){stacks[i].name, stacks[i].planes, stacks[i].accepted};
+    int error = wish_make(core->conf, series, told, count, NULL, wish);
+    free(told);
+    return error;
 }
 
 /* An accepted series for which nothing is to be done: somebody may have expected a result. */
@@ -135,7 +82,7 @@ settle_note_too_many(struct core *core, const struct queue_series *series,
     char message[320];
     snprintf(message, sizeof message,
              "The series has %zu volumes for pipeline %s: say with `stacks` in the rule, or of the "
-             "AE title, which are wanted, and judge it again with noctule complete.",
+             "AE title, which are wanted, reload, and run noctule submit --rules.",
              outcome->too_many, outcome->pipeline);
     log_warn("series.too_many_stacks", LOG_STR("series", series->series_uid),
              LOG_INT("revision", series->revision), LOG_INT("stacks", outcome->too_many),
@@ -146,11 +93,14 @@ settle_note_too_many(struct core *core, const struct queue_series *series,
 
 static int
 settle_add_jobs(struct core *core, const struct queue_series *series,
-                const struct queue_stack *stacks, const struct settle_wish *wish)
+                const struct queue_stack *stacks, const struct wish *wish)
 {
     int error = 0;
-    for (size_t i = 0; i < wish->count && !error; i++)
-        error = settle_add_job(core, series, &stacks[wish->picks[i].stack], &wish->picks[i]);
+    for (size_t i = 0; i < wish->count && !error; i++) {
+        struct wish_job job = {.stack = stacks[wish->picks[i].stack].name, .pick = &wish->picks[i]};
+        error = wish_add_job(core, series, &job);
+        error = error == -EEXIST ? 0 : error;
+    }
     return error;
 }
 
@@ -168,7 +118,7 @@ settle_has_accepted(const struct queue_stack *stacks, size_t count)
 
 /* What becomes of it, behind the evidence. */
 static void
-settle_add_outcome(char *evidence, bool accepted, const struct settle_wish *wish)
+settle_add_outcome(char *evidence, bool accepted, const struct wish *wish)
 {
     if (accepted && wish->outcome.too_many)
         series_add_evidence(evidence, "; %zu volumes, and `stacks` does not say which",
@@ -181,7 +131,7 @@ settle_add_outcome(char *evidence, bool accepted, const struct settle_wish *wish
 /* The series with its jobs, in the open batch. */
 static int
 settle_write(struct core *core, const struct queue_series *series, const char *evidence,
-             const struct queue_stack *stacks, size_t count, const struct settle_wish *wish)
+             const struct queue_stack *stacks, size_t count, const struct wish *wish)
 {
     int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks, count,
                              clock_unix_ms());
@@ -198,9 +148,9 @@ static int
 settle_judged(struct core *core, const struct queue_series *series, char *evidence,
               const struct queue_stack *stacks, size_t count)
 {
-    struct settle_wish wish;
+    struct wish wish;
     const bool accepted = settle_has_accepted(stacks, count);
-    int error = wish_make(core->conf, series, stacks, count, &wish);
+    int error = settle_make_wish(core, series, stacks, count, &wish);
     if (error)
         return error;
     series_add_geometry(evidence, stacks, count);

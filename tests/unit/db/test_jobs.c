@@ -168,11 +168,12 @@ START_TEST(a_job_is_added_once)
     struct queue_ids running;
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "no such stack", "head-ct",
-                                                           "", 5, false, NULL},
+                                                           "", 5, false, NULL, false},
                                    SAMPLE_NOW, &again, &running),
                      -EAGAIN);
     ck_assert_int_eq(
-        queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL},
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false},
                       SAMPLE_NOW, &again, &running),
         0);
     ck_assert_ptr_null(running.at);
@@ -192,12 +193,12 @@ START_TEST(a_refused_stack_gets_no_job)
     struct queue_ids running;
     ck_assert_int_eq(
         queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL},
+                      &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL, false},
                       SAMPLE_NOW, &job, &running),
         -EAGAIN);
     ck_assert_int_eq(
         queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL},
+                      &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL, false},
                       SAMPLE_NOW, &job, &running),
         0);
 }
@@ -263,11 +264,11 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         ck_assert_int_eq(late_slice(uid, 9), 2);
         ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
         ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
-        ck_assert_int_eq(
-            queue_add_job(s.queue,
-                          &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL},
-                          SAMPLE_NOW + 5000, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 2, "", "head-ct", "", 5,
+                                                               false, NULL, false},
+                                       SAMPLE_NOW + 5000, &job, &running),
+                         0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
         ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
         if (running.count)
@@ -298,7 +299,7 @@ START_TEST(several_running_ones_are_told)
         ck_assert_int_eq(sample_settle(s.queue, series, revision), 0);
         ck_assert_int_eq(queue_add_job(s.queue,
                                        &(struct queue_new_job){series, revision, "", "head-ct", "",
-                                                               5, false, NULL},
+                                                               5, false, NULL, false},
                                        SAMPLE_NOW, &job, &running),
                          0);
         ck_assert_uint_eq(running.count, revision > 1);
@@ -317,7 +318,8 @@ START_TEST(another_pipeline_is_not_superseded)
     struct queue_ids running;
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(
-        queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL},
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false},
                       SAMPLE_NOW, &other, &running),
         0);
     ck_assert_int_eq(take(START, other), 0);
@@ -357,11 +359,11 @@ START_TEST(ready_is_ordered_by_priority_then_age)
         int64_t job;
         struct queue_ids running;
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(
-            queue_add_job(s.queue,
-                          &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL},
-                          SAMPLE_NOW, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 1, "", pipeline, "", i % 4,
+                                                               false, NULL, false},
+                                       SAMPLE_NOW, &job, &running),
+                         0);
         ck_assert_int_eq(job, i + 1);
     }
     ck_assert_uint_eq(ready(SAMPLE_NOW, 64, ids, 64), 40);
@@ -669,6 +671,30 @@ START_TEST(what_ended_well_is_run_again_as_another_job)
 
 END_TEST
 
+START_TEST(asking_changes_nothing)
+{
+    for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
+        char uid[16], before[16];
+        snprintf(uid, sizeof uid, "1.%d", state);
+        int64_t old = job_in((enum queue_job_state)state, uid), job;
+        struct queue_ids running;
+        struct queue_new_job wanted = new_job(uid, CHANGED, false);
+        wanted.dry_run = true;
+        snprintf(before, sizeof before, "%s", sample_ask(&s, "SELECT count(*) FROM v_events"));
+        ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running), 0);
+        ck_assert_int_eq(job, 0);
+        wanted.settings = SAME;
+        ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running),
+                         -EEXIST);
+        ck_assert_int_eq(job, old);
+        ck_assert_uint_eq(running.count, 0);
+        assert_answer(&s, "SELECT count(*) FROM v_events", before);
+        stop_running(old);
+    }
+}
+
+END_TEST
+
 /* What was there before is not lost. */
 START_TEST(a_cancelled_or_failed_one_leaves_the_old_one_current)
 {
@@ -859,5 +885,5 @@ SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state, e
             cancelling_tells_whether_it_ran, a_retry_starts_from_nothing,
             what_ended_well_is_run_again_as_another_job,
             a_cancelled_or_failed_one_leaves_the_old_one_current, the_same_is_asked_for_once,
-            other_settings_take_the_place_of_what_waits_or_runs, a_retry_with_other_settings,
-            recovery, the_check_notices)
+            asking_changes_nothing, other_settings_take_the_place_of_what_waits_or_runs,
+            a_retry_with_other_settings, recovery, the_check_notices)

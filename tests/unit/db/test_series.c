@@ -598,6 +598,36 @@ START_TEST(an_impossible_time_is_refused)
 
 END_TEST
 
+START_TEST(stacks_of_the_revision_are_told)
+{
+    struct queue_stored_stack *stacks;
+    struct queue_series row;
+    size_t count;
+    int64_t series = sample_series(s.queue, "1.2.77", 3);
+    ck_assert_int_eq(queue_series_stacks(s.queue, series, &stacks, &count), 0);
+    ck_assert_uint_eq(count, 0);
+    const struct queue_stack judged[] = {
+        {.name = "echo 1", .accepted = true, .planes = 3},
+        {.name = "echo 2", .planes = 2, .code = CODE_MISSING_SLICE, .message = "a gap"}};
+    ck_assert_int_eq(queue_settle(s.queue, series, 1, "quiet", judged, 2, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_series_stacks(s.queue, series, &stacks, &count), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(stacks[0].name, "echo 1");
+    ck_assert(stacks[0].accepted && !stacks[1].accepted);
+    ck_assert_int_eq(stacks[1].planes, 2);
+    ck_assert_str_eq(stacks[1].code, "MISSING_SLICE");
+    ck_assert_str_eq(stacks[1].message, "a gap");
+    for (size_t i = 0; i < count; i++)
+        queue_stored_stack_clear(&stacks[i]);
+    free(stacks);
+    ck_assert_int_eq(queue_get_series(s.queue, series, &row), 0);
+    ck_assert_str_eq(row.state, "SETTLED");
+    ck_assert_int_eq(row.missing_files, 0);
+    queue_series_clear(&row);
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series,
             instances_add_up, a_resend_changes_nothing_but_an_event,
             one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_settled_series,
@@ -611,4 +641,5 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             a_series_with_results_stands_when_a_file_returns,
             a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
             series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
-            the_first_sender_is_kept, an_impossible_time_is_refused)
+            the_first_sender_is_kept, an_impossible_time_is_refused,
+            stacks_of_the_revision_are_told)

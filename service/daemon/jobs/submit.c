@@ -1,0 +1,270 @@
+/* submit.c - see submit.h. */
+#include "service/daemon/jobs/submit.h"
+
+#include "service/common/crash_point.h"
+#include "service/common/json.h"
+#include "service/daemon/jobs/wish.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A job that was wanted, and what came of it. */
+struct submitted {
+    const char *stack, *pipeline;
+    int64_t job; /* 0: there would be a new one */
+    bool is_new;
+    enum queue_job_state state;
+};
+
+struct submission {
+    struct core *core;
+    const struct message_submit *told;
+    const char *by;
+    struct queue_series series;
+    struct queue_stored_stack *stacks;
+    size_t stack_count;
+    struct wish wish;
+    struct submitted *jobs;
+    size_t job_count;
+    enum code code; /* why there is none */
+    char message[512];
+};
+
+static int __attribute__((format(printf, 3, 4)))
+submit_refuse(struct submission *s, enum code code, const char *format, ...)
+{
+    va_list values;
+    s->code = code;
+    va_start(values, format);
+    vsnprintf(s->message, sizeof s->message, format, values);
+    va_end(values);
+    return -EINVAL;
+}
+
+/* -------------------------------------------------------------------------------- reading ---- */
+
+static int
+submit_read(struct submission *s)
+{
+    struct queue *queue = s->core->queue;
+    int64_t id;
+    int error = queue_find_series(queue, s->told->series_uid, &id);
+    if (!error)
+        error = queue_get_series(queue, id, &s->series);
+    if (!error)
+        error = queue_series_stacks(queue, id, &s->stacks, &s->stack_count);
+    return error;
+}
+
+/* As v_series tells it. */
+static int
+submit_refuse_refused(struct submission *s)
+{
+    size_t first = 0;
+    while (first < s->stack_count && s->stacks[first].accepted)
+        first++;
+    if (first == s->stack_count)
+        return submit_refuse(s, CODE_INSPECT_FAILED, "the series was refused");
+    return submit_refuse(s, code_find(s->stacks[first].code), "%s", s->stacks[first].message);
+}
+
+/* May jobs be made of it? */
+static int
+submit_judge(struct submission *s)
+{
+    if (strcmp(s->series.state, "GATHERING") == 0)
+        return submit_refuse(s, CODE_NOT_SETTLED, "the series gathers: %d instances so far",
+                             s->series.instances);
+    if (strcmp(s->series.state, "REFUSED") == 0)
+        return submit_refuse_refused(s);
+    if (s->series.missing_files > 0)
+        return submit_refuse(s, CODE_FILE_UNREADABLE, "%d of its %d files are gone",
+                             s->series.missing_files, s->series.instances);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------- wishing ---- */
+
+/* What nobody wants is an answer, too; unless somebody named what is not there. */
+static int
+submit_explain_none(struct submission *s)
+{
+    const struct message_submit *told = s->told;
+    if (s->wish.outcome.too_many)
+        return submit_refuse(s, CODE_TOO_MANY_STACKS,
+                             "the series has %zu volumes for pipeline %s: say with %s which are "
+                             "wanted",
+                             s->wish.outcome.too_many, s->wish.outcome.pipeline,
+                             *told->pipeline ? "--stacks" : "`stacks` in the rule");
+    if (*told->pipeline)
+        return submit_refuse(s, CODE_STACK_NOT_FOUND, "the series has no volume \"%s\"",
+                             told->stacks);
+    submit_refuse(s, CODE_NO_RULE, "no rule asks for a pipeline");
+    return 0;
+}
+
+static int
+submit_wish(struct submission *s)
+{
+    const struct message_submit *told = s->told;
+    const struct conf_pipeline *pipeline =
+        *told->pipeline ? conf_find_pipeline(s->core->conf, told->pipeline) : NULL;
+    if (*told->pipeline && !pipeline)
+        return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s",
+                             told->pipeline);
+    struct rules_stack *stacks = calloc(s->stack_count + 1, sizeof *stacks);
+    if (!stacks)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->stack_count; i++)
+        stacks[i] =
+            (struct rules_stack){s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted};
+    const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
+                                   .stacks =
+                                       *told->stacks ? (char *)(uintptr_t)told->stacks : NULL};
+    int error = wish_make(s->core->conf, &s->series, stacks, s->stack_count,
+                          pipeline ? &only : NULL, &s->wish);
+    free(stacks);
+    return error || s->wish.count ? error : submit_explain_none(s);
+}
+
+/* ----------------------------------------------------------------------------------- jobs ---- */
+
+static int
+submit_add(struct submission *s, const struct rules_pick *pick, const char *asked)
+{
+    struct wish_job job = {.stack = s->stacks[pick->stack].name,
+                           .pick = pick,
+                           .again = s->told->again != 0,
+                           .dry_run = s->told->dry_run != 0,
+                           .asked = asked};
+    int error = wish_add_job(s->core, &s->series, &job);
+    if (error && error != -EEXIST)
+        return error;
+    struct submitted *submitted = &s->jobs[s->job_count++];
+    *submitted = (struct submitted){job.stack, pick->pipeline, job.id, !error, QUEUE_READY};
+    if (!error)
+        return 0;
+    struct queue_job row;
+    error = queue_get_job(s->core->queue, job.id, &row);
+    if (error)
+        return error;
+    submitted->state = row.state;
+    queue_job_clear(&row);
+    return 0;
+}
+
+static int
+submit_add_all(struct submission *s)
+{
+    char asked[128];
+    int error = 0;
+    snprintf(asked, sizeof asked, "submitted by %.100s", s->by);
+    s->jobs = calloc(s->wish.count + 1, sizeof *s->jobs);
+    if (!s->jobs)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->wish.count && !error; i++)
+        error = submit_add(s, &s->wish.picks[i], asked);
+    if (!error && s->job_count > 0)
+        crash_point("daemon_after_submit_before_commit");
+    return error;
+}
+
+/* -------------------------------------------------------------------------------- telling ---- */
+
+static const char *
+submitted_outcome(const struct submission *s, const struct submitted *job)
+{
+    return !job->is_new ? "known" : s->told->dry_run ? "would be new" : "new";
+}
+
+static void
+submit_print_json(const struct submission *s, FILE *out)
+{
+    struct json json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_string(&json, "series_uid", s->told->series_uid);
+    json_string(&json, "code", code_name(s->code));
+    json_string(&json, "message", s->message);
+    json_begin_array(&json, "jobs");
+    for (size_t i = 0; i < s->job_count; i++) {
+        const struct submitted *job = &s->jobs[i];
+        json_begin_object(&json, NULL);
+        json_integer(&json, "job", job->job);
+        json_string(&json, "pipeline", job->pipeline);
+        json_string(&json, "stack", job->stack);
+        json_string(&json, "outcome", submitted_outcome(s, job));
+        json_string(&json, "state", queue_job_state_name(job->state));
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
+static void
+submit_print_text(const struct submission *s, FILE *out)
+{
+    const char *uid = s->told->series_uid;
+    if (s->code)
+        fprintf(out, "%s: %s: %s\n", uid, code_name(s->code), s->message);
+    for (size_t i = 0; i < s->job_count; i++) {
+        const struct submitted *job = &s->jobs[i];
+        fprintf(out, "%s: ", uid);
+        if (job->is_new && s->told->dry_run)
+            fprintf(out, "a job would be new");
+        else if (job->is_new)
+            fprintf(out, "job %" PRId64 " is new", job->job);
+        else
+            fprintf(out, "job %" PRId64 " is %s already", job->job,
+                    queue_job_state_name(job->state));
+        fprintf(out, " (%s%s%s)\n", job->pipeline, *job->stack ? ", " : "", job->stack);
+    }
+}
+
+static int
+submit_tell(const struct submission *s, char **body)
+{
+    size_t size;
+    FILE *out = open_memstream(body, &size);
+    if (!out)
+        return -ENOMEM;
+    if (s->told->json)
+        submit_print_json(s, out);
+    else
+        submit_print_text(s, out);
+    return fclose(out) == 0 ? 0 : -ENOMEM;
+}
+
+static void
+submit_release(struct submission *s)
+{
+    for (size_t i = 0; i < s->stack_count; i++)
+        queue_stored_stack_clear(&s->stacks[i]);
+    free(s->stacks);
+    free(s->jobs);
+    wish_release(&s->wish);
+    queue_series_clear(&s->series);
+}
+
+int
+submit_series(struct core *core, const struct message_submit *told, const char *by, char **body)
+{
+    struct submission s = {.core = core, .told = told, .by = by};
+    *body = NULL;
+    int error = submit_read(&s);
+    if (!error)
+        error = submit_judge(&s);
+    if (!error)
+        error = submit_wish(&s);
+    if (!error)
+        error = submit_add_all(&s);
+    if (!error || s.code) {
+        int told_error = submit_tell(&s, body);
+        error = error ? error : told_error;
+    }
+    submit_release(&s);
+    return error;
+}
