@@ -1,0 +1,180 @@
+"""What befalls the service: each disaster is a method of Disasters, drawn in seeded order, and counted."""
+
+import collections
+import contextlib
+import errno
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+from conftest import SOURCE, wait_for
+from hospital import SECONDS, Clock, unreadable_things
+
+ROLES = ("intake", "courier", "worker")
+CALLS = {"open": errno.EMFILE, "write": errno.EIO, "fsync": errno.EIO, "rename": errno.EIO, "mkdir": errno.ENOSPC,
+         "unlink": errno.EIO, "malloc": errno.ENOMEM}
+
+
+def crash_points():
+    """The named points of the programs, as their sources have them."""
+    text = "".join(path.read_text() for path in sorted((SOURCE / "service").rglob("*.c")))
+    return sorted(set(re.findall(r'crash_point\("(\w+)"\)', text)))
+
+
+def mount(folder, mebibytes):
+    """A file system of the service's own, which can be filled; False where that is not allowed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
+                          capture_output=True).returncode == 0
+
+
+def unmount(folder):
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+class Disasters:
+    """d: the service; archive: a peer that may be stopped; disk: its root is a file system of its own."""
+
+    def __init__(self, d, archive, seed, disk):
+        self.d, self.archive = d, archive
+        self.chance = random.Random(seed)
+        self.clock = Clock(d.folder)
+        self.counts = collections.Counter()
+        self.sessions = {d.process.pid}
+        self.points = crash_points()
+        self.usual = dict(d.environment)
+        self.kinds = [self.kill, self.kill, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
+                      self.archive_away, self.unreadable] + ([self.disk_full] if disk else [])
+
+    def play(self, count):
+        """So many of them, each kind as often as every other, in random order at random moments."""
+        order = []
+        for _ in range(count):
+            order = order or self.chance.sample(self.kinds, len(self.kinds))
+            time.sleep(self.chance.uniform(0.02, 0.8))
+            self.revive()
+            disaster = order.pop()
+            start = time.monotonic()
+            disaster()
+            print(f"{disaster.__name__} {time.monotonic() - start:.1f} s", flush=True)
+
+    def revive(self):
+        """What the system's service manager does."""
+        if self.d.process.poll() is not None:
+            self.counts["daemon died"] += 1
+            self.start()
+
+    def begin(self):
+        self.d.start(wait=False)
+        self.sessions.add(self.d.process.pid)
+
+    def start(self):
+        """Starts it; where it ends at once, as at a crash point, again without that."""
+        self.begin()
+        wait_for(lambda: self.d.process.poll() is not None or self.d.answers(), SECONDS, "the daemon")
+        if self.d.process.poll() is not None:
+            self.counts["daemon did not start"] += 1
+            self.d.environment = dict(self.usual)
+            self.start()
+
+    def end(self, number):
+        """By SIGTERM as the administrator does it who has no time: once more where it waits for a delivery."""
+        with contextlib.suppress(ProcessLookupError):
+            self.d.process.send_signal(number)
+            if number == signal.SIGTERM:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.d.process.wait(self.chance.uniform(0.1, 2))
+                    return
+                self.d.process.send_signal(number)
+        self.d.process.wait(SECONDS)
+
+    def restart(self, number, **more):
+        self.end(number)
+        self.d.environment = {**self.usual, **more}
+        self.start()
+
+    def signal_child(self, role, number):
+        for pid in self.d.children(role):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+                return pid
+        return None
+
+    def kill(self):
+        """SIGKILL, of whichever process."""
+        role = self.chance.choice((*ROLES, "daemon"))
+        if role == "daemon":
+            self.end(signal.SIGKILL)
+            self.start()
+        else:
+            wait_for(lambda: self.d.process.poll() is not None or self.signal_child(role, signal.SIGKILL), SECONDS,
+                     f"a {role} to kill")
+        self.counts[f"killed {role}"] += 1
+
+    def stop_and_go_on(self):
+        """SIGSTOP, then SIGCONT: a process that swaps, a machine that is moved."""
+        role = self.chance.choice((*ROLES, "daemon"))
+        pid = self.d.process.pid if role == "daemon" else self.signal_child(role, signal.SIGSTOP)
+        if not pid:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(self.chance.uniform(0.2, 2))
+            os.kill(pid, signal.SIGCONT)
+        self.counts[f"stopped {role}"] += 1
+
+    def end_and_start(self):
+        self.restart(signal.SIGTERM)
+        self.counts["ended and started"] += 1
+
+    def crash_at(self):
+        point = self.chance.choice(self.points)
+        once = self.d.folder / f"crashed {sum(self.counts.values())}"
+        self.restart(signal.SIGKILL, NOCTULE_CRASH_AT=point, NOCTULE_CRASH_ONCE=str(once))
+        self.counts["to crash at a point"] += 1
+
+    def inject(self):
+        """A call that fails, once or from then on; the next restart ends it."""
+        role, call = self.chance.choice((*ROLES, "daemon")), self.chance.choice(sorted(CALLS))
+        nth = int(10 ** self.chance.uniform(0, 4 if call == "malloc" else 2))
+        always = self.chance.choice(("", "always"))
+        hit = self.d.folder / f"hit {sum(self.counts.values())}"
+        self.end(signal.SIGKILL)
+        self.d.environment = {**self.usual, "NOCTULE_FAULT": f"{role} {call} {nth} {CALLS[call]} {always}",
+                              "NOCTULE_FAULT_UNDER": str(self.d.folder), "NOCTULE_FAULT_HIT": str(hit)}
+        self.begin()
+        time.sleep(self.chance.uniform(0.2, 2))
+        self.restart(self.chance.choice((signal.SIGKILL, signal.SIGTERM)))
+        self.counts["injected" if hit.exists() else "injected, not reached"] += 1
+
+    def jump(self):
+        """Hours or days, there or back."""
+        self.clock.jump(self.chance.choice((-1, 1)) * 10 ** self.chance.uniform(1, 6))
+        self.counts["clock jumped"] += 1
+
+    def archive_away(self):
+        self.archive.stop()
+        time.sleep(self.chance.uniform(0.2, 2))
+        self.archive.start()
+        self.counts["archive away"] += 1
+
+    def unreadable(self):
+        with contextlib.suppress(OSError):
+            unreadable_things(self.d.inbox, self.chance)
+        self.counts["unreadable things"] += 1
+
+    def disk_full(self):
+        filler = self.d.root / "filler"
+        with contextlib.suppress(OSError), open(filler, "wb") as file:
+            while True:
+                file.write(bytes(1 << 16))
+        time.sleep(self.chance.uniform(0.2, 2))
+        filler.unlink()
+        self.counts["disk full"] += 1
+
+    def over(self):
+        """Nothing is injected any more; the service runs."""
+        self.restart(signal.SIGTERM)

@@ -1,0 +1,300 @@
+"""
+A hospital around one service: modalities that send, people who copy into the inbox, destinations that take, refuse,
+dawdle or are away, and strangers who lie. What it was promised is kept here, for invariants.py to compare.
+"""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import random
+import shutil
+import socket
+import struct
+import threading
+import time
+
+import pydicom
+import raw_peer
+import upper_layer
+from conftest import BIN, PEERS, Daemon, phantom, wait_for
+from pydicom.filebase import DicomBytesIO
+from pydicom.filewriter import write_dataset
+
+SLICES = 8
+SECONDS = 180  # the longest that one step may take
+NAME = "Fault^Harness"  # of every patient here: no log line may have it
+
+DELIVERY = """delivery = { retry_seconds = 0.2; retry_max_seconds = 1.0; breaker_failures = 3; breaker_seconds = 0.5; };
+destinations = ( """
+
+
+def to_archive(name, port):
+    """A destination's settings."""
+    return (f'{{ name = "{name}"; ae_title = "{name}"; host = "127.0.0.1"; port = {port}; connect_seconds = 2.0; '
+            "dimse_seconds = 3.0; }")
+
+
+def service(folder, **ports):
+    """
+    A daemon that waits for no clock but Images in Acquisition, and never gives up; it delivers to the folder "out" and
+    to archives at `ports`.
+    """
+    out = pathlib.Path(folder, "out")
+    out.mkdir(parents=True)
+    destinations = [f'{{ name = "OUT"; folder = "{out}"; }}', *(to_archive(*each) for each in ports.items())]
+    deliver = ", ".join(f'"{name}"' for name in ("OUT", *ports))
+    return Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=PEERS,
+                  pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n",
+                  environment={"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(Clock(folder).path)})
+
+
+class Clock:
+    """How far the service's wall clock is ahead of this machine's (tests/tools/faults.c)."""
+
+    def __init__(self, folder):
+        self.path = pathlib.Path(folder, "clock")
+        if not self.path.exists():
+            self.path.write_bytes(bytes(8))
+
+    def jump(self, seconds):
+        with open(self.path, "r+b") as file:
+            (now,) = struct.unpack("=q", file.read(8))
+            file.seek(0)
+            file.write(struct.pack("=q", now + int(seconds * 1e9)))
+
+
+class Slice:
+    """An instance as it is sent: its UIDs and its data set, Implicit VR."""
+
+    def __init__(self, dataset):
+        out = DicomBytesIO()
+        out.is_little_endian, out.is_implicit_VR = True, False
+        write_dataset(out, dataset)
+        self.series, self.instance, self.data = dataset.SeriesInstanceUID, dataset.SOPInstanceUID, out.getvalue()
+
+
+def make_series(folder, seed):
+    """The files of a series that says how many it has."""
+    files = phantom(folder, "--size", f"64x64x{SLICES}", "--seed", str(seed))
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.ImagesInAcquisition, dataset.PatientName = str(SLICES), NAME
+        dataset.save_as(path)
+    return files
+
+
+class Hospital:
+    """Everybody who wants something of the service, each in a thread, until `closing`."""
+
+    def __init__(self, d, folder, seed):
+        self.d, self.folder, self.seed = d, pathlib.Path(folder), seed
+        self.numbers = itertools.count(seed * 100_000 + 1)
+        self.closing = threading.Event()
+        self.promised = {}  # SOP Instance UID to Slice: answered Success, or copied whole into the inbox
+        self.broken = self.lies = 0
+
+    def series(self):
+        number = next(self.numbers)
+        folder = self.folder / str(number)
+        files = make_series(folder, number)
+        return files, [Slice(pydicom.dcmread(path)) for path in files]
+
+    def until_closing(self, one):
+        while not self.closing.is_set():
+            one()
+
+    def modality(self):
+        self.until_closing(self.send_series)
+
+    def send_series(self):
+        files, slices = self.series()
+        waiting = list(slices)
+
+        def all_sent():
+            try:
+                with upper_layer.associated(self.d.port) as peer:
+                    while waiting and peer.store(waiting[0].data, waiting[0].instance) == 0:
+                        done = waiting.pop(0)
+                        self.promised[done.instance] = done
+            except (OSError, EOFError, AssertionError):
+                self.broken += 1
+            return not waiting
+
+        wait_for(all_sent, SECONDS, "the acknowledgement of a series")
+        self.has_result(slices)
+        shutil.rmtree(files[0].parent)
+
+    def copier(self):
+        self.until_closing(self.copy_series)
+
+    def copy_series(self):
+        """As people do: each file in place, growing; with `after = "delete"` it is gone when it is taken."""
+        files, slices = self.series()
+        target = self.d.inbox / f"copied {slices[0].series[-6:]}"
+        for path in files:
+            self.copy_file(path, target / path.name)
+        self.promised.update((each.instance, each) for each in slices)
+        self.has_result(slices)
+        shutil.rmtree(files[0].parent)
+
+    def copy_file(self, source, target):
+        """Again while the disk is full."""
+
+        def copied():
+            try:
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy(source, target)
+                return True
+            except OSError:
+                return False
+
+        wait_for(copied, SECONDS, f"room for {target}")
+
+    def has_result(self, slices):
+        wait_for(lambda: self.d.query("SELECT 1 FROM v_jobs WHERE series_uid = ? AND state = 'DONE'", slices[0].series),
+                 SECONDS, f"the result of series {slices[0].series}")
+
+    def stranger(self):
+        chance = random.Random(self.seed)
+        self.until_closing(lambda: self.lie(chance))
+
+    def lie(self, chance):
+        """One connection of somebody who does not mean well; whatever comes of it."""
+        with contextlib.suppress(OSError, EOFError, AssertionError, KeyError, struct.error):
+            chance.choice(LIES)(self.d.port, chance)
+        self.lies += 1
+        self.closing.wait(chance.uniform(0.02, 0.3))
+
+
+def lie_noise(port, chance):
+    with raw_peer.Raw(port, timeout=2) as peer:
+        peer.send(chance.randbytes(chance.randrange(1, 2000)))
+        peer.ends()
+
+
+def lie_length(port, chance):
+    """A PDU of four gigabytes."""
+    with raw_peer.Raw(port, timeout=2) as peer:
+        peer.send(struct.pack(">BBI", chance.randrange(1, 8), 0, 0xFFFFFFF0) + chance.randbytes(100))
+        peer.ends()
+
+
+def lie_unknown_title(port, chance):
+    peer = upper_layer.Peer(port, seconds=2)
+    with contextlib.closing(peer):
+        peer.associate(calling="STRANGER")
+
+
+def lie_broken_off(port, chance):
+    """Ends in the middle of a data set."""
+    with upper_layer.associated(port) as peer:
+        peer.begin_store(f"1.2.826.0.1.{chance.randrange(10**9)}")
+        for part in itertools.islice(upper_layer.data_pdus(1, chance.randbytes(100_000), 16000), 3):
+            peer.send(part)
+        peer.reset()
+
+
+def lie_data_set(port, chance):
+    """A data set that is none: it is refused."""
+    with upper_layer.associated(port) as peer:
+        assert peer.store(chance.randbytes(5000), f"1.2.826.0.1.{chance.randrange(10**9)}") != 0
+
+
+def lie_nested(port, chance):
+    """A report of sequences in sequences in sequences."""
+    depth = 500
+    nested = struct.pack("<HHIHHI", 8, 0x1199, 0xFFFFFFFF, 0xFFFE, 0xE000, 0xFFFFFFFF) * depth
+    with raw_peer.Raw(port, timeout=2) as peer:
+        peer.associate([(raw_peer.COMMITMENT, [raw_peer.IMPLICIT])], calling="PYNETDICOM",
+                       roles=[(raw_peer.COMMITMENT, 0, 1)])
+        peer.command(1, raw_peer.command(0x0100, 1, raw_peer.COMMITMENT, raw_peer.COMMITMENT_INSTANCE, x1002=1))
+        peer.data_set(1, nested)
+        peer.response()
+
+
+def lie_idle(port, chance):
+    """Says nothing for a while, with an association."""
+    with upper_layer.associated(port):
+        time.sleep(chance.uniform(0.1, 1))
+
+
+LIES = (lie_noise, lie_length, lie_unknown_title, lie_broken_off, lie_data_set, lie_nested, lie_idle)
+
+
+class SlowArchive:
+    """A destination that accepts every association, and then a byte a second."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        self.port = self.listener.getsockname()[1]
+        self.closing = threading.Event()
+        self.associations = 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while not self.closing.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self.serve, args=[connection], daemon=True).start()
+
+    def serve(self, connection):
+        with connection, contextlib.suppress(OSError, struct.error, IndexError):
+            header = connection.recv(6, socket.MSG_WAITALL)
+            request = connection.recv(struct.unpack(">BBI", header)[2], socket.MSG_WAITALL)
+            connection.sendall(acceptance(request))
+            self.associations += 1
+            while connection.recv(1) and not self.closing.wait(1):
+                pass
+
+    def close(self):
+        self.closing.set()
+        self.listener.close()
+
+
+def acceptance(request):
+    """An A-ASSOCIATE-AC that takes each presentation context with its first transfer syntax."""
+    body, answers = request[68:], b""
+    while body:
+        kind, length = body[0], struct.unpack_from(">H", body, 2)[0]
+        item, body = body[4:4 + length], body[4 + length:]
+        if kind == 0x20:
+            syntax = item[4:]
+            while syntax[0] != 0x40:
+                syntax = syntax[4 + struct.unpack_from(">H", syntax, 2)[0]:]
+            name = syntax[4:4 + struct.unpack_from(">H", syntax, 2)[0]]
+            answers += upper_layer.item(0x21, bytes([item[0], 0, 0, 0]) + upper_layer.item(0x40, name))
+    user = upper_layer.item(0x51, struct.pack(">I", 16384)) + upper_layer.item(0x52, b"1.2.3.4")
+    return upper_layer.pdu(2, request[:68] + upper_layer.item(0x10, upper_layer.APPLICATION) + answers
+                           + upper_layer.item(0x50, user))
+
+
+def unreadable_things(inbox, chance):
+    """What no reader can take, in the inbox; the name says that nobody waits for it."""
+    folder = pathlib.Path(inbox, f"unreadable {chance.randrange(10**9)}")
+    folder.mkdir(exist_ok=True)
+    chance.choice((
+        lambda: os.mkfifo(folder / "pipe.dcm"),
+        lambda: (folder / "nowhere.dcm").symlink_to("gone"),
+        lambda: (folder / "itself.dcm").symlink_to("itself.dcm"),
+        lambda: (folder / "folder.dcm").mkdir(),
+        lambda: (folder / "empty.dcm").touch(),
+        lambda: (folder / "noise.dcm").write_bytes(chance.randbytes(3000)),
+        lambda: (folder / "cut.dcm").write_bytes(bytes(128) + b"DICM" + chance.randbytes(chance.randrange(200))),
+        lambda: open(os.fsencode(folder) + b"/\xff\xfe.dcm", "wb").close(),
+        lambda: deep_folder(folder),
+        lambda: socket.socket(socket.AF_UNIX).bind(f"/proc/self/fd/{os.open(folder, os.O_PATH)}/socket.dcm"),
+    ))()
+
+
+def deep_folder(folder):
+    """A path of more than 4096 bytes, with a file at its end."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=at)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(os.open("deep.dcm", os.O_CREAT | os.O_WRONLY, dir_fd=at))
+    os.close(at)

@@ -1,0 +1,135 @@
+"""What has to hold whatever happened, asked from outside: the database as an administrator reads it, and the files."""
+
+import collections
+import contextlib
+import pathlib
+
+import pydicom
+import pytest
+from conftest import wait_for
+from hospital import NAME, SECONDS
+from test_receive import data_set_of, stored
+
+# States that nothing leaves without being asked to.
+ENDED = {"DONE", "EMPTY", "FAILED", "CANCELLED"}
+
+
+def settled(d):
+    """Waits until every promise is kept: all taken, all computed, all where it belongs but for SLOW."""
+    try:
+        wait_for(lambda: not unsent(d), SECONDS, "the delivery of every result")
+    except pytest.fail.Exception:
+        for row in d.query("SELECT * FROM v_deliveries WHERE destination <> 'SLOW' AND state <> 'SENT'"):
+            print(dict(row))
+        raise
+    wait_for(lambda: not list(d.inbox.glob("copied */*")), SECONDS, "the end of the inbox's files")
+    wait_for(lambda: not list((d.root / "incoming").rglob("*.part")), SECONDS, "an end of what was half-done")
+
+
+def unsent(d):
+    return d.query("SELECT path FROM v_deliveries WHERE destination <> 'SLOW' AND state <> 'SENT'")
+
+
+def check(d, promised, sessions, archive=None):
+    """After the daemon's end."""
+    wait_for(lambda: not in_sessions(sessions), SECONDS, "the end of every child")
+    check_instances(d, promised)
+    check_jobs(d, promised)
+    check_folder(d)
+    if archive:
+        check_archive(d, archive)
+    check_leftovers(d)
+    check_database(d)
+    check_events(d)
+    check_log(d)
+
+
+def in_sessions(sessions):
+    """What runs in the sessions that the daemons began, which their children never leave."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(stat[3]) in sessions and stat[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def check_instances(d, promised):
+    """Every instance that was acknowledged is there once, as it was sent, and nothing else is."""
+    on_record = stored(d)
+    assert on_record.keys() == promised.keys()
+    (count,) = d.query("SELECT count(*), count(DISTINCT sop_instance_uid) FROM instance")
+    assert count[0] == count[1]
+    for instance, sent in promised.items():
+        assert data_set_of(on_record[instance]) == sent.data, instance
+    files = {path for path in (d.root / "series").rglob("*") if path.is_file()}
+    assert files == set(on_record.values())
+
+
+def check_jobs(d, promised):
+    """Each series has one result that counts."""
+    done = collections.Counter(row["series_uid"] for row in d.jobs("DONE"))
+    assert done == collections.Counter({each.series for each in promised.values()})
+    assert {row["state"] for row in d.jobs()} <= ENDED
+
+
+def results_of(d):
+    """SOP Instance UID to file in the outbox."""
+    return {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM v_results WHERE kind = 'seg'")}
+
+
+def check_folder(d):
+    """The folder holds each result of the outbox once, byte for byte, and nothing else."""
+    results = results_of(d)
+    out = sorted(path for path in (d.folder / "out").rglob("*") if path.is_file())
+    assert [path.name for path in out] == sorted(f"{uid}.dcm" for uid in results)
+    for path in out:
+        assert path.read_bytes() == results[path.stem].read_bytes()
+
+
+def check_archive(d, archive):
+    """The archive holds each result, perhaps more than once; the slow one holds none."""
+    results, arrived = results_of(d), set()
+    for path in archive.files():
+        dataset = pydicom.dcmread(path)
+        assert dataset.PixelData == pydicom.dcmread(results[dataset.SOPInstanceUID]).PixelData, path
+        arrived.add(dataset.SOPInstanceUID)
+    assert arrived == results.keys()
+    assert not d.query("SELECT * FROM v_deliveries WHERE destination = 'SLOW' AND state = 'SENT'")
+
+
+def check_leftovers(d):
+    """Nothing half-done lies about, in folders of the service's own."""
+    assert not list((d.root / "incoming").rglob("*.part"))
+    jobs = {path.parent for path in (d.root / "outbox").rglob("seg.dcm")}
+    assert len(jobs) == len(d.jobs("DONE"))
+    told = {row["path"] for row in d.query("SELECT path FROM v_quarantine")}
+    there = {str(path.relative_to(d.root)) for path in (d.root / "quarantine").rglob("*")
+             if path.is_file() and not path.name.endswith(".reason.json")}
+    assert there <= told, "a file in quarantine that no row tells of"
+
+
+def check_database(d):
+    assert [tuple(row) for row in d.query("PRAGMA integrity_check")] == [("ok",)]
+    assert d.query("PRAGMA foreign_key_check") == []
+
+
+def check_events(d):
+    """The events of a job, a delivery or a series follow each other, and end in its state."""
+    for kind, column, table, key in (("job", "job", "v_jobs", "job"), ("delivery", "delivery", "v_deliveries", "delivery")):
+        last = {}
+        others = "AND delivery IS NULL" if kind == "job" else ""
+        for row in d.query(f"SELECT * FROM v_events WHERE {column} IS NOT NULL AND to_state IS NOT NULL {others} "
+                           "ORDER BY event"):
+            here = row[column]
+            assert (row["from_state"] or None) == last.get(here), (kind, here, dict(row), last.get(here))
+            last[here] = row["to_state"]
+        states = {row[key]: row["state"] for row in d.query(f"SELECT * FROM {table}")}
+        assert last == states, kind
+
+
+def check_log(d):
+    """No patient's name at any level."""
+    text = d.log.read_text(errors="replace")
+    assert NAME not in text and "runtime error" not in text and "AddressSanitizer" not in text

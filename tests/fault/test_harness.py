@@ -1,0 +1,73 @@
+"""
+The service as it would run for years, in little: everybody at work, and one disaster after another; then everything
+that was promised is there once.
+
+NOCTULE_FAULT_DISASTERS is how many there are, NOCTULE_FAULT_SEED what they are drawn from; a failure says both.
+"""
+
+import concurrent.futures
+import os
+import shutil
+import signal
+import time
+
+from conftest import storescp
+from disasters import Disasters, mount, unmount
+from hospital import Hospital, SlowArchive, service
+from invariants import check, settled
+
+COUNT = int(os.environ.get("NOCTULE_FAULT_DISASTERS", "20"))
+SEED = int(os.environ.get("NOCTULE_FAULT_SEED", "1"))
+MODALITIES = 3
+
+
+def repeated(d, view):
+    return d.query(f"SELECT count(*) FROM {view} WHERE attempts > 1")[0][0]
+
+
+def report(d, hospital, disasters, slow, seconds):
+    print(f"seed {SEED}, {COUNT} disasters in {seconds:.0f} s: {dict(sorted(disasters.counts.items()))}")
+    print(f"{len(hospital.promised)} instances promised, {hospital.broken} associations broken, {hospital.lies} hostile "
+          f"connections; {len(d.jobs())} jobs, {repeated(d, 'v_jobs')} of them tried again; "
+          f"{repeated(d, 'v_deliveries')} deliveries tried again, {slow.associations} associations of the slow archive")
+
+
+def keep_database(d):
+    """Beside the log, for whoever looks into it: the root goes with its file system."""
+    for path in d.root.glob("noctule.db*") if d else ():
+        shutil.copy(path, d.folder)
+
+
+def test_whatever_happens_nothing_is_lost_or_twice(tmp_path):
+    folder = tmp_path / "service"
+    disk = mount(folder / "root", 256)
+    slow = SlowArchive()
+    d = None
+    try:
+        with storescp(tmp_path / "archive", ["--unique-filenames"]) as archive:
+            d = service(folder, PACS=archive.port, SLOW=slow.port).start()
+            hospital, disasters = Hospital(d, tmp_path / "sources", SEED), Disasters(d, archive, SEED, disk)
+            start = time.monotonic()
+            with concurrent.futures.ThreadPoolExecutor(MODALITIES + 2) as pool:
+                people = [pool.submit(hospital.modality) for _ in range(MODALITIES)]
+                people += [pool.submit(hospital.copier), pool.submit(hospital.stranger)]
+                try:
+                    disasters.play(COUNT)
+                    disasters.over()
+                finally:
+                    hospital.closing.set()
+                for each in people:
+                    each.result()
+            settled(d)
+            report(d, hospital, disasters, slow, time.monotonic() - start)
+            disasters.end(signal.SIGTERM)
+            check(d, hospital.promised, disasters.sessions, archive)
+    except BaseException:
+        keep_database(d)
+        raise
+    finally:
+        slow.close()
+        if d:
+            d.kill_all()
+        if disk:
+            unmount(folder / "root")
