@@ -88,6 +88,17 @@ struct queue_quarantine {
  */
 int queue_add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t now_ms);
 
+/* 1 where a row tells of the file in quarantine/; 0; -errno. */
+int queue_has_quarantine(struct queue *queue, const char *path);
+
+/*
+ * queue_add_quarantine of a file that nobody told of, with what its reason says: JSON of the members
+ * code, message, original_path, series_uid and sop_instance_uid. A reason that is none, or has no
+ * code, is FILE_UNREADABLE.
+ */
+int queue_adopt_quarantine(struct queue *queue, const char *path, const char *reason,
+                           int64_t now_ms);
+
 /* The first of the instances that a series lacks, as they were told to be quarantined. */
 struct queue_lacking {
     int64_t count; /* of all; 0: none, and no first */

@@ -104,6 +104,58 @@ queue_add_quarantine(struct queue *queue, const struct queue_quarantine *file, i
     return rc < 0 ? rc : queue_leave(queue, add_quarantine(queue, file, now_ms));
 }
 
+int
+queue_has_quarantine(struct queue *queue, const char *path)
+{
+    int64_t id;
+    return database_get(&queue->db, "SELECT id FROM quarantine WHERE path = ?",
+                        VALUES(value_text(path)), &id);
+}
+
+struct reason {
+    char *code, *message, *original_path, *series_uid, *sop_instance_uid;
+};
+
+#define REASON_FIELD(member)                                                                       \
+    {                                                                                              \
+        DATABASE_TEXT, offsetof(struct reason, member)                                             \
+    }
+#define REASON_COLUMN(member) "json_extract(text, '$." #member "'), "
+
+static const struct database_field reason_fields[] = {
+    REASON_FIELD(code), REASON_FIELD(message), REASON_FIELD(original_path),
+    REASON_FIELD(series_uid), REASON_FIELD(sop_instance_uid)};
+static const struct database_shape reason_shape = {"reason", sizeof(struct reason), reason_fields,
+                                                   sizeof reason_fields / sizeof *reason_fields};
+
+int
+queue_adopt_quarantine(struct queue *queue, const char *path, const char *text, int64_t now_ms)
+{
+    struct reason reason = {0};
+    int rc = queue_read_row(
+        queue,
+        "SELECT " REASON_COLUMN(code) REASON_COLUMN(message) REASON_COLUMN(original_path)
+            REASON_COLUMN(series_uid)
+                REASON_COLUMN(sop_instance_uid) "NULL FROM (SELECT CASE WHEN json_valid(?1) THEN "
+                                                "?1 ELSE '{}' END AS text)",
+        VALUES(value_text(text)), &reason_shape, &reason);
+    if (rc < 0)
+        return rc;
+    const enum code code = code_find(reason.code);
+    const struct queue_quarantine file = {
+        .path = path,
+        .original_path = reason.original_path,
+        .series_uid = reason.series_uid,
+        .sop_instance_uid = reason.sop_instance_uid,
+        .code = code ? code : CODE_FILE_UNREADABLE,
+        .message = code ? reason.message
+                        : "The service was stopped before it had noted why it refused this file. "
+                          "Send it again."};
+    rc = queue_add_quarantine(queue, &file, now_ms);
+    database_clear_row(&reason_shape, &reason);
+    return rc;
+}
+
 /* --------------------------------------------------------------------------------- lacking ---- */
 
 /* The instance was thought to be another series': that one is judged again without this blame. */

@@ -25,6 +25,7 @@
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/notify.h"
+#include "service/daemon/orphans.h"
 #include "service/daemon/requests.h"
 #include "service/daemon/series/arrivals.h"
 #include "service/daemon/series/audit.h"
@@ -485,6 +486,8 @@ daemon_recover(struct core *core)
     spool_sweep_jobs(core->root);
     int error =
         queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
+    if (!error)
+        error = orphans_adopt(core);
     if (!error)
         error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
     log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),

@@ -1,10 +1,12 @@
 """A process killed at a named point costs one attempt and nothing else."""
 
+import contextlib
 import os
 import signal
 
 import pytest
-from conftest import drop, phantom, wait_for
+import upper_layer
+from conftest import PEERS, drop, phantom, wait_for
 
 POINTS = {
     "worker": ["worker_before_read", "worker_after_compute", "worker_in_write", "worker_after_rename",
@@ -58,6 +60,23 @@ def test_killed_at(daemon, tmp_path, role, point, after):
     assert d.stop() == 0
     for pid in children:
         assert not os.path.exists(f"/proc/{pid}"), "a child outlived the daemon"
+
+
+def test_a_refused_instance_whose_row_was_not_written(daemon, tmp_path):
+    """Its sender never comes again; what lies in quarantine has its row after the next start."""
+    once = tmp_path / "crashed"
+    d = daemon(dicom=PEERS, environment={"NOCTULE_CRASH_AT": "intake_after_rename_before_arrived",
+                                         "NOCTULE_CRASH_ONCE": str(once)}).start()
+    with contextlib.suppress(OSError, EOFError), upper_layer.associated(d.port) as peer:
+        peer.store(b"no data set at all" * 300, "1.2.3")
+    wait_for(once.exists, 30, "the crash")
+    wait_for(lambda: d.children("intake"), 30, "the intake that follows")
+    assert not d.query("SELECT * FROM v_quarantine")
+    assert d.stop() == 0
+    d.start()
+    (row,) = d.query("SELECT * FROM v_quarantine")
+    assert row["code"] == "FILE_UNREADABLE" and "was stopped" in row["message"]
+    assert (d.root / row["path"]).is_file()
 
 
 def test_children_die_with_the_daemon(daemon):

@@ -41,6 +41,7 @@ static struct {
     int errno_value;
     bool always;
 } fault;
+
 static atomic_long fault_calls;
 static _Atomic(const volatile int64_t *) clock_ahead;
 
@@ -107,7 +108,8 @@ faults_begin(void)
 static bool
 fault_mark(void)
 {
-    long fd = syscall(SYS_openat, AT_FDCWD, fault.hit, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    long fd =
+        syscall(SYS_openat, AT_FDCWD, fault.hit, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd >= 0)
         close((int)fd);
     return fd >= 0 || fault.always;
@@ -227,10 +229,12 @@ writev(int fd, const struct iovec *parts, int count)
 }
 
 ssize_t
-copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t size, unsigned flags)
+copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t size,
+                unsigned flags)
 {
-    return fails_at("write", out, NULL) ? -1
-                                        : NEXT(copy_file_range)(in, in_offset, out, out_offset, size, flags);
+    return fails_at("write", out, NULL)
+               ? -1
+               : NEXT(copy_file_range)(in, in_offset, out, out_offset, size, flags);
 }
 
 int
@@ -260,14 +264,16 @@ rename(const char *from, const char *to)
 int
 renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
-    return fails_at("rename", to_folder, to) ? -1 : NEXT(renameat)(from_folder, from, to_folder, to);
+    return fails_at("rename", to_folder, to) ? -1
+                                             : NEXT(renameat)(from_folder, from, to_folder, to);
 }
 
 int
 renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
 {
-    return fails_at("rename", to_folder, to) ? -1
-                                             : NEXT(renameat2)(from_folder, from, to_folder, to, flags);
+    return fails_at("rename", to_folder, to)
+               ? -1
+               : NEXT(renameat2)(from_folder, from, to_folder, to, flags);
 }
 
 int
@@ -279,8 +285,9 @@ link(const char *from, const char *to)
 int
 linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
-    return fails_at("rename", to_folder, to) ? -1
-                                             : NEXT(linkat)(from_folder, from, to_folder, to, flags);
+    return fails_at("rename", to_folder, to)
+               ? -1
+               : NEXT(linkat)(from_folder, from, to_folder, to, flags);
 }
 
 int
@@ -351,7 +358,7 @@ gettimeofday(struct timeval *restrict now, void *restrict zone)
     (void)zone;
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at);
-    *now = (struct timeval){ at.tv_sec, at.tv_nsec / 1000 };
+    *now = (struct timeval){at.tv_sec, at.tv_nsec / 1000};
     return 0;
 }
 

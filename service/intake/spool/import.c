@@ -450,6 +450,7 @@ import_explain(struct store *store, struct work *work)
         .message = report->message,
         .original = path,
         .series_uid = report->series_uid,
+        .sop_instance_uid = report->sop_instance_uid,
     };
     int error = quarantine_explain(store_fd(store), work->folder, work->name, &reason, time(NULL));
     if (error)

@@ -88,6 +88,7 @@ reason_text(const struct quarantine_reason *reason, time_t now, struct text_stre
     json_string(&json, "message", reason->message);
     json_string(&json, "original_path", reason->original);
     json_string(&json, "series_uid", reason->series_uid);
+    json_string(&json, "sop_instance_uid", reason->sop_instance_uid);
     json_string(&json, "time", when);
     json_end_object(&json);
     return text_close(text);

@@ -22,8 +22,8 @@
 struct quarantine_reason {
     enum code code;
     const char *message;
-    const char *original;   /* absolute path */
-    const char *series_uid; /* "" when not known */
+    const char *original;                      /* absolute path */
+    const char *series_uid, *sop_instance_uid; /* "" when not known */
 };
 
 /* "9f86d081884c7d65-IM0001.dcm": control characters become '_', long names keep their end. */

@@ -46,6 +46,39 @@ count_lacking(const char *series_uid)
     return count;
 }
 
+START_TEST(a_file_that_nobody_told_of_is_told_by_its_reason)
+{
+    sample_series(s.queue, "SERIES", 3);
+    ck_assert_int_eq(queue_has_quarantine(s.queue, "quarantine/a"), 0);
+    const char *reason = "{\"code\": \"FILE_TRUNCATED\", \"message\": \"it \\\"ends\\\"\", "
+                         "\"original_path\": \"/inbox/a\", \"series_uid\": \"SERIES\", "
+                         "\"sop_instance_uid\": \"1.2.2\", \"time\": \"2026\"}";
+    ck_assert_int_eq(queue_adopt_quarantine(s.queue, "quarantine/a", reason, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_has_quarantine(s.queue, "quarantine/a"), 1);
+    assert_answer(&s, "SELECT code || message || original_path || sop_instance_uid FROM quarantine",
+                  "FILE_TRUNCATEDit \"ends\"/inbox/a1.2.2");
+    assert_answer(&s, "SELECT count(*) FROM event WHERE kind = 'QUARANTINED'", "1");
+}
+
+END_TEST
+
+START_TEST(a_reason_that_is_none_is_not_believed)
+{
+    static const char *const reasons[] = {"", "{\"code\": ", "[]", "{\"code\": \"NO_SUCH\"}",
+                                          "{\"code\": {\"a\": 1}}"};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "quarantine/%zu", i);
+        ck_assert_int_eq(queue_adopt_quarantine(s.queue, path, reasons[i], SAMPLE_NOW), 0);
+    }
+    assert_answer(&s,
+                  "SELECT count(*) FROM quarantine WHERE code = 'FILE_UNREADABLE' "
+                  "AND message LIKE 'The service was stopped %'",
+                  "5");
+}
+
+END_TEST
+
 START_TEST(a_file_is_told_once)
 {
     struct queue_quarantine file = {.path = "quarantine/a",
@@ -175,5 +208,6 @@ START_TEST(what_was_another_series_is_cured_too)
 END_TEST
 
 SAMPLE_MAIN("db_quarantine", open_sample, close_sample, a_file_is_told_once,
+            a_file_that_nobody_told_of_is_told_by_its_reason, a_reason_that_is_none_is_not_believed,
             other_bytes_under_a_known_uid_flag_the_series, what_is_lacking_is_told,
             a_good_file_cures, a_damaged_file_that_comes_late, what_was_another_series_is_cured_too)

@@ -87,6 +87,7 @@ START_TEST(the_reason_is_written_once)
         .message = "It says \"hello\".",
         .original = "/in/a\nb",
         .series_uid = "",
+        .sop_instance_uid = "1.2.3",
     };
     struct quarantine_reason other = reason;
     other.code = CODE_FILE_EMPTY;
@@ -101,6 +102,7 @@ START_TEST(the_reason_is_written_once)
     ck_assert_ptr_nonnull(strstr(text, "\"code\": \"NOT_DICOM\""));
     ck_assert_ptr_nonnull(strstr(text, "It says \\\"hello\\\"."));
     ck_assert_ptr_nonnull(strstr(text, "\"original_path\": \"/in/a\\"));
+    ck_assert_ptr_nonnull(strstr(text, "\"sop_instance_uid\": \"1.2.3\""));
     ck_assert_ptr_null(strstr(text, "/in/a\n"));
     ck_assert_ptr_nonnull(strstr(text, "\"time\": \"2026-11-21T"));
     free(text);

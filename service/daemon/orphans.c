@@ -1,0 +1,79 @@
+/* orphans.c - see orphans.h. */
+#include "service/daemon/orphans.h"
+
+#include "base/text.h"
+#include "service/common/clock.h"
+#include "service/common/file_ops.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
+#include "service/daemon/core.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REASON_ENDING ".reason.json"
+#define REASON_SIZE   8192 /* more than the intake writes */
+
+/* What the intake wrote beside the file; "" where it had no time for it. */
+static void
+orphan_read_reason(int folder, const char *name, char reason[REASON_SIZE])
+{
+    char file[NAME_MAX + sizeof REASON_ENDING];
+    snprintf(file, sizeof file, "%s" REASON_ENDING, name);
+    int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, reason, REASON_SIZE - 1);
+    reason[length > 0 ? length : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+static int
+orphan_adopt(struct core *core, int folder, const char *day, const char *name)
+{
+    char path[PATH_MAX], reason[REASON_SIZE];
+    snprintf(path, sizeof path, LAYOUT_QUARANTINE "/%s/%s", day, name);
+    int known = queue_has_quarantine(core->queue, path);
+    if (known)
+        return known < 0 ? known : 0;
+    orphan_read_reason(folder, name, reason);
+    log_warn("file.adopted", LOG_STR("path", path));
+    return queue_adopt_quarantine(core->queue, path, reason, clock_unix_ms());
+}
+
+/* A folder that cannot be read keeps its orphans until the next start. */
+static int
+orphans_adopt_day(struct core *core, int quarantine, const char *day)
+{
+    DIR *files;
+    int error = 0;
+    if (file_open_directory(quarantine, day, O_NOFOLLOW, &files))
+        return 0;
+    for (const struct dirent *file; !error && (file = readdir(files));) {
+        if (file->d_name[0] != '.' && !text_ends_in(file->d_name, REASON_ENDING))
+            error = orphan_adopt(core, dirfd(files), day, file->d_name);
+    }
+    closedir(files);
+    return error;
+}
+
+int
+orphans_adopt(struct core *core)
+{
+    char *path = core_path(core, LAYOUT_QUARANTINE);
+    DIR *days;
+    int error = path ? file_open_directory(AT_FDCWD, path, 0, &days) : -ENOMEM;
+    free(path);
+    if (error)
+        return error == -ENOMEM ? error : 0;
+    for (const struct dirent *day; !error && (day = readdir(days));) {
+        if (day->d_name[0] != '.')
+            error = orphans_adopt_day(core, dirfd(days), day->d_name);
+    }
+    closedir(days);
+    return error;
+}

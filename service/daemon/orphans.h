@@ -1,0 +1,14 @@
+/*
+ * orphans.h - once at start: files in quarantine/ that no row tells of, since whoever put them there was
+ * stopped before the daemon had heard of it. They get the row that they would have had, from the
+ * reason beside them.
+ */
+#ifndef NOCTULE_ORPHANS_H
+#define NOCTULE_ORPHANS_H
+
+struct core;
+
+/* 0 or the -errno of the database; blocks, before any child is at work. */
+int orphans_adopt(struct core *core);
+
+#endif
