@@ -22,10 +22,14 @@ enum conf_after {
     CONF_DELETE
 }; /* what happens to an inbox file once it is safe */
 
+/* Of several that cannot all be right. */
+enum conf_newest { CONF_REFUSE, CONF_NEWEST };
+
 struct conf_inbox {
     char *path;
     enum conf_after after;
-    char *move_to;         /* with CONF_MOVE: where originals go; else NULL */
+    char *move_to;           /* with CONF_MOVE: where originals go; else NULL */
+    enum conf_newest resent; /* what has the UID of a stored instance, and another data set */
     double settle_seconds; /* a file counts as complete when size and times stood still this long */
     double sweep_seconds;  /* a full scan at least this often (network shares tell nothing) */
 };
@@ -99,7 +103,6 @@ enum conf_result { /* OR-able */
 enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */
 
 /* Of several slices at one position: the series is refused, or the newest is taken. */
-enum conf_duplicates { CONF_REFUSE, CONF_NEWEST };
 
 struct conf_pipeline {
     char *name;
@@ -112,7 +115,7 @@ struct conf_pipeline {
     bool omit_empty_frames;
     int min_slices;           /* fewer: TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
-    enum conf_duplicates duplicates;
+    enum conf_newest duplicates;
     bool derived;             /* reformats, projections and maps are images, too */
     char *series_description; /* "": made from the name */
     int series_number;
@@ -164,9 +167,10 @@ struct conf_title {
 /* Who may call. What is NULL is not asked; several peers may have one AE title. */
 struct conf_peer {
     char *ae_title;
-    char *host;           /* an IPv4 or IPv6 address, as inet_ntop writes it */
-    char *certificate;    /* SHA-256 of the certificate's DER form: 64 lower-case digits */
-    int max_associations; /* 0: only the total limits it */
+    char *host;              /* an IPv4 or IPv6 address, as inet_ntop writes it */
+    char *certificate;       /* SHA-256 of the certificate's DER form: 64 lower-case digits */
+    int max_associations;    /* 0: only the total limits it */
+    enum conf_newest resent; /* as an inbox's */
 };
 
 /* PEM files, for both directions. certificate and key are both NULL or both given. */

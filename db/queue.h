@@ -52,13 +52,14 @@ struct queue_instance {
     const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
     const char *series_uid, *study_uid;
     const char *modality, *body_part, *series_description;
-    const char *path;      /* relative to the root: series/<Series UID>/<SOP UID>.dcm */
+    const char *path;      /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
     const char *source;    /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     const char *called_ae; /* the title it was sent to; "" when it did not come by C-STORE */
     const char *sender;    /* the AE title that sent it; "" likewise */
     int64_t size;
     int32_t frames;
     int32_t expected_instances; /* of the series; 0 when unknown */
+    int32_t replaced;           /* times: the file of a higher number takes the place of others */
 };
 
 enum queue_arrival {
@@ -67,6 +68,8 @@ enum queue_arrival {
                     it came from another source than the first time */
     QUEUE_RETURNED, /* likewise, but its file had been reported missing; a series that was refused,
                        or has a failed job, gathers again: a new revision */
+    QUEUE_REPLACED, /* the same instance with another data set, in another file: the series gathers
+                       again: a new revision */
 };
 
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,

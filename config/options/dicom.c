@@ -29,6 +29,7 @@ static const struct option_row peer_rows[] = {
     {"max_associations", &option_integer, AT(struct conf_peer, max_associations), "0",
      LIMITS(0, 1000),
      .help = "associations at a time of this peer; 0 means as many as there may be in all"},
+    RESENT_ROW(struct conf_peer),
 };
 
 static const struct option_section peer_section = {ROWS(peer_rows),

@@ -20,6 +20,9 @@ check_inbox(const void *object, const struct option_spot *spot)
         return option_refuse(spot, "after", "\"move\" needs move_to");
     if (inbox->after != CONF_MOVE && inbox->move_to)
         return option_refuse(spot, "move_to", "is used only with after = \"move\"");
+    /* Looked at again at each start, it would replace what replaced it. */
+    if (inbox->after == CONF_KEEP && inbox->resent == CONF_NEWEST)
+        return option_refuse(spot, "resent", "\"newest\" needs after = \"move\" or \"delete\"");
     return true;
 }
 
@@ -30,6 +33,7 @@ static const struct option_row inbox_rows[] = {
      .help = "what happens to a file once Noctule's own copy and its row are safe on disk"},
     {"move_to", &option_path, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
      .help = "with after = \"move\": where originals go"},
+    RESENT_ROW(struct conf_inbox),
     {"settle_seconds", &option_number, AT(struct conf_inbox, settle_seconds), "2.0",
      LIMITS(0, 3600),
      .help = "a file is complete when its size and times stood still for this long"},

@@ -84,7 +84,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
            check_results(pipeline, spot);
 }
 
-static const char *const duplicates_choices[] = {"refuse", "newest", NULL};
+const char *const newest_choices[] = {"refuse", "newest", NULL};
 
 static const struct option_row pipeline_rows[] = {
     {"name", &option_text, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = &form_name,
@@ -108,7 +108,7 @@ static const struct option_row pipeline_rows[] = {
      LIMITS(0, 0.5),
      .help = "how far slice distances may differ, as a part of the median distance"},
     {"duplicates", &option_choice, AT(struct conf_pipeline, duplicates), "\"refuse\"",
-     .choices = duplicates_choices, .later = true,
+     .choices = newest_choices, .later = true,
      .help = "of several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or "
              "take the \"newest\" where creation, content or acquisition time says which it is"},
     {"derived", &option_boolean, AT(struct conf_pipeline, derived), "false", .later = true,

@@ -45,6 +45,20 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
                     "but none of more than 8: TOO_MANY_STACKS"                                     \
     }
 
+extern const char *const newest_choices[];
+
+/* Of an inbox, and of a peer. */
+#define RESENT_ROW(type)                                                                           \
+    {                                                                                              \
+        "resent", &option_choice, AT(type, resent), "\"refuse\"",                                  \
+            .choices = newest_choices,                                                             \
+            .help =                                                                                \
+                "what has the SOP Instance UID of a stored instance and another data set, such "   \
+                "as one with a corrected header: \"refuse\" it with "                              \
+                "DUPLICATE_UID_DIFFERENT, or let the \"newest\" take the place of the other, "     \
+                "and its series be judged anew"                                                    \
+    }
+
 /* What is wrong, and with which option below the section ("segments.[1].label"); returns false. */
 bool option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -82,12 +82,12 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
     int rc = database_change(
         &queue->db,
         "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
-        "transfer_syntax_uid, path, source, size_bytes, frames, received_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
                value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
                value_text(instance->path), value_text(instance->source), value_int(instance->size),
-               value_int(instance->frames), value_time(now_ms)));
+               value_int(instance->frames), value_time(now_ms), value_int(instance->replaced)));
     if (rc < 0)
         return rc;
     return database_run(&queue->db,
@@ -156,10 +156,49 @@ is_resend(struct queue *queue, int64_t instance_id, const char *source)
                         VALUES(value_int(instance_id), value_text(source)), &found);
 }
 
+/* What the series says of itself, its corrected instances say better. */
 static int
-note_known_instance(struct queue *queue, const struct queue_instance *instance,
-                    struct series_row *row, int64_t instance_id, int64_t now_ms,
-                    enum queue_arrival *arrival)
+replace_in_series(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
+                  int64_t now_ms)
+{
+    return database_run(
+        &queue->db,
+        "UPDATE series SET study_uid = ?2, modality = ?3, body_part = ?4, description = ?5, "
+        "frames = series.frames + ?6 - i.frames, missing_files = missing_files - i.missing, "
+        "expected_instances = max(expected_instances, ?7), last_seen_at = ?8 "
+        "FROM instance i WHERE i.id = ?1 AND series.id = i.series_id",
+        VALUES(value_int(instance_id), value_text(instance->study_uid),
+               value_text(instance->modality), value_text(instance->body_part),
+               value_text(instance->series_description), value_int(instance->frames),
+               value_int(instance->expected_instances), value_time(now_ms)));
+}
+
+static int
+replace_instance(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
+                 int64_t instance_id, int64_t now_ms)
+{
+    int rc = replace_in_series(queue, instance, instance_id, now_ms);
+    if (rc == 0 && row->state != SERIES_GATHERING)
+        rc = queue_reopen_series(queue, row, "INSTANCE", "a replaced instance", now_ms);
+    if (rc == 0)
+        rc = database_run(
+            &queue->db,
+            "UPDATE instance SET revision = ?2, sop_class_uid = ?3, transfer_syntax_uid = ?4, "
+            "path = ?5, source = ?6, size_bytes = ?7, frames = ?8, received_at = ?9, "
+            "replaced = ?10, missing = 0 WHERE id = ?1",
+            VALUES(value_int(instance_id), value_int(row->revision),
+                   value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
+                   value_text(instance->path), value_text(instance->source),
+                   value_int(instance->size), value_int(instance->frames), value_time(now_ms),
+                   value_int(instance->replaced)));
+    struct queue_event event = {
+        .kind = "INSTANCE_REPLACED", .series_id = row->id, .detail = instance->sop_instance_uid};
+    return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
+}
+
+static int
+note_same_file(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
+               int64_t instance_id, int64_t now_ms, enum queue_arrival *arrival)
 {
     int returned = bring_back(queue, row, instance_id, now_ms);
     if (returned < 0)
@@ -172,6 +211,23 @@ note_known_instance(struct queue *queue, const struct queue_instance *instance,
                                 .series_id = row->id,
                                 .detail = instance->sop_instance_uid};
     return queue_add_event(queue, &event, now_ms);
+}
+
+/* One that was replaced may be told after what replaced it: both are there after a crash. */
+static int
+note_known_instance(struct queue *queue, const struct queue_instance *instance,
+                    struct series_row *row, int64_t instance_id, int64_t now_ms,
+                    enum queue_arrival *arrival)
+{
+    int64_t newer;
+    int rc = database_get(&queue->db, "SELECT ?2 - replaced FROM instance WHERE id = ?1",
+                          VALUES(value_int(instance_id), value_int(instance->replaced)), &newer);
+    if (rc < 0)
+        return rc;
+    if (newer == 0)
+        return note_same_file(queue, instance, row, instance_id, now_ms, arrival);
+    *arrival = newer > 0 ? QUEUE_REPLACED : QUEUE_KNOWN;
+    return newer > 0 ? replace_instance(queue, instance, row, instance_id, now_ms) : 0;
 }
 
 static int

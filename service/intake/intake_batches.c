@@ -108,7 +108,9 @@ static void
 on_finish(uv_work_t *work)
 {
     struct in_hand_item *item = work->data;
+    const struct intake *intake = item->owner;
     crash_point("intake_after_stored_before_original");
+    import_retire(intake->store, &item->import.report);
     item->import.error = import_finish(&item->import, item->move_to);
 }
 
@@ -125,7 +127,7 @@ after_finish(uv_work_t *work, int status)
 void
 intake_finish_original(struct intake *intake, struct in_hand_item *item)
 {
-    if (!item->inbox || import_leaves(&item->import)) {
+    if (item->import.report.replaced == 0 && (!item->inbox || import_leaves(&item->import))) {
         const bool unread = item->import.outcome == IMPORT_UNREADABLE;
         intake_close_item(intake, item, unread ? INBOX_LATER : INBOX_LEFT);
         return;

@@ -485,7 +485,8 @@ def test_duplicates(receiver):
 def test_one_image_by_two_ways_is_one_instance(receiver, tmp_path, first):
     """An enhanced image, whose file meta information, lengths of sequences and VRs each way writes otherwise."""
     d = receiver(after="delete")
-    files = [*phantom(tmp_path / "classic", "--size", "32x32x3"), *phantom(tmp_path / "enhanced", "--series", "siemens-xa")]
+    files = phantom(tmp_path / "classic", "--size", "32x32x3")
+    files += phantom(tmp_path / "enhanced", "--series", "siemens-xa")
 
     def by_inbox():
         for path in files:
@@ -504,6 +505,98 @@ def test_one_image_by_two_ways_is_one_instance(receiver, tmp_path, first):
     assert {path: path.read_bytes() for path in stored(d).values()} == before and len(before) == len(files)
     assert not d.query("SELECT * FROM v_quarantine")
     assert {row["revision"] for row in d.query("SELECT * FROM v_series")} == {1}
+
+
+NEWEST = """peers = ( { ae_title = "STORESCU"; resent = "newest"; }, { ae_title = "DCMSEND"; } );"""
+
+
+def corrected(path, folder, **changes):
+    """The image with another header, under the same UIDs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    dataset = pydicom.dcmread(path)
+    for keyword, value in changes.items():
+        setattr(dataset, keyword, value)
+    dataset.save_as(folder / path.name)
+    return folder / path.name
+
+
+def newest_inbox(d):
+    d.config.write_text(d.config.read_text().replace('after = "delete";', 'after = "delete"; resent = "newest";'))
+
+
+def is_stored(d, files):
+    """Are the rows, and nothing else in series/, what these files hold?"""
+    on_record = {uid: pydicom.dcmread(path) for uid, path in stored(d).items() if path.exists()}
+    there = [path for path in (d.root / "series").rglob("*") if path.is_file()]
+    expected = {dataset.SOPInstanceUID: dataset for dataset in map(pydicom.dcmread, files)}
+    return on_record == expected and len(there) == len(files)
+
+
+@pytest.mark.parametrize("first", ["inbox", "storescu"])
+def test_a_corrected_header_takes_the_place_of_the_first(daemon, tmp_path, first):
+    """Both ways; the series gets a new revision, and its results are of the corrected images."""
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    better = [corrected(path, tmp_path / "better", PatientID="RIGHT", SeriesDescription="Corrected") for path in files]
+    d = daemon(dicom=NEWEST, after="delete", quiet=0.5)
+    newest_inbox(d)
+    d.start()
+
+    def send(paths, way):
+        if way == "inbox":
+            drop(paths, d.inbox)
+        else:
+            storescu(d.port, *paths)
+
+    send(files, first)
+    d.wait_jobs()
+    send(better, "storescu" if first == "inbox" else "inbox")
+    wait_for(lambda: is_stored(d, better), 20, "the corrected files")
+    d.wait_jobs(2)
+    rows = {row["revision"]: row for row in d.query("SELECT * FROM v_jobs")}
+    last = max(rows)
+    assert len(rows) == 2 and rows[last]["state"] == "DONE" and rows[last]["series_description"] == "Corrected"
+    assert pydicom.dcmread(d.root / rows[last]["result_path"]).PatientID == "RIGHT"
+    assert {row["replaced"] for row in d.query("SELECT replaced FROM v_instances")} == {1}
+    assert len(d.query("SELECT * FROM v_events WHERE kind = 'INSTANCE_REPLACED'")) == len(files)
+    assert not d.query("SELECT * FROM v_quarantine")
+    # Who may not is told the remedy.
+    assert "0x0111" in storescu(d.port, files[0], calling="DCMSEND", options=["-d"], check=False).stderr.lower()
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 20, "the quarantine")
+    assert row["code"] == "DUPLICATE_UID_DIFFERENT" and 'resent = "newest" of this peer' in row["message"]
+    assert is_stored(d, better)
+
+
+@pytest.mark.parametrize("point", [
+    "receive_after_rename_before_arrived", "receive_after_arrived_before_seal", "receive_after_stored_before_answer",
+    "daemon_before_commit", "daemon_after_commit_before_reply", "intake_after_rename_before_arrived",
+    "intake_after_stored_before_original"])
+def test_killed_while_an_instance_is_replaced(daemon, tmp_path, point):
+    """Until the row has it, the first is there; then the second is; never both for long, never none."""
+    files = phantom(tmp_path / "series", "--size", "32x32x3")
+    better = [corrected(path, tmp_path / "better", PatientID="RIGHT") for path in files]
+    by_inbox = point.startswith("intake")
+    d = daemon(dicom=NEWEST, after="delete", quiet=600.0)
+    newest_inbox(d)
+    d.start()
+    storescu(d.port, *files)
+    d.stop()
+    once = tmp_path / "crashed"
+    once.touch()
+    d.environment.update(NOCTULE_CRASH_AT=point, NOCTULE_CRASH_ONCE=str(once))
+    d.start()
+    once.unlink()
+    if by_inbox:
+        drop(better, d.inbox)
+    else:
+        storescu(d.port, *better, check=False)
+    wait_for(once.exists, 20, "the crash")
+    if point.startswith("daemon"):
+        d.process.wait(20)
+        d.start()
+    wait_for(lambda: by_inbox or storescu(d.port, *better, check=False).returncode == 0, 30, "a good sender")
+    wait_for(lambda: is_stored(d, better), 20, "the corrected files")
+    assert len(d.query("SELECT * FROM v_events WHERE kind = 'INSTANCE_REPLACED'")) == len(files), "once each"
+    assert not d.query("SELECT * FROM v_quarantine") and not parts(d)
 
 
 def test_one_uid_in_two_series_is_two_instances(receiver):

@@ -72,6 +72,7 @@ arrivals_instance(const struct message_arrived *told)
         .size = told->size,
         .frames = core_count(told->frames),
         .expected_instances = core_count(told->expected),
+        .replaced = core_count(told->replaced),
     };
 }
 

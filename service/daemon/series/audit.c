@@ -87,6 +87,8 @@ audit_report_missing(struct audit *audit)
         if (!core_change(core))
             return;
         int error = queue_report_missing(core->queue, path, clock_unix_ms());
+        if (error == -ENOENT)
+            continue; /* its instance was replaced meanwhile */
         if (core_failed(core, error, "report a missing file"))
             return;
     }

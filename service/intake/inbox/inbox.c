@@ -47,6 +47,7 @@ struct inbox {
     void *context;
     char *path, *root, *move_to;
     enum conf_after after;
+    enum conf_newest resent;
     int64_t settle_ms, sweep_ms;
 
     struct seen_files *seen_files;
@@ -604,6 +605,7 @@ inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
     free(inbox->move_to);
     inbox->move_to = move_to;
     inbox->after = conf->after;
+    inbox->resent = conf->resent;
     inbox->settle_ms = to_ms(conf->settle_seconds);
     inbox->sweep_ms = to_ms(conf->sweep_seconds);
     const int64_t next = inbox->sweep_began_ms + inbox->sweep_ms;
@@ -703,6 +705,12 @@ enum conf_after
 inbox_after(const struct inbox *inbox)
 {
     return inbox->after;
+}
+
+enum conf_newest
+inbox_resent(const struct inbox *inbox)
+{
+    return inbox->resent;
 }
 
 const char *

@@ -48,6 +48,7 @@ int inbox_configure(struct inbox *inbox, const struct conf_inbox *conf);
 
 const char *inbox_path(const struct inbox *inbox); /* valid until every find is answered */
 enum conf_after inbox_after(const struct inbox *inbox);
+enum conf_newest inbox_resent(const struct inbox *inbox);
 const char *inbox_move_to(const struct inbox *inbox); /* NULL unless CONF_MOVE */
 
 /* The stamp is that of the file as it stays. */

@@ -134,7 +134,10 @@ association_on_closed(void *context, const struct dicom_association_request *ass
 static struct reception
 reception_of(struct session *session, const struct dicom_store *store)
 {
-    return (struct reception){store, &session->staged, session->series_uid};
+    return (struct reception){.store = store,
+                              .staged = &session->staged,
+                              .series_uid = session->series_uid,
+                              .resent = session->peer->resent}; /* no other thread changes it now */
 }
 
 static uint16_t

@@ -261,6 +261,7 @@ settle_arrived(struct receiver *receiver, struct handover *handover)
     give(receiver, handover);
     crash_point("receive_after_arrived_before_seal");
     const int error = import_seal(receiver->store, &handover->item);
+    const struct import_report report = handover->item.report;
     const enum handover_answer outcome = await_answer(receiver, handover);
     if (error) {
         log_error("receive.failed", LOG_STR("error", strerror(-error)));
@@ -271,6 +272,7 @@ settle_arrived(struct receiver *receiver, struct handover *handover)
         return DICOM_OUT_OF_RESOURCES;
     }
     crash_point("receive_after_stored_before_answer");
+    import_retire(receiver->store, &report);
     return DICOM_SUCCESS;
 }
 
@@ -314,6 +316,7 @@ receiver_end(struct receiver *receiver, const struct reception *reception)
         return receiver_abandon(receiver, reception, -ENOMEM);
     const struct import_claim claim = {.sop_class_uid = store->sop_class_uid,
                                        .sop_instance_uid = store->sop_instance_uid};
+    handover->item.resent = reception->resent;
     import_received(receiver->store, reception->staged, &claim, &handover->item);
     return receiver_finish(receiver, reception, handover);
 }

@@ -38,6 +38,7 @@ struct reception {
     /* DICOM_UID_SIZE: of the association's instances so far, which is taken to be that of one whose
      * header has not come; "": none yet */
     char *series_uid;
+    enum conf_newest resent; /* the peer's */
 };
 
 /* Opens the file to receive into: DICOM_SUCCESS, or why not. */

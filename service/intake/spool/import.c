@@ -18,7 +18,9 @@
 #include "base/durable.h"
 #include "service/common/crash_point.h"
 #include "service/common/layout.h"
+#include "service/common/log.h"
 #include "service/intake/inbox/scan.h"
+#include "service/intake/spool/replaced.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +31,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define MAX_CLASHES 10000 /* names tried for a moved original */
+#define MAX_CLASHES   10000 /* names tried for a moved original */
+#define MAX_PUBLISHES 8     /* tries while others take the name */
 
 enum import_state {
     UNPLACED, /* folder/name does not hold its bytes yet */
@@ -142,8 +145,17 @@ bind_for_quarantine(struct work *work, enum code code, const char *message)
 {
     struct import_report *report = &work->item->report;
     report->code = code;
+    report->replaced = 0;
     snprintf(report->message, sizeof report->message, "%s", message);
     work->target = QUARANTINE;
+}
+
+static void
+name_instance(struct work *work, int32_t replaced)
+{
+    struct import_report *report = &work->item->report;
+    report->replaced = replaced;
+    replaced_name(report->sop_instance_uid, replaced, work->name);
 }
 
 static void
@@ -151,7 +163,7 @@ bind_for_series(struct work *work, const struct dicom_instance *instance)
 {
     import_describe(instance, &work->item->report);
     snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", instance->series_uid);
-    snprintf(work->name, sizeof work->name, "%s.dcm", instance->sop_instance_uid);
+    name_instance(work, 0);
     work->target = SERIES;
 }
 
@@ -215,15 +227,24 @@ examine(struct work *work)
 
 /* --------------------------------------------------------------------------- twins ------ */
 
-/* A kept original that was taken in before a restart: told by size and time, not read again. The
- * stakes are low, as nothing happens to a kept original. */
+static bool
+is_older(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* A kept original that was taken in before a restart: told by size and time, not read again, or the
+ * one that was replaced since. The stakes are low, as nothing happens to a kept original. */
 static bool
 is_same_as_before(const struct work *work, const struct stat *twin)
 {
-    return work->item->after == CONF_KEEP && work->target == SERIES &&
-           twin->st_size == work->status.st_size &&
-           twin->st_mtim.tv_sec == work->status.st_mtim.tv_sec &&
-           twin->st_mtim.tv_nsec == work->status.st_mtim.tv_nsec;
+    const struct timespec *time = &work->status.st_mtim;
+    if (work->item->after != CONF_KEEP || work->target != SERIES)
+        return false;
+    if (work->item->report.replaced > 0 && is_older(time, &twin->st_mtim))
+        return true;
+    return twin->st_size == work->status.st_size && !is_older(time, &twin->st_mtim) &&
+           !is_older(&twin->st_mtim, time);
 }
 
 /* Its bytes need not be the twin's, which is what is there. */
@@ -302,15 +323,42 @@ find_quarantine_place(const struct store *store, struct work *work)
     snprintf(work->folder, sizeof work->folder, "%s", folder);
 }
 
+/* The newest of the instance, whose name the work then has; -ENOENT: there is none of it. */
 static int
-import_open_twin(const struct store *store, const struct work *work)
+import_open_twin(const struct store *store, struct work *work)
 {
+    int32_t replaced;
     char path[IMPORT_PATH];
+    int error = replaced_find(store, work->folder, work->item->report.sop_instance_uid, &replaced);
+    if (error)
+        return error;
+    name_instance(work, replaced);
     snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
-    return file_open_below(store_fd(store), path, O_RDONLY);
+    const int twin = file_open_below(store_fd(store), path, O_RDONLY);
+    if (twin == -ENOENT) /* somebody took it away */
+        name_instance(work, replaced + 1);
+    return twin;
 }
 
-/* Is an instance of this UID there already? Then the file is done, or bound for quarantine. */
+static void
+refuse_resent(struct work *work, enum dicom_likeness likeness)
+{
+    const bool recoded = likeness == DICOM_RECODED;
+    char message[sizeof work->item->report.message];
+    snprintf(message, sizeof message,
+             "Another file with this SOP Instance UID is already in the series, %s. The first one "
+             "is kept. Where the newest is to count, say resent = \"newest\" of this %s; else %s.",
+             recoded ? "in another transfer syntax, so that it cannot be told whether they are the "
+                       "same image"
+                     : "and its data set differs",
+             work->received ? "peer" : "inbox",
+             recoded ? "let the sender use one transfer syntax for an instance"
+                     : "compare the two, and delete the wrong one at its sender");
+    bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT, message);
+}
+
+/* Is an instance of this UID there already? Then the file is done, or bound for quarantine, or for
+ * the place of the other. */
 static void
 meet_twin(const struct store *store, struct work *work)
 {
@@ -325,17 +373,10 @@ meet_twin(const struct store *store, struct work *work)
         import_settle(work, IMPORT_RETRY, error);
     else if (likeness == DICOM_SAME)
         work->state = PRESENT;
-    else if (likeness == DICOM_RECODED)
-        bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT,
-                            "Another file with this SOP Instance UID is already in the series, in "
-                            "another transfer syntax, so that it cannot be told whether they are "
-                            "the same image. The first one is kept; let the sender use one "
-                            "transfer syntax for an instance, or give each a UID of its own.");
+    else if (work->item->resent == CONF_NEWEST)
+        name_instance(work, work->item->report.replaced + 1);
     else
-        bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT,
-                            "Another file with this SOP Instance UID is already in the series, and "
-                            "its data set differs. The first one is kept; compare the two, and "
-                            "delete the wrong one at its sender.");
+        refuse_resent(work, likeness);
 }
 
 /* A file for series/ may turn out to be one for quarantine/. */
@@ -427,14 +468,18 @@ publish_once(struct store *store, struct work *work)
     }
 }
 
+/* Those that it meets meanwhile may give it another place. */
 static void
 import_publish(struct store *store, struct work *work)
 {
-    publish_once(store, work);
-    if (work->state == UNPLACED && work->target == QUARANTINE)
-        find_quarantine_place(store, work);
-    if (work->state == UNPLACED && work->target == QUARANTINE)
+    for (int i = 0; work->state == UNPLACED && i < MAX_PUBLISHES; i++) {
+        const enum import_target target = work->target;
         publish_once(store, work);
+        if (work->state == UNPLACED && work->target != target)
+            find_quarantine_place(store, work);
+    }
+    if (work->state == UNPLACED)
+        import_settle(work, IMPORT_RETRY, -EAGAIN);
 }
 
 /* ---------------------------------------------------------------------------- seal ------ */
@@ -744,6 +789,19 @@ finish_in(int folder, const char *name, const struct import_item *item, const ch
     return unlinkat(folder, name, 0) == 0 ? 0 : -errno;
 }
 
+void
+import_retire(struct store *store, const struct import_report *report)
+{
+    char folder[IMPORT_PATH];
+    if (report->replaced == 0)
+        return;
+    snprintf(folder, sizeof folder, LAYOUT_SERIES "/%s", report->series_uid);
+    int error = replaced_retire(store, folder, report->sop_instance_uid, report->replaced);
+    if (error)
+        log_warn("instance.kept", LOG_STR("sop", report->sop_instance_uid),
+                 LOG_STR("error", strerror(-error)));
+}
+
 bool
 import_leaves(const struct import_item *item)
 {
@@ -784,10 +842,11 @@ import_finish(const struct import_item *item, const char *move_to)
 /* ------------------------------------------------------------------------- reports ------ */
 
 void
-import_path(const struct dicom_instance *instance, char path[IMPORT_PATH])
+import_path(const struct dicom_instance *instance, int32_t replaced, char path[IMPORT_PATH])
 {
-    snprintf(path, IMPORT_PATH, LAYOUT_SERIES "/%s/%s.dcm", instance->series_uid,
-             instance->sop_instance_uid);
+    char name[REPLACED_NAME];
+    replaced_name(instance->sop_instance_uid, replaced, name);
+    snprintf(path, IMPORT_PATH, LAYOUT_SERIES "/%s/%s", instance->series_uid, name);
 }
 
 #define COPY_TEXT(to, from) snprintf(to, sizeof(to), "%s", from)
@@ -803,7 +862,7 @@ import_describe(const struct dicom_instance *instance, struct import_report *rep
     COPY_TEXT(report->modality, instance->modality);
     COPY_TEXT(report->body_part, instance->body_part);
     COPY_TEXT(report->series_description, instance->series_description);
-    import_path(instance, report->path);
+    import_path(instance, 0, report->path);
     report->size = instance->file_size;
     report->frames = instance->frame_count;
     report->expected = instance->expected_instances;

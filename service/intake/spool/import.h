@@ -44,7 +44,8 @@ struct import_report {
     char path[IMPORT_PATH]; /* relative to the root */
     int64_t size;
     int32_t frames, expected;
-    enum code code; /* of the quarantine */
+    int32_t replaced; /* times, by the name of the file */
+    enum code code;   /* of the quarantine */
     char message[512];
 };
 
@@ -52,6 +53,7 @@ struct import_item {
     const char *folder; /* the inbox: absolute; not owned */
     char *relative;     /* the file below it; not owned */
     enum conf_after after;
+    enum conf_newest resent; /* may it replace an instance with another data set? */
     struct file_stamp stamp; /* as it was found complete */
     int64_t token;
     enum import_outcome outcome;
@@ -90,16 +92,19 @@ int import_seal(struct store *store, const struct import_item *item);
  */
 int import_finish(const struct import_item *item, const char *move_to);
 
+/* Removes what it took the place of, if anything: the daemon has the new row on disk. */
+void import_retire(struct store *store, const struct import_report *report);
+
 /* Makes it IMPORT_UNREADABLE, with its report: for what could not even be looked at. */
 void import_unreadable(struct import_item *item, int error);
 
 /* Does import_finish leave the original alone? */
 bool import_leaves(const struct import_item *item);
 
-/* Fills the part of a report that comes from the header, and the path in series/. */
+/* Fills the part of a report that comes from the header, and the path in series/ of a first one. */
 void import_describe(const struct dicom_instance *instance, struct import_report *report);
 
-/* "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root. */
-void import_path(const struct dicom_instance *instance, char path[IMPORT_PATH]);
+/* "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root (replaced.h). */
+void import_path(const struct dicom_instance *instance, int32_t replaced, char path[IMPORT_PATH]);
 
 #endif

@@ -25,6 +25,7 @@ in_hand_new(struct inbox *inbox, const char *relative, const struct file_stamp *
     item->inbox = inbox;
     item->import.folder = inbox_path(inbox);
     item->import.after = inbox_after(inbox);
+    item->import.resent = inbox_resent(inbox);
     item->import.stamp = *stamp;
     item->import.relative = strdup(relative);
     const char *move_to = inbox_move_to(inbox);
@@ -131,6 +132,7 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .size = report->size,
         .frames = report->frames,
         .expected = report->expected,
+        .replaced = report->replaced,
     };
     message_write_arrived(writer, &message);
     if (item->inbox && !inbox)

@@ -3,6 +3,7 @@
 
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/intake/spool/replaced.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +55,7 @@ recover_close(struct recover *recover)
     free(recover);
 }
 
-/* The next name that is not hidden; NULL at the end. */
+/* The next name that is not hidden, nor a link to what an instance was replaced by; NULL at the end. */
 static const char *
 next_name(DIR *directory, int *error)
 {
@@ -65,7 +66,7 @@ next_name(DIR *directory, int *error)
             *error = -errno;
             return NULL;
         }
-        if (entry->d_name[0] != '.')
+        if (entry->d_name[0] != '.' && entry->d_type != DT_LNK)
             return entry->d_name;
     }
 }
@@ -109,6 +110,8 @@ recover_describe(const struct recover *recover, const char *path, struct import_
     item->outcome = IMPORT_ARRIVED;
     item->report = (struct import_report){0};
     import_describe(instance, &item->report);
+    item->report.replaced = replaced_times(path);
+    import_path(instance, item->report.replaced, item->report.path);
     dicom_instance_free(instance);
     if (strcmp(item->report.path, path) == 0)
         return true;

@@ -474,6 +474,8 @@ static const struct {
     {1, "inbox[0].after: \"move\" needs move_to",
      "inbox = ( { path = \"a\"; after = \"move\"; } );"},
     {1, "inbox[0].move_to: is used only with", "inbox = ( { path = \"a\"; move_to = \"b\"; } );"},
+    {1, "inbox[0].resent: \"newest\" needs after = \"move\" or \"delete\"",
+     "inbox = ( { path = \"a\"; resent = \"newest\"; } );"},
     {2, "inbox[1].path: /var/lib/noctule/a/b is within another inbox",
      "inbox = ( { path = \"a\"; },\n { path = \"a/b\"; } );"},
     {1, "inbox[0].path: /var/lib/noctule is, or holds, a folder of Noctule's own",

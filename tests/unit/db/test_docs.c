@@ -84,15 +84,15 @@ END_TEST
 START_TEST(it_has_the_kinds_of_events)
 {
     static const char *const kinds[] = {
-        "INSTANCE",           "INSTANCE_KNOWN",     "INSTANCE_MISSING",     "INSTANCE_RETURNED",
-        "QUARANTINED",        "COMPLETE_REQUESTED", "MISSING_ACCEPTED",     "SERIES_SETTLED",
-        "SERIES_REFUSED",     "JOB_ADDED",          "JOB_STARTED",          "JOB_DONE",
-        "JOB_EMPTY",          "JOB_FAILED",         "JOB_DELAYED",          "JOB_DUE",
-        "JOB_RETURNED",       "JOB_RECOVERED",      "JOB_CANCELLED",        "JOB_SUPERSEDED",
-        "JOB_RETRIED",        "DELIVERY_ADDED",     "DELIVERY_STARTED",     "DELIVERY_SENT",
-        "DELIVERY_DELAYED",   "DELIVERY_FAILED",    "DELIVERY_CANCELLED",   "DELIVERY_RETURNED",
-        "DELIVERY_RECOVERED", "DELIVERY_RESENT",    "COMMITMENT_REQUESTED", "COMMITMENT_DONE",
-        "COMMITMENT_FAILED",
+        "INSTANCE",          "INSTANCE_KNOWN",     "INSTANCE_MISSING",   "INSTANCE_RETURNED",
+        "INSTANCE_REPLACED", "QUARANTINED",        "COMPLETE_REQUESTED", "MISSING_ACCEPTED",
+        "SERIES_SETTLED",    "SERIES_REFUSED",     "JOB_ADDED",          "JOB_STARTED",
+        "JOB_DONE",          "JOB_EMPTY",          "JOB_FAILED",         "JOB_DELAYED",
+        "JOB_DUE",           "JOB_RETURNED",       "JOB_RECOVERED",      "JOB_CANCELLED",
+        "JOB_SUPERSEDED",    "JOB_RETRIED",        "DELIVERY_ADDED",     "DELIVERY_STARTED",
+        "DELIVERY_SENT",     "DELIVERY_DELAYED",   "DELIVERY_FAILED",    "DELIVERY_CANCELLED",
+        "DELIVERY_RETURNED", "DELIVERY_RECOVERED", "DELIVERY_RESENT",    "COMMITMENT_REQUESTED",
+        "COMMITMENT_DONE",   "COMMITMENT_FAILED",
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         expect_column("v_events", kinds[i]);

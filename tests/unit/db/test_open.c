@@ -364,7 +364,7 @@ START_TEST(views_have_their_columns)
          "incomplete,quarantined,missing_accepted_by,temporal_positions,"
          "announced_temporal_positions"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
-                        "size_bytes,frames,missing,revision,received_at"},
+                        "size_bytes,frames,missing,revision,received_at,replaced"},
         {"v_stacks",
          "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
          "code,message,file_a,file_b"},

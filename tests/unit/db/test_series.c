@@ -103,6 +103,49 @@ START_TEST(a_resend_changes_nothing_but_an_event)
 
 END_TEST
 
+START_TEST(a_replaced_instance_makes_a_new_revision)
+{
+    static const char row[] = "SELECT path || ' ' || replaced || ' ' || i.revision || ' ' || "
+                              "missing || ' ' || s.missing_files || ' ' || s.frames || ' ' || "
+                              "s.body_part FROM instance i JOIN series s ON s.id = series_id "
+                              "WHERE sop_instance_uid = '1.2.3.2'";
+    int64_t id = sample_series(s.queue, "1.2.3", 3), again;
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    ck_assert_int_eq(queue_report_missing(s.queue, "series/1.2.3/1.2.3.2.dcm", SAMPLE_NOW), 0);
+    const struct queue_instance first = {.sop_instance_uid = "1.2.3.2",
+                                         .series_uid = "1.2.3",
+                                         .path = "series/1.2.3/1.2.3.2.dcm",
+                                         .source = "inbox:drop"};
+    struct queue_instance second = first;
+    second.path = "series/1.2.3/1.2.3.2+1.dcm";
+    second.body_part = "HEAD";
+    second.frames = 5;
+    second.replaced = 1;
+    enum queue_arrival arrival;
+    ck_assert_int_eq(queue_add_instance(s.queue, &second, SAMPLE_NOW + 9, &arrival, &again), 0);
+    ck_assert_int_eq(arrival, QUEUE_REPLACED);
+    ck_assert_int_eq(again, id);
+    assert_answer(&s, row, "series/1.2.3/1.2.3.2+1.dcm 1 2 0 0 7 HEAD");
+    assert_answer(&s, "SELECT state || revision || instances FROM series", "GATHERING23");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
+                  "INSTANCE_REPLACED 1.2.3.2");
+    /* As after a crash, in any order: the older one is no news, the newer no revision. */
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(
+            queue_add_instance(s.queue, i ? &second : &first, SAMPLE_NOW + 10, &arrival, &again),
+            0);
+        ck_assert_int_eq(arrival, QUEUE_KNOWN);
+        assert_answer(&s, row, "series/1.2.3/1.2.3.2+1.dcm 1 2 0 0 7 HEAD");
+    }
+    second.path = "series/1.2.3/1.2.3.2+2.dcm";
+    second.replaced = 2;
+    ck_assert_int_eq(queue_add_instance(s.queue, &second, SAMPLE_NOW + 11, &arrival, &again), 0);
+    assert_answer(&s, row, "series/1.2.3/1.2.3.2+2.dcm 2 2 0 0 7 HEAD");
+    assert_answer(&s, "SELECT last_seen_at > first_seen_at FROM series", "1");
+}
+
+END_TEST
+
 START_TEST(one_uid_in_two_series_is_two_instances)
 {
     struct queue_instance instance = {
@@ -630,9 +673,10 @@ END_TEST
 
 SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series,
             instances_add_up, a_resend_changes_nothing_but_an_event,
-            one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_settled_series,
-            a_late_slice_reopens_a_refused_series, settling_takes_what_is_gathering_only,
-            one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
+            a_replaced_instance_makes_a_new_revision, one_uid_in_two_series_is_two_instances,
+            a_late_slice_reopens_a_settled_series, a_late_slice_reopens_a_refused_series,
+            settling_takes_what_is_gathering_only, one_accepted_stack_settles,
+            no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
             an_operators_word_is_kept_until_it_settles, what_is_missing_is_accepted_by_name,
             a_flag_is_told_and_goes_with_the_revision, what_is_passed_over_is_no_refusal,
             gathering_lists_the_oldest_first, a_missing_file_is_flagged_once_and_may_return,

@@ -497,6 +497,107 @@ START_TEST(an_earlier_run_is_swept_up)
 
 END_TEST
 
+/* ------------------------------------------------------------------------- replaced ------ */
+
+static struct import_item
+import_newest(const char *relative)
+{
+    struct import_item item = item_of(relative, CONF_DELETE);
+    item.resent = CONF_NEWEST;
+    take_in(&item);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    return item;
+}
+
+#define SERIES "series/1.2.3.4.3/1.2.3.4.1"
+
+START_TEST(the_newest_takes_the_place_of_the_first_once_the_row_says_so)
+{
+    put_image("in/a", "1.2.3.4.1", "First");
+    put_image("in/b", "1.2.3.4.1", "Second");
+    put_image("in/c", "1.2.3.4.1", "Third");
+    import_newest("a");
+    struct import_item item = import_newest("b");
+    ck_assert_str_eq(item.report.path, SERIES "+1.dcm");
+    ck_assert_int_eq(item.report.replaced, 1);
+    ck_assert(same_files("in/a", STORED) && same_files("in/b", "root/" SERIES "+1.dcm"));
+    /* Again, as after a crash before the row. */
+    item = import_newest("b");
+    ck_assert_str_eq(item.report.path, SERIES "+1.dcm");
+    import_retire(store, &item.report);
+    import_retire(store, &item.report);
+    ck_assert_int_eq(open(scratch_path(STORED), O_RDONLY), -1); /* who reads by the old row */
+    ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 2);
+    item = import_newest("b");
+    ck_assert_str_eq(item.report.path, SERIES "+1.dcm");
+    /* Back to the first, and on. */
+    item = import_newest("a");
+    ck_assert_str_eq(item.report.path, SERIES "+2.dcm");
+    item = import_newest("c");
+    ck_assert_str_eq(item.report.path, SERIES "+3.dcm");
+    import_retire(store, &item.report);
+    ck_assert(same_files("in/c", "root/" SERIES "+3.dcm"));
+    ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 2);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    /* Who does not say "newest" is refused by the newest. */
+    struct import_item other = import_one("b", CONF_DELETE);
+    ck_assert_int_eq(other.outcome, IMPORT_QUARANTINED);
+    ck_assert_int_eq(other.report.replaced, 0);
+    ck_assert_ptr_nonnull(strstr(other.report.message, "resent = \"newest\" of this inbox"));
+    other = import_one("c", CONF_MOVE);
+    ck_assert_str_eq(other.report.path, SERIES "+3.dcm");
+}
+
+END_TEST
+
+START_TEST(newest_ones_of_one_batch_take_their_places_in_turn)
+{
+    put_image("in/a", "1.2.3.4.1", "First");
+    put_image("in/b", "1.2.3.4.1", "Second");
+    put_image("in/c", "1.2.3.4.1", "Second");
+    struct import_item a = item_of("a", CONF_MOVE), b = item_of("b", CONF_MOVE),
+                       c = item_of("c", CONF_MOVE);
+    a.resent = b.resent = c.resent = CONF_NEWEST;
+    struct import_item *batch[] = {&a, &b, &c};
+    import_batch(store, 0, batch, 3);
+    ck_assert_str_eq(a.report.path, SERIES ".dcm");
+    ck_assert_str_eq(b.report.path, SERIES "+1.dcm");
+    ck_assert_str_eq(c.report.path, SERIES "+1.dcm");
+    ck_assert(same_files("in/b", "root/" SERIES "+1.dcm"));
+}
+
+END_TEST
+
+START_TEST(a_kept_original_does_not_come_back_when_it_was_replaced)
+{
+    put_image("in/a", "1.2.3.4.1", "First");
+    import_one("a", CONF_KEEP);
+    put_image("in/b", "1.2.3.4.1", "Second");
+    struct import_item item = import_newest("b");
+    import_retire(store, &item.report);
+    item = import_one("a", CONF_KEEP); /* after a restart */
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(item.report.path, SERIES "+1.dcm");
+    ck_assert_int_eq(entries("root/quarantine"), 0);
+}
+
+END_TEST
+
+START_TEST(a_replaced_file_that_somebody_took_away_is_replaced_once_more)
+{
+    put_image("in/a", "1.2.3.4.1", "First");
+    put_image("in/b", "1.2.3.4.1", "Second");
+    import_newest("a");
+    struct import_item item = import_newest("b");
+    import_retire(store, &item.report);
+    ck_assert_int_eq(unlink(scratch_path("root/" SERIES "+1.dcm")), 0);
+    item = import_one("a", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(item.report.path, SERIES "+2.dcm");
+}
+
+END_TEST
+
 /* ------------------------------------------------------------------------- received ------ */
 
 static const struct import_claim claim = {.sop_class_uid = CLASS_CT,
@@ -650,6 +751,10 @@ main(void)
     tcase_add_test(tests, junk_does_not_fill_the_disk);
     tcase_add_test(tests, own_results_are_left_or_moved);
     tcase_add_test(tests, an_earlier_run_is_swept_up);
+    tcase_add_test(tests, the_newest_takes_the_place_of_the_first_once_the_row_says_so);
+    tcase_add_test(tests, newest_ones_of_one_batch_take_their_places_in_turn);
+    tcase_add_test(tests, a_kept_original_does_not_come_back_when_it_was_replaced);
+    tcase_add_test(tests, a_replaced_file_that_somebody_took_away_is_replaced_once_more);
     tcase_add_test(tests, a_received_image_goes_where_a_found_one_goes);
     tcase_add_test(tests, a_received_image_is_sealed_in_a_step_of_its_own);
     tcase_add_test(tests, a_received_resend_changes_nothing);
