@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <memory>
 
 namespace
 {
@@ -376,18 +377,19 @@ class Fitness
                        std::any_of(std::begin(need->any), std::end(need->any), there));
     }
 
-    /* Whether an item is left, where there has to be one. */
+    /* Whether an item is left, where there has to be one. The list is walked from its head, as DCMTK
+     * walks to any other place. */
     bool restore_sequence(DcmSequenceOfItems &sequence, int depth)
     {
         const uint32_t number = number_of(sequence.getTag());
         const struct need *need = need_of(sequence.getTag());
-        for (unsigned long i = sequence.card(); i > 0; i--) {
-            DcmItem &item = *sequence.getItem(i - 1);
-            restore_item(item, depth + 1);
-            if (is_fit_item(item, need))
-                continue;
-            delete sequence.remove(i - 1);
-            tell(top_);
+        for (unsigned long left = sequence.card(); left > 0; left--) {
+            std::unique_ptr<DcmItem> item(sequence.remove(0UL));
+            restore_item(*item, depth + 1);
+            if (is_fit_item(*item, need))
+                sequence.append(item.release());
+            else
+                tell(top_);
         }
         return sequence.card() > 0 || number == tag_breed || number == tag_breed_registration;
     }
@@ -410,8 +412,9 @@ class Fitness
     void restore_item(DcmItem &item, int depth)
     {
         std::vector<DcmElement *> elements;
-        for (unsigned long i = 0; i < item.card(); i++)
-            elements.push_back(item.getElement(i));
+        for (DcmObject *each = item.nextInContainer(nullptr); each;
+             each = item.nextInContainer(each))
+            elements.push_back(static_cast<DcmElement *>(each));
         for (DcmElement *element : elements)
             restore_element(item, element, depth);
         for (const auto &companion : companions) {

@@ -56,17 +56,17 @@ static int
 read_extended_table(const struct scan *scan, struct offset_table *table)
 {
     const size_t header = 12;
-    if (scan->kept_size <= header)
+    if (scan->kept.size <= header)
         return 0;
-    return table_from_bytes(scan->kept + header, scan->kept_size - header, 8, table);
+    return table_from_bytes(scan->kept.bytes + header, scan->kept.size - header, 8, table);
 }
 
 static int
 fragments_append(struct fragments *fragments, size_t *room, int64_t offset, uint32_t length)
 {
     if ((size_t)fragments->count == *room) {
-        if (fragments->count == INT32_MAX)
-            return -ENOMEM;
+        if (fragments->count >= LIMIT_FRAGMENTS)
+            return -E2BIG;
         const size_t grown = *room ? 2 * *room : 16;
         struct fragment *list = reallocarray(fragments->list, grown, sizeof(*list));
         if (!list)

@@ -9,25 +9,31 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <stdexcept>
 
-Source::Source(const Header &dataset)
-    : dataset_(dataset), shared_(dataset.item(DCM_SharedFunctionalGroupsSequence))
+Source::Source(const Header &dataset, const struct scan &scan)
+    : dataset_(dataset), scan_(scan), shared_(dataset.item(DCM_SharedFunctionalGroupsSequence)),
+      has_groups_(scan.has_frames || !shared_.empty())
 {
-    DcmElement *element = dataset.find(DCM_PerFrameFunctionalGroupsSequence);
-    if (element && element->ident() == EVR_SQ)
-        sequence_ = static_cast<DcmSequenceOfItems *>(element);
-    has_groups_ = sequence_ || !shared_.empty();
 }
 
 void
 Source::advance()
 {
-    if (!sequence_)
+    frame_ = Header();
+    item_.clear();
+    has_own_ = next_ < scan_.frame_count;
+    if (!has_own_)
         return;
-    item_ = sequence_->nextInContainer(item_);
-    frame_ = item_ ? Header(*static_cast<DcmItem *>(item_)) : Header();
-    if (!item_)
-        sequence_ = nullptr; /* there are more frames than items */
+    const size_t start = next_ > 0 ? scan_.frame_ends[next_ - 1] : 0;
+    const size_t size = scan_.frame_ends[next_++] - start;
+    if (size == 0)
+        return;
+    if (header_decode(scan_.frames.bytes + start, size,
+                      header_encoding(scan_.frames_implicit_vr, scan_.big_endian), item_)
+            .bad())
+        throw std::runtime_error("a frame's functional groups");
+    frame_ = Header(item_);
 }
 
 Header
@@ -177,17 +183,22 @@ frame_read(const Source &source, const std::string &acquired, const struct dicom
     exclude_read(source, types, instance, frame);
 }
 
-void
-frames_read(const Header &dataset, struct dicom_instance &instance)
+int
+frames_read(Source &source, const struct scan &scan, struct dicom_instance &instance,
+            struct error *error)
 {
-    Source source(dataset);
     const std::string acquired = header_date_time(
-        dataset, {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
+        source.dataset(), {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
+    bool had_own = true;
     for (int32_t i = 0; i < instance.frame_count; i++) {
         source.advance();
-        if (i == 0 || source.has_groups())
+        if (source.has_own() || had_own)
             frame_read(source, acquired, instance, instance.frames[i]);
         else /* nothing tells them apart */
-            instance.frames[i] = instance.frames[0];
+            instance.frames[i] = instance.frames[i - 1];
+        had_own = source.has_own();
+        if (const int rc = scan_check_time(&scan, instance.path, error))
+            return rc;
     }
+    return 0;
 }

@@ -10,12 +10,12 @@
 #include <iterator>
 #include <map>
 
-static E_TransferSyntax
-encoding_of(const struct scan &scan)
+E_TransferSyntax
+header_encoding(bool implicit_vr, bool big_endian)
 {
-    if (scan.implicit_vr)
+    if (implicit_vr)
         return EXS_LittleEndianImplicit;
-    return scan.big_endian ? EXS_BigEndianExplicit : EXS_LittleEndianExplicit;
+    return big_endian ? EXS_BigEndianExplicit : EXS_LittleEndianExplicit;
 }
 
 OFCondition
@@ -34,7 +34,8 @@ int
 header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, struct error *error)
 {
     const OFCondition condition =
-        header_decode(scan.kept, scan.kept_size, encoding_of(scan), dataset);
+        header_decode(scan.kept.bytes, scan.kept.size,
+                      header_encoding(scan.implicit_vr, scan.big_endian), dataset);
     if (condition.good())
         return 0;
     return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
@@ -44,9 +45,13 @@ header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, str
 
 using Elements = std::vector<std::pair<uint32_t, DcmElement *>>;
 
+/* Its own tag and its creator. */
+using PrivateName = std::pair<uint32_t, const char *>;
+
 struct Header::Index {
     Elements elements;
     std::map<uint32_t, Header> items;
+    std::map<PrivateName, DcmTagKey> privates; /* that were sought, (0000,0000) for none */
 };
 
 Header::Header(DcmItem &item)
@@ -139,15 +144,11 @@ unknown_text(DcmElement &element)
     return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
 }
 
-/* Longer than any text that is of use here: what is written for each frame is read for each. */
-static constexpr uint32_t max_text = 4096;
-static constexpr size_t max_texts = 16;
-
 /* All values, as they are written. */
 static std::string
 whole_text(DcmElement &element)
 {
-    if (element.getLength() > max_text)
+    if (element.getLength() > LIMIT_TEXT_BYTES)
         return {};
     if (is_unknown(element))
         return unknown_text(element);
@@ -188,7 +189,7 @@ header_texts(const Header &header, const DcmTagKey &tag)
     if (!element || element->getLength() == 0)
         return texts;
     const std::string whole = whole_text(*element);
-    for (size_t start = 0; start != std::string::npos && texts.size() < max_texts;
+    for (size_t start = 0; start != std::string::npos && texts.size() < LIMIT_VALUES;
          start = after_backslash(whole, start))
         texts.push_back(header_trimmed(whole.substr(start, whole.find('\\', start) - start)));
     return texts;
@@ -256,22 +257,34 @@ header_integer(const Header &header, const DcmTagKey &tag, int32_t *value)
 }
 
 DcmTagKey
-header_private(const Header &header, const struct private_attribute &attribute)
+Header::find_private(const struct private_attribute &attribute) const
 {
     const uint32_t group = static_cast<uint32_t>(attribute.group) << 16;
-    if (header.empty())
-        return {0, 0};
-    const Elements &elements = header.index_->elements;
+    const Elements &elements = index_->elements;
     for (auto creator = header_from(elements, group | 0x10);
          creator != elements.end() && creator->first <= (group | 0xFF); ++creator) {
         if (header_trimmed(whole_text(*creator->second)) != attribute.creator)
             continue;
         const uint32_t block = creator->first & 0xFF;
         const DcmTagKey tag(attribute.group, static_cast<Uint16>(block << 8 | attribute.element));
-        if (header.find(tag))
+        if (find(tag))
             return tag;
     }
     return {0, 0};
+}
+
+DcmTagKey
+header_private(const Header &header, const struct private_attribute &attribute)
+{
+    if (header.empty())
+        return {0, 0};
+    auto &known = header.index_->privates;
+    const PrivateName name(static_cast<uint32_t>(attribute.group) << 8 | attribute.element,
+                           attribute.creator);
+    const auto found = known.find(name);
+    if (found != known.end())
+        return found->second;
+    return known.emplace(name, header.find_private(attribute)).first->second;
 }
 
 /* One value of an element whose VR was lost on its way; UN is little endian (CP-246). */

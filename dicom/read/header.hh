@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+E_TransferSyntax header_encoding(bool implicit_vr, bool big_endian);
 /* Parses a data set in memory. */
 OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax,
                           DcmDataset &dataset);
@@ -28,10 +29,12 @@ OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax synta
 int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
                  struct error *error);
 
+struct private_attribute;
+
 /*
  * The elements of a data set or of an item, in order of their tags: DCMTK would walk its list for
- * each. What it has found of an item's own items is kept, so that what frames share is indexed
- * once; copies are of one index. The item outlives it, one thread uses it.
+ * each. What it has found of an item's own items and private attributes is kept, so that what frames
+ * share is found once; copies are of one index. The item outlives it, one thread uses it.
  */
 class Header
 {
@@ -49,6 +52,7 @@ class Header
     }
 
   private:
+    DcmTagKey find_private(const struct private_attribute &attribute) const;
     friend DcmTagKey header_private(const Header &, const struct private_attribute &);
     struct Index;
     std::shared_ptr<Index> index_; /* nullptr when there are no elements */
@@ -56,7 +60,7 @@ class Header
 
 bool header_has(const Header &header, const DcmTagKey &tag); /* there and not empty */
 std::string header_text(const Header &header, const DcmTagKey &tag, unsigned long index = 0);
-/* As many as 16, which is more than any attribute here has. */
+/* As many as LIMIT_VALUES, which is more than any attribute here has. */
 std::vector<std::string> header_texts(const Header &header, const DcmTagKey &tag);
 /* False when absent, empty or no number. Not necessarily finite. */
 bool header_number(const Header &header, const DcmTagKey &tag, double *value,
@@ -136,8 +140,5 @@ class InheritedElements
     std::vector<uint8_t> bytes_;
     std::vector<struct dicom_element> elements_;
 };
-
-/* Fills frame_count frames from the data set or its functional groups. (frames.cc) */
-void frames_read(const Header &dataset, struct dicom_instance &instance);
 
 #endif

@@ -3,6 +3,8 @@
  */
 #include "dicom/read/codec.hh"
 
+#include "base/limits.h"
+
 #include <openjpeg.h>
 
 #include <algorithm>
@@ -82,6 +84,57 @@ format_of(const std::vector<uint8_t> &bytes)
     return boxed ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K;
 }
 
+uint64_t
+big_endian(const uint8_t *bytes, size_t size)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+/* Where the code stream begins: the content of the box that holds it (ISO 15444-1, I.4). */
+size_t
+find_code_stream(const std::vector<uint8_t> &bytes)
+{
+    if (format_of(bytes) == OPJ_CODEC_J2K)
+        return 0;
+    for (size_t at = 0; bytes.size() - at >= 16;) {
+        const uint64_t length = big_endian(bytes.data() + at, 4);
+        const size_t header = length == 1 ? 16 : 8;
+        if (memcmp(bytes.data() + at + 4, "jp2c", 4) == 0)
+            return at + header;
+        const uint64_t whole = length == 1 ? big_endian(bytes.data() + at + 8, 8) : length;
+        if (whole < header || whole > bytes.size() - at)
+            break;
+        at += static_cast<size_t>(whole);
+    }
+    return bytes.size();
+}
+
+/* Before OpenJPEG sees it: it has memory for every tile that the header claims (ISO 15444-1, A.5.1). */
+std::string
+check_tiles(const std::vector<uint8_t> &bytes)
+{
+    static const uint8_t start[] = {0xFF, 0x4F, 0xFF, 0x51};
+    constexpr size_t header_size = 40;
+    const size_t at = find_code_stream(bytes);
+    if (bytes.size() - at < header_size || memcmp(bytes.data() + at, start, sizeof(start)) != 0)
+        return "its code stream has no valid header";
+    const uint8_t *siz = bytes.data() + at + 8;
+    uint64_t tiles = 1;
+    for (size_t axis = 0; axis < 2; axis++) {
+        const uint8_t *number = siz + 4 * axis;
+        const uint64_t end = big_endian(number, 4), size = big_endian(number + 16, 4),
+                       first = big_endian(number + 24, 4);
+        if (size == 0 || first >= end)
+            return "its code stream has no valid header";
+        tiles *= (end - first + size - 1) / size;
+    }
+    return tiles <= LIMIT_TILES ? std::string()
+                                : "its code stream has " + std::to_string(tiles) + " tiles";
+}
+
 std::string
 check_image(const opj_image_t &image, const struct dicom_instance &instance)
 {
@@ -107,6 +160,9 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
 std::string
 codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
 {
+    std::string why = check_tiles(frame.bytes);
+    if (!why.empty())
+        return why;
     Memory memory{frame.bytes, 0};
     Stream stream = open_stream(memory);
     Codec codec(opj_create_decompress(format_of(frame.bytes)), opj_destroy_codec);
@@ -121,7 +177,7 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
     Image image(raw, opj_image_destroy);
     if (!has_header || !image)
         return "its code stream has no valid header";
-    std::string why = check_image(*image, *frame.instance);
+    why = check_image(*image, *frame.instance);
     if (!why.empty())
         return why;
     if (!opj_decode(codec.get(), stream.get(), image.get()) ||

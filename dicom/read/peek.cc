@@ -5,7 +5,7 @@
  * all, then what kind of object, then its identity, its encoding, its pixels, its sizes, and last
  * whether the pixel data are all there. Pixel data are never read, only measured.
  */
-#include "dicom/read/header.hh"
+#include "dicom/read/source.hh"
 #include "dicom/value/sop_class.h"
 
 #include <algorithm>
@@ -17,30 +17,32 @@
 namespace
 {
 
-constexpr int64_t max_voxels = INT64_C(1) << 33;
-constexpr int64_t max_plane_pixels = INT64_C(1) << 28; /* 16384 x 16384 */
-constexpr int32_t max_frames = 1 << 18;
-
-/* Ascending; everything that peek, frames.cc, keys.cc and exclude.cc look at. */
+/* Ascending; everything that peek, frames.cc, keys.cc and exclude.cc look at, in items, too. */
 constexpr uint32_t wanted_tags[] = {
     0x00080005, 0x00080008, 0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080022, 0x00080023,
-    0x0008002A, 0x00080032, 0x00080033, 0x00080060, 0x00080070, 0x0008103E, 0x00081090, 0x00089207,
-    0x00089208, 0x00100010, 0x00100020, 0x00100021, 0x00180015, 0x00180050, 0x00180060, 0x00180081,
-    0x00180082, 0x00180086, 0x00180088, 0x00181060, 0x00181210, 0x00181310, 0x00181314, 0x00189075,
-    0x00189076, 0x00189087, 0x00189089, 0x00189117, 0x00189251, 0x00189257, 0x00189353, 0x00189364,
-    0x0018937C, 0x00189601, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012, 0x00200013, 0x00200032,
-    0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00204000, 0x00209128, 0x00209153,
-    0x00209241, 0x00209245, 0x0020930D, 0x00280002, 0x00280004, 0x00280008, 0x00280010, 0x00280011,
-    0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120, 0x00280121, 0x00281052,
-    0x00281053, 0x00281054, 0x00282110, 0x00282112, 0x00282114, 0x00283000, 0x00540061, 0x00540071,
-    0x00540081, 0x00540101, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
+    0x0008002A, 0x00080032, 0x00080033, 0x00080060, 0x00080070, 0x0008103E, 0x00081090, 0x00089007,
+    0x00089207, 0x00089208, 0x00100010, 0x00100020, 0x00100021, 0x00180015, 0x00180050, 0x00180060,
+    0x00180081, 0x00180082, 0x00180086, 0x00180088, 0x00181060, 0x00181210, 0x00181310, 0x00181314,
+    0x00189074, 0x00189075, 0x00189076, 0x00189079, 0x00189082, 0x00189087, 0x00189089, 0x00189112,
+    0x00189114, 0x00189115, 0x00189117, 0x00189118, 0x00189226, 0x00189251, 0x00189257, 0x00189314,
+    0x00189325, 0x00189329, 0x00189353, 0x00189364, 0x0018937C, 0x00189601, 0x00189602, 0x00189603,
+    0x00189604, 0x00189605, 0x00189606, 0x00189607, 0x00189751, 0x0020000D, 0x0020000E, 0x00200011,
+    0x00200012, 0x00200013, 0x00200032, 0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002,
+    0x00204000, 0x00209056, 0x00209111, 0x00209113, 0x00209116, 0x00209128, 0x00209153, 0x00209156,
+    0x00209241, 0x00209245, 0x00209253, 0x0020930D, 0x00209310, 0x00280002, 0x00280004, 0x00280008,
+    0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120,
+    0x00280121, 0x00281052, 0x00281053, 0x00281054, 0x00282110, 0x00282112, 0x00282114, 0x00283000,
+    0x00289110, 0x00289145, 0x00540061, 0x00540071, 0x00540081, 0x00540101, 0x00541001, 0x00541330,
+    0x52009229, 0x52009230,
 };
 
 constexpr uint32_t wanted_private_tags[] = {
-    0x0019000A, 0x0019000C, 0x0019000E, 0x00190027, 0x001900BB, 0x001900BC, 0x001900BD,
-    0x0043002F, 0x00430039, 0x00650009, 0x00650037, 0x00650050, 0x20010003, 0x20010004,
-    0x20010008, 0x20050011, 0x20050029, 0x200500A0, 0x200500B0, 0x200500B1, 0x200500B2,
+    0x0019000A, 0x0019000C, 0x0019000E, 0x00190027, 0x001900BB, 0x001900BC, 0x001900BD, 0x0043002F,
+    0x00430039, 0x00650009, 0x00650037, 0x00650050, 0x20010003, 0x20010004, 0x20010008, 0x2005000F,
+    0x20050011, 0x20050029, 0x200500A0, 0x200500B0, 0x200500B1, 0x200500B2,
 };
+
+constexpr uint32_t private_sequence_tag = 0x2005000F;
 
 struct InstanceFree {
     void operator()(struct dicom_instance *instance) const
@@ -63,6 +65,11 @@ struct Peek {
     const char *name() const
     {
         return text_base_name(path);
+    }
+
+    bool has_groups() const
+    {
+        return scan.frame_count > 0 || header_has(dataset, DCM_SharedFunctionalGroupsSequence);
     }
 
     int refuse(enum code code, const std::string &what) const
@@ -216,15 +223,12 @@ read_patient(Peek &peek)
 
 /* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
 std::string
-rescale_type(const Header &dataset)
+rescale_type(const Peek &peek)
 {
-    for (const DcmTagKey &groups :
-         {DCM_SharedFunctionalGroupsSequence, DCM_PerFrameFunctionalGroupsSequence}) {
-        const Header values = dataset.item(groups).item(DCM_PixelValueTransformationSequence);
-        if (!values.empty())
-            return header_text(values, DCM_RescaleType);
-    }
-    return header_text(dataset, DCM_RescaleType);
+    Source source(peek.dataset, peek.scan);
+    source.advance();
+    const Header values = source.group(DCM_PixelValueTransformationSequence);
+    return header_text(values.empty() ? peek.dataset : values, DCM_RescaleType);
 }
 
 /*
@@ -244,7 +248,7 @@ read_value_unit(Peek &peek)
     const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
     std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : std::string();
     if (term.empty())
-        term = rescale_type(peek.dataset);
+        term = rescale_type(peek);
     if (term.empty() && is_ct)
         term = "HU";
     for (const auto &each : units)
@@ -269,8 +273,7 @@ read_expected_instances(Peek &peek)
 {
     const Header &dataset = peek.dataset;
     int64_t expected = 0;
-    if (header_has(dataset, DCM_SharedFunctionalGroupsSequence) ||
-        header_has(dataset, DCM_PerFrameFunctionalGroupsSequence))
+    if (peek.has_groups())
         expected = 0;
     else if (header_has(dataset, DCM_NumberOfSlices))
         expected = factor(dataset, DCM_NumberOfSlices) * factor(dataset, DCM_NumberOfTimeSlices) *
@@ -421,18 +424,34 @@ read_sizes(Peek &peek)
         error = peek.require(DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
     if (error)
         return error;
+    constexpr int64_t mi = 1 << 20;
     const int64_t plane = static_cast<int64_t>(instance.rows) * instance.columns;
-    if (plane > max_plane_pixels || instance.frame_count > max_frames ||
-        instance.frame_count > max_voxels / plane)
+    if (plane > LIMIT_PLANE_MI * mi || instance.frame_count > LIMIT_FRAMES ||
+        instance.frame_count > LIMIT_VOXELS_MI * mi / plane)
         return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "claims " + std::to_string(instance.columns) +
                                                       " x " + std::to_string(instance.rows) +
                                                       " pixels in " +
                                                       std::to_string(instance.frame_count) +
                                                       " frames, more than is ever processed.");
-    instance.multi_frame = instance.frame_count > 1 ||
-                           header_has(peek.dataset, DCM_SharedFunctionalGroupsSequence) ||
-                           header_has(peek.dataset, DCM_PerFrameFunctionalGroupsSequence);
+    instance.multi_frame = instance.frame_count > 1 || peek.has_groups();
     return 0;
+}
+
+/* What decoding will make of the file, against what there is of it. */
+int
+check_expansion(const Peek &peek)
+{
+    const struct dicom_instance &i = peek.instance;
+    constexpr int64_t frame_bytes = 1024; /* what is known of a frame */
+    const int64_t plane = static_cast<int64_t>(i.rows) * i.columns * (i.bits_allocated / 8);
+    const int64_t decoded = i.frame_count * (plane + frame_bytes);
+    if (decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 || decoded / LIMIT_EXPANSION <= i.file_size)
+        return 0;
+    return peek.refuse(CODE_EXPANSION_IMPLAUSIBLE,
+                       "has " + std::to_string(i.file_size) + " bytes and claims " +
+                           std::to_string(i.frame_count) + " frames of " + std::to_string(plane) +
+                           " bytes, more than " + std::to_string(LIMIT_EXPANSION) +
+                           " times as much.");
 }
 
 int
@@ -479,7 +498,10 @@ measure_encapsulated(Peek &peek)
             rc = stream_skip(&peek.stream, item.length);
         if (rc)
             return scan_error(&peek.stream, peek.path, rc, "its pixel data", peek.error);
-        items++;
+        if (++items > LIMIT_FRAGMENTS)
+            return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " +
+                                                          std::to_string(LIMIT_FRAGMENTS) +
+                                                          " fragments of pixel data.");
     }
     if (items - 1 < instance.frame_count)
         return peek.refuse(CODE_FILE_TRUNCATED,
@@ -511,8 +533,8 @@ read_frames(Peek &peek)
         calloc(static_cast<size_t>(instance.frame_count), sizeof(*instance.frames)));
     if (!instance.frames)
         throw std::bad_alloc();
-    frames_read(peek.dataset, instance);
-    return 0;
+    Source source(peek.dataset, peek.scan);
+    return frames_read(source, peek.scan, instance, peek.error);
 }
 
 int
@@ -537,6 +559,8 @@ peek_judge(Peek &peek)
     error = read_sizes(peek);
     if (!error)
         error = measure_pixels(peek);
+    if (!error)
+        error = check_expansion(peek);
     /* Last: only now is the number of frames known to be backed by as many bytes. */
     return error ? error : read_frames(peek);
 }
@@ -548,14 +572,17 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     const struct scan_wanted wanted = {wanted_tags,
                                        std::size(wanted_tags),
+                                       LIMIT_TEXT_BYTES,
+                                       true,
                                        wanted_private_tags,
                                        std::size(wanted_private_tags),
+                                       private_sequence_tag,
                                        nullptr,
                                        nullptr};
     int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* Walked by guess; what matters is that it cannot be read. */
-        scan.kept_size = 0;
+        scan.kept.size = 0;
     } else if (rc) {
         return rc;
     }
@@ -607,8 +634,9 @@ int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {
     static const uint32_t identity_tags[] = {0x00080018, 0x0020000E};
-    const struct scan_wanted wanted = {identity_tags, std::size(identity_tags), nullptr, 0, nullptr,
-                                       nullptr};
+    const struct scan_wanted wanted = {
+        identity_tags, std::size(identity_tags), DICOM_UID_SIZE, false, nullptr, 0, 0, nullptr,
+        nullptr};
     struct error error;
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define TAG_ITEM            0xFFFEE000u
 #define TAG_ITEM_END        0xFFFEE00Du
@@ -13,6 +14,7 @@
 #define TAG_MEDIA_CLASS     0x00020002u
 #define TAG_TRANSFER_SYNTAX 0x00020010u
 #define TAG_PADDING         0xFFFCFFFCu
+#define TAG_FRAMES          0x52009230u /* Per-Frame Functional Groups Sequence */
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
 
@@ -34,17 +36,22 @@ struct walk {
     struct stream *stream;
     const char *path;
     struct scan *scan;
+    const struct scan_wanted *wanted;
     struct error *error;
-    bool keep;
-    size_t kept_room;
-    stream_visit *content; /* NULL: nobody asks */
-    void *context;
+    struct scan_bytes *into; /* what is passed is kept there; NULL: nowhere */
+    int32_t elements;        /* and items, that were passed */
+    int32_t kept, frame_kept, disorder;
 };
 
-/* An open sequence or item. `end` is -1 when a delimiter ends it; `limit` is the nearest end of an
- * ancestor or its own, beyond which nothing may reach. */
+/* The data set, or an open sequence or item. `end` is -1 when a delimiter ends it; `limit` is the
+ * nearest end of an ancestor or its own, beyond which nothing may reach. */
 struct level {
     bool is_item;
+    bool is_frames; /* the sequence whose items are kept apart; of an item: one of those */
+    bool all;       /* of an item: whatever is in it is kept */
+    struct scan_bytes *into;
+    uint32_t last_tag; /* the highest that was kept */
+    int32_t elements;  /* that were kept */
     int64_t end;
     int64_t limit;
     struct encoding encoding;
@@ -105,6 +112,11 @@ scan_error(const struct stream *stream, const char *path, int rc, const char *wh
         return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, NULL,
                                "%s is damaged: %s cannot be decoded at byte %lld. Send it again.",
                                name, what, (long long)stream->position);
+    case -EFBIG:
+        return error_set_files(error, -EBADMSG, CODE_EXPANSION_IMPLAUSIBLE, path, NULL,
+                               "%s has %lld bytes and would be more than %d times as large when it "
+                               "is inflated.",
+                               name, (long long)stream->file_size, LIMIT_EXPANSION);
     case -ENOMEM:
         return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, NULL,
                                "There is not enough memory to read %s of %s.", what, name);
@@ -129,23 +141,49 @@ stream_failed(const struct walk *walk, int rc)
 }
 
 static int
+scan_too_much(const struct walk *walk, int most, const char *what)
+{
+    return error_set_files(walk->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE, walk->path, NULL,
+                           "The header of %s has more than %d %s.", text_base_name(walk->path),
+                           most, what);
+}
+
+/* Of the thread, on the processor. */
+static double
+scan_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int
+scan_check_time(const struct scan *scan, const char *path, struct error *error)
+{
+    if (scan_clock() - scan->begun < LIMIT_HEADER_SECONDS)
+        return 0;
+    return error_set_files(error, -EBADMSG, CODE_READING_TOO_LONG, path, NULL,
+                           "The header of %s takes more than %d seconds to read.",
+                           text_base_name(path), LIMIT_HEADER_SECONDS);
+}
+
+static int
 grow_kept(struct walk *walk, size_t count)
 {
-    struct scan *scan = walk->scan;
-    if (scan->kept_size + count > SCAN_MAX_KEPT)
-        return error_set_files(walk->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE, walk->path, NULL,
-                               "The header of %s is larger than %d MiB.",
-                               text_base_name(walk->path), SCAN_MAX_KEPT >> 20);
-    if (scan->kept_size + count <= walk->kept_room)
+    struct scan_bytes *into = walk->into;
+    const int most = into == &walk->scan->frames ? LIMIT_FRAMES_KEPT_MIB : LIMIT_KEPT_MIB;
+    if (into->size + count > (size_t)most << 20)
+        return scan_too_much(walk, most, "MiB of attributes that are read");
+    if (into->size + count <= into->room)
         return 0;
-    size_t room = walk->kept_room ? 2 * walk->kept_room : 4096;
-    if (room < scan->kept_size + count)
-        room = scan->kept_size + count;
-    uint8_t *bytes = realloc(scan->kept, room);
+    size_t room = into->room ? 2 * into->room : 4096;
+    if (room < into->size + count)
+        room = into->size + count;
+    uint8_t *bytes = realloc(into->bytes, room);
     if (!bytes)
         return stream_failed(walk, -ENOMEM);
-    scan->kept = bytes;
-    walk->kept_room = room;
+    into->bytes = bytes;
+    into->room = room;
     return 0;
 }
 
@@ -154,7 +192,8 @@ grow_kept(struct walk *walk, size_t count)
 static int
 pass(struct walk *walk, int64_t count)
 {
-    if (!walk->keep) {
+    struct scan_bytes *into = walk->into;
+    if (!into) {
         int error = stream_skip(walk->stream, count);
         return error ? stream_failed(walk, error) : 0;
     }
@@ -165,10 +204,10 @@ pass(struct walk *walk, int64_t count)
         int error = grow_kept(walk, step);
         if (error)
             return error;
-        error = stream_read(walk->stream, walk->scan->kept + walk->scan->kept_size, (int64_t)step);
+        error = stream_read(walk->stream, into->bytes + into->size, (int64_t)step);
         if (error)
             return stream_failed(walk, error);
-        walk->scan->kept_size += step;
+        into->size += step;
         count -= (int64_t)step;
     }
     return 0;
@@ -182,8 +221,8 @@ scan_tell(const struct walk *walk, uint32_t tag, uint32_t length)
         bytes[i] = (uint8_t)(tag >> 8 * i);
         bytes[4 + i] = (uint8_t)(length >> 8 * i);
     }
-    if (walk->content)
-        walk->content(walk->context, bytes, sizeof(bytes));
+    if (walk->wanted->content)
+        walk->wanted->content(walk->wanted->context, bytes, sizeof(bytes));
 }
 
 /*
@@ -194,11 +233,55 @@ static int
 scan_pass_value(struct walk *walk, const struct element *element)
 {
     const bool counts = (element->tag & 0xFFFF) != 0 && element->tag != TAG_PADDING;
-    if (!walk->content || !counts)
+    if (!walk->wanted->content || !counts)
         return pass(walk, element->length);
     scan_tell(walk, element->tag, element->length);
-    int error = stream_show(walk->stream, element->length, walk->content, walk->context);
+    int error =
+        stream_show(walk->stream, element->length, walk->wanted->content, walk->wanted->context);
     return error ? stream_failed(walk, error) : 0;
+}
+
+/* Elements and items that a parser will make objects of. */
+static int
+count_kept(struct walk *walk)
+{
+    if (walk->into == &walk->scan->frames)
+        return ++walk->frame_kept <= LIMIT_FRAME_ELEMENTS
+                   ? 0
+                   : scan_too_much(walk, LIMIT_FRAME_ELEMENTS, "elements in one frame's item");
+    return ++walk->kept <= LIMIT_KEPT_ELEMENTS
+               ? 0
+               : scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements that are read");
+}
+
+static int
+pass_header(struct walk *walk, const struct element *element)
+{
+    int error = 0;
+    if (++walk->elements > LIMIT_HEADER_ELEMENTS)
+        return scan_too_much(walk, LIMIT_HEADER_ELEMENTS, "elements");
+    if (walk->elements % 4096 == 0)
+        error = scan_check_time(walk->scan, walk->path, walk->error);
+    if (!error && walk->into)
+        error = count_kept(walk);
+    return error ? error : pass(walk, element->header_size);
+}
+
+/* A parser puts each element where it belongs, which takes long for many that do not follow. */
+static int
+check_order(struct walk *walk, struct level *level, const struct element *element)
+{
+    if (!walk->into)
+        return 0;
+    if (level->is_item && ++level->elements > LIMIT_ITEM_ELEMENTS)
+        return scan_too_much(walk, LIMIT_ITEM_ELEMENTS, "elements in one item");
+    if (element->tag <= level->last_tag)
+        return ++walk->disorder <= LIMIT_DISORDER
+                   ? 0
+                   : scan_invalid(walk,
+                                  "too many elements do not follow in the order of their tags");
+    level->last_tag = element->tag;
+    return 0;
 }
 
 /* Reads an element's header without consuming it. */
@@ -248,14 +331,15 @@ encoding_within(struct encoding outer, const struct element *element)
  * by its dictionary, which is not known here; there a value that starts with an item counts as one.
  */
 static int
-is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool *nested)
+is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool wanted,
+          bool *nested)
 {
     *nested = false;
     if (element->length == UNDEFINED_LENGTH) {
         if (element->vr[0] && strcmp(element->vr, "SQ") != 0 && strcmp(element->vr, "UN") != 0)
             return scan_invalid(walk, "an element that is no sequence has no length");
         *nested = true;
-    } else if ((walk->keep || walk->content) && element->length >= 8) {
+    } else if (wanted && element->length >= 8) {
         if (strcmp(element->vr, "SQ") == 0) {
             *nested = true;
         } else if (!element->vr[0] || strcmp(element->vr, "UN") == 0) {
@@ -270,16 +354,82 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
     return 0;
 }
 
+/* The first of an ascending list that is not below the tag. */
+static size_t
+scan_lower_bound(const uint32_t *tags, size_t count, uint32_t tag)
+{
+    size_t low = 0;
+    while (count > 0) {
+        const size_t half = count / 2;
+        if (tags[low + half] < tag) {
+            low += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return low;
+}
+
+static bool
+scan_is_wanted(const struct scan_wanted *wanted, const struct element *element)
+{
+    const uint32_t tag = element->tag, number = tag & 0xFFFF;
+    if ((tag >> 16) % 2 == 0) {
+        const size_t place = scan_lower_bound(wanted->tags, wanted->tag_count, tag);
+        return place < wanted->tag_count && wanted->tags[place] == tag;
+    }
+    if (number < 0x10)
+        return false;
+    const bool is_creator = number <= 0xFF;
+    const uint32_t sought = is_creator ? tag & 0xFFFF0000 : tag & 0xFFFF00FF;
+    const size_t place = scan_lower_bound(wanted->private_tags, wanted->private_count, sought);
+    if (place == wanted->private_count)
+        return false;
+    const uint32_t found = wanted->private_tags[place];
+    return is_creator ? found >> 16 == tag >> 16 : found == sought;
+}
+
+static bool
+is_private(const struct element *element)
+{
+    return (element->tag >> 16) % 2 != 0;
+}
+
+/* Of what is wanted by its tag: whether its value is, too. */
+static bool
+is_fit(const struct scan_wanted *wanted, const struct element *element, bool nested)
+{
+    if (!is_private(element))
+        return nested || element->length <= wanted->most_bytes;
+    return nested ? (element->tag & 0xFFFF00FF) == wanted->private_sequence
+                  : element->length <= LIMIT_PRIVATE_BYTES;
+}
+
+/* Passes the header of an element of this level; what is kept of its value is walk->into. */
+static int
+pass_element_header(struct walk *walk, struct level *level, const struct element *element,
+                    bool *nested)
+{
+    const bool wanted = level->into && (level->all || scan_is_wanted(walk->wanted, element));
+    int error = is_nested(walk, element, level->encoding, wanted || walk->wanted->content, nested);
+    if (error)
+        return error;
+    const bool kept = wanted && (level->all || is_fit(walk->wanted, element, *nested));
+    walk->into = kept ? level->into : NULL;
+    error = check_order(walk, level, element);
+    return error ? error : pass_header(walk, element);
+}
+
 static int
 push(struct walk *walk, struct level *levels, int *depth, const struct element *element,
-     bool is_item, struct encoding encoding)
+     const struct level *like)
 {
-    if (*depth + 1 >= 2 * SCAN_MAX_DEPTH)
+    if (*depth + 1 >= 2 * LIMIT_DEPTH)
         return scan_invalid(walk, "sequences are nested too deeply");
     const struct level *parent = &levels[*depth];
     struct level *level = &levels[++*depth];
-    level->is_item = is_item;
-    level->encoding = encoding;
+    *level = *like;
     level->end = -1;
     level->limit = parent->limit;
     if (element->length != UNDEFINED_LENGTH) {
@@ -291,34 +441,111 @@ push(struct walk *walk, struct level *levels, int *depth, const struct element *
     return 0;
 }
 
+/* What is kept of a sequence or item may be less than its length says: that becomes undefined. */
+static void
+forget_length(struct walk *walk)
+{
+    if (walk->into && walk->wanted->nested)
+        memset(walk->into->bytes + walk->into->size - 4, 0xFF, 4);
+}
+
+static int
+keep_delimiter(struct walk *walk, const struct level *level)
+{
+    static const uint8_t delimiters[2][2][8] = {
+        {{0xFE, 0xFF, 0xDD, 0xE0}, {0xFF, 0xFE, 0xE0, 0xDD}},
+        {{0xFE, 0xFF, 0x0D, 0xE0}, {0xFF, 0xFE, 0xE0, 0x0D}}};
+    const uint8_t *delimiter = delimiters[level->is_item][level->encoding.big_endian];
+    walk->into = level->into;
+    if (!walk->into || !walk->wanted->nested)
+        return 0;
+    int error = grow_kept(walk, sizeof(delimiters[0][0]));
+    if (error)
+        return error;
+    memcpy(walk->into->bytes + walk->into->size, delimiter, sizeof(delimiters[0][0]));
+    walk->into->size += sizeof(delimiters[0][0]);
+    return 0;
+}
+
+/* The wanted elements of a frame's item have been kept. */
+static int
+end_frame(struct walk *walk)
+{
+    struct scan *scan = walk->scan;
+    if (scan->frame_count == LIMIT_FRAMES)
+        return scan_too_much(walk, LIMIT_FRAMES, "items of frames");
+    if (scan->frame_count == scan->frame_room) {
+        const int32_t room = scan->frame_room ? 2 * scan->frame_room : 64;
+        size_t *ends = reallocarray(scan->frame_ends, (size_t)room, sizeof(*ends));
+        if (!ends)
+            return stream_failed(walk, -ENOMEM);
+        scan->frame_ends = ends;
+        scan->frame_room = room;
+    }
+    scan->frame_ends[scan->frame_count++] = scan->frames.size;
+    walk->frame_kept = 0;
+    return 0;
+}
+
+/* Leaves the innermost level. */
+static int
+pop(struct walk *walk, struct level *levels, int *depth)
+{
+    const struct level *level = &levels[(*depth)--];
+    if (level->is_item)
+        scan_tell(walk, TAG_ITEM_END, 0);
+    return level->is_frames && level->is_item ? end_frame(walk) : 0;
+}
+
+static int
+pop_at_end(struct walk *walk, struct level *levels, int *depth)
+{
+    const struct level *level = &levels[*depth];
+    int error = level->is_frames ? 0 : keep_delimiter(walk, level);
+    return error ? error : pop(walk, levels, depth);
+}
+
+static int
+pop_at_delimiter(struct walk *walk, struct level *levels, int *depth)
+{
+    const struct level *level = &levels[*depth];
+    walk->into = level->is_frames ? NULL : level->into;
+    int error = pass(walk, 8);
+    return error ? error : pop(walk, levels, depth);
+}
+
 /* One step inside a sequence: the next item begins, or the sequence ends. */
 static int
 step_in_sequence(struct walk *walk, struct level *levels, int *depth)
 {
-    const struct encoding encoding = levels[*depth].encoding;
+    const struct level *level = &levels[*depth];
     struct element element;
-    int error = peek_element(walk, encoding, &element);
+    int error = peek_element(walk, level->encoding, &element);
     if (error)
         return error;
-    const bool ends = element.tag == TAG_SEQUENCE_END && levels[*depth].end < 0;
-    if (!ends && element.tag != TAG_ITEM)
+    if (element.tag == TAG_SEQUENCE_END && level->end < 0)
+        return pop_at_delimiter(walk, levels, depth);
+    if (element.tag != TAG_ITEM)
         return scan_invalid(walk, "a sequence holds something that is no item");
-    error = pass(walk, element.header_size);
+    walk->into = level->into;
+    error = pass_header(walk, &element);
     if (error)
         return error;
-    if (ends) {
-        --*depth;
-        return 0;
-    }
+    forget_length(walk);
     scan_tell(walk, TAG_ITEM, 0);
-    return push(walk, levels, depth, &element, true, encoding);
+    const struct level item = {.is_item = true,
+                               .is_frames = level->is_frames,
+                               .all = !walk->wanted->nested,
+                               .into = level->is_frames ? &walk->scan->frames : level->into,
+                               .encoding = level->encoding};
+    return push(walk, levels, depth, &element, &item);
 }
 
 /* One step inside an item: the next element is passed or opened, or the item ends. */
 static int
 step_in_item(struct walk *walk, struct level *levels, int *depth)
 {
-    const struct level *level = &levels[*depth];
+    struct level *level = &levels[*depth];
     struct element element;
     int error = peek_element(walk, level->encoding, &element);
     if (error)
@@ -326,20 +553,18 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     if (element.tag >> 16 == 0xFFFE) {
         if (element.tag != TAG_ITEM_END || level->end >= 0)
             return scan_invalid(walk, "an item holds a misplaced delimiter");
-        scan_tell(walk, TAG_ITEM_END, 0);
-        --*depth;
-        return pass(walk, element.header_size);
+        return pop_at_delimiter(walk, levels, depth);
     }
     bool nested;
-    error = is_nested(walk, &element, level->encoding, &nested);
-    if (!error)
-        error = pass(walk, element.header_size);
+    error = pass_element_header(walk, level, &element, &nested);
     if (error)
         return error;
     if (nested) {
+        forget_length(walk);
+        const struct level sequence = {.into = walk->into,
+                                       .encoding = encoding_within(level->encoding, &element)};
         scan_tell(walk, element.tag, 0);
-        return push(walk, levels, depth, &element, false,
-                    encoding_within(level->encoding, &element));
+        return push(walk, levels, depth, &element, &sequence);
     }
     if (walk->stream->position + element.length > level->limit)
         return scan_invalid(walk, "an element reaches beyond what contains it");
@@ -348,23 +573,21 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
 
 /* Walks the value of a top-level sequence whose header has been passed. */
 static int
-walk_sequence(struct walk *walk, const struct element *element, struct encoding encoding)
+walk_sequence(struct walk *walk, const struct element *element, const struct level *sequence)
 {
-    struct level levels[2 * SCAN_MAX_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
+    struct level levels[2 * LIMIT_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
     int depth = 0;
     if (!walk->stream->inflater)
         levels[0].limit = walk->stream->file_size;
     if (element->length != UNDEFINED_LENGTH && element->length > stream_remaining(walk->stream))
         return stream_failed(walk, -ENODATA);
     scan_tell(walk, element->tag, 0);
-    int error = push(walk, levels, &depth, element, false, encoding_within(encoding, element));
+    int error = push(walk, levels, &depth, element, sequence);
     while (!error && depth > 0) {
         const struct level *level = &levels[depth];
-        if (level->end >= 0 && walk->stream->position >= level->end) {
-            if (level->is_item)
-                scan_tell(walk, TAG_ITEM_END, 0);
-            depth--;
-        } else if (level->is_item)
+        if (level->end >= 0 && walk->stream->position >= level->end)
+            error = pop_at_end(walk, levels, &depth);
+        else if (level->is_item)
             error = step_in_item(walk, levels, &depth);
         else
             error = step_in_sequence(walk, levels, &depth);
@@ -405,7 +628,7 @@ walk_meta(struct walk *walk)
         error = peek_element(walk, encoding, &element);
         if (error)
             return error;
-        error = pass(walk, element.header_size);
+        error = pass_header(walk, &element);
         if (error)
             return error;
         if (element.tag == TAG_TRANSFER_SYNTAX)
@@ -505,42 +728,6 @@ find_encoding(struct walk *walk)
     return 0;
 }
 
-/* The first of an ascending list that is not below the tag. */
-static size_t
-scan_lower_bound(const uint32_t *tags, size_t count, uint32_t tag)
-{
-    size_t low = 0;
-    while (count > 0) {
-        const size_t half = count / 2;
-        if (tags[low + half] < tag) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return low;
-}
-
-static bool
-scan_is_wanted(const struct scan_wanted *wanted, const struct element *element)
-{
-    const uint32_t tag = element->tag, number = tag & 0xFFFF;
-    if ((tag >> 16) % 2 == 0) {
-        const size_t place = scan_lower_bound(wanted->tags, wanted->tag_count, tag);
-        return place < wanted->tag_count && wanted->tags[place] == tag;
-    }
-    if (element->length > SCAN_MAX_PRIVATE || number < 0x10)
-        return false;
-    const bool is_creator = number <= 0xFF;
-    const uint32_t sought = is_creator ? tag & 0xFFFF0000 : tag & 0xFFFF00FF;
-    const size_t place = scan_lower_bound(wanted->private_tags, wanted->private_count, sought);
-    if (place == wanted->private_count)
-        return false;
-    const uint32_t found = wanted->private_tags[place];
-    return is_creator ? found >> 16 == tag >> 16 : found == sought;
-}
-
 static void
 found_pixels(struct walk *walk, const struct element *element)
 {
@@ -563,37 +750,60 @@ at_end(struct walk *walk, int *error)
     return false;
 }
 
+/* The value of an element whose header has been passed, at the top level. */
 static int
-walk_data_set(struct walk *walk, const struct scan_wanted *wanted)
+walk_value(struct walk *walk, const struct level *data_set, const struct element *element,
+           bool nested)
 {
-    const struct encoding encoding = {walk->scan->implicit_vr, walk->scan->big_endian};
+    if (!nested)
+        return scan_pass_value(walk, element);
+    struct level sequence = {.into = walk->into,
+                             .is_frames = walk->into && element->tag == TAG_FRAMES,
+                             .encoding = encoding_within(data_set->encoding, element)};
+    if (sequence.is_frames) {
+        walk->into->size -= element->header_size; /* its items are all that is kept */
+        sequence.into = NULL;
+        walk->scan->has_frames = true;
+        walk->scan->frames_implicit_vr = sequence.encoding.implicit_vr;
+    } else {
+        forget_length(walk);
+    }
+    return walk_sequence(walk, element, &sequence);
+}
+
+static bool
+is_pixels(const struct element *element)
+{
+    return element->tag == SCAN_TAG_PIXELS || element->tag == SCAN_TAG_FLOAT_PIXELS ||
+           element->tag == SCAN_TAG_DOUBLE_PIXELS;
+}
+
+static int
+walk_data_set(struct walk *walk)
+{
+    struct level data_set = {.into = &walk->scan->kept,
+                             .encoding = {walk->scan->implicit_vr, walk->scan->big_endian}};
     int error;
     while (!at_end(walk, &error)) {
         if (error)
             return stream_failed(walk, error);
         struct element element;
-        error = peek_element(walk, encoding, &element);
+        error = peek_element(walk, data_set.encoding, &element);
         if (error)
             return error;
-        const bool is_pixels = element.tag == SCAN_TAG_PIXELS ||
-                               element.tag == SCAN_TAG_FLOAT_PIXELS ||
-                               element.tag == SCAN_TAG_DOUBLE_PIXELS;
         if (element.tag >> 16 == 0xFFFE || element.tag >> 16 == 0)
             return scan_invalid(walk, "an element has an impossible tag");
-        walk->keep = !is_pixels && scan_is_wanted(wanted, &element);
-        bool nested = false;
-        if (!is_pixels)
-            error = is_nested(walk, &element, encoding, &nested);
-        if (!error)
+        walk->into = NULL;
+        if (is_pixels(&element)) {
             error = pass(walk, element.header_size);
-        if (error)
+            if (!error)
+                found_pixels(walk, &element);
             return error;
-        if (is_pixels) {
-            found_pixels(walk, &element);
-            return 0;
         }
-        error = nested ? walk_sequence(walk, &element, encoding) : scan_pass_value(walk, &element);
-        walk->keep = false;
+        bool nested;
+        error = pass_element_header(walk, &data_set, &element, &nested);
+        if (!error)
+            error = walk_value(walk, &data_set, &element, nested);
         if (error)
             return error;
     }
@@ -605,12 +815,9 @@ scan_file(struct stream *stream, const char *path, const struct scan_wanted *wan
           struct scan *scan, struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
-    struct walk walk = {.stream = stream,
-                        .path = path,
-                        .scan = scan,
-                        .error = error,
-                        .content = wanted->content,
-                        .context = wanted->context};
+    scan->begun = scan_clock();
+    struct walk walk = {
+        .stream = stream, .path = path, .scan = scan, .wanted = wanted, .error = error};
     int rc = find_start(&walk);
     if (rc)
         return rc;
@@ -618,7 +825,7 @@ scan_file(struct stream *stream, const char *path, const struct scan_wanted *wan
     if (!rc)
         rc = find_encoding(&walk);
     if (!rc)
-        rc = walk_data_set(&walk, wanted);
+        rc = walk_data_set(&walk);
     if (rc == -EBADMSG && !scan->has_preamble)
         return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, path, NULL,
                                "%s is not a DICOM file.", text_base_name(path));
@@ -628,8 +835,11 @@ scan_file(struct stream *stream, const char *path, const struct scan_wanted *wan
 void
 scan_release(struct scan *scan)
 {
-    free(scan->kept);
-    scan->kept = NULL;
+    free(scan->kept.bytes);
+    free(scan->frames.bytes);
+    free(scan->frame_ends);
+    scan->kept.bytes = scan->frames.bytes = NULL;
+    scan->frame_ends = NULL;
 }
 
 int

@@ -12,16 +12,23 @@
 class Source
 {
   public:
-    explicit Source(const Header &dataset);
+    Source(const Header &dataset, const struct scan &scan);
+    Source(const Source &) = delete;
+    Source &operator=(const Source &) = delete;
 
     bool has_groups() const
     {
         return has_groups_;
     }
 
-    /* To the next frame's functional groups; items are visited in order, as indexed access to a
-     * DCMTK sequence is linear. */
+    /* To the next frame, whose functional groups are parsed. Throws where they cannot be. */
     void advance();
+
+    /* Whether the frame has an item of its own; those without are alike. */
+    bool has_own() const
+    {
+        return has_own_;
+    }
 
     /* The attributes of a functional group: this frame's, or the shared one, or, in a classic
      * instance, the data set; of no item when an enhanced instance lacks the group. */
@@ -40,11 +47,13 @@ class Source
 
   private:
     const Header &dataset_;
+    const struct scan &scan_;
     Header shared_;
-    Header frame_;
-    DcmSequenceOfItems *sequence_ = nullptr;
-    DcmObject *item_ = nullptr;
+    DcmDataset item_;
+    Header frame_; /* of item_ */
+    int32_t next_ = 0;
     bool has_groups_;
+    bool has_own_ = false;
 };
 
 /* What the type of the frame says: Image Type, or Frame Type of an enhanced frame. */
@@ -56,5 +65,8 @@ void keys_read(const Source &source, const std::vector<std::string> &types,
 /* Fills `excluded` and `derived`. (exclude.cc) */
 void exclude_read(const Source &source, const std::vector<std::string> &types,
                   const struct dicom_instance &instance, struct dicom_frame &frame);
+/* Fills frame_count frames. Code: READING_TOO_LONG. (frames.cc) */
+int frames_read(Source &source, const struct scan &scan, struct dicom_instance &instance,
+                struct error *error);
 
 #endif

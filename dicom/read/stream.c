@@ -1,7 +1,10 @@
 #include "dicom/read/stream.h"
 
+#include "base/limits.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -101,6 +104,14 @@ stream_read_at(int fd, void *destination, size_t count, int64_t offset)
     return 0;
 }
 
+/* Whether more has been inflated than a file of its size may hold. */
+static bool
+is_implausible(const struct stream *stream)
+{
+    const int64_t made = (int64_t)stream->inflater->zlib.total_out;
+    return made > (int64_t)LIMIT_EXPANDED_MIB << 20 && made / LIMIT_EXPANSION > stream->file_size;
+}
+
 /* Inflates up to `count` bytes into `destination`; bytes made, 0 at the end, or a negative errno.
  */
 static ssize_t
@@ -132,7 +143,7 @@ inflate_some(struct stream *stream, uint8_t *destination, size_t count)
         else if (result != Z_OK)
             return -EBADMSG;
     }
-    return (ssize_t)(wanted - zlib->avail_out);
+    return is_implausible(stream) ? -EFBIG : (ssize_t)(wanted - zlib->avail_out);
 }
 
 /* Fills the window from the current position on until it holds `count` bytes. */

@@ -43,8 +43,9 @@ int stream_inflate(struct stream *stream);
 
 /*
  * The next `count` bytes (at most STREAM_WINDOW) without consuming them, valid until the next call.
- * NULL with *error = -ENODATA at the end of the data, -EBADMSG when they cannot be inflated, or
- * -errno of pread(2).
+ * NULL with *error = -ENODATA at the end of the data, -EBADMSG when they cannot be inflated, -EFBIG
+ * when so much has been that no file of this size would hold it (LIMIT_EXPANSION), or -errno of
+ * pread(2).
  */
 const uint8_t *stream_peek(struct stream *stream, size_t count, int *error);
 

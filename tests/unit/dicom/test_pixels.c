@@ -1,13 +1,13 @@
 /* Frames: native pixels of every depth, every codec, fragments, damage, several threads at once. */
 #include "dicom/dicom.h"
 #include "tests/unit/dicom/compressed_frames.h"
+#include "tests/unit/dicom/deflated.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
 #include <pthread.h>
 #include <unistd.h>
-#include <zlib.h>
 
 static char path[64];
 
@@ -201,29 +201,6 @@ START_TEST(native_pixels_of_every_depth)
 
 END_TEST
 
-/* Deflates everything behind the file meta information of the file at `path`. */
-static void
-deflate_file(const struct dicom_bytes *plain, size_t data_set, size_t cut)
-{
-    z_stream zlib = {0};
-    ck_assert_int_eq(deflateInit2(&zlib, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
-    const size_t room = deflateBound(&zlib, plain->size);
-    uint8_t *packed = malloc(room);
-    ck_assert_ptr_nonnull(packed);
-    zlib.next_in = plain->data + data_set;
-    zlib.avail_in = (uInt)(plain->size - data_set);
-    zlib.next_out = packed;
-    zlib.avail_out = (uInt)room;
-    ck_assert_int_eq(deflate(&zlib, Z_FINISH), Z_STREAM_END);
-    struct dicom_bytes file = {0};
-    bytes_put(&file, plain->data, data_set);
-    bytes_put(&file, packed, room - zlib.avail_out - cut);
-    bytes_write(&file, path);
-    bytes_free(&file);
-    free(packed);
-    deflateEnd(&zlib);
-}
-
 /* A deflated image much larger than any window; pixel i is i * 7. */
 static void
 write_deflated(size_t cut)
@@ -240,12 +217,7 @@ write_deflated(size_t cut)
     image.high_bit = 15;
     image.pixels = cells;
     image.pixel_size = sizeof(cells);
-    struct dicom_bytes bytes = {0};
-    bytes_begin_file(&bytes, image.syntax, image.class_uid, image.instance_uid);
-    const size_t data_set = bytes.size;
-    sample_data_set(&bytes, &image);
-    deflate_file(&bytes, data_set, cut);
-    bytes_free(&bytes);
+    sample_write_deflated(&image, path, cut);
 }
 
 START_TEST(deflated_pixels)

@@ -1,0 +1,12 @@
+/* limits.h - how much of foreign input is read: LIMIT_FRAMES and the others of limits.def. */
+#ifndef NOCTULE_LIMITS_H
+#define NOCTULE_LIMITS_H
+
+enum limit {
+
+#define LIMIT(name, most, ...) LIMIT_##name = (most),
+#include "base/limits.def"
+#undef LIMIT
+};
+
+#endif

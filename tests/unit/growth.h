@@ -1,0 +1,70 @@
+/*
+ * growth.h - that what something costs grows with its size, and no faster.
+ *
+ * Cost is time of the processor, the least of several tries, so that a machine with other things to
+ * do changes little: twice as much as four times the size may cost is not linear (a cost that grows
+ * with the square is twice beyond that). What is too little to be measured is nothing.
+ */
+#ifndef NOCTULE_GROWTH_H
+#define NOCTULE_GROWTH_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Seconds of the processor that something of size n takes, without what it takes to make it. */
+typedef double growth_cost(const void *kind, size_t n);
+
+enum {
+    GROWTH_TRIES = 3,
+    GROWTH_ROUNDS = 3, /* of tries, before it counts */
+};
+
+#define GROWTH_FLOOR 0.01 /* seconds: not told from nothing */
+#define GROWTH_MOST  10.0 /* what no single thing may cost */
+
+static inline double
+growth_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline double
+growth_least(growth_cost *cost, const void *kind, size_t n)
+{
+    double least = GROWTH_MOST * 100;
+    for (int i = 0; i < GROWTH_TRIES && least > GROWTH_FLOOR; i++) {
+        const double seconds = cost(kind, n);
+        least = seconds < least ? seconds : least;
+        ck_assert_msg(least < GROWTH_MOST, "%.1f s at size %zu", least, n);
+    }
+    return least;
+}
+
+static inline bool
+growth_is_linear(growth_cost *cost, const void *kind, size_t n, double seconds[3])
+{
+    for (int i = 0; i < 3; i++)
+        seconds[i] = growth_least(cost, kind, n << i);
+    const double least = seconds[0] > GROWTH_FLOOR ? seconds[0] : GROWTH_FLOOR;
+    return seconds[1] <= 4 * least && seconds[2] <= 8 * least;
+}
+
+/* At sizes n, 2 n and 4 n. */
+static inline void
+expect_linear(const char *name, growth_cost *cost, const void *kind, size_t n)
+{
+    double seconds[3];
+    bool linear = false;
+    for (int i = 0; i < GROWTH_ROUNDS && !linear; i++)
+        linear = growth_is_linear(cost, kind, n, seconds);
+    printf("%-28s %9zu %9.4f %9.4f %9.4f s\n", name, n, seconds[0], seconds[1], seconds[2]);
+    ck_assert_msg(linear, "%s: %.3f, %.3f and %.3f s at sizes %zu, %zu and %zu", name, seconds[0],
+                  seconds[1], seconds[2], n, 2 * n, 4 * n);
+}
+
+#endif
