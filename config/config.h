@@ -169,7 +169,7 @@ struct conf_peer {
     char *ae_title;
     char *host;              /* an IPv4 or IPv6 address, as inet_ntop writes it */
     char *certificate;       /* SHA-256 of the certificate's DER form: 64 lower-case digits */
-    int max_associations;    /* 0: only the total limits it */
+    int max_associations;    /* 0: half of all where there are other peers (admission_share) */
     enum conf_newest resent; /* as an inbox's */
 };
 
@@ -190,9 +190,11 @@ struct conf_dicom {
     struct conf_peer *peers;
     size_t peer_count;
     int max_associations;
-    double acse_seconds;  /* for an association to be asked for, or ours to be granted */
-    double dimse_seconds; /* for the next part of a message */
-    double idle_seconds;  /* for the next message */
+    double acse_seconds;       /* for an association to be asked for, or ours to be granted */
+    double dimse_seconds;      /* for the next part of a message */
+    double idle_seconds;       /* for the next message */
+    double min_kib_per_second; /* of a message beyond its first dimse_seconds; 0: any */
+    int max_instance_mib;
     int max_pdu_kib;
     bool echo_from_anybody; /* C-ECHO, and nothing else, for callers that are no peers */
     struct conf_tls tls;

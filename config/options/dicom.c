@@ -28,7 +28,9 @@ static const struct option_row peer_rows[] = {
              "by TLS only"},
     {"max_associations", &option_integer, AT(struct conf_peer, max_associations), "0",
      LIMITS(0, 1000),
-     .help = "associations at a time of this peer; 0 means as many as there may be in all"},
+     .help =
+         "associations at a time of this peer; 0 means half of dicom.max_associations, or all of "
+         "them for the only peer"},
     RESENT_ROW(struct conf_peer),
 };
 
@@ -119,6 +121,13 @@ static const struct option_row dicom_rows[] = {
      LIMITS(0.1, 3600), .help = "how long the next part of a message may take"},
     {"idle_seconds", &option_number, AT(struct conf_dicom, idle_seconds), "300.0",
      LIMITS(0.1, 86400), .help = "how long an association may be open without a message"},
+    {"min_kib_per_second", &option_number, AT(struct conf_dicom, min_kib_per_second), "1.0",
+     LIMITS(0, 1e6),
+     .help =
+         "the slowest that a message may come after its first dimse_seconds of waiting; 0 means "
+         "any"},
+    {"max_instance_mib", &option_integer, AT(struct conf_dicom, max_instance_mib), "4096",
+     LIMITS(1, 1048576), .help = "the largest data set that is received"},
     {"max_pdu_kib", &option_integer, AT(struct conf_dicom, max_pdu_kib), "128", LIMITS(4, 128),
      .help = "the largest PDU that is received, in KiB"},
     {"echo_from_anybody", &option_boolean, AT(struct conf_dicom, echo_from_anybody), "false",

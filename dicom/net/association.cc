@@ -17,6 +17,10 @@
 namespace
 {
 
+constexpr std::chrono::milliseconds linger_time(1000);
+/* Of strangers, who may be many. */
+constexpr std::chrono::milliseconds linger_rejected(200);
+
 /* A-ASSOCIATE-RJ results and sources (PS3.8 9.3.4). */
 constexpr uint8_t permanent = 1;
 constexpr uint8_t transient = 2;
@@ -122,6 +126,7 @@ Association::connect(int fd)
     Limits limits;
     limits.silence = std::chrono::seconds(options_.dimse_seconds);
     limits.idle_silence = std::chrono::seconds(options_.idle_seconds);
+    limits.min_rate = options_.min_rate;
     limits.stop_fd = options_.stop_fd;
     limits.bounded = true;
     limits.deadline = Limits::Clock::now() + std::chrono::seconds(options_.acse_seconds);
@@ -193,7 +198,7 @@ Association::send_reject(uint8_t result, uint8_t source, uint8_t reason)
 {
     const uint8_t pdu[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, result, source, reason};
     (void)connection_->write(pdu, sizeof(pdu));
-    connection_->linger();
+    connection_->linger(linger_rejected);
     rejected_ = true;
     return -EACCES;
 }
@@ -250,6 +255,7 @@ int
 Association::next_command(uint8_t &context_id, struct command &command)
 {
     connection_->limits.idle = !pdus_->has_fragment(); /* it may have come with the one before */
+    connection_->begin_message();
     return outcome_of(pdus_->next_command(*connection_, context_id, command));
 }
 
@@ -282,7 +288,7 @@ Association::end(int outcome)
         (void)connection_->write(release_rp, sizeof(release_rp));
     else if (connection_->handshake_failure().empty())
         connection_->send_abort(outcome == -EPROTO ? abort_by_provider : abort_by_user, 0);
-    connection_->linger();
+    connection_->linger(linger_time);
 }
 
 void
@@ -305,7 +311,9 @@ Association::explain(int rc, struct error *error) const
          std::string(" with ") + request_.called_ae + " was refused"},
         {-ECONNABORTED, CODE_ASSOCIATION_ABORTED, "",
          " aborted the association, or the connection broke"},
-        {-ETIMEDOUT, CODE_ASSOCIATION_TIMEOUT, "", " was silent for too long"},
+        {-ETIMEDOUT, CODE_ASSOCIATION_TIMEOUT, "", " was silent for too long, or too slow"},
+        {-EFBIG, CODE_INSTANCE_TOO_LARGE, "", " sends a data set that is longer than any may be"},
+        {-ENOSPC, CODE_DISK_FULL, "", " sends more than there is room for on the disk"},
         {-ECANCELED, CODE_ASSOCIATION_STOPPED, "The association of ",
          " was ended because the service stops"},
         {-ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to serve ", ""},

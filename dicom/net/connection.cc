@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 namespace
 {
 
-constexpr milliseconds linger_time(1000);
+constexpr ssize_t max_lingered = 4 << 20; /* bytes that are read of who does not stop */
 
 constexpr uint32_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
 constexpr uint32_t max_sent_pdu = DICOM_PDU_MAX;
@@ -51,10 +51,35 @@ Connection::fail(int error)
     return error_;
 }
 
+/* How long the next bytes may take. */
+milliseconds
+Connection::patience() const
+{
+    if (limits.idle)
+        return limits.idle_silence;
+    if (limits.min_rate <= 0)
+        return limits.silence;
+    const std::chrono::duration<double> earned(moved_ / limits.min_rate);
+    const auto left = std::chrono::duration_cast<milliseconds>(limits.silence + earned - waited_);
+    return std::clamp(left, milliseconds(0), limits.silence);
+}
+
+/* The first bytes begin a message. */
+void
+Connection::moved(size_t count)
+{
+    if (limits.idle && count > 0) {
+        limits.idle = false;
+        begin_message();
+    }
+    moved_ += static_cast<double>(count);
+}
+
 int
 Connection::wait(short events)
 {
-    auto until = Limits::Clock::now() + (limits.idle ? limits.idle_silence : limits.silence);
+    const auto start = Limits::Clock::now();
+    auto until = start + patience();
     if (limits.bounded && limits.deadline < until)
         until = limits.deadline;
     const bool stoppable = (limits.idle || limits.bounded) && limits.stop_fd >= 0;
@@ -65,6 +90,7 @@ Connection::wait(short events)
             return -errno;
         if (ready == 0)
             return -ETIMEDOUT;
+        waited_ += limits.idle ? Limits::Clock::duration(0) : Limits::Clock::now() - start;
         if (ready > 0)
             return stoppable && fds[1].revents ? -ECANCELED : 0;
     }
@@ -121,8 +147,7 @@ Connection::read(uint8_t *bytes, size_t size)
         size_t got;
         if (const int error = read_some(bytes, size, got))
             return fail(error);
-        if (got > 0)
-            limits.idle = false;
+        moved(got);
         bytes += got;
         size -= got;
     }
@@ -155,6 +180,7 @@ Connection::write(const uint8_t *bytes, size_t size)
         size_t sent;
         if (const int error = write_some(bytes, size, sent))
             return fail(error);
+        moved(sent);
         bytes += sent;
         size -= sent;
     }
@@ -207,22 +233,25 @@ Connection::send_abort(uint8_t source, uint8_t reason)
 /* Closing with something unread resets the connection, and the peer may then never see what was
  * sent last. */
 void
-Connection::linger()
+Connection::linger(milliseconds time)
 {
     if (ssl_ && SSL_is_init_finished(ssl_.get())) {
         ERR_clear_error();
         (void)SSL_shutdown(ssl_.get());
     }
     (void)shutdown(fd_, SHUT_WR);
-    const auto until = Limits::Clock::now() + linger_time;
+    const auto until = Limits::Clock::now() + time;
     char dropped[16384];
-    for (int left = poll_timeout(until); left > 0; left = poll_timeout(until)) {
+    ssize_t total = 0;
+    for (int left = poll_timeout(until); left > 0 && total < max_lingered;
+         left = poll_timeout(until)) {
         struct pollfd readable = {fd_, POLLIN, 0};
         if (poll(&readable, 1, left) <= 0)
             return;
         const ssize_t got = recv(fd_, dropped, sizeof(dropped), 0);
         if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
             return;
+        total += std::max<ssize_t>(got, 0);
     }
 }
 

@@ -2,7 +2,8 @@
  * connection.hh - a connected socket, with or without TLS, read and written within limits of time;
  * private to dicom/, C++.
  *
- * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit.
+ * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit: a
+ * message has so much time of waiting as its bytes have earned, and no more.
  * The first error is latched and returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO
  * (TLS). One thread a connection.
  */
@@ -24,9 +25,10 @@ struct Limits {
 
     std::chrono::milliseconds silence{};      /* longest within a message */
     std::chrono::milliseconds idle_silence{}; /* longest before a message */
-    int stop_fd = -1;                         /* readable: no waiting while idle or bounded */
-    bool idle = false;                        /* before a message; the first byte of it ends this */
-    bool bounded = false;                     /* every wait ends at `deadline` at the latest */
+    double min_rate = 0;  /* bytes per second of a message, beyond its first `silence` of waiting */
+    int stop_fd = -1;     /* readable: no waiting while idle or bounded */
+    bool idle = false;    /* before a message; the first byte of it ends this */
+    bool bounded = false; /* every wait ends at `deadline` at the latest */
     Clock::time_point deadline;
 };
 
@@ -49,6 +51,13 @@ class Connection : public ByteSource
 
     Limits limits; /* may be changed between calls */
 
+    /* Its time begins now, unless it begins with the first byte after `idle`. */
+    void begin_message()
+    {
+        waited_ = {};
+        moved_ = 0;
+    }
+
     /* Of TLS; nothing for plain TCP. 0 or the error. */
     int handshake();
     int await() override;
@@ -62,7 +71,7 @@ class Connection : public ByteSource
     /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);
     /* Sends no more, and gives the peer a moment to read what was sent and close. */
-    void linger();
+    void linger(std::chrono::milliseconds time);
 
     int descriptor() const
     {
@@ -83,10 +92,14 @@ class Connection : public ByteSource
     int read_some(uint8_t *bytes, size_t size, size_t &got);
     int write_some(const uint8_t *bytes, size_t size, size_t &sent);
     int fail(int error);
+    std::chrono::milliseconds patience() const;
+    void moved(size_t count);
 
     int fd_;
     std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
     int error_ = 0;
+    std::chrono::duration<double> waited_{}; /* in the message under way */
+    double moved_ = 0;                       /* its bytes so far, both ways */
     std::string handshake_failure_;
 };
 

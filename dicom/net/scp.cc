@@ -24,6 +24,11 @@
 namespace
 {
 
+/* What is not kept is read all the same, for the sake of an answer; but not without end. */
+constexpr uint64_t max_dropped = 256 << 20;
+/* Bytes of a data set until the receiver is asked whether there is room for more. */
+constexpr uint64_t room_step = 4 << 20;
+
 /* DIMSE statuses of N-EVENT-REPORT (PS3.7 10.1.1.1.8). */
 enum : uint16_t {
     NO_SUCH_INSTANCE = 0x0112,
@@ -53,74 +58,103 @@ struct Sink {
     struct byte_sink sink = {};
 };
 
-/* A file being received; told of its end exactly once. */
+/* A data set being received, into a file that is told of its end exactly once, or dropped. */
 class Store
 {
   public:
-    Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink)
-        : receiver_(receiver), store_(store), sink_(sink.sink)
+    Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink,
+          uint64_t max_instance)
+        : receiver_(receiver), store_(store), sink_(sink.sink), max_instance_(max_instance)
     {
     }
 
     ~Store()
     {
-        if (!begun_)
-            return;
-        (void)byte_sink_finish(&sink_);
-        (void)end(-ECONNABORTED);
+        give_up(-ECONNABORTED);
     }
 
     Store(const Store &) = delete;
     Store &operator=(const Store &) = delete;
 
     /* What there is to allocate comes before the receiver is asked. */
-    uint16_t begin()
+    void begin(uint16_t judged)
     {
+        status_ = judged;
+        if (judged != DICOM_SUCCESS)
+            return;
+        status_ = DICOM_OUT_OF_RESOURCES;
         if (!sink_.buffer && byte_sink_open(&sink_, -1, true) != 0)
-            return DICOM_OUT_OF_RESOURCES;
+            return;
         struct element_buffer head = {};
         const struct file_meta meta = {store_.sop_class_uid, store_.sop_instance_uid,
                                        store_.transfer_syntax_uid, store_.association->calling_ae};
         file_meta_append(&head, &meta);
-        uint16_t status = DICOM_OUT_OF_RESOURCES;
         int fd = -1;
         if (!head.error)
-            status = receiver_.store_begin(receiver_.context, &store_, &fd);
-        begun_ = status == DICOM_SUCCESS;
+            status_ = receiver_.store_begin(receiver_.context, &store_, &fd);
+        begun_ = status_ == DICOM_SUCCESS;
         if (begun_) {
             byte_sink_restart(&sink_, fd);
             byte_sink_append(&sink_, head.bytes, head.size);
         }
         element_buffer_free(&head);
-        return status;
     }
 
-    void take(const void *bytes, size_t size)
+    /* 0, or why the association ends here. */
+    int take(const void *bytes, size_t size)
     {
+        const uint64_t before = bytes_;
+        bytes_ += size;
         if (!begun_)
-            return;
-        bytes_ += static_cast<int64_t>(size);
+            return bytes_ - dropped_from_ <= max_dropped ? 0 : full_ ? -ENOSPC : -EFBIG;
+        if (bytes_ > max_instance_) {
+            give_up(-EFBIG);
+            return -EFBIG;
+        }
         byte_sink_append(&sink_, bytes, size);
+        int rc = sink_.error;
+        if (!rc && receiver_.store_room && bytes_ / room_step != before / room_step)
+            rc = receiver_.store_room(receiver_.context);
+        if (rc) {
+            give_up(rc);
+            full_ = true;
+            dropped_from_ = bytes_;
+        }
+        return 0;
     }
 
-    /* All bytes are there. */
+    /* All bytes are there; the status to answer. */
     uint16_t finish()
     {
-        return end(byte_sink_finish(&sink_));
+        if (begun_)
+            end(byte_sink_finish(&sink_));
+        return status_;
     }
 
   private:
-    uint16_t end(int error)
+    void give_up(int rc)
+    {
+        if (!begun_)
+            return;
+        (void)byte_sink_finish(&sink_);
+        end(rc);
+    }
+
+    void end(int rc)
     {
         begun_ = false;
-        return receiver_.store_end(receiver_.context, &store_, bytes_, error);
+        status_ = receiver_.store_end(receiver_.context, &store_, static_cast<int64_t>(bytes_), rc);
     }
 
     const struct dicom_receiver &receiver_;
     const struct dicom_store &store_;
     struct byte_sink &sink_;
-    int64_t bytes_ = 0;
+    const uint64_t max_instance_;
+    uint64_t bytes_ = 0;
+    uint64_t dropped_from_ = 0;
+    uint16_t status_ = DICOM_SUCCESS;
     bool begun_ = false;
+    bool full_ = false; /* the rest was not kept */
 };
 
 /* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
@@ -139,7 +173,7 @@ class Server
 {
   public:
     Server(const struct dicom_serve_options &options, const struct dicom_receiver &receiver)
-        : association_(options), receiver_(receiver)
+        : association_(options), receiver_(receiver), max_instance_(options.max_instance)
     {
     }
 
@@ -210,7 +244,7 @@ class Server
         if (command.field == COMMAND_N_EVENT_REPORT)
             return report(context, command);
         if (command.has_data_set)
-            if (const int error = receive_data_set(context_id, [](const uint8_t *, size_t) {}))
+            if (const int error = drop_data_set(context_id))
                 return error;
         switch (command.field) {
         case COMMAND_C_ECHO:
@@ -234,18 +268,15 @@ class Server
         std::strcpy(about.sop_class_uid, command.sop_class_uid);
         std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
         std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
-        Store store(receiver_, about, sink_);
-        uint16_t status = scp_judge_store(context, command);
-        const bool judged_good = status == DICOM_SUCCESS;
-        if (judged_good)
-            status = store.begin();
+        Store store(receiver_, about, sink_, max_instance_);
+        store.begin(scp_judge_store(context, command));
         totals_.refused++; /* until it has been answered otherwise */
-        const int error = receive_data_set(
-            context.id, [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
+        const int error = receive_data_set(context.id, [&store](const uint8_t *bytes, size_t size) {
+            return store.take(bytes, size);
+        });
         if (error)
             return error;
-        if (status == DICOM_SUCCESS)
-            status = store.finish();
+        const uint16_t status = store.finish();
         if (!is_failure(status)) {
             totals_.refused--;
             totals_.instances++;
@@ -257,11 +288,14 @@ class Server
     {
         std::vector<uint8_t> bytes;
         if (command.has_data_set) {
+            uint64_t total = 0;
             const int error =
-                receive_data_set(context.id, [&bytes](const uint8_t *data, size_t size) {
+                receive_data_set(context.id, [&bytes, &total](const uint8_t *data, size_t size) {
                     /* Once over the limit, it stays over. */
                     if (bytes.size() <= commitment_max_size)
                         bytes.insert(bytes.end(), data, data + size);
+                    total += size;
+                    return total <= max_dropped ? 0 : -EFBIG;
                 });
             if (error)
                 return error;
@@ -288,6 +322,15 @@ class Server
         return receiver_.committed(receiver_.context, &association_.request(), &commitment.view);
     }
 
+    int drop_data_set(uint8_t context_id)
+    {
+        uint64_t total = 0;
+        return receive_data_set(context_id, [&total](const uint8_t *, size_t size) {
+            total += size;
+            return total <= max_dropped ? 0 : -EFBIG;
+        });
+    }
+
     template <typename Take> int receive_data_set(uint8_t context_id, Take take)
     {
         for (;;) {
@@ -297,7 +340,8 @@ class Server
             if (fragment.is_command || fragment.context_id != context_id)
                 return association_.violation("a data set is interrupted by another message");
             totals_.bytes += fragment.size;
-            take(fragment.bytes, fragment.size);
+            if (const int error = take(fragment.bytes, fragment.size))
+                return error;
             if (fragment.is_last)
                 return 0;
         }
@@ -312,6 +356,7 @@ class Server
 
     Association association_;
     const struct dicom_receiver &receiver_;
+    const uint64_t max_instance_;
     Sink sink_;
     struct dicom_association_totals totals_ = {};
 };

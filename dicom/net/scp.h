@@ -130,6 +130,11 @@ struct dicom_receiver {
      */
     uint16_t (*store_begin)(void *context, const struct dicom_store *store, int *fd);
     /*
+     * Every few MiB of it: is there room for more? 0, or -errno and the file gets no more: store_end
+     * comes at once with it, what is answered then is DICOM_OUT_OF_RESOURCES. May be NULL.
+     */
+    int (*store_room)(void *context);
+    /*
      * Once for each store_begin that succeeded. `error` is 0 when the whole Part 10 file was
      * written: the receiver makes it durable and returns the status to answer. Otherwise the
      * receiver drops it: with -ECONNABORTED the peer broke off or vanished, what had come is in
@@ -154,6 +159,8 @@ struct dicom_serve_options {
     uint32_t acse_seconds;       /* for the TLS handshake and the request, together */
     uint32_t dimse_seconds;      /* longest silence within a message, either way */
     uint32_t idle_seconds;       /* longest silence between two messages */
+    double min_rate;             /* bytes per second of a message, beyond dimse_seconds; 0: any */
+    uint64_t max_instance;       /* bytes of a data set */
     const struct dicom_tls *tls; /* opened as a server; NULL for plain TCP */
     int stop_fd; /* -1, or: once it is readable, the association is aborted when its message under
                     way has been answered */
@@ -164,7 +171,8 @@ struct dicom_serve_options {
  * Blocks; any number of threads may be in here at once, and a silent peer delays only its own.
  * Accepts C-ECHO, C-STORE of what dicom_peek accepts in the transfer syntaxes that can be decoded
  * (of those proposed, the one proposed first), and N-EVENT-REPORTs of storage commitment. 0 when
- * the peer released the association. Codes: ASSOCIATION_REFUSED (-EACCES), ASSOCIATION_ABORTED
+ * the peer released the association. A data set longer than max_instance ends the association; one
+ * that is not kept does so after 256 MiB. Codes: INSTANCE_TOO_LARGE (-EFBIG), DISK_FULL (-ENOSPC), ASSOCIATION_REFUSED (-EACCES), ASSOCIATION_ABORTED
  * (-ECONNABORTED: by the peer, or it vanished), ASSOCIATION_TIMEOUT (-ETIMEDOUT),
  * ASSOCIATION_INVALID (-EPROTO: not DICOM, or a violation of it), ASSOCIATION_STOPPED
  * (-ECANCELED), TLS_HANDSHAKE_FAILED (-EPROTO), OUT_OF_MEMORY (-ENOMEM).

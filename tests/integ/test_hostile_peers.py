@@ -1,16 +1,19 @@
 """What a peer may cost: callers and destinations that nest, stall, flood or never end."""
 
 import contextlib
+import re
+import select
 import socket
 import struct
 import threading
 
 import pytest
-from conftest import echoscu, run_program
-from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, DATA, IMPLICIT, RELEASE_RP,
-                      RELEASE_RQ, Raw, command, item, pdu, pdv)
-from test_deliver import SENT, TRANSIENT, courier, destination, seg  # noqa: F401 - fixtures
-from test_receive import receiver  # noqa: F401 - a fixture
+from conftest import PEERS, echoscu, run_program, wait_for
+from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA,
+                      IMPLICIT, RELEASE_RP, RELEASE_RQ, VERIFICATION, Raw, associate_rq, command, item, pdu, pdv)
+from test_deliver import TRANSIENT, courier, destination, seg  # noqa: F401 - fixtures
+from test_receive import parts, receiver, small_file_system  # noqa: F401 - a fixture
+from test_scp import client_context
 
 N_EVENT_REPORT = 0x0100
 
@@ -146,3 +149,137 @@ def test_a_nested_answer_does_not_end_echo(tmp_path):
         config.write_text(f'root = "{tmp_path}/root"; destinations = ( {destination(port=one.port)} );')
         done = run_program("noctule", "--config", config, "echo", "PACS", check=False)
         assert done.returncode == 1 and "PEER_ABORTED" in done.stderr, (done.returncode, done.stderr)
+
+
+# ---- floods, trickles and data sets without an end ----
+
+
+@contextlib.contextmanager
+def flood(strangers, once):
+    """So many threads call again and again; what they do is counted."""
+    stop, counts = threading.Event(), [0] * strangers
+
+    def call(number):
+        held = []
+        while not stop.is_set():
+            with contextlib.suppress(OSError, EOFError):
+                held.append(once())
+            counts[number] += 1
+            if len(held) > 50:
+                held.pop(0).socket.close()
+        for raw in held:
+            raw.socket.close()
+
+    threads = [threading.Thread(target=call, args=(i,), daemon=True) for i in range(strangers)]
+    for thread in threads:
+        thread.start()
+    yield counts
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_strangers_cost_a_peer_nothing(receiver):
+    """Of 40 calls of a peer 32 were told that the service is busy, while strangers called 51 times a second."""
+    d = receiver("max_associations = 4; " + PEERS)
+
+    def rejected():
+        raw = Raw(d.port, timeout=10)
+        raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
+        kind, body = raw.pdu()
+        assert (kind, body) == (ASSOCIATE_RJ, b"\0\1\1\3")
+        return raw  # held open: it does not go by itself
+
+    with flood(4, rejected) as counts:
+        wait_for(lambda: sum(counts) > 100, 30, "a flood")
+        for _ in range(40):
+            with Raw(d.port) as raw:
+                raw.associate([(VERIFICATION, [IMPLICIT])], calling="ECHOSCU")
+                raw.command(1, command(0x0030, 1, VERIFICATION, data_set=False))
+                assert raw.status() == 0
+                raw.release()
+
+
+def test_strangers_with_a_certificate_cost_a_peer_nothing(receiver, certificates):
+    d = receiver("max_associations = 4; " + PEERS, certificates=certificates)
+    tls = client_context(certificates, "client")
+
+    def rejected():
+        raw = Raw(d.tls_port, tls=tls, timeout=10)
+        raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
+        assert raw.pdu() == (ASSOCIATE_RJ, b"\0\1\1\3")
+        return raw
+
+    with flood(3, rejected) as counts:
+        wait_for(lambda: sum(counts) > 5, 30, "a flood")
+        for _ in range(5):
+            with Raw(d.tls_port, tls=tls) as raw:
+                raw.associate([(VERIFICATION, [IMPLICIT])], calling="ECHOSCU")
+
+
+def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver):
+    """A byte now and then held every association for as long as it was sent."""
+    d = receiver("max_associations = 4; dimse_seconds = 1.0; " + PEERS)
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(Raw(d.port)) for _ in range(2)]
+        for raw in held:
+            raw.associate([(CT, [IMPLICIT])], calling="STORESCU")
+            raw.command(1, command(0x0001, 1, CT, "1.2.3", x0700=0))
+        third = stack.enter_context(Raw(d.port))
+        third.send(associate_rq([(CT, [IMPLICIT])], calling="STORESCU"))
+        assert third.pdu() == (ASSOCIATE_RJ, b"\0\2\3\2")
+        echoscu(d.port)
+        trickle = pdu(DATA, pdv(1, 0, bytes(16000)))
+        ended, sent = set(), 0
+
+        def trickles():
+            nonlocal sent
+            for raw in held:
+                with contextlib.suppress(OSError):
+                    raw.send(trickle[sent:sent + 1])
+                if select.select([raw.socket], [], [], 0)[0]:
+                    ended.add(raw)
+            sent += 1
+            return len(ended) == 2
+
+        wait_for(trickles, 20, "the end of both")
+    assert "ASSOCIATION_TIMEOUT" in d.log.read_text()
+
+
+def sent_until_ended(raw):
+    """Bytes of a data set without an end that went out; the last PDU that came."""
+    part, sent = pdu(DATA, pdv(1, 0, bytes(65536))), 0
+    with contextlib.suppress(OSError):
+        while True:
+            raw.send(part)
+            sent += 65536
+    with contextlib.suppress(OSError):
+        return sent, raw.ends()
+    return sent, None
+
+
+def test_a_data_set_without_an_end_is_ended(receiver):
+    d = receiver("max_instance_mib = 2; " + PEERS)
+    with Raw(d.port) as raw:
+        raw.associate([(CT, [IMPLICIT])], calling="STORESCU")
+        raw.command(1, command(0x0001, 1, CT, "1.2.3", x0700=0))
+        sent, _ = sent_until_ended(raw)
+    assert sent < 32 << 20  # and the buffers between
+    wait_for(lambda: "INSTANCE_TOO_LARGE" in d.log.read_text() and not parts(d), 10, "its end")
+    echoscu(d.port)
+
+
+def test_the_reserve_holds_while_a_file_is_received(daemon, tmp_path):
+    """It ate the reserve of the disk, and then the rest was read and dropped: 21.8 GB."""
+    with small_file_system(tmp_path / "daemon0", 96):
+        d = daemon(dicom=PEERS, quiet=600.0)
+        d.config.write_text(re.sub("min_free_mib = [0-9.]+", "min_free_mib = 48.0", d.config.read_text()))
+        d.start()
+        with Raw(d.port) as raw:
+            raw.associate([(CT, [IMPLICIT])], calling="STORESCU")
+            raw.command(1, command(0x0001, 1, CT, "1.2.3", x0700=0))
+            sent, _ = sent_until_ended(raw)
+        assert sent < 400 << 20
+        wait_for(lambda: "DISK_FULL" in d.log.read_text() and not parts(d), 10, "its end")
+        echoscu(d.port)
+        d.kill_all()

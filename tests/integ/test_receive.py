@@ -363,7 +363,8 @@ def test_abort_inside_a_data_set(receiver, how):
 
 
 def test_500_connections_at_once(receiver):
-    d = receiver("max_associations = 20; acse_seconds = 5.0; " + PEERS)
+    d = receiver('max_associations = 20; acse_seconds = 5.0; peers = ( { ae_title = "PYNETDICOM"; max_associations = 20; }, '
+                 '{ ae_title = "ECHOSCU"; } );')
     peers = [Peer(d.port) for _ in range(500)]
     for peer in peers:
         with contextlib.suppress(ConnectionError):
@@ -868,7 +869,8 @@ def resident_kib(pid):
 
 
 def test_100_slow_associations(receiver):
-    d = receiver("max_associations = 100; " + PEERS)
+    d = receiver('max_associations = 100; peers = ( { ae_title = "PYNETDICOM"; max_associations = 100; }, '
+                 '{ ae_title = "ECHOSCU"; } );')
     (pid,) = d.children("intake")
     with associated(d.port) as peer:
         assert peer.store(slice_bytes(999, size=512), uid(999)) == 0

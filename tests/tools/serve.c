@@ -195,6 +195,7 @@ read_arguments(char **argv)
         .acse_seconds = 30,
         .dimse_seconds = 30,
         .idle_seconds = 30,
+        .max_instance = UINT64_C(1) << 32,
     };
     for (; *argv; argv++) {
         if (strcmp(*argv, "--echo-only") == 0) {
@@ -212,6 +213,10 @@ read_arguments(char **argv)
             settings.serve.dimse_seconds = number(*++argv);
         } else if (strcmp(*argv, "--idle") == 0) {
             settings.serve.idle_seconds = number(*++argv);
+        } else if (strcmp(*argv, "--min-rate") == 0) {
+            settings.serve.min_rate = number(*++argv);
+        } else if (strcmp(*argv, "--max-instance") == 0) {
+            settings.serve.max_instance = number(*++argv);
         } else if (strcmp(*argv, "--tls") == 0) {
             settings.tls.certificate = *++argv;
             settings.tls.key = *++argv;

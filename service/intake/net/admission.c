@@ -46,8 +46,24 @@ is_our_title(const struct conf_dicom *conf, const char *ae_title)
     return false;
 }
 
+/* Strangers cost the peers nothing: theirs are few, and are counted apart. */
+static int
+stranger_limit(const struct conf_dicom *conf)
+{
+    return (conf->max_associations + 3) / 4;
+}
+
+int
+admission_share(const struct conf_dicom *conf, const struct conf_peer *peer)
+{
+    if (peer->max_associations > 0)
+        return peer->max_associations;
+    return conf->peer_count > 1 ? (conf->max_associations + 1) / 2 : conf->max_associations;
+}
+
 enum admission_verdict
-admission_decide(const struct conf_dicom *conf, const struct admission_caller *caller, int open)
+admission_decide(const struct conf_dicom *conf, const struct admission_caller *caller,
+                 const struct admission_load *load)
 {
     const struct conf_peer *peer = admission_peer(conf, caller);
     if (!peer && !conf->echo_from_anybody)
@@ -55,8 +71,8 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
     if (!is_our_title(conf, caller->called_ae))
         return ADMISSION_UNKNOWN_TITLE;
     if (!peer)
-        return ADMISSION_ECHO_ONLY;
-    if (peer->max_associations > 0 && open >= peer->max_associations)
+        return load->of_strangers < stranger_limit(conf) ? ADMISSION_ECHO_ONLY : ADMISSION_BUSY;
+    if (load->of_peers >= conf->max_associations || load->of_peer >= admission_share(conf, peer))
         return ADMISSION_BUSY;
     return ADMISSION_GRANTED;
 }

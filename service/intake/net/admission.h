@@ -25,16 +25,27 @@ enum admission_verdict {
     ADMISSION_ECHO_ONLY,
     ADMISSION_UNKNOWN_CALLER,
     ADMISSION_UNKNOWN_TITLE, /* it calls an AE title that is not ours */
-    ADMISSION_BUSY,          /* the peer has as many associations as it may */
+    ADMISSION_BUSY,          /* there are as many associations as there may be, or of the peer */
 };
 
 /* The row of the peer that the caller is; NULL: it is none. */
 const struct conf_peer *admission_peer(const struct conf_dicom *conf,
                                        const struct admission_caller *caller);
 
-/* `open` associations of the same peer are there already. */
+/* Associations that are there already. */
+struct admission_load {
+    int of_peer; /* of the caller's */
+    int of_peers;
+    int of_strangers; /* for C-ECHO alone */
+};
+
+/* How many a peer may have at a time: where its row does not say, half of all, so that no peer keeps
+ * the others out; the only peer may have all. */
+int admission_share(const struct conf_dicom *conf, const struct conf_peer *peer);
+
 enum admission_verdict admission_decide(const struct conf_dicom *conf,
-                                        const struct admission_caller *caller, int open);
+                                        const struct admission_caller *caller,
+                                        const struct admission_load *load);
 
 /* Do two rows, perhaps of two configurations, stand for the same peer? */
 bool admission_same_peer(const struct conf_peer *a, const struct conf_peer *b);

@@ -24,9 +24,8 @@ struct session {
     struct settings *settings;
     struct connection connection;
     pthread_t thread;
-    const struct conf_peer *peer; /* guarded; NULL: none, or not yet */
-    bool counted;                 /* guarded: it is one of the peer's associations */
-    bool known;                   /* guarded: it has asked to be admitted */
+    const struct conf_peer *peer; /* guarded: whose association it is; NULL: no peer's */
+    bool of_stranger;             /* guarded: it was admitted, for C-ECHO alone */
     bool rejected, opened;
     struct staged staged;
     char series_uid[DICOM_UID_SIZE]; /* of the latest instance that named it */
@@ -37,7 +36,7 @@ struct associations {
     uv_async_t wake;
     int stop_fd;
     bool stopped;
-    size_t count, busy;
+    size_t count;
 
     pthread_mutex_t lock;
     LIST_HEAD(session_list, session) running, ended;
@@ -45,14 +44,37 @@ struct associations {
 
 /* ----------------------------------------------------------------------- admission ------ */
 
-static int
-open_of_peer(const struct associations *associations, const struct conf_peer *peer)
+/* With the lock. */
+static struct admission_load
+association_load(const struct associations *associations, const struct conf_peer *peer)
 {
-    int open = 0;
+    struct admission_load load = {0};
     const struct session *each = LIST_FIRST(&associations->running);
-    for (; each; each = LIST_NEXT(each, next))
-        open += each->counted && admission_same_peer(each->peer, peer);
-    return open;
+    for (; each; each = LIST_NEXT(each, next)) {
+        load.of_peers += each->peer != NULL;
+        load.of_peer += each->peer && peer && admission_same_peer(each->peer, peer);
+        load.of_strangers += each->of_stranger;
+    }
+    return load;
+}
+
+/* With the lock. */
+static enum admission_verdict
+association_judge(const struct associations *associations, const struct conf_dicom *conf,
+                  const struct admission_caller *caller)
+{
+    const struct admission_load load = association_load(associations, admission_peer(conf, caller));
+    return admission_decide(conf, caller, &load);
+}
+
+enum admission_verdict
+associations_judge(struct associations *associations, const struct conf_dicom *conf,
+                   const struct admission_caller *caller)
+{
+    pthread_mutex_lock(&associations->lock);
+    const enum admission_verdict verdict = association_judge(associations, conf, caller);
+    pthread_mutex_unlock(&associations->lock);
+    return verdict;
 }
 
 static enum admission_verdict
@@ -61,12 +83,9 @@ decide(struct session *session, const struct admission_caller *caller)
     struct associations *associations = session->associations;
     const struct conf_dicom *conf = &session->settings->conf->dicom;
     pthread_mutex_lock(&associations->lock);
-    session->known = true;
-    session->peer = admission_peer(conf, caller);
-    const int open = session->peer ? open_of_peer(associations, session->peer) : 0;
-    const enum admission_verdict verdict =
-        session->connection.busy ? ADMISSION_BUSY : admission_decide(conf, caller, open);
-    session->counted = verdict == ADMISSION_GRANTED;
+    const enum admission_verdict verdict = association_judge(associations, conf, caller);
+    session->peer = verdict == ADMISSION_GRANTED ? admission_peer(conf, caller) : NULL;
+    session->of_stranger = verdict == ADMISSION_ECHO_ONLY;
     pthread_mutex_unlock(&associations->lock);
     return verdict;
 }
@@ -82,6 +101,14 @@ static const struct association_answer {
     [ADMISSION_BUSY] = {DICOM_REFUSE_BUSY, "too many associations"},
 };
 
+void
+associations_log_refusal(enum admission_verdict verdict, const struct admission_caller *caller)
+{
+    log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),
+             LOG_STR("calling", caller->calling_ae), LOG_STR("called", caller->called_ae),
+             LOG_STR("host", caller->host), LOG_STR("certificate", caller->certificate));
+}
+
 static enum dicom_admission
 on_admit(void *context, const struct dicom_association_request *request)
 {
@@ -95,10 +122,7 @@ on_admit(void *context, const struct dicom_association_request *request)
     const enum admission_verdict verdict = decide(session, &caller);
     session->rejected = answers[verdict].reason != NULL;
     if (session->rejected)
-        log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),
-                 LOG_STR("calling", request->calling_ae), LOG_STR("called", request->called_ae),
-                 LOG_STR("host", session->connection.host),
-                 LOG_STR("certificate", request->certificate_fingerprint));
+        associations_log_refusal(verdict, &caller);
     return answers[verdict].admission;
 }
 
@@ -151,6 +175,13 @@ on_store_begin(void *context, const struct dicom_store *store, int *fd)
     return status;
 }
 
+static int
+on_store_room(void *context)
+{
+    const struct session *session = context;
+    return receiver_room(session->associations->receiver, session->settings->conf->min_free_mib);
+}
+
 static uint16_t
 on_store_end(void *context, const struct dicom_store *store, int64_t bytes, int error)
 {
@@ -187,6 +218,8 @@ association_serve(struct session *session)
         .acse_seconds = whole_seconds(conf->acse_seconds),
         .dimse_seconds = whole_seconds(conf->dimse_seconds),
         .idle_seconds = whole_seconds(conf->idle_seconds),
+        .min_rate = conf->min_kib_per_second * 1024,
+        .max_instance = (uint64_t)conf->max_instance_mib << 20,
         .tls = session->connection.tls ? session->settings->tls : NULL,
         .stop_fd = session->associations->stop_fd,
     };
@@ -194,6 +227,7 @@ association_serve(struct session *session)
         .context = session,
         .admit = on_admit,
         .store_begin = on_store_begin,
+        .store_room = on_store_room,
         .store_end = on_store_end,
         .committed = on_committed,
         .opened = on_opened,
@@ -267,10 +301,7 @@ associations_begin(struct associations *associations, struct settings *settings,
         free_session(session);
         return error;
     }
-    if (connection->busy)
-        associations->busy++;
-    else
-        associations->count++;
+    associations->count++;
     return 0;
 }
 
@@ -286,10 +317,7 @@ association_on_wake(uv_async_t *wake)
         struct session *session = ended;
         ended = LIST_NEXT(session, next);
         pthread_join(session->thread, NULL); /* it has nothing left to do */
-        if (session->connection.busy)
-            associations->busy--;
-        else
-            associations->count--;
+        associations->count--;
         free_session(session);
     }
 }
@@ -300,22 +328,19 @@ associations_count(const struct associations *associations)
     return associations->count;
 }
 
-size_t
-associations_busy(const struct associations *associations)
+struct associations_strangers
+associations_strangers(struct associations *associations, const char *host)
 {
-    return associations->busy;
-}
-
-size_t
-associations_unknown(struct associations *associations, const char *host)
-{
-    size_t unknown = 0;
+    struct associations_strangers strangers = {0};
     pthread_mutex_lock(&associations->lock);
     const struct session *each = LIST_FIRST(&associations->running);
-    for (; each; each = LIST_NEXT(each, next))
-        unknown += !each->known && strcmp(each->connection.host, host) == 0;
+    for (; each; each = LIST_NEXT(each, next)) {
+        const bool is_one = each->connection.tls && !each->peer && !each->of_stranger;
+        strangers.of_all += is_one;
+        strangers.of_host += is_one && strcmp(each->connection.host, host) == 0;
+    }
     pthread_mutex_unlock(&associations->lock);
-    return unknown;
+    return strangers;
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */

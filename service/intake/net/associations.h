@@ -20,17 +20,28 @@ int associations_open(uv_loop_t *loop, struct receiver *receiver,
 struct connection {
     int fd; /* accepted */
     bool tls;
-    bool busy; /* it is one too many: refuse it, but by the protocol */
     char host[ADMISSION_HOST];
 };
 
 /* Serves the connection with these settings, to its end; takes its descriptor in every case. */
 int associations_begin(struct associations *associations, struct settings *settings,
                        const struct connection *connection);
-size_t associations_count(const struct associations *associations); /* of those not `busy` */
-size_t associations_busy(const struct associations *associations);  /* of those */
-/* Of both, those from this host that have not said yet who they are. */
-size_t associations_unknown(struct associations *associations, const char *host);
+size_t associations_count(const struct associations *associations); /* of threads */
+
+/* What would be said to the caller now; nothing is taken up by it. */
+enum admission_verdict associations_judge(struct associations *associations,
+                                          const struct conf_dicom *conf,
+                                          const struct admission_caller *caller);
+void associations_log_refusal(enum admission_verdict verdict,
+                              const struct admission_caller *caller);
+
+/* Those with TLS that have not been admitted: they shake hands, or are turned away. */
+struct associations_strangers {
+    size_t of_host, of_all;
+};
+
+struct associations_strangers associations_strangers(struct associations *associations,
+                                                     const char *host);
 
 /* Each ends once its message under way has been answered; no other may begin. */
 void associations_stop(struct associations *associations);

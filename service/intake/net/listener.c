@@ -2,7 +2,7 @@
  * listener.c - see listener.h.
  *
  *   accept --> waiting --> whole A-ASSOCIATE-RQ --> thread (associations.h)
- *                 |             |\----------> one too many: A-ASSOCIATE-RJ --> leaving
+ *                 |             |\----------> not to be admitted: A-ASSOCIATE-RJ --> leaving
  *                 |             \-----------> its host has too many TLS handshakes: later
  *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
  *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
@@ -28,15 +28,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG          511
-#define MAX_WAITING      256 /* the oldest is closed for one more */
-#define MAX_OF_HOST      128 /* of these; its oldest is */
-#define MAX_BUSY_THREADS 8   /* that refuse a TLS connection too many */
-#define LEAVING_MS       2000
-#define TICK_MS          250
-#define REOPEN_MS        5000
-#define TOTALS_MS        600000
-#define NO_MORE_MS       100 /* accepting rests after running out of descriptors */
+#define BACKLOG     511
+#define MAX_WAITING 256 /* the oldest is closed for one more */
+#define MAX_OF_HOST 128 /* of these; its oldest is */
+#define LEAVING_MS  2000
+#define TICK_MS     250
+#define REOPEN_MS   5000
+#define TOTALS_MS   600000
+#define NO_MORE_MS  100 /* accepting rests after running out of descriptors */
 
 enum { PLAIN, TLS, PORTS };
 
@@ -61,7 +60,7 @@ struct listener_visitor {
 };
 
 struct totals {
-    int64_t accepted, served, busy, invalid, silent, pushed_out;
+    int64_t accepted, served, rejected, invalid, silent, pushed_out;
 };
 
 struct listener {
@@ -165,27 +164,46 @@ begin_association(struct listener_visitor *visitor)
         listener->totals.served++;
 }
 
-static void
-refuse_as_busy(struct listener_visitor *visitor)
+/* Who says without TLS that it is nobody to be admitted costs no thread. */
+static bool
+is_refused(struct listener_visitor *visitor)
 {
+    static const uint8_t *const replies[] = {
+        [ADMISSION_UNKNOWN_CALLER] = preread_unknown_caller,
+        [ADMISSION_UNKNOWN_TITLE] = preread_unknown_title,
+        [ADMISSION_BUSY] = preread_busy,
+    };
     struct listener *listener = visitor->listener;
-    listener->totals.busy++;
-    log_turned_away(visitor, "too many associations");
-    if (visitor->connection.tls && associations_busy(listener->associations) < MAX_BUSY_THREADS) {
-        visitor->connection.busy = true;
-        begin_association(visitor);
-    } else {
-        say_farewell(visitor, preread_busy);
-    }
+    uint8_t bytes[PREREAD_TITLES];
+    char called[PREREAD_TITLE], calling[PREREAD_TITLE];
+    if (visitor->connection.tls ||
+        recv(visitor->connection.fd, bytes, sizeof bytes, MSG_PEEK) != sizeof bytes)
+        return false;
+    preread_titles(bytes, called, calling);
+    const struct admission_caller caller = {.calling_ae = calling,
+                                            .called_ae = called,
+                                            .host = visitor->connection.host,
+                                            .certificate = ""};
+    const enum admission_verdict verdict =
+        associations_judge(listener->associations, &listener->settings->conf->dicom, &caller);
+    if (verdict == ADMISSION_GRANTED || verdict == ADMISSION_ECHO_ONLY)
+        return false;
+    listener->totals.rejected++;
+    associations_log_refusal(verdict, &caller);
+    say_farewell(visitor, replies[verdict]);
+    return true;
 }
 
 /* A handshake takes up a thread before anybody has said who it is: one host gets half of them. */
 static bool
-has_too_many_handshakes(const struct listener_visitor *visitor, size_t most)
+has_too_many_handshakes(const struct listener_visitor *visitor)
 {
+    const struct listener *listener = visitor->listener;
+    const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
+    const struct associations_strangers strangers =
+        associations_strangers(listener->associations, visitor->connection.host);
     return visitor->connection.tls &&
-           associations_unknown(visitor->listener->associations, visitor->connection.host) >=
-               (most + 1) / 2;
+           (strangers.of_all >= most || strangers.of_host >= (most + 1) / 2);
 }
 
 static void
@@ -198,11 +216,9 @@ postpone(struct listener_visitor *visitor)
 static void
 welcome(struct listener_visitor *visitor)
 {
-    const struct listener *listener = visitor->listener;
-    const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
-    if (associations_count(listener->associations) >= most)
-        refuse_as_busy(visitor);
-    else if (has_too_many_handshakes(visitor, most))
+    if (is_refused(visitor))
+        return;
+    if (has_too_many_handshakes(visitor))
         postpone(visitor);
     else
         begin_association(visitor);
@@ -522,7 +538,7 @@ on_report(uv_timer_t *timer)
     if (memcmp(totals, &listener->reported, sizeof *totals) == 0)
         return;
     log_info("listener.totals", LOG_INT("accepted", totals->accepted),
-             LOG_INT("served", totals->served), LOG_INT("busy", totals->busy),
+             LOG_INT("served", totals->served), LOG_INT("rejected", totals->rejected),
              LOG_INT("invalid", totals->invalid), LOG_INT("silent", totals->silent),
              LOG_INT("pushed_out", totals->pushed_out));
     listener->reported = *totals;
@@ -581,8 +597,7 @@ listener_stop(struct listener *listener)
 bool
 listener_idle(const struct listener *listener)
 {
-    return associations_count(listener->associations) == 0 &&
-           associations_busy(listener->associations) == 0;
+    return associations_count(listener->associations) == 0;
 }
 
 void

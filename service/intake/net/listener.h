@@ -4,7 +4,8 @@
  *
  * A connection that says nothing holds a descriptor and 200 bytes, for acse_seconds or until too
  * many others wait as well, and delays nobody. What greets with something else than an
- * A-ASSOCIATE-RQ is aborted, and one association too many rejected as transient, from here.
+ * A-ASSOCIATE-RQ is aborted, and who is not to be admitted rejected, from here: strangers cost the
+ * peers no thread and no association.
  *
  * Belongs to the loop's thread.
  */

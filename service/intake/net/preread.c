@@ -11,6 +11,11 @@
 #define TLS_HEADER       5
 #define TLS_MAX_RECORD   0x4000
 
+#define CALLED_AT        10
+#define CALLING_AT       26
+
+const uint8_t preread_unknown_caller[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 1, 1, 3};
+const uint8_t preread_unknown_title[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 1, 1, 7};
 const uint8_t preread_busy[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2};
 const uint8_t preread_abort[] = {PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1};
 
@@ -47,4 +52,25 @@ preread_size(const uint8_t *bytes, size_t size, bool tls)
     if (size == 0)
         return 1;
     return tls ? record_size(bytes, size) : request_size(bytes, size);
+}
+
+static void
+copy_title(const uint8_t *bytes, char title[PREREAD_TITLE])
+{
+    size_t start = 0, length = 0;
+    while (start < PREREAD_TITLE - 1 && bytes[start] == ' ')
+        start++;
+    for (size_t i = start; i < PREREAD_TITLE - 1 && bytes[i]; i++)
+        title[length++] = bytes[i] >= ' ' && bytes[i] <= '~' ? (char)bytes[i] : '?';
+    while (length > 0 && title[length - 1] == ' ')
+        length--;
+    title[length] = '\0';
+}
+
+void
+preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE],
+               char calling[PREREAD_TITLE])
+{
+    copy_title(bytes + CALLED_AT, called);
+    copy_title(bytes + CALLING_AT, calling);
 }

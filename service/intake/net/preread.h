@@ -12,6 +12,8 @@
 
 #define PREREAD_HEADER 6       /* bytes that preread_size wants to see */
 #define PREREAD_MAX    0x10000 /* a longer A-ASSOCIATE-RQ is nobody's */
+#define PREREAD_TITLES 42      /* bytes that preread_titles wants to see */
+#define PREREAD_TITLE  17      /* 16 characters and the end */
 #define PREREAD_REPLY  10
 
 /*
@@ -21,6 +23,14 @@
  */
 ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 
+/* The AE titles of an A-ASSOCIATE-RQ, without blanks around them, as dicom_serve will tell them. */
+void preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE],
+                    char calling[PREREAD_TITLE]);
+
+/* A-ASSOCIATE-RJ, rejected-permanent, by the service user: calling or called AE title not
+ * recognized (PS3.8 9.3.4). */
+extern const uint8_t preread_unknown_caller[PREREAD_REPLY];
+extern const uint8_t preread_unknown_title[PREREAD_REPLY];
 /* A-ASSOCIATE-RJ, rejected-transient, by the presentation service provider: local limit exceeded
  * (PS3.8 9.3.4). */
 extern const uint8_t preread_busy[PREREAD_REPLY];

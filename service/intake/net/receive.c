@@ -222,6 +222,25 @@ receiver_begin(struct receiver *receiver, double min_free_mib, const struct rece
     return status_of_error(error);
 }
 
+int
+receiver_room(const struct receiver *receiver, double min_free_mib)
+{
+    return is_disk_low(receiver, min_free_mib) ? -ENOSPC : 0;
+}
+
+static const char *
+abandon_reason(int error)
+{
+    switch (error) {
+    case -ECONNABORTED:
+        return "the sender broke off";
+    case -EFBIG:
+        return "it is larger than dicom.max_instance_mib";
+    default:
+        return strerror(-error);
+    }
+}
+
 uint16_t
 receiver_abandon(struct receiver *receiver, const struct reception *reception, int error)
 {
@@ -235,7 +254,7 @@ receiver_abandon(struct receiver *receiver, const struct reception *reception, i
         log_error("receive.write", LOG_STR("error", strerror(-error)));
     report_lost(receiver, reception,
                 *identity.series_uid ? identity.series_uid : reception->series_uid,
-                broken_off ? "the sender broke off" : strerror(-error));
+                abandon_reason(error));
     return status_of_error(error);
 }
 

@@ -44,6 +44,8 @@ struct reception {
 /* Opens the file to receive into: DICOM_SUCCESS, or why not. */
 uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
                         const struct reception *reception);
+/* Is there room for more of it? 0 or -ENOSPC. */
+int receiver_room(const struct receiver *receiver, double min_free_mib);
 /* The file is complete: returns when its fate is known, with the status to answer. */
 uint16_t receiver_end(struct receiver *receiver, const struct reception *reception);
 /* It is not, for the reason -errno. */

@@ -21,7 +21,11 @@ static struct conf_peer peers[] = {
 static struct conf_dicom
 configuration(void)
 {
-    return (struct conf_dicom){.titles = titles, .title_count = 2, .peers = peers, .peer_count = 4};
+    return (struct conf_dicom){.titles = titles,
+                               .title_count = 2,
+                               .peers = peers,
+                               .peer_count = 4,
+                               .max_associations = 25};
 }
 
 static const struct {
@@ -30,7 +34,8 @@ static const struct {
     enum admission_verdict closed; /* with echo_from_anybody off */
     enum admission_verdict echo;   /* and on */
 } cases[] = {
-    {{"ANYWHERE", "NOCTULE", "10.9.9.9", ""}, 500, ADMISSION_GRANTED, ADMISSION_GRANTED},
+    {{"ANYWHERE", "NOCTULE", "10.9.9.9", ""}, 12, ADMISSION_GRANTED, ADMISSION_GRANTED},
+    {{"ANYWHERE", "NOCTULE", "10.9.9.9", ""}, 13, ADMISSION_BUSY, ADMISSION_BUSY},
     {{"ANYWHERE", "HEADS", "::1", OTHER}, 0, ADMISSION_GRANTED, ADMISSION_GRANTED},
     {{"ANYWHERE", "noctule", "::1", ""}, 0, ADMISSION_UNKNOWN_TITLE, ADMISSION_UNKNOWN_TITLE},
     {{"anywhere", "NOCTULE", "::1", ""}, 0, ADMISSION_UNKNOWN_CALLER, ADMISSION_ECHO_ONLY},
@@ -48,9 +53,39 @@ static const struct {
 START_TEST(each_caller_gets_its_verdict)
 {
     struct conf_dicom conf = configuration();
-    ck_assert_int_eq(admission_decide(&conf, &cases[_i].caller, cases[_i].open), cases[_i].closed);
+    const struct admission_load load = {.of_peer = cases[_i].open, .of_peers = cases[_i].open};
+    ck_assert_int_eq(admission_decide(&conf, &cases[_i].caller, &load), cases[_i].closed);
     conf.echo_from_anybody = true;
-    ck_assert_int_eq(admission_decide(&conf, &cases[_i].caller, cases[_i].open), cases[_i].echo);
+    ck_assert_int_eq(admission_decide(&conf, &cases[_i].caller, &load), cases[_i].echo);
+}
+
+END_TEST
+
+START_TEST(strangers_and_peers_are_counted_apart)
+{
+    struct conf_dicom conf = configuration();
+    conf.echo_from_anybody = true;
+    const struct admission_caller peer = {"SAFE", "NOCTULE", "::1", PRINT};
+    const struct admission_caller stranger = {"STRANGER", "NOCTULE", "::1", ""};
+    const struct admission_load strangers = {.of_strangers = 7};
+    ck_assert_int_eq(admission_decide(&conf, &stranger, &strangers), ADMISSION_BUSY);
+    ck_assert_int_eq(admission_decide(&conf, &peer, &strangers), ADMISSION_GRANTED);
+    const struct admission_load full = {.of_peers = 25, .of_strangers = 6};
+    ck_assert_int_eq(admission_decide(&conf, &peer, &full), ADMISSION_BUSY);
+    ck_assert_int_eq(admission_decide(&conf, &stranger, &full), ADMISSION_ECHO_ONLY);
+}
+
+END_TEST
+
+START_TEST(no_peer_keeps_the_others_out)
+{
+    struct conf_dicom conf = configuration();
+    ck_assert_int_eq(admission_share(&conf, &peers[0]), 13);
+    ck_assert_int_eq(admission_share(&conf, &peers[1]), 2);
+    conf.peer_count = 1;
+    ck_assert_int_eq(admission_share(&conf, &peers[0]), 25);
+    conf.max_associations = 1;
+    ck_assert_int_eq(admission_share(&conf, &peers[0]), 1);
 }
 
 END_TEST
@@ -122,6 +157,8 @@ main(void)
     Suite *suite = suite_create("service_admission");
     TCase *tcase = tcase_create("admission");
     tcase_add_loop_test(tcase, each_caller_gets_its_verdict, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(tcase, strangers_and_peers_are_counted_apart);
+    tcase_add_test(tcase, no_peer_keeps_the_others_out);
     tcase_add_test(tcase, the_first_row_that_fits_counts);
     tcase_add_test(tcase, a_peer_is_the_same_after_a_reload);
     tcase_add_test(tcase, addresses_are_written_as_configured);

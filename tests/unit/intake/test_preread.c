@@ -4,6 +4,7 @@
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *bytes;
@@ -49,7 +50,38 @@ START_TEST(the_replies_are_the_standards)
     static const uint8_t busy[PREREAD_REPLY] = {3, 0, 0, 0, 0, 4, 0, 2, 3, 2};
     static const uint8_t aborted[PREREAD_REPLY] = {7, 0, 0, 0, 0, 4, 0, 0, 2, 1};
     ck_assert_mem_eq(preread_busy, busy, sizeof busy);
+    static const uint8_t unknown_caller[PREREAD_REPLY] = {3, 0, 0, 0, 0, 4, 0, 1, 1, 3};
+    static const uint8_t unknown_title[PREREAD_REPLY] = {3, 0, 0, 0, 0, 4, 0, 1, 1, 7};
+    ck_assert_mem_eq(preread_unknown_caller, unknown_caller, sizeof unknown_caller);
+    ck_assert_mem_eq(preread_unknown_title, unknown_title, sizeof unknown_title);
     ck_assert_mem_eq(preread_abort, aborted, sizeof aborted);
+}
+
+END_TEST
+
+START_TEST(titles_are_told_without_what_pads_them)
+{
+    static const struct {
+        const char *bytes, *title;
+    } titles[] = {
+        {"CT1             ", "CT1"},
+        {"  CT 1          ", "CT 1"},
+        {"CT1\0\0\0\0\0\0\0\0\0\0\0\0\0", "CT1"},
+        {"CT1 \0STRANGER   ", "CT1"},
+        {"CT\n\x80            ", "CT??"},
+        {"                ", ""},
+        {"ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNOP"},
+    };
+
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
+        uint8_t bytes[PREREAD_TITLES] = {1};
+        char called[PREREAD_TITLE], calling[PREREAD_TITLE];
+        memcpy(bytes + 10, "NOCTULE         ", 16);
+        memcpy(bytes + 26, titles[i].bytes, 16);
+        preread_titles(bytes, called, calling);
+        ck_assert_str_eq(called, "NOCTULE");
+        ck_assert_str_eq(calling, titles[i].title);
+    }
 }
 
 END_TEST
@@ -61,6 +93,7 @@ main(void)
     TCase *tcase = tcase_create("preread");
     tcase_add_loop_test(tcase, the_length_is_told_or_asked_for, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, the_replies_are_the_standards);
+    tcase_add_test(tcase, titles_are_told_without_what_pads_them);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
