@@ -224,6 +224,18 @@ struct conf_delivery {
     double breaker_seconds; /* until it is tried again */
 };
 
+/* How long things stay, in days; 0: for ever. */
+struct conf_retention {
+    double series_days;     /* images, since their series was settled and its last job ended */
+    double results_days;    /* results that were delivered, since their job ended */
+    double quarantine_days; /* files in quarantine */
+    double events_days;     /* rows of what is removed, since the last that happened to it */
+    double min_days;        /* for want of space, nothing newer is removed */
+    double low_mib;         /* with less free than this, the oldest is removed; 0: never */
+    double high_mib;        /* until so much is free */
+    bool delete_originals;  /* of inboxes that keep them, with their series; else such series stay */
+};
+
 struct conf {
     char *root;
     struct conf_inbox *inboxes;
@@ -235,6 +247,7 @@ struct conf {
     struct conf_destination *destinations;
     size_t destination_count;
     struct conf_delivery delivery;
+    struct conf_retention retention;
     double min_free_mib; /* below this much free disk nothing is taken in or started */
     struct conf_pipeline *pipelines;
     size_t pipeline_count;

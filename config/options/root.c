@@ -70,7 +70,7 @@ static bool
 check_root(const void *object, const struct option_spot *spot)
 {
     return check_inboxes(object, spot) && check_pipelines(object, spot) &&
-           check_destinations(object, spot);
+           check_destinations(object, spot) && check_retention(object, spot);
 }
 
 /* The root comes first: paths are below it. */
@@ -96,6 +96,8 @@ static const struct option_row root_rows[] = {
      .help = "how often and how long a delivery is tried"},
     {"min_free_mib", &option_number, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
      .help = "with less free disk space, nothing is taken in and no job starts"},
+    {"retention", &option_group, AT(struct conf, retention), "{ }", .section = &option_retention,
+     .help = "how long images, results and rows stay"},
     {"pipelines", &option_list, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
      .fallback = "( )", LIMITS(0, 256), .section = &option_pipeline,
      .help = "what can be done with a series"},

@@ -31,7 +31,7 @@
     .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_segment, option_texture, option_rule;
+    option_retention, option_segment, option_texture, option_rule;
 
 /* Of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
@@ -79,5 +79,6 @@ bool check_apart_from_root(const struct conf *conf, const char *path, const char
 bool check_inboxes(const struct conf *conf, const struct option_spot *spot);
 bool check_destinations(const struct conf *conf, const struct option_spot *spot);
 bool check_pipelines(const struct conf *conf, const struct option_spot *spot);
+bool check_retention(const struct conf *conf, const struct option_spot *spot);
 
 #endif
