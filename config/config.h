@@ -233,7 +233,7 @@ struct conf_retention {
     double min_days;        /* for want of space, nothing newer is removed */
     double low_mib;         /* with less free than this, the oldest is removed; 0: never */
     double high_mib;        /* until so much is free */
-    bool delete_originals;  /* of inboxes that keep them, with their series; else such series stay */
+    bool delete_originals; /* of inboxes that keep them, with their series; else such series stay */
 };
 
 struct conf {

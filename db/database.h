@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define DATABASE_REASON         512
+#define DATABASE_BUSY_MILLIS    5000
 #define DATABASE_APPLICATION_ID 0x4e6f6374 /* "Noct", PRAGMA application_id */
 
 struct database_prepared {

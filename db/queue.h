@@ -52,10 +52,12 @@ struct queue_instance {
     const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
     const char *series_uid, *study_uid;
     const char *modality, *body_part, *series_description;
-    const char *path;      /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
-    const char *source;    /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
-    const char *called_ae; /* the title it was sent to; "" when it did not come by C-STORE */
-    const char *sender;    /* the AE title that sent it; "" likewise */
+    const char *path;          /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
+    const char *source;        /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
+    const char *original_path; /* absolute, of a file that its inbox keeps and that goes with its
+                                  series; NULL: it stays, or there is none */
+    const char *called_ae;     /* the title it was sent to; "" when it did not come by C-STORE */
+    const char *sender;        /* the AE title that sent it; "" likewise */
     int64_t size;
     int32_t frames;
     int32_t expected_instances; /* of the series; 0 when unknown */

@@ -15,7 +15,8 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     j.backend, j.note, j.code, j.message, j.file_a, j.file_b,
     r.path AS result_path, r.sop_instance_uid AS result_sop_instance_uid, j.superseded_by,
     CASE WHEN j.state IN ('DONE', 'EMPTY')
-        THEN (SELECT count(*) FROM feature WHERE job_id = j.id) END AS features
+        THEN (SELECT count(*) FROM feature WHERE job_id = j.id) END AS features,
+    j.removed_at
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
@@ -47,7 +48,8 @@ SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     (SELECT nullif(max(temporal_positions), 0) FROM stack
         WHERE series_id = s.id AND revision = s.revision) AS temporal_positions,
     (SELECT nullif(max(announced_temporal_positions), 0) FROM stack
-        WHERE series_id = s.id AND revision = s.revision) AS announced_temporal_positions
+        WHERE series_id = s.id AND revision = s.revision) AS announced_temporal_positions,
+    s.removed_at
 FROM series s
 LEFT JOIN stack x ON s.code = '' AND x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted
@@ -68,7 +70,7 @@ JOIN series s ON s.id = x.series_id AND s.revision = x.revision;
 CREATE VIEW v_results AS
 SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
     r.sop_class_uid, r.sop_instance_uid, r.series_uid AS result_series_uid, r.size_bytes, r.frames,
-    r.created_at, j.superseded_by
+    r.created_at, j.superseded_by, j.removed_at
 FROM result r
 JOIN job j ON j.id = r.job_id
 JOIN series s ON s.id = j.series_id;
@@ -149,7 +151,8 @@ FROM delivery
 GROUP BY destination;
 
 CREATE VIEW v_quarantine AS
-SELECT quarantined_at, path, original_path, series_uid, code, message, sop_instance_uid, lacking
+SELECT quarantined_at, path, original_path, series_uid, code, message, sop_instance_uid, lacking,
+    removed_at
 FROM quarantine;
 
 CREATE VIEW v_events AS
@@ -213,5 +216,13 @@ SELECT c.now_at,
     (SELECT CASE e.kind WHEN 'COMPUTE_WAITING' THEN e.detail END
         FROM event e INDEXED BY event_compute
         WHERE e.kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY')
-        ORDER BY e.id DESC LIMIT 1) AS compute_waiting
+        ORDER BY e.id DESC LIMIT 1) AS compute_waiting,
+    (SELECT free_mib FROM disk ORDER BY at DESC LIMIT 1) AS free_mib,
+    -- By what has gone in the last seven days; a day of them has to be known.
+    (SELECT CASE WHEN b.day - a.day >= 1.0 AND a.free_mib > b.free_mib
+            THEN round(b.free_mib / (a.free_mib - b.free_mib) * (b.day - a.day), 1) END
+        FROM (SELECT julianday(at) AS day, free_mib FROM disk
+                WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') ORDER BY at LIMIT 1) a,
+            (SELECT julianday(at) AS day, free_mib FROM disk ORDER BY at DESC LIMIT 1) b)
+        AS disk_full_days
 FROM clock c, backlog b;

@@ -7,7 +7,7 @@ static const char *const original_choices[] = {"keep", "delete", NULL};
 
 #define DAYS(member, fallback, words)                                                              \
     {                                                                                              \
-        #member, &option_number, AT(struct conf_retention, member), fallback, LIMITS(0, 36500),    \
+#member, &option_number, AT(struct conf_retention, member), fallback, LIMITS(0, 36500),    \
             .help = (words)                                                                        \
     }
 
@@ -34,12 +34,14 @@ static bool
 check_days(const void *object, const struct option_spot *spot)
 {
     const struct conf_retention *retention = object;
+
     const struct {
         const char *option;
         double days;
     } given[] = {{"series_days", retention->series_days},
                  {"results_days", retention->results_days},
                  {"quarantine_days", retention->quarantine_days}};
+
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
         if (given[i].days > 0 && given[i].days < retention->min_days)
             return option_refuse(spot, given[i].option, "is less than min_days");

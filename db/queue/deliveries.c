@@ -292,6 +292,9 @@ queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *de
         return rc;
     rc = delivery_fail(queue, &row, attempt, now_ms);
     if (rc == 0)
+        rc = database_run(&queue->db, "UPDATE delivery SET redirected = 1 WHERE id = ?",
+                          VALUES(value_int(delivery_id)));
+    if (rc == 0)
         rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?",
                           VALUES(value_int(delivery_id)), &result_id);
     if (rc >= 0)
@@ -344,7 +347,7 @@ delivery_resend(struct queue *queue, const struct edge_row *row, int64_t now_ms)
         &queue->db,
         "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
         "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
-        "transaction_uid = '', requested_at = NULL, committed_at = NULL "
+        "transaction_uid = '', requested_at = NULL, committed_at = NULL, redirected = 0 "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RESENT", CODE_NONE,
@@ -359,6 +362,11 @@ resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms
         (which->not_arrived ? 0 : IN(QUEUE_DELIVERY_SENT) | IN(QUEUE_DELIVERY_CANCELLED));
     struct edge_row row;
     int rc = edge_expect(queue, &machine_delivery, which->delivery_id, allowed, &row);
+    if (rc == 0 && row.removed)
+        rc = database_refuse(&queue->db, -ESTALE,
+                             "%s: the results of job %lld are removed; where its series is stored, "
+                             "noctule retry makes them again",
+                             code_name(CODE_RESULTS_REMOVED), (long long)row.job_id);
     if (rc == 0 && !row.has_result)
         rc = database_refuse(&queue->db, -ESTALE,
                              "delivery %lld: its job was retried, and the result is not there "
@@ -391,7 +399,7 @@ resend_many(struct queue *queue, const struct queue_resend *which, int64_t now_m
         queue, &machine_delivery,
         "SELECT d.id FROM delivery d JOIN job j ON j.id = d.job_id "
         "WHERE (d.job_id = ?1 OR d.destination = ?2 AND j.superseded_by IS NULL) "
-        "AND d.result_id IS NOT NULL "
+        "AND d.result_id IS NOT NULL AND j.removed_at IS NULL "
         "AND (d.state IN ('FAILED', 'DELAYED') OR d.state = 'SENT' AND NOT ?3) ORDER BY d.id",
         VALUES(value_id(which->job_id), value_optional(which->destination),
                value_int(which->not_arrived)),

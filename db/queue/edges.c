@@ -59,7 +59,8 @@ queue_delivery_state_name(enum queue_delivery_state state)
     FIELD(NAME(queue_delivery_states), state, "d.state")                                           \
     FIELD(INT32, attempts, "d.attempts")                                                           \
     FIELD(NAME(commitments), commitment, "d.commitment")                                           \
-    FIELD(BOOL, has_result, "d.result_id IS NOT NULL")
+    FIELD(BOOL, has_result, "d.result_id IS NOT NULL")                                             \
+    FIELD(BOOL, removed, "j.removed_at IS NOT NULL")
 
 static const struct database_field job_row_fields[] = {JOB_ROW(EDGE_FIELD)};
 static const struct database_shape job_row_shape = {"job", sizeof(struct edge_row), job_row_fields,

@@ -26,7 +26,7 @@ struct edge_row {
     int state; /* enum queue_job_state or queue_delivery_state */
     int32_t attempts, revision, series_revision;
     enum queue_commitment commitment; /* this and the next: of deliveries */
-    bool has_result;
+    bool has_result, removed;         /* has its row; its files are removed */
 };
 
 int edge_read_row(struct queue *queue, const struct machine *machine, int64_t id,

@@ -24,12 +24,29 @@ job_settings_id(struct queue *queue, const char *settings, int64_t *id)
     return rc;
 }
 
+/* -ESTALE when those of its series are removed. */
+static int
+job_expect_files(struct queue *queue, int64_t series_id)
+{
+    char *series_uid;
+    int rc = queue_read_row(queue,
+                            "SELECT series_uid FROM series WHERE id = ? AND removed_at IS NOT NULL",
+                            VALUES(value_int(series_id)), &database_string, &series_uid);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = queue_refuse_removed(queue, series_uid);
+    free(series_uid);
+    return rc;
+}
+
 /* Why the guarded INSERT found no such stack. */
 static int
 job_explain_no_stack(struct queue *queue, const struct queue_new_job *job)
 {
     int64_t now;
-    int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
+    int rc = job_expect_files(queue, job->series_id);
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
                           VALUES(value_int(job->series_id)), &now);
     if (rc < 0)
         return rc;
@@ -56,7 +73,7 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
         "created_at, ready_at) SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7 "
         "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
         "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
-        "AND s.state = 'SETTLED'",
+        "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
                value_time(now_ms)));
@@ -477,7 +494,7 @@ job_retry_anew(struct queue *queue, const struct queue_job *job, const struct qu
     return job_add(queue, &new_job, now_ms, job_id, running);
 }
 
-/* -ESTALE when something newer is there to be retried. */
+/* -ESTALE when something newer is there to be retried, or nothing to retry it on. */
 static int
 job_expect_current(struct queue *queue, const struct edge_row *row)
 {
@@ -490,10 +507,11 @@ job_expect_current(struct queue *queue, const struct edge_row *row)
     int rc = database_get(&queue->db,
                           "SELECT superseded_by FROM job WHERE id = ? AND superseded_by NOTNULL",
                           VALUES(value_int(row->id)), &by);
-    return rc == 1 ? database_refuse(&queue->db, -ESTALE,
-                                     "job %lld took the place of job %lld: retry that one",
-                                     (long long)by, (long long)row->id)
-                   : rc;
+    return rc == 1  ? database_refuse(&queue->db, -ESTALE,
+                                      "job %lld took the place of job %lld: retry that one",
+                                      (long long)by, (long long)row->id)
+           : rc < 0 ? rc
+                    : job_expect_files(queue, row->series_id);
 }
 
 static int

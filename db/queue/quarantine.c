@@ -50,7 +50,7 @@ series_note_lacking(struct queue *queue, struct series_row *row, int64_t now_ms)
 {
     int rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
                           VALUES(value_int(row->id), value_time(now_ms)));
-    if (rc < 0 || row->state != SERIES_SETTLED)
+    if (rc < 0 || row->state != SERIES_SETTLED || row->removed)
         return rc;
     return queue_reopen_series(queue, row, "INSTANCE", "a damaged instance", now_ms);
 }
@@ -70,7 +70,8 @@ quarantine_insert(struct queue *queue, const struct queue_quarantine *file, int 
     return database_change(
         &queue->db,
         "INSERT INTO quarantine (path, original_path, series_uid, sop_instance_uid, code, message, "
-        "lacking, quarantined_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "lacking, quarantined_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE "
+        "SET removed_at = NULL, quarantined_at = ?8 WHERE removed_at IS NOT NULL",
         VALUES(value_text(file->path), value_text(file->original_path),
                value_text(file->series_uid), value_text(file->sop_instance_uid),
                value_text(code_name(file->code)), value_text(file->message), value_int(lacking),
@@ -86,6 +87,10 @@ add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t
     int rc = lacking < 0 ? lacking : quarantine_insert(queue, file, lacking, now_ms);
     if (rc <= 0)
         return rc; /* told before */
+    rc = database_run(&queue->db, "DELETE FROM removal WHERE path IN (?1, ?1 || '.reason.json')",
+                      VALUES(value_text(file->path)));
+    if (rc < 0)
+        return rc;
     char detail[512];
     snprintf(detail, sizeof detail, "%s: %s", code_name(file->code), file->path);
     struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
@@ -176,7 +181,7 @@ clear_others(struct queue *queue, const struct queue_instance *instance, int64_t
         struct series_row row;
         if (rc == 0)
             rc = queue_read_series(queue, series[i], &row);
-        if (rc == 0 && row.state == SERIES_REFUSED)
+        if (rc == 0 && row.state == SERIES_REFUSED && !row.removed)
             rc =
                 queue_reopen_series(queue, &row, "INSTANCE", "what it lacked is another's", now_ms);
         rc = rc == 1 ? 0 : rc;

@@ -71,14 +71,18 @@ struct series_row {
     int64_t id;
     int32_t revision;
     enum series_state state;
+    bool removed; /* its files are */
 };
 
 /* 1 when the series is not there. */
 int queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row);
 /* SETTLED | REFUSED -> GATHERING, revision + 1: what it is made of has changed, or is judged
- * otherwise. The event is of this kind. */
+ * otherwise; one whose files are removed begins with none. The event is of this kind. */
 int queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind,
                         const char *why, int64_t now_ms);
+
+/* -ESTALE, in words: there is nothing to work on any more. */
+int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
 /* A good file of this instance came: it is not lacking any more (quarantine.c). */
 int queue_cure_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms);

@@ -17,15 +17,18 @@ static const struct database_field series_row_fields[] = {
     {DATABASE_INT64, offsetof(struct series_row, id)},
     {DATABASE_INT32, offsetof(struct series_row, revision)},
     {DATABASE_NAME(queue_series_states), offsetof(struct series_row, state)},
+    {DATABASE_BOOL, offsetof(struct series_row, removed)},
 };
 static const struct database_shape series_row_shape = {"series", sizeof(struct series_row),
-                                                       series_row_fields, 3};
+                                                       series_row_fields, 4};
 
 int
 queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row)
 {
-    return queue_read_row(queue, "SELECT id, revision, state FROM series WHERE series_uid = ?",
-                          VALUES(value_text(series_uid)), &series_row_shape, row);
+    return queue_read_row(
+        queue,
+        "SELECT id, revision, state, removed_at IS NOT NULL FROM series WHERE series_uid = ?",
+        VALUES(value_text(series_uid)), &series_row_shape, row);
 }
 
 static int
@@ -57,12 +60,22 @@ queue_reopen_series(struct queue *queue, struct series_row *row, const char *kin
     int rc = database_run(
         &queue->db,
         "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
-        "evidence = '', code = '', message = '', missing_accepted_by = '' WHERE id = ? AND state = "
-        "? AND revision = ?",
+        "evidence = '', code = '', message = '', missing_accepted_by = '', "
+        "instances = iif(removed_at IS NULL, instances, 0), "
+        "frames = iif(removed_at IS NULL, frames, 0), "
+        "missing_files = iif(removed_at IS NULL, missing_files, 0), "
+        "expected_instances = iif(removed_at IS NULL, expected_instances, 0), removed_at = NULL "
+        "WHERE id = ? AND state = ? AND revision = ?",
         VALUES(value_int(row->id), value_text(queue_series_states[row->state]),
                value_int(row->revision)));
+    if (rc == 0 && row->removed) /* what comes now is not to follow what went */
+        rc = database_run(&queue->db,
+                          "DELETE FROM removal WHERE path = (SELECT 'series/' || series_uid "
+                          "FROM series WHERE id = ?)",
+                          VALUES(value_int(row->id)));
     if (rc < 0)
         return rc;
+    row->removed = false;
     row->revision++;
     char detail[160];
     snprintf(detail, sizeof detail, "%s: revision %d", why, row->revision);
@@ -82,12 +95,14 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
     int rc = database_change(
         &queue->db,
         "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
-        "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced, "
+        "original_path) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
                value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
                value_text(instance->path), value_text(instance->source), value_int(instance->size),
-               value_int(instance->frames), value_time(now_ms), value_int(instance->replaced)));
+               value_int(instance->frames), value_time(now_ms), value_int(instance->replaced),
+               value_text(instance->original_path)));
     if (rc < 0)
         return rc;
     return database_run(&queue->db,
@@ -108,7 +123,9 @@ add_new_instance(struct queue *queue, const struct queue_instance *instance, boo
     if (!series_known)
         rc = insert_series(queue, instance, now_ms, row);
     else if (row->state != SERIES_GATHERING)
-        rc = queue_reopen_series(queue, row, "INSTANCE", "a late instance", now_ms);
+        rc = queue_reopen_series(
+            queue, row, "INSTANCE",
+            row->removed ? "sent again after its files were removed" : "a late instance", now_ms);
     return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
 }
 
@@ -156,6 +173,21 @@ is_resend(struct queue *queue, int64_t instance_id, const char *source)
                         VALUES(value_int(instance_id), value_text(source)), &found);
 }
 
+/* How it came to be there is known better by now, or its original is. */
+static int
+complete_known_instance(struct queue *queue, int64_t instance_id,
+                        const struct queue_instance *instance)
+{
+    return database_run(&queue->db,
+                        "UPDATE instance SET source = iif(source = '" QUEUE_SOURCE_RECOVERED
+                        "', ?2, source), "
+                        "original_path = iif(?3 = '', original_path, ?3) WHERE id = ?1 "
+                        "AND (source = '" QUEUE_SOURCE_RECOVERED "' AND source <> ?2 "
+                        "  OR ?3 <> '' AND original_path <> ?3)",
+                        VALUES(value_int(instance_id), value_text(instance->source),
+                               value_text(instance->original_path)));
+}
+
 /* What the series says of itself, its corrected instances say better. */
 static int
 replace_in_series(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
@@ -185,12 +217,12 @@ replace_instance(struct queue *queue, const struct queue_instance *instance, str
             &queue->db,
             "UPDATE instance SET revision = ?2, sop_class_uid = ?3, transfer_syntax_uid = ?4, "
             "path = ?5, source = ?6, size_bytes = ?7, frames = ?8, received_at = ?9, "
-            "replaced = ?10, missing = 0 WHERE id = ?1",
+            "replaced = ?10, original_path = ?11, missing = 0 WHERE id = ?1",
             VALUES(value_int(instance_id), value_int(row->revision),
                    value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
                    value_text(instance->path), value_text(instance->source),
                    value_int(instance->size), value_int(instance->frames), value_time(now_ms),
-                   value_int(instance->replaced)));
+                   value_int(instance->replaced), value_text(instance->original_path)));
     struct queue_event event = {
         .kind = "INSTANCE_REPLACED", .series_id = row->id, .detail = instance->sop_instance_uid};
     return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
@@ -204,6 +236,9 @@ note_same_file(struct queue *queue, const struct queue_instance *instance, struc
     if (returned < 0)
         return returned;
     *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
+    int rc = complete_known_instance(queue, instance_id, instance);
+    if (rc < 0)
+        return rc;
     int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
     if (resent < 0 || (!returned && !resent))
         return resent;
@@ -411,6 +446,14 @@ queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *se
     return rc == 1 ? no_such_series(queue, series_id) : rc;
 }
 
+int
+queue_refuse_removed(struct queue *queue, const char *series_uid)
+{
+    return database_refuse(&queue->db, -ESTALE,
+                           "%s: the files of series %s are removed; send them again",
+                           code_name(CODE_SERIES_REMOVED), series_uid);
+}
+
 /* -ENOENT when there is none. */
 static int
 series_expect_row(struct queue *queue, const char *series_uid, struct series_row *row)
@@ -589,6 +632,8 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
     if (rc < 0)
         return rc;
     const bool judged = row.state != SERIES_GATHERING;
+    if (row.removed)
+        return queue_refuse_removed(queue, complete->series_uid);
     if (judged) {
         rc = may_judge_again(queue, &row, complete);
         if (rc == 1)

@@ -41,7 +41,8 @@
  * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
  *
  * Invariants (queue_check; without NDEBUG after every commit):
- *   1. The counters of a series are what its instance rows add up to.
+ *   1. The counters of a series are what its instance rows add up to, until its files are removed:
+ *      then there are none, and the counters say what there was.
  *   2. A SETTLED series has an accepted stack in its revision, a REFUSED one has none.
  *   3. A job's revision is not ahead of its series, and its stack was accepted.
  *   4. DONE jobs have results, no others have.
@@ -51,6 +52,7 @@
  *   7. The last event that changed a state says the state that the row has.
  *   8. A delivery says of its result what the result's row says, as long as there is one.
  *   9. What a series lacks is not among its instances.
+ *  10. What is removed is neither gathered, nor read by a job, nor sent.
  * The schema itself keeps: states and their times go together, one job a lane, one that is READY,
  * DELAYED or RUNNING a (series, revision, stack, pipeline), one row a (series, SOP instance), a
  * (result, destination) and a (job, segment, definition of a feature).
@@ -101,7 +103,9 @@ configure(struct database *db)
                                    "PRAGMA cache_size = -16384;"
                                    "PRAGMA trusted_schema = OFF;";
     char mode[16];
-    int rc = database_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode);
+    int rc = database_script(db, "PRAGMA auto_vacuum = INCREMENTAL"); /* of a new one */
+    if (rc == 0)
+        rc = database_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode);
     if (rc == 0 && strcmp(mode, "wal") != 0)
         rc = database_refuse(db, -EIO, "the write-ahead log cannot be used here (mode %s)", mode);
     int persist = 1;
@@ -127,7 +131,7 @@ static int
 set_up(struct database *db)
 {
     int version;
-    sqlite3_busy_timeout(db->handle, 5000);
+    sqlite3_busy_timeout(db->handle, DATABASE_BUSY_MILLIS);
     int rc = migrate_identify(db, &version);
     if (rc == 0)
         rc = configure(db);
@@ -416,8 +420,15 @@ static const struct {
      "SELECT s.id FROM series s "
      "LEFT JOIN (SELECT series_id, count(*) AS n, sum(frames) AS f, sum(missing) AS m "
      "           FROM instance GROUP BY series_id) i ON i.series_id = s.id "
-     "WHERE s.instances <> coalesce(i.n, 0) OR s.frames <> coalesce(i.f, 0) "
-     "   OR s.missing_files <> coalesce(i.m, 0)"},
+     "WHERE iif(s.removed_at IS NULL, s.instances <> coalesce(i.n, 0) "
+     "   OR s.frames <> coalesce(i.f, 0) OR s.missing_files <> coalesce(i.m, 0), i.n > 0)"},
+    {"series", "its files are removed, and it gathers or has a job to do",
+     "SELECT s.id FROM series s WHERE s.removed_at IS NOT NULL AND (s.state = 'GATHERING' "
+     "OR EXISTS (SELECT 1 FROM job WHERE series_id = s.id "
+     "   AND state IN ('READY', 'RUNNING', 'DELAYED')))"},
+    {"delivery", "its result is removed, and it is to be sent",
+     "SELECT d.id FROM delivery d JOIN job j ON j.id = d.job_id WHERE j.removed_at IS NOT NULL "
+     "AND d.state IN ('PENDING', 'SENDING', 'DELAYED')"},
     {"series", "its state does not follow from its stacks",
      "SELECT id FROM series s WHERE state <> 'GATHERING' AND (state = 'SETTLED') <> "
      "EXISTS (SELECT 1 FROM stack WHERE series_id = s.id AND revision = s.revision AND accepted)"},

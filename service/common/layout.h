@@ -11,6 +11,7 @@
 #define LAYOUT_QUARANTINE     "quarantine" /* <name> and <name>.reason.json beside it */
 #define LAYOUT_JOBS           "jobs"       /* <job>.job: the spec handed to a worker */
 #define LAYOUT_OUTBOX         "outbox"     /* outbox/<job>/seg.dcm ... */
+#define LAYOUT_REMOVED        "removed" /* removed/<n>: set aside, to be deleted (db/retention.h) */
 #define LAYOUT_RUN            "run"
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */

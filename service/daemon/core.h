@@ -19,6 +19,7 @@ struct deliveries;
 struct inspections;
 struct jobs;
 struct local_executor;
+struct retention;
 struct workers;
 
 struct core {
@@ -33,6 +34,7 @@ struct core {
     struct local_executor *local;
     struct workers *workers;
     struct deliveries *deliveries;
+    struct retention *retention;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
     int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
     bool intake_paused;  /* it was told so */

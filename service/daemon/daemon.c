@@ -27,6 +27,7 @@
 #include "service/daemon/notify.h"
 #include "service/daemon/orphans.h"
 #include "service/daemon/requests.h"
+#include "service/daemon/retention/retention.h"
 #include "service/daemon/series/arrivals.h"
 #include "service/daemon/series/audit.h"
 #include "service/daemon/series/inspection.h"
@@ -305,6 +306,7 @@ daemon_reload(struct daemon *daemon)
     daemon_reload_deliveries(core);
     conf_free(old);
     inspections_look(core->inspections);
+    retention_look(core->retention);
 }
 
 static void
@@ -332,6 +334,7 @@ daemon_watch_disk(struct core *core)
         log_error("disk.unknown", LOG_STR("root", core->root), LOG_STR("error", strerror(-error)));
         return;
     }
+    retention_disk(core->retention, free_mib);
     bool low = free_mib < (core->disk_low ? ENOUGH_AGAIN * least : least);
     if (low == core->disk_low)
         return;
@@ -442,6 +445,8 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = deliveries_open(core, &core->deliveries);
     if (!error)
+        error = retention_open(core, &core->retention);
+    if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
         error = control_open(&core->loop, core->root, &control_events, &daemon->control);
@@ -472,6 +477,7 @@ daemon_close_parts(struct daemon *daemon)
     workers_close(core->workers);
     deliveries_close(core->deliveries);
     inspections_close(core->inspections);
+    retention_close(core->retention);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
     uv_run(&core->loop, UV_RUN_DEFAULT);
@@ -486,6 +492,8 @@ daemon_recover(struct core *core)
     spool_sweep_jobs(core->root);
     int error =
         queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
+    if (!error)
+        error = retention_recover(core);
     if (!error)
         error = orphans_adopt(core);
     if (!error)
@@ -512,6 +520,7 @@ daemon_begin_work(struct daemon *daemon)
     if (error)
         return error;
     daemon_watch_disk(core);
+    retention_start(core->retention);
     uv_timer_start(&daemon->tick, daemon_on_tick, TICK_MILLIS, TICK_MILLIS);
     uint64_t watchdog_ms = notify_watchdog_ms();
     if (watchdog_ms)

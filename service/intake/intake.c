@@ -78,6 +78,16 @@ handle_stored(struct intake *intake, struct proto_reader *reader)
 }
 
 static void
+handle_gone(struct intake *intake, struct proto_reader *reader)
+{
+    struct message_gone gone;
+    struct in_hand_item *item =
+        message_read_gone(reader, &gone) == 0 ? in_hand_find(&intake->in_hand, gone.token) : NULL;
+    if (item && item->sent)
+        intake_close_item(intake, item, INBOX_AGAIN);
+}
+
+static void
 handle_pause(struct intake *intake, struct proto_reader *reader)
 {
     struct message_pause pause;
@@ -93,6 +103,8 @@ intake_on_message(void *context, struct proto_reader *reader)
     struct intake *intake = context;
     if (reader->type == PROTO_STORED) {
         handle_stored(intake, reader);
+    } else if (reader->type == PROTO_GONE) {
+        handle_gone(intake, reader);
     } else if (reader->type == PROTO_INSPECT) {
         intake_inspect(intake, reader);
     } else if (reader->type == PROTO_PAUSE) {

@@ -15,6 +15,23 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* What may have been removed since the intake saw it is not told STORED: it takes it in anew. */
+static bool
+arrivals_is_there(struct core *core, int64_t token, const char *path)
+{
+    struct proto_writer writer;
+    char *whole = core_path(core, path);
+    const bool there = !whole || access(whole, F_OK) == 0 || errno != ENOENT;
+    free(whole);
+    if (there)
+        return true;
+    log_warn("arrival.gone", LOG_INT("token", token));
+    message_write_gone(&writer, &(struct message_gone){.token = token});
+    pool_send(core->pool, core->intake, &writer); /* -EPIPE: the next intake looks anew */
+    return false;
+}
 
 /* ---------------------------------------------------------------------------- instances ---- */
 
@@ -54,7 +71,7 @@ arrivals_path_is_below_root(const char *path)
 }
 
 static struct queue_instance
-arrivals_instance(const struct message_arrived *told)
+arrivals_instance(const struct core *core, const struct message_arrived *told)
 {
     return (struct queue_instance){
         .sop_instance_uid = told->sop_instance,
@@ -67,6 +84,7 @@ arrivals_instance(const struct message_arrived *told)
         .series_description = told->series_description,
         .path = told->path,
         .source = told->source,
+        .original_path = core->conf->retention.delete_originals ? told->original : "",
         .called_ae = told->called_ae,
         .sender = told->sender,
         .size = told->size,
@@ -86,9 +104,9 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
         reader->error = -EBADMSG;
         return;
     }
-    if (!core_change(core))
+    if (!arrivals_is_there(core, told.token, told.path) || !core_change(core))
         return;
-    const struct queue_instance instance = arrivals_instance(&told);
+    const struct queue_instance instance = arrivals_instance(core, &told);
     enum queue_arrival arrival;
     int64_t series_id;
     int error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
@@ -111,7 +129,7 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
         reader->error = -EBADMSG;
         return;
     }
-    if (!core_change(core))
+    if ((*told.path && !arrivals_is_there(core, told.token, told.path)) || !core_change(core))
         return;
     const struct queue_quarantine file = {.path = told.path,
                                           .original_path = told.original,

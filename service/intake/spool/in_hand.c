@@ -113,6 +113,8 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
     char *inbox = item->inbox ? in_hand_join("inbox:", item->import.folder, "") : NULL;
+    const bool kept = item->inbox && item->import.after == CONF_KEEP;
+    char *original = kept ? in_hand_join(item->import.folder, "/", item->import.relative) : NULL;
     const struct message_arrived message = {
         .token = item->import.token,
         .sop_instance = report->sop_instance_uid,
@@ -127,6 +129,7 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .source = handover      ? handover->folder
                   : item->inbox ? inbox
                                 : "recovered",
+        .original = kept ? original : "",
         .called_ae = handover ? handover->called_ae : "",
         .sender = handover ? handover->sender : "",
         .size = report->size,
@@ -135,8 +138,9 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .replaced = report->replaced,
     };
     message_write_arrived(writer, &message);
-    if (item->inbox && !inbox)
+    if ((item->inbox && !inbox) || (kept && !original))
         writer->error = -ENOMEM;
+    free(original);
     free(inbox);
 }
 

@@ -10,6 +10,7 @@
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 static struct sample s;
 static struct core core;
@@ -47,6 +48,21 @@ tear_down(void)
     sample_close(&s);
 }
 
+/* Its file is where it is said to be. */
+static void
+put_file(const char *path)
+{
+    char whole[256];
+    snprintf(whole, sizeof whole, "%s/%s", s.folder, path);
+    for (char *slash = whole + strlen(s.folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = 0;
+        mkdir(whole, 0700);
+    }
+    FILE *file = fopen(whole, "w");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+}
+
 /* From in_hand_frame to the row, whole and believed. */
 static void
 send_item(const struct in_hand_item *item)
@@ -82,6 +98,7 @@ static const struct import_report image = {
 START_TEST(an_image_found_at_start)
 {
     const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    put_file(image.path);
     send_item(&item);
     assert_answer(&s, "SELECT path FROM instance", image.path);
     assert_answer(&s, "SELECT source FROM instance", "recovered");
@@ -95,8 +112,20 @@ START_TEST(an_image_received)
     struct handover handover = {.sender = "CT1", .called_ae = "NOCTULE", .folder = "scu:CT1"};
     const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image},
                                       .handover = &handover};
+    put_file(image.path);
     send_item(&item);
     assert_answer(&s, "SELECT source FROM instance", "scu:CT1");
+}
+
+END_TEST
+
+/* The intake saw it, and then it was removed: no row says that it is there. */
+START_TEST(an_image_that_is_gone)
+{
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    send_item(&item);
+    assert_answer(&s, "SELECT count(*) FROM instance", "0");
+    assert_answer(&s, "SELECT count(*) FROM series", "0");
 }
 
 END_TEST
@@ -110,6 +139,7 @@ START_TEST(a_file_in_quarantine)
                                                  .report = {.code = CODE_NOT_DICOM,
                                                             .path = "quarantine/1/junk.dcm",
                                                             .message = "It is no DICOM file."}}};
+    put_file("quarantine/1/junk.dcm");
     send_item(&item);
     assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/junk.dcm");
     assert_answer(&s, "SELECT code FROM quarantine", "NOT_DICOM");
@@ -164,5 +194,5 @@ START_TEST(a_commitment_report)
 END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
-            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_that_never_came_whole,
-            a_commitment_report)
+            an_image_that_is_gone, a_file_in_quarantine, a_file_that_cannot_be_read,
+            an_instance_that_never_came_whole, a_commitment_report)

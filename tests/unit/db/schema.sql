@@ -20,10 +20,12 @@ CREATE TABLE series (
     evidence TEXT NOT NULL DEFAULT '',
     complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
     duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
-    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '',
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT,
     CHECK ((state = 'GATHERING') = (settled_at IS NULL))
 ) STRICT;
 CREATE INDEX series_state ON series (state, last_seen_at);
+CREATE INDEX series_stored ON series (settled_at, id) WHERE removed_at IS NULL AND settled_at IS NOT NULL;
+CREATE INDEX series_removed ON series (removed_at, id) WHERE removed_at IS NOT NULL;
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
@@ -37,7 +39,7 @@ CREATE TABLE instance (
     size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
     frames INTEGER NOT NULL CHECK (frames >= 0),
     missing INTEGER NOT NULL DEFAULT 0 CHECK (missing IN (0, 1)), -- the file is gone
-    received_at TEXT NOT NULL, replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced >= 0),
+    received_at TEXT NOT NULL, replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced >= 0), original_path TEXT NOT NULL DEFAULT '',
     UNIQUE (series_id, sop_instance_uid)
 ) STRICT;
 
@@ -85,12 +87,14 @@ CREATE TABLE quarantine (
     series_uid TEXT NOT NULL,
     code TEXT NOT NULL,
     message TEXT NOT NULL,
-    quarantined_at TEXT NOT NULL, sop_instance_uid TEXT NOT NULL DEFAULT '', lacking INTEGER NOT NULL DEFAULT 0 CHECK (lacking IN (0, 1)),
+    quarantined_at TEXT NOT NULL, sop_instance_uid TEXT NOT NULL DEFAULT '', lacking INTEGER NOT NULL DEFAULT 0 CHECK (lacking IN (0, 1)), removed_at TEXT,
     UNIQUE (path, original_path, code)
 ) STRICT;
 CREATE INDEX quarantine_time ON quarantine (quarantined_at);
 CREATE INDEX quarantine_lacking ON quarantine (series_uid) WHERE lacking;
 CREATE INDEX quarantine_instance ON quarantine (sop_instance_uid) WHERE lacking;
+CREATE INDEX quarantine_stored ON quarantine (quarantined_at, id) WHERE removed_at IS NULL AND path <> '';
+CREATE INDEX quarantine_series ON quarantine (series_uid);
 
 CREATE TABLE event (
     id INTEGER PRIMARY KEY,
@@ -104,19 +108,25 @@ CREATE TABLE event (
 , delivery_id INTEGER REFERENCES delivery (id)) STRICT;
 CREATE INDEX event_series ON event (series_id) WHERE series_id IS NOT NULL;
 CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
-CREATE TRIGGER event_stays BEFORE DELETE ON event
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-CREATE TRIGGER event_is_final BEFORE UPDATE ON event
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
 CREATE INDEX event_delivery ON event (delivery_id) WHERE delivery_id IS NOT NULL;
 CREATE INDEX event_destination ON event (id)
     WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP');
 CREATE INDEX event_compute ON event (id)
     WHERE kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY');
+CREATE INDEX event_own ON event (at) WHERE series_id IS NULL;
+CREATE TRIGGER event_stays BEFORE DELETE ON event
+WHEN OLD.at >= (SELECT events_before FROM horizon)
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;
+CREATE TRIGGER event_is_final BEFORE UPDATE ON event
+WHEN NEW.id IS NOT OLD.id OR NEW.at IS NOT OLD.at OR NEW.kind IS NOT OLD.kind
+    OR NEW.series_id IS NOT OLD.series_id OR NEW.job_id IS NOT OLD.job_id
+    OR NEW.delivery_id IS NOT OLD.delivery_id OR NEW.from_state IS NOT OLD.from_state
+    OR NEW.to_state IS NOT OLD.to_state OR NEW.detail <> 'purged'
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;
 
 CREATE TABLE delivery (
     id INTEGER PRIMARY KEY,
@@ -143,7 +153,7 @@ CREATE TABLE delivery (
     started_at TEXT, -- the latest attempt
     sent_at TEXT, -- the latest success
     requested_at TEXT, -- the commitment
-    committed_at TEXT,
+    committed_at TEXT, redirected INTEGER NOT NULL DEFAULT 0 CHECK (redirected IN (0, 1)),
     UNIQUE (result_id, destination),
     UNIQUE (job_id, path, sop_instance_uid, destination),
     CHECK (result_id IS NOT NULL OR state IN ('SENT', 'FAILED', 'CANCELLED')),
@@ -239,7 +249,7 @@ CREATE TABLE "job" (
     message TEXT NOT NULL DEFAULT '',
     file_a TEXT NOT NULL DEFAULT '',
     file_b TEXT NOT NULL DEFAULT '',
-    superseded_by INTEGER REFERENCES job (id),
+    superseded_by INTEGER REFERENCES job (id), removed_at TEXT,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED')) = (ended_at IS NOT NULL)),
@@ -256,3 +266,24 @@ CREATE UNIQUE INDEX job_lane ON job (worker, lane) WHERE state = 'RUNNING';
 CREATE INDEX job_series ON job (series_id, revision, stack, pipeline);
 CREATE UNIQUE INDEX job_unfinished ON job (series_id, revision, stack, pipeline)
     WHERE state IN ('READY', 'DELAYED', 'RUNNING');
+CREATE INDEX job_stored ON job (ended_at, id) WHERE state = 'DONE' AND removed_at IS NULL;
+
+CREATE TABLE removal (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    size_bytes INTEGER, -- this and the next: of originals
+    taken_at TEXT,
+    CHECK ((path LIKE '/%') = (size_bytes IS NOT NULL AND taken_at IS NOT NULL))
+) STRICT;
+
+CREATE TABLE sqlite_sequence(name,seq);
+
+CREATE TABLE disk (
+    at TEXT PRIMARY KEY,
+    free_mib REAL NOT NULL CHECK (free_mib >= 0.0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE horizon (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    events_before TEXT NOT NULL
+) STRICT;

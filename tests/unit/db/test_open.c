@@ -355,14 +355,15 @@ START_TEST(views_have_their_columns)
                    "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
                    "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
                    "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
-                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features"},
+                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
+                   "removed_at"},
         {"v_series",
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
          "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
          "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
          "incomplete,quarantined,missing_accepted_by,temporal_positions,"
-         "announced_temporal_positions"},
+         "announced_temporal_positions,removed_at"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
                         "size_bytes,frames,missing,revision,received_at,replaced"},
         {"v_stacks",
@@ -370,16 +371,19 @@ START_TEST(views_have_their_columns)
          "code,message,file_a,file_b"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
-         "result_series_uid,size_bytes,frames,created_at,superseded_by"},
+         "result_series_uid,size_bytes,frames,created_at,superseded_by,"
+         "removed_at"},
         {"v_quarantine",
-         "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking"},
+         "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
+         "removed_at"},
         {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
         {"v_night",
          "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
          "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
          "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
-         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting"},
+         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
+         "free_mib,disk_full_days"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"

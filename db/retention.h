@@ -1,0 +1,76 @@
+/*
+ * retention.h - what of the queue goes in time: images of series, results of jobs, files in quarantine, and in
+ * the end the rows of what is removed. As queue.h, which has the rest of the queue, says of errors, times and
+ * threads.
+ *
+ * A row says that its files are removed before they are: `removal` names them until they are gone, so that a
+ * restart goes on. What may go is decided here, row by row, in the transaction that marks it:
+ *
+ *   series      settled or refused; every job of it has ended, and every delivery of these
+ *   results     their job is DONE, was sent at least once or is superseded, and every delivery has ended
+ *   quarantine  any
+ *   rows        of a removed series, when no file of it is left
+ *
+ * A delivery has ended when it is SENT and its commitment, if asked for, was given; CANCELLED; or FAILED when
+ * its fallback got one instead. One that FAILED otherwise has not arrived: an operator may send it again.
+ */
+#ifndef NOCTULE_RETENTION_H
+#define NOCTULE_RETENTION_H
+
+#include "db/queue.h"
+
+enum queue_stock {
+    QUEUE_STOCK_SERIES,
+    QUEUE_STOCK_RESULTS,
+    QUEUE_STOCK_QUARANTINE,
+    QUEUE_STOCK_ROWS,
+    QUEUE_STOCKS
+};
+
+/* One walk through what is old, from the oldest on, a few rows at a time. */
+struct queue_sweep {
+    int64_t before_ms[QUEUE_STOCKS]; /* only what is older; 0: none of this stock */
+    bool for_space;                  /* before its time: series with FAILED jobs stay */
+    const char *why;                 /* for the events: "90 days old" */
+    const char *const *sources;      /* of instances whose originals stay, and so do their series */
+    size_t source_count;
+
+    struct queue_place {
+        int64_t at_ms, id;
+    } after[QUEUE_STOCKS]; /* where it stands; zeros: at the beginning */
+
+    bool over; /* it has come to the end */
+};
+
+/* Marks or deletes at most `limit` of what may go, the oldest first, and counts them; looks at a bounded number
+ * of rows. Called again until it is over. */
+int queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms,
+                size_t *count);
+
+/* Deletes at most `limit` events of the daemon's own and rows of quarantine of no series, and counts them. The
+ * last that says how things stand stays. */
+int queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t *count);
+
+/* A file or folder that is to go: relative to the root, or an original of an inbox. */
+struct queue_removal {
+    int64_t id;
+    char *path;
+    int64_t size;     /* of an original, else 0 */
+    int64_t taken_ms; /* likewise: it goes if it was not written since */
+};
+
+/* By id, behind `after`; free the array after clearing its elements. */
+int queue_removals(struct queue *queue, int64_t after, size_t limit,
+                   struct queue_removal **removals, size_t *count);
+void queue_removal_clear(struct queue_removal *removal);
+/* It is gone. */
+int queue_removed(struct queue *queue, int64_t id);
+
+/* Free space, as told once an hour; what is older than two weeks goes. v_night tells how fast it fills. */
+int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
+
+/* The log is moved into the database file and cut, free pages at the end of the file are given back (at most
+ * `pages`), and the planner's statistics are refreshed; waits for no reader. */
+int queue_tidy(struct queue *queue, int pages);
+
+#endif

@@ -1,0 +1,194 @@
+/* remover.c - see remover.h. */
+#include "service/daemon/retention/remover.h"
+
+#include "base/durable.h"
+#include "service/common/crash_point.h"
+#include "service/common/file_ops.h"
+#include "service/common/layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ASIDE_NAME 40
+
+static bool
+remover_is_original(const struct remover_item *item)
+{
+    return item->removal.path[0] == '/';
+}
+
+static void
+remover_aside(const struct remover_item *item, char name[ASIDE_NAME])
+{
+    snprintf(name, ASIDE_NAME, LAYOUT_REMOVED "/%" PRId64, item->removal.id);
+}
+
+/* --------------------------------------------------------------------------------- originals -- */
+
+/* What is in no inbox any more stays where it is. */
+static void
+remover_find_inbox(struct remover_item *item, const struct conf *conf)
+{
+    const char *path = item->removal.path;
+    for (size_t i = 0; i < conf->inbox_count && item->folder < 0; i++) {
+        const char *inbox = conf->inboxes[i].path;
+        const size_t length = strlen(inbox);
+        if (strncmp(path, inbox, length) != 0 || path[length] != '/')
+            continue;
+        item->folder = open(inbox, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        item->error = item->folder < 0 ? -errno : 0;
+        item->relative = path + length + 1;
+        return;
+    }
+    item->gone = true;
+}
+
+void
+remover_take(struct remover_item *item, const struct queue_removal *removal,
+             const struct conf *conf)
+{
+    *item = (struct remover_item){.removal = *removal, .folder = -1};
+    if (remover_is_original(item))
+        remover_find_inbox(item, conf);
+}
+
+void
+remover_release(struct remover_item *item)
+{
+    if (item->folder >= 0)
+        close(item->folder);
+    queue_removal_clear(&item->removal);
+}
+
+/* Not another file that has come to its name since, nor one that was written again. */
+static bool
+remover_is_what_was_taken(const struct remover_item *item, const struct stat *status)
+{
+    const int64_t written_ms =
+        (int64_t)status->st_mtim.tv_sec * 1000 + status->st_mtim.tv_nsec / 1000000;
+    return S_ISREG(status->st_mode) && status->st_size == item->removal.size &&
+           written_ms <= item->removal.taken_ms;
+}
+
+static int
+remover_delete_original(const struct remover_item *item)
+{
+    const char *name;
+    struct stat status;
+    const int folder = file_open_parent(item->folder, item->relative, &name);
+    if (folder < 0)
+        return folder;
+    int error = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+    if (!error && remover_is_what_was_taken(item, &status) && unlinkat(folder, name, 0) != 0)
+        error = -errno;
+    close(folder);
+    return error;
+}
+
+/* --------------------------------------------------------------------------------- set aside -- */
+
+/* Rows are ours, and a path that leads out of the root is none that we wrote. */
+static bool
+remover_path_is_sound(const char *path)
+{
+    return strchr(path, '/') && !strstr(path, "..") && !strstr(path, "//") &&
+           path[strlen(path) - 1] != '/';
+}
+
+void
+remover_set_aside(const char *root, struct remover_item *item)
+{
+    char aside[ASIDE_NAME];
+    if (remover_is_original(item))
+        return;
+    if (!remover_path_is_sound(item->removal.path)) {
+        item->error = -EINVAL;
+        return;
+    }
+    const int base = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0) {
+        item->error = -errno;
+        return;
+    }
+    remover_aside(item, aside);
+    /* It may have been set aside before, by a daemon that was killed then. */
+    if (renameat(base, item->removal.path, base, aside) != 0 && errno != ENOENT &&
+        errno != ENOTEMPTY && errno != EEXIST)
+        item->error = -errno;
+    close(base);
+}
+
+/* ---------------------------------------------------------------------------------- deleting -- */
+
+static int remover_delete_folder(int base, const char *name, atomic_bool *stop);
+
+/* A file, or a folder with all in it. */
+static int
+remover_delete_name(int base, const char *name, atomic_bool *stop)
+{
+    if (unlinkat(base, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    return errno == EISDIR || errno == EPERM ? remover_delete_folder(base, name, stop) : -errno;
+}
+
+static int
+remover_delete_folder(int base, const char *name, atomic_bool *stop)
+{
+    DIR *directory;
+    int error = file_open_directory(base, name, O_NOFOLLOW, &directory);
+    if (error)
+        return error;
+    for (const struct dirent *entry; !error && (entry = readdir(directory));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        crash_point("retention_in_delete");
+        error =
+            atomic_load(stop) ? -EINTR : remover_delete_name(dirfd(directory), entry->d_name, stop);
+    }
+    closedir(directory);
+    return !error && unlinkat(base, name, AT_REMOVEDIR) != 0 ? -errno : error;
+}
+
+/* The rename is on disk before its row goes: else a power failure could bring the files back. */
+static int
+remover_leave_place(int base, const char *path)
+{
+    char folder[256];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    const int error = durable_sync_folder(base, folder);
+    if (!error && strchr(folder, '/'))
+        unlinkat(base, folder, AT_REMOVEDIR); /* a day of the quarantine, once it is empty */
+    return error == -ENOENT ? 0 : error;
+}
+
+static int
+remover_delete_item(int base, const struct remover_item *item, atomic_bool *stop)
+{
+    char aside[ASIDE_NAME];
+    int error = remover_leave_place(base, item->removal.path);
+    remover_aside(item, aside);
+    return error ? error : remover_delete_name(base, aside, stop);
+}
+
+void
+remover_delete(const char *root, struct remover_item *items, size_t count, atomic_bool *stop)
+{
+    const int base = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int failed = base < 0 ? -errno : 0;
+    for (size_t i = 0; i < count && !atomic_load(stop); i++) {
+        struct remover_item *item = &items[i];
+        if (item->error || item->gone)
+            continue;
+        item->error = failed                      ? failed
+                      : remover_is_original(item) ? remover_delete_original(item)
+                                                  : remover_delete_item(base, item, stop);
+        item->gone = item->error == 0 || item->error == -ENOENT;
+    }
+    if (base >= 0)
+        close(base);
+}

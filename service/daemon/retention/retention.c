@@ -1,0 +1,404 @@
+/* retention.c - see retention.h. */
+#include "service/daemon/retention/retention.h"
+
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/daemon/retention/remover.h"
+#include "service/daemon/spool.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARKS            8 /* of rows in one transaction */
+#define EVENTS           500
+#define FILES            64 /* files or folders that the thread deletes at a time */
+#define REST_MILLIS      3600000
+#define REST_SOON_MILLIS 60000 /* with the disk full: something may have been delivered meanwhile */
+#define STEP_MILLIS      2
+#define STEP_LOW_MILLIS  100 /* file systems tell late what a deletion has freed */
+#define DAY_MILLIS       86400000.0
+#define VACUUM_PAGES     1024
+
+struct retention {
+    struct core *core;
+    uv_timer_t timer;
+    uv_work_t work;
+    atomic_bool stop;
+    bool working, closed, timer_gone;
+    bool low;      /* less than low_mib is free, and not high_mib yet */
+    bool again;    /* told to look while it was at work */
+    bool walking;  /* a sweep is under way */
+    bool stuck;    /* it has been told that nothing is left to remove */
+    size_t marked; /* by this sweep */
+    struct queue_sweep sweep;
+    char **sources;
+    int64_t after; /* of removals, in this sweep */
+    int64_t noted_ms;
+    struct remover_item items[FILES];
+    size_t count;
+};
+
+static void
+retention_wait(struct retention *retention, int64_t millis)
+{
+    if (!retention->closed)
+        uv_timer_start(&retention->timer, retention->timer.timer_cb, (uint64_t)millis, 0);
+}
+
+/* ---------------------------------------------------------------------------------- a sweep -- */
+
+static void
+retention_free_sources(struct retention *retention)
+{
+    for (size_t i = 0; i < retention->sweep.source_count; i++)
+        free(retention->sources[i]);
+    free(retention->sources);
+    retention->sources = NULL;
+    retention->sweep.source_count = 0;
+}
+
+static bool
+retention_add_source(struct retention *retention, const char *folder)
+{
+    char *source = NULL;
+    if (folder && asprintf(&source, "inbox:%s", folder) < 0)
+        source = NULL;
+    if (!folder)
+        source = strdup(QUEUE_SOURCE_RECOVERED);
+    if (!source)
+        return false;
+    retention->sources[retention->sweep.source_count++] = source;
+    return true;
+}
+
+/* Inboxes that keep their files, and what may have come from one. */
+static bool
+retention_list_sources(struct retention *retention)
+{
+    const struct conf *conf = retention->core->conf;
+    retention_free_sources(retention);
+    retention->sources = calloc(conf->inbox_count + 1, sizeof *retention->sources);
+    if (!retention->sources)
+        return false;
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        if (conf->inboxes[i].after != CONF_KEEP)
+            continue;
+        if ((retention->sweep.source_count == 0 && !retention_add_source(retention, NULL)) ||
+            !retention_add_source(retention, conf->inboxes[i].path))
+            return false;
+    }
+    return true;
+}
+
+static int64_t
+retention_before(int64_t now_ms, double days)
+{
+    return days > 0 ? now_ms - (int64_t)(days * DAY_MILLIS) : 0;
+}
+
+static bool
+retention_begin(struct retention *retention)
+{
+    const struct conf_retention *conf = &retention->core->conf->retention;
+    const int64_t now_ms = clock_unix_ms();
+    const double days[QUEUE_STOCKS] = {[QUEUE_STOCK_SERIES] = conf->series_days,
+                                       [QUEUE_STOCK_RESULTS] = conf->results_days,
+                                       [QUEUE_STOCK_QUARANTINE] = conf->quarantine_days,
+                                       [QUEUE_STOCK_ROWS] = conf->events_days};
+    if (!retention_list_sources(retention)) {
+        retention_free_sources(retention);
+        return false;
+    }
+    retention->sweep = (struct queue_sweep){
+        .for_space = retention->low,
+        .why = retention->low ? "removed before its time, for want of space"
+                              : "older than the retention",
+        .sources = (const char *const *)retention->sources,
+        .source_count = retention->sweep.source_count,
+    };
+    for (int i = 0; i < QUEUE_STOCKS; i++) {
+        const bool files = i != QUEUE_STOCK_ROWS;
+        retention->sweep.before_ms[i] = retention_before(now_ms, days[i]);
+        if (retention->low && files)
+            retention->sweep.before_ms[i] = now_ms - (int64_t)(conf->min_days * DAY_MILLIS);
+    }
+    retention->walking = true;
+    retention->marked = 0;
+    retention->after = 0;
+    return true;
+}
+
+/* A sweep for space that has met only what has to stay: somebody should know. */
+static void
+retention_tell_stuck(struct retention *retention)
+{
+    if (retention->stuck)
+        return;
+    retention->stuck = true;
+    log_warn("retention.stuck", LOG_NUM("high_mib", retention->core->conf->retention.high_mib));
+    core_note(retention->core, "RETENTION_STUCK",
+              "little is free, and what is left to remove waits for a job or a delivery, or is "
+              "too new");
+}
+
+static void
+retention_end(struct retention *retention)
+{
+    struct core *core = retention->core;
+    const bool for_space = retention->sweep.for_space;
+    retention->walking = false;
+    if (for_space && retention->low && retention->marked == 0)
+        retention_tell_stuck(retention);
+    if (retention->marked > 0)
+        log_info("retention.swept", LOG_INT("marked", retention->marked),
+                 LOG_INT("for_space", for_space));
+    if (batch_commit(core->batch) == 0 && !core->trouble)
+        core_failed(core, queue_tidy(core->queue, VACUUM_PAGES), "tidy the database");
+    retention_wait(retention, retention->low || core->trouble ? REST_SOON_MILLIS : REST_MILLIS);
+}
+
+/* ---------------------------------------------------------------------------------- a step --- */
+
+/* What is said to be removed is so on disk when this returns. */
+static bool
+retention_mark(struct retention *retention)
+{
+    struct core *core = retention->core;
+    struct queue_sweep *sweep = &retention->sweep;
+    const int64_t rows_before = sweep->before_ms[QUEUE_STOCK_ROWS];
+    size_t marked = 0, events = 0;
+    if (!core_change(core) ||
+        core_failed(core, queue_sweep(core->queue, sweep, MARKS, clock_unix_ms(), &marked),
+                    "mark what is removed"))
+        return false;
+    if (sweep->over && rows_before > 0) {
+        if (core_failed(core, queue_sweep_events(core->queue, rows_before, EVENTS, &events),
+                        "delete old events"))
+            return false;
+        sweep->over = events == 0;
+    }
+    retention->marked += marked;
+    if (core_failed(core, batch_commit(core->batch), "commit what is removed"))
+        return false;
+    crash_point("retention_after_mark");
+    return true;
+}
+
+static void
+retention_log_error(const struct remover_item *item)
+{
+    log_error("retention.failed", LOG_INT("removal", item->removal.id),
+              LOG_STR("error", strerror(-item->error)));
+}
+
+static bool
+retention_set_aside(struct retention *retention)
+{
+    struct core *core = retention->core;
+    struct queue_removal *removals;
+    if (core_failed(
+            core,
+            queue_removals(core->queue, retention->after, FILES, &removals, &retention->count),
+            "read what is to be removed"))
+        return false;
+    for (size_t i = 0; i < retention->count; i++) {
+        remover_take(&retention->items[i], &removals[i], core->conf);
+        remover_set_aside(core->root, &retention->items[i]);
+        retention->after = removals[i].id;
+    }
+    free(removals);
+    crash_point("retention_after_set_aside");
+    return true;
+}
+
+static void
+retention_delete(uv_work_t *work)
+{
+    struct retention *retention = work->data;
+    remover_delete(retention->core->root, retention->items, retention->count, &retention->stop);
+    crash_point("retention_after_delete");
+}
+
+static void
+retention_forget(struct retention *retention)
+{
+    struct core *core = retention->core;
+    for (size_t i = 0; i < retention->count; i++) {
+        struct remover_item *item = &retention->items[i];
+        if (item->gone && !retention->closed && core_change(core))
+            core_failed(core, queue_removed(core->queue, item->removal.id), "forget a removal");
+        else if (item->error && !retention->closed)
+            retention_log_error(item);
+        remover_release(item);
+    }
+    retention->count = 0;
+}
+
+static void
+retention_free(struct retention *retention)
+{
+    retention_free_sources(retention);
+    free(retention);
+}
+
+static void
+retention_on_deleted(uv_work_t *work, int status)
+{
+    struct retention *retention = work->data;
+    (void)status;
+    retention->working = false;
+    retention_forget(retention);
+    if (retention->timer_gone)
+        retention_free(retention);
+    else
+        retention_wait(retention, retention->low ? STEP_LOW_MILLIS : STEP_MILLIS);
+}
+
+/* Space was made, or is wanted, since the sweep began: another kind of sweep takes its place. */
+static bool
+retention_is_of_use(const struct retention *retention)
+{
+    return retention->walking && !retention->again && retention->sweep.for_space == retention->low;
+}
+
+/* True when there is more to do. */
+static bool
+retention_step(struct retention *retention)
+{
+    if (!retention_is_of_use(retention) && !retention_begin(retention))
+        return false;
+    retention->again = false;
+    if ((!retention->sweep.over && !retention_mark(retention)) || !retention_set_aside(retention))
+        return false;
+    return retention->count > 0 || !retention->sweep.over;
+}
+
+static void
+retention_on_timer(uv_timer_t *timer)
+{
+    struct retention *retention = timer->data;
+    struct core *core = retention->core;
+    double free_mib;
+    if (retention->working || core->draining)
+        return;
+    if (core->trouble || core->auditing) {
+        retention_wait(retention, 1000);
+        return;
+    }
+    if (retention->low && spool_free_mib(core->root, &free_mib) == 0)
+        retention_disk(retention, free_mib);
+    if (!retention_step(retention)) {
+        retention_end(retention);
+        return;
+    }
+    if (retention->count == 0) {
+        retention_wait(retention, STEP_MILLIS);
+        return;
+    }
+    retention->work.data = retention;
+    retention->working = true;
+    if (uv_queue_work(&core->loop, &retention->work, retention_delete, retention_on_deleted) != 0)
+        retention_on_deleted(&retention->work, UV_ECANCELED);
+}
+
+/* ----------------------------------------------------------------------------------- outside - */
+
+int
+retention_recover(struct core *core)
+{
+    struct queue_removal *removals;
+    size_t count = 0;
+    int64_t after = 0;
+    do {
+        int error = queue_removals(core->queue, after, FILES, &removals, &count);
+        if (error)
+            return error;
+        for (size_t i = 0; i < count; i++) {
+            struct remover_item item;
+            after = removals[i].id;
+            remover_take(&item, &removals[i], core->conf);
+            remover_set_aside(core->root, &item);
+            remover_release(&item);
+        }
+        free(removals);
+    } while (count > 0);
+    return 0;
+}
+
+void
+retention_start(struct retention *retention)
+{
+    retention_wait(retention, STEP_MILLIS);
+}
+
+void
+retention_look(struct retention *retention)
+{
+    retention->again = true;
+    if (!retention->working)
+        retention_wait(retention, STEP_MILLIS);
+}
+
+/* Once an hour, for v_night. */
+static void
+retention_note_disk(struct retention *retention, double free_mib)
+{
+    struct core *core = retention->core;
+    const int64_t now_ms = clock_unix_ms();
+    if (llabs(now_ms - retention->noted_ms) < REST_MILLIS || core->trouble || !core_change(core))
+        return;
+    retention->noted_ms = now_ms;
+    core_failed(core, queue_note_disk(core->queue, free_mib, now_ms), "note the free space");
+}
+
+void
+retention_disk(struct retention *retention, double free_mib)
+{
+    const struct conf_retention *conf = &retention->core->conf->retention;
+    const bool low = free_mib < (retention->low ? conf->high_mib : conf->low_mib);
+    retention_note_disk(retention, free_mib);
+    if (low == retention->low)
+        return;
+    retention->low = low;
+    retention->stuck = false;
+    log_info(low ? "retention.low" : "retention.enough", LOG_NUM("free_mib", floor(free_mib)));
+    if (low && !retention->working)
+        retention_wait(retention, STEP_MILLIS);
+}
+
+int
+retention_open(struct core *core, struct retention **out)
+{
+    struct retention *retention = calloc(1, sizeof *retention);
+    if (!retention)
+        return -ENOMEM;
+    retention->core = core;
+    uv_timer_init(&core->loop, &retention->timer); /* has no way to fail */
+    retention->timer.data = retention;
+    retention->timer.timer_cb = retention_on_timer;
+    *out = retention;
+    return 0;
+}
+
+static void
+retention_on_closed(uv_handle_t *handle)
+{
+    struct retention *retention = handle->data;
+    retention->timer_gone = true;
+    if (!retention->working)
+        retention_free(retention);
+}
+
+void
+retention_close(struct retention *retention)
+{
+    if (!retention)
+        return;
+    atomic_store(&retention->stop, true);
+    retention->closed = true;
+    uv_close((uv_handle_t *)&retention->timer, retention_on_closed);
+}

@@ -1,0 +1,124 @@
+"""What is removed in time and what never is: the real daemon, killed in the middle, and what is sent again."""
+
+import re
+import signal
+
+from conftest import drop, free_port, phantom, storescu, wait_for
+
+NOW = "series_days = 1e-8; results_days = 1e-8; quarantine_days = 1e-8; min_days = 0.0;"
+PARTIAL = 1  # the exit status of what was refused
+
+
+def working(daemon, tmp_path, deliver="shelf", **options):
+    """A daemon that delivers to a folder, and has an archive where nobody is."""
+    destinations = (f'destinations = ( {{ name = "shelf"; folder = "{tmp_path}/shelf"; }}, {{ name = "gone"; '
+                    f'ae_title = "GONE"; host = "127.0.0.1"; port = {free_port()}; }} );\n')
+    options = {"after": "delete", **options}
+    return daemon(quiet=0.5, pipeline_extra=f'deliver = [ "{deliver}" ];', extra=destinations, **options).start()
+
+
+def keep(d, group):
+    """The configuration's retention from now on."""
+    text = re.sub(r"retention = \{.*\};\n", "", d.config.read_text())
+    d.config.write_text(text + f"retention = {{ {group} }};\n")
+    if d.process:
+        d.process.send_signal(signal.SIGHUP)
+
+
+def run_series(d, tmp_path, state="SENT"):
+    """A series that was processed and delivered; its files."""
+    files = phantom(tmp_path / "images", "--size", "32x32x6")
+    drop(files, d.inbox)
+    wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE state = ?", state), 60, "the delivery")
+    return files
+
+
+def files_below(d):
+    """What is left of images, results and what was set aside."""
+    return sorted(str(path.relative_to(d.root)) for name in ("series", "outbox", "removed", "quarantine")
+                  for path in (d.root / name).rglob("*") if path.is_file())
+
+
+def wait_removed(d):
+    wait_for(lambda: not d.query("SELECT 1 FROM removal UNION ALL SELECT 1 FROM v_series WHERE removed_at IS NULL "
+                                 "UNION ALL SELECT 1 FROM v_jobs WHERE removed_at IS NULL") and not files_below(d), 30,
+             f"the end of {files_below(d)}")
+
+
+def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
+    d = working(daemon, tmp_path, dicom='peers = ( { ae_title = "STORESCU"; } );')
+    files = run_series(d, tmp_path)
+    (d.inbox / "junk.dcm").write_bytes(b"no DICOM")
+    wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 20, "the quarantined file")
+    keep(d, NOW)
+    wait_removed(d)
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["state"], series["instances"], series["removed_at"] is None) == ("SETTLED", len(files), False)
+    assert d.jobs("DONE")[0]["result_path"]
+    assert d.query("SELECT removed_at FROM v_quarantine")[0][0]
+    assert not list((d.root / "quarantine").iterdir()), "the empty folder of the day stayed"
+    for command, code in ((("retry", "1"), "SERIES_REMOVED"), (("resend", "1"), "RESULTS_REMOVED"),
+                          (("complete", "--accept-missing", series["series_uid"]), "SERIES_REMOVED")):
+        answer = d.ctl(*command, check=False)
+        assert answer.returncode == PARTIAL and code in answer.stderr
+    keep(d, "series_days = 0.0;")
+    storescu(d.port, *files)
+    d.wait_jobs(2)
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["revision"], series["instances"], series["removed_at"]) == (2, len(files), None)
+    assert len(list((d.root / "series").rglob("*.dcm"))) == len(files)
+    assert [job["state"] for job in d.jobs()] == ["DONE", "DONE"]
+
+
+def test_what_has_not_arrived_stays_however_full_the_disk_is(daemon, tmp_path):
+    d = working(daemon, tmp_path, deliver="gone")
+    run_series(d, tmp_path, state="DELAYED")
+    before = files_below(d)
+    keep(d, NOW + "low_mib = 1e9; high_mib = 1e9;")
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RETENTION_STUCK'"), 20, "the event")
+    assert files_below(d) == before
+    assert not d.query("SELECT 1 FROM v_series WHERE removed_at IS NOT NULL")
+
+
+def test_for_want_of_space_what_is_delivered_goes(daemon, tmp_path):
+    d = working(daemon, tmp_path)
+    run_series(d, tmp_path)
+    keep(d, "min_days = 0.0; low_mib = 1e9; high_mib = 1e9;")
+    wait_removed(d)
+    assert "for want of space" in d.query("SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'")[0][0]
+
+
+def test_an_inbox_that_keeps_its_files_keeps_its_series(daemon, tmp_path):
+    d = working(daemon, tmp_path, after="keep")
+    files = run_series(d, tmp_path)
+    keep(d, NOW)
+    wait_for(lambda: d.jobs()[0]["removed_at"], 20, "the end of the results")
+    assert len(list((d.root / "series").rglob("*.dcm"))) == len(files)
+    # The originals are known to be what is to go once the intake has found them again.
+    keep(d, NOW + ' inbox = "delete";')
+    d.stop()
+    d.start()
+    wait_removed(d)
+    wait_for(lambda: not list(d.inbox.iterdir()), 20, "the empty inbox")
+    d.stop()
+    d.start()
+    assert d.query("SELECT revision FROM v_series")[0][0] == 1
+
+
+def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
+    d = working(daemon, tmp_path)
+    run_series(d, tmp_path)
+    d.stop()
+    keep(d, NOW)
+    for point in ("retention_after_mark", "retention_after_set_aside", "retention_in_delete", "retention_after_delete"):
+        d.environment["NOCTULE_CRASH_AT"] = point
+        d.start(wait=False)
+        assert d.process.wait(20) == -signal.SIGKILL, point
+        assert d.query("SELECT 1 FROM v_series WHERE removed_at IS NOT NULL"), "the row is the first to know"
+        assert d.query("SELECT 1 FROM removal"), "and what is to go is known until it is gone"
+    del d.environment["NOCTULE_CRASH_AT"]
+    d.start()
+    wait_removed(d)
+    assert d.query("PRAGMA integrity_check")[0][0] == "ok"
+    assert [row[0] for row in d.query("SELECT kind FROM v_events WHERE kind LIKE '%REMOVED' ORDER BY event")] == [
+        "SERIES_REMOVED", "RESULTS_REMOVED"]

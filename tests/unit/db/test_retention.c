@@ -1,0 +1,651 @@
+/* What goes in time, and what never does. */
+#include "db/retention.h"
+
+#include "tests/unit/db/sample.h"
+#include "tests/unit/suite.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#define DAY INT64_C(86400000)
+
+static struct sample s;
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+    sample_watch(&s);
+}
+
+static void
+close_sample(void)
+{
+    sample_close(&s);
+}
+
+/* Everything that is older, to the end; what was marked. */
+static size_t
+sweep(struct queue_sweep plan, int64_t before_ms, int64_t now_ms)
+{
+    size_t marked, all = 0;
+    for (int i = 0; i < QUEUE_STOCKS; i++)
+        plan.before_ms[i] = i == QUEUE_STOCK_ROWS ? plan.before_ms[i] : before_ms;
+    plan.why = "old";
+    while (!plan.over) {
+        ck_assert_int_eq(queue_sweep(s.queue, &plan, 3, now_ms, &marked), 0);
+        ck_assert_uint_le(marked, 3);
+        all += marked;
+    }
+    return all;
+}
+
+static size_t
+sweep_old(void)
+{
+    return sweep((struct queue_sweep){0}, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY);
+}
+
+static int64_t
+delivery_of(const char *series_uid)
+{
+    char sql[200];
+    snprintf(sql, sizeof sql, "SELECT max(delivery) FROM v_deliveries WHERE series_uid = '%s'",
+             series_uid);
+    return atoll(sample_ask(&s, sql));
+}
+
+/* A series with a job that is DONE and whose one result is to go to an archive; returns the job. */
+static int64_t
+done_job(const char *series_uid)
+{
+    const char *const archive[] = {"archive"};
+    char path[64];
+    int64_t job = sample_job(s.queue, series_uid);
+    struct queue_result result = sample_result;
+    snprintf(path, sizeof path, "outbox/%lld/seg.dcm", (long long)job);
+    result.path = path;
+    result.destinations = archive;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", (int32_t)job, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
+    return job;
+}
+
+static int64_t
+start_delivery(const char *series_uid)
+{
+    const int64_t delivery = delivery_of(series_uid);
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 6000), 0);
+    return delivery;
+}
+
+static const struct queue_attempt went_well = {.dimse_status = 0, .message = ""};
+static const struct queue_attempt went_wrong = {
+    .dimse_status = -1, .code = CODE_PEER_UNREACHABLE, .message = "nobody answers"};
+
+static int64_t
+delivered_job(const char *series_uid)
+{
+    const int64_t job = done_job(series_uid);
+    const int64_t delivery = start_delivery(series_uid);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "", SAMPLE_NOW + 6000), 0);
+    return job;
+}
+
+static int
+retry(int64_t job, int64_t now_ms, int64_t *made)
+{
+    struct queue_ids superseded;
+    int rc = queue_retry_job(s.queue, &(struct queue_retry){.job_id = job, .again = true}, now_ms,
+                             made, &superseded);
+    free(superseded.at);
+    return rc;
+}
+
+START_TEST(what_is_delivered_goes_and_its_history_stays)
+{
+    delivered_job("1.2");
+    ck_assert_uint_eq(sweep_old(), 2);
+    assert_answer(&s, "SELECT removed_at FROM v_series", "2026-05-02T02:03:20.000Z");
+    assert_answer(&s, "SELECT removed_at FROM v_jobs", "2026-05-02T02:03:20.000Z");
+    assert_answer(&s, "SELECT state || instances || frames FROM v_series", "SETTLED33");
+    assert_answer(&s, "SELECT state || result_path FROM v_jobs", "DONEoutbox/1/seg.dcm");
+    assert_answer(&s, "SELECT count(*) FROM v_instances", "0");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY id)",
+                  "series/1.2,outbox/1");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'",
+                  "3 images, 1.5 MiB: old");
+    ck_assert_uint_eq(sweep_old(), 0);
+}
+
+END_TEST
+
+START_TEST(what_is_new_stays)
+{
+    delivered_job("1.2");
+    ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW, SAMPLE_NOW + 90 * DAY), 0);
+    /* The job ended after this, the series settled before. */
+    ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW + 3500, SAMPLE_NOW + 90 * DAY), 0);
+    /* The result was sent after this. */
+    ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW + 5500, SAMPLE_NOW + 90 * DAY), 1);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_jobs", "1");
+}
+
+END_TEST
+
+START_TEST(what_did_not_arrive_stays)
+{
+    const int64_t job = done_job("1.2");
+    ck_assert_uint_eq(sweep_old(), 0);
+    const int64_t delivery = start_delivery("1.2");
+    ck_assert_uint_eq(sweep_old(), 0);
+    ck_assert_int_eq(queue_fail_delivery(s.queue, delivery, &went_wrong, SAMPLE_NOW + 6000), 0);
+    ck_assert_uint_eq(sweep_old(), 0);
+    int64_t count;
+    ck_assert_int_eq(
+        queue_resend(s.queue, &(struct queue_resend){.job_id = job}, SAMPLE_NOW + 6500, &count), 0);
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 7000), 0);
+    ck_assert_int_eq(
+        queue_delivery_sent(s.queue, delivery, &went_well, "2.25.1", SAMPLE_NOW + 8000), 0);
+    ck_assert_uint_eq(sweep_old(), 0); /* not committed */
+    ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.1", sample_result.sop_instance_uid,
+                                              true, CODE_NONE, "", SAMPLE_NOW + 9000),
+                     0);
+    ck_assert_uint_eq(sweep_old(), 2);
+}
+
+END_TEST
+
+START_TEST(what_the_fallback_got_has_arrived)
+{
+    done_job("1.2");
+    const int64_t delivery = start_delivery("1.2");
+    ck_assert_int_eq(
+        queue_redirect_delivery(s.queue, delivery, "shelf", &went_wrong, SAMPLE_NOW + 6000), 0);
+    ck_assert_uint_eq(sweep_old(), 0); /* not yet */
+    const int64_t second = start_delivery("1.2");
+    ck_assert_int_ne(second, delivery);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, second, &went_well, "", SAMPLE_NOW + 7000), 0);
+    ck_assert_uint_eq(sweep_old(), 2);
+}
+
+END_TEST
+
+START_TEST(results_that_were_sent_nowhere_stay)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(sample_finish(s.queue, job), 0);
+    ck_assert_uint_eq(sweep_old(), 1);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_jobs", "1");
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "0");
+}
+
+END_TEST
+
+START_TEST(for_want_of_space_failed_jobs_keep_their_series)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(
+        queue_fail_job(s.queue, job, CODE_CRASHED, "it failed", "", "", SAMPLE_NOW + 4000), 0);
+    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY,
+                            SAMPLE_NOW + 91 * DAY),
+                      0);
+    ck_assert_uint_eq(sweep_old(), 1);
+}
+
+END_TEST
+
+START_TEST(series_of_an_inbox_that_keeps_its_files_stay)
+{
+    const char *const sources[] = {"inbox:elsewhere", "inbox:drop"};
+    const struct queue_sweep kept = {.sources = sources, .source_count = 2};
+    delivered_job("1.2");
+    ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "1");
+    const struct queue_sweep other = {.sources = sources, .source_count = 1};
+    ck_assert_uint_eq(sweep(other, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "0");
+}
+
+END_TEST
+
+/* Their originals are told of when the intake finds them again. */
+START_TEST(originals_that_are_to_go_go_with_their_series)
+{
+    const char *const sources[] = {"inbox:/inbox"};
+    const struct queue_sweep kept = {.sources = sources, .source_count = 1};
+    struct queue_instance instance = {.sop_instance_uid = "1.2.1",
+                                      .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                      .series_uid = "1.2",
+                                      .path = "series/1.2/1.2.1.dcm",
+                                      .source = QUEUE_SOURCE_RECOVERED,
+                                      .size = 4711,
+                                      .frames = 1};
+    enum queue_arrival arrival;
+    int64_t series;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &series), 0);
+    instance.source = "inbox:/inbox";
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &series), 0);
+    ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+    assert_answer(&s, "SELECT source FROM v_instances", "inbox:/inbox");
+    ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 0);
+    instance.original_path = "/inbox/im1";
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &series), 0);
+    ck_assert_int_eq(arrival, QUEUE_KNOWN);
+    ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
+    assert_answer(&s,
+                  "SELECT path || ' ' || size_bytes || ' ' || taken_at FROM removal ORDER BY id",
+                  "/inbox/im1 4711 2026-01-31T02:03:20.000Z");
+}
+
+END_TEST
+
+START_TEST(what_is_sent_again_is_taken_anew)
+{
+    enum queue_arrival arrival;
+    int64_t series, job;
+    delivered_job("1.2");
+    sweep_old();
+    ck_assert_int_eq(sample_add(s.queue, "1.2", 1, &arrival, &series), 0);
+    ck_assert_int_eq(arrival, QUEUE_NEW);
+    assert_answer(&s,
+                  "SELECT state || revision || instances FROM v_series WHERE removed_at IS NULL",
+                  "GATHERING21");
+    assert_answer(&s, "SELECT count(*) FROM removal WHERE path = 'series/1.2'", "0");
+    ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
+    ck_assert_int_eq(sample_add_job(s.queue, series, 2, &job), 0);
+}
+
+END_TEST
+
+START_TEST(nothing_can_be_run_on_what_is_removed)
+{
+    int64_t count, series, made;
+    const int64_t job = delivered_job("1.2");
+    sweep_old();
+    ck_assert_int_eq(queue_find_series(s.queue, "1.2", &series), 0);
+    ck_assert_int_eq(retry(job, SAMPLE_NOW, &made), -ESTALE);
+    ck_assert_str_eq(queue_reason(s.queue),
+                     "SERIES_REMOVED: the files of series 1.2 are removed; send them again");
+    const struct queue_complete word = {"1.2", true, "jane"};
+    ck_assert_int_eq(queue_request_complete(s.queue, &word, SAMPLE_NOW), -ESTALE);
+    const struct queue_new_job other = {
+        .series_id = series, .revision = 1, .stack = "", .pipeline = "other", .settings = "text"};
+    struct queue_ids superseded;
+    ck_assert_int_eq(queue_add_job(s.queue, &other, SAMPLE_NOW, &made, &superseded), -ESTALE);
+    const struct queue_resend one = {.delivery_id = delivery_of("1.2")};
+    ck_assert_int_eq(queue_resend(s.queue, &one, SAMPLE_NOW, &count), -ESTALE);
+    ck_assert_ptr_nonnull(strstr(queue_reason(s.queue), "RESULTS_REMOVED"));
+    const struct queue_resend all = {.job_id = job};
+    ck_assert_int_eq(queue_resend(s.queue, &all, SAMPLE_NOW, &count), 0);
+    ck_assert_int_eq(count, 0);
+}
+
+END_TEST
+
+START_TEST(results_alone_are_made_again_by_a_retry)
+{
+    const int64_t job = delivered_job("1.2");
+    const char *const sources[] = {"inbox:drop"};
+    const struct queue_sweep kept = {.sources = sources, .source_count = 1};
+    ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
+    int64_t made;
+    ck_assert_int_eq(retry(job, SAMPLE_NOW + 91 * DAY, &made), 0);
+    assert_answer(&s, "SELECT state FROM v_jobs WHERE removed_at IS NULL", "READY");
+}
+
+END_TEST
+
+START_TEST(quarantine_goes_and_the_file_may_come_again)
+{
+    const struct queue_quarantine file = {.path = "quarantine/20260131/a",
+                                          .original_path = "/inbox/a",
+                                          .code = CODE_NOT_DICOM,
+                                          .message = "none"};
+    ck_assert_int_eq(queue_add_quarantine(s.queue, &file, SAMPLE_NOW), 0);
+    ck_assert_uint_eq(sweep_old(), 1);
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY id)",
+                  "quarantine/20260131/a,quarantine/20260131/a.reason.json");
+    ck_assert_int_eq(queue_add_quarantine(s.queue, &file, SAMPLE_NOW + 91 * DAY), 0);
+    assert_answer(&s, "SELECT quarantined_at FROM v_quarantine WHERE removed_at IS NULL",
+                  "2026-05-02T02:03:20.000Z");
+    assert_answer(&s, "SELECT count(*) FROM removal", "0");
+}
+
+END_TEST
+
+/* A damaged instance of what is removed does not make a series of nothing gather. */
+START_TEST(damage_does_not_wake_what_is_removed)
+{
+    delivered_job("1.2");
+    sweep_old();
+    const struct queue_quarantine file = {.path = "quarantine/a",
+                                          .original_path = "/inbox/a",
+                                          .series_uid = "1.2",
+                                          .sop_instance_uid = "1.2.9",
+                                          .code = CODE_FILE_TRUNCATED,
+                                          .message = "cut off"};
+    ck_assert_int_eq(queue_add_quarantine(s.queue, &file, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state FROM v_series", "SETTLED");
+}
+
+END_TEST
+
+START_TEST(removals_are_there_until_they_are_done)
+{
+    struct queue_removal *removals;
+    size_t count;
+    delivered_job("1.2");
+    sweep_old();
+    sample_reopen(&s);
+    ck_assert_int_eq(queue_removals(s.queue, 0, 1, &removals, &count), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_str_eq(removals[0].path, "series/1.2");
+    ck_assert_int_eq(queue_removed(s.queue, removals[0].id), 0);
+    const int64_t first = removals[0].id;
+    queue_removal_clear(&removals[0]);
+    free(removals);
+    ck_assert_int_eq(queue_removals(s.queue, first, 9, &removals, &count), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_str_eq(removals[0].path, "outbox/1");
+    queue_removal_clear(&removals[0]);
+    free(removals);
+}
+
+END_TEST
+
+static size_t
+sweep_rows(int64_t before_ms)
+{
+    struct queue_sweep plan = {.before_ms[QUEUE_STOCK_ROWS] = before_ms};
+    return sweep(plan, 0, before_ms + DAY);
+}
+
+START_TEST(rows_go_when_nothing_has_happened_for_long)
+{
+    size_t count;
+    delivered_job("1.2");
+    delivered_job("1.3");
+    ck_assert_int_eq(queue_note(s.queue, "START", "old", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_note(s.queue, "DISK_LOW", "old", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_note(s.queue, "START", "old, but the last", SAMPLE_NOW), 0);
+    ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 900 * DAY), 0); /* their files are there */
+    ck_assert_uint_eq(sweep_old(), 4);
+    ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 91 * DAY), 0);  /* they were removed that day */
+    ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 900 * DAY), 4); /* two jobs, two series */
+    ck_assert_int_eq(queue_sweep_events(s.queue, SAMPLE_NOW + 900 * DAY, 100, &count), 0);
+    ck_assert_uint_eq(count, 2);
+    assert_answer(&s,
+                  "SELECT (SELECT count(*) FROM series) + (SELECT count(*) FROM job) + "
+                  "(SELECT count(*) FROM delivery) + (SELECT count(*) FROM result) + "
+                  "(SELECT count(*) FROM stack)",
+                  "0");
+    assert_answer(&s, "SELECT group_concat(kind || ' ' || detail) FROM event",
+                  "START old, but the last");
+}
+
+END_TEST
+
+START_TEST(new_events_cannot_be_deleted)
+{
+    size_t count;
+    sqlite3 *db;
+    ck_assert_int_eq(queue_note(s.queue, "DISK_LOW", "new", SAMPLE_NOW + 2 * DAY), 0);
+    ck_assert_int_eq(queue_note(s.queue, "DISK_LOW", "old", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_sweep_events(s.queue, SAMPLE_NOW + DAY, 100, &count), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM event", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(db);
+    assert_answer(&s, "SELECT detail FROM event", "new");
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------- any world ------- */
+
+static uint32_t dice;
+
+static uint32_t
+roll(uint32_t sides)
+{
+    dice = dice * 1664525u + 1013904223u;
+    return (dice >> 8) % sides;
+}
+
+static void
+deliver_somehow(const char *series_uid, int64_t now_ms)
+{
+    const int64_t delivery = delivery_of(series_uid);
+    char transaction[32];
+    snprintf(transaction, sizeof transaction, "2.25.%lld", (long long)delivery);
+    if (roll(6) == 0)
+        return;
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, now_ms), 0);
+    switch (roll(6)) {
+    case 0:
+        break;
+    case 1:
+        queue_fail_delivery(s.queue, delivery, &went_wrong, now_ms);
+        break;
+    case 2:
+        queue_delay_delivery(s.queue, delivery, now_ms + DAY, &went_wrong, now_ms);
+        break;
+    case 3:
+        queue_redirect_delivery(s.queue, delivery, "shelf", &went_wrong, now_ms);
+        if (roll(2) == 0)
+            break;
+        queue_start_delivery(s.queue, delivery_of(series_uid), now_ms);
+        queue_delivery_sent(s.queue, delivery_of(series_uid), &went_well, "", now_ms);
+        break;
+    case 4:
+        queue_delivery_sent(s.queue, delivery, &went_well, transaction, now_ms);
+        if (roll(2) == 0)
+            queue_delivery_committed(s.queue, transaction, sample_result.sop_instance_uid,
+                                     roll(2) == 0, CODE_COMMITMENT_FAILED, "no", now_ms);
+        break;
+    default:
+        queue_delivery_sent(s.queue, delivery, &went_well, "", now_ms);
+    }
+}
+
+static void
+run_somehow(const char *series_uid, int64_t job, int64_t now_ms)
+{
+    bool was_running;
+    if (roll(6) == 0)
+        return;
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", (int32_t)job, now_ms), 0);
+    switch (roll(7)) {
+    case 0:
+        break;
+    case 1:
+        queue_fail_job(s.queue, job, CODE_CRASHED, "it failed", "", "", now_ms);
+        break;
+    case 2:
+        queue_delay_job(s.queue, job, now_ms + DAY, false, CODE_CRASHED, "later", now_ms);
+        break;
+    case 3:
+        queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", now_ms, &was_running);
+        break;
+    default: {
+        const char *const archive[] = {"archive"};
+        char path[64];
+        snprintf(path, sizeof path, "outbox/%lld/seg.dcm", (long long)job);
+        struct queue_result result = sample_result;
+        result.path = path;
+        result.destinations = archive;
+        result.destination_count = roll(4) > 0;
+        ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                          &(struct queue_finish){QUEUE_DONE, &sample_figures,
+                                                                 &result, 1, CODE_NONE, ""},
+                                          now_ms),
+                         0);
+        if (result.destination_count)
+            deliver_somehow(series_uid, now_ms + (int64_t)roll(3) * DAY);
+    }
+    }
+}
+
+static void
+make_series_somehow(int number)
+{
+    char uid[16];
+    enum queue_arrival arrival;
+    int64_t series, job;
+    snprintf(uid, sizeof uid, "1.2.%d", number);
+    series = sample_series(s.queue, uid, 2);
+    if (roll(8) == 0)
+        return;
+    ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+    if (roll(8) == 0 || sample_add_job(s.queue, series, 1, &job) != 0)
+        return;
+    run_somehow(uid, job, SAMPLE_NOW + 3000 + (int64_t)roll(4) * DAY);
+    if (roll(4) > 0)
+        return;
+    ck_assert_int_eq(sample_add(s.queue, uid, 3, &arrival, &series), 0);
+    if (roll(3) == 0)
+        return;
+    ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
+    if (roll(3) > 0 && sample_add_job(s.queue, series, 2, &job) == 0)
+        run_somehow(uid, job, SAMPLE_NOW + 3000 + (int64_t)roll(4) * DAY);
+}
+
+/* What may go, said once more and otherwise: by what holds it. */
+#define HELD_DELIVERY                                                                              \
+    "(state IN ('PENDING', 'SENDING', 'DELAYED') OR commitment IN ('REQUESTED', 'FAILED') "        \
+    " OR state = 'FAILED' AND NOT redirected)"
+static const char held_series[] =
+    "SELECT group_concat(id) FROM (SELECT id FROM series WHERE state <> 'GATHERING' "
+    "AND id NOT IN (SELECT series_id FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED') "
+    "  OR ended_at >= '%1$s' OR %2$d AND state = 'FAILED') "
+    "AND id NOT IN (SELECT series_id FROM job JOIN delivery ON job_id = job.id "
+    "  WHERE delivery.id IN (SELECT id FROM delivery WHERE " HELD_DELIVERY ")) "
+    "AND settled_at < '%1$s' ORDER BY id)";
+static const char held_results[] =
+    "SELECT group_concat(id) FROM (SELECT id FROM job WHERE state = 'DONE' AND ended_at < '%1$s' "
+    "AND id NOT IN (SELECT job_id FROM delivery WHERE " HELD_DELIVERY " OR sent_at >= '%1$s' "
+    "  OR since_at >= '%1$s') "
+    "AND (id IN (SELECT job_id FROM delivery WHERE state = 'SENT') "
+    "  OR superseded_by IS NOT NULL AND id IN (SELECT job_id FROM delivery)) ORDER BY id)";
+
+static void
+expect_removed(const char *table, const char *expected)
+{
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "SELECT group_concat(id) FROM (SELECT id FROM %s WHERE removed_at IS NOT NULL "
+             "ORDER BY id)",
+             table);
+    assert_answer(&s, sql, expected);
+}
+
+START_TEST(nothing_that_is_held_ever_goes)
+{
+    dice = 20261122u + (uint32_t)_i;
+    for (int i = 0; i < 12; i++)
+        make_series_somehow(i);
+    static const char *const dates[] = {"2026-01-31T12:00:00.000Z", "2026-02-01T12:00:00.000Z",
+                                        "2026-02-02T12:00:00.000Z", "2026-02-05T12:00:00.000Z"};
+    static const int64_t times[] = {INT64_C(1769860800000), INT64_C(1769947200000),
+                                    INT64_C(1770033600000), INT64_C(1770292800000)};
+    const uint32_t when = roll(4);
+    const bool for_space = roll(2) == 0;
+    char sql[1200], series[400], results[400];
+    snprintf(sql, sizeof sql, held_series, dates[when], for_space);
+    snprintf(series, sizeof series, "%s", sample_ask(&s, sql));
+    snprintf(sql, sizeof sql, held_results, dates[when]);
+    snprintf(results, sizeof results, "%s", sample_ask(&s, sql));
+    sweep((struct queue_sweep){.for_space = for_space}, times[when], SAMPLE_NOW + 91 * DAY);
+    expect_removed("series", series);
+    expect_removed("job", results);
+}
+
+END_TEST
+
+START_TEST(a_disk_that_fills_is_told)
+{
+    assert_answer(&s, "SELECT free_mib IS NULL AND disk_full_days IS NULL FROM v_night", "1");
+    const int64_t now_ms = (int64_t)time(NULL) * 1000;
+    ck_assert_int_eq(queue_note_disk(s.queue, 9e9, now_ms - 20 * DAY), 0);
+    ck_assert_int_eq(queue_note_disk(s.queue, 5000, now_ms - DAY / 2), 0);
+    ck_assert_int_eq(queue_note_disk(s.queue, 4000, now_ms), 0);
+    assert_answer(&s, "SELECT count(*) FROM disk", "2");                  /* the first is too old */
+    assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1"); /* half a day is little */
+    ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms - 4 * DAY), 0);
+    assert_answer(&s, "SELECT free_mib || ' ' || disk_full_days FROM v_night", "4000.0 4.0");
+    ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms + 1000), 0); /* it was emptied */
+    assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1");
+}
+
+END_TEST
+
+/* Rows come and go for long, and the file and its log stay as they are. */
+START_TEST(the_file_stays_flat)
+{
+    long long largest = 0;
+    for (int round = 0; round < 9; round++) {
+        char uid[16];
+        for (int i = 0; i < 4; i++) {
+            snprintf(uid, sizeof uid, "1.%d.%d", round, i);
+            delivered_job(uid);
+        }
+        sweep_old();
+        sweep_rows(SAMPLE_NOW + 900 * DAY);
+        ck_assert_int_eq(queue_tidy(s.queue, 100), 0);
+        const long long pages = atoll(sample_ask(&s, "PRAGMA page_count"));
+        if (round == 2)
+            largest = pages;
+        ck_assert_msg(round <= 2 || pages <= largest, "%lld pages, %lld in the beginning", pages,
+                      largest);
+    }
+    assert_answer(&s, "SELECT count(*) FROM series", "0");
+    char log[128];
+    struct stat status;
+    snprintf(log, sizeof log, "%s-wal", s.path);
+    ck_assert_int_eq(stat(log, &status), 0);
+    ck_assert_int_le(status.st_size, 16 << 20);
+}
+
+END_TEST
+
+#define WORLDS 16
+
+int
+main(void)
+{
+    const TTest *const tests[] = {what_is_delivered_goes_and_its_history_stays,
+                                  what_is_new_stays,
+                                  what_did_not_arrive_stays,
+                                  what_the_fallback_got_has_arrived,
+                                  results_that_were_sent_nowhere_stay,
+                                  for_want_of_space_failed_jobs_keep_their_series,
+                                  series_of_an_inbox_that_keeps_its_files_stay,
+                                  originals_that_are_to_go_go_with_their_series,
+                                  what_is_sent_again_is_taken_anew,
+                                  nothing_can_be_run_on_what_is_removed,
+                                  results_alone_are_made_again_by_a_retry,
+                                  quarantine_goes_and_the_file_may_come_again,
+                                  damage_does_not_wake_what_is_removed,
+                                  removals_are_there_until_they_are_done,
+                                  rows_go_when_nothing_has_happened_for_long,
+                                  new_events_cannot_be_deleted,
+                                  a_disk_that_fills_is_told,
+                                  the_file_stays_flat};
+    Suite *suite = suite_create("db_retention");
+    TCase *tcase = tcase_create("retention");
+    tcase_add_checked_fixture(tcase, open_sample, close_sample);
+    tcase_set_timeout(tcase, 60);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        tcase_add_test(tcase, tests[i]);
+    tcase_add_loop_test(tcase, nothing_that_is_held_ever_goes, 0, WORLDS);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
