@@ -73,7 +73,7 @@ struct dicom_instance {
     char transfer_syntax_uid[DICOM_UID_SIZE];
     char modality[DICOM_CS_SIZE];
     char body_part[DICOM_CS_SIZE];
-    char image_type[4][DICOM_CS_SIZE];
+    char image_type[DICOM_LO_SIZE]; /* all values, with "\\" between them */
     char series_description[DICOM_LO_SIZE];
     char patient[DICOM_LO_SIZE];      /* Patient ID and its issuer; never told, only compared */
     char patient_name[DICOM_LO_SIZE]; /* likewise */

@@ -178,6 +178,15 @@ count_of(const Header &dataset, const DcmTagKey &tag)
     return header_integer(dataset, tag, &value) && value > 0 ? value : 0;
 }
 
+std::string
+image_type_of(const Header &dataset)
+{
+    std::string all;
+    for (const std::string &value : header_texts(dataset, DCM_ImageType))
+        all += all.empty() ? value : "\\" + value;
+    return all;
+}
+
 void
 read_description(Peek &peek)
 {
@@ -187,9 +196,7 @@ read_description(Peek &peek)
         header_copy(instance.modality, header_text(dataset, DCM_Modality));
     header_copy(instance.body_part, header_text(dataset, DCM_BodyPartExamined));
     header_copy(instance.series_description, header_text(dataset, DCM_SeriesDescription));
-    const std::vector<std::string> types = header_texts(dataset, DCM_ImageType);
-    for (size_t i = 0; i < 4 && i < types.size(); i++)
-        header_copy(instance.image_type[i], types[i]);
+    header_copy(instance.image_type, image_type_of(dataset));
     header_copy(instance.content,
                 header_date_time(dataset, {DcmTagKey(), DCM_ContentDate, DCM_ContentTime}));
     header_copy(instance.created, header_date_time(dataset, {DcmTagKey(), DCM_InstanceCreationDate,

@@ -3,13 +3,14 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "service/common/layout.h"
 
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool
 is_hidden(const FTSENT *entry)
@@ -24,14 +25,22 @@ is_unfinished(const FTSENT *entry)
            (text_ends_in(entry->fts_name, ".part") || text_ends_in(entry->fts_name, ".tmp"));
 }
 
+/* A link of the spool's, to what took a file's place. */
+static bool
+is_replaced(const FTSENT *entry)
+{
+    char to;
+    return readlink(entry->fts_accpath, &to, 1) == 1 && to == LAYOUT_REPLACED;
+}
+
 static int
 by_name(const FTSENT **a, const FTSENT **b)
 {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int
-collection_add(struct collection *collection, const char *path)
+int
+collect_add(struct collection *collection, const char *path)
 {
     char **grown =
         array_grow(collection->paths, &collection->capacity, collection->count + 1, sizeof *grown);
@@ -50,19 +59,19 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
 {
     switch (entry->fts_info) {
     case FTS_D:
-        if (is_hidden(entry))
+        if (is_hidden(entry) || (collection->flat && entry->fts_level > FTS_ROOTLEVEL))
             fts_set(walk, entry, FTS_SKIP);
         return 0;
     case FTS_F:
         return is_hidden(entry) || is_unfinished(entry)
                    ? 0
-                   : collection_add(collection, entry->fts_path);
+                   : collect_add(collection, entry->fts_path);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:
         return entry->fts_errno ? -entry->fts_errno : -EIO;
     case FTS_SLNONE:
-        return -ENOENT;
+        return is_replaced(entry) ? 0 : -ENOENT;
     default: /* the way back out of a folder, loops of links, sockets and devices */
         return 0;
     }
@@ -92,6 +101,26 @@ collect_input(struct collection *collection, const char *input, char **where)
         error = -errno;
     fts_close(walk);
     return error;
+}
+
+static int
+compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void
+collect_sort(struct collection *collection)
+{
+    if (collection->count > 0)
+        qsort(collection->paths, collection->count, sizeof *collection->paths, compare_paths);
+}
+
+bool
+collect_has(const struct collection *collection, const char *path)
+{
+    return collection->count > 0 && bsearch(&path, collection->paths, collection->count,
+                                            sizeof *collection->paths, compare_paths);
 }
 
 void

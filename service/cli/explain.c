@@ -5,6 +5,7 @@
  */
 #include "service/cli/cli.h"
 
+#include "base/text.h"
 #include "db/report.h"
 #include "service/cli/collect.h"
 #include "service/cli/explained.h"
@@ -12,9 +13,11 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct explain {
@@ -25,6 +28,8 @@ struct explain {
     bool is_stored; /* a series of the database */
     struct report_stored stored;
     struct collection files;
+    size_t asked;            /* of them; behind these come those that lie beside */
+    struct collection named; /* files by themselves, by path */
     struct headers headers;
     struct passed_over passed_over;
     struct sorted sorted;
@@ -86,14 +91,63 @@ explain_find_stored(struct explain *explain, const char *series_uid)
 }
 
 static int
+explain_add_beside(struct explain *explain, const char *folder, const struct collection *known)
+{
+    struct collection beside = {.flat = true};
+    int status = cli_collect(&beside, folder);
+    for (size_t i = 0; i < beside.count && status == EXIT_OK; i++)
+        if (!collect_has(known, beside.paths[i]) && collect_add(&explain->files, beside.paths[i]))
+            status = EXIT_PARTIAL;
+    collect_free(&beside);
+    return status;
+}
+
+/* A file that is named stands for its series, as far as that lies in its folder. */
+static int
+explain_collect_beside(struct explain *explain)
+{
+    char folder[PATH_MAX] = "", before[PATH_MAX] = "";
+    struct collection known = {.count = explain->asked};
+    known.paths = calloc(known.count, sizeof *known.paths);
+    int status = known.paths ? EXIT_OK : EXIT_PARTIAL;
+    if (known.paths)
+        memcpy(known.paths, explain->files.paths, known.count * sizeof *known.paths);
+    if (known.paths)
+        collect_sort(&known);
+    collect_sort(&explain->named);
+    for (size_t i = 0; i < explain->named.count && status == EXIT_OK; i++) {
+        const char *path = explain->named.paths[i];
+        snprintf(folder, sizeof folder, "%.*s", (int)(text_base_name(path) - path), path);
+        if (strcmp(folder, before) != 0)
+            status = explain_add_beside(explain, folder, &known);
+        memcpy(before, folder, sizeof before);
+    }
+    free(known.paths);
+    return status;
+}
+
+static int
+explain_collect_input(struct explain *explain, const char *input)
+{
+    struct stat status;
+    const int exit_status = cli_collect(&explain->files, input);
+    if (exit_status != EXIT_OK || stat(input, &status) != 0 || !S_ISREG(status.st_mode))
+        return exit_status;
+    const char *path = explain->files.paths[explain->files.count - 1];
+    return collect_add(&explain->named, path) ? EXIT_PARTIAL : EXIT_OK;
+}
+
+static int
 explain_collect(struct explain *explain, char **inputs, int count)
 {
-    if (count == 1 && cli_is_uid(inputs[0]) && access(inputs[0], F_OK) != 0)
-        return explain_find_stored(explain, inputs[0]);
     int status = EXIT_OK;
-    for (int i = 0; i < count && status == EXIT_OK; i++)
-        status = cli_collect(&explain->files, inputs[i]);
-    return status;
+    if (count == 1 && cli_is_uid(inputs[0]) && access(inputs[0], F_OK) != 0)
+        status = explain_find_stored(explain, inputs[0]);
+    else
+        for (int i = 0; i < count && status == EXIT_OK; i++)
+            status = explain_collect_input(explain, inputs[i]);
+    explain->asked = explain->files.count;
+    return status == EXIT_OK && explain->named.count > 0 ? explain_collect_beside(explain) : status;
 }
 
 /* What a stored series lacks is in quarantine, or has never come whole. */
@@ -110,15 +164,41 @@ add_lacking(struct explain *explain)
               (long long)explain->stored.lacking);
 }
 
+static bool
+explain_asks_about(const struct explain *explain, const struct dicom_instance *instance)
+{
+    for (size_t i = 0; i < explain->asked; i++) {
+        const struct dicom_instance *asked = explain->headers.instances[i];
+        if (asked && strcmp(asked->series_uid, instance->series_uid) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What lies beside and is of other series, or of none. */
+static void
+explain_drop_others(struct explain *explain)
+{
+    struct headers *headers = &explain->headers;
+    for (size_t i = explain->asked; i < headers->count; i++) {
+        if (!headers->instances[i] || explain_asks_about(explain, headers->instances[i]))
+            continue;
+        dicom_instance_free(headers->instances[i]);
+        headers->instances[i] = NULL;
+    }
+}
+
 static int
 explain_sort(struct explain *explain)
 {
     int rc = headers_read(explain->files.paths, explain->files.count, parallel_processors(), NULL,
                           &explain->headers);
     if (rc == 0)
+        explain_drop_others(explain);
+    if (rc == 0)
         rc = sorted_make(&explain->headers, explain->files.paths, &explain->passed_over,
                          &explain->sorted);
-    for (size_t i = 0; rc == 0 && i < explain->headers.count; i++) {
+    for (size_t i = 0; rc == 0 && i < explain->asked; i++) {
         const struct error *error = &explain->headers.errors[i];
         if (explain->headers.rc[i] && sorted_is_other_thing(error))
             rc = passed_over_add(&explain->passed_over, explain->files.paths[i], error->code,
@@ -161,6 +241,25 @@ put_stored_json(struct explain *explain)
     json_end_object(&explain->out);
 }
 
+/* Of which files that is said. */
+static void
+put_extent(const struct explained *explained)
+{
+    const size_t count = explained->files->headers.count;
+    size_t named = 0;
+    for (size_t i = 0; i < count; i++)
+        named += explained_is_named(explained, i);
+    if (named > 0 && named < count)
+        explained_put_line("note",
+                           "the series is judged as it lies in the folder of what is named, with "
+                           "%zu other file%s",
+                           count - named, count - named == 1 ? "" : "s");
+    else if (named == 1)
+        explained_put_line("note",
+                           "no other file of its series lies beside this one, which is judged as "
+                           "if it were all of it");
+}
+
 static void
 put_explained(struct explain *explain, const struct explained *explained)
 {
@@ -173,6 +272,7 @@ put_explained(struct explain *explain, const struct explained *explained)
         return;
     }
     explained_to_text(explained);
+    put_extent(explained);
     if (explain->is_stored)
         put_stored(explain);
     putchar('\n');
@@ -201,7 +301,7 @@ put_damaged(struct explain *explain)
 {
     if (explain->json)
         json_begin_array(&explain->out, "warnings");
-    for (size_t i = 0; i < explain->headers.count; i++) {
+    for (size_t i = 0; i < explain->asked; i++) {
         const struct error *error = &explain->headers.errors[i];
         if (explain->headers.rc[i] == 0 || sorted_is_other_thing(error))
             continue;
@@ -214,14 +314,6 @@ put_damaged(struct explain *explain)
     }
     if (explain->json)
         json_end_array(&explain->out);
-}
-
-static void
-put_hint(const struct explain *explain)
-{
-    if (explain->headers.count == 1 && explain->sorted.count == 1 && !explain->is_stored)
-        explained_put_line("note", "one file is judged as if it were the whole series; name its "
-                                   "folder to see where it belongs");
 }
 
 static int
@@ -240,12 +332,11 @@ explain_tell(struct explain *explain)
         json_end_array(&explain->out);
         json_end_object(&explain->out);
     } else {
-        put_hint(explain);
         fflush(stdout);
         passed_over_tell(&explain->passed_over);
     }
     if (status == EXIT_OK && explain->sorted.count == 0)
-        cli_complain("no image to process among %zu files", explain->headers.count);
+        cli_complain("no image to process among %zu files", explain->asked);
     return status;
 }
 
@@ -256,6 +347,7 @@ explain_release(struct explain *explain)
     passed_over_clear(&explain->passed_over);
     headers_free(&explain->headers);
     collect_free(&explain->files);
+    collect_free(&explain->named);
     if (explain->is_stored)
         report_stored_clear(&explain->stored);
 }
@@ -265,6 +357,7 @@ cli_explain(const struct cli_context *context, int argc, char **argv)
 {
     struct explain explain = {.conf = context->conf,
                               .request = {.conf = context->conf, .called_ae = ""}};
+    explain.request.named = &explain.named;
     int status = explain_parse(argc, argv, &explain);
     dicom_init();
     if (status == EXIT_OK)

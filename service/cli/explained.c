@@ -243,7 +243,7 @@ int
 explained_make(const struct explained_request *request, const struct sorted_series *series,
                struct explained *explained)
 {
-    *explained = (struct explained){.files = series};
+    *explained = (struct explained){.files = series, .named = request->named};
     int rc = explained_judge(request, explained);
     if (rc == 0)
         rc = explained_place_frames(explained);
@@ -252,6 +252,12 @@ explained_make(const struct explained_request *request, const struct sorted_seri
     if (rc)
         explained_free(explained);
     return rc;
+}
+
+bool
+explained_is_named(const struct explained *explained, size_t i)
+{
+    return collect_has(explained->named, explained->files->paths[i]);
 }
 
 void

@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
+#include "service/cli/collect.h"
 #include "service/cli/sorted.h"
 #include "service/common/rules.h"
 
@@ -41,6 +42,7 @@ struct explained_job {
 
 struct explained {
     const struct sorted_series *files;
+    const struct collection *named;
     struct error refusal;            /* of the series as a whole, or CODE_NONE */
     struct geometry_series *grouped; /* NULL beside a refusal */
     struct explained_place **places; /* by instance, then by frame */
@@ -58,12 +60,16 @@ struct explained_request {
     const struct conf_pipeline *pipeline; /* as if that were run; NULL: the rules decide */
     const char *called_ae;                /* that it was sent to; "": unknown, or by a folder */
     bool accept_missing;                  /* an operator has accepted it as it is */
+    const struct collection *named; /* by path: what was asked about, where its series has more */
 };
 
 /* 0 or -ENOMEM; the series is borrowed. */
 int explained_make(const struct explained_request *request, const struct sorted_series *series,
                    struct explained *explained);
 void explained_free(struct explained *explained);
+
+/* Is file i of the series one that was asked about? */
+bool explained_is_named(const struct explained *explained, size_t i);
 
 /* What a header says, fact by fact. */
 struct explained_fact {

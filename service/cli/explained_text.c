@@ -230,11 +230,12 @@ text_file(const struct explained *explained, size_t i)
 {
     const struct dicom_instance *instance = explained->files->headers.instances[i];
     const char *name = text_base_name(explained->files->paths[i]);
+    const char *title = explained_is_named(explained, i) ? "named file" : "file";
     const struct explained_place place = explained->places[i][0];
     if (place.stack < 0)
-        explained_put_line("file", "%.300s: number %d", name, instance->instance_number);
+        explained_put_line(title, "%.300s: number %d", name, instance->instance_number);
     else
-        explained_put_line("file", "%.300s: number %d, %s, slice %d of %d%s", name,
+        explained_put_line(title, "%.300s: number %d, %s, slice %d of %d%s", name,
                            instance->instance_number,
                            stack_name(&explained->grouped->stacks[place.stack]), place.plane + 1,
                            explained->grouped->stacks[place.stack].plane_count,
@@ -244,8 +245,10 @@ text_file(const struct explained *explained, size_t i)
 static void
 text_files(const struct explained *explained)
 {
-    for (size_t i = 0; i < explained->files->headers.count; i++)
-        if (explained->files->headers.count <= MOST_FILES)
+    const size_t count = explained->files->headers.count;
+    for (size_t i = 0; i < count; i++)
+        if (count <= MOST_FILES ||
+            (explained->named->count <= MOST_FILES && explained_is_named(explained, i)))
             text_file(explained, i);
 }
 

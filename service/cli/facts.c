@@ -23,12 +23,8 @@ FACT(syntax)
 
 FACT(types)
 {
-    size_t used = 0;
     (void)frame;
-    text[0] = '\0';
-    for (size_t i = 0; i < 4 && instance->image_type[i][0]; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "\\" : "",
-                                 instance->image_type[i]);
+    snprintf(text, size, "%s", instance->image_type);
 }
 
 FACT(frames)

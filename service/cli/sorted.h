@@ -30,7 +30,7 @@ bool sorted_is_other_thing(const struct error *error);
 
 /*
  * `paths`: headers->count of them; both are borrowed. Of files with one SOP Instance UID and the
- * same bytes the first counts, and the others are passed over. A file that cannot be read is
+ * same data set the first counts, and the others are passed over. A file that cannot be read is
  * missing in the series that its header names, else in those of the other files in its folder. 0 or
  * -errno.
  */

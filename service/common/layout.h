@@ -13,6 +13,8 @@
 #define LAYOUT_OUTBOX         "outbox"     /* outbox/<job>/seg.dcm ... */
 #define LAYOUT_REMOVED        "removed" /* removed/<n>: set aside, to be deleted (db/retention.h) */
 #define LAYOUT_RUN            "run"
+/* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
+#define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
 

@@ -1,6 +1,7 @@
 """`noctule explain`: what the header says, the stacks, the gate, the rules and the jobs, and that nothing is run."""
 
 import json
+import pathlib
 import shutil
 import subprocess
 
@@ -156,13 +157,51 @@ def test_a_series_that_cannot_be_judged_by_stacks(explain, tmp_path):
 
 def test_one_file_and_what_is_none(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
-    text = explain(files[2]).stdout
-    assert f"{files[2].name}: number 3" in text and "name its folder" in text
+    alone = pathlib.Path(shutil.copy(files[2], tmp_path))
+    text = " ".join(explain(alone).stdout.split())
+    assert f"named file {alone.name}: number 3, the only one, slice 1 of 1" in text
+    assert "no other file of its series lies beside" in text
     (tmp_path / "note.txt").write_text("words, words, words\n" * 20)
     result = explain(tmp_path / "note.txt", "--json")
     assert json.loads(result.stdout)["series"] == [] and "no image to process among 1 files" in result.stderr
     assert "nowhere" in explain(tmp_path / "nowhere", status=3).stderr
     explain(status=2)
+
+
+def test_a_file_of_a_series_stands_for_it(explain, tmp_path):
+    """What lies in its folder and is of its series is judged with it, and nothing else is told of."""
+    files = phantom(tmp_path / "in", "--size", "32x32x25")
+    for path in phantom(tmp_path / "other", "--size", "32x32x4", "--seed", "2"):
+        shutil.copy(path, tmp_path / "in" / f"other-{path.name}")
+    (tmp_path / "in" / "below").mkdir()
+    shutil.copy(files[3], tmp_path / "in" / "below")
+    (tmp_path / "in" / "note.txt").write_text("words, words, words\n" * 20)
+    folder = {s["series_uid"]: s for s in json.loads(explain(tmp_path / "in", "--json").stdout)["series"]}
+    told = json.loads(explain(files[7], files[3], "--json").stdout)
+    (series,) = told["series"]
+    assert told["passed_over"] == told["warnings"] == []
+    assert [i["file"] for i in series["instances"] if i["named"]] == [str(files[7]), str(files[3])]
+    assert series["stacks"] == folder[series["series_uid"]]["stacks"] and series["jobs"]
+    text = " ".join(explain(files[7]).stdout.split())
+    assert text.count("named file ") == 1 and f"{files[7].name}: number 8, the only one, slice 8 of 25" in text
+    assert "files 25 with 25 images" in text and "with 24 other files" in text
+    assert "named file " not in explain(*files).stdout, "all of it"
+
+    files[24].write_bytes(files[24].read_bytes()[:-100])
+    (series,) = json.loads(explain(files[7], "--json").stdout)["series"]
+    assert series["stacks"][0]["code"] == "INCOMPLETE_SERIES" and series["damaged_files"] == 1
+
+
+def test_all_values_of_image_type_are_told(explain, tmp_path):
+    values = ["ORIGINAL", "PRIMARY", "M", "ND", "NORM", "FM", "FIL", "DIS2D"]
+
+    def types(dataset):
+        dataset.ImageType = values
+
+    change(phantom(tmp_path / "in", "--size", "32x32x6"), types)
+    assert "\\".join(values) in explain(tmp_path / "in").stdout
+    series = one_series(explain(tmp_path / "in", "--json"))
+    assert {i["images"][0]["image_type"] for i in series["instances"]} == {"\\".join(values)}
 
 
 def test_a_stored_series(daemon, tmp_path):

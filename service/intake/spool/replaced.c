@@ -19,14 +19,14 @@ replaced_name(const char *sop_instance_uid, int32_t times, char name[REPLACED_NA
 {
     char number[16] = "";
     if (times > 0)
-        snprintf(number, sizeof number, "+%" PRId32, times);
+        snprintf(number, sizeof number, "%c%" PRId32, LAYOUT_REPLACED, times);
     snprintf(name, REPLACED_NAME, "%s%s.dcm", sop_instance_uid, number);
 }
 
 int32_t
 replaced_times(const char *path)
 {
-    const char *plus = strrchr(path, '+');
+    const char *plus = strrchr(path, LAYOUT_REPLACED);
     const long times = plus && !strchr(plus, '/') ? strtol(plus + 1, NULL, 10) : 0;
     return times > 0 && times < INT32_MAX ? (int32_t)times : 0;
 }
@@ -67,7 +67,7 @@ static int
 replaced_point(int root, const char *folder, const char *sop_instance_uid, int32_t times)
 {
     char number[16], path[PATH_MAX], part[PATH_MAX];
-    snprintf(number, sizeof number, "+%" PRId32, times);
+    snprintf(number, sizeof number, "%c%" PRId32, LAYOUT_REPLACED, times);
     replaced_path(folder, sop_instance_uid, 0, path);
     snprintf(part, sizeof part, LAYOUT_INCOMING "/%s%s.part", sop_instance_uid, number);
     if (symlinkat(number, root, part) != 0 && errno != EEXIST)

@@ -19,9 +19,7 @@ START_TEST(every_attribute_of_a_classic_image)
     ck_assert_str_eq(i->transfer_syntax_uid, native_syntaxes[_i]);
     ck_assert_str_eq(i->modality, "CT");
     ck_assert_str_eq(i->body_part, "HEAD");
-    ck_assert_str_eq(i->image_type[0], "ORIGINAL");
-    ck_assert_str_eq(i->image_type[2], "AXIAL");
-    ck_assert_str_eq(i->image_type[3], "");
+    ck_assert_str_eq(i->image_type, "ORIGINAL\\PRIMARY\\AXIAL");
     ck_assert_str_eq(i->series_description, "A series");
     ck_assert_int_eq(i->instance_number, 7);
     ck_assert_int_eq(i->series_number, 3);
