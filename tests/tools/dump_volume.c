@@ -2,7 +2,7 @@
  * dump_volume.c - for tests: reads DICOM files as a job does, prints what was found as one JSON
  * object, and writes the decoded planes.
  *
- *   dump_volume [--threads N] [--allow-missing] [--newest] [--derived] OUTPUT INPUT...
+ *   dump_volume [--threads N] OUTPUT INPUT...
  *
  * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read delivers them
  * (little endian). The status is 0 also for refused files and stacks: they are in the JSON.
@@ -220,18 +220,12 @@ dump_stacks(const struct inputs *inputs, const struct geometry_series *series, i
 
 /* The options before OUTPUT; its index, or 0 when there is anything else. */
 static int
-read_options(int argc, char **argv, struct geometry_limits *limits, int *thread_count)
+read_options(int argc, char **argv, int *thread_count)
 {
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--threads") == 0 && at + 1 < argc)
             *thread_count = atoi(argv[++at]);
-        else if (strcmp(argv[at], "--allow-missing") == 0)
-            limits->allow_missing = true;
-        else if (strcmp(argv[at], "--newest") == 0)
-            limits->newest_of_duplicates = true;
-        else if (strcmp(argv[at], "--derived") == 0)
-            limits->include_derived = true;
         else
             return 0;
     }
@@ -242,12 +236,10 @@ int
 main(int argc, char **argv)
 {
     int thread_count = 1;
-    struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
-    const int first = read_options(argc, argv, &limits, &thread_count);
+    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
+    const int first = read_options(argc, argv, &thread_count);
     if (!first) {
-        fputs("usage: dump_volume [--threads N] [--allow-missing] [--newest] [--derived] OUTPUT "
-              "INPUT...\n",
-              stderr);
+        fputs("usage: dump_volume [--threads N] OUTPUT INPUT...\n", stderr);
         return 2;
     }
     FILE *output = fopen(argv[first], "wb");
