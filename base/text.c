@@ -38,6 +38,14 @@ text_utf8_length(const char *text)
     return overlong || surrogate || beyond ? 0 : length;
 }
 
+size_t
+text_line_length(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    const bool is_control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+    return is_control ? 0 : text_utf8_length(text);
+}
+
 void
 text_utf8_mend_end(char *text)
 {

@@ -19,6 +19,9 @@ bool text_ends_in(const char *text, const char *ending);
  * there is none. */
 size_t text_utf8_length(const char *text);
 
+/* The same, but 0 for controls, too (C0, DEL and C1): what is not to reach a line of text. */
+size_t text_line_length(const char *text);
+
 /* Takes the part of a character off that UTF-8 text was cut within. */
 void text_utf8_mend_end(char *text);
 

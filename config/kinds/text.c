@@ -121,13 +121,6 @@ const struct option_form
                 .refusal = "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
     form_absolute = {.fits = form_fits_absolute, .refusal = "has to be an absolute path"};
 
-/* Of the character at `text`: C0, DEL and C1. */
-static bool
-text_is_control(const unsigned char *text)
-{
-    return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
-}
-
 /* Counts characters; a message when the text is not one line of UTF-8. */
 static const char *
 text_count_characters(const char *text, size_t *characters)
@@ -136,7 +129,7 @@ text_count_characters(const char *text, size_t *characters)
         size_t length = text_utf8_length(text);
         if (length == 0)
             return "is not valid UTF-8";
-        if (text_is_control((const unsigned char *)text))
+        if (text_line_length(text) == 0)
             return "holds a control character";
         text += length;
     }

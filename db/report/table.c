@@ -1,6 +1,8 @@
 /* table.c - tables for people: columns as wide as what stands in them. */
 #include "db/report/report_private.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +13,11 @@ report_printable(const char *text)
     char *copy = strdup(text);
     if (!copy)
         return NULL;
-    for (unsigned char *c = (unsigned char *)copy; *c; c++) {
-        if (*c < 0x20 || *c == 0x7f)
+    for (char *c = copy; *c;) {
+        const size_t length = text_line_length(c);
+        if (length == 0)
             *c = ' ';
-        else if (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f)
-            c[0] = c[1] = ' ';
+        c += length ? length : 1;
     }
     return copy;
 }

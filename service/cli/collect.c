@@ -63,9 +63,8 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
             fts_set(walk, entry, FTS_SKIP);
         return 0;
     case FTS_F:
-        return is_hidden(entry) || is_unfinished(entry)
-                   ? 0
-                   : collect_add(collection, entry->fts_path);
+        return is_hidden(entry) || is_unfinished(entry) ? 0
+                                                        : collect_add(collection, entry->fts_path);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:

@@ -24,9 +24,10 @@ word_length(const char *text)
 static void
 text_clean(const char *text, size_t length)
 {
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        putchar(c < 0x20 || c == 0x7f ? ' ' : c);
+    for (const char *end = text + length; text < end;) {
+        const size_t bytes = text_line_length(text);
+        fwrite(bytes ? text : " ", 1, bytes ? bytes : 1, stdout);
+        text += bytes ? bytes : 1;
     }
 }
 

@@ -30,8 +30,8 @@ quoted(FILE *out, const char *text)
             fprintf(out, "\\%c", c);
         } else if (c == '\n') {
             fputs("\\n", out);
-        } else if (c < 0x20 || c == 0x7f) {
-            fprintf(out, "\\u%04x", c);
+        } else if (text_line_length(text) == 0) {
+            fprintf(out, "\\u%04x", (unsigned char)text[length - 1]);
         } else {
             fwrite(text, 1, length, out);
         }

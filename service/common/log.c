@@ -7,6 +7,8 @@
  */
 #include "service/common/log.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -87,28 +89,24 @@ needs_quotes(const char *value)
 {
     if (!*value)
         return true;
-    for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
-        if (*c <= ' ' || *c == 0x7f || *c == '"' || *c == '=' || *c == '\\')
-            return true;
-    }
-    return false;
+    size_t length = 1;
+    for (; *value && length > 0 && !strchr(" \"=\\", *value); value += length)
+        length = text_line_length(value);
+    return *value || length == 0;
 }
 
+/* One byte, of what a line cannot hold. */
 static void
-add_escaped(struct log_line *line, unsigned char c)
+add_escaped(struct log_line *line, char c)
 {
     char escape[5];
-    snprintf(escape, sizeof escape, "\\x%02x", c);
+    snprintf(escape, sizeof escape, "\\x%02x", (unsigned char)c);
     if (c == '\n')
         add_text(line, "\\n");
     else if (c == '\t')
         add_text(line, "\\t");
-    else if (c == '"' || c == '\\')
-        log_add(line, (char[]){'\\', (char)c}, 2);
-    else if (c < ' ' || c == 0x7f)
-        add_text(line, escape);
     else
-        log_add(line, (char[]){(char)c}, 1);
+        add_text(line, escape);
 }
 
 static void
@@ -119,8 +117,15 @@ add_value(struct log_line *line, const char *value)
         return;
     }
     add_text(line, "\"");
-    for (const unsigned char *c = (const unsigned char *)value; *c; c++)
-        add_escaped(line, *c);
+    while (*value) {
+        const size_t length = text_line_length(value);
+        if (length == 0)
+            add_escaped(line, *value);
+        if (*value == '"' || *value == '\\')
+            add_text(line, "\\");
+        log_add(line, value, length);
+        value += length ? length : 1;
+    }
     add_text(line, "\"");
 }
 

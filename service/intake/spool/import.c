@@ -710,14 +710,14 @@ static int
 move_to_name(int from_folder, const char *name, int to_folder, const char *target)
 {
     int error = durable_rename_new(from_folder, name, to_folder, target);
-    if (error != -EXDEV)
-        return error;
-    error = copy_across(from_folder, name, to_folder, target);
+    const bool copies = error == -EXDEV;
+    if (copies)
+        error = copy_across(from_folder, name, to_folder, target);
     if (!error && fsync(to_folder) != 0)
         error = -errno;
-    if (!error && unlinkat(from_folder, name, 0) != 0)
+    if (!error && copies && unlinkat(from_folder, name, 0) != 0)
         error = -errno;
-    return error;
+    return error ? error : durable_sync_folder(from_folder, ".");
 }
 
 static int

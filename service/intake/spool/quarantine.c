@@ -29,10 +29,12 @@ quarantine_name(const char *original, const struct file_stamp *stamp, char name[
     const int64_t version[2] = {stamp->size, stamp->mtime_ns};
     uint64_t digest = file_digest(0, original, strlen(original));
     digest = file_digest(digest, version, sizeof version);
-    int head = snprintf(name, QUARANTINE_NAME, "%016" PRIx64 "-%s", digest, base);
-    for (char *at = name; at < name + head; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+    snprintf(name, QUARANTINE_NAME, "%016" PRIx64 "-%s", digest, base);
+    for (char *at = name; *at;) {
+        length = text_line_length(at);
+        if (length == 0)
             *at = '_';
+        at += length ? length : 1;
     }
 }
 

@@ -26,7 +26,8 @@ struct quarantine_reason {
     const char *series_uid, *sop_instance_uid; /* "" when not known */
 };
 
-/* "9f86d081884c7d65-IM0001.dcm": control characters become '_', long names keep their end. */
+/* "9f86d081884c7d65-IM0001.dcm": control characters and bytes that are not UTF-8 become '_', so that
+ * a row says the name as it is; long names keep their end. */
 void quarantine_name(const char *original, const struct file_stamp *stamp,
                      char name[QUARANTINE_NAME]);
 /* "quarantine/20261121", of the day in UTC. */

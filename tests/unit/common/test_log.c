@@ -71,6 +71,16 @@ START_TEST(values_are_quoted_when_they_need_it)
         {"line\nlevel=error", " v=\"line\\nlevel=error\"\n"},
         {"tab\tbell\a\x7f", " v=\"tab\\tbell\\x07\\x7f\"\n"},
         {"L\xc3\xa4nge", " v=L\xc3\xa4nge\n"},
+        {"L\xc3\xa4nge \xc2\x9b"
+         "31m",
+         " v=\"L\xc3\xa4nge \\xc2\\x9b31m\"\n"}, /* C1: CSI */
+        {"\x9b"
+         "31m\xff",
+         " v=\"\\x9b31m\\xff\"\n"},
+        {"a\xc2\xa0"
+         "b",
+         " v=a\xc2\xa0"
+         "b\n"},
     };
 
     size_t at = 0;

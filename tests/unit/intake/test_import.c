@@ -1,6 +1,7 @@
 /* Taking files in: durable copies, twins, collisions, full disks, links, and the originals. */
 #include "service/intake/spool/import.h"
 
+#include "base/text.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/scratch_folder.h"
 
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 static struct store *store;
 static int64_t token;
@@ -355,6 +357,42 @@ START_TEST(originals_are_moved_without_overwriting)
 
 END_TEST
 
+static ino_t synced[64];
+static size_t synced_count;
+
+/* The C library's, and a note of it. */
+int
+fsync(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) == 0 && synced_count < 64)
+        synced[synced_count++] = status.st_ino;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static bool
+was_synced(const char *relative)
+{
+    struct stat status;
+    ck_assert_int_eq(stat(scratch_path(relative), &status), 0);
+    for (size_t i = 0; i < synced_count; i++)
+        if (synced[i] == status.st_ino)
+            return true;
+    return false;
+}
+
+START_TEST(a_move_is_on_disk_in_both_folders)
+{
+    scratch_folder("in/x");
+    put_image("in/x/a", "1.2.3.4.1", "Maker");
+    struct import_item item = import_one("x/a", CONF_MOVE);
+    synced_count = 0;
+    ck_assert_int_eq(import_finish(&item, scratch_path("moved")), 0);
+    ck_assert(was_synced("moved/x") && was_synced("in/x"));
+}
+
+END_TEST
+
 START_TEST(originals_are_moved_to_another_file_system)
 {
     char other[] = "/dev/shm/noctule-unit.XXXXXX";
@@ -440,6 +478,20 @@ START_TEST(junk_is_kept_with_its_reason)
     ck_assert(scratch_has(kept));
     ck_assert_int_eq(import_finish(&again, NULL), 0);
     ck_assert(!scratch_has("in/letter"));
+}
+
+END_TEST
+
+START_TEST(what_is_told_of_odd_junk_is_where_it_is)
+{
+    scratch_write("in/L\xe4nge \xc2\x9b.dcm", "Dear colleague,", 15);
+    struct import_item item = import_one("L\xe4nge \xc2\x9b.dcm", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+    char kept[512];
+    snprintf(kept, sizeof kept, "root/%s", item.report.path);
+    ck_assert(scratch_has(kept));
+    for (const char *at = kept; *at; at += text_line_length(at))
+        ck_assert_uint_gt(text_line_length(at), 0); /* nothing that a row holds otherwise */
 }
 
 END_TEST
@@ -744,10 +796,12 @@ main(void)
     tcase_add_test(tests, a_changed_file_is_not_touched);
     tcase_add_test(tests, gone_and_replaced_by_a_link);
     tcase_add_test(tests, originals_are_moved_without_overwriting);
+    tcase_add_test(tests, a_move_is_on_disk_in_both_folders);
     tcase_add_test(tests, originals_are_moved_to_another_file_system);
     tcase_add_test(tests, a_full_disk_loses_nothing);
     tcase_add_test(tests, a_spool_in_trouble_loses_nothing);
     tcase_add_test(tests, junk_is_kept_with_its_reason);
+    tcase_add_test(tests, what_is_told_of_odd_junk_is_where_it_is);
     tcase_add_test(tests, junk_does_not_fill_the_disk);
     tcase_add_test(tests, own_results_are_left_or_moved);
     tcase_add_test(tests, an_earlier_run_is_swept_up);

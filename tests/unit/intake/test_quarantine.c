@@ -1,6 +1,7 @@
 /* Names and reasons in the quarantine. */
 #include "service/intake/spool/quarantine.h"
 
+#include "base/text.h"
 #include "service/common/layout.h"
 #include "tests/unit/scratch_folder.h"
 
@@ -41,11 +42,21 @@ START_TEST(odd_names_become_harmless)
     char name[QUARANTINE_NAME], path[PATH_MAX] = "/in/";
     quarantine_name("/in/a\nb\x7f\x01.dcm", &STAMP, name);
     ck_assert_str_eq(name + 16, "-a_b__.dcm");
+    quarantine_name("/in/L\xe4nge \xc2\x9b L\xc3\xa4nge.dcm", &STAMP, name);
+    ck_assert_str_eq(name + 16, "-L_nge __ L\xc3\xa4nge.dcm");
     memset(path + 4, 'x', 250);
     strcpy(path + 254, ".dcm");
     quarantine_name(path, &STAMP, name);
     ck_assert_uint_le(strlen(name) + strlen(".reason.json.part"), NAME_MAX);
     ck_assert_str_eq(name + strlen(name) - 5, "x.dcm");
+    for (size_t i = 0; i < 120; i++)
+        memcpy(path + 4 + 2 * i, "\xc3\xa4", 2);
+    strcpy(path + 4 + 240, "x.dcm"); /* cut within a character */
+    quarantine_name(path, &STAMP, name);
+    ck_assert_uint_eq(strlen(name), 16 + 1 + 120);
+    ck_assert_int_eq(name[17], '_');
+    for (const char *at = name; *at; at += text_utf8_length(at))
+        ck_assert_uint_gt(text_utf8_length(at), 0);
 }
 
 END_TEST
