@@ -141,6 +141,7 @@ struct queue_stored_stack {
     bool accepted;
     int32_t planes;
     char *code, *message; /* of the refusal; "" when accepted */
+    char *options;        /* of the pipelines that it is of */
 };
 
 /* Of its revision; none while it gathers. Free the array after clearing its elements. */
@@ -158,6 +159,7 @@ struct queue_stack {
     const char *split_by;                  /* the attributes that set it apart, for people; "" */
     bool passed_over;                      /* refused for what it is, and nobody's mistake */
     int32_t times, times_announced;        /* temporal positions of its series; 0: not announced */
+    const char *options;                   /* of the pipelines that it is of, for people; "" */
 };
 
 /*

@@ -63,7 +63,7 @@ JOIN series s ON s.id = i.series_id;
 
 CREATE VIEW v_stacks AS
 SELECT s.series_uid, x.revision, x.name AS stack, x.accepted, x.passed_over, x.planes, x.columns,
-    x.rows, x.spacing_mm, x.split_by, x.code, x.message, x.file_a, x.file_b
+    x.rows, x.spacing_mm, x.split_by, x.code, x.message, x.file_a, x.file_b, x.options
 FROM stack x
 JOIN series s ON s.id = x.series_id AND s.revision = x.revision;
 

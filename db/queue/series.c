@@ -404,7 +404,8 @@ queue_gathering(struct queue *queue, struct queue_series **series, size_t *count
     FIELD(BOOL, accepted, "k.accepted")                                                            \
     FIELD(INT32, planes, "k.planes")                                                               \
     FIELD(TEXT, code, "k.code")                                                                    \
-    FIELD(TEXT, message, "k.message")
+    FIELD(TEXT, message, "k.message")                                                              \
+    FIELD(TEXT, options, "k.options")
 #define STACK_FIELD(kind, member, sql)                                                             \
     {DATABASE_##kind, offsetof(struct queue_stored_stack, member)},
 
@@ -491,8 +492,8 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
         "spacing_mm, code, message, file_a, file_b, split_by, passed_over, temporal_positions, "
-        "announced_temporal_positions) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "announced_temporal_positions, options) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
                value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
                value_int(stack->rows),
@@ -500,7 +501,7 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
                value_text(code_name(stack->code)), value_text(stack->message),
                value_text(stack->file_a), value_text(stack->file_b), value_text(stack->split_by),
                value_int(stack->passed_over), value_int(stack->times),
-               value_int(stack->times_announced)));
+               value_int(stack->times_announced), value_text(stack->options)));
 }
 
 /* Why a guarded UPDATE of a GATHERING series found nothing. */

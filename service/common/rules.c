@@ -35,8 +35,8 @@ rules_equal(const char *what, const char *wanted, const char *is, char *reasons)
 }
 
 bool
-rules_match(const struct conf_rule *rule, const struct rules_series *series,
-            const struct rules_stack *stack, char reasons[RULES_REASONS])
+rules_match_series(const struct conf_rule *rule, const struct rules_series *series,
+                   char reasons[RULES_REASONS])
 {
     if (reasons)
         reasons[0] = '\0';
@@ -45,6 +45,14 @@ rules_match(const struct conf_rule *rule, const struct rules_series *series,
     if (rule->description && !strcasestr(series->description, rule->description))
         matches = rules_reason(reasons, "the description \"%s\" has no \"%s\"", series->description,
                                rule->description);
+    return matches;
+}
+
+bool
+rules_match(const struct conf_rule *rule, const struct rules_series *series,
+            const struct rules_stack *stack, char reasons[RULES_REASONS])
+{
+    bool matches = rules_match_series(rule, series, reasons);
     if (rule->min_slices > 0 && stack->planes < rule->min_slices)
         matches =
             rules_reason(reasons, "%d slices are fewer than %d", stack->planes, rule->min_slices);

@@ -45,6 +45,10 @@ struct rules_outcome {
 
 #define RULES_REASONS 512
 
+/* Can it match a stack of this series? `reasons` as below. */
+bool rules_match_series(const struct conf_rule *rule, const struct rules_series *series,
+                        char reasons[RULES_REASONS]);
+
 /* Does it match this stack, whatever its `stacks`? If not, `reasons` (NULL: nobody asks) gets each
  * condition that does not hold: "modality CT is not MR; 12 slices are fewer than 30". */
 bool rules_match(const struct conf_rule *rule, const struct rules_series *series,

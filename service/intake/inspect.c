@@ -1,6 +1,7 @@
 /* inspect.c - see inspect.h. */
 #include "service/intake/inspect.h"
 
+#include "service/common/judgement.h"
 #include "service/common/parallel.h"
 
 #include "dicom/dicom.h"
@@ -104,7 +105,7 @@ peek_some(struct parallel *loop, void *context)
 
 static void
 inspect_add_stack(struct proto_writer *answer, const struct geometry_series *series,
-                  const struct geometry_stack *stack)
+                  const struct geometry_stack *stack, int judgement)
 {
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
@@ -123,38 +124,39 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_series *ser
         .file_b = error->file[1],
         .times = series->times,
         .times_announced = series->times_announced,
+        .judgement = judgement,
     };
     message_add_stack(answer, &row);
 }
 
 /* A series that cannot be judged at all is one stack that is refused. */
 static void
-inspect_add_refusal(struct proto_writer *answer, const struct error *error)
+inspect_add_refusal(struct proto_writer *answer, const struct error *error, int judgement)
 {
     const struct geometry_series none = {0};
     const struct geometry_stack refused = {.error = *error};
-    inspect_add_stack(answer, &none, &refused);
+    inspect_add_stack(answer, &none, &refused, judgement);
 }
 
 static void
-inspect_add_stacks(struct inspect *inspect)
+inspect_add_stacks(struct inspect *inspect, int judgement)
 {
     const struct message_inspect *request = &inspect->request;
     const struct geometry_limits limits = {
         .min_planes = 1,
         .spacing_tolerance = request->spacing_tolerance,
         .allow_missing = request->allow_missing != 0,
-        .include_derived = request->include_derived != 0,
-        .newest_of_duplicates = request->newest_of_duplicates != 0,
+        .include_derived = judgement & JUDGEMENT_DERIVED,
+        .newest_of_duplicates = judgement & JUDGEMENT_NEWEST,
     };
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
-        inspect_add_refusal(&inspect->answer, &error);
+        inspect_add_refusal(&inspect->answer, &error, judgement);
         return;
     }
     for (int32_t i = 0; i < series->stack_count; i++)
-        inspect_add_stack(&inspect->answer, series, &series->stacks[i]);
+        inspect_add_stack(&inspect->answer, series, &series->stacks[i], judgement);
     geometry_series_free(series);
 }
 
@@ -166,10 +168,14 @@ inspect_run(struct inspect *inspect, int threads)
     const struct message_inspected message = {.series_id = inspect->request.series_id,
                                               .revision = inspect->request.revision};
     message_write_inspected(&inspect->answer, &message);
-    if (inspect->failed >= 0)
-        inspect_add_refusal(&inspect->answer, &inspect->error);
-    else
-        inspect_add_stacks(inspect);
+    for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
+        if (!(inspect->request.judgements >> judgement & 1))
+            continue;
+        if (inspect->failed >= 0)
+            inspect_add_refusal(&inspect->answer, &inspect->error, judgement);
+        else
+            inspect_add_stacks(inspect, judgement);
+    }
 }
 
 void

@@ -363,3 +363,52 @@ def test_what_a_pipeline_says_of_derived_images_and_duplicates(daemon, tmp_path,
     (job,) = d.wait_jobs()
     assert job["state"] in ("DONE", "EMPTY")
     assert judged(d, "SETTLED")["code"] == ""
+
+
+# ------------------------------------------------------------------------------------------------ pipelines that differ
+
+
+def with_a_second(d, option, modality="CT"):
+    """A pipeline "lenient" with an option that head-ct has not, and rules for both."""
+    text = d.config.read_text()
+    head, _, tail = text.partition("pipelines = (")
+    block, _, rest = tail.partition(" );\nrules")
+    second = block.replace('name = "head-ct";', f'name = "lenient"; {option}')
+    d.config.write_text(f"{head}pipelines = ({block},{second} );\nrules{rest}")
+    return configured(d, '{ match = { modality = "CT"; }; pipeline = "head-ct"; },'
+                         '{ match = { modality = "%s"; }; pipeline = "lenient"; }' % modality).start()
+
+
+def test_pipelines_have_their_own_volumes(daemon, tmp_path):
+    """Reformats beside the slices: one takes them as a volume, the other passes them over, and both have their results."""
+    d = with_a_second(daemon(), "derived = true;")
+    drop(phantom(tmp_path / "series", "--series", "ct-mpr-beside"), d.inbox)
+    jobs = d.wait_jobs(3)
+    assert sorted((job["pipeline"], job["stack"]) for job in jobs) == [
+        ("head-ct", ""), ("lenient", "axial"), ("lenient", "coronal")]
+    assert {job["state"] for job in jobs} <= {"DONE", "EMPTY"}
+    row = judged(d, "SETTLED")
+    assert (row["code"], row["accepted_stacks"], row["passed_over"]) == ("", 3, 6)
+    assert {stack["stack"]: stack["options"] for stack in d.query("SELECT * FROM v_stacks")} == {
+        "": "", "derived": "", "axial": "derived", "coronal": "derived"}
+
+
+def test_a_pipeline_that_refuses_what_another_takes(daemon, tmp_path):
+    d = with_a_second(daemon(), 'duplicates = "newest";')
+    drop(phantom(tmp_path / "series", "--series", "ct-resent"), d.inbox)
+    (job,) = d.wait_jobs()
+    assert (job["pipeline"], job["state"]) == ("lenient", "DONE")
+    row = judged(d, "SETTLED")
+    assert (row["code"], row["jobs"], row["accepted_stacks"]) == ("DUPLICATE_POSITION", 1, 1)
+    assert row["message"].startswith("Pipeline head-ct makes no job of it: ") and "lie at the same position" in row["message"]
+    assert "none for pipeline head-ct (DUPLICATE_POSITION)" in row["evidence"]
+    assert events(d, "DUPLICATE_POSITION") == [row["message"]]
+    assert "event=series.no_job" in d.log.read_text()
+
+
+def test_a_pipeline_of_other_series_admits_nothing(daemon, tmp_path):
+    """That one for MR takes projections does not make jobs of those of a CT, which would fail."""
+    d = with_a_second(daemon(), "derived = true;", modality="MR")
+    drop(phantom(tmp_path / "series", "--series", "ct-mip-alone"), d.inbox)
+    row = judged(d, "REFUSED")
+    assert (row["code"], row["jobs"], row["passed_over"]) == ("DERIVED_IMAGE", 0, 8)

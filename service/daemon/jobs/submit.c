@@ -116,12 +116,13 @@ submit_wish(struct submission *s)
     if (*told->pipeline && !pipeline)
         return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s",
                              told->pipeline);
-    struct rules_stack *stacks = calloc(s->stack_count + 1, sizeof *stacks);
+    struct wish_stack *stacks = calloc(s->stack_count + 1, sizeof *stacks);
     if (!stacks)
         return -ENOMEM;
     for (size_t i = 0; i < s->stack_count; i++)
-        stacks[i] =
-            (struct rules_stack){s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted};
+        stacks[i] = (struct wish_stack){
+            .is = {s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted},
+            .options = s->stacks[i].options};
     const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
                                    .stacks =
                                        *told->stacks ? (char *)(uintptr_t)told->stacks : NULL};

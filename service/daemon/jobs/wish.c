@@ -2,40 +2,198 @@
 #include "service/daemon/jobs/wish.h"
 
 #include "service/common/clock.h"
+#include "service/common/judgement.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/jobs.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-int
-wish_make(const struct conf *conf, const struct queue_series *series,
-          const struct rules_stack *stacks, size_t count, const struct conf_rule *only,
-          struct wish *wish)
+/* ---------------------------------------------------------------------------------- rules ---- */
+
+static struct rules_series
+wish_subject(const struct queue_series *series)
 {
-    const size_t rule_count = only ? 1 : conf->rule_count;
-    *wish = (struct wish){.picks = calloc(count * (rule_count + 1) + 1, sizeof *wish->picks)};
-    if (!wish->picks)
-        return -ENOMEM;
-    const struct rules_series subject = {
+    return (struct rules_series){
         .modality = series->modality ? series->modality : "",
         .body_part = series->body_part ? series->body_part : "",
         .description = series->description ? series->description : "",
-        .title = only ? NULL : conf_find_title(conf, series->called_ae ? series->called_ae : ""),
-        .stacks = stacks,
-        .stack_count = count,
     };
-    wish->count =
-        rules_pick(only ? only : conf->rules, rule_count, &subject, wish->picks, &wish->outcome);
-    return 0;
+}
+
+/* The rules that can match the series; that of its AE title alone where it has a pipeline. `found` has
+ * room for all of them and one. */
+static size_t
+wish_find_rules(const struct conf *conf, const struct queue_series *series, struct conf_rule *found)
+{
+    const struct rules_series subject = wish_subject(series);
+    const struct conf_title *title =
+        conf_find_title(conf, series->called_ae ? series->called_ae : "");
+    size_t count = 0;
+    if (title && title->pipeline) {
+        found[0] = (struct conf_rule){.pipeline = title->pipeline, .stacks = title->stacks};
+        return 1;
+    }
+    for (size_t i = 0; i < conf->rule_count; i++)
+        if (rules_match_series(&conf->rules[i], &subject, NULL))
+            found[count++] = conf->rules[i];
+    return count;
+}
+
+static int
+judgement_of_rule(const struct conf *conf, const struct conf_rule *rule)
+{
+    return judgement_of(conf_find_pipeline(conf, rule->pipeline));
+}
+
+unsigned
+wish_judgements(const struct conf *conf, const struct queue_series *series)
+{
+    unsigned wanted = 0;
+    int lenient = 0;
+    struct conf_rule *rules = calloc(conf->rule_count + 1, sizeof *rules);
+    const size_t count = rules ? wish_find_rules(conf, series, rules) : 0;
+    for (size_t i = 0; i < count; i++)
+        wanted |= 1u << judgement_of_rule(conf, &rules[i]);
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        lenient |= judgement_of(&conf->pipelines[i]);
+    free(rules);
+    return wanted ? wanted : 1u << lenient;
+}
+
+/* -------------------------------------------------------------------------- one judgement ---- */
+
+/* What is at work while a wish is made. */
+struct wishing {
+    const struct conf *conf;
+    const struct wish_stack *stacks;
+    struct rules_series subject;
+    struct rules_stack *own; /* the stacks, those of other judgements not accepted */
+    const struct conf_rule *rules;
+    struct conf_rule *own_rules; /* those of the judgement */
+    size_t rule_count, own_count;
+    const char *options; /* of the judgement; NULL: no stack is of it */
+};
+
+static bool
+wishing_owns(const struct wishing *wishing, size_t i)
+{
+    return !wishing->options || strcmp(wishing->stacks[i].options, wishing->options) == 0;
+}
+
+static void
+wishing_begin(struct wishing *wishing, int judgement)
+{
+    wishing->own_count = 0;
+    for (size_t i = 0; i < wishing->rule_count; i++)
+        if (judgement_of_rule(wishing->conf, &wishing->rules[i]) == judgement)
+            wishing->own_rules[wishing->own_count++] = wishing->rules[i];
+    bool any = false;
+    wishing->options = judgement_options(judgement);
+    for (size_t i = 0; i < wishing->subject.stack_count; i++)
+        any |= wishing_owns(wishing, i);
+    if (!any)
+        wishing->options = NULL;
+    for (size_t i = 0; i < wishing->subject.stack_count; i++) {
+        wishing->own[i] = wishing->stacks[i].is;
+        wishing->own[i].accepted &= wishing_owns(wishing, i);
+    }
+}
+
+static bool
+wish_has(const struct wish *wish, const char *pipeline)
+{
+    for (size_t i = 0; i < wish->count; i++)
+        if (strcmp(wish->picks[i].pipeline, pipeline) == 0)
+            return true;
+    for (size_t i = 0; i < wish->refusal_count; i++)
+        if (strcmp(wish->refusals[i].pipeline, pipeline) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the first stack that a rule which got nothing would have matched, rather one that is not passed
+ * over; unless one is accepted, and `stacks` does not want it. */
+static void
+wish_add_refusal(const struct wishing *wishing, const struct conf_rule *rule, struct wish *wish)
+{
+    const size_t none = wishing->subject.stack_count;
+    size_t refused = none;
+    for (size_t i = 0; i < none; i++) {
+        if (!wishing_owns(wishing, i) ||
+            !rules_match(rule, &wishing->subject, &wishing->own[i], NULL))
+            continue;
+        if (wishing->own[i].accepted)
+            return;
+        if (refused == none ||
+            (wishing->stacks[refused].passed_over && !wishing->stacks[i].passed_over))
+            refused = i;
+    }
+    if (refused < none)
+        wish->refusals[wish->refusal_count++] = (struct wish_refusal){rule->pipeline, refused};
+}
+
+static void
+wish_add(const struct wishing *wishing, struct wish *wish)
+{
+    struct rules_outcome outcome;
+    wish->count += rules_pick(wishing->own_rules, wishing->own_count, &wishing->subject,
+                              wish->picks + wish->count, &outcome);
+    wish->outcome.matched |= outcome.matched;
+    if (!wish->outcome.too_many) {
+        wish->outcome.too_many = outcome.too_many;
+        wish->outcome.pipeline = outcome.pipeline;
+    }
+    for (size_t i = 0; i < wishing->own_count; i++)
+        if (!wish_has(wish, wishing->own_rules[i].pipeline))
+            wish_add_refusal(wishing, &wishing->own_rules[i], wish);
+}
+
+/* ------------------------------------------------------------------------------ all of them ---- */
+
+int
+wish_make(const struct conf *conf, const struct queue_series *series,
+          const struct wish_stack *stacks, size_t count, const struct conf_rule *only,
+          struct wish *wish)
+{
+    const size_t room = conf->rule_count + 1;
+    struct conf_rule *rules = calloc(2 * room, sizeof *rules);
+    struct rules_stack *own = calloc(count + 1, sizeof *own);
+    *wish = (struct wish){.picks = calloc(count * room + 1, sizeof *wish->picks),
+                          .refusals = calloc(room, sizeof *wish->refusals)};
+    const bool able = rules && own && wish->picks && wish->refusals;
+    if (able) {
+        struct wishing wishing = {.conf = conf,
+                                  .stacks = stacks,
+                                  .subject = wish_subject(series),
+                                  .own = own,
+                                  .rules = only ? only : rules,
+                                  .own_rules = rules + room,
+                                  .rule_count = only ? 1 : wish_find_rules(conf, series, rules)};
+        wishing.subject.stacks = own;
+        wishing.subject.stack_count = count;
+        for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
+            wishing_begin(&wishing, judgement);
+            wish_add(&wishing, wish);
+        }
+    }
+    free(rules);
+    free(own);
+    if (!able)
+        wish_release(wish);
+    return able ? 0 : -ENOMEM;
 }
 
 void
 wish_release(struct wish *wish)
 {
     free(wish->picks);
+    free(wish->refusals);
     *wish = (struct wish){0};
 }
+
+/* ----------------------------------------------------------------------------------- jobs ---- */
 
 int
 wish_add_job(struct core *core, const struct queue_series *series, struct wish_job *job)

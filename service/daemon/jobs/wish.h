@@ -1,19 +1,43 @@
-/* wish.h - what the rules, or an operator, want done with a series: which stacks by which pipeline. */
+/*
+ * wish.h - what the rules, or an operator, want done with a series: which stacks by which pipeline.
+ *
+ * Pipelines differ in what they take, and so in the stacks that a series makes for them
+ * (judgement.h). It is judged for all that rules can name for it, and each pipeline sees its own.
+ */
 #ifndef NOCTULE_WISH_H
 #define NOCTULE_WISH_H
 
 #include "service/common/rules.h"
 #include "service/daemon/core.h"
 
+struct wish_stack {
+    struct rules_stack is;
+    bool passed_over;
+    const char *options; /* of the pipelines that it is of (judgement_options) */
+};
+
 struct wish {
     struct rules_pick *picks;
     size_t count;
     struct rules_outcome outcome;
+    /* Pipelines that a rule names and that take none of its stacks. */
+    struct wish_refusal {
+        const char *pipeline;
+        size_t stack; /* the first that is refused for it */
+    } *refusals;
+    size_t refusal_count;
 };
 
-/* Of the rules and titles in force; or of this rule alone, NULL: not. -ENOMEM. */
+/* A bit for each judgement to ask for: of the pipelines that rules can name for the series; where no
+ * rule does, of the most lenient. */
+unsigned wish_judgements(const struct conf *conf, const struct queue_series *series);
+
+/*
+ * Of the rules and titles in force; or of this rule alone, NULL: not. A pipeline whose judgement none
+ * of the stacks is of (it was configured later) sees all of them, and the job finds out. -ENOMEM.
+ */
 int wish_make(const struct conf *conf, const struct queue_series *series,
-              const struct rules_stack *stacks, size_t count, const struct conf_rule *only,
+              const struct wish_stack *stacks, size_t count, const struct conf_rule *only,
               struct wish *wish);
 void wish_release(struct wish *wish);
 

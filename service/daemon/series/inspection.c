@@ -12,8 +12,10 @@
 
 #include "service/common/clock.h"
 #include "service/common/handle.h"
+#include "service/common/judgement.h"
 #include "service/common/log.h"
 #include "service/common/messages.h"
+#include "service/daemon/jobs/wish.h"
 #include "service/daemon/series/series.h"
 #include "service/daemon/series/settle.h"
 
@@ -33,6 +35,7 @@ struct series_inspection {
     int32_t revision, instances; /* as they are when it is asked for */
     int64_t last_seen_ms;        /* likewise */
     bool allow_missing;          /* an operator takes it as it is */
+    unsigned judgements;         /* that are asked for */
     int crash_count;             /* deaths of the intake meanwhile; above 0 it is retried alone */
     bool gathering;              /* at the last look */
     bool planned;                /* had come to rest at the last look */
@@ -103,6 +106,7 @@ inspections_plan(struct inspections *all, const struct queue_series *series, con
     inspection->instances = series->instances;
     inspection->last_seen_ms = series->last_seen_ms;
     inspection->allow_missing = *series->missing_accepted_by != 0;
+    inspection->judgements = wish_judgements(all->core->conf, series);
     inspection->gathering = inspection->planned = true;
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
@@ -127,13 +131,16 @@ inspections_free_unplanned(struct inspections *all)
     }
 }
 
-/* If not, slices came in or a missing one returned meanwhile: it is asked about again. */
+/* If not, slices came in, a missing one returned or the rules changed meanwhile: it is asked about
+ * again. */
 static bool
-inspection_is_current(const struct queue_series *series, const struct series_inspection *inspection)
+inspection_is_current(const struct conf *conf, const struct queue_series *series,
+                      const struct series_inspection *inspection)
 {
     return series->revision == inspection->revision && series->instances == inspection->instances &&
            series->last_seen_ms == inspection->last_seen_ms &&
-           (*series->missing_accepted_by != 0) == inspection->allow_missing;
+           (*series->missing_accepted_by != 0) == inspection->allow_missing &&
+           wish_judgements(conf, series) == inspection->judgements;
 }
 
 static void
@@ -148,7 +155,7 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
     int error = queue_get_series(core->queue, inspected.series_id, &series);
     if (core_failed(core, error, "read a series"))
         return;
-    if (inspection_is_current(&series, &inspected) && core_change(core)) {
+    if (inspection_is_current(core->conf, &series, &inspected) && core_change(core)) {
         error = settle_series(core, &series, inspected.evidence, stacks, count);
         if (error && error != -EAGAIN) {
             batch_abort(core->batch, error);
@@ -164,22 +171,20 @@ inspection_refuse(struct inspections *all, struct series_inspection *inspection,
                   const char *message)
 {
     struct queue_stack stack = {
-        .name = "", .code = code, .message = message, .file_a = "", .file_b = ""};
+        .name = "", .code = code, .message = message, .file_a = "", .file_b = "", .options = ""};
     inspection_settle(all, inspection, &stack, 1);
 }
 
 /* ------------------------------------------------------------------------------- asking ---- */
 
-/* The most lenient pipeline counts: each job's own gate applies its own limits. */
-static void
-inspection_add_limits(const struct conf *conf, struct message_inspect *inspect)
+/* The most lenient pipeline counts: each job's own gate applies its own. */
+static double
+inspection_tolerance(const struct conf *conf)
 {
-    for (size_t i = 0; i < conf->pipeline_count; i++) {
-        const struct conf_pipeline *pipeline = &conf->pipelines[i];
-        inspect->spacing_tolerance = fmax(inspect->spacing_tolerance, pipeline->spacing_tolerance);
-        inspect->include_derived |= pipeline->derived;
-        inspect->newest_of_duplicates |= pipeline->duplicates == CONF_NEWEST;
-    }
+    double tolerance = 0;
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        tolerance = fmax(tolerance, conf->pipelines[i].spacing_tolerance);
+    return tolerance;
 }
 
 static int
@@ -193,8 +198,9 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     struct proto_writer writer;
     struct message_inspect inspect = {.series_id = inspection->series_id,
                                       .revision = inspection->revision,
-                                      .allow_missing = inspection->allow_missing};
-    inspection_add_limits(core->conf, &inspect);
+                                      .spacing_tolerance = inspection_tolerance(core->conf),
+                                      .allow_missing = inspection->allow_missing,
+                                      .judgements = inspection->judgements};
     message_write_inspect(&writer, &inspect);
     for (size_t i = 0; i < count; i++) {
         char *path = core_path(core, paths[i]);
@@ -310,6 +316,7 @@ inspection_stack(const struct message_stack *told)
         .file_b = told->file_b,
         .times = core_count(told->times),
         .times_announced = core_count(told->times_announced),
+        .options = judgement_options(told->judgement),
     };
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* -------------------------------------------------------------------------------- lacking ---- */
 
@@ -51,11 +52,14 @@ static int
 settle_make_wish(struct core *core, const struct queue_series *series,
                  const struct queue_stack *stacks, size_t count, struct wish *wish)
 {
-    struct rules_stack *told = calloc(count + 1, sizeof *told);
+    struct wish_stack *told = calloc(count + 1, sizeof *told);
     if (!told)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        told[i] = (struct rules_stack){stacks[i].name, stacks[i].planes, stacks[i].accepted};
+        told[i] = (struct wish_stack){
+            .is = {stacks[i].name, stacks[i].planes, stacks[i].accepted},
+            .passed_over = stacks[i].passed_over,
+            .options = stacks[i].options};
     int error = wish_make(core->conf, series, told, count, NULL, wish);
     free(told);
     return error;
@@ -91,6 +95,23 @@ settle_note_too_many(struct core *core, const struct queue_series *series,
                              clock_unix_ms());
 }
 
+/* Others take it, so that it is settled: who expects a result of this pipeline finds out why there is
+ * none. What is passed over is so by its nature, and the evidence says it. */
+static int
+settle_note_refusal(struct core *core, const struct queue_series *series,
+                    const struct queue_stack *stack, const char *pipeline)
+{
+    char message[700];
+    if (stack->passed_over)
+        return 0;
+    snprintf(message, sizeof message, "Pipeline %s makes no job of it: %s", pipeline,
+             stack->message);
+    log_warn("series.no_job", LOG_STR("series", series->series_uid),
+             LOG_INT("revision", series->revision), LOG_STR("pipeline", pipeline),
+             LOG_STR("code", code_name(stack->code)));
+    return queue_flag_series(core->queue, series->id, stack->code, message, clock_unix_ms());
+}
+
 static int
 settle_add_jobs(struct core *core, const struct queue_series *series,
                 const struct queue_stack *stacks, const struct wish *wish)
@@ -106,6 +127,14 @@ settle_add_jobs(struct core *core, const struct queue_series *series,
 
 /* ------------------------------------------------------------------------------- settling ---- */
 
+/* As judged, and one of each name: what one judgement accepts and another refuses is accepted. */
+struct settle_stacks {
+    const struct queue_stack *judged;
+    size_t count;
+    struct queue_stack *told;
+    size_t told_count;
+};
+
 static bool
 settle_has_accepted(const struct queue_stack *stacks, size_t count)
 {
@@ -118,7 +147,8 @@ settle_has_accepted(const struct queue_stack *stacks, size_t count)
 
 /* What becomes of it, behind the evidence. */
 static void
-settle_add_outcome(char *evidence, bool accepted, const struct wish *wish)
+settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stacks,
+                   const struct wish *wish)
 {
     if (accepted && wish->outcome.too_many)
         series_add_evidence(evidence, "; %zu volumes, and `stacks` does not say which",
@@ -126,42 +156,78 @@ settle_add_outcome(char *evidence, bool accepted, const struct wish *wish)
     else if (accepted && wish->count == 0)
         series_add_evidence(evidence, wish->outcome.matched ? "; `stacks` of the rules names none"
                                                             : "; no rule matches");
+    for (size_t i = 0; i < wish->refusal_count && accepted; i++)
+        series_add_evidence(evidence, "; none for pipeline %s (%s)", wish->refusals[i].pipeline,
+                            code_name(stacks[wish->refusals[i].stack].code));
 }
 
 /* The series with its jobs, in the open batch. */
 static int
 settle_write(struct core *core, const struct queue_series *series, const char *evidence,
-             const struct queue_stack *stacks, size_t count, const struct wish *wish)
+             const struct settle_stacks *stacks, const struct wish *wish)
 {
-    int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks, count,
-                             clock_unix_ms());
+    const bool accepted = settle_has_accepted(stacks->judged, stacks->count);
+    int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks->told,
+                             stacks->told_count, clock_unix_ms());
     if (!error)
-        error = settle_add_jobs(core, series, stacks, wish);
+        error = settle_add_jobs(core, series, stacks->judged, wish);
+    for (size_t i = 0; i < wish->refusal_count && accepted && !error; i++)
+        error = settle_note_refusal(core, series, &stacks->judged[wish->refusals[i].stack],
+                                    wish->refusals[i].pipeline);
     if (!error && wish->outcome.too_many)
         return settle_note_too_many(core, series, &wish->outcome);
-    if (!error && wish->count == 0 && settle_has_accepted(stacks, count))
+    if (!error && wish->count == 0 && accepted)
         error = settle_note_no_rule(core, series);
     return error;
 }
 
 static int
 settle_judged(struct core *core, const struct queue_series *series, char *evidence,
-              const struct queue_stack *stacks, size_t count)
+              const struct settle_stacks *stacks)
 {
     struct wish wish;
-    const bool accepted = settle_has_accepted(stacks, count);
-    int error = settle_make_wish(core, series, stacks, count, &wish);
+    const bool accepted = settle_has_accepted(stacks->judged, stacks->count);
+    int error = settle_make_wish(core, series, stacks->judged, stacks->count, &wish);
     if (error)
         return error;
-    series_add_geometry(evidence, stacks, count);
-    settle_add_outcome(evidence, accepted, &wish);
-    error = settle_write(core, series, evidence, stacks, count, &wish);
+    series_add_geometry(evidence, stacks->told, stacks->told_count);
+    settle_add_outcome(evidence, accepted, stacks->judged, &wish);
+    error = settle_write(core, series, evidence, stacks, &wish);
     if (!error)
         log_info(accepted ? "series.settled" : "series.refused",
                  LOG_STR("series", series->series_uid), LOG_INT("revision", series->revision),
-                 LOG_INT("stacks", count), LOG_INT("jobs", wish.count),
+                 LOG_INT("stacks", stacks->told_count), LOG_INT("jobs", wish.count),
                  LOG_STR("evidence", evidence));
     wish_release(&wish);
+    return error;
+}
+
+/* By name; of one name the accepted one first. */
+static int
+compare_told(const void *left, const void *right)
+{
+    const struct queue_stack *a = left, *b = right;
+    int order = strverscmp(a->name, b->name);
+    if (!order)
+        order = b->accepted - a->accepted;
+    return order ? order : strcmp(a->options, b->options);
+}
+
+static int
+settle_judged_once(struct core *core, const struct queue_series *series, char *evidence,
+                   const struct queue_stack *judged, size_t count)
+{
+    struct settle_stacks stacks = {judged, count, calloc(count + 1, sizeof *judged), 0};
+    if (!stacks.told)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        stacks.told[i] = judged[i];
+    qsort(stacks.told, count, sizeof *stacks.told, compare_told);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(stacks.told[i].name, stacks.told[stacks.told_count - 1].name) != 0)
+            stacks.told[stacks.told_count++] = stacks.told[i];
+    int error = settle_judged(core, series, evidence, &stacks);
+    free(stacks.told);
     return error;
 }
 
@@ -182,7 +248,7 @@ settle_series(struct core *core, const struct queue_series *series, char *eviden
         lacking_explain(&lacking, message);
         lacking_refuse(&lacking, message, stacks, count);
     }
-    error = settle_judged(core, series, evidence, stacks, count);
+    error = settle_judged_once(core, series, evidence, stacks, count);
     queue_lacking_clear(&lacking);
     return error;
 }

@@ -56,7 +56,7 @@ CREATE TABLE stack (
     code TEXT NOT NULL,
     message TEXT NOT NULL,
     file_a TEXT NOT NULL,
-    file_b TEXT NOT NULL, split_by TEXT NOT NULL DEFAULT '', passed_over INTEGER NOT NULL DEFAULT 0 CHECK (passed_over IN (0, 1)), temporal_positions INTEGER NOT NULL DEFAULT 0, announced_temporal_positions INTEGER NOT NULL DEFAULT 0,
+    file_b TEXT NOT NULL, split_by TEXT NOT NULL DEFAULT '', passed_over INTEGER NOT NULL DEFAULT 0 CHECK (passed_over IN (0, 1)), temporal_positions INTEGER NOT NULL DEFAULT 0, announced_temporal_positions INTEGER NOT NULL DEFAULT 0, options TEXT NOT NULL DEFAULT '',
     UNIQUE (series_id, revision, name),
     CHECK (accepted = (code = ''))
 ) STRICT;

@@ -368,7 +368,7 @@ START_TEST(views_have_their_columns)
                         "size_bytes,frames,missing,revision,received_at,replaced"},
         {"v_stacks",
          "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
-         "code,message,file_a,file_b"},
+         "code,message,file_a,file_b,options"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by,"

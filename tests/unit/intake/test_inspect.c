@@ -50,12 +50,15 @@ release(struct wire *wire)
 
 static const struct message_inspect strict = {
     .series_id = 42, .revision = 3, .spacing_tolerance = 0.01};
+static int64_t judgements = 1; /* that are asked for */
 
 static void
 ask(struct wire *wire, const char *const *names, int64_t count)
 {
+    struct message_inspect request = strict;
+    request.judgements = judgements;
     *wire = (struct wire){0};
-    message_write_inspect(&wire->writer, &strict);
+    message_write_inspect(&wire->writer, &request);
     for (int64_t i = 0; i < count && names; i++)
         message_add_path(&wire->writer, &(struct message_path){.path = scratch_path(names[i])});
     receive(wire);
@@ -158,6 +161,34 @@ START_TEST(several_series_are_refused)
 
 END_TEST
 
+/* As pipelines with other options see it; those that none has are not asked for. */
+START_TEST(each_judgement_has_its_stacks)
+{
+    static const struct {
+        const char *name;
+        int64_t judgement;
+        enum code code;
+    } expected[] = {{"derived", 0, CODE_DERIVED_IMAGE}, {"", 1, CODE_NONE}, {"", 3, CODE_NONE}};
+
+    struct sample_image image = SAMPLE_IMAGE;
+    image.image_type = "DERIVED\\SECONDARY\\MIP";
+    sample_write(&image, scratch_path("mip.dcm"));
+    const char *name = "mip.dcm";
+    struct wire answer;
+    struct message_stack stack;
+    judgements = 1 << 0 | 1 << 1 | 1 << 3;
+    ck_assert_int_eq(answer_to(&answer, &name, 1), 3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert(message_next_stack(&answer.reader, &stack));
+        ck_assert_str_eq(stack.name, expected[i].name);
+        ck_assert_int_eq(stack.judgement, expected[i].judgement);
+        ck_assert_int_eq(stack.code, expected[i].code);
+    }
+    release(&answer);
+}
+
+END_TEST
+
 START_TEST(broken_requests_are_told)
 {
     const int64_t counts[] = {-1, 5, INT64_MAX};
@@ -168,7 +199,7 @@ START_TEST(broken_requests_are_told)
         proto_put_i64(&question.writer, 42);
         proto_put_i64(&question.writer, 3);
         proto_put_f64(&question.writer, 0.01);
-        for (int limit = 0; limit < 3; limit++)
+        for (int field = 0; field < 2; field++)
             proto_put_i64(&question.writer, 0);
         proto_put_i64(&question.writer, counts[i]);
         proto_put_str(&question.writer, "only one");
@@ -190,6 +221,7 @@ main(void)
     tcase_add_test(tests, a_gap_is_refused_with_its_files);
     tcase_add_test(tests, the_first_unreadable_file_is_named);
     tcase_add_test(tests, several_series_are_refused);
+    tcase_add_test(tests, each_judgement_has_its_stacks);
     tcase_add_test(tests, broken_requests_are_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

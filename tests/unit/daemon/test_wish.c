@@ -1,0 +1,163 @@
+/* What rules want of a series whose pipelines differ in what they take. */
+#include "service/daemon/jobs/wish.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+static char strict_name[] = "strict", newest_name[] = "newest", derived_name[] = "derived",
+            title_name[] = "DERIVED", ct[] = "CT", mr[] = "MR", first[] = "first";
+
+static struct conf_pipeline pipelines[] = {
+    {.name = strict_name},
+    {.name = newest_name, .duplicates = CONF_NEWEST},
+    {.name = derived_name, .derived = true},
+};
+
+static struct conf_rule rules[] = {
+    {.modality = ct, .pipeline = strict_name},
+    {.modality = ct, .pipeline = newest_name, .priority = 3},
+    {.modality = mr, .pipeline = derived_name},
+    {.modality = mr, .pipeline = strict_name, .min_slices = 9},
+};
+
+static struct conf_title titles[] = {{.ae_title = title_name, .pipeline = derived_name}};
+
+static struct wish_stack
+stack_of(const char *options, const char *name, int32_t planes, bool accepted)
+{
+    return (struct wish_stack){.is = {name, planes, accepted}, .options = options};
+}
+
+static const struct conf conf = {.pipelines = pipelines,
+                                 .pipeline_count = 3,
+                                 .rules = rules,
+                                 .rule_count = 4,
+                                 .dicom = {.titles = titles, .title_count = 1}};
+
+START_TEST(judgements_that_are_asked_for)
+{
+    ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){.modality = ct}), 1 | 1 << 2);
+    ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){.modality = mr}), 1 | 1 << 1);
+    ck_assert_uint_eq(
+        wish_judgements(&conf, &(struct queue_series){.modality = ct, .called_ae = title_name}),
+        1 << 1);
+    /* No rule can match: as any pipeline would have it. */
+    ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){0}), 1 << 3);
+}
+
+END_TEST
+
+/* One takes the newest of two slices, the other neither. */
+START_TEST(one_pipeline_takes_what_another_refuses)
+{
+    const struct queue_series series = {.modality = ct};
+    const struct wish_stack stacks[] = {stack_of("", "", 9, false),
+                                        stack_of("duplicates", "", 8, true),
+                                        stack_of("duplicates", "older slices", 1, false)};
+    struct wish wish;
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 3, NULL, &wish), 0);
+    ck_assert_uint_eq(wish.count, 1);
+    ck_assert_str_eq(wish.picks[0].pipeline, "newest");
+    ck_assert_uint_eq(wish.picks[0].stack, 1);
+    ck_assert_int_eq(wish.picks[0].priority, 3);
+    ck_assert_uint_eq(wish.refusal_count, 1);
+    ck_assert_str_eq(wish.refusals[0].pipeline, "strict");
+    ck_assert_uint_eq(wish.refusals[0].stack, 0);
+    wish_release(&wish);
+}
+
+END_TEST
+
+/* Each has its own stacks; what is passed over is told only where nothing else is refused. */
+START_TEST(pipelines_have_their_own_stacks)
+{
+    const struct queue_series series = {.modality = mr};
+    struct wish_stack stacks[] = {
+        stack_of("", "", 9, true), stack_of("", "derived", 6, false),
+        stack_of("derived", "axial", 9, true), stack_of("derived", "coronal", 6, true)};
+    stacks[1].passed_over = true;
+    struct wish wish;
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
+    ck_assert_uint_eq(wish.count, 3);
+    ck_assert_str_eq(wish.picks[0].pipeline, "strict");
+    ck_assert_uint_eq(wish.picks[0].stack, 0);
+    ck_assert_str_eq(wish.picks[1].pipeline, "derived");
+    ck_assert_uint_eq(wish.picks[1].stack, 2);
+    ck_assert_uint_eq(wish.picks[2].stack, 3);
+    ck_assert_uint_eq(wish.refusal_count, 0);
+    wish_release(&wish);
+    stacks[1].is.planes = 9;
+    stacks[0] = stacks[1];
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
+    ck_assert_uint_eq(wish.refusal_count, 1);
+    ck_assert_uint_eq(wish.refusals[0].stack, 0);
+    wish_release(&wish);
+    stacks[1].passed_over = false;
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
+    ck_assert_uint_eq(wish.refusals[0].stack, 1);
+    wish_release(&wish);
+    stacks[0].is.planes = stacks[1].is.planes = 8; /* the rule wants more */
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
+    ck_assert_uint_eq(wish.refusal_count, 0);
+    wish_release(&wish);
+}
+
+END_TEST
+
+/* What a rule does not want is not refused; nor what is too many; the title's pipeline alone counts. */
+START_TEST(what_is_not_wanted_is_not_refused)
+{
+    struct wish_stack stacks[9];
+    const struct queue_series series = {.modality = ct, .called_ae = title_name};
+    struct wish wish;
+    for (size_t i = 0; i < 9; i++)
+        stacks[i] = stack_of("derived", "volume", 9, i > 0);
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 9, NULL, &wish), 0);
+    ck_assert_uint_eq(wish.count, 8);
+    ck_assert_uint_eq(wish.refusal_count, 0);
+    wish_release(&wish);
+    stacks[0].is.accepted = true;
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 9, NULL, &wish), 0);
+    ck_assert(wish.count == 0 && wish.outcome.too_many == 9 && wish.outcome.matched);
+    ck_assert_uint_eq(wish.refusal_count, 0);
+    wish_release(&wish);
+    titles[0].stacks = first;
+    ck_assert_int_eq(wish_make(&conf, &series, stacks, 9, NULL, &wish), 0);
+    ck_assert(wish.count == 1 && wish.picks[0].stack == 0);
+    wish_release(&wish);
+}
+
+END_TEST
+
+/* One rule in place of all; and a pipeline that was configured after the series was judged. */
+START_TEST(what_an_operator_asks_for)
+{
+    const struct conf_rule only = {.pipeline = derived_name};
+    const struct wish_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "x", 9, false)};
+    struct wish wish;
+    ck_assert_int_eq(
+        wish_make(&conf, &(struct queue_series){.modality = ct}, stacks, 2, &only, &wish), 0);
+    ck_assert(wish.count == 1 && wish.picks[0].stack == 0 && wish.refusal_count == 0);
+    ck_assert_str_eq(wish.picks[0].pipeline, "derived");
+    wish_release(&wish);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("daemon_wish");
+    TCase *tests = tcase_create("wish");
+    tcase_add_test(tests, judgements_that_are_asked_for);
+    tcase_add_test(tests, one_pipeline_takes_what_another_refuses);
+    tcase_add_test(tests, pipelines_have_their_own_stacks);
+    tcase_add_test(tests, what_is_not_wanted_is_not_refused);
+    tcase_add_test(tests, what_an_operator_asks_for);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
