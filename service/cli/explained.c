@@ -10,19 +10,48 @@
 
 /* ------------------------------------------------------------------------------- judging ---- */
 
-/* The most lenient ones, as the daemon's inspection has them. */
+static struct rules_series
+explained_subject(const struct explained *explained)
+{
+    const struct dicom_instance *first = explained->files->headers.instances[0];
+    return (struct rules_series){.modality = first->modality,
+                                 .body_part = first->body_part,
+                                 .description = first->series_description};
+}
+
+static int
+judgement_of_name(const struct conf *conf, const char *pipeline)
+{
+    return judgement_of(conf_find_pipeline(conf, pipeline));
+}
+
+/* A bit for each that is asked for, as the daemon's inspection has them. */
+static unsigned
+explained_judgements(const struct explained_request *request, const struct explained *explained)
+{
+    const struct rules_series subject = explained_subject(explained);
+    const struct conf *conf = request->conf;
+    unsigned wanted = 0;
+    int lenient = 0;
+    for (size_t i = 0; i < explained->rule_count; i++)
+        if (rules_match_series(explained->rules[i].rule, &subject, NULL))
+            wanted |= 1u << judgement_of_name(conf, explained->rules[i].rule->pipeline);
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        lenient |= judgement_of(&conf->pipelines[i]);
+    return wanted ? wanted : 1u << lenient;
+}
+
 static struct geometry_limits
-explained_limits(const struct explained_request *request)
+explained_limits(const struct explained_request *request, int judgement)
 {
     struct geometry_limits limits = {.min_planes = 1};
     if (request->pipeline)
         limits = pipeline_limits(request->pipeline);
-    for (size_t i = 0; i < request->conf->pipeline_count && !request->pipeline; i++) {
-        const struct geometry_limits own = pipeline_limits(&request->conf->pipelines[i]);
-        limits.spacing_tolerance = fmax(limits.spacing_tolerance, own.spacing_tolerance);
-        limits.include_derived |= own.include_derived;
-        limits.newest_of_duplicates |= own.newest_of_duplicates;
-    }
+    for (size_t i = 0; i < request->conf->pipeline_count && !request->pipeline; i++)
+        limits.spacing_tolerance =
+            fmax(limits.spacing_tolerance, request->conf->pipelines[i].spacing_tolerance);
+    limits.include_derived = judgement & JUDGEMENT_DERIVED;
+    limits.newest_of_duplicates = judgement & JUDGEMENT_NEWEST;
     limits.allow_missing = request->accept_missing;
     return limits;
 }
@@ -36,22 +65,36 @@ explained_group(const struct explained *explained, const struct geometry_limits 
 }
 
 static int
-explained_judge(const struct explained_request *request, struct explained *explained)
+explained_add_view(const struct explained_request *request, struct explained *explained,
+                   int judgement)
 {
-    const struct geometry_limits limits = explained_limits(request);
-    explained->refusal = explained->files->refusal;
+    struct explained_view *view = &explained->views[explained->view_count++];
+    const struct geometry_limits limits = explained_limits(request, judgement);
+    view->judgement = judgement;
     if (explained->refusal.code != CODE_NONE)
         return 0;
-    int rc = explained_group(explained, &limits, &explained->grouped, &explained->refusal);
+    int rc = explained_group(explained, &limits, &view->grouped, &explained->refusal);
     if (rc == 0 && !request->accept_missing)
-        sorted_refuse_damaged(explained->files, explained->grouped);
+        sorted_refuse_damaged(explained->files, view->grouped);
     return rc == -ENOMEM ? rc : 0;
+}
+
+static int
+explained_judge(const struct explained_request *request, struct explained *explained)
+{
+    const unsigned wanted = explained_judgements(request, explained);
+    int rc = 0;
+    explained->refusal = explained->files->refusal;
+    for (int judgement = 0; judgement < JUDGEMENTS && rc == 0; judgement++)
+        if (wanted >> judgement & 1)
+            rc = explained_add_view(request, explained, judgement);
+    return rc;
 }
 
 static void
 places_fill(struct explained *explained)
 {
-    const struct geometry_series *grouped = explained->grouped;
+    const struct geometry_series *grouped = explained->views[0].grouped;
     for (int32_t s = 0; grouped && s < grouped->stack_count; s++) {
         const struct geometry_stack *stack = &grouped->stacks[s];
         for (int32_t z = 0; z < stack->plane_count; z++)
@@ -82,11 +125,14 @@ explained_place_frames(struct explained *explained)
 
 /* --------------------------------------------------------------------------------- rules ---- */
 
-/* The stacks as rules see them, and room for what rules pick. */
+/* The stacks of a view as rules see them, and room for its rules and what they pick. */
 struct asking {
+    const struct geometry_series *grouped;
     struct rules_series series;
     struct rules_stack *stacks;
     struct rules_pick *picks;
+    struct conf_rule *rules;
+    size_t rule_count;
 };
 
 static void
@@ -94,38 +140,39 @@ asking_release(struct asking *asking)
 {
     free(asking->stacks);
     free(asking->picks);
+    free(asking->rules);
 }
 
 static int
-asking_open(const struct explained *explained, struct asking *asking)
+asking_open(const struct explained *explained, const struct explained_view *view,
+            struct asking *asking)
 {
-    const struct dicom_instance *first = explained->files->headers.instances[0];
-    const struct geometry_series *grouped = explained->grouped;
+    const struct geometry_series *grouped = view->grouped;
     const size_t count = grouped ? (size_t)grouped->stack_count : 0;
     *asking = (struct asking){
+        .grouped = grouped,
+        .series = explained_subject(explained),
         .stacks = calloc(count + 1, sizeof *asking->stacks),
-        .picks = calloc(count * (explained->rule_count + 1) + 1, sizeof *asking->picks)};
-    if (!asking->stacks || !asking->picks) {
+        .picks = calloc(count * (explained->rule_count + 1) + 1, sizeof *asking->picks),
+        .rules = calloc(explained->rule_count + 1, sizeof *asking->rules)};
+    if (!asking->stacks || !asking->picks || !asking->rules) {
         asking_release(asking);
         return -ENOMEM;
     }
     for (size_t i = 0; i < count; i++)
         asking->stacks[i] = (struct rules_stack){
             grouped->stacks[i].name, grouped->stacks[i].plane_count, grouped->stacks[i].accepted};
-    asking->series = (struct rules_series){.modality = first->modality,
-                                           .body_part = first->body_part,
-                                           .description = first->series_description,
-                                           .stacks = asking->stacks,
-                                           .stack_count = count};
+    asking->series.stacks = asking->stacks;
+    asking->series.stack_count = count;
     return 0;
 }
 
 static void
-ask_rule(const struct explained *explained, struct asking *asking, struct explained_rule *answer)
+ask_rule(struct asking *asking, struct explained_rule *answer)
 {
     char reasons[RULES_REASONS];
     for (size_t i = 0; i < asking->series.stack_count; i++) {
-        if (explained->grouped->stacks[i].passed_over)
+        if (asking->grouped->stacks[i].passed_over)
             continue;
         answer->asked++;
         if (rules_match(answer->rule, &asking->series, &asking->stacks[i], reasons)) {
@@ -176,16 +223,19 @@ explained_judge_jobs(const struct explained_request *request, struct explained *
 
 static int
 explained_add_jobs(const struct explained_request *request, struct explained *explained,
-                   const struct rules_pick *picks, size_t count)
+                   const struct asking *asking, size_t count)
 {
-    explained->jobs = calloc(count + 1, sizeof *explained->jobs);
-    if (!explained->jobs)
+    const struct rules_pick *picks = asking->picks;
+    const size_t total = explained->job_count + count;
+    struct explained_job *jobs = realloc(explained->jobs, (total + 1) * sizeof *jobs);
+    if (!jobs)
         return -ENOMEM;
+    explained->jobs = jobs;
     for (size_t i = 0; i < count; i++)
-        explained->jobs[explained->job_count++] =
+        jobs[explained->job_count++] =
             (struct explained_job){.pipeline = picks[i].pipeline,
                                    .priority = picks[i].priority,
-                                   .stack = &explained->grouped->stacks[picks[i].stack]};
+                                   .stack = &asking->grouped->stacks[picks[i].stack]};
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         size_t first = 0;
@@ -218,21 +268,37 @@ explained_find_rules(const struct explained_request *request, struct explained *
     return 0;
 }
 
+/* The view of a rule's pipeline; of one that cannot match the series, the first. */
+static const struct explained_view *
+view_of_rule(const struct explained_request *request, const struct explained *explained,
+             const struct conf_rule *rule)
+{
+    const int judgement = judgement_of_name(request->conf, rule->pipeline);
+    for (size_t i = 0; i < explained->view_count; i++)
+        if (explained->views[i].judgement == judgement)
+            return &explained->views[i];
+    return &explained->views[0];
+}
+
 static int
-explained_ask_rules(const struct explained_request *request, struct explained *explained)
+explained_ask_view(const struct explained_request *request, struct explained *explained,
+                   const struct explained_view *view)
 {
     struct asking asking;
-    int rc = explained_find_rules(request, explained);
-    if (rc == 0)
-        rc = asking_open(explained, &asking);
+    struct rules_outcome outcome;
+    int rc = asking_open(explained, view, &asking);
     if (rc)
         return rc;
-    for (size_t i = 0; i < explained->rule_count; i++)
-        ask_rule(explained, &asking, &explained->rules[i]);
+    for (size_t i = 0; i < explained->rule_count; i++) {
+        struct explained_rule *answer = &explained->rules[i];
+        if (view_of_rule(request, explained, answer->rule) != view)
+            continue;
+        ask_rule(&asking, answer);
+        asking.rules[asking.rule_count++] = *answer->rule;
+    }
     const size_t count =
-        rules_pick(explained->own.pipeline ? &explained->own : request->conf->rules,
-                   explained->rule_count, &asking.series, asking.picks, &explained->outcome);
-    rc = explained_add_jobs(request, explained, asking.picks, count);
+        rules_pick(asking.rules, asking.rule_count, &asking.series, asking.picks, &outcome);
+    rc = explained_add_jobs(request, explained, &asking, count);
     asking_release(&asking);
     return rc;
 }
@@ -244,11 +310,11 @@ explained_make(const struct explained_request *request, const struct sorted_seri
                struct explained *explained)
 {
     *explained = (struct explained){.files = series, .named = request->named};
-    int rc = explained_judge(request, explained);
+    int rc = explained_find_rules(request, explained);
     if (rc == 0)
         rc = explained_place_frames(explained);
-    if (rc == 0)
-        rc = explained_ask_rules(request, explained);
+    for (size_t i = 0; i < explained->view_count && rc == 0; i++)
+        rc = explained_ask_view(request, explained, &explained->views[i]);
     if (rc)
         explained_free(explained);
     return rc;
@@ -266,8 +332,8 @@ explained_free(struct explained *explained)
     for (size_t i = 0; explained->places && i < explained->files->headers.count; i++)
         free(explained->places[i]);
     free(explained->places);
-    if (explained->grouped)
-        geometry_series_free(explained->grouped);
+    for (size_t i = 0; i < explained->view_count; i++)
+        geometry_series_free(explained->views[i].grouped);
     free(explained->rules);
     free(explained->jobs);
     *explained = (struct explained){0};

@@ -1,8 +1,9 @@
 /*
  * explained.h - what would become of a series, and why: its stacks, the gate, the rules, the jobs.
  *
- * Nothing is run and nothing is written. It is judged as the daemon judges it: by the most lenient
- * limits of all pipelines, and each job then by its own.
+ * Nothing is run and nothing is written. It is judged as the daemon judges it: for each combination
+ * of options among the pipelines that rules can name for it (judgement.h), and each job then by its
+ * own limits.
  */
 #ifndef NOCTULE_EXPLAINED_H
 #define NOCTULE_EXPLAINED_H
@@ -11,6 +12,7 @@
 #include "dicom/read/geometry/geometry.h"
 #include "service/cli/collect.h"
 #include "service/cli/sorted.h"
+#include "service/common/judgement.h"
 #include "service/common/rules.h"
 
 #include <stdbool.h>
@@ -40,19 +42,25 @@ struct explained_job {
     struct error gate; /* what the pipeline's own limits say; CODE_NONE: accepted */
 };
 
+/* The stacks of pipelines that agree. */
+struct explained_view {
+    int judgement;
+    struct geometry_series *grouped; /* NULL beside a refusal */
+};
+
 struct explained {
     const struct sorted_series *files;
     const struct collection *named;
-    struct error refusal;            /* of the series as a whole, or CODE_NONE */
-    struct geometry_series *grouped; /* NULL beside a refusal */
-    struct explained_place **places; /* by instance, then by frame */
+    struct error refusal;                    /* of the series as a whole, or CODE_NONE */
+    struct explained_view views[JUDGEMENTS]; /* one at least */
+    size_t view_count;
+    struct explained_place **places; /* in the first view: by instance, then by frame */
     const char *title;               /* whose pipeline it gets, and no rule is asked; NULL: none */
     struct conf_rule own; /* the rule in place of the configured ones, where there is one */
     struct explained_rule *rules;
     size_t rule_count;
     struct explained_job *jobs;
     size_t job_count;
-    struct rules_outcome outcome;
 };
 
 struct explained_request {

@@ -16,7 +16,7 @@ explanation_error(struct json *json, const struct error *error)
 static const char *
 place_stack(const struct explained *explained, struct explained_place place)
 {
-    return place.stack < 0 ? "" : explained->grouped->stacks[place.stack].name;
+    return place.stack < 0 ? "" : explained->views[0].grouped->stacks[place.stack].name;
 }
 
 static void
@@ -70,13 +70,14 @@ explanation_file(struct json *json, const struct explained *explained, size_t i)
 }
 
 static void
-explanation_stack(struct json *json, const struct geometry_stack *stack)
+explanation_stack(struct json *json, const struct geometry_stack *stack, int judgement)
 {
     json_begin_object(json, NULL);
     json_string(json, "stack", stack->name);
     json_boolean(json, "accepted", stack->accepted);
     json_boolean(json, "passed_over", stack->passed_over);
     json_string(json, "split_by", stack->split_by);
+    json_string(json, "options", judgement_options(judgement));
     json_integer(json, "slices", stack->plane_count);
     json_integer(json, "columns", stack->columns);
     json_integer(json, "rows", stack->rows);
@@ -86,6 +87,13 @@ explanation_stack(struct json *json, const struct geometry_stack *stack)
     json_end_row(json);
     explanation_error(json, &stack->error);
     json_end_object(json);
+}
+
+static void
+explanation_view(struct json *json, const struct explained_view *view)
+{
+    for (int32_t i = 0; view->grouped && i < view->grouped->stack_count; i++)
+        explanation_stack(json, &view->grouped->stacks[i], view->judgement);
 }
 
 static void
@@ -119,13 +127,13 @@ explanation_job(struct json *json, const struct explained_job *job)
 static void
 explanation_outcome(struct json *json, const struct explained *explained)
 {
-    const struct geometry_series none = {0}, *grouped = explained->grouped;
+    const struct geometry_series none = {0}, *grouped = explained->views[0].grouped;
     grouped = grouped ? grouped : &none;
     json_integer(json, "temporal_positions", grouped->times);
     json_integer(json, "announced_temporal_positions", grouped->times_announced);
     json_begin_array(json, "stacks");
-    for (int32_t i = 0; i < grouped->stack_count; i++)
-        explanation_stack(json, &grouped->stacks[i]);
+    for (size_t v = 0; v < explained->view_count; v++)
+        explanation_view(json, &explained->views[v]);
     json_end_array(json);
     json_string(json, "ae_title", explained->title ? explained->title : "");
     json_begin_array(json, "rules");

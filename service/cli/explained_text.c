@@ -206,24 +206,35 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
 }
 
 static void
-text_stacks(const struct explained *explained)
+text_view(const struct explained *explained, const struct explained_view *view)
 {
-    if (!explained->grouped) {
-        explained_put_line("refused", "%s: %s", code_name(explained->refusal.code),
-                           explained->refusal.message);
-        return;
-    }
-    const char *split_by = "";
-    printf("  stacks: %d\n", explained->grouped->stack_count);
-    if (explained->grouped->times_announced > 0)
-        explained_put_line("temporal positions", "%d of %d", explained->grouped->times,
-                           explained->grouped->times_announced);
-    for (int32_t i = 0; i < explained->grouped->stack_count; i++) {
-        const struct geometry_stack *stack = &explained->grouped->stacks[i];
+    const char *split_by = "", *options = judgement_options(view->judgement);
+    if (explained->view_count == 1)
+        printf("  stacks: %d\n", view->grouped->stack_count);
+    else
+        printf("  stacks: %d, of pipelines with%s %s\n", view->grouped->stack_count,
+               *options ? "" : "out", *options ? options : "derived, duplicates");
+    for (int32_t i = 0; i < view->grouped->stack_count; i++) {
+        const struct geometry_stack *stack = &view->grouped->stacks[i];
         text_stack(explained, stack);
         if (strcmp(split_by, stack->split_by) != 0 && !stack->passed_over)
             explained_put_line("    split by", "%s", split_by = stack->split_by);
     }
+}
+
+static void
+text_stacks(const struct explained *explained)
+{
+    const struct geometry_series *first = explained->views[0].grouped;
+    if (!first) {
+        explained_put_line("refused", "%s: %s", code_name(explained->refusal.code),
+                           explained->refusal.message);
+        return;
+    }
+    if (first->times_announced > 0)
+        explained_put_line("temporal positions", "%d of %d", first->times, first->times_announced);
+    for (size_t i = 0; i < explained->view_count; i++)
+        text_view(explained, &explained->views[i]);
 }
 
 static void
@@ -236,11 +247,11 @@ text_file(const struct explained *explained, size_t i)
     if (place.stack < 0)
         explained_put_line(title, "%.300s: number %d", name, instance->instance_number);
     else
-        explained_put_line(title, "%.300s: number %d, %s, slice %d of %d%s", name,
-                           instance->instance_number,
-                           stack_name(&explained->grouped->stacks[place.stack]), place.plane + 1,
-                           explained->grouped->stacks[place.stack].plane_count,
-                           instance->frame_count > 1 ? ", the first of its images" : "");
+        explained_put_line(
+            title, "%.300s: number %d, %s, slice %d of %d%s", name, instance->instance_number,
+            stack_name(&explained->views[0].grouped->stacks[place.stack]), place.plane + 1,
+            explained->views[0].grouped->stacks[place.stack].plane_count,
+            instance->frame_count > 1 ? ", the first of its images" : "");
 }
 
 static void

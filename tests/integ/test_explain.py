@@ -107,6 +107,21 @@ def test_stacks_and_what_split_them(explain, tmp_path):
     assert text.count("split by") == 1, "what is the same for all is told once"
 
 
+def test_pipelines_that_differ_in_what_they_take(explain, tmp_path):
+    config = tmp_path / "noctule.conf"
+    config.write_text(config.read_text().replace('name = "any";', 'name = "any"; derived = true;'))
+    phantom(tmp_path / "in", "--series", "ct-mpr-beside")
+    series = one_series(explain(tmp_path / "in", "--json"))
+    assert {(s["stack"], s["options"], s["code"]) for s in series["stacks"]} == {
+        ("", "", ""), ("derived", "", "DERIVED_IMAGE"), ("axial", "derived", ""), ("coronal", "derived", "")}
+    assert sorted((j["pipeline"], j["stack"], j["code"]) for j in series["jobs"]) == [
+        ("any", "axial", ""), ("any", "coronal", ""), ("first-echo", "", "")]
+    text = explain(tmp_path / "in").stdout
+    assert "stacks: 2, of pipelines with derived\n" in text and "stacks: 2, of pipelines without derived" in text
+    series = one_series(explain(tmp_path / "in", "--pipeline", "long", "--json"))
+    assert {s["options"] for s in series["stacks"]} == {""}
+
+
 def test_too_many_stacks(explain, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6", "--echoes", "9")
     series = one_series(explain(tmp_path / "in", "--json", "--pipeline", "any"))
