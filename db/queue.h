@@ -448,6 +448,10 @@ int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *
 int queue_delivery_committed(struct queue *queue, const char *transaction_uid,
                              const char *sop_instance_uid, bool committed, enum code code,
                              const char *message, int64_t now_ms);
+/* SENT, commitment NONE -> FAILED: the destination has the instance and refused the request for its
+ * commitment. */
+int queue_commitment_refused(struct queue *queue, int64_t delivery_id,
+                             const struct queue_attempt *attempt, int64_t now_ms);
 /* The delivery that it would be about; -ENOENT likewise. */
 int queue_find_commitment(struct queue *queue, const char *transaction_uid,
                           const char *sop_instance_uid, struct queue_delivery *delivery);

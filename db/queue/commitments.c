@@ -62,6 +62,24 @@ queue_delivery_committed(struct queue *queue, const char *transaction_uid,
 }
 
 int
+queue_commitment_refused(struct queue *queue, int64_t delivery_id,
+                         const struct queue_attempt *attempt, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENT), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_change(&queue->db,
+                         "UPDATE delivery SET commitment = 'FAILED', requested_at = ?3 "
+                         "WHERE id = ?1 AND state = ?2 AND commitment = 'NONE'",
+                         VALUES(EDGE_GUARD(&row), value_time(now_ms)));
+    if (rc > 0)
+        rc = edge_note(queue, &row, NULL, NULL, "COMMITMENT_FAILED", attempt->code,
+                       attempt->message, now_ms);
+    return queue_leave(queue, rc);
+}
+
+int
 queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
                           size_t limit, struct queue_delivery **deliveries, size_t *count)
 {

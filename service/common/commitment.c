@@ -2,10 +2,12 @@
 #include "service/common/commitment.h"
 
 void
-commitment_write(struct proto_writer *writer, int64_t token,
-                 const struct dicom_commitment *commitment)
+commitment_write(struct proto_writer *writer, int64_t token, const char *ae_title,
+                 const char *destination, const struct dicom_commitment *commitment)
 {
     const struct message_committed message = {.token = token,
+                                              .ae_title = ae_title,
+                                              .destination = destination,
                                               .transaction_uid = commitment->transaction_uid};
     message_write_committed(writer, &message);
     for (size_t i = 0; i < commitment->count; i++) {

@@ -5,7 +5,8 @@
 #include "dicom/net/scp.h"
 #include "service/common/messages.h"
 
-void commitment_write(struct proto_writer *writer, int64_t token,
-                      const struct dicom_commitment *commitment);
+/* `ae_title` reports it, on an association to `destination` or ("") one of its own. */
+void commitment_write(struct proto_writer *writer, int64_t token, const char *ae_title,
+                      const char *destination, const struct dicom_commitment *commitment);
 
 #endif

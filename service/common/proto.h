@@ -47,8 +47,9 @@ enum proto_delivery {
 };
 
 enum proto_commitment {
-    PROTO_COMMITMENT_NONE,     /* not asked for */
-    PROTO_COMMITMENT_REQUESTED /* asked for; the report is told by COMMITTED */
+    PROTO_COMMITMENT_NONE,      /* not asked for */
+    PROTO_COMMITMENT_REQUESTED, /* asked for; the report is told by COMMITTED */
+    PROTO_COMMITMENT_REFUSED    /* asked for, and none will come: code and message say why */
 };
 
 /* A frame being written. Grows by itself; the first failure is latched and told by proto_finish. */

@@ -49,6 +49,7 @@ struct send_attempt {
     struct error error; /* code "": all went well */
     struct dicom_answer answer;
     int32_t store_status;
+    enum proto_commitment commitment;
     char transaction[DICOM_UID_SIZE];
 };
 
@@ -58,7 +59,6 @@ static void
 send_delivered(struct sender *sender, const struct sender_task *task, enum proto_delivery outcome,
                const struct send_attempt *attempt)
 {
-    const bool committing = outcome == PROTO_DELIVERY_SENT && attempt->transaction[0] != '\0';
     struct proto_writer writer;
     const struct message_delivered message = {
         .delivery = task->delivery,
@@ -66,8 +66,9 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .dimse_status = attempt->store_status,
         .code = attempt->error.code,
         .message = attempt->error.message,
-        .commitment = committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE,
-        .transaction_uid = committing ? attempt->transaction : "",
+        .commitment = attempt->commitment,
+        .transaction_uid =
+            attempt->commitment == PROTO_COMMITMENT_REQUESTED ? attempt->transaction : "",
     };
     message_write_delivered(&writer, &message);
     sender->options.events.frame(sender->options.events.context, &writer);
@@ -85,9 +86,10 @@ send_returned(struct sender *sender, const struct sender_task *task)
 static void
 send_committed(struct sender *sender, const struct dicom_commitment *report)
 {
+    const struct conf_destination *destination = sender->options.destination;
     struct proto_writer writer;
     /* Token 0: needs no answer, for without one in time the daemon asks again. */
-    commitment_write(&writer, 0, report);
+    commitment_write(&writer, 0, destination->ae_title, destination->name, report);
     sender->options.events.frame(sender->options.events.context, &writer);
 }
 
@@ -209,9 +211,44 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
     uid_from_bytes(bytes, attempt->transaction);
     int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1,
                           &attempt->answer, &attempt->error);
-    if (rc == 0)
+    if (rc == 0) {
         sender->owed++;
+        attempt->commitment = PROTO_COMMITMENT_REQUESTED;
+    }
     return rc;
+}
+
+static void
+refuse_commitment(const struct sender *sender, struct send_attempt *attempt)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    const struct error why = attempt->error;
+    attempt->commitment = PROTO_COMMITMENT_REFUSED;
+    if (why.code != CODE_COMMIT_UNSUPPORTED)
+        error_set(
+            &attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
+            "It has stored the object, but takes no request for storage commitment: %s Let it "
+            "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
+            "`commit` from the destination.",
+            why.message, destination->calling_ae_title);
+}
+
+/*
+ * What is stored is stored, whatever comes of the commitment. Some break off rather than refuse: once
+ * more, for the connection may have been lost by chance.
+ */
+static void
+ask_commitment(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    int rc = sender_commit(sender, task, attempt);
+    if (rc && !dicom_is_open(sender->association)) {
+        drop_association(sender);
+        rc = connect_for(sender, task, attempt);
+        if (rc == 0)
+            rc = sender_commit(sender, task, attempt);
+    }
+    if (rc)
+        refuse_commitment(sender, attempt);
 }
 
 static int
@@ -225,8 +262,10 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
     rc = dicom_store_file(sender->association, task->file, &attempt->answer, &attempt->error);
     attempt->store_status = attempt->answer.status;
     crash_point("courier_after_store");
+    if (rc == 0)
+        attempt->error = (struct error){0};
     if (rc == 0 && sender->options.destination->commit)
-        rc = sender_commit(sender, task, attempt);
+        ask_commitment(sender, task, attempt);
     sender->last_use = clock_seconds();
     return rc;
 }
@@ -246,9 +285,7 @@ deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send
         attempt->store_status = -1;
         rc = send_once(sender, task, attempt);
     }
-    if (rc == 0)
-        attempt->error = (struct error){0};
-    return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    return rc == 0 ? DICOM_SENT : dicom_outcome_of(attempt->error.code, &attempt->answer);
 }
 
 static enum dicom_outcome

@@ -21,7 +21,7 @@ from pynetdicom.sop_class import SegmentationStorage, StorageCommitmentPushModel
 from test_deliveries import destinations, objects, small, to_archive, to_folder, wait_states
 
 SENT, TRANSIENT, PERMANENT, RETURNED = range(4)
-NONE, REQUESTED = range(2)
+NONE, REQUESTED, REFUSED = range(3)
 
 SETTINGS = """
 root = "{folder}/root";
@@ -402,7 +402,7 @@ def test_commitment_on_the_same_association(courier, seg):
         assert request.TransactionUID == told["transaction_uid"]
         committed = one.next("COMMITTED")
         instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
-        assert list(committed.values()) == [0, told["transaction_uid"], [dict(sop_instance=instance, ok=1, failure_reason=0)]]
+        assert list(committed.values()) == [0, "ARCHIVE", "PACS", told["transaction_uid"], [dict(sop_instance=instance, ok=1, failure_reason=0)]]
         wait_for(lambda: pacs.statuses == [0], 15, "the answer to the report")
         again = one.deliver(seg)
         assert again["transaction_uid"] != told["transaction_uid"]
@@ -415,20 +415,21 @@ def test_commitment_that_fails(courier, seg):
         told = one.deliver(seg)
         committed = one.next("COMMITTED")
         instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
-        assert list(committed.values()) == [0, told["transaction_uid"], [dict(sop_instance=instance, ok=0, failure_reason=0x0112)]]
+        assert list(committed.values()) == [0, "ARCHIVE", "PACS", told["transaction_uid"], [dict(sop_instance=instance, ok=0, failure_reason=0x0112)]]
 
 
 def test_commitment_refused(courier, seg):
     with archive(commitment=True, commit_status=0x0110) as pacs:
         told = courier(destination(port=pacs.port, more="commit = true;")).deliver(seg)
-        assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "COMMIT_FAILED", 0)
-        assert (told["commitment"], told["transaction_uid"]) == (NONE, "")
+        assert (told["outcome"], told["code"], told["dimse_status"]) == (SENT, "COMMIT_FAILED", 0)
+        assert (told["commitment"], told["transaction_uid"]) == (REFUSED, "")
 
 
 def test_an_archive_without_commitment(courier, seg):
     with archive() as pacs:
         told = courier(destination(port=pacs.port, more="commit = true;")).deliver(seg)
-        assert (told["outcome"], told["code"], told["dimse_status"]) == (PERMANENT, "COMMIT_UNSUPPORTED", 0)
+        assert (told["outcome"], told["code"], told["dimse_status"]) == (SENT, "COMMIT_UNSUPPORTED", 0)
+        assert (told["commitment"], told["transaction_uid"]) == (REFUSED, "")
 
 
 # ------------------------------------------------------------------------------------- TLS -----

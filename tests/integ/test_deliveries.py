@@ -202,3 +202,19 @@ def test_orthanc_commits_on_an_association_of_its_own(daemon, tmp_path):
         wait_for(lambda: deliveries(d)[0]["commitment"] == "COMMITTED", 40, "the commitment")
         assert len(archive.instances()) == 1
         assert deliveries(d)[0]["attempts"] == 1
+
+
+def test_orthanc_that_does_not_know_us_has_stored_it(daemon, tmp_path):
+    """It takes the object and refuses the commitment: it was sent again each time, and called down."""
+    with orthanc(tmp_path / "orthanc", {"DicomAlwaysAllowStore": True, "DicomCheckModalityHost": False}) as archive:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+                   extra=destinations(to_archive(archive.port, ae_title="ORTHANC", more="commit = true;")))
+        d.start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_states(d, ("PACS", "SENT"))
+        (delivery,) = deliveries(d)
+        assert (delivery["commitment"], delivery["attempts"]) == ("FAILED", 1)
+        assert delivery["code"] in ("COMMIT_FAILED", "PEER_ABORTED"), delivery
+        assert "NOCTULE" in delivery["message"] and "commit" in delivery["message"]
+        assert len(archive.instances()) == 1
+        assert d.query("SELECT * FROM v_events WHERE kind = 'DESTINATION_DOWN'") == []

@@ -8,10 +8,11 @@ import struct
 import threading
 
 import pytest
-from conftest import PEERS, echoscu, run_program, wait_for
+from conftest import PEERS, drop, echoscu, run_program, wait_for
 from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA,
-                      IMPLICIT, RELEASE_RP, RELEASE_RQ, VERIFICATION, Raw, associate_rq, command, item, pdu, pdv)
-from test_deliver import TRANSIENT, courier, destination, seg  # noqa: F401 - fixtures
+                      IMPLICIT, RELEASE_RP, RELEASE_RQ, SEG, VERIFICATION, Raw, associate_rq, command, item, pdu, pdv)
+from test_deliver import TRANSIENT, archive, courier, destination, seg  # noqa: F401 - fixtures
+from test_deliveries import deliveries, destinations, small, to_archive, wait_states
 from test_receive import parts, receiver, small_file_system  # noqa: F401 - a fixture
 from test_scp import client_context
 
@@ -25,6 +26,10 @@ def nested(depth):
 
 def element(group, number, value):
     return struct.pack("<HHI", group, number, len(value)) + value
+
+
+def even(uid):
+    return uid.encode() + b"\0" * (len(uid) % 2)
 
 
 class Liar:
@@ -283,3 +288,29 @@ def test_the_reserve_holds_while_a_file_is_received(daemon, tmp_path):
         wait_for(lambda: "DISK_FULL" in d.log.read_text() and not parts(d), 10, "its end")
         echoscu(d.port)
         d.kill_all()
+
+
+# ---- who is believed ----
+
+
+def test_only_the_destination_can_commit(daemon, tmp_path):
+    """Any listed peer was believed."""
+    with archive(commitment=True, commit_status=0x0107) as pacs:  # a warning: it takes the request, and never reports
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+                   dicom='peers = ( { ae_title = "ARCHIVE"; }, { ae_title = "OTHER"; } );',
+                   extra=destinations(to_archive(pacs.port, more="commit = true;"))).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_states(d, ("PACS", "SENT"))
+        (delivery,) = deliveries(d)
+        report = (element(0x0008, 0x1195, even(delivery["transaction_uid"]))
+                  + element(0x0008, 0x1199, element(0xFFFE, 0xE000, element(0x0008, 0x1150, even(SEG))
+                                                    + element(0x0008, 0x1155, even(delivery["sop_instance_uid"])))))
+        for calling, commitment in [("OTHER", "REQUESTED"), ("ARCHIVE", "COMMITTED")]:
+            with Raw(d.port) as raw:
+                raw.associate([(COMMITMENT, [IMPLICIT])], calling=calling, roles=[(COMMITMENT, 0, 1)])
+                raw.command(1, command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1))
+                raw.data_set(1, report)
+                assert raw.status() == 0
+                raw.release()
+            assert deliveries(d)[0]["commitment"] == commitment
+        assert "commitment.disbelieved" in d.log.read_text()

@@ -30,6 +30,7 @@ struct commitment_report {
     struct commitments *commitments;
     bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
     void *frame;     /* the COMMITTED that the strings point into */
+    const char *ae_title, *destination; /* who reports; "": on an association of its own */
     const char *transaction_uid;
     struct commitment_item *items;
     size_t count;
@@ -81,6 +82,8 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
     report->commitments = commitments;
     report->unanswered = !by_intake;
     report->frame = message_keep_committed(reader, &told);
+    report->ae_title = told.ae_title;
+    report->destination = told.destination;
     report->transaction_uid = told.transaction_uid;
     if (!report->frame || commitment_report_read_items(report, reader) != 0)
         attempt_drop(&report->base);
@@ -119,10 +122,35 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
     return error;
 }
 
+/* Only the destination itself can say what it keeps. */
+static bool
+commitment_report_is_credible(struct core *core, const struct commitment_report *report,
+                              const struct commitment_item *item)
+{
+    struct queue_delivery delivery;
+    if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
+                              &delivery))
+        return true; /* about nothing that is known */
+    const struct conf_destination *destination =
+        conf_find_destination(core->conf, delivery.destination);
+    const bool credible = *report->destination
+                              ? strcmp(report->destination, delivery.destination) == 0
+                              : destination && destination->ae_title &&
+                                    strcmp(report->ae_title, destination->ae_title) == 0;
+    if (!credible)
+        log_warn("commitment.disbelieved", LOG_STR("transaction", report->transaction_uid),
+                 LOG_STR("sop", item->sop_instance_uid), LOG_STR("calling", report->ae_title),
+                 LOG_STR("destination", delivery.destination));
+    queue_delivery_clear(&delivery);
+    return credible;
+}
+
 static int
 commitment_report_write_item(struct core *core, const struct commitment_report *report,
                              const struct commitment_item *item)
 {
+    if (!commitment_report_is_credible(core, report, item))
+        return 0;
     int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
                                                            item->sop_instance_uid, true, CODE_NONE,
                                                            "", clock_unix_ms())

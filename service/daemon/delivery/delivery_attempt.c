@@ -84,7 +84,8 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
     const bool asked = told->commitment == PROTO_COMMITMENT_REQUESTED;
     if (told->outcome < PROTO_DELIVERY_SENT || told->outcome > PROTO_DELIVERY_RETURNED ||
         told->dimse_status < -1 || told->dimse_status > UINT16_MAX ||
-        (!asked && told->commitment != PROTO_COMMITMENT_NONE) ||
+        told->commitment < PROTO_COMMITMENT_NONE || told->commitment > PROTO_COMMITMENT_REFUSED ||
+        (told->commitment != PROTO_COMMITMENT_NONE && told->outcome != PROTO_DELIVERY_SENT) ||
         asked != (*told->transaction_uid != 0))
         return -EBADMSG;
     attempt->frame = message_keep_delivered(reader, told);
@@ -94,6 +95,7 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
     attempt->answer =
         (struct queue_attempt){(int32_t)told->dimse_status, told->code, told->message};
     attempt->transaction_uid = told->transaction_uid;
+    attempt->commitment_refused = told->commitment == PROTO_COMMITMENT_REFUSED;
     return 0;
 }
 
@@ -146,13 +148,24 @@ delivery_attempt_write_permanent(const struct delivery_attempt *attempt)
 }
 
 static int
+delivery_attempt_write_sent(const struct delivery_attempt *attempt)
+{
+    struct queue *queue = attempt->base.all->core->queue;
+    const int64_t now_ms = clock_unix_ms();
+    int rc = queue_delivery_sent(queue, attempt->base.id, &attempt->answer,
+                                 attempt->transaction_uid, now_ms);
+    if (rc == 0 && attempt->commitment_refused)
+        rc = queue_commitment_refused(queue, attempt->base.id, &attempt->answer, now_ms);
+    return rc;
+}
+
+static int
 delivery_attempt_write_end(const struct delivery_attempt *attempt)
 {
     struct core *core = attempt->base.all->core;
     switch (attempt->end) {
     case PROTO_DELIVERY_SENT:
-        return queue_delivery_sent(core->queue, attempt->base.id, &attempt->answer,
-                                   attempt->transaction_uid, clock_unix_ms());
+        return delivery_attempt_write_sent(attempt);
     case PROTO_DELIVERY_TRANSIENT:
         return delivery_try_later(core, &attempt->delivery, &attempt->answer);
     case PROTO_DELIVERY_PERMANENT:

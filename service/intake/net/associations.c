@@ -198,9 +198,8 @@ static uint16_t
 on_committed(void *context, const struct dicom_association_request *association,
              const struct dicom_commitment *commitment)
 {
-    (void)association;
     struct session *session = context;
-    return receiver_committed(session->associations->receiver, commitment);
+    return receiver_committed(session->associations->receiver, association->calling_ae, commitment);
 }
 
 static uint32_t

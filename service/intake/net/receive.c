@@ -358,11 +358,13 @@ copy_commitment(const struct dicom_commitment *commitment)
 }
 
 uint16_t
-receiver_committed(struct receiver *receiver, const struct dicom_commitment *commitment)
+receiver_committed(struct receiver *receiver, const char *calling_ae,
+                   const struct dicom_commitment *commitment)
 {
     struct handover *handover = new_handover();
     if (!handover)
         return DICOM_PROCESSING_FAILURE;
+    snprintf(handover->sender, sizeof handover->sender, "%s", calling_ae);
     handover->commitment = copy_commitment(commitment);
     if (!handover->commitment) {
         destroy_handover(handover);

@@ -51,7 +51,8 @@ uint16_t receiver_end(struct receiver *receiver, const struct reception *recepti
 /* It is not, for the reason -errno. */
 uint16_t receiver_abandon(struct receiver *receiver, const struct reception *reception, int error);
 /* A peer's storage commitment report: DICOM_SUCCESS once the daemon has it on record. */
-uint16_t receiver_committed(struct receiver *receiver, const struct dicom_commitment *commitment);
+uint16_t receiver_committed(struct receiver *receiver, const char *calling_ae,
+                            const struct dicom_commitment *commitment);
 
 /* ---- loop's thread ---- */
 

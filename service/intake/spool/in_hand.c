@@ -168,7 +168,8 @@ void
 in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer)
 {
     if (item->handover && item->handover->commitment)
-        commitment_write(writer, item->import.token, item->handover->commitment);
+        commitment_write(writer, item->import.token, item->handover->sender, "",
+                         item->handover->commitment);
     else if (item->import.outcome == IMPORT_ARRIVED)
         write_arrived(item, writer);
     else

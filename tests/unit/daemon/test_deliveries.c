@@ -37,29 +37,31 @@ courier_hear(struct proto_stream *stream, struct proto_reader *reader)
 
 /* "1.2.3" for every one. */
 static void
-courier_report(const char *sop_instance_uid, bool ok)
+courier_report(const struct message_deliver *told, bool ok)
 {
     struct proto_writer writer;
     const struct message_reference reference = {
-        .sop_instance = sop_instance_uid, .ok = ok, .failure_reason = ok ? 0 : 0x0112};
-    message_write_committed(&writer, &(struct message_committed){.transaction_uid = "1.2.3"});
+        .sop_instance = told->sop_instance, .ok = ok, .failure_reason = ok ? 0 : 0x0112};
+    const struct message_committed committed = {.destination = told->destination,
+                                                .transaction_uid = "1.2.3"};
+    message_write_committed(&writer, &committed);
     message_add_reference(&writer, &reference);
     courier_send(&writer);
 }
 
 static void
 courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, enum code code,
-               bool commit)
+               enum proto_commitment commitment)
 {
+    const bool asked = commitment == PROTO_COMMITMENT_REQUESTED;
     struct proto_writer writer;
     const struct message_delivered delivered = {.delivery = delivery,
                                                 .outcome = outcome,
                                                 .dimse_status = status,
                                                 .code = code,
                                                 .message = code ? "so it is" : "",
-                                                .commitment = commit ? PROTO_COMMITMENT_REQUESTED
-                                                                     : PROTO_COMMITMENT_NONE,
-                                                .transaction_uid = commit ? "1.2.3" : ""};
+                                                .commitment = commitment,
+                                                .transaction_uid = asked ? "1.2.3" : ""};
     message_write_delivered(&writer, &delivered);
     courier_send(&writer);
 }
@@ -74,28 +76,34 @@ courier_deliver(struct proto_reader *reader)
     const char *const to = told.destination;
     bool up = access(getenv("COURIER_UP"), F_OK) == 0;
     if (strcmp(to, "takes") == 0 || (up && strcmp(to, "is-down") == 0))
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, false);
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "is-down") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE, false);
+        courier_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE,
+                       PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "refuses") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED, false);
+        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED,
+                       PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "no-seg") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT, false);
+        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT,
+                       PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "returns") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, CODE_RETURNED, false);
+        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, CODE_RETURNED, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "kills") == 0)
         raise(SIGKILL);
     else if (strcmp(to, "lies") == 0)
-        courier_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, CODE_NONE, false);
+        courier_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "broken") == 0)
-        courier_answer(delivery, 17, 0, CODE_NONE, false);
+        courier_answer(delivery, 17, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
+    else if (strcmp(to, "refuses-commit") == 0)
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_COMMIT_FAILED,
+                       PROTO_COMMITMENT_REFUSED);
     else if (strncmp(to, "commits", 7) == 0) {
         bool early = strcmp(to, "commits-early") == 0;
         if (early)
-            courier_report(told.sop_instance, true);
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, true);
+            courier_report(&told, true);
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_REQUESTED);
         if (!early && strcmp(to, "commits-never") != 0)
-            courier_report(told.sop_instance, strcmp(to, "commits-not") != 0);
+            courier_report(&told, strcmp(to, "commits-not") != 0);
     }
     /* "is-slow" says nothing. */
 }
@@ -126,8 +134,9 @@ static struct sample s;
 static struct core core;
 static struct conf conf;
 static char names[][16] = {
-    "takes",  "is-down", "refuses",       "no-seg",       "returns",     "kills",         "lies",
-    "broken", "is-slow", "commits-early", "commits-late", "commits-not", "commits-never",
+    "takes",        "is-down",     "refuses",       "no-seg",         "returns",
+    "kills",        "lies",        "broken",        "is-slow",        "commits-early",
+    "commits-late", "commits-not", "commits-never", "refuses-commit",
 };
 #define DESTINATIONS (sizeof names / sizeof names[0])
 static struct conf_destination destinations[DESTINATIONS];
@@ -356,6 +365,8 @@ static const struct {
     {"not-configured", "state || ' ' || code || ' ' || attempts", "FAILED NO_SUCH_DESTINATION 0"},
     {"commits-early", "state || ' ' || commitment", "SENT COMMITTED"},
     {"commits-late", "state || ' ' || commitment", "SENT COMMITTED"},
+    {"refuses-commit", "state || ' ' || commitment || ' ' || code || ' ' || attempts",
+     "SENT FAILED COMMIT_FAILED 1"},
     {"commits-not", "code || ' ' || (attempts > 1)", "COMMITMENT_FAILED 1"},
     {"commits-never", "code || ' ' || (attempts > 1)", "COMMITMENT_TIMEOUT 1"},
 };

@@ -520,6 +520,20 @@ START_TEST(a_refused_commitment_says_why)
 
 END_TEST
 
+START_TEST(a_commitment_that_cannot_be_asked_for_has_failed)
+{
+    int64_t delivery = one_delivery("1.2");
+    send(delivery, "");
+    const struct queue_attempt attempt = {0, CODE_COMMIT_FAILED, "it does not know us"};
+    ck_assert_int_eq(queue_commitment_refused(s.queue, delivery, &attempt, THEN + 2000), 0);
+    assert_answer(&s, "SELECT state || ' ' || commitment || ' ' || requested_at FROM v_deliveries",
+                  "SENT FAILED 2026-01-31T02:03:27.000Z");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'COMMITMENT_FAILED'",
+                  "PACS, COMMIT_FAILED: it does not know us");
+}
+
+END_TEST
+
 START_TEST(unknown_commitments_are_told_so)
 {
     static const char *const pairs[][2] = {
@@ -881,10 +895,10 @@ SAMPLE_MAIN("db_deliveries", open_sample, close_sample, done_makes_a_row_for_eac
             a_delay_keeps_what_was_said, an_attempt_without_a_response_has_no_status,
             a_warning_is_kept_with_a_sent_one, a_redirection_goes_elsewhere_once,
             what_is_due_comes_by_destination_and_time, a_commitment_is_told_once,
-            a_refused_commitment_says_why, unknown_commitments_are_told_so,
-            a_commitment_that_does_not_come_is_overdue, a_resend_begins_anew,
-            a_destination_is_resent, a_job_is_resent, a_resend_names_one_thing,
-            a_newer_revision_takes_back_what_was_not_sent,
+            a_refused_commitment_says_why, a_commitment_that_cannot_be_asked_for_has_failed,
+            unknown_commitments_are_told_so, a_commitment_that_does_not_come_is_overdue,
+            a_resend_begins_anew, a_destination_is_resent, a_job_is_resent,
+            a_resend_names_one_thing, a_newer_revision_takes_back_what_was_not_sent,
             a_newer_revision_that_fails_takes_nothing_back,
             a_retry_takes_nothing_back_until_it_has_ended_well,
             a_retry_that_makes_another_object_sends_that, what_is_not_committed_is_sent_again,

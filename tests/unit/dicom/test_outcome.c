@@ -35,7 +35,6 @@ static const struct {
     {CODE_DISK_FULL, {-1, -1, -1, -1}, DICOM_TRANSIENT},
     {CODE_PEER_BUSY, {-1, 2, 3, 2}, DICOM_TRANSIENT},
     {CODE_PEER_BUSY, {-1, 2, 1, 1}, DICOM_TRANSIENT},
-    {CODE_COMMIT_FAILED, {0x0110, -1, -1, -1}, DICOM_TRANSIENT},
     /* For good. */
     {CODE_STORE_REFUSED, {0xA900, -1, -1, -1}, DICOM_PERMANENT},
     {CODE_STORE_REFUSED, {0xA9FF, -1, -1, -1}, DICOM_PERMANENT},
