@@ -178,6 +178,7 @@ struct conf_tls {
     char *certificate; /* with its chain */
     char *key;
     char *ca;          /* the authorities that are trusted */
+    char *crl;         /* what they have revoked; NULL: nothing is asked */
     bool require_peer; /* a caller without a certificate of `ca` is turned away */
 };
 
@@ -209,6 +210,7 @@ struct conf_destination {
     int port;
     char *calling_ae_title; /* the first of our titles where the file gives none */
     bool tls;
+    char *certificate;     /* SHA-256 of its certificate, as of a peer; NULL: one for its host */
     bool commit;           /* storage commitment is asked for; only then is it SENT */
     double commit_seconds; /* for the answer to come in */
     char *fallback;        /* a destination, for what this one does not support; NULL: none */

@@ -18,6 +18,7 @@ check_destination_folder(const struct conf_destination *destination, const struc
         {"port", destination->port != 0},
         {"calling_ae_title", destination->calling_ae_title != NULL},
         {"tls", destination->tls},
+        {"certificate", destination->certificate != NULL},
         {"commit", destination->commit},
         {"fallback", destination->fallback != NULL},
     };
@@ -59,7 +60,12 @@ static const struct option_row destination_rows[] = {
      LIMITS(1, 16), .form = &form_ae,
      .help = "what Noctule calls itself there; the first of dicom.titles when not given"},
     {"tls", &option_boolean, AT(struct conf_destination, tls), "false",
-     .help = "call by TLS, with the certificates of dicom.tls"},
+     .help = "call by TLS, with the certificates of dicom.tls; its certificate has to be for host"},
+    {"certificate", &option_text, AT(struct conf_destination, certificate), "", LIMITS(64, 95),
+     .form = &form_fingerprint,
+     .help =
+         "the SHA-256 fingerprint of its TLS certificate, in hexadecimal, which is asked for in "
+         "place of its host's name"},
     {"commit", &option_boolean, AT(struct conf_destination, commit), "false",
      .help = "ask for storage commitment; a result counts as sent once that is given"},
     {"commit_seconds", &option_number, AT(struct conf_destination, commit_seconds), "3600.0",

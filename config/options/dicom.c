@@ -44,6 +44,10 @@ static const struct option_row tls_rows[] = {
      .help = "PEM file of its private key, without a passphrase"},
     {"ca", &option_path, AT(struct conf_tls, ca), "", LIMITS(1, 4000),
      .help = "PEM file of the authorities whose certificates are believed"},
+    {"crl", &option_path, AT(struct conf_tls, crl), "", LIMITS(1, 4000),
+     .help =
+         "PEM file of their revocation lists, of each authority that has issued one's certificate; "
+         "who has none that is valid is turned away"},
     {"require_peer", &option_boolean, AT(struct conf_tls, require_peer), "true",
      .help = "turn callers away that show no certificate of one of these authorities"},
 };
@@ -69,6 +73,8 @@ check_dicom_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
     const struct conf_tls *tls = &dicom->tls;
     if (!tls->certificate != !tls->key)
         return option_refuse(spot, "tls", "certificate and key go together");
+    if (tls->crl && !tls->ca)
+        return option_refuse(spot, "tls", "crl needs ca");
     if (dicom->tls_port == 0)
         return true;
     if (!tls->certificate)

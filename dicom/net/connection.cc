@@ -23,6 +23,15 @@ constexpr ssize_t max_lingered = 4 << 20; /* bytes that are read of who does not
 constexpr uint32_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
 constexpr uint32_t max_sent_pdu = DICOM_PDU_MAX;
 
+/* A certificate that is not believed says more than that the handshake failed. */
+const char *
+tls_failure(const SSL *ssl)
+{
+    const char *reason = tls_reason("violation of the protocol");
+    const long verified = SSL_get_verify_result(ssl);
+    return verified == X509_V_OK ? reason : X509_verify_cert_error_string(verified);
+}
+
 int
 poll_timeout(Limits::Clock::time_point until)
 {
@@ -276,7 +285,7 @@ Connection::handshake()
     }
     if (error)
         handshake_failure_ = error == -ETIMEDOUT ? "it took too long"
-                             : error == -EPROTO  ? tls_reason("violation of the protocol")
+                             : error == -EPROTO  ? tls_failure(ssl_.get())
                                                  : "the peer closed the connection";
     return error ? fail(error) : 0;
 }

@@ -44,6 +44,7 @@ struct dicom_tls_settings {
     const char *certificate; /* own certificate, then its chain; NULL or "" for none */
     const char *key;         /* without a pass phrase; NULL or "" for none */
     const char *ca;          /* the authorities whose certificates are trusted */
+    const char *crl;         /* what they have revoked; NULL or "": nothing is asked */
     bool require_peer;       /* server: refuse clients without a trusted certificate; a client
                                 always verifies the server against `ca` */
 };
@@ -52,7 +53,7 @@ struct dicom_tls_settings {
  * One side's certificates and the BCP 195 TLS profile (PS3.15 B.9: TLS 1.2 and later). Immutable
  * once open and shared by any number of threads and associations; to reload, open another, and
  * close this one when its last association is over. Codes: TLS_CERTIFICATE_INVALID,
- * TLS_KEY_INVALID, TLS_CA_INVALID, OUT_OF_MEMORY.
+ * TLS_KEY_INVALID, TLS_CA_INVALID, TLS_CRL_INVALID, OUT_OF_MEMORY.
  */
 struct dicom_tls;
 int dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,

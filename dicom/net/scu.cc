@@ -212,6 +212,23 @@ propose(struct dicom_association &association, const struct dicom_peer &peer,
     }
 }
 
+/* A certificate that is named says more than any name in it. */
+static bool
+expect_server(SSL *ssl, const struct dicom_peer &peer)
+{
+    SSL_set_connect_state(ssl);
+    return (peer.certificate && peer.certificate[0]) || tls_expect_name(ssl, peer.host);
+}
+
+static bool
+is_expected(const struct dicom_association &association, const struct dicom_peer &peer)
+{
+    struct dicom_association_request shown = {};
+    association.connection->describe_peer(shown);
+    return !peer.tls || !peer.certificate || !peer.certificate[0] ||
+           std::strcmp(shown.certificate_fingerprint, peer.certificate) == 0;
+}
+
 static int
 scu_secure(struct dicom_association &association, int fd, const struct dicom_peer &peer,
            struct error *error)
@@ -220,9 +237,7 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     limits.silence = association.dimse_time;
     limits.bounded = true;
     SSL *ssl = peer.tls ? SSL_new(tls_layer(peer.tls).getNativeHandle()) : nullptr;
-    const bool failed = peer.tls && (!ssl || SSL_set_fd(ssl, fd) != 1);
-    if (ssl)
-        SSL_set_connect_state(ssl);
+    const bool failed = peer.tls && (!ssl || SSL_set_fd(ssl, fd) != 1 || !expect_server(ssl, peer));
     association.connection = std::make_unique<Connection>(fd, ssl, limits);
     if (failed)
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
@@ -230,6 +245,8 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     allow(association, association.acse_time);
     if (association.connection->handshake())
         return fail_tls(association, association.connection->handshake_failure().c_str(), error);
+    if (!is_expected(association, peer))
+        return fail_tls(association, "its certificate is not the one that is configured", error);
     return 0;
 }
 

@@ -22,6 +22,9 @@ struct dicom_peer {
     const char *host; /* a name, or an IPv4 address */
     int port;
     struct dicom_tls *tls; /* a client's; NULL: none. Outlives the association. */
+    /* With TLS: the SHA-256 of the certificate that it has to show, 64 lower-case digits; NULL or "":
+     * one for `host`. Trusted it has to be in either case. */
+    const char *certificate;
     /*
      * For TCP to connect (whole seconds, rounded up; connects that begin at the same moment may get
      * each other's), for the answer to the association request, and for the next part of a message.

@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -64,6 +65,19 @@ load_trusted(SSL_CTX *context, const char *ca, struct error *error)
     return 0;
 }
 
+/* Certificates of the authorities' own are not asked about: only who calls, or is called, is. */
+int
+load_revoked(SSL_CTX *context, const char *crl, struct error *error)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(context);
+    X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+    if (!lookup || X509_load_crl_file(lookup, crl, X509_FILETYPE_PEM) < 1)
+        return refuse(error, CODE_TLS_CRL_INVALID, crl,
+                      "cannot be used as PEM certificate revocation lists");
+    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+    return 0;
+}
+
 /* TLS 1.2 and 1.3 only; renegotiation would only serve those who want to tie up a server. */
 bool
 set_profile(DcmTLSTransportLayer &layer)
@@ -92,6 +106,9 @@ tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &sett
             return rc;
     if (is_given(settings.ca))
         if (const int rc = load_trusted(context, settings.ca, error))
+            return rc;
+    if (is_given(settings.crl))
+        if (const int rc = load_revoked(context, settings.crl, error))
             return rc;
     layer.setCertificateVerification(!server || settings.require_peer ? DCV_requireCertificate
                                      : is_given(settings.ca)          ? DCV_checkCertificate
@@ -127,6 +144,17 @@ DcmTLSTransportLayer &
 tls_layer(const struct dicom_tls *tls)
 {
     return tls->layer;
+}
+
+bool
+tls_expect_name(SSL *ssl, const char *host)
+{
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1)
+        return true;
+    ERR_clear_error(); /* it is no address */
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
 void

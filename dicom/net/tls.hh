@@ -21,6 +21,9 @@ void network_ready();
  * native handle. Making connections is safe from several threads at once. */
 DcmTLSTransportLayer &tls_layer(const struct dicom_tls *tls);
 
+/* The certificate that the server shows has to be one for this name or address. */
+bool tls_expect_name(SSL *ssl, const char *host);
+
 /* The certificate that the peer of a finished handshake showed, if any, into `request`. */
 void tls_describe_peer(SSL *ssl, struct dicom_association_request &request);
 

@@ -43,6 +43,7 @@ echo_ae(const struct conf *conf, const struct conf_destination *destination)
                                         .host = destination->host,
                                         .port = destination->port,
                                         .tls = tls,
+                                        .certificate = destination->certificate,
                                         .connect_seconds = destination->connect_seconds,
                                         .acse_seconds = conf->dicom.acse_seconds,
                                         .dimse_seconds = destination->dimse_seconds,

@@ -23,6 +23,7 @@ settings_open_tls(const struct conf_tls *conf, bool server, struct error *error)
         .certificate = conf->certificate,
         .key = conf->key,
         .ca = conf->ca,
+        .crl = conf->crl,
         .require_peer = server && conf->require_peer,
     };
     struct dicom_tls *tls = NULL;

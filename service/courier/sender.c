@@ -110,6 +110,7 @@ describe_peer(const struct sender *sender, struct dicom_peer *peer, struct error
                                 .host = destination->host,
                                 .port = destination->port,
                                 .tls = destination->tls ? sender->options.tls : NULL,
+                                .certificate = destination->certificate,
                                 .connect_seconds = destination->connect_seconds,
                                 .acse_seconds = dicom->acse_seconds,
                                 .dimse_seconds = destination->dimse_seconds,

@@ -83,18 +83,20 @@ def is_listening(port):
 class Certificates:
     """
     PEM files of a small hospital: ca; server and client with their keys, vouched for by ca; stranger,
-    which an authority vouches for that nobody believes in (stranger_ca).
+    which an authority vouches for that nobody believes in (stranger_ca); elsewhere, which ca vouches for on another
+    host.
     """
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for authority, names in (("ca", ("server", "client")), ("stranger_ca", ("stranger",))):
+        for authority, names in (("ca", ("server", "client", "elsewhere")), ("stranger_ca", ("stranger",))):
             self.make(authority, "-addext", "basicConstraints=critical,CA:TRUE")
             for name in names:
                 self.make(name, "-CA", self.folder / f"{authority}.pem", "-CAkey", self.folder / f"{authority}.key",
                           "-addext", "basicConstraints=critical,CA:FALSE",
-                          "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost")
+                          "-addext", "subjectAltName=" + ("DNS:elsewhere.example" if name == "elsewhere"
+                                                          else "IP:127.0.0.1,DNS:localhost"))
 
     def make(self, name, *options):
         subprocess.run(
@@ -103,6 +105,19 @@ class Certificates:
             check=True, capture_output=True)
         setattr(self, name, self.folder / f"{name}.pem")
         setattr(self, f"{name}_key", self.folder / f"{name}.key")
+
+    def revocations(self, *names):
+        """A revocation list of ca with these certificates: its path."""
+        folder = self.folder / ("revoked-" + "-".join(names))
+        folder.mkdir()
+        (folder / "index").write_text("")
+        (folder / "conf").write_text(f"[ca]\ndefault_ca=it\n[it]\ndatabase={folder}/index\ndefault_md=sha256\n"
+                                     "default_crl_days=30\n")
+        authority = ["openssl", "ca", "-config", folder / "conf", "-cert", self.ca, "-keyfile", self.ca_key]
+        for name in names:
+            subprocess.run([*authority, "-revoke", getattr(self, name)], check=True, capture_output=True)
+        subprocess.run([*authority, "-gencrl", "-out", folder / "crl.pem"], check=True, capture_output=True)
+        return folder / "crl.pem"
 
     def fingerprint(self, name):
         """SHA-256 of the certificate, as openssl prints it: "8C:1F:..."."""

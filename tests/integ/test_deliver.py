@@ -435,9 +435,9 @@ def test_an_archive_without_commitment(courier, seg):
 # ------------------------------------------------------------------------------------- TLS -----
 
 
-def tls_settings(certificates, name="client"):
+def tls_settings(certificates, name="client", more=""):
     return (f'tls = {{ certificate = "{getattr(certificates, name)}"; key = "{getattr(certificates, name + "_key")}"; '
-            f'ca = "{certificates.ca}"; }};')
+            f'ca = "{certificates.ca}"; {more} }};')
 
 
 def test_tls_both_ways(courier, seg, tmp_path, certificates):
@@ -456,6 +456,28 @@ def test_tls_with_a_stranger(courier, seg, tmp_path, certificates, ours, theirs)
         assert told["outcome"] == TRANSIENT
         assert told["code"] in ("TLS_FAILED", "PEER_ABORTED")
         assert pacs.files() == []
+
+
+def test_tls_with_another_of_the_same_authority(courier, seg, tmp_path, certificates):
+    """Any certificate of the authority could pose as the archive."""
+    with storescp(tmp_path / "pacs", certificates.dcmtk("elsewhere")) as pacs:
+        told = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates)).deliver(seg)
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "TLS_FAILED") and "mismatch" in told["message"]
+        assert pacs.files() == []
+        for name, outcome in [("server", TRANSIENT), ("elsewhere", SENT)]:
+            pinned = f'tls = true; certificate = "{certificates.fingerprint(name)}";'
+            one = courier(destination(port=pacs.port, more=pinned), tls=tls_settings(certificates))
+            assert one.deliver(seg)["outcome"] == outcome
+
+
+def test_tls_with_a_revoked_certificate(courier, seg, tmp_path, certificates):
+    for revoked, outcome in [("client", SENT), ("server", TRANSIENT)]:
+        crl = f'crl = "{certificates.revocations(revoked)}";'
+        with storescp(tmp_path / revoked, certificates.dcmtk("server")) as pacs:
+            one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates, more=crl))
+            told = one.deliver(seg)
+            assert told["outcome"] == outcome
+            assert outcome == SENT or (told["code"] == "TLS_FAILED" and "revoked" in told["message"])
 
 
 # ---------------------------------------------------------------------------------- folders ----
