@@ -1,0 +1,82 @@
+/*
+ * fuzz_answers.cc - any bytes as what a destination answers: behind a good A-ASSOCIATE-AC when the
+ * first byte is even, else as all that comes. It is asked for its commitment and heard out; whatever
+ * it says, reports are whole, and the association comes to its end.
+ */
+#include "dicom/net/scu_association.hh"
+
+#include "tests/fuzz/session.hh"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+namespace
+{
+
+constexpr char transaction[] = "1.2.3";
+const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, "1.2.840.10008.1.2"},
+                                         {DICOM_COMMITMENT_CLASS, "1.2.840.10008.1.2"}};
+
+void
+must(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+std::vector<uint8_t>
+good_answer()
+{
+    AssociateRequest request;
+    request.titles.assign(32, ' ');
+    request.application_context = associate_application_context;
+    for (size_t i = 0; i < 2; i++) {
+        PresentationContext context;
+        context.id = static_cast<uint8_t>(2 * i + 1);
+        context.result = CONTEXT_ACCEPTED;
+        context.transfer_syntax = contexts[i].transfer_syntax;
+        request.contexts.push_back(context);
+    }
+    return associate_accept(request, {}, 16384);
+}
+
+void
+hear_out(struct dicom_association *association)
+{
+    const struct dicom_reference reference = {"1.2.840.10008.5.1.4.1.1.66.4", "1.2.3.4"};
+    struct dicom_answer answer;
+    struct error error = {};
+    const int rc = dicom_commit(association, transaction, &reference, 1, &answer, &error);
+    must((rc == 0) == (error.code == CODE_NONE));
+    const struct dicom_commitment *report;
+    while (dicom_report(association, &report) > 0) {
+        must(command_uid_is_valid(report->transaction_uid));
+        for (size_t i = 0; i < report->count; i++)
+            must(command_uid_is_valid(report->references[i].sop_instance_uid));
+    }
+}
+
+} // namespace
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    if (size == 0)
+        return 0;
+    std::vector<uint8_t> words;
+    if (bytes[0] % 2 == 0)
+        words = good_answer();
+    words.insert(words.end(), bytes + 1, bytes + size);
+    const Session session(words);
+    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,
+                                    nullptr,   1,      1,         1,   DICOM_PDU_MIN};
+    auto association = std::make_unique<dicom_association>(peer);
+    struct dicom_answer answer;
+    struct error error = {};
+    scu::clear_answer(&answer);
+    const int rc = scu::negotiate(*association, session.fd(), peer, contexts, 2, &answer, &error);
+    must((rc == 0) == (error.code == CODE_NONE));
+    if (rc == 0)
+        hear_out(association.get());
+    dicom_release(association.release());
+    return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * fuzz_commitment.cc - any bytes as the data set of a report of storage commitment, in a transfer
+ * syntax that the first byte chooses: refused, or read as commitment.hh promises; its time is that
+ * of its size.
+ */
+#include "dicom/net/commitment.hh"
+
+#include "dicom/net/command.h"
+
+#include <cstdlib>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+namespace
+{
+
+const char *const syntaxes[] = {"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2"};
+
+void
+must(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+} // namespace
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    if (size == 0)
+        return 0;
+    struct commitment commitment;
+    const bool read = commitment_read(bytes + 1, size - 1, syntaxes[bytes[0] % 3], commitment);
+    must(commitment.view.count == commitment.references.size());
+    must(commitment.view.references == commitment.references.data());
+    must(commitment.view.count <= size / 8); /* each has cost the sender an item's head */
+    if (!read)
+        return 0;
+    must(command_uid_is_valid(commitment.view.transaction_uid));
+    for (const struct dicom_commitment_reference &reference : commitment.references) {
+        must(command_uid_is_valid(reference.sop_instance_uid));
+        must(!reference.sop_class_uid[0] || command_uid_is_valid(reference.sop_class_uid));
+    }
+    return 0;
+}
