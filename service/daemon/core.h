@@ -36,8 +36,8 @@ struct core {
     struct deliveries *deliveries;
     struct retention *retention;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
-    int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
-    bool intake_paused;  /* it was told so */
+    int intake;                          /* its slot */
+    bool intake_paused;                  /* it was told so */
     bool draining;
     bool disk_low;
     bool trouble;     /* the database cannot be written */

@@ -128,7 +128,7 @@ daemon_child_ready(void *context, int slot)
     }
     if (workers_is_probe(core->workers, slot))
         return;
-    if (slot == core->courier) {
+    if (slot != core->intake) {
         deliveries_courier_ready(core->deliveries);
         return;
     }
@@ -172,7 +172,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_gone(core->workers, gone);
     } else {
-        deliveries_courier_gone(core->deliveries, gone);
+        deliveries_courier_gone(core->deliveries, slot, gone);
         if (!expected)
             core_note_death(core, "COURIER_DIED", gone);
     }
@@ -239,27 +239,10 @@ daemon_write_config(const struct daemon *daemon, const struct conf *conf)
     return error;
 }
 
-/* The courier is started once there is something to deliver to. */
-static int
-daemon_start_courier(struct core *core)
-{
-    if (core->courier >= 0 || core->conf->destination_count == 0)
-        return 0;
-    int slot = pool_add(core->pool, "courier", 0);
-    if (slot < 0)
-        return slot;
-    core->courier = slot;
-    return 0;
-}
-
 static void
 daemon_reload_deliveries(struct core *core)
 {
-    if (core->courier >= 0)
-        pool_reload(core->pool, core->courier);
     int error = deliveries_reload(core->deliveries);
-    if (!error)
-        error = daemon_start_courier(core);
     if (error)
         log_error("reload.failed", LOG_STR("what", "destinations"),
                   LOG_STR("error", strerror(-error)));
@@ -515,8 +498,6 @@ daemon_begin_work(struct daemon *daemon)
         log_error("audit.failed", LOG_STR("error", strerror(-error)));
     core->intake = pool_add(core->pool, "intake", 0);
     error = core->intake < 0 ? core->intake : workers_start(core->workers);
-    if (!error)
-        error = daemon_start_courier(core);
     if (error)
         return error;
     daemon_watch_disk(core);
@@ -632,7 +613,6 @@ daemon_main(const struct daemon_options *options)
     if (!daemon)
         return EX_OSERR;
     daemon->options = options;
-    daemon->core.courier = -1;
     log_open("daemon", "info");
     int status = EXIT_CONFIG;
     if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, &error)) {

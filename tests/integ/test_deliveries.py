@@ -88,11 +88,13 @@ def test_killed_at(daemon, tmp_path, point):
 def test_a_courier_that_is_killed_is_replaced(daemon, tmp_path):
     d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];',
                extra=destinations(to_folder(tmp_path / "out"))).start()
-    (courier,) = wait_for(lambda: d.children("courier"), 20, "the courier")
-    os.kill(courier, signal.SIGKILL)
-    wait_for(lambda: events(d, "COURIER_DIED"), 20, "the note of its death")
     drop(small(tmp_path / "ct"), d.inbox)
     wait_states(d, ("OUT", "SENT"))
+    (courier,) = d.children("courier")
+    os.kill(courier, signal.SIGKILL)
+    wait_for(lambda: events(d, "COURIER_DIED"), 20, "the note of its death")
+    drop(small(tmp_path / "other", seed=2), d.inbox)
+    wait_states(d, ("OUT", "SENT"), ("OUT", "SENT"))
     assert d.stop() == 0
 
 

@@ -2,14 +2,16 @@
  * deliveries.c - see deliveries.h.
  *
  * A delivery is under way from its SENDING row, committed before the courier is told, until the
- * courier says DELIVERED or is gone; what then becomes of it is delivery_attempt.c's. When the
- * courier dies
+ * courier says DELIVERED or is gone; what then becomes of it is delivery_attempt.c's. When it
+ * dies
  *
- *     by itself, for its silence or a broken frame   each delivery it had is charged the attempt
+ *     by itself, for its silence or a broken frame   each delivery it had is charged the attempt,
+ *                                                    and the destination has failed once
  *     by our order (drain)                           all go back, no attempt counts
  *
- * The destination is blamed for neither. The waits of deliveries that were lost together differ, so
- * that one which kills the courier meets the others less and less.
+ * A courier has one destination, so that what one answers cannot end what goes to others. It is
+ * started when first there is something due. The waits of deliveries that were lost together differ,
+ * so that one which kills the courier meets the others less and less.
  */
 #include "service/daemon/delivery/deliveries.h"
 
@@ -32,6 +34,7 @@
 
 struct delivery_target {
     char *destination;
+    int courier; /* a slot; -1: nothing was due yet */
     struct breaker breaker;
 };
 
@@ -40,6 +43,9 @@ struct deliveries {
     struct delivery_target *targets; /* one per destination of the configuration */
     size_t target_count;
     const char **blocked; /* room for the name of each */
+    int *spare;           /* couriers' slots whose destination was taken away */
+    size_t spare_count;
+    int couriers; /* ever made */
     struct attempts attempts;
     struct commitments *commitments;
 };
@@ -72,6 +78,8 @@ deliveries_sending(const struct deliveries *deliveries, const char *destination)
 static size_t
 deliveries_room(const struct deliveries *deliveries, const struct delivery_target *target)
 {
+    if (target->courier >= 0 && !pool_ready(deliveries->core->pool, target->courier))
+        return 0;
     return breaker_room(&target->breaker, deliveries_sending(deliveries, target->destination),
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
 }
@@ -107,6 +115,14 @@ deliveries_note_breaker(struct core *core, const struct delivery_target *target,
     }
 }
 
+static void
+deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *target)
+{
+    struct core *core = deliveries->core;
+    deliveries_note_breaker(
+        core, target, breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)));
+}
+
 /* What the courier said shows whether the destination is there. */
 static void
 deliveries_judge_target(struct deliveries *deliveries, const struct delivery_attempt *attempt)
@@ -117,9 +133,7 @@ deliveries_judge_target(struct deliveries *deliveries, const struct delivery_att
     if (!target || attempt->end == PROTO_DELIVERY_RETURNED)
         return;
     if (attempt->end == PROTO_DELIVERY_TRANSIENT)
-        deliveries_note_breaker(
-            core, target,
-            breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)));
+        deliveries_target_failed(deliveries, target);
     else
         deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker));
 }
@@ -132,32 +146,60 @@ deliveries_free_targets(struct delivery_target *targets, size_t count)
     free(targets);
 }
 
+/* Its courier ends, and its slot is for another destination. */
+static void
+deliveries_retire(struct deliveries *deliveries, const struct delivery_target *target)
+{
+    if (target->courier < 0)
+        return;
+    pool_empty(deliveries->core->pool, target->courier);
+    deliveries->spare[deliveries->spare_count++] = target->courier;
+}
+
+/* From the targets before to those in force. */
+static void
+deliveries_reload_couriers(struct deliveries *deliveries, const struct delivery_target *before,
+                           size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct delivery_target *now =
+            deliveries_find_target(deliveries, before[i].destination);
+        if (!now)
+            deliveries_retire(deliveries, &before[i]);
+        else if (now->courier >= 0)
+            pool_reload(deliveries->core->pool, now->courier);
+    }
+}
+
 int
 deliveries_reload(struct deliveries *deliveries)
 {
     const struct conf *conf = deliveries->core->conf;
-    size_t count = conf->destination_count;
+    const size_t count = conf->destination_count, count_before = deliveries->target_count;
+    struct delivery_target *const targets_before = deliveries->targets;
     struct delivery_target *targets = calloc(count + 1, sizeof *targets);
     const char **blocked = calloc(count + 1, sizeof *blocked);
-    bool complete = targets && blocked;
+    int *spare = realloc(deliveries->spare, ((size_t)deliveries->couriers + 1) * sizeof *spare);
+    deliveries->spare = spare ? spare : deliveries->spare;
+    bool complete = targets && blocked && spare;
     for (size_t i = 0; i < count && complete; i++) {
         const struct delivery_target *before =
             deliveries_find_target(deliveries, conf->destinations[i].name);
-        targets[i] =
-            (struct delivery_target){.destination = strdup(conf->destinations[i].name),
-                                     .breaker = before ? before->breaker : (struct breaker){0}};
+        targets[i] = before ? *before : (struct delivery_target){.courier = -1};
+        targets[i].destination = strdup(conf->destinations[i].name);
         complete = targets[i].destination != NULL;
     }
     if (!complete) {
-        deliveries_free_targets(targets, count);
+        deliveries_free_targets(targets, targets ? count : 0);
         free(blocked);
         return -ENOMEM;
     }
-    deliveries_free_targets(deliveries->targets, deliveries->target_count);
     free(deliveries->blocked);
     deliveries->targets = targets;
     deliveries->target_count = count;
     deliveries->blocked = blocked;
+    deliveries_reload_couriers(deliveries, targets_before, count_before);
+    deliveries_free_targets(targets_before, count_before);
     deliveries_hurry(deliveries);
     return 0;
 }
@@ -165,8 +207,9 @@ deliveries_reload(struct deliveries *deliveries)
 /* ----------------------------------------------------------------------------- starting ---- */
 
 static int
-deliveries_send(struct core *core, const struct queue_delivery *delivery)
+deliveries_send(struct core *core, const struct delivery_attempt *attempt)
 {
+    const struct queue_delivery *delivery = &attempt->delivery;
     char *file = core_path(core, delivery->path);
     if (!file)
         return -ENOMEM;
@@ -178,7 +221,7 @@ deliveries_send(struct core *core, const struct queue_delivery *delivery)
                                             .sop_instance = delivery->sop_instance_uid};
     message_write_deliver(&writer, &deliver);
     free(file);
-    return pool_send(core->pool, core->courier, &writer);
+    return pool_send(core->pool, attempt->courier, &writer);
 }
 
 static void
@@ -191,7 +234,7 @@ deliveries_on_commit(void *context, int status)
         return;
     }
     crash_point("daemon_after_sending_before_deliver");
-    if (deliveries_send(attempt->base.all->core, delivery)) {
+    if (deliveries_send(attempt->base.all->core, attempt)) {
         delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
                                "the courier could not be told");
         delivery_attempt_end(attempt);
@@ -204,12 +247,14 @@ deliveries_on_commit(void *context, int status)
 
 /* In the open batch. 0, or -errno and the delivery waits as before. Takes over its strings. */
 static int
-deliveries_begin(struct deliveries *deliveries, struct queue_delivery *delivery)
+deliveries_begin(struct deliveries *deliveries, const struct delivery_target *target,
+                 struct queue_delivery *delivery)
 {
     struct core *core = deliveries->core;
     struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
     if (!attempt)
         return -ENOMEM;
+    attempt->courier = target->courier;
     int error = queue_start_delivery(core->queue, attempt->base.id, clock_unix_ms());
     if (error) {
         attempt_drop(&attempt->base);
@@ -230,18 +275,38 @@ deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery
     return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
 }
 
+/* What is due is looked at again once it is ready. */
+static int
+deliveries_start_courier(struct deliveries *deliveries, struct delivery_target *target)
+{
+    struct pool *pool = deliveries->core->pool;
+    if (deliveries->spare_count > 0) {
+        target->courier = deliveries->spare[--deliveries->spare_count];
+        pool_fill(pool, target->courier, "", 0);
+        return 0;
+    }
+    const int slot = pool_add(pool, "courier", deliveries->couriers);
+    if (slot < 0)
+        return slot;
+    target->courier = slot;
+    deliveries->couriers++;
+    return 0;
+}
+
 static int
 deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
-    const struct delivery_target *target =
-        deliveries_find_target(deliveries, delivery->destination);
+    struct delivery_target *target = deliveries_find_target(deliveries, delivery->destination);
     if (!core_change(deliveries->core))
         return 0; /* said, and tried again, by core.c */
     if (!target) {
         due_now(&deliveries->core->deliveries_due);
         return deliveries_fail_unknown(deliveries->core, delivery);
     }
-    return deliveries_room(deliveries, target) > 0 ? deliveries_begin(deliveries, delivery) : 0;
+    if (target->courier < 0)
+        return deliveries_start_courier(deliveries, target);
+    return deliveries_room(deliveries, target) > 0 ? deliveries_begin(deliveries, target, delivery)
+                                                   : 0;
 }
 
 static int
@@ -289,8 +354,7 @@ static void
 deliveries_start(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
-    if (core->draining || core->trouble || core->courier < 0 ||
-        !pool_ready(core->pool, core->courier) || !due_take(&core->deliveries_due))
+    if (core->draining || core->trouble || !due_take(&core->deliveries_due))
         return; /* each of these looks again when it is over */
     if (core_failed(core, deliveries_start_due(deliveries), "start a delivery"))
         due_in(&core->deliveries_due, RETRY_MILLIS);
@@ -373,21 +437,26 @@ deliveries_courier_ready(struct deliveries *deliveries)
 }
 
 void
-deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *gone)
+deliveries_courier_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone)
 {
     bool returned = gone->ordered || deliveries->core->draining;
+    struct delivery_target *guilty = NULL;
     for (struct attempt *base = deliveries->attempts.first; base; base = base->next) {
         struct delivery_attempt *attempt = (struct delivery_attempt *)base;
-        if (base->ended)
+        if (base->ended || attempt->courier != slot)
             continue;
-        if (returned)
+        if (returned) {
             delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
                                    "the courier was stopped");
-        else
+        } else {
+            guilty = deliveries_find_target(deliveries, attempt->delivery.destination);
             delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, CODE_COURIER_DIED,
                                    "the courier died while it had this delivery");
+        }
         delivery_attempt_end(attempt);
     }
+    if (guilty)
+        deliveries_target_failed(deliveries, guilty);
     due_now(&deliveries->core->deliveries_due);
 }
 
@@ -426,6 +495,7 @@ deliveries_close(struct deliveries *deliveries)
     attempts_free(&deliveries->attempts);
     deliveries_free_targets(deliveries->targets, deliveries->target_count);
     free(deliveries->blocked);
+    free(deliveries->spare);
     free(deliveries);
 }
 

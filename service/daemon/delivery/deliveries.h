@@ -1,7 +1,8 @@
 /*
- * deliveries.h - the daemon's dealings with the courier: deliveries that are due are handed to it,
- * a few at a time for each destination, and what it says of them becomes a state. A destination
- * that keeps failing is left alone for a while; the others do not notice.
+ * deliveries.h - the daemon's dealings with the couriers, one for each destination: deliveries that
+ * are due are handed to them, a few at a time, and what they say of them becomes a state. A
+ * destination that keeps failing is left alone for a while; the others do not notice, nor do they
+ * when a courier dies of it.
  */
 #ifndef NOCTULE_DELIVERIES_H
 #define NOCTULE_DELIVERIES_H
@@ -13,9 +14,9 @@ int deliveries_open(struct core *core, struct deliveries **deliveries);
 /* NULL is allowed. */
 void deliveries_close(struct deliveries *deliveries);
 
-/* The courier's slot. An unknown or impossible frame is latched as an error in the reader. */
+/* A courier's slot. An unknown or impossible frame is latched as an error in the reader. */
 void deliveries_courier_ready(struct deliveries *deliveries);
-void deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *gone);
+void deliveries_courier_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone);
 void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader);
 
 /* A peer reports on a commitment: the intake's frame and its death, which takes the peer with it.

@@ -19,6 +19,7 @@ struct delivery_attempt {
     enum proto_delivery end;
     struct queue_attempt answer;
     const char *transaction_uid; /* of the commitment asked for; "": none */
+    int courier;                 /* the slot of who has it */
     bool commitment_refused;     /* it was asked for, and none will come */
     void *frame;                 /* the DELIVERED that the strings point into, or NULL */
 };

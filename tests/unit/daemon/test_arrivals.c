@@ -22,7 +22,7 @@ set_up(void)
     static const struct batch_events no_events = {0};
     static const struct pool_options no_children = {.program = "", .config_file = ""};
     sample_open(&s);
-    core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue, .courier = -1};
+    core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
     due_init(&core.jobs_due, &core.loop);
     due_init(&core.deliveries_due, &core.loop);

@@ -143,14 +143,11 @@ static struct conf_destination destinations[DESTINATIONS];
 static uv_timer_t wake;
 static char up[96]; /* once this file exists, "is-down" is up */
 
-static bool courier_is_ready;
-
 static void
 on_ready(void *context, int slot)
 {
     (void)context;
     (void)slot;
-    courier_is_ready = true;
     deliveries_courier_ready(core.deliveries);
 }
 
@@ -166,8 +163,7 @@ static void
 on_gone(void *context, int slot, const struct pool_gone *gone)
 {
     (void)context;
-    (void)slot;
-    deliveries_courier_gone(core.deliveries, gone);
+    deliveries_courier_gone(core.deliveries, slot, gone);
 }
 
 static void
@@ -226,7 +222,7 @@ set_up(void)
     snprintf(up, sizeof up, "%s/up", s.folder);
     setenv("COURIER_UP", up, 1);
     set_up_conf();
-    core = (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue, .courier = -1};
+    core = (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &batch_events, &core.batch), 0);
@@ -292,14 +288,6 @@ courier_switch_on(void)
     fclose(file);
 }
 
-static void
-start_courier(void)
-{
-    courier_is_ready = false;
-    core.courier = pool_add(core.pool, "courier", 0);
-    ck_assert_int_ge(core.courier, 0);
-}
-
 #define COUNT(state) "SELECT count(*) FROM v_deliveries WHERE state = '" state "'"
 
 /* Runs the daemon until the question has this answer. */
@@ -331,7 +319,6 @@ run_past_what_is_due(void)
 START_TEST(what_is_due_is_sent)
 {
     add_deliveries("takes", 30);
-    start_courier();
     run_until(COUNT("SENT"), "30");
     assert_answer(&s, "SELECT DISTINCT attempts FROM v_deliveries", "1");
     ck_assert_uint_eq(deliveries_unrecorded(core.deliveries), 0);
@@ -341,12 +328,11 @@ END_TEST
 
 START_TEST(what_comes_later_is_sent_as_well)
 {
-    start_courier();
-    while (!courier_is_ready)
-        uv_run(&core.loop, UV_RUN_ONCE);
+    add_delivery("takes");
+    run_until(COUNT("SENT"), "1");
     add_delivery("takes");
     due_now(&core.deliveries_due);
-    run_until(COUNT("SENT"), "1");
+    run_until(COUNT("SENT"), "2");
 }
 
 END_TEST
@@ -371,7 +357,7 @@ static const struct {
     {"commits-never", "code || ' ' || (attempts > 1)", "COMMITMENT_TIMEOUT 1"},
 };
 
-/* However that ends, another destination gets its own. */
+/* However that ends, another destination gets its own, and is not charged for it. */
 START_TEST(the_table_of_ends)
 {
     char sql[300];
@@ -380,8 +366,7 @@ START_TEST(the_table_of_ends)
              ends[_i].expression);
     add_delivery(ends[_i].destination);
     add_delivery("takes");
-    start_courier();
-    run_until("SELECT state FROM v_deliveries WHERE job = 2", "SENT");
+    run_until("SELECT state || ' ' || attempts FROM v_deliveries WHERE job = 2", "SENT 1");
     run_until(sql, ends[_i].answer);
 }
 
@@ -391,7 +376,6 @@ START_TEST(few_are_under_way_at_a_time)
 {
     add_deliveries("is-slow", 10);
     add_deliveries("takes", 10);
-    start_courier();
     run_until(COUNT("SENT"), "10");
     assert_answer(&s, COUNT("SENDING"), "4");
     assert_answer(&s, COUNT("PENDING"), "6");
@@ -406,7 +390,6 @@ START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
     conf.delivery.retry_seconds = conf.delivery.retry_max_seconds = 0.001;
     add_deliveries("is-down", 10);
     double start = clock_seconds();
-    start_courier();
     run_until("SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_DOWN' AND detail LIKE "
               "'is-down%'",
               "1");
@@ -424,12 +407,23 @@ START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
 
 END_TEST
 
+START_TEST(a_destination_that_kills_its_courier_is_down)
+{
+    conf.delivery.breaker_failures = 2;
+    add_delivery("kills");
+    run_until("SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_DOWN' AND detail LIKE "
+              "'kills%'",
+              "1");
+    assert_answer(&s, "SELECT code FROM v_deliveries", "COURIER_DIED");
+}
+
+END_TEST
+
 START_TEST(haste_does_not_wait_for_the_breaker)
 {
     conf.delivery.breaker_failures = 1;
     conf.delivery.breaker_seconds = 86400;
     add_delivery("is-down");
-    start_courier();
     run_until("SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_DOWN'", "1");
     courier_switch_on();
     run_until("SELECT not_before_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM v_deliveries",
@@ -446,7 +440,6 @@ START_TEST(what_is_too_old_has_failed)
 {
     conf.delivery.give_up_seconds = 0.3;
     add_delivery("is-down");
-    start_courier();
     run_until("SELECT state || ' ' || code || ' ' || (message LIKE 'so it is; given up after %') "
               "FROM v_deliveries",
               "FAILED PEER_UNREACHABLE 1");
@@ -457,7 +450,6 @@ END_TEST
 START_TEST(a_courier_that_is_stopped_gives_back)
 {
     add_deliveries("is-slow", 6);
-    start_courier();
     run_until(COUNT("SENDING"), "4");
     core.draining = true;
     pool_drain(core.pool);
@@ -472,7 +464,6 @@ START_TEST(a_new_configuration_is_obeyed)
     add_delivery("takes");
     conf.destination_count = 1;
     ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
-    start_courier();
     run_until("SELECT group_concat(state, ' ') FROM (SELECT * FROM v_deliveries ORDER BY delivery)",
               "FAILED SENT");
     conf.destination_count = DESTINATIONS;
@@ -498,6 +489,7 @@ main(int argc, char **argv)
     tcase_add_loop_test(tests, the_table_of_ends, 0, sizeof ends / sizeof ends[0]);
     tcase_add_test(tests, few_are_under_way_at_a_time);
     tcase_add_test(tests, a_destination_that_is_down_is_left_alone_and_found_again);
+    tcase_add_test(tests, a_destination_that_kills_its_courier_is_down);
     tcase_add_test(tests, haste_does_not_wait_for_the_breaker);
     tcase_add_test(tests, what_is_too_old_has_failed);
     tcase_add_test(tests, a_courier_that_is_stopped_gives_back);

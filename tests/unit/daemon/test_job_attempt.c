@@ -26,7 +26,7 @@ set_up(void)
     sample_open(&s);
     job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue, .courier = -1};
+    core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
     due_init(&core.jobs_due, &core.loop);
     due_init(&core.deliveries_due, &core.loop);
