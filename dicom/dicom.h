@@ -161,6 +161,8 @@ int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels
 int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
                       struct error *error);
 void dicom_pixels_close(struct dicom_pixels *pixels);
+/* Whether each frame costs all before it, unless one reader reads them in their order. */
+bool dicom_pixels_in_order(const struct dicom_instance *instance);
 
 /* One attribute as Explicit VR Little Endian bytes: tag, VR, length and value, ready to be written.
  */

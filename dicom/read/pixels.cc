@@ -2,7 +2,7 @@
  * pixels.cc - frames, decoded one at a time into the caller's memory.
  *
  * Native little-endian pixels go from the file straight into the caller's buffer and are adjusted
- * there; only compressed and deflated ones need memory of their own. The file is opened once per
+ * there; only compressed ones need memory of their own. The file is opened once per
  * reader; a file that changed since its header was read is refused.
  */
 #include "dicom/read/codec.hh"
@@ -21,7 +21,7 @@ struct dicom_pixels {
     bool swapped_words; /* native big endian in 16-bit words */
     int64_t pixel_offset;
     struct fragments fragments;    /* when encapsulated */
-    std::vector<uint8_t> inflated; /* when deflated: all pixel data */
+    int32_t next_frame;            /* when deflated: where the stream stands; -1: nowhere */
     std::vector<uint8_t> bytes;    /* of one compressed frame */
     std::vector<uint16_t> samples; /* of one compressed frame of 8-bit pixels */
 };
@@ -62,17 +62,8 @@ changed(const struct dicom_instance &instance, struct error *error)
                            text_base_name(instance.path));
 }
 
-int
-inflate_all(struct dicom_pixels &pixels, struct error *error)
-{
-    const struct dicom_instance &instance = *pixels.instance;
-    const size_t size = native_frame_bytes(instance) * static_cast<size_t>(instance.frame_count);
-    pixels.inflated.resize(size);
-    int rc = stream_read(&pixels.stream, pixels.inflated.data(), static_cast<int64_t>(size));
-    return rc ? read_failed(pixels, rc, error) : 0;
-}
-
-/* Finds what the public struct does not hold: fragments, inflated bytes, the width of words. */
+/* Finds what the public struct does not hold: fragments, where deflated pixels begin, the width of
+ * words. */
 int
 locate(struct dicom_pixels &pixels, struct error *error)
 {
@@ -92,7 +83,7 @@ locate(struct dicom_pixels &pixels, struct error *error)
     if (scan.encapsulated)
         return fragments_index(&pixels.stream, &scan, instance.path, instance.frame_count,
                                &pixels.fragments, error);
-    return pixels.syntax->deflated ? inflate_all(pixels, error) : 0;
+    return 0;
 }
 
 int
@@ -127,17 +118,33 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
     return rc ? read_failed(pixels, rc, error) : 0;
 }
 
+/* Goes on from the frame before, or begins again: nothing that was inflated is kept. */
+int
+read_inflated(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+{
+    const auto size = static_cast<int64_t>(native_frame_bytes(*pixels.instance));
+    if (pixels.next_frame < 0 || pixels.next_frame > frame) {
+        stream_rewind(&pixels.stream);
+        pixels.next_frame = -1;
+        if (const int rc = locate(pixels, error))
+            return rc;
+        pixels.next_frame = 0;
+    }
+    int rc = stream_skip(&pixels.stream, size * (frame - pixels.next_frame));
+    if (!rc)
+        rc = stream_read(&pixels.stream, destination, size);
+    pixels.next_frame = rc ? -1 : frame + 1;
+    return rc ? read_failed(pixels, rc, error) : 0;
+}
+
 /* Native bytes of a frame, in the order of the file. */
 int
-read_native(const struct dicom_pixels &pixels, int32_t frame, void *destination,
-            struct error *error)
+read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
     const size_t size = native_frame_bytes(*pixels.instance);
     const size_t start = size * static_cast<size_t>(frame);
-    if (pixels.syntax->deflated) {
-        memcpy(destination, pixels.inflated.data() + start, size);
-        return 0;
-    }
+    if (pixels.syntax->deflated)
+        return read_inflated(pixels, frame, destination, error);
     return read_file(pixels, destination, size, pixels.pixel_offset + static_cast<int64_t>(start),
                      error);
 }
@@ -211,7 +218,7 @@ widen_signed(const uint8_t *narrow, int16_t *samples, size_t count)
 }
 
 int
-read_native_frame(const struct dicom_pixels &pixels, int32_t frame, void *destination,
+read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
                   struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
@@ -301,6 +308,13 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
 }
 
 } // namespace
+
+bool
+dicom_pixels_in_order(const struct dicom_instance *instance)
+{
+    const struct transfer_syntax *syntax = transfer_find(instance->transfer_syntax_uid);
+    return syntax && syntax->deflated && instance->frame_count > 1;
+}
 
 int
 dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,

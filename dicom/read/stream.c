@@ -52,12 +52,21 @@ stream_open_again(struct stream *stream, int fd)
 }
 
 void
-stream_close(struct stream *stream)
+stream_rewind(struct stream *stream)
 {
     if (stream->inflater) {
         inflateEnd(&stream->inflater->zlib);
         free(stream->inflater);
     }
+    stream->inflater = NULL;
+    stream->position = stream->window_start = 0;
+    stream->window_size = 0;
+}
+
+void
+stream_close(struct stream *stream)
+{
+    stream_rewind(stream);
     close(stream->fd);
 }
 

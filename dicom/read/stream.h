@@ -35,6 +35,8 @@ int stream_open(struct stream *stream, const char *path);
 /* The same of a file that is open, and stays the caller's. */
 int stream_open_again(struct stream *stream, int fd);
 void stream_close(struct stream *stream);
+/* Back to the first byte of the file. */
+void stream_rewind(struct stream *stream);
 
 /*
  * All that follows is inflated (raw deflate, PS3.5 A.5). -ENOMEM when zlib cannot start.

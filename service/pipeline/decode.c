@@ -6,11 +6,16 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct decoding {
     const struct decode_request *request;
     size_t plane_bytes;
+    /* The planes, and which of them each round begins with: one a round, but all of an instance
+     * whose frames are read in their order are one thread's. */
+    int32_t *order, *rounds;
+    int32_t round_count;
     atomic_llong done;
     pthread_mutex_t lock; /* guards what follows: the lowest plane that failed */
     int64_t failed_plane;
@@ -53,6 +58,53 @@ decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, s
     return kernels_volume_ready(request->lane, z, 1, error);
 }
 
+/* ---- rounds ---- */
+
+/* The instance whose frames one thread has to read; -1 when they are anybody's. */
+static int32_t
+decode_instance_in_order(const struct decode_request *request, int32_t z)
+{
+    const int32_t instance = request->stack->planes[z].instance;
+    return dicom_pixels_in_order(request->instances[instance]) ? instance : -1;
+}
+
+static int
+decode_compare(const void *left, const void *right, void *context)
+{
+    const struct decode_request *request = context;
+    const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    const int32_t of_a = decode_instance_in_order(request, a),
+                  of_b = decode_instance_in_order(request, b);
+    if (of_a != of_b)
+        return of_a < of_b ? -1 : 1;
+    return of_a < 0 ? a - b : request->stack->planes[a].frame - request->stack->planes[b].frame;
+}
+
+static int
+decode_plan(struct decoding *decoding, struct error *error)
+{
+    const struct decode_request *request = decoding->request;
+    const int32_t count = request->stack->plane_count;
+    decoding->order = calloc((size_t)count + 1, sizeof *decoding->order);
+    decoding->rounds = calloc((size_t)count + 1, sizeof *decoding->rounds);
+    if (!decoding->order || !decoding->rounds)
+        return error_set_system(error, -ENOMEM, "decode the pixels");
+    for (int32_t z = 0; z < count; z++)
+        decoding->order[z] = z;
+    qsort_r(decoding->order, (size_t)count, sizeof *decoding->order, decode_compare,
+            (void *)(uintptr_t)request);
+    for (int32_t i = 0, last = -1; i < count; i++) {
+        const int32_t instance = decode_instance_in_order(request, decoding->order[i]);
+        if (instance < 0 || instance != last)
+            decoding->rounds[decoding->round_count++] = i;
+        last = instance;
+    }
+    decoding->rounds[decoding->round_count] = count;
+    return 0;
+}
+
+/* ---- threads ---- */
+
 static void
 keep_lowest(struct decoding *decoding, int64_t z, int rc, const struct error *error)
 {
@@ -66,24 +118,43 @@ keep_lowest(struct decoding *decoding, int64_t z, int rc, const struct error *er
 }
 
 static void
-decode_share(struct parallel *loop, void *context)
+decode_tell(struct decoding *decoding)
 {
-    struct decoding *decoding = context;
     const struct pipeline_watch *watch = decoding->request->watch;
-    struct open_reader reader = {.instance = -1};
+    const double done = (double)(atomic_fetch_add(&decoding->done, 1) + 1);
+    if (watch && watch->progress)
+        watch->progress(watch->context, "pixels",
+                        done / (double)decoding->request->stack->plane_count);
+}
+
+static bool
+decode_round(struct decoding *decoding, struct parallel *loop, int64_t round,
+             struct open_reader *reader)
+{
     struct error error = {0};
-    int64_t z;
-    while (parallel_take(loop, &z)) {
-        int rc = decode_plane(decoding, z, &reader, &error);
+    for (int32_t i = decoding->rounds[round]; i < decoding->rounds[round + 1]; i++) {
+        if (parallel_stopped(loop))
+            return false;
+        const int32_t z = decoding->order[i];
+        const int rc = decode_plane(decoding, z, reader, &error);
         if (rc) {
             keep_lowest(decoding, z, rc, &error);
             parallel_fail(loop);
-            break;
+            return false;
         }
-        double done = (double)(atomic_fetch_add(&decoding->done, 1) + 1);
-        if (watch && watch->progress)
-            watch->progress(watch->context, "pixels", done / (double)loop->count);
+        decode_tell(decoding);
     }
+    return true;
+}
+
+static void
+decode_share(struct parallel *loop, void *context)
+{
+    struct decoding *decoding = context;
+    struct open_reader reader = {.instance = -1};
+    int64_t round;
+    while (parallel_take(loop, &round) && decode_round(decoding, loop, round, &reader))
+        continue;
     dicom_pixels_close(reader.pixels);
 }
 
@@ -98,13 +169,17 @@ decode_stack(const struct decode_request *request, struct error *error)
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .error = error,
     };
-    struct parallel loop = {.count = stack->plane_count,
+    int rc = decode_plan(&decoding, error);
+    struct parallel loop = {.count = decoding.round_count,
                             .stop = request->watch ? request->watch->stop : NULL,
                             .body = decode_share,
                             .context = &decoding};
-    parallel_run(&loop, request->threads);
+    if (!rc)
+        parallel_run(&loop, request->threads);
     pthread_mutex_destroy(&decoding.lock);
-    if (decoding.rc)
-        return decoding.rc;
+    free(decoding.order);
+    free(decoding.rounds);
+    if (rc || decoding.rc)
+        return rc ? rc : decoding.rc;
     return parallel_stopped(&loop) ? -ECANCELED : 0;
 }

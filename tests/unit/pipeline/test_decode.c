@@ -1,0 +1,128 @@
+/* Pixels of frames that depend on those before them: read once, whoever asks, in whatever order. */
+#include "service/pipeline/decode.h"
+
+#include "tests/unit/dicom/deflated.h"
+#include "tests/unit/dicom/peek_sample.h"
+#include "tests/unit/growth.h"
+
+enum {
+    FRAMES = 64,
+    SIDE = 256,
+    THREADS = 8,
+};
+
+/* The last frame lies lowest. */
+static void
+add_groups(struct dicom_bytes *bytes)
+{
+    bytes_sequence(bytes, 0x52009229);
+    bytes_item(bytes);
+    put_group(bytes, 0x00209116, 0x00200037, "1\\0\\0\\0\\1\\0");
+    put_measures(bytes);
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+    bytes_sequence(bytes, 0x52009230);
+    for (int i = 0; i < FRAMES; i++) {
+        char position[32];
+        snprintf(position, sizeof(position), "1\\2\\%d", 5 * (FRAMES - i));
+        bytes_item(bytes);
+        put_group(bytes, 0x00209113, 0x00200032, position);
+        bytes_item_end(bytes);
+    }
+    bytes_sequence_end(bytes);
+}
+
+static uint16_t
+pixel_of(size_t frame, size_t i)
+{
+    return (uint16_t)(frame * 64 + i * i % 61);
+}
+
+static struct dicom_instance *
+make_deflated(void)
+{
+    static uint16_t cells[FRAMES][SIDE * SIDE];
+    for (size_t frame = 0; frame < FRAMES; frame++)
+        for (size_t i = 0; i < SIDE * SIDE; i++)
+            cells[frame][i] = pixel_of(frame, i);
+    struct sample_image image = enhanced_image(SYNTAX_DEFLATED);
+    image.frames = "64";
+    image.rows = image.columns = SIDE;
+    image.bits_stored = 16;
+    image.high_bit = 15;
+    image.pixels = cells;
+    image.pixel_size = sizeof(cells);
+    image.extra = add_groups;
+    sample_write_deflated(&image, path, 0);
+    return peek_or_fail();
+}
+
+static double
+cost_of_one_pass(const struct dicom_instance *instance)
+{
+    static uint16_t frame[SIDE * SIDE];
+    struct dicom_pixels *pixels;
+    struct error error;
+    const double begun = growth_clock();
+    ck_assert_int_eq(dicom_pixels_open(instance, &pixels, &error), 0);
+    for (int i = 0; i < FRAMES; i++)
+        ck_assert_int_eq(dicom_pixels_read(pixels, i, frame, &error), 0);
+    dicom_pixels_close(pixels);
+    return growth_clock() - begun;
+}
+
+static double
+decode(struct dicom_instance *instance, const struct geometry_stack *stack)
+{
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 1};
+    const struct kernels_demand demand = {.of = {NULL}};
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+    struct error error;
+    void *voxels;
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, &error), 0);
+    const struct image_extent extent = {SIDE, SIDE, FRAMES};
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, stack->pixel, &demand, &voxels, &error), 0);
+    const struct decode_request request = {
+        .instances = &instance, .stack = stack, .lane = lane, .voxels = voxels, .threads = THREADS};
+    const double begun = growth_clock();
+    ck_assert_int_eq(decode_stack(&request, &error), 0);
+    const double cost = growth_clock() - begun;
+    for (size_t z = 0; z < FRAMES; z++)
+        for (size_t i = 0; i < SIDE * SIDE; i++)
+            if (((uint16_t *)voxels)[z * SIDE * SIDE + i] != pixel_of(FRAMES - 1 - z, i))
+                ck_abort_msg("voxel %zu of plane %zu", i, z);
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+    return cost;
+}
+
+START_TEST(a_deflated_volume_is_inflated_once)
+{
+    static const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
+    struct dicom_instance *instance = make_deflated();
+    struct geometry_series *series;
+    struct error error;
+    ck_assert_int_eq(geometry_group(&instance, 1, &limits, &series, &error), 0);
+    ck_assert_int_eq(series->stack_count, 1);
+    double once = 0, all = 1;
+    for (int i = 0; i < GROWTH_TRIES && all > 2 * once; i++) {
+        once = cost_of_one_pass(instance);
+        all = decode(instance, &series->stacks[0]);
+    }
+    ck_assert_msg(all <= 2 * once, "%.3f s, and %.3f s to read it once", all, once);
+    geometry_series_free(series);
+    dicom_instance_free(instance);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("pipeline_decode");
+    TCase *tests = new_case(suite, "decode");
+    tcase_add_test(tests, a_deflated_volume_is_inflated_once);
+    return suite_run(suite);
+}
