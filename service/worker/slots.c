@@ -13,6 +13,8 @@
 #include "service/worker/fake_gpus.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +44,7 @@ struct job_slot {
     double fraction;
     double told; /* when progress was last offered */
     bool has_news;
+    bool has_memory; /* of the jobs before */
 };
 
 struct slots {
@@ -49,6 +52,7 @@ struct slots {
     struct kernels_device *fallback; /* NULL until a job needs it */
     struct fake_gpu *fake;           /* NULL but in tests */
     int threads;
+    double rest_seconds;
     void (*wake)(void *context);
     void *context;
     struct job_slot *items;
@@ -190,14 +194,56 @@ run_task(struct job_slot *slot, struct task *task)
     crash_point("worker_before_done");
 }
 
+static bool
+has_nothing_to_do(const struct slots *slots)
+{
+    return (STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing;
+}
+
+/* A new lane in the place of one that is as large as its largest job. */
+static void
+slot_rest(struct job_slot *slot)
+{
+    struct kernels_lane *fresh;
+    if (kernels_lane_open(slot->slots->device, &fresh, NULL) == 0) {
+        kernels_lane_close(slot->compute);
+        slot->compute = fresh;
+    }
+    kernels_lane_close(slot->fallback);
+    slot->fallback = NULL;
+    malloc_trim(0);
+}
+
+/* With the lock held, until there is something to do. */
+static void
+slot_wait(struct job_slot *slot)
+{
+    struct slots *slots = slot->slots;
+    struct timespec rest;
+    clock_gettime(CLOCK_MONOTONIC, &rest);
+    const double at = (double)rest.tv_sec + 1e-9 * (double)rest.tv_nsec + slots->rest_seconds;
+    rest.tv_sec = (time_t)floor(at);
+    rest.tv_nsec = (long)(1e9 * (at - floor(at)));
+    while (has_nothing_to_do(slots)) {
+        if (!slot->has_memory) {
+            pthread_cond_wait(&slots->changed, &slots->lock);
+        } else if (pthread_cond_timedwait(&slots->changed, &slots->lock, &rest) == ETIMEDOUT) {
+            pthread_mutex_unlock(&slots->lock);
+            slot_rest(slot);
+            pthread_mutex_lock(&slots->lock);
+            slot->has_memory = false;
+        }
+    }
+}
+
 /* Waits for a job; NULL when the slots close. */
 static struct task *
 begin_task(struct job_slot *slot)
 {
     struct slots *slots = slot->slots;
     pthread_mutex_lock(&slots->lock);
-    while ((STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing)
-        pthread_cond_wait(&slots->changed, &slots->lock);
+    slot_wait(slot);
+    slot->has_memory = true;
     struct task *task = slots->closing ? NULL : take_first(&slots->waiting);
     slot->running = task;
     slot->told = 0;
@@ -276,10 +322,15 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
         return error_set_system(error, -ENOMEM, "open the lanes");
     }
     slots->threads = options->threads > 0 ? options->threads : parallel_processors();
+    slots->rest_seconds = options->rest_seconds;
     slots->wake = options->wake;
     slots->context = options->context;
     pthread_mutex_init(&slots->lock, NULL);
-    pthread_cond_init(&slots->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&slots->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     STAILQ_INIT(&slots->waiting);
     STAILQ_INIT(&slots->ended);
     int rc = open_device(slots, options->device, error);

@@ -15,6 +15,7 @@ struct slots_options {
     const char *device; /* "cpu", or the UUID of a GPU */
     int threads;        /* of each job; 0: one a processor */
     int count;
+    double rest_seconds; /* without a job, until a slot gives back the memory of its largest */
     void (*wake)(void *context);
     void *context;
 };

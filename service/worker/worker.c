@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define REST_SECONDS       30
 #define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
 struct worker_process {
@@ -205,6 +206,7 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
     const struct slots_options options = {.device = args->device,
                                           .threads = threads_of(conf, args),
                                           .count = conf->compute.lanes,
+                                          .rest_seconds = REST_SECONDS,
                                           .wake = worker_wake,
                                           .context = worker};
     int rc = slots_open(&options, &worker->slots, &error);

@@ -28,12 +28,22 @@ wake(void *context)
 }
 
 static void
-open_slots(int count)
+open_slots_that_rest(int count, double rest_seconds)
 {
     struct error error = {0};
-    const struct slots_options options = {
-        .device = "cpu", .threads = 1, .count = count, .wake = wake, .context = &news};
+    const struct slots_options options = {.device = "cpu",
+                                          .threads = 1,
+                                          .count = count,
+                                          .rest_seconds = rest_seconds,
+                                          .wake = wake,
+                                          .context = &news};
     ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
+}
+
+static void
+open_slots(int count)
+{
+    open_slots_that_rest(count, 3600);
 }
 
 static void
@@ -98,6 +108,35 @@ START_TEST(every_job_is_done_once)
         seen[event.job] = true;
     }
     ck_assert(slots_idle(slots));
+}
+
+END_TEST
+
+/* Pages that the process has mapped. */
+static long
+memory_mapped(void)
+{
+    FILE *statm = fopen("/proc/self/statm", "r");
+    long pages = 0;
+    ck_assert(statm && fscanf(statm, "%ld", &pages) == 1);
+    fclose(statm);
+    return pages;
+}
+
+/* What a lane grew to is given back when nothing comes, and the next job finds what it needs. */
+START_TEST(an_idle_slot_gives_its_memory_back)
+{
+    open_slots_that_rest(1, 1);
+    for (int i = 1; i <= 2; i++) {
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+        ck_assert_int_eq(wait_done().report.verdict, PROTO_VERDICT_DONE);
+        const long done = memory_mapped();
+        const time_t deadline = time(NULL) + DEADLINE_SECONDS;
+        while (memory_mapped() >= done) {
+            ck_assert_int_lt(time(NULL), deadline);
+            usleep(1000);
+        }
+    }
 }
 
 END_TEST
@@ -224,6 +263,7 @@ main(void)
     TCase *tests = tcase_create("slots");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_job_is_done_once);
+    tcase_add_test(tests, an_idle_slot_gives_its_memory_back);
     tcase_add_test(tests, a_job_without_its_file_may_be_tried_again);
     tcase_add_test(tests, waiting_jobs_are_given_back_and_running_ones_end);
     tcase_add_test(tests, any_job_can_be_stopped);
