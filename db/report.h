@@ -32,13 +32,18 @@ struct report_filter {
     const char *destination; /* NULL: any; of deliveries */
     int64_t job;             /* 0: any; of deliveries */
     const char *code;        /* NULL: any; of jobs */
-    bool current;            /* jobs of their series' revision that none has taken the place of */
+    bool current;            /* jobs of their series' revision that none has taken the place of;
+                                series whose files are there */
     const char *since;       /* ISO-8601, or how it begins: jobs made or ended, series seen; NULL */
+    const char *before;      /* likewise, of series: not seen since; NULL */
     int64_t limit;           /* newest first; 0: 50 */
 };
 
 /* Rows of a kind; deliveries of the filter's state, job and destination. */
 extern const struct report_list report_jobs, report_series, report_deliveries;
+
+/* Files that tell whose a series is, those of its results and of its quarantine; keys are paths. */
+extern const struct report_list report_telling_files;
 
 int report_list(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, FILE *out, bool json, struct error *error);
@@ -74,6 +79,7 @@ struct report_stored {
     char *code, *message;      /* why it was refused */
     char *called_ae;           /* that it was sent to */
     char *missing_accepted_by; /* the operator who takes it as it is */
+    char *removed_at;          /* when its files were; "": they are there */
     char **paths;              /* of its files, relative to the root folder */
     size_t path_count;
 };

@@ -66,6 +66,29 @@ void queue_removal_clear(struct queue_removal *removal);
 /* It is gone. */
 int queue_removed(struct queue *queue, int64_t id);
 
+/* What an operator wants to go today. */
+struct queue_purge {
+    const char *series_uid;
+    bool dry_run;
+    bool undelivered; /* also what has not arrived; its deliveries end */
+    const char *by;   /* who */
+};
+
+struct queue_purged {
+    int64_t images, results, quarantined; /* whose files are there, or were */
+    int64_t bytes;                        /* of images and results */
+    int64_t undelivered;                  /* deliveries that have not arrived */
+};
+
+/*
+ * All files of a series, of its results and of its quarantine are marked as removed, and what its rows tell of
+ * people goes: descriptions, and what files were called. -ENOENT; -EBUSY while it gathers, a job waits or runs,
+ * or a result is being sent; -EPERM when something has not arrived, and nobody says that it may go, too. *purged
+ * is told either way, but for -ENOENT.
+ */
+int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
+                struct queue_purged *purged);
+
 /* Free space, as told once an hour; what is older than two weeks goes. v_night tells how fast it fills. */
 int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
 

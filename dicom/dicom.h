@@ -121,10 +121,12 @@ int dicom_peek_open(int fd, const char *path, struct dicom_instance **instance,
                     struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
-/* What a file that dicom_peek refuses says of itself, as far as it can be read; "" is not known. */
+/* What a file says of itself, also one that dicom_peek refuses, as far as it can be read; "" is not
+ * known. */
 struct dicom_identity {
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
+    char patient_id[DICOM_LO_SIZE];
 };
 
 void dicom_identify(const char *path, struct dicom_identity *identity);

@@ -14,6 +14,8 @@
  *                 +---------+     committed                   +---------+     (likewise)
  *
  *     PENDING, DELAYED --fail_delivery---------------------------> FAILED
+ *     PENDING, DELAYED --purge-----------------------------------> CANCELLED (PURGED)
+ *     SENT, when not committed --purge---------------------------> FAILED (PURGED)
  *     PENDING, DELAYED --finish_job, of a newer revision---------> CANCELLED (SUPERSEDED)
  *     PENDING, DELAYED --finish_job, of a job run anew-----------> CANCELLED (RETRIED)
  *     -finish_job, of an object that the destination has---------> SENT
@@ -335,6 +337,29 @@ queue_recover_deliveries(struct queue *queue, int64_t now_ms)
     return edge_for_each(queue, &machine_delivery,
                          "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id", NO_VALUES,
                          recover_as_pending, now_ms, &count);
+}
+
+/* ------------------------------------------------------------------------------------ purge -- */
+
+static int
+withdraw_purged(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    static const char why[] = "an operator purged its series before it had arrived";
+    const struct queue_attempt attempt = {.dimse_status = -1, .code = CODE_PURGED, .message = why};
+    return row->state == QUEUE_DELIVERY_SENT ? delivery_fail(queue, row, &attempt, now_ms)
+                                             : withdraw(queue, row, CODE_PURGED, why, now_ms);
+}
+
+int
+queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms)
+{
+    int64_t count;
+    return edge_for_each(queue, &machine_delivery,
+                         "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
+                         "WHERE j.series_id = ? AND (+d.state IN ('PENDING', 'DELAYED') "
+                         "OR +d.state = 'SENT' AND d.commitment IN ('REQUESTED', 'FAILED')) "
+                         "ORDER BY d.id",
+                         VALUES(value_int(series_id)), withdraw_purged, now_ms, &count);
 }
 
 /* ------------------------------------------------------------------------------------ resend - */

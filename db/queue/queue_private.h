@@ -76,6 +76,8 @@ struct series_row {
 
 /* 1 when the series is not there. */
 int queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row);
+/* -ENOENT likewise. */
+int queue_expect_series(struct queue *queue, const char *series_uid, struct series_row *row);
 /* SETTLED | REFUSED -> GATHERING, revision + 1: what it is made of has changed, or is judged
  * otherwise; one whose files are removed begins with none. The event is of this kind. */
 int queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind,
@@ -98,6 +100,8 @@ int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct qu
                          int64_t now_ms);
 /* The job ended well: what those before it have not sent yet is not wanted any more. */
 int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms);
+/* The series is purged: what has not arrived ends, PURGED. */
+int queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms);
 int queue_recover_deliveries(struct queue *queue, int64_t now_ms);
 
 #endif

@@ -376,7 +376,8 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
     FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
     FIELD(BOOL, complete_requested, "complete_requested")                                          \
-    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")
+    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")                                        \
+    FIELD(BOOL, removed, "removed_at IS NOT NULL")
 #define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
 #define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
 
@@ -455,9 +456,8 @@ queue_refuse_removed(struct queue *queue, const char *series_uid)
                            code_name(CODE_SERIES_REMOVED), series_uid);
 }
 
-/* -ENOENT when there is none. */
-static int
-series_expect_row(struct queue *queue, const char *series_uid, struct series_row *row)
+int
+queue_expect_series(struct queue *queue, const char *series_uid, struct series_row *row)
 {
     int rc = queue_read_series(queue, series_uid, row);
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid) : rc;
@@ -467,7 +467,7 @@ int
 queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id)
 {
     struct series_row row;
-    int rc = series_expect_row(queue, series_uid, &row);
+    int rc = queue_expect_series(queue, series_uid, &row);
     if (rc == 0)
         *series_id = row.id;
     return rc;
@@ -629,7 +629,7 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
     struct series_row row;
     char detail[128];
     struct queue_event event = series_word(complete, detail);
-    int rc = series_expect_row(queue, complete->series_uid, &row);
+    int rc = queue_expect_series(queue, complete->series_uid, &row);
     if (rc < 0)
         return rc;
     const bool judged = row.state != SERIES_GATHERING;

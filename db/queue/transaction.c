@@ -101,6 +101,7 @@ configure(struct database *db)
                                    "PRAGMA journal_size_limit = 16777216;"
                                    "PRAGMA temp_store = MEMORY;"
                                    "PRAGMA cache_size = -16384;"
+                                   "PRAGMA secure_delete = FAST;" /* what is purged is not left */
                                    "PRAGMA trusted_schema = OFF;";
     char mode[16];
     int rc = database_script(db, "PRAGMA auto_vacuum = INCREMENTAL"); /* of a new one */

@@ -65,7 +65,7 @@ print_rows(struct report *report, const struct report_selection *selection,
                 : report_print_table(report, selection, NULL, columns, count, out);
 }
 
-#define LIST_VALUES 9
+#define LIST_VALUES 10
 
 /* What the filter says, as the parameters of a list's tail. */
 static int
@@ -87,7 +87,8 @@ list_select(struct report *report, const struct report_list *list,
     values[5] = value_optional(filter->code);
     values[6] = value_optional(filter->since);
     values[7] = value_int(filter->current);
-    values[8] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
+    values[8] = value_optional(filter->before);
+    values[9] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
     *rows = (struct report_selection){list->view, list->tail, values, LIST_VALUES};
     return rc;
 }
@@ -184,7 +185,7 @@ const struct report_list report_jobs = {
             "AND (?3 IS NULL OR series_uid = ?3) AND (?6 IS NULL OR code = upper(?6)) "
             "AND (?7 IS NULL OR coalesce(ended_at, created_at) >= ?7) "
             "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
-            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?9",
+            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?10",
     .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
     .columns = job_columns,
@@ -210,12 +211,26 @@ const struct report_list report_series = {
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
             "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
             "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
-            "AND (?7 IS NULL OR last_seen_at >= ?7) "
-            "ORDER BY last_seen_at DESC, series_uid LIMIT ?9",
+            "AND (?7 IS NULL OR last_seen_at >= ?7) AND (?9 IS NULL OR last_seen_at < ?9) "
+            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?10",
     .states = queue_series_states,
     .state_count = 3,
     .columns = series_columns,
     .column_count = COLUMN_COUNT(series_columns),
+};
+
+/* One image is enough, but where the gate found several patients. */
+const struct report_list report_telling_files = {
+    .view = "(SELECT series_uid, (SELECT min(path) FROM v_instances i "
+            "  WHERE i.series_uid = s.series_uid) AS path FROM v_series s "
+            "UNION ALL SELECT i.series_uid, i.path FROM v_stacks x "
+            "  JOIN v_instances i ON i.series_uid = x.series_uid WHERE x.code = 'MIXED_PATIENTS' "
+            "UNION ALL SELECT series_uid, path FROM v_results "
+            "  WHERE removed_at IS NULL AND sop_class_uid <> '' "
+            "UNION ALL SELECT series_uid, path FROM v_quarantine "
+            "  WHERE removed_at IS NULL AND path <> '')",
+    .key = "path",
+    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?10",
 };
 
 /* ----------------------------------------------------------------------------------- deliveries */
@@ -247,7 +262,7 @@ const struct report_list report_deliveries = {
     .view = "v_deliveries",
     .key = "delivery",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
-            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?9",
+            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?10",
     .states = queue_delivery_states,
     .state_count = QUEUE_DELIVERY_CANCELLED + 1,
     .columns = delivery_columns,

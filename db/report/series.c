@@ -13,7 +13,8 @@
     FIELD(TEXT, code, "code")                                                                      \
     FIELD(TEXT, message, "message")                                                                \
     FIELD(TEXT, called_ae, "called_ae")                                                            \
-    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")
+    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")                                        \
+    FIELD(TEXT, removed_at, "removed_at")
 #define STORED_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct report_stored, member)},
 
 static const struct database_field stored_fields[] = {STORED_FIELDS(STORED_FIELD)};

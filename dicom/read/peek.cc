@@ -640,9 +640,9 @@ identity_copy(char (&destination)[size], const std::string &text)
 int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {
-    static const uint32_t identity_tags[] = {0x00080018, 0x0020000E};
+    static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000E};
     const struct scan_wanted wanted = {
-        identity_tags, std::size(identity_tags), DICOM_UID_SIZE, false, nullptr, 0, 0, nullptr,
+        identity_tags, std::size(identity_tags), DICOM_LO_SIZE, false, nullptr, 0, 0, nullptr,
         nullptr};
     struct error error;
     struct scan scan;
@@ -654,6 +654,7 @@ identify_stream(const char *path, struct stream &stream, struct dicom_identity &
     const Header header(dataset);
     identity_copy(identity.sop_instance_uid, header_text(header, DCM_SOPInstanceUID));
     identity_copy(identity.series_uid, header_text(header, DCM_SeriesInstanceUID));
+    header_copy(identity.patient_id, header_text(header, DCM_PatientID));
     return 0;
 }
 

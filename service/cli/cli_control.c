@@ -1,9 +1,10 @@
 /*
- * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, resend, ping.
+ * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, resend, ping; purge.c
+ * has purge.
  *
  * One connection per command, one frame and one ANSWER per thing asked for; blocking, with a timeout.
  */
-#include "service/cli/cli.h"
+#include "service/cli/control.h"
 
 #include "db/report.h"
 #include "service/common/layout.h"
@@ -183,19 +184,7 @@ struct resend {
     bool not_arrived;
 };
 
-/* What is asked about each argument; `options` are those of the command, NULL where it has none. */
-struct question {
-    enum proto_type type;
-    const char *noun; /* "job" */
-    void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
-                  const void *options);
-    const char *command, *needs, *one; /* "retry", "one or more job numbers", "a job number" */
-    bool (*is_one)(const char *argument);
-    bool array; /* the answers are elements of one of JSON */
-};
-
-/* On one connection; a question without an argument has a NULL one. */
-static int
+int
 control_ask_all(const char *root, const struct question *question, char **arguments, int count,
                 const void *options)
 {
@@ -252,8 +241,7 @@ write_retry(struct proto_writer *writer, enum proto_type type, const char *job, 
     message_write(writer, type, &message);
 }
 
-/* Who had logged in; "": not known. */
-static const char *
+const char *
 control_login(char *login, size_t size)
 {
     if (getlogin_r(login, size) != 0)
@@ -422,7 +410,7 @@ static int
 cli_submit(const struct cli_context *context, int argc, char **argv)
 {
     char since[CLI_TIME];
-    struct submit submit = {.filter = {.state = "SETTLED"}};
+    struct submit submit = {.filter = {.state = "SETTLED", .current = true}};
     const struct conf_pipeline *pipeline;
     int status = parse_submit(argc, argv, &submit, since);
     if (status == EXIT_OK && submit.pipeline)
@@ -552,6 +540,9 @@ const struct cli_command cli_control_commands[] = {
     {"resend", true, cli_resend,
      "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
      "send results once more; --failed: only those that have not arrived"},
+    {"purge", true, cli_purge,
+     "SERIES_UID... | --patient ID | --before WHEN [--undelivered] [--dry-run] [--yes] [--json]",
+     "remove series now: images, results, quarantined files, and names; asks first"},
     {"ping", true, cli_ping, "", "ask whether the daemon answers"},
     {0},
 };

@@ -81,6 +81,11 @@ explain_find_stored(struct explain *explain, const char *series_uid)
         cli_complain("%s", error.message);
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
+    if (explain->stored.removed_at[0]) {
+        cli_complain("%s: its files were removed at %s; send it again",
+                     code_name(CODE_SERIES_REMOVED), explain->stored.removed_at);
+        return EXIT_NOT_FOUND;
+    }
     explain->is_stored = true;
     explain->request.called_ae = explain->stored.called_ae;
     explain->request.accept_missing = explain->stored.missing_accepted_by[0] != '\0';

@@ -476,7 +476,7 @@ daemon_recover(struct core *core)
     int error =
         queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
     if (!error)
-        error = retention_recover(core);
+        error = retention_set_aside_all(core);
     if (!error)
         error = orphans_adopt(core);
     if (!error)

@@ -1,12 +1,16 @@
 /* requests.c - see requests.h. */
 #include "service/daemon/requests.h"
 
+#include "base/text.h"
+#include "db/retention.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
+#include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/submit.h"
+#include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 
 #include <errno.h>
@@ -193,6 +197,70 @@ handle_resend(struct core *core, const struct control_request *request, struct a
 }
 
 static int
+purge_describe(const struct message_purge *told, const struct queue_purged *purged, int error,
+               const char *refusal, struct answer *answer)
+{
+    struct text_stream text;
+    if (!told->json || error == -ENOENT)
+        return 0;
+    if (text_open(&text))
+        return -ENOMEM;
+    struct json json = {.out = text.out};
+    json_begin_object(&json, NULL);
+    json_string(&json, "series_uid", told->series_uid);
+    json_integer(&json, "images", purged->images);
+    json_integer(&json, "results", purged->results);
+    json_integer(&json, "quarantined", purged->quarantined);
+    json_integer(&json, "bytes", purged->bytes);
+    json_integer(&json, "undelivered", purged->undelivered);
+    json_boolean(&json, "removed", !error && !told->dry_run);
+    json_string(&json, "refused", error ? refusal : "");
+    json_end_object(&json);
+    int rc = text_close(&text);
+    answer->body = text.bytes;
+    return rc;
+}
+
+/* What is marked is on disk, and no file of it where it was, when the operator hears of it. */
+static int
+purge_now(struct core *core)
+{
+    int error = batch_commit(core->batch);
+    if (!error)
+        error = retention_set_aside_all(core);
+    retention_look(core->retention);
+    return error;
+}
+
+static int
+handle_purge(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_purge *told = &request->message.purge;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.purge", LOG_STR("series", told->series_uid),
+             LOG_INT("undelivered", told->undelivered), LOG_INT("dry_run", told->dry_run),
+             LOG_STR("by", by));
+    const struct queue_purge purge = {told->series_uid, told->dry_run != 0, told->undelivered != 0,
+                                      by};
+    struct queue_purged purged;
+    int error = queue_purge(core->queue, &purge, clock_unix_ms(), &purged);
+    const int described = purge_describe(told, &purged, error, queue_reason(core->queue), answer);
+    if (!error)
+        error = described;
+    if (!error && !told->dry_run)
+        error = purge_now(core);
+    if (error)
+        return error;
+    answer_say(answer,
+               "series %s: %" PRId64 " images, %" PRId64 " results, %" PRId64
+               " files in quarantine, %.1f MiB%s",
+               told->series_uid, purged.images, purged.results, purged.quarantined,
+               (double)purged.bytes / (1 << 20), told->dry_run ? " would go" : " are removed");
+    return 0;
+}
+
+static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
     (void)core;
@@ -209,7 +277,8 @@ static const struct request {
 } requests[] = {
     {PROTO_RETRY, true, handle_retry},       {PROTO_CANCEL, true, handle_cancel},
     {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
-    {PROTO_SUBMIT, true, handle_submit},     {PROTO_PING, false, handle_ping},
+    {PROTO_SUBMIT, true, handle_submit},     {PROTO_PURGE, true, handle_purge},
+    {PROTO_PING, false, handle_ping},
 };
 
 static const struct request *

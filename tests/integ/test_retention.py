@@ -1,11 +1,13 @@
 """What is removed in time and what never is: the real daemon, killed in the middle, and what is sent again."""
 
+import json
 import re
 import signal
 
 from conftest import drop, free_port, phantom, storescu, wait_for
 
 NOW = "series_days = 1e-8; results_days = 1e-8; quarantine_days = 1e-8; min_days = 0.0;"
+PATIENT = "NP000001"
 PARTIAL = 1  # the exit status of what was refused
 
 
@@ -58,9 +60,12 @@ def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
     assert d.query("SELECT removed_at FROM v_quarantine")[0][0]
     assert not list((d.root / "quarantine").iterdir()), "the empty folder of the day stayed"
     for command, code in ((("retry", "1"), "SERIES_REMOVED"), (("resend", "1"), "RESULTS_REMOVED"),
-                          (("complete", "--accept-missing", series["series_uid"]), "SERIES_REMOVED")):
+                          (("complete", "--accept-missing", series["series_uid"]), "SERIES_REMOVED"),
+                          (("submit", "--rules", series["series_uid"]), "SERIES_REMOVED"),
+                          (("explain", series["series_uid"]), "SERIES_REMOVED")):
         answer = d.ctl(*command, check=False)
-        assert answer.returncode == PARTIAL and code in answer.stderr
+        assert answer.returncode != 0 and code in answer.stderr + answer.stdout
+    assert d.ctl("submit", "--rules").stdout == "there is no such series\n"
     keep(d, "series_days = 0.0;")
     storescu(d.port, *files)
     d.wait_jobs(2)
@@ -122,3 +127,33 @@ def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
     assert d.query("PRAGMA integrity_check")[0][0] == "ok"
     assert [row[0] for row in d.query("SELECT kind FROM v_events WHERE kind LIKE '%REMOVED' ORDER BY event")] == [
         "SERIES_REMOVED", "RESULTS_REMOVED"]
+
+
+def test_purge_removes_what_must_go_today(daemon, tmp_path):
+    d = working(daemon, tmp_path, deliver="gone")
+    files = run_series(d, tmp_path, state="DELAYED")
+    (series,) = d.query("SELECT * FROM v_series")
+    uid = series["series_uid"]
+    broken = files[0].read_bytes()[:-100]
+    (d.inbox / "Doe^Jane.dcm").write_bytes(broken)
+    wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 20, "the quarantined file")
+    before = files_below(d)
+    told = d.ctl("purge", uid, check=False)
+    assert told.returncode == PARTIAL and "--undelivered" in told.stderr
+    told = d.ctl("purge", "--undelivered", uid, check=False)
+    assert told.returncode == PARTIAL and "6 images" in told.stdout and "--yes" in told.stderr
+    assert d.ctl("purge", "--patient", "nobody", "--yes").stdout == "there is no such series\n"
+    assert d.ctl("purge", "--before", "1d", "--yes").stdout == "there is no such series\n"
+    assert files_below(d) == before, "what was only told of"
+    (would,) = json.loads(d.ctl("purge", "--patient", PATIENT, "--undelivered", "--dry-run", "--json").stdout)
+    assert (would["series_uid"], would["images"], would["undelivered"], would["removed"]) == (uid, 6, 1, False)
+    (done,) = json.loads(d.ctl("purge", "--patient", PATIENT, "--undelivered", "--yes", "--json").stdout)
+    assert done == {**would, "removed": True}
+    assert not [path for path in files_below(d) if not path.startswith("removed")], "it is gone when it is said so"
+    wait_removed(d)
+    assert [row["state"] + row["code"] for row in d.query("SELECT * FROM v_deliveries")] == ["CANCELLEDPURGED"]
+    assert re.search("purged by \\S+", d.query("SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'")[0][0])
+    d.stop()
+    for name in ("noctule.db", "noctule.db-wal"):
+        assert b"Doe^Jane" not in (d.root / name).read_bytes(), f"the name stands in {name}"
+    assert d.ctl("purge", "1.2.3", "--yes", check=False).returncode == 4, "nobody is there to be asked"

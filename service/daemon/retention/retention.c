@@ -308,7 +308,7 @@ retention_on_timer(uv_timer_t *timer)
 /* ----------------------------------------------------------------------------------- outside - */
 
 int
-retention_recover(struct core *core)
+retention_set_aside_all(struct core *core)
 {
     struct queue_removal *removals;
     size_t count = 0;

@@ -16,8 +16,8 @@ int retention_open(struct core *core, struct retention **retention);
 /* Ends early what is under way. Frees itself, once the loop has heard of that; NULL is allowed. */
 void retention_close(struct retention *retention);
 
-/* At start, before any child: what was marked and not set aside yet. */
-int retention_recover(struct core *core);
+/* What was marked and is where it was: at start before any child, and when an operator waits for it. */
+int retention_set_aside_all(struct core *core);
 /* Begins to sweep; then by itself, every hour, and when told that the disk fills. */
 void retention_start(struct retention *retention);
 /* The configuration has changed, or rows were marked: looks at once. */

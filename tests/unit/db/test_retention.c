@@ -1,4 +1,5 @@
 /* What goes in time, and what never does. */
+#include "db/report.h"
 #include "db/retention.h"
 
 #include "tests/unit/db/sample.h"
@@ -409,6 +410,53 @@ START_TEST(new_events_cannot_be_deleted)
 
 END_TEST
 
+START_TEST(a_purge_waits_for_what_is_at_work)
+{
+    struct queue_purged purged;
+    struct queue_purge purge = {.series_uid = "1.2", .undelivered = true, .by = "jane"};
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -ENOENT);
+    const int64_t series = sample_series(s.queue, "1.2", 2);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EBUSY);
+    int64_t job;
+    bool was_running;
+    ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+    ck_assert_int_eq(sample_add_job(s.queue, series, 1, &job), 0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EBUSY);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", SAMPLE_NOW, &was_running),
+                     0);
+    purge.dry_run = true;
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.images, 2);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "1");
+    purge.dry_run = false;
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    assert_answer(&s, "SELECT removed_at IS NULL OR series_description <> '' FROM v_series", "0");
+}
+
+END_TEST
+
+START_TEST(a_purge_ends_what_has_not_arrived)
+{
+    struct queue_purged purged;
+    struct queue_purge purge = {.series_uid = "1.2", .by = "jane"};
+    done_job("1.2");
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EPERM);
+    const int64_t delivery = start_delivery("1.2");
+    purge.undelivered = true;
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EBUSY);
+    ck_assert_int_eq(
+        queue_delivery_sent(s.queue, delivery, &went_well, "2.25.7", SAMPLE_NOW + 7000), 0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.undelivered, 1); /* it was not committed */
+    assert_answer(&s, "SELECT state || code FROM v_deliveries", "FAILEDPURGED");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
+                  "outbox/1,series/1.2");
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0); /* again: nothing */
+    ck_assert_int_eq(purged.images + purged.results + purged.undelivered, 0);
+}
+
+END_TEST
+
 /* ------------------------------------------------------------------------- any world ------- */
 
 static uint32_t dice;
@@ -570,6 +618,22 @@ START_TEST(nothing_that_is_held_ever_goes)
 
 END_TEST
 
+static void
+expect_status(const char *words)
+{
+    struct report *report;
+    struct error error = {0};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_int_eq(report_open(s.path, &report, &error), 0);
+    ck_assert_int_eq(report_status(report, out, false, &error), 0);
+    fclose(out);
+    report_close(report);
+    ck_assert_msg(strstr(text, words) != NULL, "%s", text);
+    free(text);
+}
+
 START_TEST(a_disk_that_fills_is_told)
 {
     assert_answer(&s, "SELECT free_mib IS NULL AND disk_full_days IS NULL FROM v_night", "1");
@@ -581,6 +645,8 @@ START_TEST(a_disk_that_fills_is_told)
     assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1"); /* half a day is little */
     ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms - 4 * DAY), 0);
     assert_answer(&s, "SELECT free_mib || ' ' || disk_full_days FROM v_night", "4000.0 4.0");
+    expect_status("Disk        3.9 GiB free; full in 4.0 days at the present rate\n"
+                  "WARNING     the disk is full within 7 days: ");
     ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms + 1000), 0); /* it was emptied */
     assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1");
 }
@@ -637,6 +703,8 @@ main(void)
                                   removals_are_there_until_they_are_done,
                                   rows_go_when_nothing_has_happened_for_long,
                                   new_events_cannot_be_deleted,
+                                  a_purge_waits_for_what_is_at_work,
+                                  a_purge_ends_what_has_not_arrived,
                                   a_disk_that_fills_is_told,
                                   the_file_stays_flat};
     Suite *suite = suite_create("db_retention");

@@ -1,0 +1,32 @@
+/*
+ * control.h - questions to the daemon, one for each argument, and their answers printed. Blocking, with a timeout.
+ */
+#ifndef NOCTULE_CLI_CONTROL_H
+#define NOCTULE_CLI_CONTROL_H
+
+#include "service/cli/cli.h"
+#include "service/common/messages.h"
+
+#include <stddef.h>
+
+/* What is asked about each argument; `options` are those of the command, NULL where it has none. */
+struct question {
+    enum proto_type type;
+    const char *noun; /* "job" */
+    void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
+                  const void *options);
+    const char *command, *needs, *one; /* "retry", "one or more job numbers", "a job number" */
+    bool (*is_one)(const char *argument);
+    bool array; /* the answers are elements of one of JSON */
+};
+
+/* On one connection; a question without an argument has a NULL one. One of exit_codes.h. */
+int control_ask_all(const char *root, const struct question *question, char **arguments, int count,
+                    const void *options);
+
+/* Who had logged in; "": not known. */
+const char *control_login(char *login, size_t size);
+
+int cli_purge(const struct cli_context *context, int argc, char **argv);
+
+#endif

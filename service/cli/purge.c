@@ -1,0 +1,211 @@
+/*
+ * purge.c - `noctule purge`: what is to go today. The daemon removes, for it alone knows what is at work; whose a
+ * series is stands in its files only.
+ */
+#include "service/cli/control.h"
+
+#include "db/report.h"
+#include "dicom/dicom.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct purge {
+    const char *patient; /* NULL: not given */
+    bool undelivered, dry_run, yes, json;
+    struct report_filter filter; /* of --before and --patient */
+    char **keys;                 /* Series Instance UIDs; malloc'd where `chosen` */
+    size_t count;
+    bool chosen;
+};
+
+/* ---------------------------------------------------------------------------------- choosing -- */
+
+static bool
+purge_is_of_patient(const struct purge *purge, const char *root, const char *path)
+{
+    char whole[PATH_MAX];
+    struct dicom_identity identity;
+    if (snprintf(whole, sizeof(whole), "%s/%s", root, path) >= (int)sizeof(whole))
+        return false;
+    dicom_identify(whole, &identity);
+    return strcmp(identity.patient_id, purge->patient) == 0;
+}
+
+static int
+purge_match(const struct purge *purge, const char *root, struct report *report,
+            const char *series_uid, bool *matches, struct error *error)
+{
+    char **paths;
+    size_t count;
+    const struct report_filter filter = {.series = series_uid};
+    int rc = report_keys(report, &report_telling_files, &filter, &paths, &count, error);
+    *matches = false;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        *matches = *matches || purge_is_of_patient(purge, root, paths[i]);
+        free(paths[i]);
+    }
+    if (rc == 0)
+        free(paths);
+    return rc;
+}
+
+/* Keeps those of the patient. */
+static int
+purge_choose_patient(struct purge *purge, const char *root, struct report *report,
+                     struct error *error)
+{
+    size_t kept = 0;
+    int rc = 0;
+    dicom_init();
+    for (size_t i = 0; i < purge->count; i++) {
+        bool matches = false;
+        if (rc == 0)
+            rc = purge_match(purge, root, report, purge->keys[i], &matches, error);
+        if (matches)
+            purge->keys[kept++] = purge->keys[i];
+        else
+            free(purge->keys[i]);
+    }
+    purge->count = kept;
+    return rc;
+}
+
+static int
+purge_choose(const struct cli_context *context, struct purge *purge)
+{
+    struct report *report;
+    struct error error = {0};
+    int status = cli_open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    int rc =
+        report_keys(report, &report_series, &purge->filter, &purge->keys, &purge->count, &error);
+    purge->chosen = rc == 0;
+    if (rc == 0 && purge->patient)
+        rc = purge_choose_patient(purge, context->conf->root, report, &error);
+    report_close(report);
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s", error.message);
+    return EXIT_DATABASE;
+}
+
+static int
+purge_take_arguments(struct purge *purge, const char *command, char **arguments, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!cli_is_uid(arguments[i]))
+            return cli_usage_error(command, "\"%s\" is not a UID", arguments[i]);
+    purge->keys = arguments;
+    purge->count = (size_t)count;
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------------------ asking -- */
+
+static void
+purge_write(struct proto_writer *writer, enum proto_type type, const char *series_uid,
+            const void *options)
+{
+    const struct purge *purge = options;
+    char login[256];
+    const struct message_purge message = {.series_uid = series_uid,
+                                          .undelivered = purge->undelivered,
+                                          .dry_run = purge->dry_run,
+                                          .json = purge->json,
+                                          .login = control_login(login, sizeof(login))};
+    message_write(writer, type, &message);
+}
+
+static int
+purge_ask(const struct cli_context *context, const struct purge *purge, bool dry_run)
+{
+    const struct question question = {
+        .type = PROTO_PURGE, .noun = "series", .write = purge_write, .array = purge->json};
+    struct purge asked = *purge;
+    asked.dry_run = dry_run;
+    return control_ask_all(context->conf->root, &question, purge->keys, (int)purge->count, &asked);
+}
+
+/* What would go has been told. */
+static bool
+purge_is_meant(const struct purge *purge)
+{
+    char answer[16] = "";
+    if (!isatty(STDIN_FILENO)) {
+        cli_complain("nothing was removed: --yes removes without asking");
+        return false;
+    }
+    printf("Remove %s for ever? [y/N] ", purge->count == 1 ? "it" : "them");
+    fflush(stdout);
+    if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+        return true;
+    puts("nothing was removed");
+    return false;
+}
+
+static int
+purge_run(const struct cli_context *context, const struct purge *purge)
+{
+    if (purge->count == 0) {
+        puts(purge->json ? "[]" : "there is no such series");
+        return EXIT_OK;
+    }
+    if (!purge->yes) {
+        const int status = purge_ask(context, purge, true);
+        if (purge->dry_run || status != EXIT_OK)
+            return status;
+        if (!purge_is_meant(purge))
+            return EXIT_PARTIAL;
+    }
+    return purge_ask(context, purge, false);
+}
+
+static int
+purge_parse(int argc, char **argv, struct purge *purge, char before[CLI_TIME])
+{
+    const struct cli_option options[] = {{"patient", .text = &purge->patient},
+                                         {"before", .text = &purge->filter.before},
+                                         {"undelivered", .flag = &purge->undelivered},
+                                         {"dry-run", .flag = &purge->dry_run},
+                                         {"yes", .flag = &purge->yes},
+                                         {"json", .flag = &purge->json},
+                                         {.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    if (status != EXIT_OK)
+        return status;
+    if (cli_parse_since(&purge->filter.before, before) < 0)
+        return cli_usage_error(argv[0], "\"%s\" is no time", purge->filter.before);
+    if (purge->patient && !*purge->patient)
+        return cli_usage_error(argv[0], "--patient needs a Patient ID");
+    if ((optind < argc) == (purge->patient || purge->filter.before))
+        return cli_usage_error(argv[0], "needs Series Instance UIDs, or --patient or --before");
+    if (purge->dry_run && purge->yes)
+        return cli_usage_error(argv[0], "--dry-run and --yes exclude each other");
+    if (purge->json && !purge->dry_run && !purge->yes)
+        return cli_usage_error(argv[0], "--json goes with --dry-run or --yes");
+    return EXIT_OK;
+}
+
+int
+cli_purge(const struct cli_context *context, int argc, char **argv)
+{
+    char before[CLI_TIME];
+    struct purge purge = {0};
+    int status = purge_parse(argc, argv, &purge, before);
+    if (status == EXIT_OK)
+        status = optind < argc ? purge_take_arguments(&purge, argv[0], argv + optind, argc - optind)
+                               : purge_choose(context, &purge);
+    if (status == EXIT_OK)
+        status = purge_run(context, &purge);
+    for (size_t i = 0; purge.chosen && i < purge.count; i++)
+        free(purge.keys[i]);
+    if (purge.chosen)
+        free(purge.keys);
+    return status;
+}
