@@ -91,6 +91,8 @@ int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t no
 
 /* Free space, as told once an hour; what is older than two weeks goes. v_night tells how fast it fills. */
 int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
+/* When that was told last; 0: never. */
+int queue_last_disk(struct queue *queue, int64_t *at_ms);
 
 /* The log is moved into the database file and cut, free pages at the end of the file are given back (at most
  * `pages`), and the planner's statistics are refreshed; waits for no reader. */

@@ -358,7 +358,8 @@ sweep_own_events(struct queue *queue, int64_t before_ms, size_t limit)
         &queue->db,
         "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE series_id IS NULL AND at < ?1 "
         "AND (kind NOT IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP', 'COMPUTE_WAITING', "
-        "'COMPUTE_READY') OR id < (SELECT max(id) FROM event WHERE kind = 'START')) "
+        "'COMPUTE_READY') OR id < (SELECT max(id) FROM event INDEXED BY event_destination "
+        "  WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP') AND kind = 'START')) "
         "ORDER BY at LIMIT ?2)",
         VALUES(value_time(before_ms), queue_row_limit(limit)));
 }
@@ -584,6 +585,15 @@ queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms)
         rc = database_run(&queue->db, "DELETE FROM disk WHERE at < ?",
                           VALUES(value_time(now_ms - INT64_C(86400000) * DISK_DAYS)));
     return queue_leave(queue, rc);
+}
+
+int
+queue_last_disk(struct queue *queue, int64_t *at_ms)
+{
+    *at_ms = 0;
+    int rc = queue_read_row(queue, "SELECT at FROM disk ORDER BY at DESC LIMIT 1", NO_VALUES,
+                            &database_time, at_ms);
+    return rc < 0 ? rc : 0;
 }
 
 int

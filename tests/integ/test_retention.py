@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import sqlite3
 
 from conftest import drop, free_port, phantom, storescu, wait_for
 
@@ -127,6 +128,28 @@ def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
     assert d.query("PRAGMA integrity_check")[0][0] == "ok"
     assert [row[0] for row in d.query("SELECT kind FROM v_events WHERE kind LIKE '%REMOVED' ORDER BY event")] == [
         "SERIES_REMOVED", "RESULTS_REMOVED"]
+
+
+def test_a_clock_that_leaps_is_not_believed(daemon, tmp_path):
+    """By a wrong clock everything is old. The last note of the free space says where the clock was."""
+    d = working(daemon, tmp_path)
+    run_series(d, tmp_path)
+    wait_for(lambda: d.query("SELECT 1 FROM disk"), 20, "the note")
+    d.stop()
+    db = sqlite3.connect(d.root / "noctule.db")
+    db.execute("UPDATE disk SET at = '2020-01-01T00:00:00.000Z'")
+    db.commit()
+    db.close()
+    keep(d, NOW)
+    before = files_below(d)
+    for leaps in (1, 2):  # a restart makes it no truer
+        d.start()
+        wait_for(lambda n=leaps: len(d.query("SELECT 1 FROM v_events WHERE kind = 'CLOCK_LEAPT'")) == n, 20, "the event")
+        keep(d, NOW)
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD' AND event > "
+                                 "(SELECT max(event) FROM v_events WHERE kind = 'CLOCK_LEAPT')"), 20, "the reload")
+        d.stop()
+    assert files_below(d) == before
 
 
 def test_purge_removes_what_must_go_today(daemon, tmp_path):

@@ -21,6 +21,7 @@
 #define STEP_MILLIS      2
 #define STEP_LOW_MILLIS  100 /* file systems tell late what a deletion has freed */
 #define DAY_MILLIS       86400000.0
+#define LEAP_MILLIS      (7 * DAY_MILLIS) /* more between two notes is no hour */
 #define VACUUM_PAGES     1024
 
 struct retention {
@@ -38,6 +39,7 @@ struct retention {
     char **sources;
     int64_t after; /* of removals, in this sweep */
     int64_t noted_ms;
+    uint64_t trusted_at; /* of the loop's clock: until then nothing goes by its age; 0: it may */
     struct remover_item items[FILES];
     size_t count;
 };
@@ -122,7 +124,8 @@ retention_begin(struct retention *retention)
     };
     for (int i = 0; i < QUEUE_STOCKS; i++) {
         const bool files = i != QUEUE_STOCK_ROWS;
-        retention->sweep.before_ms[i] = retention_before(now_ms, days[i]);
+        retention->sweep.before_ms[i] =
+            retention->trusted_at ? 0 : retention_before(now_ms, days[i]);
         if (retention->low && files)
             retention->sweep.before_ms[i] = now_ms - (int64_t)(conf->min_days * DAY_MILLIS);
     }
@@ -343,13 +346,50 @@ retention_look(struct retention *retention)
         retention_wait(retention, STEP_MILLIS);
 }
 
+static void
+retention_distrust(struct retention *retention, double leap)
+{
+    struct core *core = retention->core;
+    char detail[128];
+    retention->trusted_at = uv_now(&core->loop) + (uint64_t)DAY_MILLIS;
+    log_warn("retention.clock", LOG_NUM("days", leap / DAY_MILLIS));
+    snprintf(
+        detail, sizeof detail,
+        "the clock is %.1f days from where it was last seen: nothing goes by its age for a day",
+        leap / DAY_MILLIS);
+    core_note(core, "CLOCK_LEAPT", detail);
+}
+
+/* By a clock that is wrong everything is old: what it says has to last for a day, without a restart. Until then no
+ * note is written that a restart would believe. */
+static bool
+retention_trusts_clock(struct retention *retention, int64_t now_ms)
+{
+    struct core *core = retention->core;
+    if (retention->trusted_at) {
+        if (uv_now(&core->loop) < retention->trusted_at)
+            return false;
+        retention->trusted_at = 0;
+        return true;
+    }
+    if (retention->noted_ms == 0 &&
+        core_failed(core, queue_last_disk(core->queue, &retention->noted_ms), "read the last note"))
+        return false;
+    const double leap = (double)(now_ms - retention->noted_ms);
+    if (retention->noted_ms == 0 || fabs(leap) < LEAP_MILLIS)
+        return true;
+    retention_distrust(retention, leap);
+    return false;
+}
+
 /* Once an hour, for v_night. */
 static void
 retention_note_disk(struct retention *retention, double free_mib)
 {
     struct core *core = retention->core;
     const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->noted_ms) < REST_MILLIS || core->trouble || !core_change(core))
+    if (llabs(now_ms - retention->noted_ms) < REST_MILLIS || core->trouble ||
+        !retention_trusts_clock(retention, now_ms) || !core_change(core))
         return;
     retention->noted_ms = now_ms;
     core_failed(core, queue_note_disk(core->queue, free_mib, now_ms), "note the free space");
