@@ -126,6 +126,9 @@ struct conf_pipeline {
 
 #define CONF_SENDER "sender" /* in `deliver`: whoever sent the series */
 
+#define CONF_MIN_PRIORITY (-1000)
+#define CONF_MAX_PRIORITY 1000
+
 struct conf_rule {
     char *modality;    /* NULL: any */
     char *body_part;   /* NULL: any */

@@ -253,7 +253,7 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
 
 /*
  * READY jobs, by priority (larger first), then age; at most `limit`; free the array after clearing
- * its elements. DELAYED ones that are due become READY first. Jobs of an older revision of their
+ * its elements. DELAYED ones that are due become READY first. What is held is not given. Jobs of an older revision of their
  * series are not given: they wait while it gathers, and become CANCELLED (SUPERSEDED) once it has
  * settled again.
  */
@@ -352,6 +352,27 @@ struct queue_retry {
 int queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms,
                     int64_t *job_id, struct queue_ids *superseded_running);
 
+/* While it waits: READY | DELAYED. `by`: who, for the event. */
+int queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by,
+                       int64_t now_ms);
+
+/* What an operator holds back. */
+struct queue_hold {
+    const char *kind;   /* "queue", "pipeline", "destination", "job" */
+    const char *name;   /* "" of the queue; of a job its number */
+    const char *by;     /* who */
+    const char *reason; /* NULL, "": none is given */
+};
+
+/*
+ * Until it is released, also over restarts, no job of it starts (the queue, a pipeline, a job) and
+ * nothing is sent (the queue, a destination); what runs or is being sent goes on. A job is held until
+ * it has ended at the latest. -EEXIST when it is held already, -EAGAIN when the job has ended; to
+ * release what is not held: -ENOENT.
+ */
+int queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
+int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
+
 /*
  * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
  * max_attempts: FAILED, code CRASHED), and SENDING to PENDING with its attempts kept. Returns how
@@ -398,13 +419,13 @@ int queue_get_delivery(struct queue *queue, int64_t delivery_id, struct queue_de
 
 /*
  * PENDING deliveries, and DELAYED ones that are due: at most `limit` for each destination but the
- * blocked ones, by destination, then by due time. Changes nothing. Free the array after clearing
+ * blocked and the held ones, by destination, then by due time. Changes nothing. Free the array after clearing
  * its elements.
  */
 int queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit,
                          const char *const *blocked, size_t blocked_count,
                          struct queue_delivery **deliveries, size_t *count);
-/* The earliest due time of all that wait, but for blocked destinations; it may be past. -ENOENT
+/* The earliest due time of all that wait, but for blocked and held destinations; it may be past. -ENOENT
  * when none waits. */
 int queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count,
                         int64_t *due_ms);

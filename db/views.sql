@@ -16,7 +16,10 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     r.path AS result_path, r.sop_instance_uid AS result_sop_instance_uid, j.superseded_by,
     CASE WHEN j.state IN ('DONE', 'EMPTY')
         THEN (SELECT count(*) FROM feature WHERE job_id = j.id) END AS features,
-    j.removed_at
+    j.removed_at,
+    coalesce((SELECT group_concat(h.kind, ', ') FROM hold h WHERE j.state IN ('READY', 'DELAYED')
+        AND (h.kind = 'queue' OR h.kind = 'pipeline' AND h.name = j.pipeline
+            OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT))), '') AS held
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
@@ -122,10 +125,16 @@ SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.
     d.code, d.message, d.commitment, d.transaction_uid, d.created_at,
     CASE WHEN d.state = 'DELAYED' THEN d.due_at END AS not_before_at,
     d.started_at, d.sent_at, d.requested_at, d.committed_at,
-    s.series_uid, j.pipeline, j.superseded_by
+    s.series_uid, j.pipeline, j.superseded_by,
+    coalesce((SELECT group_concat(h.kind, ', ') FROM hold h
+        WHERE d.state IN ('PENDING', 'DELAYED')
+        AND (h.kind = 'queue' OR h.kind = 'destination' AND h.name = d.destination)), '') AS held
 FROM delivery d
 JOIN job j ON j.id = d.job_id
 JOIN series s ON s.id = j.series_id;
+
+CREATE VIEW v_holds AS
+SELECT kind, name, held_at, held_by, reason FROM hold;
 
 CREATE VIEW v_destinations AS
 SELECT destination,
@@ -224,5 +233,6 @@ SELECT c.now_at,
         FROM (SELECT julianday(at) AS day, free_mib FROM disk
                 WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') ORDER BY at LIMIT 1) a,
             (SELECT julianday(at) AS day, free_mib FROM disk ORDER BY at DESC LIMIT 1) b)
-        AS disk_full_days
+        AS disk_full_days,
+    (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') FROM hold) AS held
 FROM clock c, backlog b;

@@ -161,7 +161,8 @@ static const struct option_row rule_rows[] = {
      .help = "all that is given here has to fit; nothing given fits every series"},
     {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
      .form = &form_name, .help = "the pipeline that a series gets for which this rule fits"},
-    {"priority", &option_integer, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
+    {"priority", &option_integer, AT(struct conf_rule, priority), "0",
+     LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
      .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
     STACKS_ROW(struct conf_rule),
 };

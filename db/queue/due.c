@@ -20,7 +20,7 @@ is_blocked(const char *destination, const char *const *blocked, size_t blocked_c
     return false;
 }
 
-/* Calls `look` for every destination that has deliveries waiting and is not blocked. */
+/* Calls `look` for every destination that has deliveries waiting, and is neither blocked nor held. */
 static int
 each_waiting_destination(struct queue *queue, const char *const *blocked, size_t blocked_count,
                          int (*look)(struct queue *queue, const char *destination, void *context),
@@ -34,7 +34,9 @@ each_waiting_destination(struct queue *queue, const char *const *blocked, size_t
                    "SELECT (SELECT destination FROM delivery INDEXED BY delivery_due "
                    "  WHERE state IN ('PENDING', 'DELAYED') AND destination > name "
                    "  ORDER BY destination LIMIT 1) "
-                   "FROM waiting WHERE name IS NOT NULL) SELECT name FROM waiting WHERE name <> ''",
+                   "FROM waiting WHERE name IS NOT NULL) SELECT name FROM waiting WHERE name <> '' "
+                   "AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'queue' "
+                   "  OR h.kind = 'destination' AND h.name = waiting.name)",
                    NO_VALUES, &database_string, &destinations, &count);
     for (size_t i = 0; i < count; i++) {
         if (rc == 0 && !is_blocked(destinations[i], blocked, blocked_count))

@@ -255,6 +255,9 @@ queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job 
         return rc;
     return queue_list(queue,
                       "SELECT " JOB_COLUMNS "WHERE j.state = 'READY' AND j.revision = s.revision "
+                      "AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'queue' "
+                      "  OR h.kind = 'pipeline' AND h.name = j.pipeline "
+                      "  OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT)) "
                       "ORDER BY j.priority DESC, j.id LIMIT ?",
                       VALUES(queue_row_limit(limit)), &job_shape, jobs, count);
 }
@@ -551,6 +554,27 @@ queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t no
         return rc;
     rc = job_retry(queue, &row, retry, now_ms, job_id, superseded_running);
     return job_leave_added(queue, rc, superseded_running);
+}
+
+int
+queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by,
+                   int64_t now_ms)
+{
+    struct edge_row row;
+    char words[256];
+    int64_t before = 0;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY) | IN(QUEUE_DELAYED), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_get(&queue->db, "SELECT priority FROM job WHERE id = ?",
+                      VALUES(value_int(job_id)), &before);
+    if (rc >= 0)
+        rc = database_run(&queue->db, "UPDATE job SET priority = ? WHERE id = ?",
+                          VALUES(value_int(priority), value_int(job_id)));
+    snprintf(words, sizeof words, "%lld to %d, by %s", (long long)before, priority, by);
+    if (rc == 0)
+        rc = edge_note(queue, &row, NULL, NULL, "JOB_PRIORITY", CODE_NONE, words, now_ms);
+    return queue_leave(queue, rc);
 }
 
 static int

@@ -1,6 +1,6 @@
 /*
  * queue_private.h - what the parts of the queue share: transaction.c (life, transactions, events,
- * invariants), series.c, quarantine.c, jobs.c and deliveries.c (the edges), features.c.
+ * invariants), series.c, quarantine.c, jobs.c and deliveries.c (the edges), holds.c, features.c.
  * Private to db/.
  */
 #ifndef NOCTULE_QUEUE_PRIVATE_H

@@ -164,7 +164,7 @@ report_keys(struct report *report, const struct report_list *list,
 
 static const struct report_column job_columns[] = {
     {"JOB", "job", true},
-    {"STATE", "state", false},
+    {"STATE", "state || iif(held = '', '', ', held')", false},
     {"PIPELINE", "pipeline", false},
     {"STACK", "stack", false},
     {"MODALITY", "modality", false},
@@ -237,7 +237,7 @@ const struct report_list report_telling_files = {
 
 static const struct report_column delivery_columns[] = {
     {"DELIVERY", "delivery", true},
-    {"STATE", "state", false},
+    {"STATE", "state || iif(held = '', '', ', held')", false},
     {"DESTINATION", "destination", false},
     {"JOB", "job", true},
     {"KIND", "kind", false},
@@ -284,7 +284,8 @@ static const char destinations_sql[] =
     "  coalesce(v.delayed, 0) AS delayed, coalesce(v.sent, 0) AS sent, "
     "  coalesce(v.failed, 0) AS failed, coalesce(v.cancelled, 0) AS cancelled, "
     "  coalesce(v.uncommitted, 0) AS uncommitted, v.oldest_waiting_at, v.next_attempt_at, "
-    "  v.last_sent_at, v.down_since, n.place "
+    "  v.last_sent_at, v.down_since, n.place, (SELECT held_at FROM v_holds "
+    "    WHERE kind = 'destination' AND name = n.name) AS held_at "
     "FROM (SELECT name, address, rowid AS place FROM configured UNION ALL "
     "      SELECT destination, '', NULL FROM v_destinations "
     "      WHERE destination NOT IN (SELECT name FROM configured)) n "
@@ -306,7 +307,7 @@ static const struct report_column destination_columns[] = {
     {"DESTINATION", "destination", false},
     {"STATE",
      "CASE WHEN NOT configured THEN 'not configured' WHEN down_since IS NOT NULL "
-     "THEN 'down' ELSE 'up' END",
+     "THEN 'down' ELSE 'up' END || iif(held_at IS NULL, '', ', held')",
      false},
     {"PENDING", "pending", true},
     {"SENDING", "sending", true},

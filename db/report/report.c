@@ -242,6 +242,7 @@ static const char status_sql[] =
     "THEN backlog_jobs || ' jobs; how long is not known: none ended in the last 24 h' "
     "ELSE backlog_jobs || ' jobs, about ' || eta || ' to go' END, "
     "'Waiting     the oldest for ' || oldest_waiting, "
+    "'Held        ' || held || ': noctule release', "
     "'Compute     no job can run: ' || compute_waiting, "
     "printf('Ended       %d in the last 12 h, %d in the last 24 h, %d of these failed', "
     "jobs_ended_12h, jobs_ended_24h, jobs_failed_24h), "

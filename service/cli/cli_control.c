@@ -439,6 +439,92 @@ cli_complete(const struct cli_context *context, int argc, char **argv)
                : status;
 }
 
+/* What `hold` and `release` were asked for. */
+struct hold {
+    const char *kind, *name; /* NULL: jobs */
+    const char *reason;
+};
+
+static void
+write_hold(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
+{
+    const struct hold *hold = options;
+    char login[256];
+    const struct message_hold message = {.kind = hold->kind ? hold->kind : "job",
+                                         .name = hold->kind ? hold->name : job,
+                                         .reason = hold->reason,
+                                         .login = control_login(login, sizeof(login))};
+    message_write(writer, type, &message); /* RELEASE has the same fields */
+}
+
+static int
+parse_hold(int argc, char **argv, struct hold *hold)
+{
+    const char *pipeline = NULL, *destination = NULL;
+    bool queue = false;
+    const struct cli_option options[] = {{"pipeline", .text = &pipeline},
+                                         {"destination", .text = &destination},
+                                         {"queue", .flag = &queue},
+                                         {"reason", .text = &hold->reason},
+                                         {.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    if (status != EXIT_OK)
+        return status;
+    if ((pipeline != NULL) + (destination != NULL) + queue + (optind < argc) != 1)
+        return cli_usage_error(argv[0], "needs job numbers, --pipeline, --destination or --queue");
+    hold->kind = pipeline ? "pipeline" : destination ? "destination" : queue ? "queue" : NULL;
+    hold->name = pipeline ? pipeline : destination ? destination : "";
+    return EXIT_OK;
+}
+
+static int
+cli_hold(const struct cli_context *context, int argc, char **argv)
+{
+    struct hold hold = {.reason = ""};
+    int status = parse_hold(argc, argv, &hold);
+    if (status != EXIT_OK)
+        return status;
+    const bool holds = strcmp(argv[0], "hold") == 0;
+    const struct question question = {holds ? PROTO_HOLD : PROTO_RELEASE,
+                                      hold.kind ? hold.kind : "job",
+                                      write_hold,
+                                      argv[0],
+                                      "job numbers",
+                                      "a job number",
+                                      control_is_job,
+                                      false};
+    char *none = NULL;
+    return hold.kind ? control_ask_all(context->conf->root, &question, &none, 1, &hold)
+                     : control_ask_each(context, &question, argv + optind, argc - optind, &hold);
+}
+
+static void
+write_priority(struct proto_writer *writer, enum proto_type type, const char *job,
+               const void *options)
+{
+    char login[256];
+    struct message_priority message = {.priority = *(const int64_t *)options,
+                                       .login = control_login(login, sizeof(login))};
+    cli_parse_number(job, &message.job);
+    message_write(writer, type, &message);
+}
+
+static int
+cli_priority(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question question = {
+        PROTO_PRIORITY, "job",          write_priority, "priority", "a job number and a priority",
+        "a job number", control_is_job, false};
+    char *end = NULL;
+    errno = 0;
+    const int64_t priority = argc == 3 ? strtoll(argv[2], &end, 10) : 0;
+    if (argc != 3)
+        return cli_usage_error(argv[0], "needs %s", question.needs);
+    if (errno || end == argv[2] || *end)
+        return cli_usage_error(argv[0], "\"%s\" is no priority", argv[2]);
+    return control_ask_each(context, &question, argv + 1, 1, &priority);
+}
+
 static int
 parse_resend(int argc, char **argv, struct resend *resend)
 {
@@ -535,6 +621,12 @@ const struct cli_command cli_control_commands[] = {
      "[--dry-run]",
      "make jobs of stored series: for a pipeline, or what the rules say now"},
     {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
+    {"hold", true, cli_hold,
+     "[--reason WORDS] JOB... | --pipeline NAME | --destination NAME | --queue",
+     "start no such job, send nothing there, until it is released"},
+    {"release", true, cli_hold, "JOB... | --pipeline NAME | --destination NAME | --queue",
+     "let what was held go on"},
+    {"priority", true, cli_priority, "JOB N", "change the priority of a job that waits"},
     {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
      "count series as complete now; --accept-missing: with what is missing"},
     {"resend", true, cli_resend,

@@ -172,6 +172,64 @@ handle_submit(struct core *core, const struct control_request *request, struct a
     return submit_series(core, told, by, &answer->body);
 }
 
+/* 0, or -EINVAL and what is not configured. */
+static int
+hold_is_configured(struct core *core, const struct message_hold *told, struct answer *answer)
+{
+    const bool pipeline = strcmp(told->kind, "pipeline") == 0;
+    if (pipeline ? conf_find_pipeline(core->conf, told->name) != NULL
+                 : strcmp(told->kind, "destination") != 0 ||
+                       conf_find_destination(core->conf, told->name) != NULL)
+        return 0;
+    answer_say(answer, "%s: the configuration has no %s %s",
+               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION), told->kind,
+               told->name);
+    return -EINVAL;
+}
+
+static int
+handle_hold(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_hold *told = &request->message.hold;
+    const bool holds = request->type == PROTO_HOLD;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", told->kind),
+             LOG_STR("name", told->name), LOG_STR("by", by));
+    const struct queue_hold hold = {told->kind, told->name, by, told->reason};
+    int error = holds ? hold_is_configured(core, told, answer) : 0;
+    if (!error)
+        error = (holds ? queue_hold : queue_release)(core->queue, &hold, clock_unix_ms());
+    if (error)
+        return error;
+    due_now(&core->jobs_due);
+    due_now(&core->deliveries_due);
+    answer_say(answer, "%s%s%s is %s", told->kind, *told->name ? " " : "", told->name,
+               holds ? "held" : "released");
+    return 0;
+}
+
+static int
+handle_priority(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_priority *told = &request->message.priority;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.priority", LOG_INT("job", told->job), LOG_INT("priority", told->priority),
+             LOG_STR("by", by));
+    if (told->priority < CONF_MIN_PRIORITY || told->priority > CONF_MAX_PRIORITY) {
+        answer_say(answer, "a priority is from %d to %d", CONF_MIN_PRIORITY, CONF_MAX_PRIORITY);
+        return -EINVAL;
+    }
+    int error =
+        queue_set_priority(core->queue, told->job, (int32_t)told->priority, by, clock_unix_ms());
+    if (error)
+        return error;
+    due_now(&core->jobs_due);
+    answer_say(answer, "job %" PRId64 " has priority %" PRId64, told->job, told->priority);
+    return 0;
+}
+
 static int
 handle_resend(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -278,6 +336,8 @@ static const struct request {
     {PROTO_RETRY, true, handle_retry},       {PROTO_CANCEL, true, handle_cancel},
     {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
     {PROTO_SUBMIT, true, handle_submit},     {PROTO_PURGE, true, handle_purge},
+    {PROTO_HOLD, true, handle_hold},         {PROTO_RELEASE, true, handle_hold},
+    {PROTO_PRIORITY, true, handle_priority},
     {PROTO_PING, false, handle_ping},
 };
 

@@ -244,3 +244,54 @@ def test_killed_while_it_is_submitted(daemon, tmp_path, point):
     told = d.ctl("submit", "--rules").stdout
     assert ("is new" in told) == (not made)
     wait_for(lambda: [row["state"] for row in d.jobs()] == ["DONE"], 30, "the one job")
+
+
+# -------------------------------------------------------------------------- hold, priority --------
+
+
+def test_the_queue_is_held_over_a_restart(daemon, tmp_path):
+    d = daemon(quiet=0.5).start()
+    assert d.ctl("hold", "--queue", "--reason", "the archive moves").stdout == "queue is held\n"
+    assert "held already" in d.ctl("hold", "--queue", check=False).stderr
+    for seed in (1, 2):
+        drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    wait_for(lambda: len(d.jobs("READY")) == 2, 30, "the jobs")
+    d.process.kill()
+    d.process.wait()
+    d.start()
+    assert "Held        queue" in d.ctl("status").stdout
+    assert d.ctl("jobs").stdout.count("READY, held") == 2
+    (hold,) = d.query("SELECT * FROM v_holds")
+    assert (hold["kind"], hold["reason"]) == ("queue", "the archive moves") and hold["held_by"]
+    # What waits may be put into another order meanwhile.
+    assert d.ctl("priority", "2", "-7").stdout == "job 2 has priority -7\n"
+    assert d.ctl("priority", "2", "1001", check=False).returncode == 1
+    assert d.ctl("hold", "2").stdout == "job 2 is held\n"
+    assert d.ctl("hold", "--pipeline", "other", check=False).stderr.startswith("noctule: NO_SUCH_PIPELINE")
+    assert d.ctl("hold", "--pipeline", "head-ct").returncode == 0
+    assert d.ctl("release", "--queue").stdout == "queue is released\n"
+    assert [row["state"] for row in d.jobs()] == ["READY", "READY"]
+    d.ctl("release", "--pipeline", "head-ct")
+    wait_for(lambda: len(d.jobs("DONE")) == 1, 30, "the first")
+    assert [(row["state"], row["held"]) for row in d.jobs()] == [("DONE", ""), ("READY", "job")]
+    d.ctl("release", "2")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second")
+    assert d.ctl("release", "2", check=False).returncode == 3
+    assert "Held" not in d.ctl("status").stdout
+
+
+def test_a_held_destination_waits_and_the_other_does_not(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS", "OUT" ];',
+                   extra=destinations(to_archive(archive.port), to_folder(tmp_path / "out"))).start()
+        assert d.ctl("hold", "--destination", "NONE", check=False).stderr.startswith("noctule: NO_SUCH_DESTINATION")
+        d.ctl("hold", "--destination", "PACS")
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_states(d, ("PACS", "PENDING"), ("OUT", "SENT"))
+        d.stop()
+        d.start()
+        assert "PENDING, held" in d.ctl("deliveries").stdout
+        assert "up, held" in d.ctl("destinations").stdout
+        assert states(d) == [("PACS", "PENDING"), ("OUT", "SENT")] and archive.files() == []
+        d.ctl("release", "--destination", "PACS")
+        wait_states(d, ("PACS", "SENT"), ("OUT", "SENT"))

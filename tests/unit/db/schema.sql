@@ -267,6 +267,10 @@ CREATE INDEX job_series ON job (series_id, revision, stack, pipeline);
 CREATE UNIQUE INDEX job_unfinished ON job (series_id, revision, stack, pipeline)
     WHERE state IN ('READY', 'DELAYED', 'RUNNING');
 CREATE INDEX job_stored ON job (ended_at, id) WHERE state = 'DONE' AND removed_at IS NULL;
+CREATE TRIGGER job_end_releases AFTER UPDATE OF state ON job WHEN NEW.ended_at IS NOT NULL
+BEGIN
+    DELETE FROM hold WHERE kind = 'job' AND name = CAST(NEW.id AS TEXT);
+END;
 
 CREATE TABLE removal (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -287,3 +291,13 @@ CREATE TABLE horizon (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     events_before TEXT NOT NULL
 ) STRICT;
+
+CREATE TABLE hold (
+    kind TEXT NOT NULL CHECK (kind IN ('queue', 'pipeline', 'destination', 'job')),
+    name TEXT NOT NULL, -- '' of the queue; of a job its number
+    held_at TEXT NOT NULL,
+    held_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (kind, name),
+    CHECK ((kind = 'queue') = (name = ''))
+) STRICT, WITHOUT ROWID;

@@ -356,7 +356,7 @@ START_TEST(views_have_their_columns)
                    "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
                    "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
                    "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
-                   "removed_at"},
+                   "removed_at,held"},
         {"v_series",
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
@@ -383,12 +383,13 @@ START_TEST(views_have_their_columns)
          "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
-         "free_mib,disk_full_days"},
+         "free_mib,disk_full_days,held"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
-         "superseded_by"},
+         "superseded_by,held"},
+        {"v_holds", "kind,name,held_at,held_by,reason"},
         {"v_features",
          "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
          "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
@@ -410,7 +411,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "12");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "13");
     sample_close(&sample);
 }
 

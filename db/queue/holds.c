@@ -1,0 +1,96 @@
+/*
+ * holds.c - what an operator holds back: a job, all of a pipeline, what goes to a destination, or
+ * the whole queue. It changes no state: what is held is not given to those who would start it
+ * (queue_ready, due.c), and what runs or is being sent goes on.
+ */
+#include "db/queue/edges.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+hold_refuse(struct queue *queue, const struct queue_hold *hold, int error, const char *words)
+{
+    return database_refuse(&queue->db, error, "%s%s%s %s", hold->kind, *hold->name ? " " : "",
+                           hold->name, words);
+}
+
+/* The job that is to be held: its row, for the event; 0 for anything else. */
+static int
+hold_expect(struct queue *queue, const struct queue_hold *hold, struct edge_row *row)
+{
+    static const char *const kinds[] = {"queue", "pipeline", "destination", "job"};
+    size_t kind = 0;
+    *row = (struct edge_row){.machine = &machine_job};
+    while (kind < 4 && strcmp(hold->kind, kinds[kind]) != 0)
+        kind++;
+    if (kind == 4 || (kind == 0) != !*hold->name)
+        return database_refuse(&queue->db, -EINVAL,
+                               "a queue, pipeline, destination or job is held");
+    if (kind < 3)
+        return 0;
+    return edge_expect(queue, &machine_job, strtoll(hold->name, NULL, 10),
+                       IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), row);
+}
+
+static int
+hold_note(struct queue *queue, const struct queue_hold *hold, const struct edge_row *row,
+          const char *kind, int64_t now_ms)
+{
+    char words[512];
+    const bool reason = hold->reason && *hold->reason;
+    snprintf(words, sizeof words, "%s%s%s, by %s%s%s", hold->kind, *hold->name ? " " : "",
+             hold->name, hold->by, reason ? ": " : "", reason ? hold->reason : "");
+    return edge_note(queue, row, NULL, NULL, kind, CODE_NONE, words, now_ms);
+}
+
+static int
+hold_set(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = hold_expect(queue, hold, &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "INSERT INTO hold (kind, name, held_at, held_by, reason) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        VALUES(value_text(hold->kind), value_text(hold->name), value_time(now_ms),
+               value_text(hold->by), value_text(hold->reason)));
+    if (changed == 0)
+        return hold_refuse(queue, hold, -EEXIST, "is held already");
+    return changed < 0 ? changed : hold_note(queue, hold, &row, "HELD", now_ms);
+}
+
+int
+queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, hold_set(queue, hold, now_ms));
+}
+
+/* A job that has ended is held no more (the schema sees to it). */
+static int
+hold_end(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
+{
+    struct edge_row row = {.machine = &machine_job};
+    if (strcmp(hold->kind, "job") == 0) {
+        int rc = edge_read_row(queue, &machine_job, strtoll(hold->name, NULL, 10), &row);
+        if (rc < 0)
+            return rc;
+    }
+    int changed = database_change(&queue->db, "DELETE FROM hold WHERE kind = ? AND name = ?",
+                                  VALUES(value_text(hold->kind), value_text(hold->name)));
+    if (changed == 0)
+        return hold_refuse(queue, hold, -ENOENT, "is not held");
+    return changed < 0 ? changed : hold_note(queue, hold, &row, "RELEASED", now_ms);
+}
+
+int
+queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, hold_end(queue, hold, now_ms));
+}
