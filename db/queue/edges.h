@@ -73,9 +73,11 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
     FIELD(TIME, not_before_ms, "j.not_before_at")                                                  \
     FIELD(BOOL, alone, "j.alone")                                                                  \
     FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")
-#define JOB_COLUMNS                                                                                \
+#define JOB_COLUMNS_OF(source)                                                                     \
     JOB_FIELDS(DATABASE_COLUMN)                                                                    \
-    "NULL FROM job j JOIN series s ON s.id = j.series_id JOIN settings t ON t.id = j.settings_id "
+    "NULL FROM " source " JOIN series s ON s.id = j.series_id "                                    \
+    "JOIN settings t ON t.id = j.settings_id "
+#define JOB_COLUMNS JOB_COLUMNS_OF("job j")
 
 /* What a struct queue_delivery is read from. */
 #define DELIVERY_FIELDS(FIELD)                                                                     \
