@@ -135,11 +135,12 @@ no_daemon(const char *root, int rc)
     return EXIT_NO_DAEMON;
 }
 
+/* `before`: printed before a body. */
 static int
-print_answer(const char *what, const struct message_answer *answer)
+print_answer(const char *what, const struct message_answer *answer, const char *before)
 {
     if (*answer->body)
-        fputs(answer->body, stdout);
+        printf("%s%s", before, answer->body);
     else if (answer->status == 0)
         printf("%s%s\n", *answer->message ? answer->message : what,
                *answer->message ? "" : ": done");
@@ -152,16 +153,22 @@ print_answer(const char *what, const struct message_answer *answer)
     return answer->status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 
-/* One thing asked for and the answer printed; *lost is set when the daemon is gone. */
+/* What came of asking: the daemon is gone; a body was printed. */
+struct asked {
+    bool lost, told;
+};
+
+/* One thing asked for and the answer printed, `before` before a body. */
 static int
 control_ask_about(int fd, const char *root, const char *what, struct proto_writer *writer,
-                  bool *lost)
+                  const char *before, struct asked *asked)
 {
     struct proto_stream stream = {0};
     struct message_answer answer;
     const int rc = control_ask(fd, writer, &stream, &answer);
-    *lost = rc < 0;
-    const int status = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer);
+    asked->lost = rc < 0;
+    asked->told |= rc == 0 && *answer.body;
+    const int status = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer, before);
     proto_stream_release(&stream);
     return status;
 }
@@ -192,20 +199,20 @@ control_ask_all(const char *root, const struct question *question, char **argume
     if (fd < 0)
         return no_daemon(root, fd);
     int status = EXIT_OK;
-    bool lost = false;
-    for (int i = 0; i < count && !lost; i++) {
+    struct asked asked = {false, false};
+    fputs(question->array ? "[\n" : "", stdout);
+    for (int i = 0; i < count && !asked.lost; i++) {
         char what[80];
         struct proto_writer writer;
         snprintf(what, sizeof(what), "%s%s%s", question->noun, arguments[i] ? " " : "",
                  arguments[i] ? arguments[i] : "");
         question->write(&writer, question->type, arguments[i], options);
-        if (question->array)
-            fputs(i ? ",\n" : "[\n", stdout);
-        status = worse(status, control_ask_about(fd, root, what, &writer, &lost));
+        status =
+            worse(status, control_ask_about(fd, root, what, &writer,
+                                            question->array && asked.told ? ",\n" : "", &asked));
     }
     close(fd);
-    if (question->array)
-        fputs("]\n", stdout);
+    fputs(question->array ? "]\n" : "", stdout);
     return status;
 }
 

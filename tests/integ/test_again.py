@@ -204,7 +204,8 @@ def test_submit_says_why_not(daemon, tmp_path):
     assert refusal("--pipeline", "head-ct", uid["GATHERING"]) == "NOT_SETTLED"
     assert refusal("--pipeline", "head-ct", "--stacks", "echo 9", uid["SETTLED"]) == "STACK_NOT_FOUND"
     assert d.ctl("submit", "--pipeline", "other", uid["SETTLED"], check=False).returncode == 3
-    assert d.ctl("submit", "--pipeline", "head-ct", "1.2.3", check=False).returncode == 3
+    unknown = d.ctl("submit", "--pipeline", "head-ct", "--json", "1.2.3", "1.2.4", check=False)
+    assert unknown.returncode == 3 and ["no series 1.2." in told["message"] for told in json.loads(unknown.stdout)] == [True] * 2
     # The command line knows a pipeline that the daemon does not know yet.
     text = d.config.read_text()
     d.config.write_text(text.replace('name = "head-ct"', 'name = "new"').replace('pipeline = "head-ct"', 'pipeline = "new"'))

@@ -211,8 +211,8 @@ static void
 submit_print_text(const struct submission *s, FILE *out)
 {
     const char *uid = s->told->series_uid;
-    if (s->code)
-        fprintf(out, "%s: %s: %s\n", uid, code_name(s->code), s->message);
+    if (*s->message)
+        fprintf(out, "%s: %s%s%s\n", uid, code_name(s->code), s->code ? ": " : "", s->message);
     for (size_t i = 0; i < s->job_count; i++) {
         const struct submitted *job = &s->jobs[i];
         fprintf(out, "%s: ", uid);
@@ -264,7 +264,9 @@ submit_series(struct core *core, const struct message_submit *told, const char *
         error = submit_wish(&s);
     if (!error)
         error = submit_add_all(&s);
-    if (!error || s.code) {
+    if (error && !s.code && !core_is_trouble(error)) /* the queue refused it */
+        submit_refuse(&s, CODE_NONE, "%s", queue_reason(core->queue));
+    if (!error || *s.message) {
         int told_error = submit_tell(&s, body);
         error = error ? error : told_error;
     }

@@ -6,8 +6,9 @@
 #include "service/daemon/core.h"
 
 /*
- * In the open batch. 0, -EINVAL when it was refused, or the queue's error. Unless that, *body is what
- * was done, a line for each job or the reason of a refusal, or an object of JSON; to be freed.
+ * In the open batch. 0, or -errno when it was refused; *body, to be freed, is what was done, a line
+ * for each job, or the reason of the refusal, or an object of JSON. When the database cannot be
+ * written (core_is_trouble) it is NULL.
  */
 int submit_series(struct core *core, const struct message_submit *submit, const char *by,
                   char **body);

@@ -55,16 +55,22 @@ start_it(void)
 }
 
 static int
-finish_it(void)
+finish_job(int64_t job)
 {
     static const char *const to[] = {"PACS"};
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 1;
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(s.queue, 1,
+    return queue_finish_job(s.queue, job,
                             &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
                             SAMPLE_NOW + 4000);
+}
+
+static int
+finish_it(void)
+{
+    return finish_job(1);
 }
 
 static const struct queue_attempt attempt = {.dimse_status = 0, .code = CODE_NONE, .message = ""};
@@ -101,10 +107,44 @@ send_again(void)
     return queue_resend(s.queue, &(struct queue_resend){.job_id = 1}, SAMPLE_NOW + 7000, &count);
 }
 
+static const struct queue_hold all = {"queue", "", "jane", ""};
+
+static int
+hold_all(void)
+{
+    return queue_hold(s.queue, &all, SAMPLE_NOW + 7000);
+}
+
+static int
+release_all(void)
+{
+    return queue_release(s.queue, &all, SAMPLE_NOW + 7000);
+}
+
+static int
+run_again(void)
+{
+    int64_t job;
+    return sample_retry(s.queue, 1, true, &job);
+}
+
+static int
+start_again(void)
+{
+    return queue_start_job(s.queue, 2, "worker-0", 0, SAMPLE_NOW + 8000);
+}
+
+static int
+finish_again(void)
+{
+    return finish_job(2);
+}
+
 /* Each step brings progress() one further. */
-static int (*const steps[])(void) = {add_first,     add_second, settle_it,      add_the_job,
-                                     start_it,      finish_it,  start_sending,  delay_it,
-                                     start_sending, have_sent,  have_committed, send_again};
+static int (*const steps[])(void) = {
+    add_first,     add_second,  settle_it,     add_the_job, start_it,       finish_it,
+    start_sending, delay_it,    start_sending, have_sent,   have_committed, send_again,
+    hold_all,      release_all, run_again,     start_again, finish_again};
 
 #define STEPS ((int)(sizeof steps / sizeof *steps))
 
@@ -116,7 +156,8 @@ progress(void)
             "WHERE state = 'SETTLED') + (SELECT count(*) FROM v_jobs) + (SELECT count(*) FROM "
             "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE') + "
             "(SELECT count(*) FROM v_events WHERE kind IN ('DELIVERY_STARTED', "
-            "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT'))"));
+            "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT', 'HELD', "
+            "'RELEASED'))"));
 }
 
 /* All of them are there exactly when the job has ended. */
@@ -156,6 +197,8 @@ again_if_recovered(int step)
 {
     if (steps[step] == finish_it && sample_state(s.queue, 1) == QUEUE_READY)
         ck_assert_int_eq(start_it(), 0);
+    if (steps[step] == finish_again && sample_state(s.queue, 2) == QUEUE_READY)
+        ck_assert_int_eq(start_again(), 0);
     if ((steps[step] == delay_it || steps[step] == have_sent) &&
         strcmp(sample_ask(&s, "SELECT state FROM v_deliveries"), "PENDING") == 0)
         ck_assert_int_eq(start_sending(), 0);
@@ -172,14 +215,15 @@ bring_to_the_end(void)
         int rc = steps[from]();
         ck_assert_msg(rc == 0, "step %d: %d, %s", from, rc, queue_reason(s.queue));
     }
-    assert_answer(&s, "SELECT state || result_path FROM v_jobs", "DONEoutbox/1/seg.dcm");
-    assert_answer(&s, "SELECT state || instances || jobs || jobs_done FROM v_series", "SETTLED211");
-    assert_answer(&s, "SELECT count(*) FROM v_results", "1");
+    assert_answer(&s, "SELECT group_concat(state || coalesce(superseded_by, '')) FROM v_jobs",
+                  "DONE2,DONE");
+    assert_answer(&s, "SELECT state || instances || jobs || jobs_done FROM v_series", "SETTLED222");
+    assert_answer(&s, "SELECT count(*) FROM v_results", "2");
     assert_features_with_the_job();
     assert_answer(&s,
-                  "SELECT group_concat(destination || state || attempts || commitment || "
-                  "coalesce(sent_at, '')) FROM v_deliveries",
-                  "PACSPENDING0NONE2026-01-31T02:03:25.000Z");
+                  "SELECT group_concat(job || state || attempts || commitment || "
+                  "coalesce(sent_at, '')) FROM (SELECT * FROM v_deliveries ORDER BY delivery)",
+                  "1CANCELLED0NONE2026-01-31T02:03:25.000Z,2PENDING0NONE");
     assert_answer(&s, "PRAGMA integrity_check", "ok");
     sample_assert_sound(s.queue);
 }
