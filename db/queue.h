@@ -185,7 +185,8 @@ struct queue_complete {
 
 /*
  * A series that gathers is taken as complete. One that was judged gathers again (a new revision)
- * where that can come out otherwise: it was flagged, or INCOMPLETE_SERIES is accepted; else -EAGAIN.
+ * where that can come out otherwise: it was refused or flagged, and where INCOMPLETE_SERIES was a
+ * reason that is accepted; else -EAGAIN.
  */
 int queue_request_complete(struct queue *queue, const struct queue_complete *complete,
                            int64_t now_ms);

@@ -618,6 +618,8 @@ may_judge_again(struct queue *queue, const struct series_row *row,
                       VALUES(value_int(row->id), value_int(row->revision)), &found);
     if (rc < 0 || (rc == 1 && complete->accept_missing))
         return rc;
+    if (rc == 0 && row->state == SERIES_REFUSED)
+        return 1; /* the configuration, or the program, is another now */
     return database_refuse(&queue->db, -EAGAIN, "series %s is %s already%s", complete->series_uid,
                            queue_series_states[row->state],
                            rc == 1 ? ": --accept-missing takes it as it is" : "");

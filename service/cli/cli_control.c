@@ -635,7 +635,7 @@ const struct cli_command cli_control_commands[] = {
      "let what was held go on"},
     {"priority", true, cli_priority, "JOB N", "change the priority of a job that waits"},
     {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
-     "count series as complete now; --accept-missing: with what is missing"},
+     "count series as complete now, judge refused ones again; --accept-missing: as they are"},
     {"resend", true, cli_resend,
      "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
      "send results once more; --failed: only those that have not arrived"},

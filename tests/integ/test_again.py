@@ -222,6 +222,24 @@ def test_submit_says_why_not(daemon, tmp_path):
     assert refusal("--force", "--pipeline", "head-ct", uid["SETTLED"]) == "FILE_UNREADABLE"
 
 
+def test_what_was_refused_is_judged_again(daemon, tmp_path):
+    d = daemon(quiet=0.5).start()
+    files = small(tmp_path / "ct")
+    for path in files[3:]:  # 5 mm apart, and once 5.3
+        dataset = pydicom.dcmread(path)
+        dataset.ImagePositionPatient[2] += 0.3
+        dataset.save_as(path)
+    drop(files, d.inbox)
+    (series,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    assert series["code"] == "SPACING_NOT_UNIFORM"
+    change(d, 'name = "head-ct";', 'name = "head-ct"; spacing_tolerance = 0.2;')
+    reload(d)
+    d.ctl("complete", series["series_uid"])
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["revision"]) == ("DONE", 2)
+    assert d.ctl("complete", series["series_uid"], check=False).returncode == 1
+
+
 @pytest.mark.parametrize("point", ["daemon_after_submit_before_commit", "daemon_before_answer"])
 def test_killed_while_it_is_submitted(daemon, tmp_path, point):
     d = daemon(quiet=0.5)

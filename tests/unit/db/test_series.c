@@ -299,6 +299,26 @@ START_TEST(an_operators_word_is_kept_until_it_settles)
 
 END_TEST
 
+/* What the gate refused is judged again: the configuration may say otherwise by now. */
+START_TEST(what_was_refused_is_judged_again)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    const struct queue_complete complete = {"1.2.3", false, "jane"};
+    struct queue_stack stack = {
+        .name = "", .planes = 3, .code = CODE_DUPLICATE_POSITION, .message = "two at one place"};
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state || revision || complete_requested FROM v_series",
+                  "GATHERING21");
+    assert_answer(&s,
+                  "SELECT kind || from_state || to_state FROM v_events ORDER BY event DESC LIMIT 1",
+                  "COMPLETE_REQUESTEDREFUSEDGATHERING");
+    ck_assert_int_eq(sample_settle(s.queue, id, 2), 0);
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), -EAGAIN);
+}
+
+END_TEST
+
 static int
 settle_incomplete(int64_t id, int32_t revision)
 {
@@ -677,9 +697,10 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             a_late_slice_reopens_a_settled_series, a_late_slice_reopens_a_refused_series,
             settling_takes_what_is_gathering_only, one_accepted_stack_settles,
             no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
-            an_operators_word_is_kept_until_it_settles, what_is_missing_is_accepted_by_name,
-            a_flag_is_told_and_goes_with_the_revision, what_is_passed_over_is_no_refusal,
-            gathering_lists_the_oldest_first, a_missing_file_is_flagged_once_and_may_return,
+            an_operators_word_is_kept_until_it_settles, what_was_refused_is_judged_again,
+            what_is_missing_is_accepted_by_name, a_flag_is_told_and_goes_with_the_revision,
+            what_is_passed_over_is_no_refusal, gathering_lists_the_oldest_first,
+            a_missing_file_is_flagged_once_and_may_return,
             a_file_that_returns_makes_the_series_wait,
             a_series_refused_without_a_file_is_judged_again_when_it_returns,
             a_series_with_results_stands_when_a_file_returns,
