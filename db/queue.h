@@ -121,6 +121,7 @@ struct queue_series {
     char *called_ae, *sender; /* of its first C-STORE; "" when none came that way */
     int32_t instances, frames, expected_instances;
     int32_t missing_files; /* of the instances */
+    bool removed;          /* all of them, in time or by an operator */
     int64_t first_seen_ms, last_seen_ms;
     bool complete_requested;   /* an operator's word, kept until it settles */
     char *missing_accepted_by; /* the operator who takes this revision as it is; "" */
@@ -340,7 +341,7 @@ int queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const 
 struct queue_retry {
     int64_t job_id;
     const char *settings; /* NULL: those of the job */
-    bool again;           /* also one that has ended well with them */
+    bool again; /* also one that has ended well with them, and whose results are not removed */
 };
 
 /*

@@ -50,7 +50,8 @@ queue_delivery_state_name(enum queue_delivery_state state)
     FIELD(NAME(queue_job_states), state, "j.state")                                                \
     FIELD(INT32, attempts, "j.attempts")                                                           \
     FIELD(INT32, revision, "j.revision")                                                           \
-    FIELD(INT32, series_revision, "s.revision")
+    FIELD(INT32, series_revision, "s.revision")                                                    \
+    FIELD(BOOL, removed, "j.removed_at IS NOT NULL")
 
 #define DELIVERY_ROW(FIELD)                                                                        \
     FIELD(INT64, id, "d.id")                                                                       \

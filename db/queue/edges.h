@@ -25,8 +25,9 @@ struct edge_row {
     int64_t id, job_id, series_id;
     int state; /* enum queue_job_state or queue_delivery_state */
     int32_t attempts, revision, series_revision;
+    bool removed;                     /* the files of its results are */
     enum queue_commitment commitment; /* this and the next: of deliveries */
-    bool has_result, removed;         /* has its row; its files are removed */
+    bool has_result;                  /* has its row */
 };
 
 int edge_read_row(struct queue *queue, const struct machine *machine, int64_t id,

@@ -538,7 +538,7 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
         rc = (IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)
                  ? edge_wrong_state(queue, row)
                  : job_retry_in_place(queue, row, now_ms);
-    else if (!changed && !retry->again)
+    else if (!changed && !retry->again && !row->removed)
         rc = database_refuse(&queue->db, -EEXIST, "job %lld is %s with this pipeline already",
                              (long long)row->id, queue_job_state_name(job.state));
     else

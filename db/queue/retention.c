@@ -48,6 +48,7 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
     return rc < 0 ? rc : rc == 0;
 }
 
+/* Those that others took the place of stay until these have arrived. */
 static int
 stock_results_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                      int64_t before_ms)
@@ -56,7 +57,9 @@ stock_results_may_go(struct queue *queue, const struct queue_sweep *sweep, int64
     (void)sweep;
     int rc = database_get(
         &queue->db,
-        "SELECT count(*) FILTER (WHERE d.state = 'SENT' OR j.superseded_by IS NOT NULL) > 0 "
+        "SELECT NOT EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.superseded_by "
+        "  AND " NOT_ARRIVED ") "
+        "AND count(*) FILTER (WHERE d.state = 'SENT' OR j.superseded_by IS NOT NULL) > 0 "
         "AND count(*) FILTER (WHERE " NOT_ARRIVED
         " OR coalesce(max(d.sent_at, d.since_at), d.since_at) >= ?2) = 0 "
         "FROM job j JOIN delivery d ON d.job_id = j.id WHERE j.id = ?1",

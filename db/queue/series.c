@@ -373,6 +373,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     FIELD(INT32, frames, "frames")                                                                 \
     FIELD(INT32, expected_instances, "expected_instances")                                         \
     FIELD(INT32, missing_files, "missing_files")                                                   \
+    FIELD(BOOL, removed, "removed_at IS NOT NULL")                                                 \
     FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
     FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
     FIELD(BOOL, complete_requested, "complete_requested")                                          \

@@ -76,6 +76,8 @@ submit_refuse_refused(struct submission *s)
 static int
 submit_judge(struct submission *s)
 {
+    if (s->series.removed)
+        return submit_refuse(s, CODE_SERIES_REMOVED, "its files are removed; send them again");
     if (strcmp(s->series.state, "GATHERING") == 0)
         return submit_refuse(s, CODE_NOT_SETTLED, "the series gathers: %d instances so far",
                              s->series.instances);

@@ -298,8 +298,35 @@ START_TEST(results_alone_are_made_again_by_a_retry)
     const struct queue_sweep kept = {.sources = sources, .source_count = 1};
     ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
     int64_t made;
-    ck_assert_int_eq(retry(job, SAMPLE_NOW + 91 * DAY, &made), 0);
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &made), 0); /* nothing is there to be kept */
     assert_answer(&s, "SELECT state FROM v_jobs WHERE removed_at IS NULL", "READY");
+}
+
+END_TEST
+
+START_TEST(results_stay_until_those_that_take_their_place_have_arrived)
+{
+    int64_t old = delivered_job("1.2"), next;
+    ck_assert_int_eq(retry(old, SAMPLE_NOW + 7000, &next), 0);
+    const char *const archive[] = {"archive"};
+    struct queue_result result = sample_result;
+    result.path = "outbox/2/seg.dcm";
+    result.sop_instance_uid = "2.25.42";
+    result.destinations = archive;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_start_job(s.queue, next, "w", 0, SAMPLE_NOW + 8000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, next,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 9000),
+                     0);
+    sweep_old();
+    assert_answer(&s, "SELECT count(*) FROM v_jobs WHERE removed_at IS NULL", "2");
+    const int64_t delivery = delivery_of("1.2");
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 10000), 0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "", SAMPLE_NOW + 10000), 0);
+    sweep_old();
+    assert_answer(&s, "SELECT count(*) FROM v_jobs WHERE removed_at IS NULL", "0");
 }
 
 END_TEST
@@ -697,6 +724,7 @@ main(void)
                                   originals_that_are_to_go_go_with_their_series,
                                   what_is_sent_again_is_taken_anew,
                                   nothing_can_be_run_on_what_is_removed,
+                                  results_stay_until_those_that_take_their_place_have_arrived,
                                   results_alone_are_made_again_by_a_retry,
                                   quarantine_goes_and_the_file_may_come_again,
                                   damage_does_not_wake_what_is_removed,
