@@ -43,7 +43,7 @@ struct core {
     struct deliveries *deliveries;
     struct retention *retention;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
-    int intake;                          /* its slot */
+    int intake;                          /* its slot; -1: there is none yet */
     struct intake_state reception;
     bool intake_paused; /* it was told so */
     bool draining;
