@@ -24,7 +24,7 @@ struct workers;
 
 /* What the intake says of it. */
 struct intake_state {
-    bool open; /* its ports are, and its inboxes watched */
+    bool open;         /* its ports are, and its inboxes watched */
     int64_t since_ms;  /* of what follows, or of the daemon's start */
     char trouble[512]; /* "": none */
 };

@@ -53,6 +53,7 @@ struct slots {
     struct fake_gpu *fake;           /* NULL but in tests */
     int threads;
     double rest_seconds;
+    int64_t most_bytes;
     void (*wake)(void *context);
     void *context;
     struct job_slot *items;
@@ -161,6 +162,7 @@ compute_task(struct job_slot *slot, const struct job_spec *spec, const struct pi
     struct pipeline_compute compute = {.device = slot->slots->device,
                                        .lane = slot->compute,
                                        .threads = slot->slots->threads,
+                                       .most_bytes = slot->slots->most_bytes,
                                        .fallback_device =
                                            slot->fallback ? slot->slots->fallback : NULL,
                                        .fallback_lane = slot->fallback};
@@ -323,6 +325,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
     }
     slots->threads = options->threads > 0 ? options->threads : parallel_processors();
     slots->rest_seconds = options->rest_seconds;
+    slots->most_bytes = options->most_bytes;
     slots->wake = options->wake;
     slots->context = options->context;
     pthread_mutex_init(&slots->lock, NULL);
