@@ -203,8 +203,7 @@ def lie_data_set(port, chance):
 
 def lie_nested(port, chance):
     """A report of sequences in sequences in sequences."""
-    depth = 500
-    nested = struct.pack("<HHIHHI", 8, 0x1199, 0xFFFFFFFF, 0xFFFE, 0xE000, 0xFFFFFFFF) * depth
+    nested = struct.pack("<HHIHHI", 8, 0x1199, 0xFFFFFFFF, 0xFFFE, 0xE000, 0xFFFFFFFF) * 1000
     with raw_peer.Raw(port, timeout=2) as peer:
         peer.associate([(raw_peer.COMMITMENT, [raw_peer.IMPLICIT])], calling="PYNETDICOM",
                        roles=[(raw_peer.COMMITMENT, 0, 1)])
