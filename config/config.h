@@ -124,7 +124,7 @@ struct conf_pipeline {
     size_t deliver_count;
 };
 
-#define CONF_SENDER "sender" /* in `deliver`: whoever sent the series */
+#define CONF_SENDER       "sender" /* in `deliver`: whoever sent the series */
 
 #define CONF_MIN_PRIORITY (-1000)
 #define CONF_MAX_PRIORITY 1000

@@ -130,7 +130,6 @@ struct queue_series {
     int64_t first_seen_ms, last_seen_ms;
     bool complete_requested;   /* an operator's word, kept until it settles */
     char *missing_accepted_by; /* the operator who takes this revision as it is; "" */
-    bool removed;              /* its files are */
 };
 
 void queue_series_clear(struct queue_series *series);

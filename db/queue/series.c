@@ -377,8 +377,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
     FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
     FIELD(BOOL, complete_requested, "complete_requested")                                          \
-    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")                                        \
-    FIELD(BOOL, removed, "removed_at IS NOT NULL")
+    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")
 #define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
 #define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
 

@@ -95,7 +95,7 @@ static const char undo_sql[] = "ROLLBACK TO step";
  * daemon stops, so that people who may read but not write the folder can still ask.
  */
 static int
-configure(struct database *db)
+configure(struct database *db, bool is_new)
 {
     static const char settings[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA wal_autocheckpoint = 1000;"
@@ -105,7 +105,8 @@ configure(struct database *db)
                                    "PRAGMA secure_delete = FAST;" /* what is purged is not left */
                                    "PRAGMA trusted_schema = OFF;";
     char mode[16];
-    int rc = database_script(db, "PRAGMA auto_vacuum = INCREMENTAL"); /* of a new one */
+    /* Of one that is not new it would be a write, and its disk may be full. */
+    int rc = is_new ? database_script(db, "PRAGMA auto_vacuum = INCREMENTAL") : 0;
     if (rc == 0)
         rc = database_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode);
     if (rc == 0 && strcmp(mode, "wal") != 0)
@@ -136,7 +137,7 @@ set_up(struct database *db)
     sqlite3_busy_timeout(db->handle, DATABASE_BUSY_MILLIS);
     int rc = migrate_identify(db, &version);
     if (rc == 0)
-        rc = configure(db);
+        rc = configure(db, version == 0);
     if (rc == 0)
         rc = migrate(db);
     if (rc == 0)

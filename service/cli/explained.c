@@ -312,6 +312,8 @@ explained_make(const struct explained_request *request, const struct sorted_seri
     *explained = (struct explained){.files = series, .named = request->named};
     int rc = explained_find_rules(request, explained);
     if (rc == 0)
+        rc = explained_judge(request, explained);
+    if (rc == 0)
         rc = explained_place_frames(explained);
     for (size_t i = 0; i < explained->view_count && rc == 0; i++)
         rc = explained_ask_view(request, explained, &explained->views[i]);

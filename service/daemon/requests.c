@@ -342,8 +342,7 @@ static const struct request {
     {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
     {PROTO_SUBMIT, true, handle_submit},     {PROTO_PURGE, true, handle_purge},
     {PROTO_HOLD, true, handle_hold},         {PROTO_RELEASE, true, handle_hold},
-    {PROTO_PRIORITY, true, handle_priority},
-    {PROTO_PING, false, handle_ping},
+    {PROTO_PRIORITY, true, handle_priority}, {PROTO_PING, false, handle_ping},
 };
 
 static const struct request *

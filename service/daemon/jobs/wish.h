@@ -20,11 +20,13 @@ struct wish {
     struct rules_pick *picks;
     size_t count;
     struct rules_outcome outcome;
+
     /* Pipelines that a rule names and that take none of its stacks. */
     struct wish_refusal {
         const char *pipeline;
         size_t stack; /* the first that is refused for it */
-    } *refusals;
+    } * refusals;
+
     size_t refusal_count;
 };
 

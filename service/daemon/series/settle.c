@@ -56,10 +56,9 @@ settle_make_wish(struct core *core, const struct queue_series *series,
     if (!told)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        told[i] = (struct wish_stack){
-            .is = {stacks[i].name, stacks[i].planes, stacks[i].accepted},
-            .passed_over = stacks[i].passed_over,
-            .options = stacks[i].options};
+        told[i] = (struct wish_stack){.is = {stacks[i].name, stacks[i].planes, stacks[i].accepted},
+                                      .passed_over = stacks[i].passed_over,
+                                      .options = stacks[i].options};
     int error = wish_make(core->conf, series, told, count, NULL, wish);
     free(told);
     return error;

@@ -72,9 +72,9 @@ END_TEST
 START_TEST(pipelines_have_their_own_stacks)
 {
     const struct queue_series series = {.modality = mr};
-    struct wish_stack stacks[] = {
-        stack_of("", "", 9, true), stack_of("", "derived", 6, false),
-        stack_of("derived", "axial", 9, true), stack_of("derived", "coronal", 6, true)};
+    struct wish_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "derived", 6, false),
+                                  stack_of("derived", "axial", 9, true),
+                                  stack_of("derived", "coronal", 6, true)};
     stacks[1].passed_over = true;
     struct wish wish;
     ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
