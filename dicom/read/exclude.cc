@@ -10,10 +10,6 @@
 namespace
 {
 
-constexpr struct private_attribute siemens_tiles {
-    0x0019, 0x0A, "SIEMENS MR HEADER", EVR_US
-};
-
 constexpr struct private_attribute uih_tiles {
     0x0065, 0x50, "Image Private Header", EVR_IS
 };
@@ -66,13 +62,13 @@ types_have(const std::vector<std::string> &types, const char *value)
 
 /* How many slices the vendor says are in the plane, 0 when it does not. */
 int32_t
-tiles_told(const Header &dataset)
+tiles_told(const Source &source)
 {
     double count;
-    for (const auto &attribute : {siemens_tiles, uih_tiles})
-        if (header_private_number(dataset, attribute, &count) && count > 1 && count < INT16_MAX)
-            return static_cast<int32_t>(count);
-    return 0;
+    if (!siemens_number(source, siemens_tiles, &count) &&
+        !header_private_number(source.dataset(), uih_tiles, &count))
+        return 0;
+    return count > 1 && count < INT16_MAX ? static_cast<int32_t>(count) : 0;
 }
 
 /* Whether so many pixels hold the acquired ones twice or more; the acquisition has one of two. */
@@ -127,7 +123,7 @@ exclude_read(const Source &source, const std::vector<std::string> &types,
              const struct dicom_instance &instance, struct dicom_frame &frame)
 {
     frame.derived = !types.empty() && types[0] == "DERIVED";
-    frame.tiles = tiles_told(source.dataset());
+    frame.tiles = tiles_told(source);
     if (is_mosaic(source.dataset(), types, instance, frame))
         frame.excluded = CODE_MOSAIC;
     else if (types_say(types, CODE_LOCALIZER))

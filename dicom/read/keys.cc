@@ -16,25 +16,12 @@
 namespace
 {
 
-constexpr char siemens[] = "SIEMENS MR HEADER";
 constexpr char ge_acquisition[] = "GEMS_ACQU_01";
 constexpr char ge_parameters[] = "GEMS_PARM_01";
 constexpr char philips_imaging[] = "Philips Imaging DD 001";
 constexpr char philips_mr[] = "Philips MR Imaging DD 001";
 constexpr char philips_mr_frame[] = "Philips MR Imaging DD 005";
 constexpr char uih[] = "Image Private Header";
-
-constexpr struct private_attribute siemens_b_value {
-    0x0019, 0x0C, siemens, EVR_IS
-};
-
-constexpr struct private_attribute siemens_direction {
-    0x0019, 0x0E, siemens, EVR_FD
-};
-
-constexpr struct private_attribute siemens_b_matrix {
-    0x0019, 0x27, siemens, EVR_FD
-};
 
 constexpr struct private_attribute ge_b_value {
     0x0043, 0x39, ge_parameters, EVR_IS
@@ -139,10 +126,13 @@ diffusion_of(const Source &source)
 
 /* Of the vendors' b-values, the one that is there; negative when none is. */
 double
-vendor_b_value(const Header &dataset)
+vendor_b_value(const Source &source)
 {
+    const Header &dataset = source.dataset();
     double value;
-    for (const auto &attribute : {siemens_b_value, philips_b_value, uih_b_value})
+    if (siemens_number(source, siemens_b_value, &value) && std::isfinite(value))
+        return value;
+    for (const auto &attribute : {philips_b_value, uih_b_value})
         if (header_private_number(dataset, attribute, &value) && std::isfinite(value))
             return value;
     /* GE adds flags as multiples of 100,000, 10^9 above all (NA-MIC; dcm2niix). */
@@ -157,7 +147,7 @@ read_b_value(const Source &source, const Header &diffusion)
     const std::string text = canonical_number(diffusion, DCM_DiffusionBValue);
     if (!text.empty() || source.has_groups())
         return text;
-    const double value = vendor_b_value(source.dataset());
+    const double value = vendor_b_value(source);
     return value < 0 ? std::string() : canonical(value, "");
 }
 
@@ -166,6 +156,15 @@ read_vector(const Header &header, const DcmTagKey &tag, Vector &vector)
 {
     for (unsigned long i = 0; i < vector.size(); i++)
         if (!header_number(header, tag, &vector[i], i))
+            return false;
+    return true;
+}
+
+bool
+read_siemens_direction(const Source &source, Vector &vector)
+{
+    for (unsigned long i = 0; i < vector.size(); i++)
+        if (!siemens_number(source, siemens_direction, &vector[i], i))
             return false;
     return true;
 }
@@ -208,14 +207,14 @@ direction_of_matrix(const std::array<double, 6> &m)
 }
 
 bool
-read_matrix_direction(const Header &diffusion, const Header &dataset, Vector &direction)
+read_matrix_direction(const Header &diffusion, const Source &source, Vector &direction)
 {
     const Header matrix = diffusion.item(DCM_DiffusionBMatrixSequence);
     std::array<double, 6> values;
     for (unsigned i = 0; i < values.size(); i++) {
         const DcmTagKey tag(0x0018, static_cast<Uint16>(0x9602 + i)); /* XX, XY, XZ, YY, YZ, ZZ */
         if (!header_number(matrix, tag, &values[i]) &&
-            !header_private_number(dataset, siemens_b_matrix, &values[i], i))
+            !siemens_number(source, siemens_b_matrix, &values[i], i))
             return false;
     }
     direction = direction_of_matrix(values);
@@ -241,9 +240,10 @@ read_canon_direction(const Header &dataset, Vector &direction)
 }
 
 bool
-read_vendor_direction(const Header &dataset, Vector &direction)
+read_vendor_direction(const Source &source, Vector &direction)
 {
-    return read_private_vector(dataset, siemens_direction, direction) ||
+    const Header &dataset = source.dataset();
+    return read_siemens_direction(source, direction) ||
            read_private_vector(dataset, philips_direction, direction) ||
            read_private_vector(dataset, uih_direction, direction) ||
            read_private_vector(dataset, ge_direction, direction) ||
@@ -257,9 +257,8 @@ read_any_direction(const Source &source, const Header &diffusion, bool has_b_val
     const Header gradient = diffusion.item(DCM_DiffusionGradientDirectionSequence);
     return read_vector(gradient, DCM_DiffusionGradientOrientation, direction) ||
            read_vector(diffusion, DCM_DiffusionGradientOrientation, direction) ||
-           (has_b_value && !source.has_groups() &&
-            read_vendor_direction(source.dataset(), direction)) ||
-           read_matrix_direction(diffusion, source.dataset(), direction);
+           (has_b_value && !source.has_groups() && read_vendor_direction(source, direction)) ||
+           read_matrix_direction(diffusion, source, direction);
 }
 
 /* Three decimals: beyond them the same gradient is not always written the same. */

@@ -13,6 +13,7 @@
 #define TAG_SEQUENCE_END    0xFFFEE0DDu
 #define TAG_MEDIA_CLASS     0x00020002u
 #define TAG_TRANSFER_SYNTAX 0x00020010u
+#define TAG_SIEMENS_CSA     0x00290010u
 #define TAG_PADDING         0xFFFCFFFCu
 #define TAG_FRAMES          0x52009230u /* Per-Frame Functional Groups Sequence */
 
@@ -402,8 +403,10 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
 {
     if (!is_private(element))
         return nested || element->length <= wanted->most_bytes;
-    return nested ? (element->tag & 0xFFFF00FF) == wanted->private_sequence
-                  : element->length <= LIMIT_PRIVATE_BYTES;
+    const uint32_t tag = element->tag & 0xFFFF00FF;
+    if (nested)
+        return tag == wanted->private_sequence;
+    return element->length <= (tag == TAG_SIEMENS_CSA ? LIMIT_CSA_BYTES : LIMIT_PRIVATE_BYTES);
 }
 
 /* Passes the header of an element of this level; what is kept of its value is walk->into. */

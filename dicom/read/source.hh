@@ -56,6 +56,19 @@ class Source
     bool has_own_ = false;
 };
 
+/* An attribute of Siemens' that stands in group 0019, and under a name in the CSA header, which older
+ * software wrote alone and which stays where private groups are half stripped. (siemens.cc) */
+struct siemens_attribute {
+    struct private_attribute element;
+    const char *csa;
+};
+
+extern const struct siemens_attribute siemens_tiles, siemens_b_value, siemens_direction,
+    siemens_b_matrix;
+
+bool siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value,
+                    unsigned long index = 0);
+
 /* What the type of the frame says: Image Type, or Frame Type of an enhanced frame. */
 std::vector<std::string> source_types(const Source &source);
 

@@ -202,6 +202,25 @@ def named(prefix, values, suffix="", planes=8):
     return {f"{prefix}{value}{suffix}": planes for value in values}
 
 
+def csa(image):
+    """{name: values} of Siemens' CSA header."""
+    data, at, found = image["0029,1010"], 16, {}
+    assert data[:4] == b"SV10"
+    for _ in range(struct.unpack_from("<I", data, 8)[0]):
+        name, items = data[at:at + 64].split(b"\0")[0].decode(), struct.unpack_from("<i", data, at + 76)[0]
+        at += 84
+        for _ in range(items):
+            length = struct.unpack_from("<4i", data, at)[1]
+            text = data[at + 16:at + 16 + length].decode().strip("\0 ")
+            found[name] = found.get(name, ()) + ((float(text),) if text else ())
+            at += 16 + -(-length // 4) * 4
+    return found
+
+
+def by_csa(image):
+    return tuple(csa(image).items())
+
+
 def by_eight(image):
     """Numbered volume by volume."""
     return (image.ds.InstanceNumber - 1) // 8
@@ -286,6 +305,9 @@ KINDS = {
         "MOSAIC" in i["ImageType"] and i["0019,100A"] == 9 and (i.ds.Rows, i.ds.Columns) == (60, 72) for i in s.images)),
     "siemens-mosaic-count": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
         "MOSAIC" not in i["ImageType"] and i["0019,100A"] == 9 for i in s.images)),
+    "siemens-mosaic-csa": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
+        "MOSAIC" not in i["ImageType"] and i["0019,100A"] is None and csa(i)["NumberOfImagesInMosaic"] == (9,)
+        for i in s.images)),
     "siemens-mosaic-geometry": Kind({"mosaic": (2, "MOSAIC")}, facts=lambda s: all(
         "MOSAIC" not in i["ImageType"] and i["0019,100A"] is None and i.ds.Rows * i.ds.PixelSpacing[0] > 700 and
         i.ds.Columns == 3 * i.ds.AcquisitionMatrix[3] for i in s.images)),
@@ -313,6 +335,8 @@ KINDS = {
     "dti-standard": Kind(DIFFUSION, by=["DiffusionBValue", "DiffusionGradientOrientation"], split_by="(0018,9087)"),
     "dti-siemens": Kind(DIFFUSION, by=["0019,100C", "0019,100E"]),
     "dti-siemens-matrix": Kind(DIFFUSION, by=["0019,100C", "0019,1027"]),
+    "dti-siemens-csa": Kind(DIFFUSION, by=by_csa, facts=lambda s: s.values("0019,100C") == {None}),
+    "dti-siemens-csa-matrix": Kind(DIFFUSION, by=by_csa, facts=lambda s: s.values("0019,100C") == {None}),
     "dti-ge": Kind(DIFFUSION, by=["0043,1039", "0019,10BB", "0019,10BC", "0019,10BD"]),
     "dti-philips": Kind(DIFFUSION, by=["2001,1003", "2005,10B0", "2005,10B1", "2005,10B2"]),
     "dti-uih": Kind(DIFFUSION, by=["0065,1009", "0065,1037"]),
@@ -583,7 +607,7 @@ OTHERWISE = {
     "ct-derived-beside": [8, 8],
     **dict.fromkeys(["ct-mip-alone", "mr-adc", "nm-frames", "us-frames", "xa-frames", "pmap-float", "ct-float",
                      "ct-32-bit"], [8]),
-    **dict.fromkeys(["siemens-mosaic", "siemens-mosaic-count", "uih-tiled"], [9, 9]),
+    **dict.fromkeys(["siemens-mosaic", "siemens-mosaic-count", "siemens-mosaic-csa", "uih-tiled"], [9, 9]),
     # Told by nothing but the field of view, it stays one flat slice, which is what must not be.
     "siemens-mosaic-geometry": [1, 1],
     # It does not ask whose images they are, nor whether all are there.
@@ -647,6 +671,21 @@ def test_real_series_that_do_not_come_in(tmp_path, folder, expected, theirs):
     assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == theirs
     report = admit(real(folder))
     assert report["code"] == expected if isinstance(expected, str) else told(report) == expected
+
+
+@needs_shared
+def test_a_real_csa_header_tells_of_tiles(tmp_path):
+    """What is left of a mosaic of VB17 once group 0019 and Image Type's word are gone."""
+    files = []
+    for path in real("mr-mosaic"):
+        dataset = pydicom.dcmread(path)
+        dataset.ImageType = ["ORIGINAL", "PRIMARY", "M", "ND"]
+        for element in [element.tag for element in dataset if element.tag.group == 0x19]:
+            del dataset[element]
+        files.append(tmp_path / path.name)
+        dataset.save_as(files[-1])
+    report = admit(files)
+    assert told(report) == {"mosaic": (2, "MOSAIC")} and "35 tiles" in report["stacks"][0]["message"]
 
 
 # ---------------------------------------------------------------------------------------- cost ----

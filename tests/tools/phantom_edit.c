@@ -179,10 +179,62 @@ find_value(struct part10 *set, const struct line *line, const struct phantom_pla
 }
 
 static void
+put_u32(uint8_t **at, size_t value)
+{
+    for (int i = 0; i < 4; i++)
+        *(*at)++ = (uint8_t)(value >> 8 * i);
+}
+
+/* One attribute of a CSA header of six items, "name=value\\value". */
+static void
+put_csa_attribute(uint8_t **at, char *text)
+{
+    char *rest = text;
+    const char *name = strsep(&rest, "=");
+    strncpy((char *)*at, name, 64);
+    *at += 64;
+    put_u32(at, 6);
+    memcpy(*at, "FD\0", 4);
+    *at += 4;
+    put_u32(at, 4);
+    put_u32(at, 6);
+    put_u32(at, 77);
+    for (int i = 0; i < 6; i++) {
+        const char *value = rest && *rest ? strsep(&rest, "\\") : "";
+        const size_t length = *value ? 16 : 0; /* padded as Siemens pads */
+        put_u32(at, length);
+        put_u32(at, length);
+        put_u32(at, 77);
+        put_u32(at, length);
+        if (length)
+            strncpy((char *)*at, value, length);
+        *at += length;
+    }
+}
+
+/* A CSA2 header of "name=values,name=values". */
+static void
+put_csa(struct part10 *set, uint32_t tag, char *text)
+{
+    uint8_t bytes[8 * 1024] = "SV10\4\3\2\1", *at = bytes + 8;
+    size_t count = 1;
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    put_u32(&at, count);
+    put_u32(&at, 77);
+    char *rest = text;
+    for (char *attribute; (attribute = strsep(&rest, ",")) && at < bytes + sizeof(bytes) - 512;)
+        put_csa_attribute(&at, attribute);
+    part10_bytes(set, tag, "OB", bytes, (size_t)(at - bytes));
+}
+
+static void
 put_value(struct part10 *set, uint32_t tag, const char *vr, char *text)
 {
     if (strcmp(vr, "SQ") == 0)
         part10_sequence(set, tag, NULL, 0);
+    else if (strcmp(vr, "CA") == 0) /* no VR: Siemens' CSA header */
+        put_csa(set, tag, text);
     else if (strstr("US SS UL SL FL FD", vr))
         put_numbers(set, tag, vr, text);
     else

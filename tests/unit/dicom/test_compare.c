@@ -3,6 +3,7 @@
 
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/scratch_folder.h"
+#include "tests/unit/suite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -216,9 +217,5 @@ main(void)
     tcase_add_test(tests, what_is_coded_otherwise_is_not_compared);
     tcase_add_test(tests, what_cannot_be_walked_is_compared_by_its_bytes);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,0 +1,38 @@
+/*
+ * csa.h - Siemens' CSA header, of (0029,xx10) "SIEMENS CSA HEADER": named attributes whose values are
+ * texts. Software up to VB17 tells mosaics and diffusion here; what strips group 0019 on an image's
+ * way mostly leaves it.
+ *
+ * The layout is Siemens' own; as others have found it (NiBabel, "Siemens format DICOM with CSA
+ * header", https://nipy.org/nibabel/dicom/siemens_csa.html), all little endian:
+ *
+ *   "SV10", 4 bytes        CSA2 only; older ones begin with the count
+ *   u32 count, u32 77
+ *   per attribute: name[64], i32 multiplicity, vr[4], i32, u32 items, i32
+ *     per item: u32 x[4], then the value, padded to 4 bytes; its length is x[1], in an older header
+ *               x[0] less the items of the first attribute
+ */
+#ifndef NOCTULE_CSA_H
+#define NOCTULE_CSA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CSA_VALUE 32 /* a number's text, with its end */
+
+/*
+ * The values of the attribute `name` that are not empty, up to `room` of them, without their padding.
+ * How many: 0 when it is not there, has none, or the header ends or goes wrong before it. The time is
+ * linear in the size whatever the bytes.
+ */
+size_t csa_values(const void *bytes, size_t size, const char *name, char (*values)[CSA_VALUE],
+                  size_t room);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
