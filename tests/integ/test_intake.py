@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -666,6 +667,7 @@ def test_sweeps_find_what_inotify_does_not_tell(intake):
     (i.inbox / "two.dcm").unlink()
     i.put("a/four.dcm", image(4))
     i.collect(1)
+    assert max(swept(i)) == 500, "sweeps are all there is"
 
 
 def test_an_unwritable_spool_delays_and_loses_nothing(intake):
@@ -773,6 +775,29 @@ def test_a_missing_inbox_is_made_again(intake):
     i = intake().start()
     i.inbox.rmdir()
     i.until(i.inbox.exists, what="the inbox")
+    i.put("one.dcm", image(1))
+    i.collect(1)
+
+
+def swept(i):
+    """How long after each sweep the next one is to come, in ms."""
+    return [int(word) for word in re.findall(r"event=inbox.swept .*next_ms=(\d+)", i.text())]
+
+
+def test_sweeps_that_find_nothing_come_seldomer(intake):
+    i = intake(sweep=0.2).start()
+    i.put("a/one.dcm", image(1))
+    i.collect(1)
+    i.until(lambda: len(swept(i)) > 2 and swept(i)[-1] >= 3200, what="stretched sweeps")
+    i.put("b/two.dcm", image(2))  # told of, though no sweep comes
+    (frame,) = i.collect(1)
+    assert frame["sop_instance"].endswith("100000002")
+
+
+def test_an_inbox_that_is_moved_away_is_noticed_at_once(intake, tmp_path):
+    i = intake(sweep=3600).start()
+    i.inbox.rename(tmp_path / "elsewhere")
+    i.until(i.inbox.exists, what="a new inbox")
     i.put("one.dcm", image(1))
     i.collect(1)
 

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <time.h>
 
 #define MAX_HELD         16384 /* looks to come and finds not answered; sweeps wait above it */
 #define LATER_MS         60000 /* INBOX_LATER */
@@ -30,6 +31,8 @@
 #define MIN_SWEEP_MS     1000  /* between the starts of two sweeps that lost news asks for */
 #define MIN_AGAIN_MS     200   /* before a file that has changed is looked at again */
 #define MISSING_SWEEP_MS 10000 /* at most this long until a missing inbox is looked for again */
+#define LONGEST_SWEEP_MS 600000 /* between two where nothing changes and all of it would be told */
+#define SWEEP_SHARE      50     /* a sweep takes no more than this part of a processor's time */
 
 /* A look to come. */
 struct look {
@@ -72,6 +75,10 @@ struct inbox {
     bool sweeping;  /* it is under way */
     bool news_lost;
     int64_t sweep_began_ms, next_sweep_ms;
+    int64_t stretched_ms;  /* from the start of this sweep to that of the next, if all goes well */
+    int64_t sweep_cpu_ns;  /* it has taken so far */
+    bool untold;           /* some of the folders would not tell what happens in them */
+    bool sweep_found_news; /* something that had not been told of, or has to be tried again */
     int64_t warned_ms, watch_warned_ms; /* 0: not yet */
 
     size_t handed; /* finds not answered */
@@ -180,6 +187,7 @@ see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
     if (!file)
         return;
     if (is_new) {
+        inbox->sweep_found_news = true;
         see_waiting(inbox, file, sight);
         return;
     }
@@ -195,6 +203,7 @@ see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
             see_waiting(inbox, file, sight);
         break;
     case SEEN_LATER:
+        inbox->sweep_found_news = true;
         if (file->look != seen_file_look(&sight->stamp))
             see_waiting(inbox, file, sight);
         else if (now >= file->since_ms)
@@ -224,6 +233,7 @@ static void
 see_trouble(struct inbox *inbox, const struct scan_sight *sight)
 {
     struct seen_file *file = remember(inbox, sight->relative);
+    inbox->sweep_found_news = true;
     if (!file || file->state == SEEN_HANDED)
         return;
     if (file->told)
@@ -279,10 +289,12 @@ on_told(void *context, enum inotify_news news, const char *folder, const char *n
 {
     struct inbox *inbox = context;
     char *relative;
-    if (news == INOTIFY_OVERFLOW) {
+    if (news == INOTIFY_OVERFLOW || (news == INOTIFY_GONE && !*folder)) {
         inbox->news_lost = true;
         return;
     }
+    if (news == INOTIFY_GONE)
+        return;
     if (scan_ignores(name))
         return;
     if (asprintf(&relative, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0) {
@@ -352,6 +364,7 @@ static void
 name_watch(struct inbox *inbox, const char *folder, int descriptor)
 {
     int error = descriptor;
+    inbox->untold = inbox->untold || descriptor < 0;
     if (!inbox->inotify)
         return;
     if (descriptor >= 0)
@@ -379,6 +392,7 @@ after_enter(struct inbox *inbox, struct scan_step *step)
         return;
     }
     name_watch(inbox, step->folder, step->descriptor);
+    inbox->untold = inbox->untold || step->remote;
     inbox->directory = step->directory;
     inbox->reading = step->folder;
     step->folder = NULL;
@@ -396,12 +410,30 @@ after_read(struct inbox *inbox, const struct scan_step *step)
     }
 }
 
+/*
+ * Where every folder tells what happens in it a sweep only guards against mistakes: the next one
+ * comes twice as late each time that nothing was found. Elsewhere sweeps are all there is.
+ */
+static void
+plan_next_sweep(struct inbox *inbox)
+{
+    const bool needed = inbox->untold || inbox->sweep_found_news;
+    const int64_t longest = inbox->sweep_ms > LONGEST_SWEEP_MS ? inbox->sweep_ms : LONGEST_SWEEP_MS;
+    const int64_t afforded = inbox->sweep_cpu_ns / 1000000 * SWEEP_SHARE;
+    inbox->stretched_ms = needed ? inbox->sweep_ms : 2 * inbox->stretched_ms;
+    if (inbox->stretched_ms > longest)
+        inbox->stretched_ms = longest;
+    inbox->next_sweep_ms = inbox->sweep_began_ms +
+                           (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
+}
+
 static void
 end_sweep_if_done(struct inbox *inbox)
 {
     if (!inbox->sweeping || inbox->directory || inbox->folder_count > 0)
         return;
     inbox->sweeping = false;
+    plan_next_sweep(inbox);
     /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
      * effect, once it can be. */
     seen_files_forget_unmet(inbox->seen_files, inbox->sweep);
@@ -409,7 +441,8 @@ end_sweep_if_done(struct inbox *inbox)
         inotify_forget_unmet(inbox->inotify, inbox->sweep);
     log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
               LOG_INT("known", seen_files_count(inbox->seen_files)),
-              LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms));
+              LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms),
+              LOG_INT("next_ms", inbox->next_sweep_ms - inbox->sweep_began_ms));
 }
 
 static void
@@ -434,11 +467,21 @@ finish_close(struct inbox *inbox)
     free(inbox);
 }
 
+static int64_t
+thread_cpu_ns(void)
+{
+    struct timespec spent;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return (int64_t)spent.tv_sec * 1000000000 + spent.tv_nsec;
+}
+
 static void
 on_step(uv_work_t *work)
 {
     struct inbox *inbox = work->data;
+    const int64_t began = thread_cpu_ns();
     scan_run(&inbox->step);
+    inbox->step.cpu_ns = thread_cpu_ns() - began;
 }
 
 static void
@@ -454,6 +497,7 @@ after_step(uv_work_t *work, int status)
         finish_close(inbox);
         return;
     }
+    const int64_t began = thread_cpu_ns();
     for (size_t i = 0; i < step->count; i++)
         see(inbox, &step->sights[i], step->kind == SCAN_LOOK);
     if (step->kind == SCAN_ENTER)
@@ -461,6 +505,7 @@ after_step(uv_work_t *work, int status)
     else if (step->kind == SCAN_READ)
         after_read(inbox, step);
     scan_clear(step);
+    inbox->sweep_cpu_ns += step->cpu_ns + thread_cpu_ns() - began;
     inbox->working = false; /* not before: an answer given at once would start the next step */
     end_sweep_if_done(inbox);
     pump(inbox);
@@ -530,10 +575,11 @@ begin_sweep_if_due(struct inbox *inbox)
         inbox->next_sweep_ms = inbox->sweep_began_ms + MIN_SWEEP_MS;
     if (now < inbox->next_sweep_ms)
         return;
-    inbox->news_lost = false;
+    inbox->news_lost = inbox->untold = inbox->sweep_found_news = false;
     inbox->sweeping = true;
     inbox->sweep++;
     inbox->sweep_began_ms = now;
+    inbox->sweep_cpu_ns = 0;
     inbox->next_sweep_ms = now + inbox->sweep_ms;
     push_folder(inbox, "");
 }
@@ -607,7 +653,7 @@ inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
     inbox->after = conf->after;
     inbox->resent = conf->resent;
     inbox->settle_ms = to_ms(conf->settle_seconds);
-    inbox->sweep_ms = to_ms(conf->sweep_seconds);
+    inbox->sweep_ms = inbox->stretched_ms = to_ms(conf->sweep_seconds);
     const int64_t next = inbox->sweep_began_ms + inbox->sweep_ms;
     if (next < inbox->next_sweep_ms)
         inbox->next_sweep_ms = next;
@@ -747,6 +793,8 @@ inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
         file->told = true;
         file->look = seen_file_look(stamp);
         file->since_ms = (int64_t)uv_now(inbox->loop) + LATER_MS;
+        if (file->since_ms < inbox->next_sweep_ms)
+            inbox->next_sweep_ms = file->since_ms;
         break;
     case INBOX_LEFT:
     case INBOX_AGAIN:

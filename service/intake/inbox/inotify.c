@@ -12,7 +12,8 @@
 
 /* No IN_MODIFY: the settle test looks at the file itself, and writes come by the thousand. */
 #define WATCH_MASK                                                                                 \
-    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
+    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |       \
+     IN_EXCL_UNLINK)
 
 #define NEWS_BYTES (64u << 10)
 
@@ -163,8 +164,10 @@ inotify_tell_one(struct inotify *inotify, const struct inotify_event *event, ino
     struct named *named = inotify_find(inotify, event->wd);
     if (!named)
         return;
-    if (event->mask & IN_IGNORED) {
-        inotify_remove(inotify, named);
+    if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
+        tell(context, INOTIFY_GONE, named->folder, "");
+        if (event->mask & IN_IGNORED)
+            inotify_remove(inotify, named);
         return;
     }
     if (event->len == 0)

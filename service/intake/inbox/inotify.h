@@ -20,6 +20,7 @@ enum inotify_news {
     INOTIFY_WRITTEN,  /* a file was made, linked, or closed after writing */
     INOTIFY_RENAMED,  /* something that is no folder was renamed to this name: it is complete */
     INOTIFY_FOLDER,   /* a folder was made or moved here */
+    INOTIFY_GONE,     /* the folder itself is not where it was any more; name is "" */
     INOTIFY_OVERFLOW, /* news was lost; folder and name are "" */
 };
 

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* --------------------------------------------------------------------------- rules ------ */
@@ -107,6 +109,23 @@ watch_folder(const struct scan_step *step)
     return inotify_watch(step->inotify, path);
 }
 
+/* File systems whose changes all go through this kernel, which then tells of them. */
+static bool
+scan_is_local(int folder)
+{
+    static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC,
+                                     F2FS_SUPER_MAGIC, TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC,
+                                     0x2fc12fc1 /* ZFS */};
+    struct statfs status;
+    if (fstatfs(folder, &status) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++) {
+        if ((uint32_t)status.f_type == local[i])
+            return true;
+    }
+    return false;
+}
+
 static void
 enter(struct scan_step *step)
 {
@@ -117,8 +136,10 @@ enter(struct scan_step *step)
     step->error = here < 0 ? here : file_open_directory(here, ".", 0, &step->directory);
     if (here >= 0)
         close(here);
-    if (!step->error)
-        step->descriptor = watch_folder(step);
+    if (step->error)
+        return;
+    step->descriptor = watch_folder(step);
+    step->remote = !scan_is_local(dirfd(step->directory));
 }
 
 static void

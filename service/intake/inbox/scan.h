@@ -48,6 +48,8 @@ struct scan_step {
     const char *conflict; /* with -EINVAL: scan_conflict's message */
     bool made;            /* the inbox was missing and has been made */
     int descriptor;       /* of the watch; -errno when it cannot be watched */
+    bool remote;          /* the folder changes behind this kernel's back, perhaps */
+    int64_t cpu_ns;       /* the step took */
     size_t count;
     struct scan_sight sights[SCAN_STEP];
 };
