@@ -25,6 +25,16 @@ void report_close(struct report *report);
 /* A summary: v_night. */
 int report_status(struct report *report, FILE *out, bool json, struct error *error);
 
+/*
+ * What somebody should look at (level 1) or waits for something (0), with Unix milliseconds since
+ * when, 0 where that says nothing. A negative errno of take ends it.
+ */
+int report_each_trouble(struct report *report,
+                        int (*take)(void *context, int level, int64_t since_ms, const char *text),
+                        void *context, struct error *error);
+/* The night's figures in one line, "name=value ..." */
+int report_figures(struct report *report, FILE *out, struct error *error);
+
 struct report_filter {
     const char *state;       /* NULL: any */
     const char *pipeline;    /* NULL: any */

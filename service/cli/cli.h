@@ -32,7 +32,7 @@ extern const struct cli_command cli_control_commands[];
 /* Or 128 + the number of the signal that ended it. */
 int cli_run(const struct cli_context *context, int argc, char **argv);
 
-/* status, jobs, show, features, series, destinations and deliveries, as argv[0] says. */
+/* jobs, show, features, series, destinations and deliveries, as argv[0] says. */
 int cli_report(const struct cli_context *context, int argc, char **argv);
 
 int cli_explain(const struct cli_context *context, int argc, char **argv);
@@ -89,7 +89,14 @@ int cli_collect(struct collection *files, const char *input);
 struct report;
 int cli_open_report(const struct conf *conf, struct report **report);
 
-/* PING: 0 when a daemon serves this root, else a negative errno. */
-int cli_daemon_answers(const char *root);
+/* status, for itself. */
+int cli_status(const struct cli_context *context, int argc, char **argv);
+
+/*
+ * PING: 0 when a daemon serves this root and takes files in, -EINPROGRESS when it does not take in
+ * any, another errno when none answers. What the daemon says of it, and what is not well
+ * (service/daemon/troubles.h): malloc'd, "" or NULL where it says nothing.
+ */
+int cli_ask_daemon(const char *root, char **message, char **troubles);
 
 #endif

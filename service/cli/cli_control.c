@@ -511,8 +511,9 @@ cli_resend(const struct cli_context *context, int argc, char **argv)
 }
 
 int
-cli_daemon_answers(const char *root)
+cli_ask_daemon(const char *root, char **message, char **troubles)
 {
+    *message = *troubles = NULL;
     int fd = connect_daemon(root);
     if (fd < 0)
         return fd;
@@ -521,6 +522,10 @@ cli_daemon_answers(const char *root)
     struct message_answer answer;
     proto_start(&writer, PROTO_PING);
     const int rc = control_ask(fd, &writer, &stream, &answer);
+    if (rc == 0) {
+        *message = strdup(answer.message);
+        *troubles = strdup(answer.body);
+    }
     proto_stream_release(&stream);
     close(fd);
     return rc < 0 ? rc : (int)answer.status;
@@ -531,11 +536,17 @@ cli_ping(const struct cli_context *context, int argc, char **argv)
 {
     if (argc > 1)
         return cli_usage_error(argv[0], "takes no arguments");
-    int rc = cli_daemon_answers(context->conf->root);
-    if (rc < 0)
-        return no_daemon(context->conf->root, rc);
-    printf("noctuled answers; root %s\n", context->conf->root);
-    return EXIT_OK;
+    char *message, *troubles;
+    int rc = cli_ask_daemon(context->conf->root, &message, &troubles);
+    if (rc == 0)
+        printf("noctuled answers; root %s\n", context->conf->root);
+    else if (message)
+        cli_complain("%s", message);
+    else
+        no_daemon(context->conf->root, rc);
+    free(message);
+    free(troubles);
+    return rc == 0 ? EXIT_OK : EXIT_NO_DAEMON;
 }
 
 const struct cli_command cli_control_commands[] = {
@@ -552,6 +563,6 @@ const struct cli_command cli_control_commands[] = {
     {"resend", true, cli_resend,
      "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
      "send results once more; --failed: only those that have not arrived"},
-    {"ping", true, cli_ping, "", "ask whether the daemon answers"},
+    {"ping", true, cli_ping, "", "ask whether the daemon runs and takes files in"},
     {0},
 };

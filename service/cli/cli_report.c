@@ -1,6 +1,6 @@
 /*
- * cli_report.c - the commands that read the database: status, jobs, show, features, series,
- * destinations, deliveries.
+ * cli_report.c - the commands that read the database: jobs, show, features, series, destinations,
+ * deliveries; status is in cli_status.c.
  */
 #include "service/cli/cli.h"
 
@@ -60,16 +60,6 @@ struct report_command {
     int (*print)(struct report *report, const struct report_request *request, struct error *error);
     const struct report_list *list;
 };
-
-static int
-answer_status(struct report *report, const struct report_request *request, struct error *error)
-{
-    int rc = report_status(report, stdout, request->json, error);
-    if (rc == 0 && !request->json)
-        printf("Daemon      %s\n",
-               cli_daemon_answers(request->conf->root) == 0 ? "running" : "not running");
-    return rc;
-}
 
 static int
 answer_list(struct report *report, const struct report_request *request, struct error *error)
@@ -142,7 +132,6 @@ answer_features(struct report *report, const struct report_request *request, str
 }
 
 static const struct report_command report_commands[] = {
-    {"status", {"json"}, false, answer_status, NULL},
     {"jobs",
      {"state", "pipeline", "series", "code", "since", "limit", "json"},
      false,

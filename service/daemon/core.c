@@ -51,7 +51,11 @@ core_failed(struct core *core, int error, const char *what)
               LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", strerror(-error)),
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
-    core->trouble = core->trouble || core_is_trouble(error);
+    if (!core->trouble && core_is_trouble(error)) {
+        core->trouble = true;
+        core->trouble_since_ms = clock_unix_ms();
+        snprintf(core->trouble_why, sizeof core->trouble_why, "%s", strerror(-error));
+    }
     if (core->trouble)
         core->on_trouble(core, strerror(-error));
     if (core->trouble && !uv_is_active((uv_handle_t *)&core->probe))

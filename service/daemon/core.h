@@ -22,6 +22,13 @@ struct local_executor;
 struct retention;
 struct workers;
 
+/* What the intake says of it. */
+struct intake_state {
+    bool open; /* its ports are, and its inboxes watched */
+    int64_t since_ms;  /* of what follows, or of the daemon's start */
+    char trouble[512]; /* "": none */
+};
+
 struct core {
     uv_loop_t loop;
     const char *root;  /* absolute */
@@ -37,10 +44,14 @@ struct core {
     struct retention *retention;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
     int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
-    bool intake_paused;  /* it was told so */
+    struct intake_state reception;
+    bool intake_paused; /* it was told so */
     bool draining;
     bool disk_low;
-    bool trouble;     /* the database cannot be written */
+    bool trouble;             /* the database cannot be written */
+    int64_t trouble_since_ms; /* Unix time, as disk_low_since_ms */
+    int64_t disk_low_since_ms;
+    char trouble_why[64];
     bool probing;     /* trying whether it can again */
     bool auditing;    /* not all files that are missing are known yet: no series is judged */
     uv_timer_t probe; /* its callback, with `trouble`, is daemon.c's */

@@ -46,6 +46,7 @@
 #define TICK_MILLIS     1000
 #define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
 #define STOPPING_MILLIS 3000  /* between STOP_JOB and the end of the children */
+#define EXTEND          "EXTEND_TIMEOUT_USEC=30000000" /* of TimeoutStartSec */
 #define ENOUGH_AGAIN    1.1   /* times min_free_mib: where low disk ends */
 
 struct daemon {
@@ -59,7 +60,7 @@ struct daemon {
     uv_timer_t tick, watchdog, deadline;
     bool announced;    /* systemd was told READY */
     bool jobs_stopped; /* the grace of a drain is over */
-    char status[320];  /* last told to systemd */
+    char status[640];  /* last told to systemd */
 };
 
 /* ------------------------------------------------------------------------------ batch ------ */
@@ -133,9 +134,15 @@ daemon_child_ready(void *context, int slot)
         return;
     }
     arrivals_intake_ready(core);
-    if (!daemon->announced)
+}
+
+/* READY: senders are answered. */
+static void
+daemon_announce(struct daemon *daemon)
+{
+    if (!daemon->announced && daemon->core.reception.open)
         notify("READY=1");
-    daemon->announced = true;
+    daemon->announced = daemon->announced || daemon->core.reception.open;
 }
 
 static void
@@ -144,14 +151,16 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     struct daemon *daemon = context;
     struct core *core = &daemon->core;
     int worker = workers_find(core->workers, slot);
-    if (slot == core->intake)
+    if (slot == core->intake) {
         arrivals_frame(core, reader);
-    else if (worker >= 0)
+        daemon_announce(daemon);
+    } else if (worker >= 0) {
         local_executor_frame(core->local, (size_t)worker, reader);
-    else if (workers_is_probe(core->workers, slot))
+    } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_frame(core->workers, reader);
-    else
+    } else {
         deliveries_frame(core->deliveries, reader);
+    }
 }
 
 static void
@@ -339,6 +348,7 @@ daemon_watch_disk(struct core *core)
     if (low == core->disk_low)
         return;
     core->disk_low = low;
+    core->disk_low_since_ms = clock_unix_ms();
     snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, least);
     if (low)
         log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
@@ -357,9 +367,13 @@ daemon_notify_status(struct daemon *daemon)
     const char *state = core->draining                    ? "draining"
                         : core->trouble                   ? "paused, the database cannot be written"
                         : core->disk_low                  ? "paused, the disk is almost full"
+                        : *core->reception.trouble        ? core->reception.trouble
                         : *workers_trouble(core->workers) ? workers_trouble(core->workers)
+                        : !core->reception.open           ? "starting"
                                                           : "working";
     snprintf(status, sizeof status, "%s; %zu jobs running", state, jobs_running(core->jobs));
+    if (!daemon->announced)
+        notify(EXTEND); /* a port that is taken stops neither jobs nor deliveries */
     if (strcmp(status, daemon->status) == 0)
         return;
     memcpy(daemon->status, status, sizeof status);

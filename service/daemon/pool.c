@@ -21,11 +21,13 @@
 #include "service/daemon/pool.h"
 
 #include "service/common/channel.h"
+#include "service/common/clock.h"
 #include "service/common/handle.h"
 #include "service/common/log.h"
 #include "service/common/messages.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +56,11 @@ struct slot {
     uint64_t ready_at;
     int early_deaths; /* in a row */
     struct pool_gone gone;
+    uint64_t heard_at;      /* its last frame, or its start */
+    int deaths;             /* that nobody ordered, none of them long after the one before */
+    uint64_t died_at;       /* the last of them */
+    int64_t dying_since_ms; /* the first: Unix time */
+    char last_words[96];    /* how it died */
 };
 
 struct pool {
@@ -71,6 +78,7 @@ const struct pool_timing pool_default_timing = {
     .silence = 60000,
     .term = 2000,
     .young = 10000,
+    .calm = 600000,
     .first_wait = 250,
     .longest_wait = 30000,
 };
@@ -160,6 +168,34 @@ slot_wait_after_death(struct slot *slot)
 }
 
 static void
+slot_note_death(struct slot *slot, const char *how)
+{
+    const uint64_t now = slot_now(slot);
+    if (slot->deaths == 0 || now - slot->died_at > slot->pool->timing.calm) {
+        slot->deaths = 0;
+        slot->dying_since_ms = clock_unix_ms();
+    }
+    slot->deaths++;
+    slot->died_at = now;
+    snprintf(slot->last_words, sizeof slot->last_words, "%s", how);
+}
+
+static void
+slot_note_gone(struct slot *slot, const struct pool_gone *gone)
+{
+    char how[96];
+    if (gone->ordered)
+        return;
+    if (*gone->why)
+        snprintf(how, sizeof how, "it was ended: %s", gone->why);
+    else if (gone->signal)
+        snprintf(how, sizeof how, "by signal %d, %s", gone->signal, strsignal(gone->signal));
+    else
+        snprintf(how, sizeof how, "with exit status %d", (int)gone->exit_status);
+    slot_note_death(slot, how);
+}
+
+static void
 slot_reap_if_over(struct slot *slot)
 {
     if (!slot->exited || slot->channel)
@@ -175,6 +211,7 @@ slot_reap_if_over(struct slot *slot)
     uv_close((uv_handle_t *)slot->process, handle_free);
     slot->process = NULL;
     slot->state = SLOT_EMPTY;
+    slot_note_gone(slot, &gone);
     slot->pool->events.gone(slot->pool->events.context, slot->index, &gone);
     if (slot->wanted && !slot->pool->draining)
         slot_set_deadline(slot, wait);
@@ -241,6 +278,7 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
     struct slot *slot = context;
     if (slot->distrusted)
         return;
+    slot->heard_at = slot_now(slot);
     if (slot->state == SLOT_STARTING) {
         slot_handle_hello(slot, reader);
         return;
@@ -309,6 +347,7 @@ slot_try_start(struct slot *slot)
     slot->state = SLOT_STARTING;
     slot->exited = slot->term_sent = slot->distrusted = false;
     slot->gone = (struct pool_gone){.why = ""};
+    slot->heard_at = slot_now(slot);
     slot_set_deadline(slot, slot->pool->timing.hello);
     const struct channel_events events = {slot_on_frame, slot_on_end, slot};
     if (channel_adopt(pipe, &events, &slot->channel))
@@ -323,6 +362,7 @@ slot_start(struct slot *slot)
     if (!error)
         return;
     uint64_t wait = pool_wait(&slot->pool->timing, false, ++slot->early_deaths);
+    slot_note_death(slot, strerror(-error));
     log_error("child.start_failed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
               LOG_STR("reason", strerror(-error)), LOG_INT("restart_ms", wait));
     slot_set_deadline(slot, wait);
@@ -424,7 +464,7 @@ pool_fill(struct pool *pool, int index, const char *device, int share)
     snprintf(slot->device, sizeof slot->device, "%s", device);
     slot->share = share;
     slot->wanted = true;
-    slot->early_deaths = 0;
+    slot->early_deaths = slot->deaths = 0;
     slot_dismiss(slot, "a new one is to take its place");
     if (slot->state == SLOT_EMPTY && !pool->draining)
         slot_set_deadline(slot, 0);
@@ -460,6 +500,71 @@ pool_living(const struct pool *pool)
     for (int i = 0; i < pool->count; i++)
         living += pool->slots[i]->state != SLOT_EMPTY;
     return living;
+}
+
+/* ----------------------------------------------------------------------------- troubles ---- */
+
+/* A quarter of the time that it is given. */
+static bool
+slot_is_silent(const struct slot *slot)
+{
+    const struct pool_timing *timing = &slot->pool->timing;
+    const uint64_t silence = slot_now(slot) - slot->heard_at;
+    return slot->state == SLOT_DYING ||
+           (slot->state == SLOT_STARTING && silence > timing->hello / 4) ||
+           ((slot->state == SLOT_READY || slot->state == SLOT_LEAVING) &&
+            silence > timing->silence / 4);
+}
+
+static void
+slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
+{
+    const uint64_t silence = slot_now(slot) - slot->heard_at;
+    const char *what = slot->state == SLOT_DYING     ? "is being ended"
+                       : slot->state == SLOT_STARTING ? "is started, and"
+                                                      : "hangs:";
+    trouble->since_ms = clock_unix_ms() - (int64_t)silence;
+    snprintf(trouble->text, sizeof trouble->text, "%s has said nothing for %" PRIu64 " s", what,
+             silence / 1000);
+    if (slot->state == SLOT_DYING)
+        snprintf(trouble->text, sizeof trouble->text, "is being ended: %s", slot->gone.why);
+}
+
+static void
+slot_describe_deaths(const struct slot *slot, struct pool_trouble *trouble)
+{
+    const uint64_t due = slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer)
+                             ? uv_timer_get_due_in(&slot->timer)
+                             : 0;
+    trouble->since_ms = slot->dying_since_ms;
+    snprintf(trouble->text, sizeof trouble->text, "died %d %s, the last time %s%s", slot->deaths,
+             slot->deaths == 1 ? "time" : "times", slot->last_words,
+             trouble->works ? "; it is there again" : "");
+    const size_t length = strlen(trouble->text);
+    if (due > 0)
+        snprintf(trouble->text + length, sizeof trouble->text - length,
+                 "; started again in %" PRIu64 " s", (due + 999) / 1000);
+}
+
+void
+pool_each_trouble(const struct pool *pool,
+                  void (*tell)(void *context, const struct pool_trouble *trouble), void *context)
+{
+    for (int i = 0; i < pool->count; i++) {
+        const struct slot *slot = pool->slots[i];
+        const bool silent = slot_is_silent(slot);
+        const bool dies = slot->deaths > 0 && slot_now(slot) - slot->died_at <= pool->timing.calm;
+        struct pool_trouble trouble = {.role = slot->role,
+                                       .number = slot->number,
+                                       .works = slot->state == SLOT_READY && !silent};
+        if (silent && !slot->gone.ordered)
+            slot_describe_silence(slot, &trouble);
+        else if (dies && slot->wanted && (!trouble.works || slot->deaths > 1))
+            slot_describe_deaths(slot, &trouble);
+        else
+            continue;
+        tell(context, &trouble);
+    }
 }
 
 /* ------------------------------------------------------------------------- open, close ---- */

@@ -27,6 +27,15 @@ struct pool_gone {
     int signal; /* 0: none */
 };
 
+/* Something that is not well with a child. */
+struct pool_trouble {
+    const char *role;
+    int number;
+    int64_t since_ms; /* Unix time */
+    bool works;       /* it is there now, and has spoken lately */
+    char text[192];   /* "died 3 times, ..." */
+};
+
 struct pool_events {
     void (*ready)(void *context, int slot);
     /* Any frame but HELLO and ALIVE. The handler reads it to its end; what proto_end says decides
@@ -43,6 +52,7 @@ struct pool_timing {
     uint64_t silence;    /* without any frame */
     uint64_t term;       /* between TERM and KILL */
     uint64_t young;      /* a child that dies earlier than this after HELLO died young */
+    uint64_t calm;       /* after one death: no trouble any more */
     uint64_t first_wait; /* before the next try; doubled each time */
     uint64_t longest_wait;
 };
@@ -89,6 +99,11 @@ void pool_kill(struct pool *pool, int slot, const char *why);
 void pool_drain(struct pool *pool);
 void pool_kill_all(struct pool *pool, const char *why);
 size_t pool_living(const struct pool *pool);
+
+/* Of each slot whose child keeps dying, does not come to life or says nothing. */
+void pool_each_trouble(const struct pool *pool,
+                       void (*tell)(void *context, const struct pool_trouble *trouble),
+                       void *context);
 
 /* All children must be gone. Frees asynchronously. NULL is allowed. */
 void pool_close(struct pool *pool);

@@ -8,6 +8,7 @@
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/submit.h"
 #include "service/daemon/series/inspection.h"
+#include "service/daemon/troubles.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -195,10 +196,14 @@ handle_resend(struct core *core, const struct control_request *request, struct a
 static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    (void)core;
     (void)request;
-    answer_say(answer, "noctuled " NOCTULE_VERSION);
-    return 0;
+    answer->body = troubles_to_text(core);
+    if (core->reception.open)
+        answer_say(answer, "noctuled " NOCTULE_VERSION);
+    else
+        answer_say(answer, "noctuled runs, but takes nothing in: %.400s",
+                   *core->reception.trouble ? core->reception.trouble : "it is starting");
+    return core->reception.open ? 0 : -EINPROGRESS;
 }
 
 /* What operators may ask for. What changes something is answered once it is on disk. */

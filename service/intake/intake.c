@@ -180,6 +180,7 @@ on_turn(uv_prepare_t *turn)
     }
     if (!intake->begun)
         intake_begin(intake);
+    intake_tell_reception(intake);
     if (may_begin(intake)) {
         intake_start_batches(intake);
         intake_start_recovery(intake);

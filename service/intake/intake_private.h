@@ -73,6 +73,8 @@ struct intake {
     uv_timer_t again, retry, drain, stop;
     int64_t retry_at_ms, retry_delay_ms; /* 0: nothing has failed lately */
     bool paused, stopping;
+    char told[512]; /* the trouble that the daemon was last told of */
+    bool told_open, told_any;
     size_t working; /* works in the pool other than the inboxes' own */
 };
 
@@ -116,6 +118,9 @@ void intake_hold_back(struct intake *intake, int error);
 void intake_begin(struct intake *intake);
 /* The next of what lies in series/ without a row, perhaps. */
 void intake_start_recovery(struct intake *intake);
+
+/* Tells the daemon whether files can come in, when that changes. */
+void intake_tell_reception(struct intake *intake);
 
 /* ------------------------------------------------------------- intake_inspection.c ------ */
 

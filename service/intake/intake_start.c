@@ -1,12 +1,13 @@
 /*
  * intake_start.c - what comes before the first file: the store is made ready, the listener opens,
- * and what lies in series/ without a row is found and told, batch by batch, beside all else.
+ * which the daemon is told of, and what lies in series/ without a row is found and told, batch by batch, beside all else.
  */
 #include "service/intake/intake_private.h"
 
 #include "service/common/log.h"
 #include "service/intake/spool/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define RECOVER_WINDOW 64 /* items that recovered files may take up */
@@ -122,4 +123,41 @@ intake_begin(struct intake *intake)
     intake->beginning = true;
     intake->begin.data = intake;
     intake_queue_work(intake, &intake->begin, on_begin, after_begin);
+}
+
+/* ----------------------------------------------------------------------- reception ------ */
+
+/* Each inbox has been looked at, or cannot be: why goes behind what `trouble` says. */
+static bool
+inboxes_are_known(const struct intake *intake, char *trouble, size_t size)
+{
+    for (size_t i = 0; i < intake->inbox_count; i++) {
+        const char *why = inbox_trouble(intake->inboxes[i]);
+        if (!why)
+            return false;
+        const size_t length = strlen(trouble);
+        if (*why)
+            snprintf(trouble + length, size - length, "%sinbox %s: %s", length ? "; " : "",
+                     inbox_path(intake->inboxes[i]), why);
+    }
+    return true;
+}
+
+void
+intake_tell_reception(struct intake *intake)
+{
+    char trouble[sizeof intake->told] = "";
+    struct proto_writer writer;
+    if (!intake->listening)
+        return;
+    const bool open = !listener_lacks(intake->listener, trouble, sizeof trouble);
+    const bool known = inboxes_are_known(intake, trouble, sizeof trouble);
+    if (!known || (intake->told_any && open == intake->told_open && !strcmp(trouble, intake->told)))
+        return;
+    intake->told_any = true;
+    intake->told_open = open;
+    memcpy(intake->told, trouble, sizeof trouble);
+    message_write_receiving(&writer,
+                            &(struct message_receiving){.open = open, .trouble = trouble});
+    intake_send_frame(intake, &writer);
 }

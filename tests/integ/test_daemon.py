@@ -1,5 +1,6 @@
 """The daemon's own life: children, operators, reload, drain, what systemd hears, what is told to whom."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 
 import proto
 import pytest
-from conftest import SOURCE, drop, phantom, run_program, wait_for
+from conftest import SOURCE, drop, is_listening, phantom, run_program, wait_for
 
 BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught running
 
@@ -408,6 +409,49 @@ def test_systemd_hears_ready_reloading_watchdog_and_stopping(daemon, tmp_path):
         d.process.send_signal(signal.SIGTERM)
         hear("STOPPING=1")
         assert d.process.wait(40) == 0
+
+
+def test_ready_and_ping_mean_that_the_port_is_open(daemon, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(tmp_path / "notify"))
+        notify.settimeout(20)
+        d = daemon(environment={"NOTIFY_SOCKET": str(tmp_path / "notify")}, dicom="")
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", d.port))
+            other.listen()
+            d.start(wait=False)
+            why = f"port {d.port} is not open: Address already in use"
+            wait_for(lambda: why in d.ctl("ping", check=False).stderr, 20, "what ping says")
+            check = d.ctl("status", "--check", check=False)
+            assert check.returncode == 2 and check.stdout.startswith(f"NOCTULE CRITICAL: {why} | jobs_ready=0 ")
+            heard = ""
+            while f"STATUS={why}" not in heard:
+                heard += notify.recv(4096).decode() + "\n"
+        while "READY=1" not in heard:
+            heard += notify.recv(4096).decode() + "\n"
+        assert is_listening(d.port) and d.ctl("ping").returncode == 0
+        assert "EXTEND_TIMEOUT_USEC=" in heard
+        check = d.ctl("status", "--check")
+        assert check.stdout.startswith("NOCTULE OK: all is well | ")
+
+
+def test_status_tells_which_child_keeps_dying(daemon):
+    d = daemon().start()
+    for _ in range(3):
+        (pid,) = wait_for(lambda: d.children("intake"), 20, "the intake")
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda pid=pid: pid not in d.children("intake"), 20, "its end")
+    status = json.loads(d.ctl("status", "--json").stdout)
+    (trouble,) = [t for t in status["troubles"] if "the intake died" in t["text"]]
+    assert "times, the last time by signal 9" in trouble["text"] and trouble["since"]
+    wait_for(d.answers, 20, "the intake again")
+    check = d.ctl("status", "--check", check=False)
+    assert check.returncode == 1 and "NOCTULE WARNING: the intake died 3 times" in check.stdout
+    assert "Attention   the intake died 3 times" in d.ctl("status").stdout
+    assert d.stop() == 0
+    check = d.ctl("status", "--check", check=False)
+    assert check.returncode == 2 and "NOCTULE CRITICAL: noctuled does not run" in check.stdout
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")

@@ -13,6 +13,7 @@
 #include "service/daemon/series/inspection.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -149,6 +150,21 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
 
 /* ------------------------------------------------------------------------------- intake ---- */
 
+static void
+arrivals_handle_receiving(struct core *core, struct proto_reader *reader)
+{
+    struct message_receiving told;
+    struct intake_state *reception = &core->reception;
+    if (message_read_receiving(reader, &told))
+        return;
+    reception->open = told.open != 0;
+    reception->since_ms = clock_unix_ms();
+    snprintf(reception->trouble, sizeof reception->trouble, "%s", told.trouble);
+    if (*told.trouble)
+        log_error("reception.trouble", LOG_INT("open", reception->open),
+                  LOG_STR("why", reception->trouble));
+}
+
 void
 arrivals_frame(struct core *core, struct proto_reader *reader)
 {
@@ -158,6 +174,8 @@ arrivals_frame(struct core *core, struct proto_reader *reader)
         arrivals_handle_quarantined(core, reader);
     else if (reader->type == PROTO_INSPECTED)
         inspections_frame(core->inspections, reader);
+    else if (reader->type == PROTO_RECEIVING)
+        arrivals_handle_receiving(core, reader);
     else if (reader->type == PROTO_COMMITTED)
         deliveries_committed(core->deliveries, reader);
     else
@@ -176,6 +194,7 @@ arrivals_intake_ready(struct core *core)
 void
 arrivals_intake_gone(struct core *core)
 {
+    core->reception = (struct intake_state){.since_ms = clock_unix_ms()};
     deliveries_intake_gone(core->deliveries);
     inspections_listening(core->inspections, false);
     inspections_intake_gone(core->inspections);

@@ -20,6 +20,7 @@
 #include "service/intake/inbox/seen_files.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -32,6 +33,7 @@
 #define MIN_AGAIN_MS     200   /* before a file that has changed is looked at again */
 #define MISSING_SWEEP_MS 10000 /* at most this long until a missing inbox is looked for again */
 #define LONGEST_SWEEP_MS 600000 /* between two where nothing changes and all of it would be told */
+#define HANGING_MS       20000  /* a step that takes so long is held up by its disk or share */
 #define SWEEP_SHARE      50     /* a sweep takes no more than this part of a processor's time */
 
 /* A look to come. */
@@ -80,6 +82,10 @@ struct inbox {
     bool untold;           /* some of the folders would not tell what happens in them */
     bool sweep_found_news; /* something that had not been told of, or has to be tried again */
     int64_t warned_ms, watch_warned_ms; /* 0: not yet */
+
+    bool entered;      /* it was, lately */
+    char trouble[160]; /* why it was not, if so */
+    int64_t step_began_ms;
 
     size_t handed; /* finds not answered */
     bool closing;
@@ -339,7 +345,9 @@ may_warn(struct inbox *inbox, int64_t *last_ms)
 static void
 abandon_sweep(struct inbox *inbox, const struct scan_step *step)
 {
-    inbox->sweeping = false;
+    inbox->sweeping = inbox->entered = false;
+    snprintf(inbox->trouble, sizeof inbox->trouble, "%s",
+             step->conflict ? step->conflict : strerror(-step->error));
     const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
     if (soon < inbox->next_sweep_ms)
         inbox->next_sweep_ms = soon;
@@ -391,6 +399,7 @@ after_enter(struct inbox *inbox, struct scan_step *step)
         told_of_folder(inbox, step->folder, step->error);
         return;
     }
+    inbox->entered = true;
     name_watch(inbox, step->folder, step->descriptor);
     inbox->untold = inbox->untold || step->remote;
     inbox->directory = step->directory;
@@ -629,6 +638,7 @@ pump(struct inbox *inbox)
         return;
     }
     inbox->working = true;
+    inbox->step_began_ms = (int64_t)uv_now(inbox->loop);
     inbox->work.data = inbox;
     uv_queue_work(inbox->loop, &inbox->work, on_step,
                   after_step); /* fails without a callback only */
@@ -763,6 +773,16 @@ const char *
 inbox_move_to(const struct inbox *inbox)
 {
     return inbox->move_to;
+}
+
+const char *
+inbox_trouble(const struct inbox *inbox)
+{
+    if (inbox->working && (int64_t)uv_now(inbox->loop) - inbox->step_began_ms > HANGING_MS)
+        return "its disk or share does not answer";
+    if (inbox->entered)
+        return "";
+    return *inbox->trouble ? inbox->trouble : NULL;
 }
 
 /* ------------------------------------------------------------------------- answers ------ */

@@ -51,6 +51,9 @@ enum conf_after inbox_after(const struct inbox *inbox);
 enum conf_newest inbox_resent(const struct inbox *inbox);
 const char *inbox_move_to(const struct inbox *inbox); /* NULL unless CONF_MOVE */
 
+/* What keeps it from being looked at, "": nothing; NULL: it is being looked at for the first time. */
+const char *inbox_trouble(const struct inbox *inbox);
+
 /* The stamp is that of the file as it stays. */
 void inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
                 enum inbox_fate fate);

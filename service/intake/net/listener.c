@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -46,6 +47,7 @@ struct port {
     bool tls;
     char address[INET6_ADDRSTRLEN];
     int number;
+    int error; /* of the latest try to open it */
 };
 
 /* A connection that has no thread yet, or gets none. */
@@ -506,11 +508,11 @@ configure_port(struct port *port, const char *address, int number)
                       listener_on_connection); /* it may have been resting */
         return;
     }
-    int error = open_port(port, address, number);
-    if (!error)
+    port->error = open_port(port, address, number);
+    if (!port->error)
         return;
     log_error("listener.port", LOG_STR("address", address), LOG_INT("port", number),
-              LOG_STR("error", strerror(-error)));
+              LOG_STR("error", strerror(-port->error)));
     uv_timer_start(&port->listener->reopen, on_reopen, REOPEN_MS, 0);
 }
 
@@ -575,6 +577,22 @@ listener_configure(struct listener *listener, struct settings *settings)
     listener->settings = settings_keep(settings);
     if (!listener->stopped)
         configure_ports(listener);
+}
+
+bool
+listener_lacks(const struct listener *listener, char *why, size_t size)
+{
+    const struct conf_dicom *conf = &listener->settings->conf->dicom;
+    const int numbers[PORTS] = {[PLAIN] = conf->port, [TLS] = conf->tls_port};
+    for (size_t i = 0; i < PORTS; i++) {
+        if (numbers[i] == 0 || listener->ports[i].poll)
+            continue;
+        snprintf(why, size, "port %d is not open: %s", numbers[i],
+                 i == TLS && !listener->settings->tls ? "its certificate or key cannot be used"
+                                                      : strerror(-listener->ports[i].error));
+        return true;
+    }
+    return false;
 }
 
 void

@@ -26,6 +26,9 @@ int listener_open(uv_loop_t *loop, struct receiver *receiver, struct listener **
  */
 void listener_configure(struct listener *listener, struct settings *settings);
 
+/* Which port that is configured is not open, and why; false: all are. */
+bool listener_lacks(const struct listener *listener, char *why, size_t size);
+
 /* No connection is accepted any more; associations end with their message under way. */
 void listener_stop(struct listener *listener);
 /* After listener_stop: are all associations over? */

@@ -63,22 +63,28 @@ put_file(const char *path)
     fclose(file);
 }
 
-/* From in_hand_frame to the row, whole and believed. */
 static void
-send_item(const struct in_hand_item *item)
+send_frame(struct proto_writer *writer)
 {
-    struct proto_writer writer;
     struct proto_stream stream = {0};
     struct proto_reader reader;
-    in_hand_frame(item, &writer);
-    ck_assert_int_eq(proto_finish(&writer), 0);
-    ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
+    ck_assert_int_eq(proto_finish(writer), 0);
+    ck_assert_int_eq(proto_feed(&stream, writer->bytes, writer->size), 0);
     ck_assert_int_eq(proto_next(&stream, &reader), 1);
     arrivals_frame(&core, &reader);
     ck_assert_int_eq(proto_end(&reader), 0);
     ck_assert_int_eq(batch_commit(core.batch), 0);
     proto_stream_release(&stream);
-    proto_release(&writer);
+    proto_release(writer);
+}
+
+/* From in_hand_frame to the row, whole and believed. */
+static void
+send_item(const struct in_hand_item *item)
+{
+    struct proto_writer writer;
+    in_hand_frame(item, &writer);
+    send_frame(&writer);
 }
 
 static const struct import_report image = {
@@ -193,6 +199,23 @@ START_TEST(a_commitment_report)
 
 END_TEST
 
+START_TEST(whether_files_can_come_in)
+{
+    static const struct message_receiving told = {.open = 1, .trouble = "inbox /i: it is gone"};
+    struct proto_writer writer;
+    message_write_receiving(&writer, &told);
+    ck_assert(!core.reception.open);
+    send_frame(&writer);
+    ck_assert(core.reception.open);
+    ck_assert_str_eq(core.reception.trouble, told.trouble);
+    arrivals_intake_gone(&core);
+    ck_assert(!core.reception.open);
+    ck_assert_str_eq(core.reception.trouble, "");
+}
+
+END_TEST
+
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
             an_image_that_is_gone, a_file_in_quarantine, a_file_that_cannot_be_read,
-            an_instance_that_never_came_whole, a_commitment_report)
+            an_instance_that_never_came_whole, a_commitment_report,
+            whether_files_can_come_in)

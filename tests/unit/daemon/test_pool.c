@@ -4,6 +4,7 @@
  */
 #include "service/daemon/pool.h"
 
+#include "service/common/clock.h"
 #include "service/common/log.h"
 
 #include <check.h>
@@ -159,6 +160,7 @@ static struct pool_timing quick = {.hello = 300,
                                    .silence = 400,
                                    .term = 200,
                                    .young = 60000,
+                                   .calm = 60000,
                                    .first_wait = 10,
                                    .longest_wait = 40};
 
@@ -450,6 +452,79 @@ START_TEST(a_program_that_is_not_there_is_tried_again)
 
 END_TEST
 
+static struct {
+    int count;
+    struct pool_trouble last;
+} told;
+
+static void
+on_trouble(void *context, const struct pool_trouble *trouble)
+{
+    ck_assert_ptr_eq(context, pool);
+    told.count++;
+    told.last = *trouble;
+}
+
+/* What is said of the pool's only child that is not well; "" when all are. */
+static const char *
+trouble(void)
+{
+    told.count = 0;
+    pool_each_trouble(pool, on_trouble, pool);
+    ck_assert_int_le(told.count, 1);
+    return told.count ? told.last.text : "";
+}
+
+START_TEST(who_keeps_dying_is_told_and_why)
+{
+    const int64_t before = clock_unix_ms();
+    pool_add(pool, "good", 0);
+    pool_add(pool, "exits", 7);
+    turn_until(seen.ready == 1 && seen.gone == 3);
+    ck_assert_ptr_nonnull(strstr(trouble(), "died 3 times, the last time with exit status 7"));
+    ck_assert_str_eq(told.last.role, "exits");
+    ck_assert_int_eq(told.last.number, 7);
+    ck_assert(!told.last.works);
+    ck_assert_int_ge(told.last.since_ms, before);
+    ck_assert_int_le(told.last.since_ms, clock_unix_ms());
+}
+
+END_TEST
+
+START_TEST(who_died_once_and_is_there_again_is_no_trouble)
+{
+    int slot = pool_add(pool, "says-and-dies", 0);
+    turn_until(seen.gone == 1);
+    ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time by signal 9"));
+    turn_until(seen.gone == 2 && seen.ready == 2);
+    pool_empty(pool, slot);
+    ck_assert_str_eq(trouble(), "");
+}
+
+END_TEST
+
+START_TEST(who_says_nothing_is_told_before_it_is_ended)
+{
+    bool ticked = false;
+    uv_timer_t tick; /* the loop turns while nothing happens */
+    uv_timer_init(&loop, &tick);
+    tick.data = &ticked;
+    uv_timer_start(&tick, on_time, 5, 5);
+    pool_add(pool, "falls-silent", 0);
+    turn_until(seen.ready == 1);
+    ck_assert_str_eq(trouble(), "");
+    turn_until(*trouble());
+    ck_assert_int_eq(seen.gone, 0);
+    ck_assert_ptr_nonnull(strstr(told.last.text, "hangs: has said nothing for 0 s"));
+    ck_assert(!told.last.works);
+    turn_until(seen.gone == 1);
+    ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time it was ended"));
+    uv_close((uv_handle_t *)&tick, NULL);
+    uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+END_TEST
+
 START_TEST(nothing_but_fd_3_is_inherited)
 {
     ck_assert_int_ge(open("/dev/null", O_RDONLY | O_CLOEXEC), 4);
@@ -524,6 +599,9 @@ main(int argc, char **argv)
     tcase_add_test(tests, who_does_not_read_is_ended);
     tcase_add_test(tests, a_handler_may_kill_its_child);
     tcase_add_test(tests, a_program_that_is_not_there_is_tried_again);
+    tcase_add_test(tests, who_keeps_dying_is_told_and_why);
+    tcase_add_test(tests, who_died_once_and_is_there_again_is_no_trouble);
+    tcase_add_test(tests, who_says_nothing_is_told_before_it_is_ended);
     tcase_add_test(tests, nothing_but_fd_3_is_inherited);
     tcase_add_test(tests, draining_stops_replacements);
     tcase_add_test(tests, waits_grow_for_those_that_keep_dying);

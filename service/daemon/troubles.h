@@ -1,0 +1,13 @@
+/* troubles.h - what is not well, for whoever asks: PING's answer, which `noctule status` shows. */
+#ifndef NOCTULE_TROUBLES_H
+#define NOCTULE_TROUBLES_H
+
+#include "service/daemon/core.h"
+
+/*
+ * Lines "LEVEL<tab>SINCE<tab>what it is": SINCE in Unix milliseconds, 0 where it is not known.
+ * malloc'd; NULL: no memory.
+ */
+char *troubles_to_text(const struct core *core);
+
+#endif
