@@ -30,6 +30,11 @@ struct queue;
  */
 int queue_open(const char *path, struct queue **queue, struct error *error);
 void queue_close(struct queue *queue);
+/*
+ * Where the file system was read-only when it was opened: opens it again once that can be written.
+ * -EROFS: not yet; after another error the queue can only be closed. No transaction may be open.
+ */
+int queue_open_for_writing(struct queue *queue, const char *path);
 const char *queue_reason(const struct queue *queue);
 
 /*

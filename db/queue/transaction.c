@@ -76,6 +76,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Statements without which a failure could not be undone: prepared before they are needed. */
 static const char begin_sql[] = "BEGIN IMMEDIATE";
@@ -184,6 +185,25 @@ queue_close(struct queue *queue)
     queue_rollback(queue);
     database_close(&queue->db);
     free(queue);
+}
+
+int
+queue_open_for_writing(struct queue *queue, const char *path)
+{
+    struct queue *fresh;
+    struct error error;
+    if (!sqlite3_db_readonly(queue->db.handle, "main"))
+        return 0;
+    if (access(path, W_OK) != 0)
+        return -errno;
+    /* Within a process connections share what tells whether the -shm file can be written. */
+    database_close(&queue->db);
+    int rc = queue_open(path, &fresh, &error);
+    if (rc == 0) {
+        *queue = *fresh;
+        free(fresh);
+    }
+    return rc;
 }
 
 const char *

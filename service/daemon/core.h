@@ -43,7 +43,7 @@ struct core {
     struct deliveries *deliveries;
     struct retention *retention;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
-    int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
+    int intake, courier; /* slots; -1: there is none (yet), and no courier where nothing is delivered */
     struct intake_state reception;
     bool intake_paused; /* it was told so */
     bool draining;

@@ -40,6 +40,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -53,11 +54,13 @@ struct daemon {
     struct core core;
     const struct daemon_options *options;
     char *root, *database, *config_copy;
+    int config_memory; /* what config_copy names while the disk has no room for it; -1: none */
     int lock;
     struct control *control;
     struct audit *audit;
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
+    bool recovered;    /* what the last daemon left has been put right */
     bool announced;    /* systemd was told READY */
     bool jobs_stopped; /* the grace of a drain is over */
     char status[640];  /* last told to systemd */
@@ -102,11 +105,63 @@ daemon_after_commit(void *context, int status)
         daemon_resume(core);
 }
 
+static void
+daemon_on_request(void *context, int64_t client, const struct control_request *request)
+{
+    struct daemon *daemon = context;
+    request_handle(&daemon->core, daemon->control, client, request);
+}
+
+/* Without it nobody can ask, but all else goes on: its folder may be read-only, or full. */
+static int
+daemon_open_control(struct daemon *daemon)
+{
+    const struct control_events events = {daemon_on_request, daemon};
+    int error = control_open(&daemon->core.loop, daemon->core.root, &events, &daemon->control);
+    if (!error || !core_is_trouble(error))
+        return error;
+    log_error("control.closed", LOG_STR("error", strerror(-error)));
+    return 0;
+}
+
+/* Puts right what the last daemon left, before anything can be at work. */
+static int
+daemon_recover(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    int32_t returned = 0;
+    int error =
+        queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
+    if (!error)
+        error = retention_recover(core);
+    if (!error)
+        error = orphans_adopt(core);
+    if (!error)
+        error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
+    daemon->recovered = !error;
+    if (!core_failed(core, error, "put right what the last daemon left"))
+        log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
+                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned));
+    return core->trouble ? 0 : error; /* trouble passes, and is tried again */
+}
+
 /* Tries again what could not be written. */
 static void
 daemon_on_probe(uv_timer_t *timer)
 {
     struct core *core = timer->data;
+    struct daemon *daemon = (struct daemon *)core;
+    int rc = queue_open_for_writing(core->queue, daemon->database);
+    if (rc && rc != -EROFS) {
+        log_error("database.lost", LOG_STR("error", strerror(-rc)));
+        _exit(EXIT_DATABASE); /* nothing is under way, and the next start has it all */
+    }
+    if (core_failed(core, rc, "open the database for writing"))
+        return;
+    if (!daemon->control)
+        daemon_open_control(daemon);
+    if (!daemon->recovered && (daemon_recover(daemon) || !daemon->recovered))
+        return;
     core->probing = true;
     jobs_before_commit(core->jobs);
     if (core->probing)
@@ -237,15 +292,52 @@ daemon_on_stop_signal(uv_signal_t *handle, int number)
 
 /* ------------------------------------------------------------------------------- reload ----- */
 
+/* The text in memory, and a path by which the children open it. */
 static int
-daemon_write_config(const struct daemon *daemon, const struct conf *conf)
+daemon_keep_config(const char *text, int *memory, char **file)
+{
+    *file = NULL;
+    int fd = memfd_create("noctule.conf", MFD_CLOEXEC);
+    int error = fd < 0 ? -errno : 0;
+    if (!error && write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        error = -EIO;
+    if (!error && asprintf(file, "/proc/%d/fd/%d", (int)getpid(), fd) < 0)
+        error = -ENOMEM;
+    if (error && fd >= 0)
+        close(fd);
+    *memory = error ? -1 : fd;
+    return error;
+}
+
+/*
+ * For the children. A full disk keeps nobody from starting: without room there they read it from
+ * memory that this process holds.
+ */
+static int
+daemon_write_config(struct daemon *daemon, const struct conf *conf)
 {
     char *text = conf_to_text(conf);
-    int error = text ? durable_write(AT_FDCWD, daemon->config_copy, text, strlen(text), 0600,
-                                     DURABLE_REPLACE)
-                     : -ENOMEM;
+    char *file = NULL;
+    int error = text && asprintf(&file, "%s/" LAYOUT_CONFIG, daemon->root) >= 0 ? 0 : -ENOMEM;
+    int memory = -1;
+    if (!error)
+        error = durable_write(AT_FDCWD, file, text, strlen(text), 0600, DURABLE_REPLACE);
+    if (error && file && core_is_trouble(error)) {
+        log_warn("config.in_memory", LOG_STR("file", file), LOG_STR("error", strerror(-error)));
+        free(file);
+        error = daemon_keep_config(text, &memory, &file);
+    }
     free(text);
-    return error;
+    if (error) {
+        free(file);
+        return error;
+    }
+    if (daemon->config_memory >= 0)
+        close(daemon->config_memory);
+    daemon->config_memory = memory;
+    free(daemon->config_copy);
+    daemon->config_copy = file;
+    return 0;
 }
 
 /* The courier is started once there is something to deliver to. */
@@ -287,7 +379,8 @@ daemon_load_config(struct daemon *daemon, struct error *error)
                        "root cannot change while noctuled runs (%s to %s)", daemon->core.conf->root,
                        fresh->root);
     else if ((rc = daemon_write_config(daemon, fresh)))
-        error_set(error, rc, CODE_NONE, "%s: %s", daemon->config_copy, strerror(-rc));
+        error_set(error, rc, CODE_NONE, "the configuration cannot be kept for the children: %s",
+                  strerror(-rc));
     if (!rc)
         return fresh;
     conf_free(fresh);
@@ -310,6 +403,7 @@ daemon_reload(struct daemon *daemon)
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     core_note(core, "RELOAD", daemon->options->config_file);
+    pool_set_config(core->pool, daemon->config_copy);
     pool_reload(core->pool, core->intake);
     workers_reload(core->workers);
     daemon_reload_deliveries(core);
@@ -399,13 +493,6 @@ daemon_on_watchdog(uv_timer_t *timer)
     notify("WATCHDOG=1");
 }
 
-static void
-daemon_on_request(void *context, int64_t client, const struct control_request *request)
-{
-    struct daemon *daemon = context;
-    request_handle(&daemon->core, daemon->control, client, request);
-}
-
 /* ------------------------------------------------------------------------- open, close ------ */
 
 static void
@@ -430,7 +517,6 @@ daemon_open_parts(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     const struct batch_events batch_events = {daemon_before_commit, daemon_after_commit, core};
-    const struct control_events control_events = {daemon_on_request, daemon};
     const struct pool_options pool_options = {
         .program = "/proc/self/exe", /* this very file, even after it was replaced */
         .config_file = daemon->config_copy,
@@ -463,7 +549,7 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
-        error = control_open(&core->loop, core->root, &control_events, &daemon->control);
+        error = daemon_open_control(daemon);
     return error;
 }
 
@@ -497,31 +583,13 @@ daemon_close_parts(struct daemon *daemon)
     uv_run(&core->loop, UV_RUN_DEFAULT);
 }
 
-/* Puts right what the last daemon left, before any child can be at work. */
-static int
-daemon_recover(struct core *core)
-{
-    int32_t returned = 0;
-    spool_sweep_incoming(core->root);
-    spool_sweep_jobs(core->root);
-    int error =
-        queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
-    if (!error)
-        error = retention_recover(core);
-    if (!error)
-        error = orphans_adopt(core);
-    if (!error)
-        error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
-    log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
-             LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned));
-    return error;
-}
-
 static int
 daemon_begin_work(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    int error = daemon_recover(core);
+    spool_sweep_incoming(core->root);
+    spool_sweep_jobs(core->root);
+    int error = daemon_recover(daemon);
     if (error)
         return error;
     error = audit_start(core, &daemon->audit);
@@ -613,8 +681,7 @@ daemon_run_in_root(struct daemon *daemon)
     }
     rc = daemon_write_config(daemon, daemon->core.conf);
     if (rc)
-        log_error("root.refused", LOG_STR("file", daemon->config_copy),
-                  LOG_STR("reason", strerror(-rc)));
+        log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", strerror(-rc)));
     int status = rc ? EX_CANTCREAT : daemon_run_with_queue(daemon);
     close(daemon->lock);
     return status;
@@ -627,10 +694,8 @@ daemon_run_configured(struct daemon *daemon)
     daemon->core.root = daemon->root;
     if (asprintf(&daemon->database, "%s/" LAYOUT_DATABASE, daemon->root) < 0)
         daemon->database = NULL;
-    if (asprintf(&daemon->config_copy, "%s/" LAYOUT_CONFIG, daemon->root) < 0)
-        daemon->config_copy = NULL;
     int status = EX_OSERR;
-    if (daemon->root && daemon->database && daemon->config_copy)
+    if (daemon->root && daemon->database)
         status = daemon_run_in_root(daemon);
     free(daemon->config_copy);
     free(daemon->database);
@@ -646,7 +711,8 @@ daemon_main(const struct daemon_options *options)
     if (!daemon)
         return EX_OSERR;
     daemon->options = options;
-    daemon->core.courier = -1;
+    daemon->core.intake = daemon->core.courier = daemon->config_memory = -1;
+    daemon->core.reception.since_ms = clock_unix_ms();
     log_open("daemon", "info");
     int status = EXIT_CONFIG;
     if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, &error)) {

@@ -429,6 +429,16 @@ pool_tell(struct pool *pool, int slot, enum proto_type type)
 }
 
 void
+pool_set_config(struct pool *pool, const char *config_file)
+{
+    char *copy = strdup(config_file);
+    if (!copy)
+        return;
+    free(pool->config_file);
+    pool->config_file = copy;
+}
+
+void
 pool_reload(struct pool *pool, int slot)
 {
     struct proto_writer writer;

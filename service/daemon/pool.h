@@ -89,6 +89,9 @@ int pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 /* A frame that has no fields. */
 int pool_tell(struct pool *pool, int slot, enum proto_type type);
 
+/* What children are handed from now on; no memory: what they were. */
+void pool_set_config(struct pool *pool, const char *config_file);
+
 /* RELOAD: its configuration file is another. One that starts reads the new one anyway. */
 void pool_reload(struct pool *pool, int slot);
 

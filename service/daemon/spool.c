@@ -32,7 +32,8 @@ spool_make(const char *root, struct error *error)
         rc = -errno;
     for (size_t i = 0; !rc && i < sizeof folders / sizeof folders[0]; i++)
         rc = mkdirat(base, folders[i], 0750) == 0 || errno == EEXIST ? 0 : -errno;
-    if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+    /* What is mounted read-only may be writable again tomorrow. */
+    if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
         rc = -errno;
     if (rc)
         error_set(error, rc, CODE_NONE, "%s cannot be used as the root: %s", root, strerror(-rc));
@@ -49,6 +50,8 @@ spool_lock(const char *root, int *out, struct error *error)
         return -ENOMEM;
     int rc = 0;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EROFS)
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         rc = -errno;
         error_set(error, rc, CODE_NONE, "%s cannot be opened: %s", path, strerror(errno));

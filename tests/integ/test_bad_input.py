@@ -9,7 +9,7 @@ import subprocess
 
 import pydicom
 import pytest
-from conftest import drop, phantom, wait_for
+from conftest import PEERS, drop, is_listening, phantom, storescu, wait_for
 
 
 def truncated(source, folder):
@@ -181,6 +181,44 @@ def test_a_full_disk_delays_and_loses_nothing(daemon, tmp_path):
         assert job["state"] == "DONE", job["message"]
         assert d.query("SELECT instances FROM v_series")[0][0] == len(files)
         assert sorted(p.name for p in d.inbox.iterdir()) == [f.name for f in files]
+        assert d.stop() == 0
+
+
+@pytest.mark.parametrize("how", ["full", "killed-full", "read-only"])
+def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
+    (file, *_) = phantom(tmp_path / "series", "--size", "16x16x2")
+    with small_file_system(tmp_path / "small", 12) as small:
+        d = daemon(quiet=0.5, dicom=PEERS)
+        d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{small}"')
+                            .replace("min_free_mib = 1;", "min_free_mib = 0;"))
+        d.root, d.inbox = small, small / "inbox"
+        d.start()
+        if how == "killed-full":
+            d.kill_all()  # its socket stays, and its log of the database
+        else:
+            assert d.stop() == 0
+        ballast = small / "ballast"
+        if how == "read-only":
+            subprocess.run(["mount", "-o", "remount,ro", small], check=True)
+        else:
+            with contextlib.suppress(OSError), open(ballast, "wb", buffering=0) as out:
+                while True:
+                    out.write(bytes(4096))
+        d.start(wait=False)
+        wait_for(lambda: d.process.poll() is not None or is_listening(d.port), 20, "the port")
+        sent = storescu(d.port, file, check=False)
+        assert "OutOfResources" in sent.stderr, sent.stderr
+        if how != "read-only":  # there the socket has no place
+            check = d.ctl("status", "--check", check=False)
+            assert check.returncode == 2 and "NOCTULE CRITICAL: the database cannot be written: No space" in check.stdout
+        if how == "read-only":
+            subprocess.run(["mount", "-o", "remount,rw", small], check=True)
+        else:
+            ballast.unlink()
+        wait_for(lambda: d.ctl("status", "--check", check=False).returncode == 0, 20, "all to be well")
+        storescu(d.port, file)
+        assert len(d.query("SELECT 1 FROM v_instances")) == 1
+        assert len(d.query("SELECT 1 FROM v_events WHERE kind = 'START'")) == 2
         assert d.stop() == 0
 
 

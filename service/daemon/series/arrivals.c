@@ -204,7 +204,7 @@ void
 arrivals_pause_or_resume(struct core *core, const char *why)
 {
     bool pause = core->disk_low || core->trouble;
-    if (pause == core->intake_paused || !pool_ready(core->pool, core->intake))
+    if (core->intake < 0 || pause == core->intake_paused || !pool_ready(core->pool, core->intake))
         return;
     core->intake_paused = pause;
     if (pause) {
