@@ -361,6 +361,11 @@ int queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_
  */
 int queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned);
 
+/* The clock was set, forward or (negative) back: what waits for a time waits as long as before. */
+int queue_clock_was_set(struct queue *queue, int64_t by_ms);
+/* Nothing waits beyond these times, which a clock that was set back since would make it do. */
+int queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_latest_ms);
+
 /* ---------------------------------------------------------------------------- deliveries ---- */
 
 /* A delivery is one result on its way to one destination: made by queue_finish_job. */

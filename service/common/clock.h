@@ -13,6 +13,15 @@ clock_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Milliseconds of the clock that goes on in sleep, too. */
+static inline int64_t
+clock_steady_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* Unix time in milliseconds. */
 static inline int64_t
 clock_unix_ms(void)

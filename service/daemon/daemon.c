@@ -18,6 +18,7 @@
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/daemon/clock_watch.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/deliveries.h"
@@ -58,6 +59,7 @@ struct daemon {
     int lock;
     struct control *control;
     struct audit *audit;
+    struct clock_watch clock_watch;
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
     bool recovered;    /* what the last daemon left has been put right */
@@ -65,6 +67,31 @@ struct daemon {
     bool jobs_stopped; /* the grace of a drain is over */
     char status[640];  /* last told to systemd */
 };
+
+/* ------------------------------------------------------------------------------ clock ------ */
+
+/* Before anything is made of the time of day. */
+static void
+daemon_watch_clock(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    if (core->trouble && !core->probing)
+        return; /* it is noticed once it can be written */
+    const int64_t by_ms =
+        clock_watch_look(&daemon->clock_watch, clock_unix_ms(), clock_steady_ms());
+    char detail[96];
+    if (!by_ms)
+        return;
+    snprintf(detail, sizeof detail, "the clock was set %s by %.1f s", by_ms > 0 ? "forward" : "back",
+             fabs((double)by_ms) / 1000);
+    log_warn("clock.set", LOG_NUM("by_seconds", (double)by_ms / 1000));
+    core_note(core, "CLOCK_SET", detail);
+    if (core_change(core))
+        core_failed(core, queue_clock_was_set(core->queue, by_ms), "follow the clock");
+    deliveries_clock_was_set(core->deliveries, by_ms);
+    inspections_clock_was_set(core->inspections, by_ms);
+    due_now(&core->jobs_due);
+}
 
 /* ------------------------------------------------------------------------------ batch ------ */
 
@@ -78,6 +105,7 @@ static void
 daemon_before_commit(void *context)
 {
     struct core *core = context;
+    daemon_watch_clock((struct daemon *)core);
     jobs_before_commit(core->jobs);
     deliveries_before_commit(core->deliveries);
     /* The last child is reaped and its work recorded, or cannot be for now: the next start does. */
@@ -124,6 +152,18 @@ daemon_open_control(struct daemon *daemon)
     return 0;
 }
 
+/* The clock may have been set back while no daemon ran: nothing waits longer than it ever has to. */
+static int
+daemon_bound_waits(const struct core *core)
+{
+    const struct conf *conf = core->conf;
+    const double most = 1.1; /* times what is configured, in backoff_ms */
+    const int64_t now_ms = clock_unix_ms();
+    return queue_bound_waits(core->queue,
+                             now_ms + (int64_t)(1000 * most * conf->jobs.retry_max_seconds),
+                             now_ms + (int64_t)(1000 * most * conf->delivery.retry_max_seconds));
+}
+
 /* Puts right what the last daemon left, before anything can be at work. */
 static int
 daemon_recover(struct daemon *daemon)
@@ -136,6 +176,8 @@ daemon_recover(struct daemon *daemon)
         error = retention_recover(core);
     if (!error)
         error = orphans_adopt(core);
+    if (!error)
+        error = daemon_bound_waits(core);
     if (!error)
         error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
     daemon->recovered = !error;
@@ -206,6 +248,7 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     struct daemon *daemon = context;
     struct core *core = &daemon->core;
     int worker = workers_find(core->workers, slot);
+    daemon_watch_clock(daemon);
     if (slot == core->intake) {
         arrivals_frame(core, reader);
         daemon_announce(daemon);
@@ -478,6 +521,7 @@ static void
 daemon_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
+    daemon_watch_clock((struct daemon *)core);
     daemon_watch_disk(core);
     inspections_tick(core->inspections);
     workers_tick(core->workers);

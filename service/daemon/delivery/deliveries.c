@@ -318,6 +318,14 @@ deliveries_before_commit(struct deliveries *deliveries)
 }
 
 void
+deliveries_clock_was_set(struct deliveries *deliveries, int64_t by_ms)
+{
+    for (struct attempt *base = deliveries->attempts.first; base; base = base->next)
+        ((struct delivery_attempt *)base)->delivery.since_ms += by_ms;
+    due_now(&deliveries->core->deliveries_due);
+}
+
+void
 deliveries_tick(struct deliveries *deliveries)
 {
     commitments_tick(deliveries->commitments);

@@ -28,6 +28,8 @@ void deliveries_hurry(struct deliveries *deliveries);
 /* The last changes of a batch: records what ended, starts what is due. */
 void deliveries_before_commit(struct deliveries *deliveries);
 /* Now and then: commitments that do not come. */
+/* The clock was set: what is under way counts its age as before. */
+void deliveries_clock_was_set(struct deliveries *deliveries, int64_t by_ms);
 void deliveries_tick(struct deliveries *deliveries);
 
 /* The destinations may be others now. */

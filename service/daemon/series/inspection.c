@@ -347,6 +347,14 @@ inspections_listening(struct inspections *all, bool listening)
 }
 
 void
+inspections_clock_was_set(struct inspections *all, int64_t by_ms)
+{
+    if (all->listening_since_ms)
+        all->listening_since_ms += by_ms;
+    inspections_look(all);
+}
+
+void
 inspections_intake_gone(struct inspections *all)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {

@@ -24,6 +24,8 @@ void inspections_frame(struct inspections *inspections, struct proto_reader *rea
 void inspections_listening(struct inspections *inspections, bool listening);
 void inspections_intake_gone(struct inspections *inspections);
 /* Now and then: those that take too long. */
+/* The clock was set. */
+void inspections_clock_was_set(struct inspections *all, int64_t by_ms);
 void inspections_tick(struct inspections *inspections);
 
 #endif

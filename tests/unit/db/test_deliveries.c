@@ -875,7 +875,36 @@ START_TEST(a_destination_is_down_until_it_answers)
 
 END_TEST
 
-SAMPLE_MAIN("db_deliveries", open_sample, close_sample, done_makes_a_row_for_each_destination,
+START_TEST(what_waits_follows_a_clock_that_is_set)
+{
+    static const int64_t by[] = {864000000, -864000000, 86400000, -1500};
+    int64_t delivery = one_delivery("1.2"), job = sample_job(s.queue, "1.3"), due_ms, moved = 0;
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
+    ck_assert_int_eq(queue_delay_delivery(s.queue, delivery, THEN + 60000, &refused, THEN), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, THEN), 0);
+    ck_assert_int_eq(queue_delay_job(s.queue, job, THEN + 70000, false, CODE_NONE, "", THEN), 0);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(queue_clock_was_set(s.queue, by[i]), 0);
+        moved += by[i];
+        ck_assert_int_eq(queue_next_delivery(s.queue, NULL, 0, &due_ms), 0);
+        ck_assert_int_eq(due_ms, THEN + 60000 + moved);
+        ck_assert_int_eq(queue_next_due(s.queue, &due_ms), 0);
+        ck_assert_int_eq(due_ms, THEN + 70000 + moved);
+    }
+    ck_assert_int_eq(queue_bound_waits(s.queue, THEN + 1000, THEN + 2000), 0);
+    ck_assert_int_eq(queue_next_due(s.queue, &due_ms), 0);
+    ck_assert_int_eq(due_ms, THEN + 1000);
+    ck_assert_int_eq(queue_next_delivery(s.queue, NULL, 0, &due_ms), 0);
+    ck_assert_int_eq(due_ms, THEN + 2000);
+    ck_assert_int_eq(queue_bound_waits(s.queue, THEN + 5000, THEN + 5000), 0);
+    ck_assert_int_eq(queue_next_delivery(s.queue, NULL, 0, &due_ms), 0);
+    ck_assert_int_eq(due_ms, THEN + 2000);
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_deliveries", open_sample, close_sample, what_waits_follows_a_clock_that_is_set,
+            done_makes_a_row_for_each_destination,
             a_destination_without_a_name_undoes_all, every_edge_from_every_place,
             every_edge_of_no_delivery, states_have_names, a_start_counts_and_a_return_takes_it_back,
             a_delay_keeps_what_was_said, an_attempt_without_a_response_has_no_status,

@@ -1,0 +1,49 @@
+/*
+ * waits.c - what waits for a time of day, when the clock is set. Times in rows are of the wall
+ * clock, so that people can read them and restarts keep them; how long something waits is not a
+ * matter of what the clock is set to.
+ */
+#include "db/queue/queue_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOVED(column) "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', " column ", ?1), " column ")"
+
+int
+queue_clock_was_set(struct queue *queue, int64_t by_ms)
+{
+    static const char *const statements[] = {
+        "UPDATE job SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED'",
+        "UPDATE delivery SET due_at = " MOVED("due_at") ", since_at = " MOVED("since_at")
+        " WHERE state IN ('PENDING', 'SENDING', 'DELAYED')",
+        "UPDATE delivery SET since_at = " MOVED("since_at") ", requested_at = " MOVED("requested_at")
+        " WHERE state = 'SENT' AND commitment = 'REQUESTED'",
+        "UPDATE series SET last_seen_at = " MOVED("last_seen_at") " WHERE state = 'GATHERING'"};
+    char by[40];
+    snprintf(by, sizeof by, "%+.3f seconds", (double)by_ms / 1000);
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc >= 0 && i < sizeof statements / sizeof *statements; i++)
+        rc = database_change(&queue->db, statements[i], VALUES(value_text(by)));
+    return queue_leave(queue, rc < 0 ? rc : 0);
+}
+
+int
+queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_latest_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = database_change(&queue->db,
+                         "UPDATE job SET not_before_at = ?1 "
+                         "WHERE state = 'DELAYED' AND not_before_at > ?1",
+                         VALUES(value_time(job_latest_ms)));
+    if (rc >= 0)
+        rc = database_change(&queue->db,
+                             "UPDATE delivery SET due_at = ?1 "
+                             "WHERE state IN ('PENDING', 'DELAYED') AND due_at > ?1",
+                             VALUES(value_time(delivery_latest_ms)));
+    return queue_leave(queue, rc < 0 ? rc : 0);
+}

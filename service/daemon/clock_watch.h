@@ -1,0 +1,24 @@
+/* clock_watch.h - notices that the wall clock was set. Pure: no I/O, no clock of its own. */
+#ifndef NOCTULE_CLOCK_WATCH_H
+#define NOCTULE_CLOCK_WATCH_H
+
+#include <stdint.h>
+
+#define CLOCK_WATCH_LEAST_MS 2000 /* less is what daemons of time do all day */
+
+/* How far the wall clock is ahead of one that never jumps, when last looked at. Zeroed: never. */
+struct clock_watch {
+    int64_t ahead_ms;
+};
+
+/* By how much it was set since the last look, forward or (negative) back; 0: it was not. */
+static inline int64_t
+clock_watch_look(struct clock_watch *watch, int64_t wall_ms, int64_t steady_ms)
+{
+    const int64_t before_ms = watch->ahead_ms;
+    watch->ahead_ms = wall_ms - steady_ms;
+    const int64_t by_ms = before_ms ? watch->ahead_ms - before_ms : 0;
+    return by_ms >= CLOCK_WATCH_LEAST_MS || by_ms <= -CLOCK_WATCH_LEAST_MS ? by_ms : 0;
+}
+
+#endif
