@@ -461,6 +461,6 @@ def test_the_unit_is_valid_and_hardened(tmp_path):
     unit.write_text(text.replace("@CMAKE_INSTALL_FULL_BINDIR@/noctuled", str(run_path())))
     result = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
     assert result.returncode == 0 and not result.stderr.strip(), result.stderr
-    result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=15", unit],
+    result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=10", unit],
                             capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-300:]
