@@ -147,6 +147,7 @@ struct conf_jobs {
     double retry_seconds; /* first delay, doubled each time */
     double retry_max_seconds;
     double deadline_seconds; /* a job that outlives it loses its worker */
+    double memory_mib;       /* of one; 0: what the machine has */
 };
 
 struct conf_compute {

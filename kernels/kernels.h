@@ -71,6 +71,7 @@ enum kernels_op_id {
  */
 struct kernels_demand {
     const void *of[KERNELS_OPS];
+    int64_t most_bytes; /* of the host's memory that the job may take; 0: what there is */
 };
 
 /* The demand of operations that take no more than to be asked for. */
@@ -80,7 +81,7 @@ extern const bool kernels_asked;
  * Starts a job: reserves what a volume of this extent and pixel type with this demand needs and
  * returns in *voxels where slice z belongs: row-major, tightly packed, at byte offset z * rows *
  * columns * size; pinned memory on a GPU's lane. -ENOMEM when it does not fit (on a GPU: run the
- * job on the CPU), -E2BIG above KERNELS_MAX_VOXELS, -EIO when the device has failed: then every
+ * job on the CPU), -E2BIG above KERNELS_MAX_VOXELS and above the demand's most_bytes, -EIO when the device has failed: then every
  * further call on it is -EIO too, and only a new process gets it back.
  */
 int kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent,

@@ -274,6 +274,24 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
     return 0;
 }
 
+/* It is known before the first byte is taken. */
+static int
+check_most(const struct kernels_lane *lane, const struct kernels_demand *demand, size_t work,
+           struct error *error)
+{
+    const struct image_extent *extent = &lane->extent;
+    const double mib = 1 << 20;
+    const double bytes = (double)work + (double)(extent->columns * extent->rows * extent->slices) *
+                                            (double)image_pixel_size(lane->pixel);
+
+    if (demand->most_bytes <= 0 || bytes <= (double)demand->most_bytes)
+        return 0;
+    return error_set(error, -E2BIG, CODE_JOB_TOO_LARGE,
+                     "%lld x %lld x %lld voxels need %.0f MiB of memory, and a job may take %.0f",
+                     (long long)extent->columns, (long long)extent->rows, (long long)extent->slices,
+                     bytes / mib, (double)demand->most_bytes / mib);
+}
+
 /* What all operations need is counted, had from the backend, and given to them. */
 static int
 reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels,
@@ -288,6 +306,9 @@ reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, v
     if (reserve_announcements(lane, lane->extent.slices) || !choose_ops(lane, demand) ||
         !place_ops(lane, &memory))
         return kernels_no_memory(lane, error);
+    rc = check_most(lane, demand, memory.host.used, error);
+    if (rc)
+        return rc;
     rc = backend->volume_begin(lane, &memory, voxels, error);
     if (rc)
         return rc;

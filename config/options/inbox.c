@@ -38,8 +38,10 @@ static const struct option_row inbox_rows[] = {
      LIMITS(0, 3600),
      .help = "a file is complete when its size and times stood still for this long"},
     {"sweep_seconds", &option_number, AT(struct conf_inbox, sweep_seconds), "10.0",
-     LIMITS(0.1, 86400), .help = "a full look at the folder this often; seldomer, up to every 10 minutes, while it finds "
-             "nothing new on a local disk, which tells of each file"},
+     LIMITS(0.1, 86400),
+     .help =
+         "a full look at the folder this often; seldomer, up to every 10 minutes, while it finds "
+         "nothing new on a local disk, which tells of each file"},
 };
 
 const struct option_section option_inbox = {ROWS(inbox_rows), .size = sizeof(struct conf_inbox),

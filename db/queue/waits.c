@@ -15,10 +15,10 @@ queue_clock_was_set(struct queue *queue, int64_t by_ms)
 {
     static const char *const statements[] = {
         "UPDATE job SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED'",
-        "UPDATE delivery SET due_at = " MOVED("due_at") ", since_at = " MOVED("since_at")
-        " WHERE state IN ('PENDING', 'SENDING', 'DELAYED')",
-        "UPDATE delivery SET since_at = " MOVED("since_at") ", requested_at = " MOVED("requested_at")
-        " WHERE state = 'SENT' AND commitment = 'REQUESTED'",
+        "UPDATE delivery SET due_at = " MOVED("due_at") ", since_at = " MOVED(
+            "since_at") " WHERE state IN ('PENDING', 'SENDING', 'DELAYED')",
+        "UPDATE delivery SET since_at = " MOVED("since_at") ", requested_at = " MOVED(
+            "requested_at") " WHERE state = 'SENT' AND commitment = 'REQUESTED'",
         "UPDATE series SET last_seen_at = " MOVED("last_seen_at") " WHERE state = 'GATHERING'"};
     char by[40];
     snprintf(by, sizeof by, "%+.3f seconds", (double)by_ms / 1000);

@@ -84,7 +84,8 @@ status_ask_daemon(struct status *status)
     int taken = status_take_lines(status, lines);
     if (rc < 0 && rc != -EINPROGRESS && taken == 0) {
         char text[128];
-        snprintf(text, sizeof text, "noctuled does not run, or does not answer (%s)", strerror(-rc));
+        snprintf(text, sizeof text, "noctuled does not run, or does not answer (%s)",
+                 strerror(-rc));
         taken = status_take(status, TROUBLE_BROKEN, 0, text);
     }
     free(message);

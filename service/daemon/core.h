@@ -24,7 +24,7 @@ struct workers;
 
 /* What the intake says of it. */
 struct intake_state {
-    bool open; /* its ports are, and its inboxes watched */
+    bool open;         /* its ports are, and its inboxes watched */
     int64_t since_ms;  /* of what follows, or of the daemon's start */
     char trouble[512]; /* "": none */
 };
@@ -43,7 +43,8 @@ struct core {
     struct deliveries *deliveries;
     struct retention *retention;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
-    int intake, courier; /* slots; -1: there is none (yet), and no courier where nothing is delivered */
+    int intake,
+        courier; /* slots; -1: there is none (yet), and no courier where nothing is delivered */
     struct intake_state reception;
     bool intake_paused; /* it was told so */
     bool draining;

@@ -49,7 +49,7 @@
 #define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
 #define STOPPING_MILLIS 3000  /* between STOP_JOB and the end of the children */
 #define EXTEND          "EXTEND_TIMEOUT_USEC=30000000" /* of TimeoutStartSec */
-#define ENOUGH_AGAIN    1.1   /* times min_free_mib: where low disk ends */
+#define ENOUGH_AGAIN    1.1                            /* times min_free_mib: where low disk ends */
 
 struct daemon {
     struct core core;
@@ -82,8 +82,8 @@ daemon_watch_clock(struct daemon *daemon)
     char detail[96];
     if (!by_ms)
         return;
-    snprintf(detail, sizeof detail, "the clock was set %s by %.1f s", by_ms > 0 ? "forward" : "back",
-             fabs((double)by_ms) / 1000);
+    snprintf(detail, sizeof detail, "the clock was set %s by %.1f s",
+             by_ms > 0 ? "forward" : "back", fabs((double)by_ms) / 1000);
     log_warn("clock.set", LOG_NUM("by_seconds", (double)by_ms / 1000));
     core_note(core, "CLOCK_SET", detail);
     if (core_change(core))

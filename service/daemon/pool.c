@@ -530,7 +530,7 @@ static void
 slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
 {
     const uint64_t silence = slot_now(slot) - slot->heard_at;
-    const char *what = slot->state == SLOT_DYING     ? "is being ended"
+    const char *what = slot->state == SLOT_DYING      ? "is being ended"
                        : slot->state == SLOT_STARTING ? "is started, and"
                                                       : "hangs:";
     trouble->since_ms = clock_unix_ms() - (int64_t)silence;
@@ -543,9 +543,10 @@ slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
 static void
 slot_describe_deaths(const struct slot *slot, struct pool_trouble *trouble)
 {
-    const uint64_t due = slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer)
-                             ? uv_timer_get_due_in(&slot->timer)
-                             : 0;
+    const uint64_t due =
+        slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer)
+            ? uv_timer_get_due_in(&slot->timer)
+            : 0;
     trouble->since_ms = slot->dying_since_ms;
     snprintf(trouble->text, sizeof trouble->text, "died %d %s, the last time %s%s", slot->deaths,
              slot->deaths == 1 ? "time" : "times", slot->last_words,

@@ -79,9 +79,10 @@ troubles_add_all(struct troubles *troubles)
     if (core->draining)
         troubles_add(troubles, TROUBLE_BROKEN, 0, "noctuled is stopping");
     if (core->trouble)
-        troubles_add(troubles, TROUBLE_BROKEN, core->trouble_since_ms,
-                     "the database cannot be written: %s; senders are told to come again, jobs wait",
-                     core->trouble_why);
+        troubles_add(
+            troubles, TROUBLE_BROKEN, core->trouble_since_ms,
+            "the database cannot be written: %s; senders are told to come again, jobs wait",
+            core->trouble_why);
     if (core->disk_low)
         troubles_add(troubles, TROUBLE_BROKEN, core->disk_low_since_ms,
                      "less than min_free_mib (%g MiB) is free; senders are told to come again, "

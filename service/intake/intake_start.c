@@ -157,7 +157,6 @@ intake_tell_reception(struct intake *intake)
     intake->told_any = true;
     intake->told_open = open;
     memcpy(intake->told, trouble, sizeof trouble);
-    message_write_receiving(&writer,
-                            &(struct message_receiving){.open = open, .trouble = trouble});
+    message_write_receiving(&writer, &(struct message_receiving){.open = open, .trouble = trouble});
     intake_send_frame(intake, &writer);
 }

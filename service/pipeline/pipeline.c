@@ -185,7 +185,7 @@ static int
 begin_volume(struct job *job)
 {
     struct error *error = &job->report->error;
-    struct kernels_demand demand = {.of = {NULL}};
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = job->compute->most_bytes};
     if (job->pipeline->texture)
         texture_demand(job->pipeline->texture, &demand);
     job->segmentation.pipeline = job->pipeline;

@@ -22,6 +22,7 @@ struct pipeline_compute {
     const struct kernels_device *device;
     struct kernels_lane *lane;
     int threads;
+    int64_t most_bytes; /* of memory that the job may take; 0: what there is */
     const struct kernels_device *fallback_device; /* NULL: none */
     struct kernels_lane *fallback_lane;
 };

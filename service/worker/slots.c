@@ -49,6 +49,7 @@ struct slots {
     struct kernels_device *fallback; /* NULL until a job needs it */
     struct fake_gpu *fake;           /* NULL but in tests */
     int threads;
+    int64_t most_bytes;
     void (*wake)(void *context);
     void *context;
     struct job_slot *items;
@@ -157,6 +158,7 @@ compute_task(struct job_slot *slot, const struct job_spec *spec, const struct pi
     struct pipeline_compute compute = {.device = slot->slots->device,
                                        .lane = slot->compute,
                                        .threads = slot->slots->threads,
+                                       .most_bytes = slot->slots->most_bytes,
                                        .fallback_device =
                                            slot->fallback ? slot->slots->fallback : NULL,
                                        .fallback_lane = slot->fallback};
@@ -276,6 +278,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
         return error_set_system(error, -ENOMEM, "open the lanes");
     }
     slots->threads = options->threads > 0 ? options->threads : parallel_processors();
+    slots->most_bytes = options->most_bytes;
     slots->wake = options->wake;
     slots->context = options->context;
     pthread_mutex_init(&slots->lock, NULL);

@@ -14,6 +14,7 @@ struct slots;
 struct slots_options {
     const char *device; /* "cpu", or the UUID of a GPU */
     int threads;        /* of each job; 0: one a processor */
+    int64_t most_bytes; /* of memory that each may take; 0: what there is */
     int count;
     void (*wake)(void *context);
     void *context;

@@ -19,8 +19,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#define OWN_BYTES          ((double)(512 << 20)) /* of a worker, whatever its jobs take */
 #define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
 struct worker_process {
@@ -198,15 +200,43 @@ threads_of(const struct conf *conf, const struct role_args *args)
     return part > 0 ? part : 1;
 }
 
+/* What one job may take. */
+static int64_t
+memory_of(const struct conf *conf)
+{
+    const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double configured = conf->jobs.memory_mib * (1 << 20);
+    return (int64_t)(configured > 0 ? configured : machine);
+}
+
+/*
+ * What was not counted before a job began (files as they are decoded, results as they are written)
+ * cannot take more than this beside it: then memory runs out for this worker, not for the machine.
+ * A driver of GPUs maps what it never touches.
+ */
+static void
+bound_memory(const struct conf *conf, const struct role_args *args, int threads)
+{
+    const double lanes = conf->compute.lanes;
+    const double bytes =
+        lanes * ((double)memory_of(conf) + (64 << 20) * (double)threads) + OWN_BYTES;
+    const struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
+    if (conf->jobs.memory_mib > 0 && strcmp(args->device, "cpu") == 0 &&
+        setrlimit(RLIMIT_DATA, &limit) != 0)
+        log_warn("worker.memory", LOG_STR("error", strerror(errno)));
+}
+
 static int
 open_slots(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
     struct error error;
     const struct slots_options options = {.device = args->device,
                                           .threads = threads_of(conf, args),
+                                          .most_bytes = memory_of(conf),
                                           .count = conf->compute.lanes,
                                           .wake = worker_wake,
                                           .context = worker};
+    bound_memory(conf, args, options.threads);
     int rc = slots_open(&options, &worker->slots, &error);
     if (rc)
         log_error("worker.device", LOG_STR("device", args->device),

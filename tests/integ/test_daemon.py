@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -293,6 +294,27 @@ def test_a_job_beyond_its_deadline_loses_its_worker(daemon, tmp_path):
     change(d, "deadline_seconds = 1.0;", "deadline_seconds = 600.0;")
     reload(d)
     wait_for(lambda: d.jobs("DONE"), 60, "the retried job")
+
+
+def test_a_job_that_needs_too_much_memory_fails_before_it_begins(daemon, tmp_path):
+    d = daemon(quiet=0.5)
+    change(d, "retry_max_seconds = 1.0;", "retry_max_seconds = 1.0; memory_mib = 8.0;")
+    d.start()
+    (worker,) = wait_for(lambda: d.children("worker"), 20, "the worker")
+    drop(phantom(tmp_path / "large", "--size", "256x256x64"), d.inbox)
+    (d.inbox / "small").mkdir()
+    drop(phantom(tmp_path / "small", "--size", "32x32x6", "--seed", "2"), d.inbox / "small")
+    d.wait_jobs(2)
+    (large,) = d.jobs("FAILED")
+    assert (large["code"], large["attempts"]) == ("JOB_TOO_LARGE", 1)
+    assert re.fullmatch(r"256 x 256 x 64 voxels need \d+ MiB of memory, and a job may take 8", large["message"])
+    assert len(d.jobs("DONE")) == 1 and d.children("worker") == [worker], "the others go on"
+    limits = pathlib.Path(f"/proc/{worker}/limits").read_text()
+    assert int(re.search(r"Max data size +(\d+)", limits)[1]) < 2 << 30
+    change(d, "memory_mib = 8.0;", "memory_mib = 1024.0;")
+    reload(d)
+    d.ctl("retry", str(large["job"]))
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "both jobs done")
 
 
 def test_workers_that_die_young_come_back(daemon):

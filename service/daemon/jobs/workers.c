@@ -26,6 +26,7 @@ struct workers_item {
 /* What the workers were started with, beside their devices. */
 struct workers_settings {
     int threads, lanes, share;
+    int memory_mib;
 };
 
 struct workers {
@@ -147,7 +148,8 @@ workers_apply(struct workers *workers, const char *const *devices, size_t count)
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
     const struct workers_settings settings = {compute->threads, compute->lanes,
-                                              count ? (int)count : 1};
+                                              count ? (int)count : 1,
+                                              (int)workers->core->conf->jobs.memory_mib};
     bool renew = memcmp(&settings, &workers->settings, sizeof settings) != 0;
     int error = 0;
     workers->settings = settings;

@@ -26,12 +26,12 @@
 #include <sys/queue.h>
 #include <time.h>
 
-#define MAX_HELD         16384 /* looks to come and finds not answered; sweeps wait above it */
-#define LATER_MS         60000 /* INBOX_LATER */
-#define WARN_EVERY_MS    60000 /* of a trouble that lasts */
-#define MIN_SWEEP_MS     1000  /* between the starts of two sweeps that lost news asks for */
-#define MIN_AGAIN_MS     200   /* before a file that has changed is looked at again */
-#define MISSING_SWEEP_MS 10000 /* at most this long until a missing inbox is looked for again */
+#define MAX_HELD         16384  /* looks to come and finds not answered; sweeps wait above it */
+#define LATER_MS         60000  /* INBOX_LATER */
+#define WARN_EVERY_MS    60000  /* of a trouble that lasts */
+#define MIN_SWEEP_MS     1000   /* between the starts of two sweeps that lost news asks for */
+#define MIN_AGAIN_MS     200    /* before a file that has changed is looked at again */
+#define MISSING_SWEEP_MS 10000  /* at most this long until a missing inbox is looked for again */
 #define LONGEST_SWEEP_MS 600000 /* between two where nothing changes and all of it would be told */
 #define HANGING_MS       20000  /* a step that takes so long is held up by its disk or share */
 #define SWEEP_SHARE      50     /* a sweep takes no more than this part of a processor's time */
@@ -432,8 +432,8 @@ plan_next_sweep(struct inbox *inbox)
     inbox->stretched_ms = needed ? inbox->sweep_ms : 2 * inbox->stretched_ms;
     if (inbox->stretched_ms > longest)
         inbox->stretched_ms = longest;
-    inbox->next_sweep_ms = inbox->sweep_began_ms +
-                           (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
+    inbox->next_sweep_ms =
+        inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
 }
 
 static void

@@ -217,5 +217,4 @@ END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
             an_image_that_is_gone, a_file_in_quarantine, a_file_that_cannot_be_read,
-            an_instance_that_never_came_whole, a_commitment_report,
-            whether_files_can_come_in)
+            an_instance_that_never_came_whole, a_commitment_report, whether_files_can_come_in)

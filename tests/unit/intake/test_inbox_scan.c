@@ -188,8 +188,7 @@ static void
 tell(void *context, enum inotify_news news, const char *folder, const char *name)
 {
     (void)context;
-    static const char *const names[] = {"written", "renamed", "folder", "gone",
-                                        "overflow"};
+    static const char *const names[] = {"written", "renamed", "folder", "gone", "overflow"};
     size_t at = strlen(told);
     snprintf(told + at, sizeof told - at, "%s:%s/%s ", names[news], folder, name);
 }
