@@ -3,16 +3,34 @@
  *
  *   replay_<target> FILE-OR-FOLDER...
  *
- * A target that finds something wrong aborts. No input at all is a failure, for then nothing was
+ * A target that finds something wrong aborts, and one that takes too long or too much is ended. No input at all is a failure, for then nothing was
  * tested.
  */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MOST_SECONDS = 60, /* of an input */
+    MOST_MIB = 768,    /* of all of them */
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void
+check_memory(const char *path)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    if (usage.ru_maxrss / 1024 > MOST_MIB) {
+        fprintf(stderr, "%s: %ld MiB\n", path, usage.ru_maxrss / 1024);
+        exit(1);
+    }
+}
 
 static int
 replay_file(const char *path)
@@ -33,8 +51,11 @@ replay_file(const char *path)
     fclose(file);
     printf("%s\n", path);
     fflush(stdout);
+    alarm(MOST_SECONDS);
     LLVMFuzzerTestOneInput(bytes, size);
+    alarm(0);
     free(bytes);
+    check_memory(path);
     return 1;
 }
 

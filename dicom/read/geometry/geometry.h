@@ -4,7 +4,7 @@
  * Pure C: no file is opened. A stack is what becomes one volume and one SEG: frames of one
  * orientation, size, echo, phase, b-value, temporal position and so on, in ascending order along the
  * normal (row direction x column direction). Nothing depends on the order of the instances. The cost
- * is that of sorting; a series of more than GEOMETRY_MOST_STACKS orientations or volumes is one
+ * is that of sorting; a series of more than LIMIT_STACKS orientations or volumes is one
  * stack that is refused (TOO_MANY_STACKS).
  *
  * One series. All instances agree in Series UID, Patient ID with its issuer, Patient's Name and
@@ -82,15 +82,15 @@
 #ifndef NOCTULE_GEOMETRY_H
 #define NOCTULE_GEOMETRY_H
 
+#include "base/limits.h"
 #include "dicom/dicom.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define GEOMETRY_MOST_STACKS 4096
-#define GEOMETRY_NAME_SIZE   128
-#define GEOMETRY_SPLIT_SIZE  256
+#define GEOMETRY_NAME_SIZE  128
+#define GEOMETRY_SPLIT_SIZE 256
 
 /* The end of what INCOMPLETE_SERIES says. */
 #define GEOMETRY_REMEDY " Send what is missing, or take the series without it (--accept-missing)."

@@ -84,7 +84,7 @@ geometry_find_orientation(const struct grouping *grouping, const struct dicom_fr
 static int
 number_orientations(struct grouping *grouping)
 {
-    grouping->orientations = calloc(GEOMETRY_MOST_STACKS, sizeof(*grouping->orientations));
+    grouping->orientations = calloc(LIMIT_STACKS, sizeof(*grouping->orientations));
     if (!grouping->orientations)
         return -ENOMEM;
     int32_t k = -1;
@@ -92,7 +92,7 @@ number_orientations(struct grouping *grouping)
         struct plane *plane = &grouping->planes[i];
         k = geometry_find_orientation(grouping, plane->frame, k);
         if (k < 0) {
-            if (grouping->orientation_count == GEOMETRY_MOST_STACKS)
+            if (grouping->orientation_count == LIMIT_STACKS)
                 return -E2BIG;
             k = grouping->orientation_count++;
             grouping->orientations[k] = plane->frame;

@@ -117,7 +117,7 @@ int geometry_set_aside(struct grouping *grouping);
 /* How a group that was set aside is told. */
 void geometry_tell_aside(const struct group *group, struct geometry_stack *stack);
 
-/* -ENOMEM, or -E2BIG when it would be more groups than GEOMETRY_MOST_STACKS. */
+/* -ENOMEM, or -E2BIG when it would be more groups than LIMIT_STACKS. */
 int geometry_add_group(struct grouping *grouping, const struct group *group);
 
 /* Adds to the group's name and to what it was split by: "b 800" of prefix "b " and value "800". */

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a name, for the number of the last of GEOMETRY_MOST_STACKS that are called alike. */
+/* Of a name, for the number of the last of LIMIT_STACKS that are called alike. */
 #define NAME_SUFFIX_SIZE sizeof(" #4096")
 
 int
 geometry_add_group(struct grouping *grouping, const struct group *group)
 {
-    if (grouping->group_count == GEOMETRY_MOST_STACKS)
+    if (grouping->group_count == LIMIT_STACKS)
         return -E2BIG;
     if (grouping->group_count == grouping->group_room) {
         const int32_t room = grouping->group_room ? 2 * grouping->group_room : 8;

@@ -102,7 +102,7 @@ END_TEST
 
 START_TEST(too_many_volumes)
 {
-    enum { VOLUMES = GEOMETRY_MOST_STACKS };
+    enum { VOLUMES = LIMIT_STACKS };
 
     struct dicom_frame *frames = add_frames(2 * VOLUMES + 2);
     for (int i = 0; i < 2 * VOLUMES + 2; i++) {
