@@ -87,8 +87,26 @@ def nested_sequences(source, folder):
     return "TAG_INVALID"
 
 
+def deflated_bomb(source, folder):
+    """A hundred MiB of zeros in a hundred KiB."""
+    dataset = pydicom.dcmread(source)
+    dataset.Rows = dataset.Columns = 7168
+    dataset.PixelData = bytes(2 * 7168 * 7168)
+    dataset.file_meta.TransferSyntaxUID = pydicom.uid.DeflatedExplicitVRLittleEndian
+    dataset.save_as(folder / "bomb.dcm")
+    return "EXPANSION_IMPLAUSIBLE"
+
+
+def disordered(source, folder):
+    """The same attribute two thousand times: a parser walks past all of them for each that follows."""
+    data = source.read_bytes()
+    at = data.index(b"\x08\x00\x16\x00UI")
+    (folder / "disordered.dcm").write_bytes(data[:at] + b"\x08\x00\x08\x00CS\x02\x00A " * 2000 + data[at:])
+    return "TAG_INVALID"
+
+
 KINDS = [truncated, empty, jpeg, without_rows, without_series, climbing_uid, enormous, secondary_capture,
-         broken_sequence, nested_sequences]
+         broken_sequence, nested_sequences, deflated_bomb, disordered]
 
 
 def test_every_kind_goes_to_quarantine_with_its_reason(daemon, tmp_path):

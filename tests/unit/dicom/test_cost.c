@@ -203,6 +203,23 @@ creators_of_an_item(struct dicom_bytes *bytes, size_t n)
     close_shared(bytes);
 }
 
+/* Siemens' header of attributes without values. */
+static void
+csa(struct dicom_bytes *bytes, size_t n)
+{
+    struct dicom_bytes header = {0};
+    bytes_put(&header, "SV10\4\3\2\1", 8);
+    bytes_u32(&header, (uint32_t)n);
+    bytes_u32(&header, 77);
+    for (size_t i = 0; i < n; i++) {
+        static const uint8_t attribute[84] = "B_matriy";
+        bytes_put(&header, attribute, sizeof(attribute));
+    }
+    bytes_text(bytes, 0x00290010, "LO", "SIEMENS CSA HEADER");
+    bytes_element(bytes, 0x00291010, "OB", header.data, header.size);
+    bytes_free(&header);
+}
+
 static void
 unwanted(struct dicom_bytes *bytes, size_t n)
 {
@@ -468,6 +485,7 @@ static const struct kind kinds[] = {
     {"the same in an item", 20000, SYNTAX_EXPLICIT, the_same_in_an_item, NULL, NULL},
     {"creators", 20000, SYNTAX_EXPLICIT, creators, NULL, NULL},
     {"creators and frames", 500, SYNTAX_EXPLICIT, creators_and_frames, as_many, NULL},
+    {"CSA", 380, SYNTAX_EXPLICIT, csa, NULL, NULL},
     {"unwanted", 200000, SYNTAX_EXPLICIT, unwanted, NULL, NULL},
     {"unwanted, deflated", 200000, SYNTAX_DEFLATED, unwanted, NULL, NULL},
     {"items of frames", 100000, SYNTAX_EXPLICIT, items_of_frames, NULL, NULL},
