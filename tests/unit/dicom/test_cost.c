@@ -268,6 +268,19 @@ items_of_a_frame(struct dicom_bytes *bytes, size_t n)
     bytes_sequence_end(bytes);
 }
 
+/* As many as there may be, in each frame. */
+static void
+items_of_all_frames(struct dicom_bytes *bytes, size_t n)
+{
+    bytes_sequence(bytes, 0x52009230);
+    for (size_t i = 0; i < n; i++) {
+        bytes_item(bytes);
+        empty_items(bytes, 0x00209116, LIMIT_FRAME_ELEMENTS - 1);
+        bytes_item_end(bytes);
+    }
+    bytes_sequence_end(bytes);
+}
+
 /* A text each, as long as one that is read. */
 static void
 texts(struct dicom_bytes *bytes, uint32_t sequence, size_t n)
@@ -493,6 +506,7 @@ static const struct kind kinds[] = {
     {"items of the shared", 100000, SYNTAX_EXPLICIT, items_of_shared, NULL, NULL},
     {"items of a group", 100000, SYNTAX_EXPLICIT, items_of_group, NULL, NULL},
     {"items of a frame", 100000, SYNTAX_EXPLICIT, items_of_a_frame, NULL, NULL},
+    {"items of all frames", 60, SYNTAX_EXPLICIT, items_of_all_frames, as_many, NULL},
     {"texts", 2000, SYNTAX_EXPLICIT, texts_of_frames, NULL, NULL},
     {"items of the patient", 10000, SYNTAX_EXPLICIT, items_of_patient, NULL, NULL},
     {"codes", 10000, SYNTAX_EXPLICIT, codes, NULL, NULL},
