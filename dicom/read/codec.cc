@@ -20,6 +20,7 @@ namespace
 
 /* What the frame header of a JPEG or JPEG-LS code stream says. */
 struct JpegSize {
+    uint8_t marker; /* which tells the process */
     unsigned precision;
     int rows, columns;
     int components;
@@ -55,6 +56,7 @@ find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
         if (is_start_of_frame(marker)) {
             if (at + 10 > bytes.size())
                 return false;
+            size->marker = marker;
             size->precision = bytes[at + 4];
             size->rows = bytes[at + 5] << 8 | bytes[at + 6];
             size->columns = bytes[at + 7] << 8 | bytes[at + 8];
@@ -68,11 +70,21 @@ find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
     return false;
 }
 
+/* Of one scan: sequential, lossless and JPEG-LS, all that DICOM has still. What a progressive stream
+ * costs is the frame once for each of as many scans as it claims. */
+bool
+is_one_scan(uint8_t marker)
+{
+    return marker == 0xC0 || marker == 0xC1 || marker == 0xC3 || marker == 0xF7;
+}
+
 std::string
 check_jpeg(const codec_frame &frame, JpegSize *size)
 {
     if (!find_jpeg_size(frame.bytes, size))
         return "its code stream has no frame header";
+    if (!is_one_scan(size->marker))
+        return "its code stream is progressive, hierarchical or arithmetic";
     if (size->components != 1 || size->rows != frame.instance->rows ||
         size->columns != frame.instance->columns)
         return "its code stream has " + std::to_string(size->columns) + " x " +

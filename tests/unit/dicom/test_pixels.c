@@ -409,6 +409,30 @@ check_compressed_frame(const struct codec *codec, const struct dicom_instance *i
     free(values);
 }
 
+/* A frame header that is another's: what DICOM has no syntax for any more. */
+START_TEST(progressive_frames)
+{
+    static const uint8_t baseline[] = {0xFF, 0xC0, 0x00, 0x0B};
+    static const struct codec codec = CODEC("4.50", jpeg_baseline, 8, 6);
+    const uint8_t *header = memmem(codec.bytes, codec.size, baseline, sizeof(baseline));
+    struct dicom_pixels *pixels;
+    struct error error;
+    uint8_t values[COMPRESSED_ROWS * COMPRESSED_COLUMNS];
+    start_plan(&codec);
+    plan.flip = header + 1 - codec.bytes;
+    plan.mask = 0xC0 ^ 0xC2;
+    write_plan();
+    struct dicom_instance *instance = peek_or_fail();
+    ck_assert_int_eq(dicom_pixels_open(instance, &pixels, &error), 0);
+    ck_assert_int_ne(dicom_pixels_read(pixels, 0, values, &error), 0);
+    ck_assert_int_eq(error.code, CODE_PIXELS_UNDECODABLE);
+    ck_assert_ptr_nonnull(strstr(error.message, "progressive"));
+    dicom_pixels_close(pixels);
+    dicom_instance_free(instance);
+}
+
+END_TEST
+
 static void
 check_plan(void)
 {
@@ -714,6 +738,7 @@ main(void)
     tcase_add_loop_test(compressed, frames_cut_short, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, damaged_bytes, 0, (int)CODEC_COUNT);
     tcase_add_test(compressed, a_stray_marker_before_the_frame_header);
+    tcase_add_test(compressed, progressive_frames);
     tcase_add_test(compressed, several_threads_read_the_same_files);
     suite_add_tcase(suite, compressed);
     return suite_run(suite);
