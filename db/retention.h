@@ -6,7 +6,8 @@
  * A row says that its files are removed before they are: `removal` names them until they are gone, so that a
  * restart goes on. What may go is decided here, row by row, in the transaction that marks it:
  *
- *   series      settled or refused; every job of it has ended, and every delivery of these
+ *   series      settled or refused; every job of it has ended, and every delivery of these. With it goes
+ *               what its jobs without results left
  *   results     their job is DONE, was sent at least once or is superseded, and every delivery has ended
  *   quarantine  any
  *   rows        of a removed series, when no file of it is left

@@ -100,6 +100,22 @@ stock_note(struct queue *queue, const struct queue_event *about, const char *wha
     return queue_add_event(queue, &event, now_ms);
 }
 
+/* A job without results leaves its preview and its record, and has nothing to be delivered. */
+static int
+stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
+{
+    int rc = database_run(&queue->db,
+                          "INSERT INTO removal (path) SELECT 'outbox/' || id FROM job "
+                          "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL "
+                          "ON CONFLICT DO NOTHING",
+                          VALUES(value_int(series_id)));
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE job SET removed_at = ?2 WHERE series_id = ?1 "
+                                 "AND state <> 'DONE' AND removed_at IS NULL",
+                                 VALUES(value_int(series_id), value_time(now_ms)));
+}
+
 static int
 stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
@@ -120,6 +136,8 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                           "INSERT INTO removal (path) SELECT 'series/' || series_uid FROM series "
                           "WHERE id = ? ON CONFLICT DO NOTHING",
                           VALUES(value_int(id)));
+    if (rc == 0)
+        rc = stock_mark_leavings(queue, id, now_ms);
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?",
                           VALUES(value_int(id)));

@@ -189,6 +189,23 @@ START_TEST(results_that_were_sent_nowhere_stay)
 
 END_TEST
 
+START_TEST(what_empty_jobs_leave_goes_with_their_series)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
+                                                             CODE_EMPTY, "none"},
+                                      SAMPLE_NOW + 4000),
+                     0);
+    ck_assert_uint_eq(sweep_old(), 1);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_jobs", "0");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
+                  "outbox/1,series/1.2");
+}
+
+END_TEST
+
 START_TEST(for_want_of_space_failed_jobs_keep_their_series)
 {
     const int64_t job = sample_job(s.queue, "1.2");
@@ -617,8 +634,8 @@ expect_removed(const char *table, const char *expected)
     char sql[200];
     snprintf(sql, sizeof sql,
              "SELECT group_concat(id) FROM (SELECT id FROM %s WHERE removed_at IS NOT NULL "
-             "ORDER BY id)",
-             table);
+             "%s ORDER BY id)",
+             table, strcmp(table, "job") == 0 ? "AND state = 'DONE'" : "");
     assert_answer(&s, sql, expected);
 }
 
@@ -719,6 +736,7 @@ main(void)
                                   what_did_not_arrive_stays,
                                   what_the_fallback_got_has_arrived,
                                   results_that_were_sent_nowhere_stay,
+                                  what_empty_jobs_leave_goes_with_their_series,
                                   for_want_of_space_failed_jobs_keep_their_series,
                                   series_of_an_inbox_that_keeps_its_files_stay,
                                   originals_that_are_to_go_go_with_their_series,
