@@ -252,10 +252,8 @@ static const char status_sql[] =
     "deliveries_pending + deliveries_sending, deliveries_delayed, deliveries_failed, "
     "deliveries_sent_24h), "
     "'Disk        ' || round(free_mib / 1024.0, 1) || ' GiB free' || "
-    "coalesce('; full in ' || disk_full_days || ' days at the present rate', ''), "
-    "CASE WHEN disk_full_days <= 7.0 THEN 'WARNING     the disk is full within 7 days: see "
-    "retention in noctule.conf, noctule purge, or add space' END FROM (SELECT *, " DURATIONS
-    " FROM v_night)";
+    "coalesce('; full in ' || disk_full_days || ' days at the present rate', '') FROM (SELECT "
+    "*, " DURATIONS " FROM v_night)";
 
 int
 report_status(struct report *report, FILE *out, bool json, struct error *error)

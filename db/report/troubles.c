@@ -17,6 +17,9 @@ static const char troubles_sql[] = "SELECT 1, " UNIX_MS(
                   "UNION ALL SELECT 1, 0, printf('%d jobs failed in the last 24 h', "
                   "jobs_failed_24h) "
                   "FROM v_night WHERE jobs_failed_24h > 0 "
+                  "UNION ALL SELECT 1, 0, printf('the disk is full in %.1f days at the present "
+                  "rate: see retention in noctule.conf, noctule purge, or add space', "
+                  "disk_full_days) FROM v_night WHERE disk_full_days <= 7.0 "
                   "UNION ALL SELECT 1, 0, printf('%d files came into quarantine in the last 24 h', "
                   "quarantined_24h) FROM v_night WHERE quarantined_24h > 0 "
                   "UNION ALL SELECT 0, " UNIX_MS(
