@@ -47,7 +47,7 @@ class Disasters:
         self.points = crash_points()
         self.usual = dict(d.environment)
         self.kinds = [self.kill, self.kill, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
-                      self.archive_away, self.unreadable] + ([self.disk_full] if disk else [])
+                      self.archive_away, self.unreadable, self.hold] + ([self.disk_full] if disk else [])
 
     def play(self, count):
         """So many of them, each kind as often as every other, in random order at random moments."""
@@ -166,6 +166,21 @@ class Disasters:
             unreadable_things(self.d.inbox, self.chance)
         self.counts["unreadable things"] += 1
 
+    def hold(self):
+        """An operator who holds something back for a while, and asks for what is there already."""
+        self.release()
+        self.d.ctl("hold", *self.chance.choice((["--queue"], ["--pipeline", "head-ct"], ["--destination", "OUT"],
+                                                ["--destination", "PACS"])), check=False)
+        time.sleep(self.chance.uniform(0.2, 2))
+        self.d.ctl("submit", "--rules", check=False)
+        if self.chance.random() < 0.5:  # else after the next disaster, or the one after
+            self.release()
+        self.counts["held"] += 1
+
+    def release(self):
+        for row in self.d.query("SELECT * FROM v_holds"):
+            self.d.ctl("release", *(["--queue"] if row["kind"] == "queue" else [f"--{row['kind']}", row["name"]]), check=False)
+
     def disk_full(self):
         filler = self.d.root / "filler"
         with contextlib.suppress(OSError), open(filler, "wb") as file:
@@ -176,5 +191,6 @@ class Disasters:
         self.counts["disk full"] += 1
 
     def over(self):
-        """Nothing is injected any more; the service runs."""
+        """Nothing is injected any more; the service runs, and nothing holds it back."""
         self.restart(signal.SIGTERM)
+        wait_for(lambda: self.release() or not self.d.query("SELECT * FROM v_holds"), SECONDS, "the release")
