@@ -47,7 +47,7 @@ class Disasters:
         self.points = crash_points()
         self.usual = dict(d.environment)
         self.kinds = [self.kill, self.kill, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
-                      self.archive_away, self.unreadable, self.hold] + ([self.disk_full] if disk else [])
+                      self.jump, self.archive_away, self.unreadable, self.hold] + ([self.disk_full] if disk else [])
 
     def play(self, count):
         """So many of them, each kind as often as every other, in random order at random moments."""
