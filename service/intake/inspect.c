@@ -88,6 +88,15 @@ keep_error(struct inspect *inspect, int64_t i, const struct error *error)
     pthread_mutex_unlock(&inspect->lock);
 }
 
+/* What this machine could not do just now says nothing of the file. */
+static void
+blame_machine(struct error *error, int rc)
+{
+    if (rc == -EMFILE || rc == -ENFILE || rc == -EIO)
+        error->code = CODE_IO_ERROR;
+    error_normalise(error, rc);
+}
+
 static void
 peek_some(struct parallel *loop, void *context)
 {
@@ -95,9 +104,11 @@ peek_some(struct parallel *loop, void *context)
     struct error error;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        if (dicom_peek(inspect->paths[i], &inspect->instances[i], &error) == 0)
+        int rc = dicom_peek(inspect->paths[i], &inspect->instances[i], &error);
+        if (rc == 0)
             continue;
         inspect->instances[i] = NULL;
+        blame_machine(&error, rc);
         keep_error(inspect, i, &error);
         parallel_fail(loop);
     }

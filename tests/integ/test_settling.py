@@ -1,6 +1,7 @@
 """What becomes of a series in the daemon: whole, one patient's and of the volumes that are wanted; or refused, by name."""
 
 import getpass
+import resource
 import shutil
 import signal
 
@@ -412,3 +413,22 @@ def test_a_pipeline_of_other_series_admits_nothing(daemon, tmp_path):
     drop(phantom(tmp_path / "series", "--series", "ct-mip-alone"), d.inbox)
     row = judged(d, "REFUSED")
     assert (row["code"], row["jobs"], row["passed_over"]) == ("DERIVED_IMAGE", 0, 8)
+
+
+# ------------------------------------------------------------------------------------- what the machine cannot just now
+
+
+def test_want_of_descriptors_is_no_fault_of_the_series(daemon, tmp_path):
+    """Its files are read again, once the intake can open any."""
+    files = head(tmp_path)
+    d = daemon(quiet=1.5).start()
+    drop(files, d.inbox)
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_instances")) == len(files), what="the instances")
+    (intake,) = d.children("intake")
+    usual = resource.prlimit(intake, resource.RLIMIT_NOFILE)
+    resource.prlimit(intake, resource.RLIMIT_NOFILE, (3, usual[1]))
+    wait_for(lambda: "inspection.put_off" in d.log.read_text(), what="an inspection that could not read")
+    assert d.query("SELECT state FROM v_series")[0][0] == "GATHERING"
+    resource.prlimit(intake, resource.RLIMIT_NOFILE, usual)
+    judged(d, "SETTLED")
+    assert d.wait_jobs()[0]["state"] == "DONE"

@@ -6,7 +6,8 @@
  *
  * An inspection reads files that nobody has read so far, so it may be what kills the intake.
  * Whatever was being inspected when the intake died is inspected again with no other beside it, and
- * refused after the third death.
+ * refused after the third death. What could not be read for want of this machine's memory or
+ * descriptors is inspected again, less and less often, before that is believed.
  */
 #include "service/daemon/series/inspection.h"
 
@@ -26,6 +27,8 @@
 
 #define MAX_INSPECTIONS   8
 #define MAX_CRASHES       3
+#define MAX_UNREAD        8 /* about two minutes */
+#define UNREAD_MILLIS     500
 #define INSPECTION_MILLIS 600000u
 #define MAX_LOOK_MILLIS   60000 /* looks again at least so often: the clock may be set */
 #define MIN_LOOK_MILLIS   50
@@ -37,6 +40,8 @@ struct series_inspection {
     bool allow_missing;          /* an operator takes it as it is */
     unsigned judgements;         /* that are asked for */
     int crash_count;             /* deaths of the intake meanwhile; above 0 it is retried alone */
+    int unread_count;            /* answers that it could not be read just now */
+    uint64_t again_at;           /* after such an answer: not before */
     bool gathering;              /* at the last look */
     bool planned;                /* had come to rest at the last look */
     bool asked;                  /* of the intake that lives now */
@@ -118,15 +123,15 @@ inspections_forget_plans(struct inspections *all)
         all->items[i].planned = all->items[i].gathering = false;
 }
 
-/* What was not planned again is free, but for those that are retried alone: their crash_count lasts
- * as long as they gather. */
+/* What was not planned again is free, but for those that are retried: their counts last as long as
+ * they gather. */
 static void
 inspections_free_unplanned(struct inspections *all)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct series_inspection *inspection = &all->items[i];
-        bool retry_alone = inspection->crash_count > 0 && inspection->gathering;
-        if (!inspection->asked && !inspection->planned && !retry_alone)
+        bool retried = inspection->crash_count + inspection->unread_count > 0;
+        if (!inspection->asked && !inspection->planned && !(retried && inspection->gathering))
             *inspection = (struct series_inspection){0};
     }
 }
@@ -215,6 +220,11 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
 static void
 inspection_ask(struct inspections *all, struct series_inspection *inspection)
 {
+    const uint64_t now = uv_now(&all->core->loop);
+    if (now < inspection->again_at) {
+        inspections_look_within(all, (int64_t)(inspection->again_at - now));
+        return;
+    }
     int error = inspection_send(all->core, inspection);
     if (error == -EMSGSIZE) {
         inspection_refuse(all, inspection, CODE_TOO_MANY_INSTANCES,
@@ -320,6 +330,22 @@ inspection_stack(const struct message_stack *told)
     };
 }
 
+/* True where it is to be asked again. */
+static bool
+inspection_put_off(struct inspections *all, struct series_inspection *inspection, enum code code)
+{
+    if ((code != CODE_IO_ERROR && code != CODE_OUT_OF_MEMORY) ||
+        ++inspection->unread_count >= MAX_UNREAD)
+        return false;
+    log_warn("inspection.put_off", LOG_INT("series_id", inspection->series_id),
+             LOG_STR("code", code_name(code)), LOG_INT("times", inspection->unread_count));
+    const uint64_t wait = (uint64_t)UNREAD_MILLIS << inspection->unread_count;
+    inspection->asked = false;
+    inspection->again_at = uv_now(&all->core->loop) + wait;
+    inspections_look(all);
+    return true;
+}
+
 void
 inspections_frame(struct inspections *all, struct proto_reader *reader)
 {
@@ -337,11 +363,11 @@ inspections_frame(struct inspections *all, struct proto_reader *reader)
     size_t count = 0;
     while (message_next_stack(reader, &stack))
         stacks[count++] = inspection_stack(&stack);
-    if (count > 0)
-        inspection_settle(all, inspection, stacks, count);
-    else
+    if (count == 0)
         inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
                           "the inspection found no stack of slices in the series");
+    else if (!inspection_put_off(all, inspection, stacks[0].code))
+        inspection_settle(all, inspection, stacks, count);
     free(stacks);
 }
 
