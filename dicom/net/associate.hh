@@ -24,9 +24,6 @@ enum pdu_type : uint8_t {
 
 constexpr size_t pdu_head_size = 6; /* type, a reserved byte, length */
 
-/* Of a request or its answer: 128 contexts with all transfer syntaxes there are take less. */
-constexpr size_t associate_max_size = 256 * 1024;
-
 /* A-ABORT sources (PS3.8 9.3.8). */
 constexpr uint8_t abort_by_user = 0;
 constexpr uint8_t abort_by_provider = 2;

@@ -1,6 +1,7 @@
 #include "dicom/net/association.hh"
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "dicom/net/tls.hh"
 #include "dicom/value/sop_class.h"
 #include "dicom/value/transfer_syntax.h"
@@ -165,7 +166,7 @@ Association::receive_request()
     const size_t size = get_u32(head + 2);
     if (head[0] != PDU_ASSOCIATE_RQ)
         return violation("it does not begin with an association request");
-    if (size > associate_max_size)
+    if (size > LIMIT_REQUEST_BYTES)
         return violation("the association request is too long");
     std::vector<uint8_t> pdu(size);
     if (const int error = connection_->read(pdu.data(), size))

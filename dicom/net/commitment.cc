@@ -1,5 +1,6 @@
 #include "dicom/net/commitment.hh"
 
+#include "base/limits.h"
 #include "dicom/net/command.h"
 #include "dicom/value/transfer_syntax.h"
 
@@ -11,8 +12,8 @@ namespace
 /* PS3.3 C.14.1.1: "processing failure", for a failed item that gives no reason. */
 constexpr uint16_t reason_unknown = 0x0110;
 
-/* A report needs two: its sequence and an item. */
-constexpr size_t max_depth = 16;
+/* The data set, and for each sequence that and an item. */
+constexpr size_t max_depth = 1 + 2 * LIMIT_REPORT_DEPTH;
 
 constexpr uint32_t undefined_length = 0xFFFFFFFF;
 
@@ -212,7 +213,7 @@ commitment_read(const uint8_t *bytes, size_t size, const char *transfer_syntax,
 {
     commitment = {};
     const struct transfer_syntax *syntax = transfer_find(transfer_syntax);
-    const bool whole = syntax && size <= commitment_max_size &&
+    const bool whole = syntax && size <= LIMIT_REPORT_BYTES &&
                        ReportReader(bytes, size, *syntax, commitment).read();
     commitment.view.count = commitment.references.size();
     commitment.view.references = commitment.references.data();

@@ -12,9 +12,6 @@
 
 #include <vector>
 
-/* Some hundred references. */
-constexpr size_t commitment_max_size = 65536;
-
 /* A report that owns its references. */
 struct commitment {
     struct dicom_commitment view = {};

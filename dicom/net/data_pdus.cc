@@ -1,5 +1,6 @@
 #include "dicom/net/data_pdus.hh"
 
+#include "base/limits.h"
 #include "dicom/net/associate.hh"
 
 #include <cerrno>
@@ -8,11 +9,6 @@ namespace
 {
 
 constexpr size_t release_size = 4;
-
-/* A command set is a dozen short elements. */
-constexpr size_t max_command = 16384;
-/* Fragments of it that hold nothing: they cost the sender next to nothing, too. */
-constexpr int max_empty_fragments = 16;
 
 } // namespace
 
@@ -102,9 +98,9 @@ DataPdus::next_command(ByteSource &source, uint8_t &context_id, struct command &
             context_id = fragment.context_id;
         if (!fragment.is_command || fragment.context_id != context_id)
             return violate("data where a command is due");
-        if (fragment.size > max_command - bytes.size())
+        if (fragment.size > LIMIT_COMMAND_BYTES - bytes.size())
             return violate("a command set is too long");
-        if (fragment.size == 0 && ++empty > max_empty_fragments)
+        if (fragment.size == 0 && ++empty > LIMIT_EMPTY_FRAGMENTS)
             return violate("a command set has too many empty fragments");
         bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
     }

@@ -8,6 +8,7 @@
 #include "dicom/net/scp.h"
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "dicom/net/association.hh"
 #include "dicom/net/command.h"
 #include "dicom/net/commitment.hh"
@@ -25,7 +26,7 @@ namespace
 {
 
 /* What is not kept is read all the same, for the sake of an answer; but not without end. */
-constexpr uint64_t max_dropped = 256 << 20;
+constexpr uint64_t max_dropped = LIMIT_DROPPED_MIB << 20;
 /* Bytes of a data set until the receiver is asked whether there is room for more. */
 constexpr uint64_t room_step = 4 << 20;
 
@@ -292,7 +293,7 @@ class Server
             const int error =
                 receive_data_set(context.id, [&bytes, &total](const uint8_t *data, size_t size) {
                     /* Once over the limit, it stays over. */
-                    if (bytes.size() <= commitment_max_size)
+                    if (bytes.size() <= LIMIT_REPORT_BYTES)
                         bytes.insert(bytes.end(), data, data + size);
                     total += size;
                     return total <= max_dropped ? 0 : -EFBIG;
@@ -313,7 +314,7 @@ class Server
             return NO_SUCH_INSTANCE;
         if (command.event_type != 1 && command.event_type != 2)
             return NO_SUCH_EVENT_TYPE;
-        if (bytes.size() > commitment_max_size)
+        if (bytes.size() > LIMIT_REPORT_BYTES)
             return RESOURCE_LIMITATION;
         struct commitment commitment;
         if (!commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(),

@@ -6,6 +6,7 @@
  */
 #include "dicom/net/scu_association.hh"
 
+#include "base/limits.h"
 #include "dicom/net/tls.hh"
 #include "dicom/read/header.hh"
 
@@ -258,7 +259,7 @@ read_answer(struct dicom_association &association, struct dicom_answer *answer, 
     std::vector<uint8_t> pdu;
     int rc = association.connection->read(head, sizeof(head));
     const size_t size = get_u32(head + 2);
-    if (!rc && size > associate_max_size)
+    if (!rc && size > LIMIT_REQUEST_BYTES)
         return fail_request(association, "it does not speak DICOM", error);
     if (!rc) {
         pdu.resize(size);
@@ -362,7 +363,7 @@ static int
 await_release(Connection &connection)
 {
     static const uint8_t release_rp[] = {PDU_RELEASE_RP, 0, 0, 0, 0, 4, 0, 0, 0, 0};
-    size_t most = associate_max_size;
+    size_t most = LIMIT_REQUEST_BYTES;
     for (;;) {
         uint8_t head[pdu_head_size];
         if (const int rc = connection.read(head, sizeof(head)))

@@ -3,6 +3,8 @@
  * C-ECHO and requests for storage commitment.
  */
 #include "dicom/net/scu_association.hh"
+
+#include "base/limits.h"
 #include "dicom/read/header.hh"
 
 #include <dcmtk/dcmdata/dcostrmb.h>
@@ -11,11 +13,6 @@
 #include <chrono>
 
 using namespace scu;
-
-/* A response has no data set of use; one that comes along is dropped, but not without end. */
-static constexpr size_t max_answer = 1 << 20;
-/* Nobody has asked for so many at once. */
-static constexpr size_t max_reports = 256;
 
 /* --------------------------------------------------------------------------- to the peer --- */
 
@@ -71,9 +68,9 @@ receive_data_set(struct dicom_association &association, uint8_t context_id,
         total += fragment.size + pdv_head_size;
         if (fragment.is_command || fragment.context_id != context_id)
             return violate(association, "a data set is interrupted by another message");
-        if (total > max_answer)
+        if (total > LIMIT_ANSWER_BYTES)
             return violate(association, "the data set of an answer is too long");
-        if (bytes.size() <= commitment_max_size)
+        if (bytes.size() <= LIMIT_REPORT_BYTES)
             bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
     }
     return 0;
@@ -98,7 +95,7 @@ take_event(struct dicom_association &association, const PresentationContext &con
     if (std::strcmp(event.sop_class_uid, DICOM_COMMITMENT_CLASS) == 0 &&
         context.abstract_syntax == DICOM_COMMITMENT_CLASS &&
         commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(), report)) {
-        if (association.reports.size() == max_reports)
+        if (association.reports.size() == LIMIT_REPORTS)
             return violate(association, "it reports more than it was asked for");
         association.reports.push_back(std::move(report));
         status = DICOM_SUCCESS;
