@@ -220,6 +220,10 @@ def test_submit_says_why_not(daemon, tmp_path):
     d.start()
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE missing_files = 1"), 30, "the audit")
     assert refusal("--force", "--pipeline", "head-ct", uid["SETTLED"]) == "FILE_UNREADABLE"
+    d.ctl("purge", "--yes", uid["SETTLED"])
+    assert refusal("--pipeline", "head-ct", uid["SETTLED"]) == "SERIES_REMOVED"
+    assert "SERIES_REMOVED" in d.ctl("retry", "--force", "2", check=False).stderr
+    assert d.ctl("submit", "--rules").stdout == "there is no such series\n"
 
 
 def test_what_was_refused_is_judged_again(daemon, tmp_path):
