@@ -721,7 +721,7 @@ def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_pat
     """The row is on disk, the file's name is not: the daemon says so, and the resend puts it right."""
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     once = tmp_path / "crashed"
-    d = daemon(dicom=PEERS, quiet=5.0)
+    d = daemon(dicom=PEERS, quiet=600.0)
     d.start()
     storescu(d.port, *files[1:])
     d.stop()
@@ -733,12 +733,14 @@ def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_pat
     (lost,) = set((d.root / "series").rglob("*.dcm")) - before
     lost.unlink()
     if judged:
-        d.config.write_text(d.config.read_text().replace("quiet_seconds = 5.0", "quiet_seconds = 0.5"))
+        d.config.write_text(d.config.read_text().replace("quiet_seconds = 600.0", "quiet_seconds = 0.5"))
     d.start()
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE missing_files = 1"), 20, "the report")
     if judged:
         wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 20, "the refusal")
     storescu(d.port, files[0])
+    if not judged:
+        d.ctl("complete", pydicom.dcmread(files[0]).SeriesInstanceUID)
     (job,) = d.wait_jobs(seconds=30)
     assert job["state"] == "DONE", job["message"]
     (series,) = d.query("SELECT * FROM v_series")
