@@ -10,6 +10,7 @@
 #include "service/common/role.h"
 
 #include "service/common/child.h"
+#include "service/common/confine.h"
 #include "service/common/log.h"
 #include "service/common/settings.h"
 #include "service/courier/sender.h"
@@ -327,6 +328,7 @@ courier_main(const struct role_args *args)
     dicom_init();
     if (courier_load_settings(&courier, args->config_file) != 0)
         return EXIT_FAILURE;
+    confine_self(&(struct confine){.may_connect = true});
     int error = run_courier(&courier);
     settings_drop(courier.settings);
     if (error)

@@ -19,6 +19,7 @@
  */
 #include "service/intake/intake_private.h"
 
+#include "service/common/confine.h"
 #include "service/common/log.h"
 #include "service/common/role.h"
 #include "service/intake/spool/store.h"
@@ -331,6 +332,7 @@ intake_main(const struct role_args *args)
     dicom_init();
     if (open_files(&intake, args->config_file) != 0)
         return EXIT_FAILURE;
+    confine_self(&(struct confine){.may_listen = true});
     int error = open_loop(&intake);
     if (error) {
         log_error("intake.open", LOG_STR("error", strerror(-error)));

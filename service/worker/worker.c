@@ -9,7 +9,9 @@
 #include "service/common/role.h"
 
 #include "service/common/child.h"
+#include "service/common/confine.h"
 #include "service/common/crash_point.h"
+#include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"
 #include "service/worker/report.h"
@@ -17,6 +19,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -291,6 +295,16 @@ run_worker(struct worker_process *worker, const struct conf *conf, const struct 
     return error;
 }
 
+/* A driver of GPUs writes to devices and to a cache of its own, and may run a program as root. */
+static void
+confine_worker(const struct conf *conf, const struct role_args *args)
+{
+    char outbox[PATH_MAX];
+    snprintf(outbox, sizeof outbox, "%s/" LAYOUT_OUTBOX, conf->root);
+    if (strcmp(args->device, "cpu") == 0)
+        confine_self(&(struct confine){.writes_below = outbox});
+}
+
 int
 worker_main(const struct role_args *args)
 {
@@ -305,6 +319,7 @@ worker_main(const struct role_args *args)
     log_set_level(conf->log_level);
     step_back();
     dicom_init();
+    confine_worker(conf, args);
     rc = run_worker(&worker, conf, args);
     conf_free(conf);
     if (rc)

@@ -313,6 +313,7 @@ def test_a_job_that_needs_too_much_memory_fails_before_it_begins(daemon, tmp_pat
     assert int(re.search(r"Max data size +(\d+)", limits)[1]) < 2 << 30
     change(d, "memory_mib = 8.0;", "memory_mib = 1024.0;")
     reload(d)
+    wait_for(lambda: d.children("worker") and worker not in d.children("worker"), 20, "a worker that may take more")
     d.ctl("retry", str(large["job"]))
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "both jobs done")
 
