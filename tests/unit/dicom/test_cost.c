@@ -3,6 +3,7 @@
  * goes through all that reads files, at a size, twice and four times that. So does its memory.
  */
 #include "dicom/read/scan.h"
+#include "tests/share.h"
 #include "tests/unit/dicom/deflated.h"
 #include "tests/unit/dicom/peek_sample.h"
 #include "tests/unit/growth.h"
@@ -605,6 +606,8 @@ made_cost(const void *kind, size_t n)
 
 START_TEST(time_of_the_processor)
 {
+    if (!test_share_has((uint64_t)_i))
+        return;
     expect_linear(kinds[_i].name, made_cost, &kinds[_i], kinds[_i].n);
 }
 
@@ -712,6 +715,8 @@ forget_peak(void)
 
 START_TEST(memory)
 {
+    if (!test_share_has((uint64_t)_i))
+        return;
     const struct kind *kind = &kinds[_i];
     make(kind, 4 * kind->n);
     malloc_trim(0);
