@@ -46,7 +46,7 @@ class Disasters:
         self.sessions = {d.process.pid}
         self.points = crash_points()
         self.usual = dict(d.environment)
-        self.kinds = [self.kill, self.kill, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
+        self.kinds = [*[self.kill] * 6, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
                       self.jump, self.archive_away, self.unreadable, self.hold] + ([self.disk_full] if disk else [])
 
     def play(self, count):

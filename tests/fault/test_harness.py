@@ -40,7 +40,7 @@ def keep_database(d):
 
 def test_whatever_happens_nothing_is_lost_or_twice(tmp_path):
     folder = tmp_path / "service"
-    disk = mount(folder / "root", 256)
+    disk = mount(folder / "root", 256 + 8 * COUNT)  # with room for all that comes meanwhile
     slow = SlowArchive()
     d = None
     try:
