@@ -4,7 +4,7 @@
     hostile.py [--bin DIR] [--connections N] [--threads N]
 
 One modality sends slice after slice, each in an association of its own; first alone, then beside threads that
-make N hostile connections in turn (tests/fault/hospital.py: noise, lengths of gigabytes, unknown titles, data
+make N hostile connections in turn under another AE title (tests/fault/hospital.py: noise, lengths of gigabytes, unknown titles, data
 sets that break off or are none, reports of 1000 nested sequences, silence). One JSON line each: the latency of
 the good one's associations (from connecting to the answer of its C-STORE) and what became of the intake.
 """
@@ -45,7 +45,7 @@ class Modality:
         one = self.slices.pop()
         start = time.monotonic()
         try:
-            with upper_layer.associated(self.port) as peer:
+            with upper_layer.associated(self.port, calling="STORESCU") as peer:
                 assert peer.store(one.data, one.instance) == 0
         except (OSError, EOFError, AssertionError):
             return None

@@ -479,8 +479,9 @@ START_TEST(who_keeps_dying_is_told_and_why)
 {
     const int64_t before = clock_unix_ms();
     pool_add(pool, "good", 0);
+    turn_until(seen.ready == 1);
     pool_add(pool, "exits", 7);
-    turn_until(seen.ready == 1 && seen.gone == 3);
+    turn_until(seen.gone == 3);
     ck_assert_ptr_nonnull(strstr(trouble(), "died 3 times, the last time with exit status 7"));
     ck_assert_str_eq(told.last.role, "exits");
     ck_assert_int_eq(told.last.number, 7);
@@ -496,7 +497,7 @@ START_TEST(who_died_once_and_is_there_again_is_no_trouble)
     int slot = pool_add(pool, "says-and-dies", 0);
     turn_until(seen.gone == 1);
     ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time by signal 9"));
-    turn_until(seen.gone == 2 && seen.ready == 2);
+    turn_until(seen.gone >= 2 && seen.ready >= 2);
     pool_empty(pool, slot);
     ck_assert_str_eq(trouble(), "");
 }
