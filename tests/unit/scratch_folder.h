@@ -39,8 +39,8 @@ scratch_remove(void)
 static inline const char *
 scratch_path(const char *relative)
 {
-    static char paths[8][1024];
-    static unsigned turn;
+    static _Thread_local char paths[8][1024];
+    static _Thread_local unsigned turn;
     char *path = paths[turn++ % 8];
     snprintf(path, sizeof paths[0], "%s/%s", scratch, relative);
     return path;

@@ -478,8 +478,6 @@ trouble(void)
 START_TEST(who_keeps_dying_is_told_and_why)
 {
     const int64_t before = clock_unix_ms();
-    pool_add(pool, "good", 0);
-    turn_until(seen.ready == 1);
     pool_add(pool, "exits", 7);
     turn_until(seen.gone == 3);
     ck_assert_ptr_nonnull(strstr(trouble(), "died 3 times, the last time with exit status 7"));
