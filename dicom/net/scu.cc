@@ -383,30 +383,15 @@ await_release(Connection &connection)
     }
 }
 
-static void
-scu_end(struct dicom_association *association, bool politely)
-{
-    static const uint8_t release_rq[] = {PDU_RELEASE_RQ, 0, 0, 0, 0, 4, 0, 0, 0, 0};
-    const std::unique_ptr<dicom_association> owned(association);
-    if (!association->open)
-        return;
-    allow(*association, association->acse_time);
-    Connection &connection = *association->connection;
-    if (!politely || connection.write(release_rq, sizeof(release_rq)) != 0 ||
-        await_release(connection) != 0)
-        break_off(*association);
-}
-
 void
 dicom_release(struct dicom_association *association)
 {
-    if (association)
-        scu_end(association, true);
-}
-
-void
-dicom_abort(struct dicom_association *association)
-{
-    if (association)
-        scu_end(association, false);
+    static const uint8_t release_rq[] = {PDU_RELEASE_RQ, 0, 0, 0, 0, 4, 0, 0, 0, 0};
+    const std::unique_ptr<dicom_association> owned(association);
+    if (!association || !association->open)
+        return;
+    allow(*association, association->acse_time);
+    Connection &connection = *association->connection;
+    if (connection.write(release_rq, sizeof(release_rq)) != 0 || await_release(connection) != 0)
+        break_off(*association);
 }

@@ -109,9 +109,8 @@ int dicom_report(struct dicom_association *association, const struct dicom_commi
 /* Readable when dicom_report may have something; -1 once the association is not open. */
 int dicom_descriptor(const struct dicom_association *association);
 
-/* Each ends and frees the association, whatever the peer does; NULL is allowed. */
+/* Ends and frees the association, whatever the peer does; NULL is allowed. */
 void dicom_release(struct dicom_association *association);
-void dicom_abort(struct dicom_association *association);
 
 /*
  * Is there a DICOM peer that answers? One association with Verification alone, C-ECHO, release.

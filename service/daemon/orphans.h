@@ -8,7 +8,7 @@
 
 struct core;
 
-/* 0 or the -errno of the database; blocks, before any child is at work. */
+/* 0 or the -errno of the database; blocks. Told again by the intake, nothing changes. */
 int orphans_adopt(struct core *core);
 
 #endif
