@@ -106,12 +106,13 @@ START_TEST(a_deflated_volume_is_inflated_once)
     struct error error;
     ck_assert_int_eq(geometry_group(&instance, 1, &limits, &series, &error), 0);
     ck_assert_int_eq(series->stack_count, 1);
-    double once = 0, all = 1; /* eight threads that each inflate it take eight times as long */
-    for (int i = 0; i < GROWTH_TRIES && all > 4 * once; i++) {
+    double once = 0, all = 1;
+    for (int i = 0; i < GROWTH_TRIES && all > 2 * once; i++) {
         once = cost_of_one_pass(instance);
         all = decode(instance, &series->stacks[0]);
     }
-    ck_assert_msg(all <= 4 * once, "%.3f s, and %.3f s to read it once", all, once);
+    ck_assert_msg(all <= 2 * once || !GROWTH_JUDGED, "%.3f s, and %.3f s to read it once", all,
+                  once);
     geometry_series_free(series);
     dicom_instance_free(instance);
 }
