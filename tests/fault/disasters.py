@@ -10,8 +10,8 @@ import signal
 import subprocess
 import time
 
-from conftest import SOURCE, wait_for
-from hospital import SECONDS, Clock, unreadable_things
+from conftest import SOURCE, Clock, wait_for
+from hospital import SECONDS, unreadable_things
 
 ROLES = ("intake", "courier", "worker")
 CALLS = {"open": errno.EMFILE, "write": errno.EIO, "fsync": errno.EIO, "rename": errno.EIO, "mkdir": errno.ENOSPC,

@@ -17,7 +17,7 @@ import time
 import pydicom
 import raw_peer
 import upper_layer
-from conftest import BIN, PEERS, Daemon, phantom, wait_for
+from conftest import PEERS, Clock, Daemon, phantom, wait_for
 from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
 
@@ -46,22 +46,7 @@ def service(folder, **ports):
     deliver = ", ".join(f'"{name}"' for name in ("OUT", *ports))
     return Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=PEERS,
                   pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n",
-                  environment={"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(Clock(folder).path)})
-
-
-class Clock:
-    """How far the service's wall clock is ahead of this machine's (tests/tools/faults.c)."""
-
-    def __init__(self, folder):
-        self.path = pathlib.Path(folder, "clock")
-        if not self.path.exists():
-            self.path.write_bytes(bytes(8))
-
-    def jump(self, seconds):
-        with open(self.path, "r+b") as file:
-            (now,) = struct.unpack("=q", file.read(8))
-            file.seek(0)
-            file.write(struct.pack("=q", now + int(seconds * 1e9)))
+                  environment=Clock(folder).environment)
 
 
 class Slice:
@@ -203,12 +188,11 @@ def lie_data_set(port, chance):
 
 def lie_nested(port, chance):
     """A report of sequences in sequences in sequences."""
-    nested = struct.pack("<HHIHHI", 8, 0x1199, 0xFFFFFFFF, 0xFFFE, 0xE000, 0xFFFFFFFF) * 1000
     with raw_peer.Raw(port, timeout=2) as peer:
         peer.associate([(raw_peer.COMMITMENT, [raw_peer.IMPLICIT])], calling="PYNETDICOM",
                        roles=[(raw_peer.COMMITMENT, 0, 1)])
         peer.command(1, raw_peer.command(0x0100, 1, raw_peer.COMMITMENT, raw_peer.COMMITMENT_INSTANCE, x1002=1))
-        peer.data_set(1, nested)
+        peer.data_set(1, raw_peer.nested(1000))
         peer.response()
 
 
@@ -242,7 +226,7 @@ class SlowArchive:
         with connection, contextlib.suppress(OSError, struct.error, IndexError):
             header = connection.recv(6, socket.MSG_WAITALL)
             request = connection.recv(struct.unpack(">BBI", header)[2], socket.MSG_WAITALL)
-            connection.sendall(acceptance(request))
+            connection.sendall(raw_peer.associate_ac(request))
             self.associations += 1
             while connection.recv(1) and not self.closing.wait(1):
                 pass
@@ -250,23 +234,6 @@ class SlowArchive:
     def close(self):
         self.closing.set()
         self.listener.close()
-
-
-def acceptance(request):
-    """An A-ASSOCIATE-AC that takes each presentation context with its first transfer syntax."""
-    body, answers = request[68:], b""
-    while body:
-        kind, length = body[0], struct.unpack_from(">H", body, 2)[0]
-        item, body = body[4:4 + length], body[4 + length:]
-        if kind == 0x20:
-            syntax = item[4:]
-            while syntax[0] != 0x40:
-                syntax = syntax[4 + struct.unpack_from(">H", syntax, 2)[0]:]
-            name = syntax[4:4 + struct.unpack_from(">H", syntax, 2)[0]]
-            answers += upper_layer.item(0x21, bytes([item[0], 0, 0, 0]) + upper_layer.item(0x40, name))
-    user = upper_layer.item(0x51, struct.pack(">I", 16384)) + upper_layer.item(0x52, b"1.2.3.4")
-    return upper_layer.pdu(2, request[:68] + upper_layer.item(0x10, upper_layer.APPLICATION) + answers
-                           + upper_layer.item(0x50, user))
 
 
 def unreadable_things(inbox, chance):

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import tempfile
 import time
@@ -133,6 +134,22 @@ class Certificates:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
     return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class Clock:
+    """How far the wall clock of a daemon with this `environment` is ahead of this machine's (tests/tools/faults.c)."""
+
+    def __init__(self, folder):
+        self.path = pathlib.Path(folder, "clock")
+        if not self.path.exists():
+            self.path.write_bytes(bytes(8))
+        self.environment = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(self.path)}
+
+    def jump(self, seconds):
+        with open(self.path, "r+b") as file:  # in place: it is mapped
+            (now,) = struct.unpack("=q", file.read(8))
+            file.seek(0)
+            file.write(struct.pack("=q", now + int(seconds * 1e9)))
 
 
 class Peer:

@@ -51,6 +51,25 @@ def element(number, value):
     return struct.pack("<HHI", 0, number, len(value)) + value
 
 
+def nested(depth):
+    """Sequences within sequences, in implicit VR, without lengths: 16 bytes each."""
+    return (struct.pack("<HHI", 0x0008, 0x1199, 0xFFFFFFFF) + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * depth
+
+
+def associate_ac(request):
+    """The A-ASSOCIATE-AC that takes each presentation context of the A-ASSOCIATE-RQ's body, with its first syntax."""
+    answers, data = b"", request[68:]
+    while data:
+        kind, length = data[0], struct.unpack_from(">H", data, 2)[0]
+        if kind == 0x20:
+            syntax = 12 + struct.unpack_from(">H", data, 10)[0]
+            end = syntax + 4 + struct.unpack_from(">H", data, syntax + 2)[0]
+            answers += item(0x21, bytes([data[4], 0, 0, 0]) + data[syntax:end])
+        data = data[4 + length:]
+    user = item(0x51, struct.pack(">I", 16384)) + item(0x52, b"1.2.3.4")
+    return pdu(ASSOCIATE_AC, request[:68] + item(0x10, b"1.2.840.10008.3.1.1.1") + answers + item(0x50, user))
+
+
 def command(field, message=1, sop_class=None, instance=None, data_set=True, **more):
     """A command set; more elements as x1002=..."""
     elements = {0x0100: field, 0x0110: message, 0x0800: 1 if data_set else 0x0101}

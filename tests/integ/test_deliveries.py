@@ -2,12 +2,13 @@
 
 import os
 import signal
-import struct
 
 import proto
 import pytest
-from conftest import BIN, drop, free_port, orthanc, phantom, storescp, storescu, wait_for
+from conftest import Clock, drop, free_port, orthanc, phantom, storescp, storescu, wait_for
 from test_daemon import answer, change, control, events, reload
+
+DAY = 86_400  # seconds
 
 # Timers short enough for a test.
 QUICK = """delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; breaker_failures = 3; breaker_seconds = 0.5; };
@@ -118,19 +119,13 @@ def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_pat
 
 
 def test_a_clock_that_is_set_changes_no_waiting(daemon, tmp_path):
-    clock = tmp_path / "clock"
-    clock.write_bytes(struct.pack("=q", 0))
-
-    def set_clock(days):
-        with open(clock, "r+b") as file:  # in place: it is mapped
-            file.write(struct.pack("=q", days * 86_400 * 10**9))
-
+    clock = Clock(tmp_path)
     wait = 'delivery = { retry_seconds = 1.0; retry_max_seconds = 1.0; breaker_failures = 99; give_up_seconds = 3600.0; };\n'
     with storescp(tmp_path / "archive") as archive:
         archive.stop()
         d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
                    extra=wait + f"destinations = ( {to_archive(archive.port)} );\n",
-                   environment={"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(clock)}).start()
+                   environment=clock.environment).start()
         drop(small(tmp_path / "ct"), d.inbox)
 
         def attempts():
@@ -139,11 +134,11 @@ def test_a_clock_that_is_set_changes_no_waiting(daemon, tmp_path):
             return rows[0]["attempts"] if rows else 0
 
         wait_for(lambda: attempts() >= 1, 40, "an attempt")
-        set_clock(10)  # a delivery that is ten days old would be given up
+        clock.jump(10 * DAY)  # a delivery that is ten days old would be given up
         wait_for(lambda: len(events(d, "CLOCK_SET")) == 1, 20, "the note that the clock was set")
         before = attempts()
         wait_for(lambda: attempts() >= before + 2, 20, "two more attempts")
-        set_clock(-10)  # and one that is due in twenty days would wait for them
+        clock.jump(-20 * DAY)  # and one that is due in twenty days would wait for them
         wait_for(lambda: len(events(d, "CLOCK_SET")) == 2, 20, "the second note")
         before = attempts()
         wait_for(lambda: attempts() >= before + 2, 20, "two more attempts")

@@ -9,19 +9,14 @@ import threading
 
 import pytest
 from conftest import PEERS, drop, echoscu, run_program, wait_for
-from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA,
-                      IMPLICIT, RELEASE_RP, RELEASE_RQ, SEG, VERIFICATION, Raw, associate_rq, command, item, pdu, pdv)
+from raw_peer import (ABORT, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, IMPLICIT,
+                      RELEASE_RP, RELEASE_RQ, SEG, VERIFICATION, Raw, associate_ac, associate_rq, command, nested, pdu, pdv)
 from test_deliver import TRANSIENT, archive, courier, destination, seg  # noqa: F401 - fixtures
 from test_deliveries import deliveries, destinations, small, to_archive, wait_states
 from test_receive import parts, receiver, small_file_system  # noqa: F401 - a fixture
 from test_scp import client_context
 
 N_EVENT_REPORT = 0x0100
-
-
-def nested(depth):
-    """Sequences within sequences, in implicit VR, without lengths: 16 bytes each."""
-    return (struct.pack("<HHI", 0x0008, 0x1199, 0xFFFFFFFF) + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * depth
 
 
 def element(group, number, value):
@@ -52,26 +47,13 @@ class Liar:
     def talk(self, connection):
         kind, body = self.read(connection)
         assert kind == ASSOCIATE_RQ
-        user = item(0x51, struct.pack(">I", 16384)) + item(0x52, b"1.2.3.4")
-        connection.sendall(pdu(ASSOCIATE_AC, body[:68] + item(0x10, b"1.2.840.10008.3.1.1.1")
-                               + self.contexts(body[68:]) + item(0x50, user)))
+        connection.sendall(associate_ac(body))
         kind, body = self.read(connection)
         connection.sendall(self.answer)
         while kind not in (ABORT, RELEASE_RQ):
             kind, body = self.read(connection)
         if kind == RELEASE_RQ:
             connection.sendall(pdu(RELEASE_RP, bytes(4)))
-
-    @staticmethod
-    def contexts(data):
-        answers = b""
-        while data:
-            kind, length = data[0], struct.unpack_from(">H", data, 2)[0]
-            if kind == 0x20:
-                abstract = struct.unpack_from(">H", data, 10)[0]
-                answers += item(0x21, bytes([data[4], 0, 0, 0]) + data[12 + abstract:4 + length])
-            data = data[4 + length:]
-        return answers
 
     @staticmethod
     def read(connection):
