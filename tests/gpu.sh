@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Passes the tests that need a GPU, on a machine that has one, and times the kernels there.
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
-# Parity with the CPU and the references, fault injection, whole runs beside the CPU's, compute-sanitizer, then
-# noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs
-# go; STEPS picks some of parity objects texture runs memcheck racecheck bench, or single steps below; LIMIT is how
-# long each may take. Ends non-zero when a step fails, or is skipped for want of a GPU; the summary comes last.
+# Parity with the CPU and the references, fault injection, whole runs beside the CPU's, the service with its workers (needs
+# pytest and pydicom), compute-sanitizer, then noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES
+# (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of parity objects masks texture resample runs service
+# memcheck racecheck bench, or single steps below; LIMIT is how long each may take. Ends non-zero when a step fails, or is skipped for
+# want of a GPU; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects texture runs memcheck racecheck bench}
+steps=${STEPS:-parity objects masks texture resample runs service memcheck racecheck bench}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
+# A call that fails for one of several GPUs is no error while another one is left.
+export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 summary=()
@@ -31,7 +34,7 @@ step() {
     esac
     ((status == 0)) || failures=$((failures + 1))
     summary+=("$(printf '%-19s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
-        "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped' "$logs/$name.log" | tail -n 1)")")
+        "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped|^[0-9]+ (passed|failed)' "$logs/$name.log" | tail -n 1)")")
 }
 
 # check PROGRAM [ARGUMENT...]
@@ -49,16 +52,25 @@ sanitize() {
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 step parity check kernels_test_cuda
 step objects check kernels_test_cuda_fuzzy
+step masks check kernels_test_cuda_mask
 step texture check kernels_test_cuda_texture
+step resample check kernels_test_cuda_resample
 step runs timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
+PYTHONPATH=$(dirname "$0")/integ${PYTHONPATH:+:$PYTHONPATH} NOCTULE_BIN=$(realpath "$programs") step service timeout "$limit" \
+    python3 -m pytest -q -s -p no:cacheprovider "$(dirname "$0")/gpu_service.py"
 step memcheck sanitize memcheck kernels_test_cuda
 step memcheck-objects sanitize memcheck kernels_test_cuda_fuzzy
+step memcheck-masks sanitize memcheck kernels_test_cuda_mask
 step memcheck-texture sanitize memcheck kernels_test_cuda_texture
+step memcheck-resample sanitize memcheck kernels_test_cuda_resample
 # Racecheck is slow: cases of a job or two.
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
+CK_RUN_CASE=small step racecheck-masks sanitize racecheck kernels_test_cuda_mask
 CK_RUN_CASE=small step racecheck-texture sanitize racecheck kernels_test_cuda_texture
+CK_RUN_CASE=small step racecheck-resample sanitize racecheck kernels_test_cuda_resample
 step bench check noctule-bench --backend cuda
+step bench-resample check bench_resample cuda
 
 # One line a case: what the JSON lines in the log say in full.
 [[ -s $logs/bench.log ]] && python3 - "$logs/bench.log" <<'END'

@@ -79,6 +79,27 @@ enum isa_average {
     ISA_TRUNCATED,
 };
 
+/*
+ * Rows of bits, `stride` words from one to the next, whose unions with rows near them are wanted:
+ * group by group those at offsets[end of the group before .. ends[g] - 1], in words, then all that
+ * has been found so far widened by widen[g] elements to both sides. `flip`: of the complements, all
+ * ones or 0.
+ */
+struct isa_rows {
+    const uint64_t *first;
+    int64_t count;
+    int64_t stride;
+    int64_t words; /* of a row that are looked at, and are all there is */
+    uint64_t flip;
+    int64_t groups;
+    const int64_t *offsets;
+    const int64_t *ends;
+    const int64_t *widen;
+};
+
+/* Words of work space for isa.unite. */
+#define ISA_UNITE_SPACE(rows) (2 * (rows)->count * ((rows)->words + 2))
+
 struct isa {
     const char *name;
     bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
@@ -124,6 +145,13 @@ struct isa {
     void (*adjacent16)(const struct isa_windows *windows, enum isa_average average, uint8_t *codes);
     /* Eight 64 x 64 matrices side by side: bit c of row[r][i] goes to bit r of row[c][i]. */
     void (*transpose8)(uint64_t row[64][8]);
+    /* Number of bits set. */
+    int64_t (*count_bits)(const uint64_t *bits, int64_t words);
+    /* Number of runs of bits that differ from those of flip, all ones or 0. */
+    int64_t (*count_runs)(const uint64_t *bits, int64_t count, uint64_t flip);
+    /* The unions, rows->words + 2 words from one to the next. What is widened beyond the words is
+     * lost. */
+    const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);
 };
 
 /* The named table, or the best one here for NULL; NULL if it is unknown or cannot run here. */

@@ -104,6 +104,28 @@ count_new(const uint64_t *line, const uint64_t *before, int64_t words)
     return count;
 }
 
+LOOP int64_t
+count_bits(const uint64_t *bits, int64_t words)
+{
+    int64_t sum = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        sum += __builtin_popcountll(bits[i]);
+    return sum;
+}
+
+LOOP int64_t
+count_runs(const uint64_t *bits, int64_t elements, uint64_t flip)
+{
+    int64_t runs = 0, words = (elements + 63) / 64;
+    uint64_t carry = 0;
+
+    for (int64_t i = 0; i + 1 < words; i++)
+        runs += run_starts(bits[i] ^ flip, &carry);
+    return runs +
+           run_starts((bits[words - 1] ^ flip) & low_bits(elements - 64 * (words - 1)), &carry);
+}
+
 INLINE void
 join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *edges,
             uint64_t *settled)
@@ -441,6 +463,110 @@ transpose8(uint64_t row[64][8])
         three_steps(rows + r, 1, narrow);
 }
 
+typedef uint64_t half_lanes __attribute__((vector_size(32), aligned(8)));
+
+/* to[i] |= the words i of the rows at these offsets. */
+INLINE void
+unite_group(const uint64_t *row, const int64_t *offsets, int64_t count, int64_t words,
+            uint64_t flip, uint64_t *to)
+{
+    int64_t i = 0;
+
+    for (; i + 8 <= words; i += 8) {
+        lanes sum = *(const lanes *)(to + i);
+
+        for (int64_t k = 0; k < count; k++)
+            sum |= *(const lanes *)(row + offsets[k] + i) ^ flip;
+        *(lanes *)(to + i) = sum;
+    }
+    for (; i + 4 <= words; i += 4) {
+        half_lanes sum = *(const half_lanes *)(to + i);
+
+        for (int64_t k = 0; k < count; k++)
+            sum |= *(const half_lanes *)(row + offsets[k] + i) ^ flip;
+        *(half_lanes *)(to + i) = sum;
+    }
+    for (; i < words; i++)
+        for (int64_t k = 0; k < count; k++)
+            to[i] |= row[offsets[k] + i] ^ flip;
+}
+
+/* to = from and from moved by less than a word to both sides; a word of zeros before and behind. */
+INLINE void
+widen_near(const uint64_t *from, int64_t words, int shift, uint64_t *to)
+{
+    int64_t i = 0;
+
+    for (; i + 8 <= words; i += 8) {
+        lanes own = *(const lanes *)(from + i);
+        lanes low = *(const lanes *)(from + i - 1), high = *(const lanes *)(from + i + 1);
+
+        *(lanes *)(to + i) =
+            own | own << shift | own >> shift | low >> (64 - shift) | high << (64 - shift);
+    }
+    for (; i < words; i++)
+        to[i] = from[i] | from[i] << shift | from[i] >> shift | from[i - 1] >> (64 - shift) |
+                from[i + 1] << (64 - shift);
+}
+
+/* The words of `bits` at `at`, moved up by `shift` of less than a word; 0 outside. */
+INLINE uint64_t
+moved_word(const uint64_t *bits, int64_t words, int64_t at, int shift)
+{
+    uint64_t own = at >= 0 && at < words ? bits[at] : 0;
+    uint64_t low = at >= 1 && at <= words ? bits[at - 1] : 0;
+
+    return shift == 0 ? own : own << shift | low >> (64 - shift);
+}
+
+INLINE void
+widen_far(const uint64_t *from, int64_t words, int64_t by, uint64_t *to)
+{
+    int64_t far = by / 64;
+    int shift = (int)(by % 64);
+
+    for (int64_t i = 0; i < words; i++) {
+        uint64_t below = moved_word(from, words, i - far, shift);
+        uint64_t above = shift == 0 ? moved_word(from, words, i + far, 0)
+                                    : moved_word(from, words, i + far + 1, 64 - shift);
+
+        to[i] = from[i] | below | above;
+    }
+}
+
+/* Two buffers take turns. What an element at the end of the row has been widened to, done + 1 of them,
+ * leaves no gap when it is moved by as many. */
+LOOP const uint64_t *
+unite(const struct isa_rows *rows, uint64_t *space)
+{
+    const int64_t words = rows->words, pitch = words + 2;
+    uint64_t *from = space + 1, *to = from + rows->count * pitch;
+    int64_t begin = 0;
+
+    for (int64_t i = 0; i < 2 * rows->count * pitch; i++)
+        space[i] = 0;
+    for (int64_t group = 0; group < rows->groups; group++) {
+        for (int64_t r = 0; r < rows->count; r++)
+            unite_group(rows->first + r * rows->stride, rows->offsets + begin,
+                        rows->ends[group] - begin, words, rows->flip, from + r * pitch);
+        begin = rows->ends[group];
+        for (int64_t done = 0, step; done < rows->widen[group]; done += step) {
+            const int64_t left = rows->widen[group] - done;
+            uint64_t *turned = from;
+
+            step = left < done + 1 ? left : done + 1;
+            for (int64_t r = 0; r < rows->count; r++)
+                if (step < 64)
+                    widen_near(from + r * pitch, words, (int)step, to + r * pitch);
+                else
+                    widen_far(from + r * pitch, words, step, to + r * pitch);
+            from = to;
+            to = turned;
+        }
+    }
+    return from;
+}
+
 /*
  * Packs with vectors: ISA_pass_wordBITS makes a word of 64 values, ISA_pass_restBITS the last one of
  * fewer from value i on, and SET fills a vector. Two intervals in registers: stores to bits might
@@ -473,6 +599,7 @@ transpose8(uint64_t row[64][8])
 #define ISA_LOOPS                                                                                  \
     .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,  \
     .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16,                \
-    .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8
+    .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                      \
+    .count_bits = count_bits, .count_runs = count_runs, .unite = unite
 
 #endif

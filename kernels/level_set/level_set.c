@@ -1,7 +1,6 @@
 /* level_set.c - the argument checks of level_set.h, once for all backends. */
 #include "kernels/level_set/level_set.h"
 #include "kernels/op.h"
-#include "kernels/range/range.h"
 
 #include <errno.h>
 #include <math.h>
@@ -87,24 +86,4 @@ kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes, 
     const struct level_set_codes_request request = {label, codes};
 
     return kernels_op_run(lane, KERNELS_LEVEL_SET_CODES, &request, error);
-}
-
-int
-level_set_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
-                    struct image_range intervals[2])
-{
-    struct image_range below = range_clip(range, pixel), above = below;
-    int count = 0;
-
-    padding = range_clip(padding, pixel);
-    above.lo = above.hi + 1;
-    if (padding.lo <= padding.hi) {
-        above.lo = padding.hi + 1 > below.lo ? padding.hi + 1 : below.lo;
-        below.hi = padding.lo - 1 < below.hi ? padding.lo - 1 : below.hi;
-    }
-    if (below.lo <= below.hi)
-        intervals[count++] = below;
-    if (above.lo <= above.hi)
-        intervals[count++] = above;
-    return count;
 }

@@ -89,10 +89,6 @@ struct level_set_codes_request {
     int8_t *codes;
 };
 
-/* The stored values in range that are no padding, as intervals in their order; returns how many. */
-int level_set_intervals(enum image_pixel pixel, struct image_range range,
-                        struct image_range padding, struct image_range intervals[2]);
-
 #ifdef __cplusplus
 }
 #endif

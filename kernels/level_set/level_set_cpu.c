@@ -12,6 +12,7 @@
 #include "kernels/level_set/flood.h"
 #include "kernels/level_set/level_set.h"
 #include "kernels/level_set/shape.h"
+#include "kernels/range/range_cpu.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -154,49 +155,6 @@ cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *
     return 0;
 }
 
-/* What is in range and not padding: at most two intervals. Returns false when nothing is. */
-static bool
-find_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
-               struct isa_interval pass[2])
-{
-    struct image_range intervals[2];
-    int count = level_set_intervals(pixel, range, padding, intervals);
-
-    for (int i = 0; i < 2 && count > 0; i++) {
-        const struct image_range *interval = &intervals[i < count ? i : 0];
-
-        pass[i] =
-            (struct isa_interval){(uint16_t)interval->lo, (uint16_t)(interval->hi - interval->lo)};
-    }
-    return count > 0;
-}
-
-/* The range bits of a slice; returns the number of runs. */
-static int64_t
-cpu_level_set_pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z,
-                         uint64_t *bits)
-{
-    const struct kernels_lane *base = &lane->base;
-    const struct isa *isa = cpu_device_of(base)->isa;
-    const struct bits_extent extent = cpu_level_set_extent_of(base);
-    int64_t columns = base->extent.columns, rows = base->extent.rows, runs = 0;
-    const void *voxels = lane->voxels.memory;
-    struct isa_interval pass[2];
-
-    if (!find_intervals(base->pixel, label->given.ranges[label->given.range_count > 1 ? z : 0],
-                        label->given.padding, pass)) {
-        memset(bits, 0, (size_t)extent.words_per_slice * sizeof(*bits));
-        return 0;
-    }
-    for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += extent.words_per_row) {
-        if (base->pixel == IMAGE_UINT8)
-            runs += isa->pack8((const uint8_t *)voxels + row * columns, columns, pass, bits);
-        else
-            runs += isa->pack16((const uint16_t *)voxels + row * columns, columns, pass, bits);
-    }
-    return runs;
-}
-
 /* The dense part of the initial region in a slice, nothing where there is none; returns its number
  * of voxels. */
 static int64_t
@@ -250,7 +208,9 @@ prepare_slice(void *context, int64_t z)
 
     for (size_t i = 0; i < own->demand.labels; i++) {
         struct cpu_label *label = &own->labels[i];
-        int64_t runs = cpu_level_set_pack_slice(lane, label, z, label->range + first);
+        int64_t runs =
+            range_pack_slice(lane, label->given.ranges[label->given.range_count > 1 ? z : 0],
+                             label->given.padding, z, label->range + first);
         int64_t voxels = draw_slice(lane, label, z, label->inside + first);
 
         __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);

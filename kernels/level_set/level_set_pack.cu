@@ -5,6 +5,7 @@
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/level_set/level_set_cuda.cuh"
 #include "kernels/level_set/level_set_launch.cuh"
+#include "kernels/range/range.h"
 extern "C" {
 #include "kernels/level_set/shape.h"
 }
@@ -86,7 +87,7 @@ level_set_make_pass(enum image_pixel pixel, struct image_range range, struct ima
     struct image_range intervals[2];
     struct level_set_pass pass = {};
 
-    pass.intervals = (uint32_t)level_set_intervals(pixel, range, padding, intervals);
+    pass.intervals = (uint32_t)range_intervals(pixel, range, padding, intervals);
     for (uint32_t i = 0; i < pass.intervals; i++) {
         const int32_t lo = intervals[i].lo, hi = intervals[i].hi;
 

@@ -1,4 +1,4 @@
-/* range.h - the smallest and the largest stored value of a lane's volume. */
+/* range.h - the smallest and the largest stored value of a lane's volume; ranges of values. */
 #ifndef NOCTULE_RANGE_H
 #define NOCTULE_RANGE_H
 
@@ -29,6 +29,10 @@ range_clip(struct image_range range, enum image_pixel pixel)
     range.hi = range.hi < limits.hi ? range.hi : limits.hi;
     return range;
 }
+
+/* The stored values in range that are no padding, as intervals in their order; returns how many. */
+int range_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
+                    struct image_range intervals[2]);
 
 #ifdef __cplusplus
 }

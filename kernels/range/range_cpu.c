@@ -1,9 +1,13 @@
-/* range_cpu.c - the smallest and the largest stored value, in one read of the volume. */
-#include "kernels/cpu/device.h"
+/*
+ * range_cpu.c - the smallest and the largest stored value, in one read of the volume; and
+ * range_cpu.h.
+ */
+#include "kernels/range/range_cpu.h"
 #include "kernels/range/range.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 /* The value range, slice by slice on all threads, united under a mutex. */
 struct range_job {
@@ -64,3 +68,45 @@ cpu_range_run(struct kernels_lane *lane, const void *given, struct error *error)
 }
 
 const struct kernels_op cpu_range_op = {.name = "the value range", .run = cpu_range_run};
+
+/* What is in range and not padding: at most two intervals. Returns false when nothing is. */
+static bool
+find_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
+               struct isa_interval pass[2])
+{
+    struct image_range intervals[2];
+    int count = range_intervals(pixel, range, padding, intervals);
+
+    for (int i = 0; i < 2 && count > 0; i++) {
+        const struct image_range *interval = &intervals[i < count ? i : 0];
+
+        pass[i] =
+            (struct isa_interval){(uint16_t)interval->lo, (uint16_t)(interval->hi - interval->lo)};
+    }
+    return count > 0;
+}
+
+int64_t
+range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding,
+                 int64_t z, uint64_t *bits)
+{
+    const struct kernels_lane *base = &lane->base;
+    const struct isa *isa = cpu_device_of(base)->isa;
+    const int64_t columns = base->extent.columns, rows = base->extent.rows;
+    const int64_t words = (columns + 63) / 64;
+    const void *voxels = lane->voxels.memory;
+    struct isa_interval pass[2];
+    int64_t runs = 0;
+
+    if (!find_intervals(base->pixel, range, padding, pass)) {
+        memset(bits, 0, (size_t)(words * rows) * sizeof(*bits));
+        return 0;
+    }
+    for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += words) {
+        if (base->pixel == IMAGE_UINT8)
+            runs += isa->pack8((const uint8_t *)voxels + row * columns, columns, pass, bits);
+        else
+            runs += isa->pack16((const uint16_t *)voxels + row * columns, columns, pass, bits);
+    }
+    return runs;
+}

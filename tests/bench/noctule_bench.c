@@ -10,6 +10,7 @@
  * On a GPU, cases of the kernels alone follow, input resident there: gpu_bench.h.
  */
 #include "kernels/kernels.h"
+#include "tests/bench/mask_cases.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_jobs.h"
 #include "tests/kernels/ref_volumes.h"
@@ -145,6 +146,9 @@ struct options {
     enum image_pixel pixel;
     struct image_range range;
     struct kernels_shape sphere;
+    double spacing[3];
+    struct kernels_mask_step steps[MASK_CASE_STEPS]; /* in place of the level set */
+    size_t step_count;
     const char *mask_out;
     bool kernels; /* only the kernels alone, those whose name contains kernel_filter */
     const char *kernel_filter;
@@ -555,6 +559,129 @@ save_mask(const char *path, struct image_extent extent, const struct image_mask 
 }
 
 static void
+fail_on_error(int rc, const struct error *error)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "noctule-bench: %s: %s\n", error->message, strerror(-rc));
+    exit(EXIT_FAILURE);
+}
+
+/* The voxels in range as mask 0 of the lane. */
+static struct kernels_mask_result
+begin_masks(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel,
+            const void *voxels, struct image_range range)
+{
+    const struct kernels_mask_demand masks = mask_case_demand(chosen);
+    const struct kernels_demand demand = {.of = {[KERNELS_MASK] = &masks}};
+    const struct kernels_mask_request request = {
+        .ranges = &range, .range_count = 1, .padding = {1, 0}};
+    size_t bytes = (size_t)ref_voxels(chosen->extent) * image_pixel_size(pixel);
+    struct kernels_mask_result result;
+    struct error error = {0};
+    void *resident;
+
+    fail_on_error(
+        kernels_volume_begin(bench->lane, chosen->extent, pixel, &demand, &resident, &error),
+        &error);
+    memcpy(resident, voxels, bytes);
+    fail_on_error(kernels_volume_ready(bench->lane, 0, chosen->extent.slices, &error), &error);
+    fail_on_error(kernels_mask_run(bench->lane, 0, &request, &result, &error), &error);
+    return result;
+}
+
+/* One read of as many bytes as bits go in and out. */
+static struct measured
+measure_floor(const struct bench *bench, size_t bytes)
+{
+    struct ref_job job = {.extent = {(int64_t)bytes, 1, 1}, .pixel = IMAGE_UINT8};
+    void *memory = allocate(bytes);
+    struct measured measured;
+
+    memset(memory, 1, bytes);
+    job.voxels = memory;
+    measured = measure_read(bench, &job);
+    free(memory);
+    return measured;
+}
+
+/* Times the steps alone, from a mask of the lane to one of the lane; on a GPU with the way of the
+ * result to the host. */
+static void
+measure_mask(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel,
+             const void *voxels, struct image_range range)
+{
+    const int repeat = bench->options->repeat;
+    const struct kernels_mask_result begun = begin_masks(bench, chosen, pixel, voxels, range);
+    const uint64_t *within[1] = {begun.mask.bits};
+    const struct kernels_mask_request request = {
+        .within = within, .within_count = 1, .steps = chosen->steps, .step_count = chosen->count};
+    const int64_t floor = mask_case_floor(chosen->extent);
+    double *seconds = allocate((size_t)(repeat + 1) * sizeof(*seconds));
+    struct kernels_mask_result result;
+    struct measured own, plain;
+
+    for (int i = 0; i < repeat + 1; i++) {
+        struct error error = {0};
+        double start = ref_clock();
+
+        fail_on_error(kernels_mask_run(bench->lane, 1, &request, &result, &error), &error);
+        seconds[i] = ref_clock() - start;
+    }
+    own = summarise(seconds + 1, repeat);
+    free(seconds);
+    plain = measure_floor(bench, (size_t)floor);
+    printf("{\"case\":\"%s\",\"backend\":\"%s\",\"description\":\"%s, %s\",\"threads\":%d,"
+           "\"extent\":[%" PRId64 ",%" PRId64 ",%" PRId64 "],\"spacing\":[%g,%g,%g],"
+           "\"steps\":%zu,\"repeat\":%d,\"median_seconds\":%.6f,\"min_seconds\":%.6f,"
+           "\"floor_bytes\":%" PRId64 ",\"read_seconds\":%.6f,\"ratio_to_read\":%.2f,"
+           "\"voxels_before\":%" PRId64 ",\"segmented_voxels\":%" PRId64 ",\"components\":%" PRId64
+           ",\"version\":\"%s\"}\n",
+           chosen->name, kernels_device_backend(bench->device),
+           kernels_device_description(bench->device), chosen->description, bench->threads,
+           chosen->extent.columns, chosen->extent.rows, chosen->extent.slices, chosen->spacing[0],
+           chosen->spacing[1], chosen->spacing[2], chosen->count, repeat, own.median, own.least,
+           floor, plain.median, own.median / plain.median, begun.mask.voxels, result.mask.voxels,
+           result.components_found, NOCTULE_VERSION);
+    fflush(stdout);
+    if (bench->options->mask_out)
+        save_mask(bench->options->mask_out, chosen->extent, &result.mask);
+}
+
+static void
+run_mask_case(const struct bench *bench, const struct mask_case *chosen)
+{
+    const struct image_range in_range = {IN_VALUE, IN_VALUE};
+    size_t count = (size_t)ref_voxels(chosen->extent);
+    uint8_t *in = allocate(count), *voxels = allocate(count);
+
+    mask_case_draw(chosen->content, chosen->extent, in);
+    ref_paint(IMAGE_UINT8, in, (int64_t)count, IN_VALUE, OUT_VALUE, voxels);
+    free(in);
+    measure_mask(bench, chosen, IMAGE_UINT8, voxels, in_range);
+    free(voxels);
+}
+
+/* Of a file: the steps. */
+static void
+run_raw_mask(const struct bench *bench)
+{
+    const struct options *options = bench->options;
+    size_t bytes = (size_t)ref_voxels(options->extent) * image_pixel_size(options->pixel);
+    struct mask_case given = {.name = "raw",
+                              .description = "steps",
+                              .extent = options->extent,
+                              .count = options->step_count};
+    void *voxels = allocate(bytes);
+
+    memcpy(given.spacing, options->spacing, sizeof(given.spacing));
+    memcpy(given.steps, options->steps, sizeof(given.steps));
+    load_raw(options->raw, voxels, bytes);
+    measure_mask(bench, &given, options->pixel, voxels, options->range);
+    free(voxels);
+}
+
+static void
 run_raw(const struct bench *bench)
 {
     const struct options *options = bench->options;
@@ -593,6 +720,8 @@ list_cases(void)
         list_case(cases[i].name, cases[i].description, cases[i].only_by_name);
     for (size_t i = 0; i < FUZZY_CASE_COUNT; i++)
         list_case(fuzzy_cases[i].name, fuzzy_cases[i].description, fuzzy_cases[i].only_by_name);
+    for (size_t i = 0; i < mask_case_count; i++)
+        list_case(mask_cases[i].name, mask_cases[i].description, mask_cases[i].only_by_name);
 }
 
 /* Whether there is a case of that name, which is run unless the bench is NULL. */
@@ -611,6 +740,12 @@ take_case(const struct bench *bench, const char *name)
                 run_fuzzy_case(bench, &fuzzy_cases[i]);
             return true;
         }
+    for (size_t i = 0; i < mask_case_count; i++)
+        if (strcmp(mask_cases[i].name, name) == 0) {
+            if (bench)
+                run_mask_case(bench, &mask_cases[i]);
+            return true;
+        }
     return false;
 }
 
@@ -623,6 +758,9 @@ run_all(const struct bench *bench)
     for (size_t i = 0; i < FUZZY_CASE_COUNT; i++)
         if (!fuzzy_cases[i].only_by_name)
             run_fuzzy_case(bench, &fuzzy_cases[i]);
+    for (size_t i = 0; i < mask_case_count; i++)
+        if (!mask_cases[i].only_by_name)
+            run_mask_case(bench, &mask_cases[i]);
 }
 
 /* How many of the GPU's own cases differ from their references. */
@@ -635,7 +773,7 @@ run_kernels(const struct bench *bench)
 
     if (bench->gpu)
         return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels) +
-               gpu_bench_texture(&kernels);
+               gpu_bench_mask(&kernels) + gpu_bench_texture(&kernels);
 #else
     (void)bench;
 #endif
@@ -647,7 +785,9 @@ static const char usage[] =
     "       noctule-bench --kernels[=PART OF A NAME] [--repeat N]    on a GPU, input resident\n"
     "       noctule-bench --list\n"
     "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
-    "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n";
+    "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n"
+    "       noctule-bench --raw FILE --extent ... --pixel ... --range LO,HI --spacing X,Y,Z\n"
+    "                     --step KIND[=AMOUNT][,corners] [--step ...] [--mask-out FILE]\n";
 
 static void
 refuse(void)
@@ -703,6 +843,9 @@ parse_geometry(struct options *options, int option, const char *text)
         options->extent =
             (struct image_extent){(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2]};
         break;
+    case 'i':
+        parse_numbers(text, options->spacing, 3);
+        break;
     case 'g':
         parse_numbers(text, numbers, 2);
         options->range = (struct image_range){(int32_t)numbers[0], (int32_t)numbers[1]};
@@ -729,11 +872,14 @@ parse_options(int argc, char **argv)
         {"range", required_argument, NULL, 'g'},
         {"sphere", required_argument, NULL, 's'},
         {"mask-out", required_argument, NULL, 'm'},
+        {"spacing", required_argument, NULL, 'i'},
+        {"step", required_argument, NULL, 'o'},
         {"kernels", optional_argument, NULL, 'k'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct options options = {.backend = "auto", .repeat = 7, .pixel = IMAGE_INT16};
+    struct options options = {
+        .backend = "auto", .repeat = 7, .pixel = IMAGE_INT16, .spacing = {1, 1, 1}};
     int option;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -766,8 +912,14 @@ parse_options(int argc, char **argv)
             options.kernels = true;
             options.kernel_filter = optarg;
             break;
+        case 'o':
+            if (options.step_count == MASK_CASE_STEPS ||
+                !mask_case_parse(optarg, &options.steps[options.step_count++]))
+                refuse();
+            break;
         case 'e':
         case 'g':
+        case 'i':
         case 's':
             parse_geometry(&options, option, optarg);
             break;
@@ -812,7 +964,9 @@ main(int argc, char **argv)
             return 2;
         }
     open_bench(&bench);
-    if (options.raw)
+    if (options.raw && options.step_count > 0)
+        run_raw_mask(&bench);
+    else if (options.raw)
         run_raw(&bench);
     for (int i = optind; i < argc; i++)
         take_case(&bench, argv[i]);

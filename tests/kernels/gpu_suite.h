@@ -1,4 +1,4 @@
-/* gpu_suite.h - the end of a main() whose suite needs a GPU. */
+/* gpu_suite.h - the main() of a suite that needs a GPU. */
 #ifndef NOCTULE_GPU_SUITE_H
 #define NOCTULE_GPU_SUITE_H
 
@@ -7,13 +7,17 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { GPU_SUITE_SKIPPED = 77 }; /* what CTest is told to take for "skipped" */
 
+static bool quick; /* --quick: a selection, for compute-sanitizer */
+
 /* Makes, runs and frees the suite; the exit status, GPU_SUITE_SKIPPED where there is no GPU. */
 static inline int
-gpu_suite_run(Suite *(*make_suite)(void))
+gpu_suite_run(int argc, char **argv, Suite *(*make_suite)(void))
 {
+    quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
     if (kernels_gpus(NULL, 0) == 0) {
         puts("skipped: there is no GPU, or no driver for it, or the CUDA backend was not built");
         return GPU_SUITE_SKIPPED;

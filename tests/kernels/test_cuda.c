@@ -24,7 +24,6 @@
 
 enum { ANNOUNCERS = 8 };
 
-static bool quick;
 static struct kernels_device *cpu, *gpu;
 static struct kernels_lane *cpu_lane, *gpu_lane;
 static struct error error;
@@ -930,6 +929,5 @@ make_suite(void)
 int
 main(int argc, char **argv)
 {
-    quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    return gpu_suite_run(make_suite);
+    return gpu_suite_run(argc, argv, make_suite);
 }

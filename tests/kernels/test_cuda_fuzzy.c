@@ -6,7 +6,7 @@
  *
  * Exits with 77, which is "skipped" to CTest, where there is no GPU.
  */
-#include "tests/kernels/gpu_suite.h"
+#include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_jobs.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -33,11 +33,6 @@ enum content {
     CONTENTS
 };
 
-static bool quick;
-static struct kernels_device *devices[2]; /* the GPU, the CPU */
-static struct kernels_lane *lanes[2];
-static const char *const backends[2] = {"cuda", "cpu"};
-
 static const struct image_range none = {1, 0};
 
 static void *
@@ -50,25 +45,9 @@ allocate(int64_t count, size_t size)
 }
 
 static void
-open_both(void)
+open_both_with_4(void)
 {
-    struct error error = {0};
-
-    for (int i = 0; i < 2; i++) {
-        struct kernels_device_options options = {.backend = backends[i], .threads = 4};
-
-        ck_assert_int_eq(kernels_device_open(&options, &devices[i], &error), 0);
-        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], &error), 0);
-    }
-}
-
-static void
-close_both(void)
-{
-    for (int i = 0; i < 2; i++) {
-        kernels_lane_close(lanes[i]);
-        kernels_device_close(devices[i]);
-    }
+    open_both_with(4);
 }
 
 static void
@@ -332,7 +311,7 @@ make_suite(void)
     TCase *objects = tcase_create("objects");
 
     suite_add_tcase(suite, objects);
-    tcase_add_unchecked_fixture(objects, open_both, close_both);
+    tcase_add_unchecked_fixture(objects, open_both_with_4, close_both);
     tcase_add_test(objects, random_objects_are_the_references);
     tcase_add_test(objects, objects_of_many_seeds_are_the_references);
     tcase_add_test(objects, a_map_of_many_nodes_is_the_references);
@@ -345,6 +324,5 @@ make_suite(void)
 int
 main(int argc, char **argv)
 {
-    quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    return gpu_suite_run(make_suite);
+    return gpu_suite_run(argc, argv, make_suite);
 }

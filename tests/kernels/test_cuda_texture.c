@@ -9,15 +9,13 @@
  * with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
  * volumes of real series, as for test_cuda.c.
  */
-#include "kernels/cuda/fault.h"
-#include "tests/kernels/gpu_suite.h"
+#include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_patterns.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +26,6 @@ enum content { RANDOM, CONSTANT, GRADIENT, FEW, EXTREME, CHECKERBOARD, EVERY, CO
 
 enum region { WHOLE, SOME, ONE_VOXEL, EMPTY, REGIONS };
 
-static bool quick;
-static struct kernels_device *devices[2]; /* the CPU, the GPU */
-static struct kernels_lane *lanes[2];
 static const void *voxels_now; /* of the volume in both lanes */
 static enum image_pixel pixel_now;
 static struct error error;
@@ -57,28 +52,6 @@ allocate(size_t count, size_t size)
 
     ck_assert_ptr_nonnull(memory);
     return memory;
-}
-
-static void
-open_both(void)
-{
-    static const char *const backends[2] = {"cpu", "cuda"};
-
-    for (int i = 0; i < 2; i++) {
-        struct kernels_device_options options = {.backend = backends[i], .threads = 2};
-
-        ck_assert_int_eq(kernels_device_open(&options, &devices[i], &error), 0);
-        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], &error), 0);
-    }
-}
-
-static void
-close_both(void)
-{
-    for (int i = 0; i < 2; i++) {
-        kernels_lane_close(lanes[i]);
-        kernels_device_close(devices[i]);
-    }
 }
 
 static size_t
@@ -703,10 +676,16 @@ END_TEST
 
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
 
+struct fault_results {
+    uint64_t *counts;
+    uint8_t map[30 * 6 * 2];
+};
+
 /* A whole job, in a region of everything; its first error. */
 static int
-run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
+run_job(struct kernels_lane *lane, void *context)
 {
+    struct fault_results *results = context;
     const struct image_extent extent = {32, 8, 2};
     const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     const struct texture_offset offsets[2] = {{1, 0, 0}, {0, 1, 0}};
@@ -716,10 +695,10 @@ run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
     struct texture_glcm glcm = {
         .levels = {8, level_of, 1}, .region = region, .offsets = offsets, .offset_count = 2};
     const struct texture_patterns patterns = {.wanted = {true},
-                                              .maps = {map},
+                                              .maps = {results->map},
                                               .regions = regions,
                                               .region_count = 1,
-                                              .histograms = counts};
+                                              .histograms = results->counts};
     void *voxels;
     int rc = kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, &error);
 
@@ -731,44 +710,23 @@ run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
     if (!rc)
         rc = kernels_volume_ready(lane, 0, extent.slices, NULL);
     if (!rc)
-        rc = texture_histogram_run(lane, region, false, counts, &error);
+        rc = texture_histogram_run(lane, region, false, results->counts, &error);
     if (!rc)
         rc = texture_patterns_run(lane, &patterns, &error);
     if (!rc)
-        rc = texture_glcm_run(lane, &glcm, counts, &error);
+        rc = texture_glcm_run(lane, &glcm, results->counts, &error);
     glcm.levels.levels = 256; /* counted in another way */
     glcm.offset_count = 1;
-    return rc ? rc : texture_glcm_run(lane, &glcm, counts, &error);
+    return rc ? rc : texture_glcm_run(lane, &glcm, results->counts, &error);
 }
 
-/* Each call of the CUDA runtime fails in turn: an error is told, and closing works. */
 START_TEST(any_call_may_fail)
 {
-    uint64_t *counts = allocate(65536, sizeof(*counts));
-    uint8_t map[30 * 6 * 2];
-    int rc = -EIO;
+    struct fault_results results = {.counts = allocate(65536, sizeof(uint64_t))};
 
-    for (int64_t nth = 1; rc != 0; nth++) {
-        struct kernels_device_options options = {.backend = "cuda"};
-        struct kernels_device *device = NULL;
-        struct kernels_lane *lane = NULL;
-
-        cuda_fault_at(nth, (enum cuda_fault_kind)_i);
-        rc = kernels_device_open(&options, &device, &error);
-        if (!rc)
-            rc = kernels_lane_open(device, &lane, &error);
-        if (!rc)
-            rc = run_job(lane, counts, map);
-        ck_assert_msg(rc != 0 || nth > cuda_fault_calls(), "call %lld failed unnoticed",
-                      (long long)nth);
-        cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
-        if (lane)
-            kernels_lane_close(lane);
-        if (device)
-            kernels_device_close(device);
-    }
-    ck_assert_uint_eq(counts[5 * 256 + 5], 31 * 8 * 2);
-    free(counts);
+    fail_each_call((enum cuda_fault_kind)_i, run_job, &results);
+    ck_assert_uint_eq(results.counts[5 * 256 + 5], 31 * 8 * 2);
+    free(results.counts);
 }
 
 END_TEST
@@ -779,13 +737,9 @@ static Suite *
 make_suite(void)
 {
     Suite *suite = suite_create("cuda_texture");
-    TCase *parity = tcase_create("parity"), *small = tcase_create("small");
+    TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small");
     const int some = quick ? QUICK_EXTENTS : EXTENTS;
 
-    suite_add_tcase(suite, parity);
-    tcase_add_unchecked_fixture(parity, open_both, close_both);
-    suite_add_tcase(suite, small);
-    tcase_add_unchecked_fixture(small, open_both, close_both);
     tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
@@ -814,6 +768,5 @@ make_suite(void)
 int
 main(int argc, char **argv)
 {
-    quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    return gpu_suite_run(make_suite);
+    return gpu_suite_run(argc, argv, make_suite);
 }

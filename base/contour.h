@@ -1,0 +1,13 @@
+/* contour.h - a line that someone drew, as it comes from a file and as a mask is made of it. */
+#ifndef NOCTULE_CONTOUR_H
+#define NOCTULE_CONTOUR_H
+
+#include <stdint.h>
+
+/* Points x, y, z in mm, LPS, each joined with the next and the last with the first. */
+struct contour {
+    const double *points;
+    int64_t count;
+};
+
+#endif

@@ -1,0 +1,302 @@
+/* contours.c - see contours.h. A crossing flips the bit where it enters a row; the sums of the bits
+ * before each are the mask. */
+#include "kernels/mask/contours.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTOURS_ENCLOSE = 3 }; /* points that it takes */
+
+/* A pixel in the fixed-point numbers of the contours' places. */
+#define CONTOURS_PIXEL    4294967296.0
+#define CONTOURS_FARTHEST 1048576.0 /* pixels: products of places fit 127 bits */
+
+__extension__ typedef __int128 contours_product;
+
+/* A point's place on its plane, and its distance along the normal from the first plane's origin. */
+struct contours_point {
+    int64_t x, y;
+};
+
+struct contours_work {
+    const struct image_planes *planes;
+    double normal[3];
+    int64_t words_per_row;
+    int64_t crossings;
+    uint64_t *bits;
+    struct contours_drawn *drawn;
+    struct error *error;
+};
+
+static double
+contours_height(const struct contours_work *work, const double point[3])
+{
+    return image_planes_along(point, work->planes->origins, work->normal);
+}
+
+static double
+contours_plane_height(const struct contours_work *work, int64_t plane)
+{
+    return contours_height(work, work->planes->origins + 3 * plane);
+}
+
+/* The plane that is nearest; of two alike the lower one. */
+static int64_t
+contours_nearest(const struct contours_work *work, double height)
+{
+    int64_t low = 0, high = work->planes->extent.slices - 1;
+
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const double below = contours_plane_height(work, middle);
+        const double above = contours_plane_height(work, middle + 1);
+
+        if (height - below <= above - height)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* How far from a plane its points may lie. */
+static double
+contours_tolerance(const struct contours_work *work, int64_t plane)
+{
+    const double height = contours_plane_height(work, plane);
+    double distance = INFINITY;
+
+    if (plane > 0)
+        distance = height - contours_plane_height(work, plane - 1);
+    if (plane + 1 < work->planes->extent.slices)
+        distance = fmin(distance, contours_plane_height(work, plane + 1) - height);
+    if (isinf(distance))
+        distance = work->planes->thickness;
+    return CONTOURS_TOLERANCE * distance;
+}
+
+/* The plane of a contour: `plane`, or the reason why it has none. */
+static int
+contours_find_plane(struct contours_work *work, const struct contour *contour, int64_t number,
+                    int64_t *plane)
+{
+    double lowest = INFINITY, highest = -INFINITY;
+
+    for (int64_t i = 0; i < contour->count; i++) {
+        const double height = contours_height(work, contour->points + 3 * i);
+
+        lowest = fmin(lowest, height);
+        highest = fmax(highest, height);
+    }
+    *plane = contours_nearest(work, lowest + (highest - lowest) / 2);
+    const double own = contours_plane_height(work, *plane);
+    const double away = fmax(fabs(lowest - own), fabs(highest - own));
+    const double tolerance = contours_tolerance(work, *plane);
+    if (away <= tolerance) {
+        work->drawn->farthest = fmax(work->drawn->farthest, away);
+        return 0;
+    }
+    if (highest - lowest > 2 * tolerance)
+        return error_set(
+            work->error, -EBADMSG, CODE_CONTOUR_OBLIQUE,
+            "Contour %lld is oblique to the slices: its points lie from %.3f to %.3f mm "
+            "beside the nearest.",
+            (long long)number, lowest - own, highest - own);
+    return error_set(work->error, -EBADMSG, CODE_CONTOUR_OFF_PLANES,
+                     "Contour %lld lies %.3f mm beside the nearest slice; %.3f mm are allowed.",
+                     (long long)number, away, tolerance);
+}
+
+/* False for what is too far away, or no number. */
+static bool
+contours_place(const struct contours_work *work, int64_t plane, const double point[3],
+               struct contours_point *place)
+{
+    const struct image_planes *planes = work->planes;
+    const double *origin = planes->origins + 3 * plane;
+    const double x = image_planes_along(point, origin, planes->axes) / planes->spacing[0];
+    const double y = image_planes_along(point, origin, planes->axes + 3) / planes->spacing[1];
+
+    if (!(fabs(x) < CONTOURS_FARTHEST && fabs(y) < CONTOURS_FARTHEST))
+        return false;
+    place->x = llrint(x * CONTOURS_PIXEL);
+    place->y = llrint(y * CONTOURS_PIXEL);
+    return true;
+}
+
+/* The first whole pixel that is not below. */
+static int64_t
+contours_ceiling(int64_t place)
+{
+    return (place >> 32) + ((place & 0xFFFFFFFF) != 0);
+}
+
+/*
+ * The first column whose centre is not left of an edge where it crosses a row. In double precision
+ * a crossing is wrong by less than 2^-30 pixels: only near a centre the products are needed.
+ */
+static int64_t
+contours_column(struct contours_point low, struct contours_point high, int64_t row)
+{
+    const int64_t rise = high.y - low.y, run = high.x - low.x;
+    const int64_t climb = row * ((int64_t)1 << 32) - low.y;
+    const double crossing =
+        ((double)low.x + (double)climb / (double)rise * (double)run) / CONTOURS_PIXEL;
+    const double whole = floor(crossing), rest = crossing - whole;
+
+    if (rest > 1e-6 && rest < 1 - 1e-6)
+        return (int64_t)whole + 1;
+    const contours_product over = (contours_product)low.x * rise + (contours_product)climb * run;
+    const contours_product under = (contours_product)rise << 32;
+    const contours_product quotient = over / under;
+    return (int64_t)quotient + (over % under > 0);
+}
+
+/* Flips, in each row that the edge crosses, the first voxel that is not left of it. */
+static int
+contours_edge(struct contours_work *work, int64_t plane, struct contours_point low,
+              struct contours_point high)
+{
+    const struct image_extent *extent = &work->planes->extent;
+
+    if (low.y > high.y) {
+        const struct contours_point swapped = low;
+        low = high;
+        high = swapped;
+    }
+    int64_t first = contours_ceiling(low.y), end = contours_ceiling(high.y);
+    first = first > 0 ? first : 0;
+    end = end < extent->rows ? end : extent->rows;
+    if (first >= end)
+        return 0;
+    work->crossings += end - first;
+    if (work->crossings > (int64_t)LIMIT_ROI_CROSSINGS_MI << 20)
+        return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                         "The contours cross rows of pixels more than %d times 2^20 times.",
+                         LIMIT_ROI_CROSSINGS_MI);
+    uint64_t *words = work->bits + (plane * extent->rows + first) * work->words_per_row;
+    for (int64_t row = first; row < end; row++, words += work->words_per_row) {
+        const int64_t crossing = contours_column(low, high, row);
+        const int64_t column = crossing > 0 ? crossing : 0;
+
+        if (column < extent->columns)
+            words[column / 64] ^= (uint64_t)1 << column % 64;
+    }
+    return 0;
+}
+
+static int
+contours_draw(struct contours_work *work, const struct contour *contour, int64_t number,
+              int64_t plane)
+{
+    struct contours_point first = {0, 0}, before = {0, 0}, place;
+    int rc = 0;
+
+    for (int64_t i = 0; i < contour->count && !rc; i++) {
+        if (!contours_place(work, plane, contour->points + 3 * i, &place))
+            return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                             "Point %lld of contour %lld lies more than 2^20 pixels away.",
+                             (long long)i + 1, (long long)number);
+        if (i == 0)
+            first = place;
+        else
+            rc = contours_edge(work, plane, before, place);
+        before = place;
+    }
+    return rc ? rc : contours_edge(work, plane, before, first);
+}
+
+/* Each bit becomes the sum, modulo 2, of those up to it; the bits set of the row. */
+static int64_t
+contours_fill_row(uint64_t *words, int64_t columns)
+{
+    uint64_t inside = 0;
+    int64_t voxels = 0;
+
+    for (int64_t x = 0; x < columns; x += 64) {
+        uint64_t word = words[x / 64];
+
+        for (int shift = 1; shift < 64; shift *= 2)
+            word ^= word << shift;
+        word ^= inside;
+        inside = word >> 63 ? UINT64_MAX : 0;
+        if (columns - x < 64)
+            word &= UINT64_MAX >> (64 - (columns - x));
+        words[x / 64] = word;
+        voxels += __builtin_popcountll(word);
+    }
+    return voxels;
+}
+
+static void
+contours_fill_plane(struct contours_work *work, int64_t plane)
+{
+    const struct image_extent *extent = &work->planes->extent;
+    uint64_t *words = work->bits + plane * extent->rows * work->words_per_row;
+
+    for (int64_t row = 0; row < extent->rows; row++, words += work->words_per_row)
+        work->drawn->voxels += contours_fill_row(words, extent->columns);
+}
+
+/* What is drawn: `has` says it of each plane. */
+static void
+contours_finish(struct contours_work *work, const bool *has)
+{
+    struct contours_drawn *drawn = work->drawn;
+
+    for (int64_t plane = 0; plane < work->planes->extent.slices; plane++) {
+        if (!has[plane])
+            continue;
+        contours_fill_plane(work, plane);
+        drawn->first = drawn->first < 0 ? plane : drawn->first;
+        drawn->last = plane;
+        drawn->planes++;
+    }
+    if (drawn->planes > 0)
+        drawn->missing = drawn->last - drawn->first + 1 - drawn->planes;
+    for (int64_t plane = drawn->first; drawn->missing > 0 && drawn->first_missing < 0; plane++)
+        if (!has[plane])
+            drawn->first_missing = plane;
+}
+
+int
+kernels_mask_contours(const struct image_planes *planes, const struct contour *contours,
+                      int64_t count, uint64_t *bits, struct contours_drawn *drawn,
+                      struct error *error)
+{
+    struct contours_work work = {.planes = planes,
+                                 .words_per_row = (planes->extent.columns + 63) / 64,
+                                 .bits = bits,
+                                 .drawn = drawn,
+                                 .error = error};
+    bool *has = calloc((size_t)planes->extent.slices, sizeof(*has));
+    int rc = 0;
+
+    if (!has)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to draw contours.");
+    image_planes_normal(planes, work.normal);
+    *drawn = (struct contours_drawn){.first = -1, .last = -1, .first_missing = -1};
+    memset(bits, 0,
+           (size_t)(planes->extent.slices * planes->extent.rows * work.words_per_row) *
+               sizeof(*bits));
+    for (int64_t i = 0; i < count && !rc; i++) {
+        int64_t plane;
+
+        if (contours[i].count < CONTOURS_ENCLOSE)
+            continue;
+        rc = contours_find_plane(&work, &contours[i], i + 1, &plane);
+        if (!rc)
+            rc = contours_draw(&work, &contours[i], i + 1, plane);
+        if (!rc)
+            has[plane] = true;
+    }
+    if (!rc)
+        contours_finish(&work, has);
+    free(has);
+    return rc;
+}

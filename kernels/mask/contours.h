@@ -1,0 +1,46 @@
+/*
+ * contours.h - closed planar contours as a mask of the planes that they were drawn on.
+ *
+ * A point belongs to the plane that is nearest along the normal (row direction x column direction),
+ * and is projected on it along the normal: its place there is ((p - origin) . axis) / spacing, in
+ * pixels from the centre of pixel (0, 0), in double precision, rounded to 2^-32 of a pixel. All
+ * that follows is exact. A voxel belongs to the mask when its centre is inside an odd number of the
+ * contours of its plane: so holes, islands within holes and keyholes come out, in any order of the
+ * contours, and what is drawn twice cancels. A centre on an edge belongs by the half-open rule: it
+ * does on edges with the inside to the right or below (larger column or row), it does not on the
+ * others; so contours that share an edge share no voxel, and leave none out. A vertex on a row is
+ * the end of the edge above it and not of that below. What has fewer than three points encloses
+ * nothing and is passed over.
+ *
+ * Plain C on one thread; nothing is kept. The cost grows with the points and the rows that their
+ * edges cross (LIMIT_ROI_CROSSINGS_MI).
+ */
+#ifndef NOCTULE_CONTOURS_H
+#define NOCTULE_CONTOURS_H
+
+#include "base/contour.h"
+#include "base/error.h"
+#include "base/planes.h"
+
+/* How far a point may lie from its plane, of the distance to the nearest other plane. */
+#define CONTOURS_TOLERANCE 0.1
+
+struct contours_drawn {
+    int64_t voxels;
+    int64_t planes;        /* that have a contour */
+    int64_t first, last;   /* of them; -1 when there is none */
+    int64_t missing;       /* planes between the two without a contour: they stay empty */
+    int64_t first_missing; /* -1 when there is none */
+    double farthest;       /* mm from a point to its plane */
+};
+
+/*
+ * Writes the mask of all planes: rows of (columns + 63) / 64 words, as in struct image_mask. Codes,
+ * -EBADMSG but for OUT_OF_MEMORY: CONTOUR_OFF_PLANES, CONTOUR_OBLIQUE, and SIZE_IMPLAUSIBLE for what lies 2^20 pixels
+ * away or crosses more rows than LIMIT_ROI_CROSSINGS_MI; the mask is then undefined.
+ */
+int kernels_mask_contours(const struct image_planes *planes, const struct contour *contours,
+                          int64_t count, uint64_t *bits, struct contours_drawn *drawn,
+                          struct error *error);
+
+#endif

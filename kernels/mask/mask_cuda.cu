@@ -1,0 +1,608 @@
+/*
+ * mask_cuda.cu - masks on the GPU as an operation: memory, what a request begins with, the order of
+ * its steps, what comes back. Nothing waits for the host but the number of components that bridges
+ * are cut between, and a ball that is made while the one before is still on its way.
+ */
+#include "kernels/mask/mask_cuda.cuh"
+#include "kernels/range/range.h"
+
+#include <limits.h>
+
+enum { BLOCKS_PER_PROCESSOR = 8 };
+
+/* Beside the mask itself: one to work in, and what cutting bridges takes. */
+enum { SPARE, CUT, PART, ONE, OTHER, SPARES };
+
+/* The values in range of a slice, counted modulo what the pixel type holds. */
+struct mask_pass {
+    uint32_t intervals; /* 0, 1 or 2 */
+    uint16_t low[2], span[2];
+};
+
+struct cuda_mask {
+    struct kernels_mask_demand demand;
+    struct mask_grid grid;
+    uint64_t *masks, *host_masks; /* host: pinned */
+    uint64_t *spare[SPARES];
+    unsigned long long *slots;
+    struct mask_facts *facts, *host_facts;
+    struct mask_bound *partials;
+    struct mask_pass *passes, *host_passes;
+    struct mask_ball ball, host_ball; /* rows, ends and widen on the device; pinned */
+    double ball_mm;                   /* of that ball, perhaps still on its way; negative: none */
+};
+
+static struct cuda_mask *
+cuda_mask_state(const struct kernels_lane *lane)
+{
+    return (struct cuda_mask *)kernels_state(lane, KERNELS_MASK);
+}
+
+/* A lane */
+
+static bool
+cuda_mask_needs(struct kernels_lane *lane, const void *demand)
+{
+    struct cuda_mask *own = cuda_mask_state(lane);
+    struct mask_grid *grid = &own->grid;
+    const int64_t most = (int64_t)cuda_device_of(lane)->multiprocessors * BLOCKS_PER_PROCESSOR;
+
+    own->demand = *(const struct kernels_mask_demand *)demand;
+    grid->columns = lane->extent.columns;
+    grid->rows = lane->extent.rows;
+    grid->slices = lane->extent.slices;
+    grid->words_per_row = (grid->columns - 1) / 64 + 1;
+    grid->words = grid->words_per_row * grid->rows * grid->slices;
+    grid->tail = ~UINT64_C(0) >> (63 - (grid->columns - 1) % 64);
+    const int64_t wanted = (grid->words - 1) / MASK_THREADS + 1;
+    grid->blocks = (uint32_t)(wanted < most ? wanted : most);
+
+    const struct mask_reach reach =
+        mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+    return mask_grow_can(grid, &reach);
+}
+
+static void
+cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct cuda_mask *own = cuda_mask_state(lane);
+    const size_t words = (size_t)own->grid.words, slices = (size_t)own->grid.slices;
+    const struct mask_reach most =
+        mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+
+    cuda_take(&memory->device, &own->masks, own->demand.masks, words);
+    cuda_take(&memory->host, &own->host_masks, own->demand.masks, words);
+    for (int i = 0; i < (own->demand.bridges ? SPARES : SPARE + 1); i++)
+        cuda_take(&memory->device, &own->spare[i], words);
+    cuda_take(&memory->device, &own->slots, mask_slots(&own->grid));
+    cuda_take(&memory->device, &own->facts, 1);
+    cuda_take(&memory->host, &own->host_facts, 1);
+    cuda_take(&memory->device, &own->partials, MASK_PARTIALS);
+    cuda_take(&memory->device, &own->passes, slices);
+    cuda_take(&memory->host, &own->host_passes, slices);
+    mask_ball_place(&own->ball, &most, &memory->device);
+    mask_ball_place(&own->host_ball, &most, &memory->host);
+    own->ball_mm = -1;
+}
+
+/* Kernels */
+
+template <typename Value>
+__device__ static __forceinline__ bool
+passes_value(const struct mask_pass &pass, Value value)
+{
+    bool passed = false;
+
+    for (uint32_t i = 0; i < pass.intervals; i++)
+        passed |= (Value)(value - pass.low[i]) <= pass.span[i];
+    return passed;
+}
+
+/* A warp a word. */
+template <typename Value>
+__global__ void
+__launch_bounds__(MASK_THREADS)
+    mask_range(const __grid_constant__ struct mask_grid grid, const Value *voxels,
+               const struct mask_pass *passes, bool alike, uint64_t *bits)
+{
+    const int64_t warps = (int64_t)gridDim.x * (MASK_THREADS / 32);
+    const uint32_t lane = threadIdx.x % 32;
+
+    for (int64_t word = (int64_t)blockIdx.x * (MASK_THREADS / 32) + threadIdx.x / 32;
+         word < grid.words; word += warps) {
+        const struct mask_place at = mask_place_of(grid, word);
+        const struct mask_pass pass = passes[alike ? 0 : at.z];
+        const Value *row = voxels + (at.z * grid.rows + at.y) * grid.columns;
+        const int64_t x = at.x * 64 + lane;
+        const bool low = x < grid.columns && passes_value(pass, row[x]);
+        const bool high = x + 32 < grid.columns && passes_value(pass, row[x + 32]);
+        const uint64_t low_bits = __ballot_sync(~0u, low), high_bits = __ballot_sync(~0u, high);
+
+        if (lane == 0)
+            bits[word] = low_bits | high_bits << 32;
+    }
+}
+
+__global__ void
+__launch_bounds__(MASK_THREADS)
+    mask_whole(const __grid_constant__ struct mask_grid grid, uint64_t *bits)
+{
+    MASK_EACH_WORD(grid, word)
+    bits[word] = (word + 1) % grid.words_per_row == 0 ? grid.tail : ~UINT64_C(0);
+}
+
+enum mask_joining { MASK_AND, MASK_AND_NOT, MASK_EITHER };
+
+__global__ void
+__launch_bounds__(MASK_THREADS)
+    mask_join(const __grid_constant__ struct mask_grid grid, const uint64_t *other,
+              enum mask_joining how, uint64_t *bits)
+{
+    MASK_EACH_WORD(grid, word)
+    bits[word] = how == MASK_AND       ? bits[word] & other[word]
+                 : how == MASK_AND_NOT ? bits[word] & ~other[word]
+                                       : bits[word] ^ other[word];
+}
+
+__global__ void
+mask_measure_begin(struct mask_facts *facts)
+{
+    facts->voxels = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        facts->first[axis] = LLONG_MAX;
+        facts->last[axis] = -1;
+    }
+}
+
+__device__ static __forceinline__ long long
+least_of_warp(long long value)
+{
+    for (int away = 16; away > 0; away /= 2)
+        value = min(value, __shfl_xor_sync(~0u, value, away));
+    return value;
+}
+
+__global__ void
+__launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struct mask_grid grid,
+                                                   const uint64_t *bits, struct mask_facts *facts)
+{
+    long long first[3] = {LLONG_MAX, LLONG_MAX, LLONG_MAX}, last[3] = {-1, -1, -1};
+    uint32_t voxels = 0;
+
+    MASK_EACH_WORD(grid, word)
+    {
+        const uint64_t own = bits[word];
+
+        if (!own)
+            continue;
+        const struct mask_place at = mask_place_of(grid, word);
+        const long long low[3] = {at.x * 64 + __ffsll((long long)own) - 1, at.y, at.z};
+        const long long high[3] = {at.x * 64 + 63 - __clzll((long long)own), at.y, at.z};
+
+        voxels += (uint32_t)__popcll(own);
+        for (int axis = 0; axis < 3; axis++) {
+            first[axis] = min(first[axis], low[axis]);
+            last[axis] = max(last[axis], high[axis]);
+        }
+    }
+    __syncwarp();
+    voxels = __reduce_add_sync(~0u, voxels);
+    for (int axis = 0; axis < 3; axis++) {
+        first[axis] = least_of_warp(first[axis]);
+        last[axis] = -least_of_warp(-last[axis]);
+    }
+    if (threadIdx.x % 32 != 0 || voxels == 0)
+        return;
+    atomicAdd(&facts->voxels, (unsigned long long)voxels);
+    for (int axis = 0; axis < 3; axis++) {
+        atomicMin(&facts->first[axis], first[axis]);
+        atomicMax(&facts->last[axis], last[axis]);
+    }
+}
+
+/* One request while it is made */
+
+struct mask_work {
+    struct cuda_lane *lane;
+    struct cuda_mask *own;
+    uint64_t *bits;  /* the mask as it is, on the device */
+    uint64_t *spare; /* as large */
+};
+
+static void
+queue_measure(const struct mask_work *work, const uint64_t *bits)
+{
+    const struct cuda_mask *own = work->own;
+
+    mask_measure_begin<<<1, 1, 0, work->lane->work>>>(own->facts);
+    mask_measure_words<<<own->grid.blocks, MASK_THREADS, 0, work->lane->work>>>(own->grid, bits,
+                                                                                own->facts);
+}
+
+static void
+queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joining how,
+           uint64_t *bits)
+{
+    const struct mask_grid *grid = &work->own->grid;
+
+    mask_join<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, other, how, bits);
+}
+
+/* A result of this lane is on the device already. */
+static int
+join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining how,
+         struct error *error)
+{
+    const struct cuda_mask *own = work->own;
+    const size_t words = (size_t)own->grid.words;
+    const uint64_t *resident = work->spare;
+
+    if (set >= own->host_masks && set < own->host_masks + own->demand.masks * words)
+        resident = own->masks + (set - own->host_masks);
+    else
+        CUDA_SEND(work->lane, work->spare, set, words);
+    queue_join(work, resident, how, work->bits);
+    CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
+    return 0;
+}
+
+static struct mask_pass
+pass_of(enum image_pixel pixel, struct image_range range, struct image_range padding)
+{
+    struct image_range intervals[2];
+    struct mask_pass pass = {};
+
+    pass.intervals = (uint32_t)range_intervals(pixel, range, padding, intervals);
+    for (uint32_t i = 0; i < pass.intervals; i++) {
+        pass.low[i] = (uint16_t)intervals[i].lo;
+        pass.span[i] = (uint16_t)(intervals[i].hi - intervals[i].lo);
+    }
+    return pass;
+}
+
+static int
+begin_ranges(const struct mask_work *work, const struct kernels_mask_request *given,
+             struct error *error)
+{
+    struct cuda_lane *lane = work->lane;
+    const struct cuda_mask *own = work->own;
+    const bool alike = given->range_count == 1;
+
+    for (size_t i = 0; i < given->range_count; i++)
+        own->host_passes[i] = pass_of(lane->base.pixel, given->ranges[i], given->padding);
+    CUDA_SEND(lane, own->passes, own->host_passes, given->range_count);
+    if (lane->base.pixel == IMAGE_UINT8)
+        mask_range<<<own->grid.blocks, MASK_THREADS, 0, lane->work>>>(
+            own->grid, (const uint8_t *)lane->device_voxels, own->passes, alike, work->bits);
+    else
+        mask_range<<<own->grid.blocks, MASK_THREADS, 0, lane->work>>>(
+            own->grid, (const uint16_t *)lane->device_voxels, own->passes, alike, work->bits);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    return 0;
+}
+
+static int
+begin_mask(const struct mask_work *work, const struct kernels_mask_request *given,
+           struct error *error)
+{
+    const struct mask_grid *grid = &work->own->grid;
+    int rc = 0;
+
+    if (given->range_count > 0) {
+        rc = begin_ranges(work, given, error);
+    } else {
+        mask_whole<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, work->bits);
+        CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
+    }
+    for (size_t m = 0; m < given->within_count && !rc; m++)
+        rc = join_set(work, given->within[m], MASK_AND, error);
+    for (size_t m = 0; m < given->minus_count && !rc; m++)
+        rc = join_set(work, given->minus[m], MASK_AND_NOT, error);
+    return rc;
+}
+
+/* Components, and holes */
+
+static struct mask_search
+search_of(const struct mask_work *work, bool corners)
+{
+    const struct cuda_mask *own = work->own;
+    struct mask_search search = {};
+
+    search.grid = own->grid;
+    search.bits = work->bits;
+    search.corners = corners;
+    search.slots = own->slots;
+    search.facts = own->facts;
+    search.partials = own->partials;
+    return search;
+}
+
+/* Before all components. */
+static const struct mask_bound none_stays = {LLONG_MAX, ULLONG_MAX};
+
+static int
+keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
+             struct error *error)
+{
+    const struct mask_search search = search_of(work, step->corners);
+    const int64_t rounds = step->kind == KERNELS_MASK_KEEP            ? (int64_t)step->amount
+                           : step->kind == KERNELS_MASK_KEEP_AT_LEAST ? 1
+                                                                      : 0;
+    const int64_t voxels = image_voxels(&work->lane->base.extent);
+    cudaStream_t stream = work->lane->work;
+    struct mask_bound bound = none_stays;
+
+    if (step->kind == KERNELS_MASK_DROP_BELOW) /* the largest is no larger than the volume */
+        bound.size = mask_least_size(step, work->own->demand.spacing, voxels);
+    mask_search_begin(&search, stream);
+    mask_search_bound(&search, bound, stream);
+    for (int64_t i = 0; i < rounds; i++)
+        mask_search_largest(&search, stream);
+    if (step->kind == KERNELS_MASK_KEEP_AT_LEAST)
+        mask_search_share(&search, step->amount, stream);
+    mask_search_drop(&search, stream);
+    CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
+    return 0;
+}
+
+/* Of the complement's components, those that have nothing at the border are turned over. */
+static int
+fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
+{
+    const struct mask_bound at_border = {1, ULLONG_MAX};
+    struct mask_search search = search_of(work, step->corners);
+    cudaStream_t stream = work->lane->work;
+
+    search.flip = ~UINT64_C(0);
+    search.flat = step->kind == KERNELS_MASK_FILL_SLICES;
+    search.border = true;
+    mask_search_begin(&search, stream);
+    mask_search_bound(&search, at_border, stream);
+    mask_search_drop(&search, stream);
+    CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
+    return 0;
+}
+
+/* Balls */
+
+static int
+send_ball(const struct mask_work *work, double mm, struct error *error)
+{
+    struct cuda_lane *lane = work->lane;
+    struct cuda_mask *own = work->own;
+    struct mask_ball *ball = &own->host_ball;
+
+    if (own->ball_mm == mm)
+        return 0;
+    if (own->ball_mm >= 0)
+        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
+    own->ball_mm = -1;
+    mask_ball_make(ball, &lane->base.extent, own->demand.spacing, mm);
+    own->ball.reach = ball->reach;
+    own->ball.groups = ball->groups;
+    CUDA_SEND(lane, own->ball.rows, ball->rows, (size_t)ball->ends[ball->groups - 1]);
+    CUDA_SEND(lane, own->ball.ends, ball->ends, (size_t)ball->groups);
+    CUDA_SEND(lane, own->ball.widen, ball->widen, (size_t)ball->groups);
+    own->ball_mm = mm;
+    return 0;
+}
+
+static int
+queue_grow(const struct mask_work *work, const uint64_t *source, bool shrink, uint64_t *target,
+           struct error *error)
+{
+    const struct cuda_mask *own = work->own;
+
+    queue_measure(work, source);
+    mask_grow_queue(&own->grid, &own->ball, own->facts, source, shrink, target, work->lane->work);
+    CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
+    return 0;
+}
+
+static int
+grow_in_turn(struct mask_work *work, bool shrink, struct error *error)
+{
+    uint64_t *before = work->bits;
+
+    work->bits = work->spare;
+    work->spare = before;
+    return queue_grow(work, before, shrink, work->bits, error);
+}
+
+/* How many components there are, after they have been numbered. */
+static int
+count_numbered(const struct mask_work *work, int64_t *found, struct error *error)
+{
+    struct cuda_lane *lane = work->lane;
+    const struct cuda_mask *own = work->own;
+
+    CUDA_FETCH(lane, own->host_facts, own->facts, 1);
+    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
+    *found = (int64_t)own->host_facts->found;
+    return 0;
+}
+
+/* Part ONE or OTHER becomes what the components with this bit, or without it, reach. */
+static int
+reach_bit(const struct mask_work *work, const struct mask_search *search, int bit,
+          struct error *error)
+{
+    const struct cuda_mask *own = work->own;
+    int rc;
+
+    mask_search_part(search, bit, own->spare[PART], work->lane->work);
+    rc = queue_grow(work, own->spare[PART], false, own->spare[ONE], error);
+    if (rc)
+        return rc;
+    queue_join(work, work->bits, MASK_EITHER, own->spare[PART]);
+    rc = queue_grow(work, own->spare[PART], false, own->spare[OTHER], error);
+    if (rc)
+        return rc;
+    mask_cut_queue(&own->grid, own->spare[ONE], own->spare[OTHER], search->corners, own->spare[CUT],
+                   work->lane->work);
+    CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
+    return 0;
+}
+
+/* As the CPU does it: bit by bit of the components' numbers. */
+static int
+cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
+{
+    struct cuda_lane *lane = work->lane;
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_mask *own = work->own;
+    struct mask_search search;
+    int64_t found = 0;
+    int rc = grow_in_turn(work, true, error);
+
+    if (rc)
+        return rc;
+    search = search_of(work, step->corners);
+    mask_search_begin(&search, lane->work);
+    mask_search_bound(&search, none_stays, lane->work);
+    mask_search_number(&search, lane->work);
+    CUDA_LAUNCHED(device);
+    CUDA_TRY(device,
+             cudaMemsetAsync(own->spare[CUT], 0, (size_t)own->grid.words * sizeof(*own->spare[CUT]),
+                             lane->work));
+    rc = count_numbered(work, &found, error);
+    for (int bit = 0; found > INT64_C(1) << bit && !rc; bit++)
+        rc = reach_bit(work, &search, bit, error);
+    if (!rc)
+        rc = grow_in_turn(work, false, error);
+    if (rc)
+        return rc;
+    queue_join(work, own->spare[CUT], MASK_AND_NOT, work->bits);
+    CUDA_LAUNCHED(device);
+    return 0;
+}
+
+static int
+queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
+{
+    int rc = mask_step_has_ball(step->kind) ? send_ball(work, step->amount, error) : 0;
+
+    if (rc)
+        return rc;
+    switch (step->kind) {
+    case KERNELS_MASK_KEEP:
+    case KERNELS_MASK_KEEP_AT_LEAST:
+    case KERNELS_MASK_DROP_BELOW:
+        return keep_largest(work, step, error);
+    case KERNELS_MASK_FILL_SLICES:
+    case KERNELS_MASK_FILL_VOLUME:
+        return fill_inside(work, step, error);
+    case KERNELS_MASK_GROW:
+    case KERNELS_MASK_SHRINK:
+        return grow_in_turn(work, step->kind == KERNELS_MASK_SHRINK, error);
+    case KERNELS_MASK_OPEN:
+    case KERNELS_MASK_CLOSE:
+        rc = grow_in_turn(work, step->kind == KERNELS_MASK_OPEN, error);
+        return rc ? rc : grow_in_turn(work, step->kind == KERNELS_MASK_CLOSE, error);
+    case KERNELS_MASK_CUT_BRIDGES:
+        return cut_apart(work, step, error);
+    case KERNELS_MASK_STEPS:
+        break;
+    }
+    return 0;
+}
+
+/* The steps, and their result to the mask's own memory. */
+static int
+queue_steps(struct mask_work *work, uint64_t *mask, const struct kernels_mask_step *steps,
+            size_t count, struct error *error)
+{
+    const size_t bytes = (size_t)work->own->grid.words * sizeof(*mask);
+    int rc = 0;
+
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = queue_step(work, &steps[i], error);
+    if (!rc && work->bits != mask)
+        CUDA_TRY(
+            cuda_device_of(&work->lane->base),
+            cudaMemcpyAsync(mask, work->bits, bytes, cudaMemcpyDeviceToDevice, work->lane->work));
+    return rc;
+}
+
+int
+cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to,
+                const struct kernels_mask_step *steps, size_t count, struct error *error)
+{
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_mask *own = cuda_mask_state(base);
+    const size_t words = (size_t)own->grid.words;
+    uint64_t *mask = own->masks + to * words;
+    struct mask_work work = {lane, own, mask, own->spare[SPARE]};
+
+    CUDA_TRY(cuda_device_of(base),
+             cudaMemcpyAsync(mask, own->masks + from * words, words * sizeof(*mask),
+                             cudaMemcpyDeviceToDevice, lane->work));
+    return queue_steps(&work, mask, steps, count, error);
+}
+
+/* The mask to the host, and what is known of it. */
+static int
+fetch_mask(const struct mask_work *work, uint64_t *host_mask, struct error *error)
+{
+    struct cuda_lane *lane = work->lane;
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_mask *own = work->own;
+    const size_t words = (size_t)own->grid.words;
+
+    queue_measure(work, work->bits);
+    CUDA_LAUNCHED(device);
+    CUDA_FETCH(lane, host_mask, work->bits, words);
+    CUDA_FETCH(lane, own->host_facts, own->facts, 1);
+    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    return 0;
+}
+
+static void
+tell_facts(const struct cuda_mask *own, const uint64_t *host_mask,
+           struct kernels_mask_result *result)
+{
+    const struct mask_facts *facts = own->host_facts;
+
+    result->mask.bits = host_mask;
+    result->mask.words_per_row = own->grid.words_per_row;
+    result->mask.voxels = (int64_t)facts->voxels;
+    result->components_found = (int64_t)facts->found;
+    result->components_kept = (int64_t)facts->kept;
+    for (int axis = 0; axis < 3; axis++) {
+        result->first[axis] = facts->first[axis];
+        result->last[axis] = facts->last[axis];
+    }
+}
+
+static int
+cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
+{
+    const struct mask_request *request = (const struct mask_request *)given;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_mask *own = cuda_mask_state(base);
+    const size_t first = request->place * (size_t)own->grid.words;
+    struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE]};
+    int rc;
+
+    /* After a request that failed, its work may still be on its way. */
+    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+    CUDA_TRY(cuda_device_of(base), cudaMemsetAsync(own->facts, 0, sizeof(*own->facts), lane->work));
+    rc = begin_mask(&work, request->given, error);
+    if (!rc)
+        rc = queue_steps(&work, own->masks + first, request->given->steps,
+                         request->given->step_count, error);
+    if (!rc)
+        rc = fetch_mask(&work, own->host_masks + first, error);
+    if (!rc)
+        tell_facts(own, own->host_masks + first, request->result);
+    return rc;
+}
+
+const struct kernels_op cuda_mask_op = {
+    .name = "masks",
+    .state_size = sizeof(struct cuda_mask),
+    .needs = cuda_mask_needs,
+    .place = cuda_mask_place,
+    .run = cuda_mask_run,
+};

@@ -1,0 +1,104 @@
+/*
+ * mask_cuda.cuh - what the files of the GPU's masks share: the volume's shape, what lies on the
+ * device, and the work that they queue on a stream.
+ */
+#ifndef NOCTULE_MASK_CUDA_CUH
+#define NOCTULE_MASK_CUDA_CUH
+
+#include "kernels/cuda/cuda.cuh"
+#include "kernels/mask/ball.h"
+#include "kernels/mask/keep.h"
+
+enum {
+    MASK_THREADS = 256,
+    MASK_PARTIALS = 1024, /* blocks that look for the largest component, at most */
+    MASK_HALO = 15,       /* words that a warp may see beyond those that it makes */
+};
+
+struct mask_grid {
+    int64_t columns, rows, slices;
+    int64_t words_per_row, words;
+    uint64_t tail;   /* of the last word of a row */
+    uint32_t blocks; /* that go over all words, each thread over several */
+};
+
+/* What stays: components above this size, and of this size those up to this slot. */
+struct mask_bound {
+    long long size;
+    unsigned long long last;
+};
+
+/* On the device; `voxels` and the box are of the last mask_measure. */
+struct mask_facts {
+    unsigned long long voxels;
+    long long first[3], last[3];
+    unsigned long long found, kept;
+    struct mask_bound bound;
+    uint32_t ticket; /* 0 between the searches for the largest */
+};
+
+/* Kernels' loops over the words of a grid. */
+#define MASK_EACH_WORD(grid, word)                                                                 \
+    for (int64_t word = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; (word) < (grid).words;     \
+         (word) += (int64_t)gridDim.x * blockDim.x)
+
+/* The place of a word. */
+struct mask_place {
+    int64_t x, y, z; /* x in words */
+};
+
+static __device__ __forceinline__ struct mask_place
+mask_place_of(const struct mask_grid &grid, int64_t word)
+{
+    const int64_t row = word / grid.words_per_row;
+
+    return {word - row * grid.words_per_row, row % grid.rows, row / grid.rows};
+}
+
+/* mask_cuda.cu: mask `to` of the lane becomes `from` through the steps, on the device alone; only
+ * queued on the lane's work. For benchmarks. */
+int cuda_mask_queue(struct kernels_lane *lane, size_t from, size_t to,
+                    const struct kernels_mask_step *steps, size_t count, struct error *error);
+
+/* mask_runs.cu: components. A run of a word has a slot, a root's with a flag and its size. */
+
+struct mask_search {
+    struct mask_grid grid;
+    uint64_t *bits;
+    uint64_t flip;              /* 0 or all ones */
+    bool corners, flat, border; /* as struct mask_labels of the CPU */
+    unsigned long long *slots;
+    struct mask_facts *facts;
+    struct mask_bound *partials;
+};
+
+size_t mask_slots(const struct mask_grid *grid);
+
+/* Each queues its kernels; a failed launch is cudaGetLastError's. */
+void mask_search_begin(const struct mask_search *search, cudaStream_t stream);
+void mask_search_largest(const struct mask_search *search, cudaStream_t stream);
+void mask_search_share(const struct mask_search *search, double share, cudaStream_t stream);
+void mask_search_bound(const struct mask_search *search, struct mask_bound bound,
+                       cudaStream_t stream);
+/* Turns over what does not stay; counts what there is and what stays, but not of holes. */
+void mask_search_drop(const struct mask_search *search, cudaStream_t stream);
+/* Numbers the components in place of their sizes, and counts them; after mask_search_bound. */
+void mask_search_number(const struct mask_search *search, cudaStream_t stream);
+void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
+                      cudaStream_t stream);
+
+/* mask_grow.cu: balls. */
+
+/* The box of the source, as of the last mask_measure, is where the target may have voxels. */
+void mask_grow_queue(const struct mask_grid *grid, const struct mask_ball *ball,
+                     const struct mask_facts *facts, const uint64_t *source, bool shrink,
+                     uint64_t *target, cudaStream_t stream);
+
+/* Whether balls of this reach can be made in rows of these words. */
+bool mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most);
+
+/* cut |= what one and the other, or their neighbours, have in common. */
+void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other,
+                    bool corners, uint64_t *cut, cudaStream_t stream);
+
+#endif

@@ -1,0 +1,564 @@
+/* resample.c - see resample.h: the grids, the tables, and what a request must be. */
+#include "kernels/resample/resample.h"
+#include "kernels/op.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES 65536.0 /* parts of a sample that places are rounded to */
+
+/* What a step between regular planes may differ from the mean one. */
+#define REGULAR_SHARE 0.01
+#define REGULAR_MM    0.02
+
+/* Of whole numbers of voxels: what rounding makes of one is not one more. */
+#define WHOLE 1e-6
+
+/* ---- planes in mm along rows, columns and normal ---- */
+
+/* Planes as they are taken: one mean step apart where they are regular. */
+struct resample_frame {
+    const struct image_planes *planes;
+    bool regular;
+    double step; /* the mean one */
+    double normal[3];
+};
+
+/* As the origins say. */
+static double
+resample_told_shift(const struct resample_frame *frame, int64_t plane, int axis)
+{
+    const struct image_planes *planes = frame->planes;
+
+    return image_planes_along(planes->origins + 3 * plane, planes->origins,
+                              axis < 2 ? planes->axes + 3 * axis : frame->normal);
+}
+
+static bool
+resample_is_regular(const struct resample_frame *frame)
+{
+    const double tolerance = fmax(REGULAR_SHARE * frame->step, REGULAR_MM);
+
+    for (int64_t z = 1; z < frame->planes->extent.slices; z++)
+        for (int axis = 0; axis < 3; axis++) {
+            const double shift =
+                resample_told_shift(frame, z, axis) - resample_told_shift(frame, z - 1, axis);
+
+            if (!(fabs(shift - (axis == 2 ? frame->step : 0)) <= tolerance))
+                return false;
+        }
+    return true;
+}
+
+static struct resample_frame
+resample_frame_of(const struct image_planes *planes)
+{
+    const int64_t slices = planes->extent.slices;
+    struct resample_frame frame = {.planes = planes, .step = planes->thickness};
+
+    image_planes_normal(planes, frame.normal);
+    if (slices > 1)
+        frame.step = resample_told_shift(&frame, slices - 1, 2) / (double)(slices - 1);
+    frame.regular = resample_is_regular(&frame);
+    return frame;
+}
+
+/* mm from the first plane's origin. */
+static double
+resample_shift(const struct resample_frame *frame, int64_t plane, int axis)
+{
+    if (!frame->regular)
+        return resample_told_shift(frame, plane, axis);
+    return axis == 2 ? (double)plane * frame->step : 0;
+}
+
+/* From the first plane's origin to the least and the greatest along an axis. */
+static void
+resample_bounds(const struct resample_frame *frame, int axis, double bounds[2])
+{
+    bounds[0] = bounds[1] = 0;
+    for (int64_t z = 1; z < frame->planes->extent.slices; z++) {
+        const double shift = resample_shift(frame, z, axis);
+
+        bounds[0] = fmin(bounds[0], shift);
+        bounds[1] = fmax(bounds[1], shift);
+    }
+}
+
+/* ---- grids ---- */
+
+static int64_t *
+resample_side(struct image_extent *extent, int axis)
+{
+    return axis == 0 ? &extent->columns : axis == 1 ? &extent->rows : &extent->slices;
+}
+
+static double
+resample_least_step(const struct resample_frame *frame)
+{
+    double least = INFINITY;
+
+    if (frame->regular)
+        return frame->step;
+    for (int64_t z = 1; z < frame->planes->extent.slices; z++)
+        least = fmin(least, resample_shift(frame, z, 2) - resample_shift(frame, z - 1, 2));
+    return least;
+}
+
+void
+resample_straight(const struct image_planes *planes, double mm, struct resample_grid *grid)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+
+    *grid = (struct resample_grid){.extent = planes->extent};
+    for (int axis = 0; axis < 2; axis++) {
+        const double spacing = planes->spacing[axis];
+        double bounds[2];
+
+        resample_bounds(&frame, axis, bounds);
+        const double first = floor(bounds[0] / spacing + WHOLE);
+        const double last = ceil(bounds[1] / spacing - WHOLE);
+        *resample_side(&grid->extent, axis) += (int64_t)(last - first);
+        grid->spacing[axis] = spacing;
+        grid->origin[axis] = first * spacing;
+    }
+    const double height = resample_shift(&frame, planes->extent.slices - 1, 2);
+    grid->spacing[2] = mm > 0 ? mm : resample_least_step(&frame);
+    grid->extent.slices = (int64_t)floor(height / grid->spacing[2] + WHOLE) + 1;
+}
+
+void
+resample_spaced(const struct image_planes *planes, const double mm[3], struct resample_grid *grid)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    struct image_extent extent = planes->extent;
+
+    *grid = (struct resample_grid){.extent = planes->extent};
+    for (int axis = 0; axis < 3; axis++) {
+        const double own = axis < 2 ? planes->spacing[axis] : frame.step;
+        const double spacing = mm[axis] > 0 ? mm[axis] : own;
+        double bounds[2];
+
+        resample_bounds(&frame, axis, bounds);
+        if (axis < 2)
+            bounds[1] += (double)(*resample_side(&extent, axis) - 1) * own;
+        const double covered = bounds[1] - bounds[0] + own;
+        const double count = fmax(ceil(covered / spacing - WHOLE), 1);
+        *resample_side(&grid->extent, axis) = (int64_t)count;
+        grid->spacing[axis] = spacing;
+        grid->origin[axis] = bounds[0] + ((bounds[1] - bounds[0]) - (count - 1) * spacing) / 2;
+    }
+}
+
+/* ---- places ---- */
+
+static double
+resample_rounded(double place)
+{
+    return floor(place * PLACES + 0.5) / PLACES;
+}
+
+/* In samples from the first plane, of a height. */
+static double
+resample_between(const struct resample_frame *frame, double height)
+{
+    int64_t low = 0, high = frame->planes->extent.slices - 1;
+
+    if (frame->regular)
+        return resample_rounded(height / frame->step);
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (resample_shift(frame, middle, 2) <= height)
+            low = middle;
+        else
+            high = middle;
+    }
+    const double below = resample_shift(frame, low, 2);
+    return resample_rounded((double)low +
+                            (height - below) / (resample_shift(frame, high, 2) - below));
+}
+
+/* In samples of a plane's columns or rows. */
+static double
+resample_beside(const struct image_planes *planes, double mm, double shift, int axis)
+{
+    return resample_rounded((mm - shift) / planes->spacing[axis]);
+}
+
+static double
+resample_mm(const struct resample_grid *grid, int axis, int64_t i)
+{
+    return grid->origin[axis] + (double)i * grid->spacing[axis];
+}
+
+static bool
+resample_reaches(double place, int64_t samples)
+{
+    return place >= -0.5 && place <= (double)samples - 0.5;
+}
+
+/* Within the samples. */
+static double
+resample_within(double place, int64_t samples)
+{
+    return fmin(fmax(place, 0), (double)(samples - 1));
+}
+
+static int32_t
+resample_nearest(double place, int64_t samples)
+{
+    if (!resample_reaches(place, samples))
+        return -1;
+    return (int32_t)resample_within(floor(place + 0.5), samples);
+}
+
+static struct resample_pair
+resample_tap_at(double place, int64_t samples, int order)
+{
+    struct resample_pair tap = {0, resample_nearest(place, samples)};
+
+    if (order == RESAMPLE_NEAREST || tap.at < 0)
+        return tap;
+    const double within = resample_within(place, samples);
+    tap.at = (int32_t)within;
+    tap.part = within - (double)tap.at;
+    return tap;
+}
+
+/* ---- splines ---- */
+
+static int32_t
+resample_mirrored(int64_t at, int64_t samples)
+{
+    if (samples == 1)
+        return 0;
+    const int64_t period = 2 * (samples - 1), within = llabs(at) % period;
+    return (int32_t)(within < samples ? within : period - within);
+}
+
+static struct resample_weights
+resample_weights_at(double place, int64_t samples)
+{
+    const double within = resample_within(place, samples), whole = floor(within);
+    const double f = within - whole, g = 1 - f;
+    struct resample_weights weights = {.weight = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2,
+                                                  2.0 / 3 - g * g * (2 - g) / 2, f * f * f / 6}};
+
+    for (int64_t i = 0; i < 4; i++)
+        weights.at[i] = resample_mirrored((int64_t)whole - 1 + i, samples);
+    return weights;
+}
+
+/* The sum over all mirrored samples, or over as many as there are bits for. One sample by itself is
+ * its own coefficient, and begins nothing. */
+static struct resample_start
+resample_start_of(int64_t samples)
+{
+    struct resample_start start = {
+        .end = RESAMPLE_POLE / (RESAMPLE_POLE * RESAMPLE_POLE - 1),
+        .count = (int32_t)(samples < RESAMPLE_REACH ? samples : RESAMPLE_REACH)};
+    double powers[2 * RESAMPLE_REACH] = {1};
+
+    for (int i = 1; i < 2 * RESAMPLE_REACH; i++)
+        powers[i] = powers[i - 1] * RESAMPLE_POLE;
+    for (int64_t i = 0; i < start.count; i++) {
+        start.weight[i] = powers[i];
+        if (samples > RESAMPLE_REACH || samples == 1)
+            continue;
+        if (i > 0 && i < samples - 1)
+            start.weight[i] += powers[2 * samples - 2 - i];
+        start.weight[i] /= 1 - powers[2 * samples - 2];
+    }
+    return start;
+}
+
+/* ---- tables ---- */
+
+size_t
+resample_table_size(const struct kernels_lane *lane, const struct resample_demand *demand, int axis)
+{
+    struct image_extent extent = demand->extent;
+    const size_t side = (size_t)*resample_side(&extent, axis);
+
+    if (demand->order == RESAMPLE_CUBIC || axis == 2)
+        return side;
+    return side * (size_t)lane->extent.slices;
+}
+
+void
+resample_place_tables(struct kernels_arena *arena, const struct kernels_lane *lane,
+                      const struct resample_demand *demand, struct resample_tables *tables)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        const size_t size = resample_table_size(lane, demand, axis);
+
+        if (demand->order == RESAMPLE_CUBIC)
+            tables->weights[axis] = kernels_take(arena, size, sizeof(struct resample_weights));
+        else
+            tables->taps[axis] = kernels_take(arena, size, sizeof(struct resample_pair));
+    }
+    tables->starts = kernels_take(arena, 3, sizeof(*tables->starts));
+}
+
+static void
+resample_fill_taps(const struct resample_request *request, const struct resample_tables *tables)
+{
+    const struct image_planes *planes = request->planes;
+    const struct resample_grid *grid = request->grid;
+    const struct resample_frame frame = resample_frame_of(planes);
+    struct image_extent from = planes->extent, to = grid->extent;
+
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
+
+        for (int64_t z = 0; z < planes->extent.slices; z++) {
+            const double shift = resample_shift(&frame, z, axis);
+
+            for (int64_t i = 0; i < side; i++)
+                tables->taps[axis][z * side + i] = resample_tap_at(
+                    resample_beside(planes, resample_mm(grid, axis, i), shift, axis), samples,
+                    request->order);
+        }
+    }
+    for (int64_t k = 0; k < to.slices; k++)
+        tables->taps[2][k] = resample_tap_at(resample_between(&frame, resample_mm(grid, 2, k)),
+                                             from.slices, request->order);
+}
+
+/* Of an axis of the grid, where the planes are regular. */
+static double
+resample_regular_place(const struct resample_frame *frame, const struct resample_grid *grid,
+                       int axis, int64_t i)
+{
+    const double mm = resample_mm(grid, axis, i);
+
+    return axis == 2 ? resample_between(frame, mm) : resample_beside(frame->planes, mm, 0, axis);
+}
+
+static void
+resample_fill_weights(const struct resample_request *request, const struct resample_tables *tables)
+{
+    const struct resample_frame frame = resample_frame_of(request->planes);
+    struct image_extent from = request->planes->extent, to = request->grid->extent;
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t samples = *resample_side(&from, axis);
+
+        tables->starts[axis] = resample_start_of(samples);
+        for (int64_t i = 0; i < *resample_side(&to, axis); i++)
+            tables->weights[axis][i] = resample_weights_at(
+                resample_regular_place(&frame, request->grid, axis, i), samples);
+    }
+}
+
+void
+resample_fill_tables(const struct resample_request *request, const struct resample_tables *tables)
+{
+    if (request->order == RESAMPLE_CUBIC)
+        resample_fill_weights(request, tables);
+    else
+        resample_fill_taps(request, tables);
+}
+
+/* ---- requests ---- */
+
+static bool
+resample_side_is_sound(int64_t side)
+{
+    return side >= 1 && side <= INT32_MAX;
+}
+
+bool
+resample_fits(const struct kernels_lane *lane, const struct resample_demand *demand)
+{
+    const struct image_extent *grid = &demand->extent;
+    int64_t voxels;
+
+    for (int axis = 0; axis < 3; axis++) {
+        struct image_extent from = lane->extent, to = *grid;
+
+        if (!resample_side_is_sound(*resample_side(&from, axis)) ||
+            !resample_side_is_sound(*resample_side(&to, axis)))
+            return false;
+    }
+    return !__builtin_mul_overflow(grid->columns * grid->rows, grid->slices, &voxels) &&
+           voxels <= KERNELS_MAX_VOXELS;
+}
+
+static int
+resample_refuse(struct error *error, const char *what)
+{
+    return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "a volume is not resampled: %s", what);
+}
+
+static bool
+resample_same(const struct image_extent *a, const struct image_extent *b)
+{
+    return a->columns == b->columns && a->rows == b->rows && a->slices == b->slices;
+}
+
+static bool
+resample_is_length(double mm)
+{
+    return isfinite(mm) && mm > 0;
+}
+
+static int
+resample_check_planes(const struct image_planes *planes, struct error *error)
+{
+    if (!resample_is_length(planes->spacing[0]) || !resample_is_length(planes->spacing[1]) ||
+        (planes->extent.slices == 1 && !resample_is_length(planes->thickness)))
+        return resample_refuse(error, "its spacing is none");
+    const struct resample_frame frame = resample_frame_of(planes);
+    for (int64_t z = 1; z < planes->extent.slices; z++)
+        if (!resample_is_length(resample_shift(&frame, z, 2) - resample_shift(&frame, z - 1, 2)))
+            return resample_refuse(error, "its planes do not ascend");
+    return 0;
+}
+
+/* Whether a spline may run through the planes, and does not leave them. */
+static int
+resample_check_cubic(const struct resample_request *request, struct error *error)
+{
+    const struct resample_frame frame = resample_frame_of(request->planes);
+    struct image_extent from = request->planes->extent, to = request->grid->extent;
+
+    if (!frame.regular)
+        return resample_refuse(error, "a spline does not run through irregular planes");
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
+
+        if (!resample_reaches(resample_regular_place(&frame, request->grid, axis, 0), samples) ||
+            !resample_reaches(resample_regular_place(&frame, request->grid, axis, side - 1),
+                              samples))
+            return resample_refuse(error, "a spline does not reach beyond its planes");
+    }
+    return 0;
+}
+
+static int
+resample_check(struct kernels_lane *lane, const struct resample_request *request,
+               struct error *error)
+{
+    const struct resample_demand *demand = kernels_state(lane, KERNELS_RESAMPLE);
+    const struct image_range range = image_pixel_range(demand->pixel);
+    const struct resample_grid *grid = request->grid;
+
+    if (request->order != demand->order || !resample_same(&grid->extent, &demand->extent))
+        return resample_refuse(error, "memory was asked for another grid or order");
+    if (!resample_same(&request->planes->extent, &lane->extent))
+        return resample_refuse(error, "its planes are of another size");
+    if (request->outside < range.lo || request->outside > range.hi)
+        return resample_refuse(error, "what is outside is no value of the pixel type");
+    for (int axis = 0; axis < 3; axis++)
+        if (!resample_is_length(grid->spacing[axis]) || !isfinite(grid->origin[axis]))
+            return resample_refuse(error, "the grid's spacing or origin is none");
+    const int rc = resample_check_planes(request->planes, error);
+    if (rc || request->order != RESAMPLE_CUBIC)
+        return rc;
+    return resample_check_cubic(request, error);
+}
+
+int
+kernels_resample(struct kernels_lane *lane, const struct resample_request *request,
+                 const void **voxels, struct error *error)
+{
+    const struct resample_run run = {request, voxels};
+    int rc = kernels_op_check(lane, KERNELS_RESAMPLE, error);
+
+    if (!rc)
+        rc = resample_check(lane, request, error);
+    return rc ? rc : kernels_op_run(lane, KERNELS_RESAMPLE, &run, error);
+}
+
+/* ---- masks ---- */
+
+/* The grid's voxel of each pixel along an axis of a plane; -1: none. */
+static void
+resample_fill_nearest(const struct resample_frame *frame, const struct resample_grid *grid,
+                      int64_t plane, int axis, int32_t *nearest)
+{
+    const struct image_planes *planes = frame->planes;
+    struct image_extent from = planes->extent, to = grid->extent;
+    const double shift = resample_shift(frame, plane, axis);
+
+    for (int64_t i = 0; i < *resample_side(&from, axis); i++) {
+        const double mm = shift + (double)i * planes->spacing[axis];
+
+        nearest[i] =
+            resample_nearest(resample_rounded((mm - grid->origin[axis]) / grid->spacing[axis]),
+                             *resample_side(&to, axis));
+    }
+}
+
+/* A row of the planes from a row of the grid; the bits set. */
+static int64_t
+resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns, uint64_t *row)
+{
+    int64_t voxels = 0;
+
+    for (int64_t x = 0; x < columns; x += 64) {
+        const int64_t count = columns - x < 64 ? columns - x : 64;
+        uint64_t word = 0;
+
+        for (int64_t i = 0; i < count; i++) {
+            const int32_t at = nearest[x + i];
+
+            if (at >= 0)
+                word |= (bits[at / 64] >> at % 64 & 1) << i;
+        }
+        row[x / 64] = word;
+        voxels += __builtin_popcountll(word);
+    }
+    return voxels;
+}
+
+static bool
+resample_row_is_empty(const uint64_t *bits, int64_t words)
+{
+    uint64_t any = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        any |= bits[i];
+    return any == 0;
+}
+
+int
+kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
+                      const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
+                      struct error *error)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    const struct image_extent *from = &planes->extent, *to = &grid->extent;
+    const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
+    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+
+    if (!columns)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to resample a mask.");
+    int32_t *rows = columns + from->columns;
+    *voxels = 0;
+    memset(on_planes, 0, (size_t)(words * from->rows * from->slices) * sizeof(*on_planes));
+    for (int64_t z = 0; z < from->slices; z++) {
+        const double height = resample_shift(&frame, z, 2);
+        const int32_t slice = resample_nearest(
+            resample_rounded((height - grid->origin[2]) / grid->spacing[2]), to->slices);
+
+        if (slice < 0)
+            continue;
+        resample_fill_nearest(&frame, grid, z, 0, columns);
+        resample_fill_nearest(&frame, grid, z, 1, rows);
+        for (int64_t y = 0; y < from->rows; y++) {
+            const uint64_t *row = bits + (slice * to->rows + rows[y]) * grid_words;
+
+            if (rows[y] >= 0 && !resample_row_is_empty(row, grid_words))
+                *voxels += resample_mask_row(row, columns, from->columns,
+                                             on_planes + (z * from->rows + y) * words);
+        }
+    }
+    free(columns);
+    return 0;
+}

@@ -1,0 +1,133 @@
+"""Steps of masks on the CPU beside scipy.ndimage and cc3d, voxel for voxel, through noctule-bench."""
+
+import os
+import pathlib
+import subprocess
+
+import cc3d
+import numpy
+import pytest
+from scipy import ndimage
+
+BENCH = pathlib.Path(os.environ["NOCTULE_BIN"]) / "noctule-bench"
+FACES = ndimage.generate_binary_structure(3, 1)
+CORNERS = ndimage.generate_binary_structure(3, 3)
+
+
+def smooth(shape, sigma, share, seed):
+    field = ndimage.gaussian_filter(numpy.random.default_rng(seed).normal(size=shape), sigma)
+    return field > numpy.quantile(field, 1 - share)
+
+
+def body(shape):
+    z, y, x = numpy.ogrid[: shape[0], : shape[1], : shape[2]]
+    trunk = ((x - shape[2] / 2) / (0.4 * shape[2])) ** 2 + ((y - shape[1] / 2) / (0.3 * shape[1])) ** 2 < 1
+    lungs = sum(((x - at * shape[2]) / (0.13 * shape[2])) ** 2 + ((y - shape[1] / 2) / (0.18 * shape[1])) ** 2
+                + ((z - shape[0] / 2) / (0.4 * shape[0])) ** 2 < 1 for at in (0.33, 0.67)) > 0
+    table = (y > 0.79 * shape[1]) & (y < 0.82 * shape[1]) & (z >= 0) & (x >= 0)
+    return (trunk & ~(lungs & smooth(shape, 1, 0.9, 3))) | table
+
+
+VOLUMES = {
+    "blobs": (smooth((30, 70, 131), 2.5, 0.4, 1), (0.8, 0.8, 1.0)),
+    "sponge": (smooth((24, 65, 64), 1.2, 0.6, 2), (0.7421875, 0.7421875, 2.5)),
+    "noise": (numpy.random.default_rng(5).random((20, 50, 200)) < 0.31, (1.0, 1.0, 1.0)),
+    "body": (body((40, 96, 150)), (2.0, 2.0, 3.0)),
+    "thin": (smooth((1, 90, 513), 2, 0.5, 4), (0.5, 0.6, 5.0)),
+}
+
+
+def ours(folder, volume, spacing, *steps):
+    slices, rows, columns = volume.shape
+    volume.astype(numpy.uint8).tofile(folder / "raw")
+    subprocess.run([BENCH, "--backend", "cpu", "--raw", folder / "raw", "--extent", f"{columns},{rows},{slices}",
+                    "--pixel", "uint8", "--range", "1,1", "--spacing", ",".join(map(repr, spacing)), "--repeat", "1",
+                    *(part for step in steps for part in ("--step", step)), "--mask-out", folder / "out"],
+                   check=True, stdout=subprocess.DEVNULL)
+    words = numpy.fromfile(folder / "out", numpy.uint8).reshape(slices, rows, -1)
+    bits = numpy.unpackbits(words, axis=2, bitorder="little").astype(bool)
+    assert not bits[:, :, columns:].any()
+    return bits[:, :, :columns]
+
+
+def ball(spacing, mm):
+    """[k, j, i] of all offsets in the ball, summed as mask.h says."""
+    reach = [int(mm / step) + 1 for step in spacing]
+    i, j, k = (numpy.arange(-r, r + 1) * step for r, step in zip(reach, spacing))
+    i, j, k = i[None, None, :], j[None, :, None], k[:, None, None]
+    return (i * i + j * j) + k * k <= mm * mm
+
+
+def components(volume, corners):
+    """Labels from 1, their sizes, and the labels by falling size and rising first voxel."""
+    labels, count = ndimage.label(volume, CORNERS if corners else FACES)
+    theirs = cc3d.connected_components(volume, connectivity=26 if corners else 6)
+    sizes = numpy.bincount(labels.ravel(), minlength=count + 1)
+    assert sorted(sizes[1:]) == sorted(numpy.bincount(theirs.ravel())[1:])
+    first = numpy.zeros(count + 1, int)
+    found, at = numpy.unique(labels.ravel(), return_index=True)
+    first[found] = at
+    return labels, sizes, sorted(range(1, count + 1), key=lambda label: (-sizes[label], first[label]))
+
+
+def kept(volume, corners, stays):
+    labels, sizes, order = components(volume, corners)
+    return numpy.isin(labels, [label for rank, label in enumerate(order) if stays(rank, sizes[label], sizes[order[0]])])
+
+
+@pytest.mark.parametrize("corners", ["", ",corners"])
+@pytest.mark.parametrize("name", VOLUMES)
+def test_components(tmp_path, name, corners):
+    volume, spacing = VOLUMES[name]
+    ml = spacing[0] * spacing[1] * spacing[2] / 1000
+    for count in (1, 2, 7):
+        assert numpy.array_equal(ours(tmp_path, volume, spacing, f"keep={count}{corners}"),
+                                 kept(volume, corners, lambda rank, size, largest: rank < count))
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, f"keep-at-least=0.01{corners}"),
+                             kept(volume, corners, lambda rank, size, largest: size >= 0.01 * largest))
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, f"drop-below={30 * ml!r}{corners}"),
+                             kept(volume, corners, lambda rank, size, largest: size * ml >= 30 * ml))
+
+
+@pytest.mark.parametrize("name", VOLUMES)
+def test_holes(tmp_path, name):
+    volume, spacing = VOLUMES[name]
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, "fill-volume"), ndimage.binary_fill_holes(volume))
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, "fill-slices"),
+                             numpy.stack([ndimage.binary_fill_holes(plane) for plane in volume]))
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, "fill-volume,corners"),
+                             ndimage.binary_fill_holes(volume, CORNERS))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 1.5, 2, 3.4])
+@pytest.mark.parametrize("name", VOLUMES)
+def test_balls(tmp_path, name, steps):
+    volume, spacing = VOLUMES[name]
+    mm = steps * max(spacing[:2])
+    structure = ball(spacing, mm)
+    for step, peer in (("grow", ndimage.binary_dilation), ("shrink", ndimage.binary_erosion),
+                       ("open", ndimage.binary_opening), ("close", ndimage.binary_closing)):
+        assert numpy.array_equal(ours(tmp_path, volume, spacing, f"{step}={mm!r}"), peer(volume, structure)), step
+
+
+@pytest.mark.parametrize("corners", ["", ",corners"])
+def test_bridges(tmp_path, corners):
+    volume, spacing = VOLUMES["blobs"]
+    structure, near = ball(spacing, 2.0), CORNERS if corners else FACES
+    labels, count = ndimage.label(ndimage.binary_erosion(volume, structure), near)
+    reached, grown = numpy.zeros(volume.shape, int), numpy.zeros(volume.shape, bool)
+    for label in range(1, count + 1):
+        one = ndimage.binary_dilation(labels == label, structure)
+        grown |= one
+        reached += ndimage.binary_dilation(one, near)
+    assert count > 1 and (reached > 1).any()
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, f"cut-bridges=2{corners}"), grown & (reached == 1))
+
+
+def test_steps_one_after_the_other(tmp_path):
+    volume, spacing = VOLUMES["body"]
+    opened = ndimage.binary_opening(volume, ball(spacing, 6.0))
+    trunk = kept(opened, "", lambda rank, size, largest: rank < 1)
+    expected = numpy.stack([ndimage.binary_fill_holes(plane) for plane in trunk])
+    assert 0 < expected.sum() < volume.size and expected.sum() != trunk.sum() != volume.sum()
+    assert numpy.array_equal(ours(tmp_path, volume, spacing, "open=6", "keep=1", "fill-slices"), expected)

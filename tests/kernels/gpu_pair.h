@@ -1,0 +1,88 @@
+/* gpu_pair.h - a GPU beside the CPU, for suites that compare the two; and a GPU whose calls fail. */
+#ifndef NOCTULE_GPU_PAIR_H
+#define NOCTULE_GPU_PAIR_H
+
+#include "kernels/cuda/fault.h"
+#include "kernels/kernels.h"
+#include "tests/kernels/gpu_suite.h"
+
+#include <errno.h>
+
+static const char *const backends[2] = {"cpu", "cuda"};
+static struct kernels_device *devices[2];
+static struct kernels_lane *lanes[2];
+
+static inline void
+open_both_with(int threads)
+{
+    struct error error = {0};
+
+    for (int i = 0; i < 2; i++) {
+        struct kernels_device_options options = {.backend = backends[i], .threads = threads};
+
+        ck_assert_int_eq(kernels_device_open(&options, &devices[i], &error), 0);
+        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], &error), 0);
+    }
+}
+
+static inline void
+open_both(void)
+{
+    open_both_with(2);
+}
+
+static inline void
+close_both(void)
+{
+    for (int i = 0; i < 2; i++) {
+        kernels_lane_close(lanes[i]);
+        kernels_device_close(devices[i]);
+    }
+}
+
+/* A case of tests that find both open. */
+static inline TCase *
+gpu_pair_case(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+
+    suite_add_tcase(suite, tcase);
+    tcase_add_unchecked_fixture(tcase, open_both, close_both);
+    return tcase;
+}
+
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+
+/* Each call of the CUDA runtime, from the device's opening to the end of the work, fails in turn:
+ * an error is told, and closing works. Ends with the work that no call failed in. */
+static inline void
+fail_each_call(enum cuda_fault_kind kind, int (*work)(struct kernels_lane *lane, void *context),
+               void *context)
+{
+    struct error error = {0};
+    int rc = -EIO;
+
+    for (int64_t nth = 1; rc != 0; nth++) {
+        struct kernels_device_options options = {.backend = "cuda"};
+        struct kernels_device *device = NULL;
+        struct kernels_lane *lane = NULL;
+
+        cuda_fault_at(nth, kind);
+        rc = kernels_device_open(&options, &device, &error);
+        if (!rc)
+            rc = kernels_lane_open(device, &lane, &error);
+        if (!rc)
+            rc = work(lane, context);
+        ck_assert_msg(rc != 0 || nth > cuda_fault_calls(), "call %lld failed unnoticed",
+                      (long long)nth);
+        cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
+        if (lane)
+            kernels_lane_close(lane);
+        if (device)
+            kernels_device_close(device);
+    }
+}
+
+#endif
+
+#endif

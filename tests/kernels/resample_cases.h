@@ -1,0 +1,99 @@
+/* resample_cases.h - planes and grids to resample, upright and not, for both backends' tests. */
+#ifndef NOCTULE_RESAMPLE_CASES_H
+#define NOCTULE_RESAMPLE_CASES_H
+
+#include "tests/kernels/ref_resample.h"
+#include "tests/kernels/ref_volumes.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { RESAMPLE_MOST_PLANES = 80 };
+
+struct resample_case {
+    struct image_planes planes;
+    struct resample_grid grid;
+    int order;
+    enum image_pixel pixel, result;
+    int32_t outside;
+    double origins[3 * RESAMPLE_MOST_PLANES];
+};
+
+static inline double
+resample_random(uint64_t *random, double low, double high)
+{
+    return low + (high - low) * (double)ref_random_below(random, 1 << 20) / (1 << 20);
+}
+
+/* Planes that are turned about two axes, or axial ones. */
+static inline void
+resample_turn(struct image_planes *planes, uint64_t *random)
+{
+    const bool turned = ref_random_below(random, 2);
+    const double a = turned ? resample_random(random, -1, 1) : 0;
+    const double b = turned ? resample_random(random, -1, 1) : 0;
+    const double axes[6] = {cos(a), sin(a), 0, -sin(a) * cos(b), cos(a) * cos(b), sin(b)};
+
+    for (int i = 0; i < 6; i++)
+        planes->axes[i] = axes[i];
+}
+
+/* Planes `step` apart, sheared and unevenly where that is asked for. */
+static inline void
+resample_stack(struct resample_case *each, bool regular, uint64_t *random)
+{
+    const double step = resample_random(random, 0.5, 5);
+    const double shear = regular ? 0 : resample_random(random, -2, 2);
+    const double *a = each->planes.axes, *b = a + 3;
+    double normal[3], height = 0;
+
+    resample_turn(&each->planes, random);
+    image_planes_normal(&each->planes, normal);
+    for (int64_t z = 0; z < each->planes.extent.slices; z++) {
+        for (int i = 0; i < 3; i++)
+            each->origins[3 * z + i] = (double)(i * 100 - 130) + height * normal[i] +
+                                       shear * height * b[i] + 0.1 * shear * height * a[i];
+        /* Also such as are regular by a hair, in one step and in another. */
+        height += step * (regular ? resample_random(random, 0.996, 1.004)
+                                  : resample_random(random, 0.2, 1.5));
+    }
+}
+
+/* The same number makes the same case; it has its own address in `planes`. */
+static inline void
+resample_make_case(struct resample_case *each, uint64_t seed, int order)
+{
+    uint64_t random = 77 + seed;
+
+    *each = (struct resample_case){.order = order,
+                                   .pixel = (enum image_pixel)(seed % 3),
+                                   .result = (enum image_pixel)(seed / 3 % 3)};
+    each->planes = (struct image_planes){
+        .extent = {1 + ref_random_below(&random, 90), 1 + ref_random_below(&random, 40),
+                   1 + ref_random_below(&random, seed % 7 ? 12 : RESAMPLE_MOST_PLANES)},
+        .spacing = {resample_random(&random, 0.3, 2), resample_random(&random, 0.3, 2)},
+        .thickness = 2,
+        .origins = each->origins,
+    };
+    resample_stack(each, order == RESAMPLE_CUBIC || seed % 2, &random);
+    each->outside = (int32_t)ref_random_below(&random, 200);
+    const double mm[3] = {seed % 5 ? resample_random(&random, 0.4, 4) : 0,
+                          seed % 3 ? resample_random(&random, 0.4, 4) : 0,
+                          resample_random(&random, 0.4, 4)};
+    if (order != RESAMPLE_CUBIC && seed % 4 == 0)
+        resample_straight(&each->planes, seed % 8 ? mm[2] : 0, &each->grid);
+    else
+        resample_spaced(&each->planes, mm, &each->grid);
+    if (order != RESAMPLE_CUBIC && seed % 4 == 1)
+        for (int axis = 0; axis < 3; axis++) /* partly beside the planes */
+            each->grid.origin[axis] += resample_random(&random, -20, 20);
+}
+
+static inline struct resample_request
+resample_request_of(const struct resample_case *each)
+{
+    return (struct resample_request){&each->planes, &each->grid, each->order, each->outside};
+}
+
+#endif

@@ -1,0 +1,144 @@
+/*
+ * test_cuda_resample.c - resampling on the GPU beside the CPU's: voxel for voxel the same.
+ *
+ *   kernels_test_cuda_resample [--quick]    --quick: a selection for compute-sanitizer
+ *
+ * The case small alone (CK_RUN_CASE) is little enough for racecheck. Exits with 77, which is
+ * "skipped" to CTest, where there is no GPU.
+ */
+#include "tests/kernels/gpu_pair.h"
+#include "tests/kernels/resample_cases.h"
+
+static struct error error;
+
+/* A whole job; its first error. */
+static int
+resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed,
+            const void **resampled)
+{
+    const struct resample_demand demand = {each->grid.extent, each->order, each->result};
+    const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
+    const struct resample_request request = resample_request_of(each);
+    const struct image_range range = image_pixel_range(each->pixel);
+    const struct image_extent *extent = &each->planes.extent;
+    uint64_t random = seed;
+    void *voxels;
+    int rc = kernels_volume_begin(lane, *extent, each->pixel, &asked, &voxels, &error);
+
+    for (int64_t i = 0; !rc && i < image_voxels(extent); i++)
+        ref_store(each->pixel, voxels, i,
+                  range.lo + (int32_t)ref_random_below(&random, (int64_t)range.hi - range.lo + 1));
+    if (!rc)
+        rc = kernels_volume_ready(lane, 0, extent->slices, &error);
+    return rc ? rc : kernels_resample(lane, &request, resampled, &error);
+}
+
+static void
+expect_the_cpus(const struct resample_case *each, uint64_t seed)
+{
+    const int64_t voxels = image_voxels(&each->grid.extent);
+    const void *resampled[2];
+
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(resample_in(lanes[i], each, seed, &resampled[i]) == 0, "%s", error.message);
+    for (int64_t i = 0; i < voxels; i++)
+        if (ref_stored(each->result, resampled[0], i) != ref_stored(each->result, resampled[1], i))
+            ck_abort_msg("case %llu, order %d: voxel %lld is %d on the CPU, %d on the GPU",
+                         (unsigned long long)seed, each->order, (long long)i,
+                         (int)ref_stored(each->result, resampled[0], i),
+                         (int)ref_stored(each->result, resampled[1], i));
+}
+
+static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
+
+START_TEST(random_cases_are_the_cpus)
+{
+    const uint64_t count = quick ? 6 : 300;
+
+    for (uint64_t seed = 0; seed < count; seed++) {
+        struct resample_case each;
+        resample_make_case(&each, seed, orders[_i]);
+        expect_the_cpus(&each, seed);
+    }
+}
+
+END_TEST
+
+/* As many voxels as fill a GPU, and more rows and slices than there are blocks of. */
+START_TEST(large_cases_are_the_cpus)
+{
+    static const struct image_extent extents[] = {{300, 260, 70}, {2, 70000, 1}, {1, 3, 66000}};
+    const double mm[3] = {0.9, 0.8, 0.7};
+    double *origins = calloc(3 * 66000, sizeof(*origins));
+
+    ck_assert_ptr_nonnull(origins);
+    for (int z = 0; z < 66000; z++)
+        origins[3 * z + 2] = z;
+    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); i++) {
+        struct resample_case each = {
+            .order = orders[_i], .pixel = IMAGE_INT16, .result = IMAGE_INT16};
+        each.planes = (struct image_planes){extents[i], {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
+        resample_spaced(&each.planes, mm, &each.grid);
+        expect_the_cpus(&each, i);
+    }
+    free(origins);
+}
+
+END_TEST
+
+START_TEST(a_small_case_is_the_cpus)
+{
+    struct resample_case each;
+    resample_make_case(&each, 2, orders[_i]);
+    expect_the_cpus(&each, 2);
+}
+
+END_TEST
+
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+
+static int
+resample_small(struct kernels_lane *lane, void *context)
+{
+    const struct resample_case *each = context;
+    const void *resampled;
+
+    return resample_in(lane, each, 2, &resampled);
+}
+
+START_TEST(any_call_may_fail)
+{
+    struct resample_case each;
+
+    resample_make_case(&each, 2, _i % 2 ? RESAMPLE_CUBIC : RESAMPLE_LINEAR);
+    fail_each_call((enum cuda_fault_kind)(_i / 2), resample_small, &each);
+}
+
+END_TEST
+
+#endif
+
+static Suite *
+make_suite(void)
+{
+    Suite *suite = suite_create("cuda_resample");
+    TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small");
+
+    tcase_add_loop_test(parity, random_cases_are_the_cpus, 0, 3);
+    if (!quick)
+        tcase_add_loop_test(parity, large_cases_are_the_cpus, 0, 3);
+    tcase_add_loop_test(small, a_small_case_is_the_cpus, 0, 3);
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+    TCase *faults = tcase_create("faults");
+
+    suite_add_tcase(suite, faults);
+    tcase_add_loop_test(faults, any_call_may_fail, 0, 2 * (CUDA_FAULT_LOST + 1));
+#endif
+    return suite;
+}
+
+int
+main(int argc, char **argv)
+{
+    return gpu_suite_run(argc, argv, make_suite);
+}

@@ -1,0 +1,258 @@
+/*
+ * test_mask.c - masks of the CPU backend against their definitions, voxel by voxel, on each
+ * instruction set that runs here, with 1, 2 and 3 threads.
+ */
+#include "kernels/mask/ball.h"
+#include "kernels/mask/mask.h"
+#include "tests/kernels/ref_mask.h"
+#include "tests/kernels/ref_volumes.h"
+#include "tests/kernels/variants.h"
+#include "tests/share.h"
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RANDOM_JOBS = 400 };
+
+static struct error error;
+
+static void
+open_variants(void)
+{
+    variants_open(3);
+}
+
+static void
+check_job(const struct ref_mask_job *job, const char *name, uint64_t number)
+{
+    struct ref_mask_found expected[REF_MASKS];
+
+    ref_mask_expect(job, expected);
+    for (size_t v = 0; v < variant_count; v++) {
+        const char *message = ref_mask_compare(variants[v].lane, job, expected, NULL);
+
+        if (*message)
+            ck_abort_msg("%s %llu, %s, %d threads: %s", name, (unsigned long long)number,
+                         variants[v].isa, variants[v].threads, message);
+    }
+    ref_mask_found_free(job, expected);
+}
+
+START_TEST(random_jobs_are_as_defined)
+{
+    for (uint64_t seed = 0; seed < RANDOM_JOBS; seed++) {
+        if (!test_share_has(seed))
+            continue;
+        struct ref_mask_job *job = ref_mask_random(seed);
+
+        check_job(job, "job", seed);
+        ref_mask_free(job);
+    }
+}
+
+END_TEST
+
+static void
+check_steps(struct image_extent extent, const double spacing[3], const uint8_t *in,
+            const struct kernels_mask_step *steps, size_t count, const char *name)
+{
+    struct ref_mask_job *job = ref_mask_of(extent, spacing, in, steps, count);
+
+    check_job(job, name, count);
+    ref_mask_free(job);
+}
+
+static const struct image_extent adversarial[] = {
+    {40, 40, 12}, {70, 30, 9}, {512, 5, 5}, {129, 64, 1}, {1, 33, 33},
+};
+
+/* Every step, alone, on all that has walls and corridors one voxel wide. */
+START_TEST(mazes_and_boards)
+{
+    static const double spacing[3] = {1, 1, 1.5};
+    static const struct kernels_mask_step steps[] = {
+        {KERNELS_MASK_KEEP, 1, false},
+        {KERNELS_MASK_KEEP, 3, true},
+        {KERNELS_MASK_KEEP_AT_LEAST, 0.5, false},
+        {KERNELS_MASK_DROP_BELOW, 0.004, true},
+        {KERNELS_MASK_FILL_SLICES, 0, false},
+        {KERNELS_MASK_FILL_SLICES, 0, true},
+        {KERNELS_MASK_FILL_VOLUME, 0, false},
+        {KERNELS_MASK_FILL_VOLUME, 0, true},
+        {KERNELS_MASK_GROW, 1, false},
+        {KERNELS_MASK_SHRINK, 1, false},
+        {KERNELS_MASK_OPEN, 2.5, false},
+        {KERNELS_MASK_CLOSE, 1.9, false},
+        {KERNELS_MASK_CUT_BRIDGES, 1, false},
+        {KERNELS_MASK_CUT_BRIDGES, 1, true},
+    };
+    const struct image_extent extent = adversarial[_i];
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+
+    for (int kind = 0; kind < 8; kind++) {
+        if (kind < 3)
+            ref_serpentine(extent, kind, in);
+        else if (kind == 3)
+            ref_spiral(extent, in);
+        else if (kind == 4)
+            ref_random_maze(extent, 3, in);
+        else if (kind == 5)
+            ref_checkerboard(extent, in);
+        else
+            memset(in, kind - 6, (size_t)ref_voxels(extent));
+        for (size_t s = 0; s < sizeof(steps) / sizeof(steps[0]); s++)
+            if (test_share_has((uint64_t)kind * 14 + s))
+                check_steps(extent, spacing, in, &steps[s], 1, "maze");
+    }
+    free(in);
+}
+
+END_TEST
+
+/* A ball of more than a word, of more than the row, and of nothing but its centre. */
+START_TEST(balls_of_all_sizes)
+{
+    static const double finest[3] = {0.1, 2, 2}, flat[3] = {1, 1, 50}, even[3] = {0.8, 0.8, 1};
+    static const double reaches[] = {0, 0.05, 1, 6.4, 7.05, 13, 40, 100};
+    const struct image_extent extent = {300, 9, 5}, square = {30, 30, 3};
+
+    for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++)
+        for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CUT_BRIDGES && test_share_has(r);
+             kind++) {
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r],
+                                                   false};
+            uint8_t *in = allocate(ref_voxels(extent), 1);
+            char name[64];
+            bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
+
+            ref_noise(extent, sparse ? 0.01 : 0.995, r, in);
+            snprintf(name, sizeof(name), "step %d, ball of %g mm", kind, reaches[r]);
+            check_steps(extent, finest, in, &step, 1, name);
+            ref_noise(square, sparse ? 0.03 : 0.97, r, in);
+            check_steps(square, flat, in, &step, 1, name);
+            check_steps(square, even, in, &step, 1, name);
+            free(in);
+        }
+}
+
+END_TEST
+
+/* Two cubes with a bar between them are one component, and after the cut two, each whole. */
+START_TEST(bridges_are_cut)
+{
+    static const double spacing[3] = {1, 1, 1};
+    const struct image_extent extent = {40, 15, 15};
+    const struct kernels_mask_step steps[2] = {{KERNELS_MASK_CUT_BRIDGES, 2, false},
+                                               {KERNELS_MASK_KEEP, 1, false}};
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+    int64_t found = 0, kept = 0, voxels = 0;
+
+    for (int64_t at = 0; at < ref_voxels(extent); at++) {
+        int64_t x = at % 40, y = at / 40 % 15, z = at / 40 / 15;
+        bool cube = y >= 2 && y <= 12 && z >= 2 && z <= 12 && ((x >= 3 && x <= 15) || x >= 20);
+
+        in[at] = (cube && x < 36) || (y == 7 && z == 7 && x >= 3 && x < 36);
+    }
+    check_steps(extent, spacing, in, steps, 2, "bridge");
+    ref_mask_step(extent, spacing, &steps[0], in, &found, &kept);
+    ck_assert_int_eq(found, 2);
+    ref_mask_step(extent, spacing, &steps[1], in, &found, &kept);
+    ck_assert_int_eq(found, 2);
+    ck_assert_int_eq(kept, 1);
+    for (int64_t at = 0; at < ref_voxels(extent); at++)
+        voxels += in[at];
+    ck_assert_int_gt(voxels, 1500); /* the larger cube without its corners, and no more */
+    ck_assert_int_le(voxels, 11 * 11 * 16);
+    free(in);
+}
+
+END_TEST
+
+/* Nothing is written, and the code is COMPUTE_FAILED. */
+static void
+assert_refused(struct kernels_lane *lane, const struct kernels_mask_request *given, size_t place,
+               int rc)
+{
+    struct kernels_mask_result result;
+
+    ck_assert_int_eq(kernels_mask_run(lane, place, given, &result, &error), rc);
+    ck_assert_int_eq(error.code, CODE_COMPUTE_FAILED);
+}
+
+static void
+begin(struct kernels_lane *lane, const struct kernels_mask_demand *masks)
+{
+    const struct kernels_demand demand = {.of = {[KERNELS_MASK] = masks}};
+    void *voxels;
+
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){4, 4, 4}, IMAGE_UINT8,
+                                          &demand, &voxels, NULL),
+                     0);
+    memset(voxels, 0, 64);
+}
+
+START_TEST(requests_are_checked)
+{
+    static const struct kernels_mask_step wrong[] = {
+        {KERNELS_MASK_KEEP, 0, false},
+        {KERNELS_MASK_KEEP, 1.5, false},
+        {KERNELS_MASK_KEEP, 257, false},
+        {KERNELS_MASK_KEEP_AT_LEAST, -0.1, false},
+        {KERNELS_MASK_KEEP_AT_LEAST, 1.1, false},
+        {KERNELS_MASK_DROP_BELOW, -1, false},
+        {KERNELS_MASK_DROP_BELOW, INFINITY, false},
+        {KERNELS_MASK_GROW, 2.1, false},
+        {KERNELS_MASK_OPEN, -1, false},
+        {KERNELS_MASK_CUT_BRIDGES, 1, false},
+        {KERNELS_MASK_STEPS, 1, false},
+    };
+    struct kernels_mask_demand demand = {2, {1, 1, 1}, 2, false};
+    struct kernels_lane *lane = variants[0].lane;
+    struct image_range ranges[3] = {{0, 1}, {0, 1}, {0, 1}};
+    struct kernels_mask_request given = {.ranges = ranges, .range_count = 1};
+
+    begin(lane, &demand);
+    assert_refused(lane, &given, 0, -EBUSY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 4, NULL), 0);
+    assert_refused(lane, &given, 2, -EINVAL);
+    given.range_count = 3;
+    assert_refused(lane, &given, 0, -EINVAL);
+    given.range_count = 1;
+    given.step_count = 1;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        given.steps = &wrong[i];
+        assert_refused(lane, &given, 1, -EINVAL);
+    }
+    given.step_count = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        struct kernels_mask_demand unsound = demand;
+
+        unsound.spacing[axis] = axis - 1;
+        if (axis == 2)
+            unsound.reach_mm = -1;
+        begin(lane, &unsound);
+        ck_assert_int_eq(kernels_volume_ready(lane, 0, 4, NULL), 0);
+        assert_refused(lane, &given, 0, -EINVAL);
+    }
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("mask");
+    TCase *tests = tcase_create("masks");
+
+    tcase_add_unchecked_fixture(tests, open_variants, variants_close);
+    tcase_add_test(tests, requests_are_checked);
+    tcase_add_test(tests, bridges_are_cut);
+    tcase_add_test(tests, random_jobs_are_as_defined);
+    tcase_add_test(tests, balls_of_all_sizes);
+    tcase_add_loop_test(tests, mazes_and_boards, 0, sizeof(adversarial) / sizeof(adversarial[0]));
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

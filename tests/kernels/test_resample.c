@@ -1,0 +1,384 @@
+/* test_resample.c - resampling on every lane against its definition, the grids, masks, and what is refused. */
+#include "tests/kernels/resample_cases.h"
+#include "tests/kernels/variants.h"
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct error error;
+
+static void
+open_all(void)
+{
+    variants_open(3);
+}
+
+/* The lane's memory after the grid's volume was made of the case's. */
+static int
+resample_in(struct kernels_lane *lane, const struct resample_case *each, const void *voxels,
+            const void **resampled)
+{
+    const struct resample_demand demand = {each->grid.extent, each->order, each->result};
+    const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
+    const struct resample_request request = resample_request_of(each);
+    const struct image_extent *extent = &each->planes.extent;
+    void *memory;
+    int rc = kernels_volume_begin(lane, *extent, each->pixel, &asked, &memory, &error);
+
+    ck_assert_msg(rc == 0, "%s", error.message);
+    memcpy(memory, voxels, (size_t)image_voxels(extent) * image_pixel_size(each->pixel));
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, extent->slices, &error), 0);
+    return kernels_resample(lane, &request, resampled, &error);
+}
+
+static void *
+random_voxels(const struct resample_case *each, uint64_t seed)
+{
+    const struct image_range range = image_pixel_range(each->pixel);
+    void *voxels = allocate(image_voxels(&each->planes.extent), image_pixel_size(each->pixel));
+    uint64_t random = seed;
+
+    for (int64_t i = 0; i < image_voxels(&each->planes.extent); i++)
+        ref_store(each->pixel, voxels, i,
+                  range.lo + (int32_t)ref_random_below(&random, (int64_t)range.hi - range.lo + 1));
+    return voxels;
+}
+
+static void
+expect_reference(const struct resample_case *each, const void *voxels)
+{
+    const size_t bytes = (size_t)image_voxels(&each->grid.extent) * image_pixel_size(each->result);
+    const struct resample_request request = resample_request_of(each);
+    void *expected = allocate((int64_t)bytes, 1);
+
+    ref_resample(&request, each->pixel, voxels, each->result, expected);
+    for (size_t i = 0; i < variant_count; i++) {
+        const void *resampled;
+        ck_assert_msg(resample_in(variants[i].lane, each, voxels, &resampled) == 0, "%s",
+                      error.message);
+        ck_assert_msg(memcmp(resampled, expected, bytes) == 0, "%s, %d threads, order %d",
+                      variants[i].isa, variants[i].threads, each->order);
+    }
+    free(expected);
+}
+
+START_TEST(random_planes_and_grids)
+{
+    static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
+
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct resample_case each;
+        if (!test_share_has(seed))
+            continue;
+        resample_make_case(&each, seed, orders[_i]);
+        void *voxels = random_voxels(&each, seed);
+        expect_reference(&each, voxels);
+        free(voxels);
+    }
+}
+
+END_TEST
+
+/* Axial planes 1 mm apart, or as told, with pixels of 1 mm. */
+static struct resample_case
+upright(int64_t columns, int64_t rows, int64_t slices, double step, int order)
+{
+    struct resample_case each = {
+        .order = order, .pixel = IMAGE_INT16, .result = IMAGE_INT16, .outside = -7};
+
+    each.planes = (struct image_planes){.extent = {columns, rows, slices},
+                                        .axes = {1, 0, 0, 0, 1, 0},
+                                        .spacing = {1, 1},
+                                        .thickness = step};
+    for (int64_t z = 0; z < slices; z++)
+        each.origins[3 * z + 2] = step * (double)z;
+    return each;
+}
+
+static int32_t
+only_value(struct resample_case *each, const int16_t *voxels, int64_t i)
+{
+    const void *resampled;
+    each->planes.origins = each->origins;
+    ck_assert_msg(resample_in(variants[0].lane, each, voxels, &resampled) == 0, "%s",
+                  error.message);
+    return ref_stored(IMAGE_INT16, resampled, i);
+}
+
+/* Halves go up, also below 0, and a place half way is half way though 3 mm are 2.9999999999919993. */
+START_TEST(halves)
+{
+    static const int16_t voxels[] = {-2, -1, 4, 7};
+
+    for (int order = 0; order < 2; order++) {
+        struct resample_case each = upright(1, 1, 4, 2.9999999999919993, order);
+        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}};
+        ck_assert_int_eq(only_value(&each, voxels, 0), -1);
+        ck_assert_int_eq(only_value(&each, voxels, 1), order ? 2 : 4);
+        ck_assert_int_eq(only_value(&each, voxels, 2), order ? 6 : 7);
+    }
+}
+
+END_TEST
+
+/* Half a sample beyond the ends is the last one's, and no more. */
+START_TEST(beyond_the_ends)
+{
+    static const int16_t voxels[] = {10, 20, 30};
+
+    static const struct {
+        double place;
+        int32_t value;
+    } places[] = {{-0.50001, -7}, {-0.5, 10},    {-0.25, 10}, {0, 10},
+                  {2, 30},        {2.49999, 30}, {2.5, 30},   {2.50001, -7}};
+
+    for (int axis = 0; axis < 3; axis++)
+        for (int order = 0; order < 2; order++)
+            for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+                struct resample_case each =
+                    upright(axis == 0 ? 3 : 1, axis == 1 ? 3 : 1, axis == 2 ? 3 : 1, 1, order);
+                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}};
+                each.grid.origin[axis] = places[i].place;
+                ck_assert_int_eq(only_value(&each, voxels, 0), places[i].value);
+            }
+}
+
+END_TEST
+
+/* What is where it was stays what it was, whatever the order. */
+START_TEST(the_same_grid)
+{
+    struct resample_case each = upright(37, 11, 9, 1.25, _i);
+    const void *resampled;
+
+    each.planes.origins = each.origins;
+    resample_spaced(&each.planes, (const double[3]){0, 0, 0}, &each.grid);
+    void *voxels = random_voxels(&each, 5);
+    ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
+    ck_assert_mem_eq(resampled, voxels, 37 * 11 * 9 * sizeof(int16_t));
+    free(voxels);
+}
+
+END_TEST
+
+/* What swings below 0 is there where the result may be negative, and 0 where not. */
+START_TEST(a_spline_swings_beyond)
+{
+    static const uint16_t voxels[] = {0, 0, 0, 9000, 9000, 9000};
+
+    for (int result = IMAGE_INT16; result <= IMAGE_UINT16; result++) {
+        struct resample_case each = upright(6, 1, 1, 1, RESAMPLE_CUBIC);
+        const void *resampled;
+        each.planes.origins = each.origins;
+        each.pixel = IMAGE_UINT16;
+        each.result = (enum image_pixel)result;
+        each.outside = 0;
+        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}};
+        ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
+        const int32_t below = ref_stored(each.result, resampled, 0);
+        ck_assert(result == IMAGE_INT16 ? below < -500 : below == 0);
+        ck_assert_int_gt(ref_stored(each.result, resampled, 1), 9500);
+    }
+}
+
+END_TEST
+
+/* Planes that are regular by the gate are, to a hair: half a mean step is a half. */
+START_TEST(regular_planes)
+{
+    static const int16_t voxels[] = {10, 20, 30, 40};
+
+    for (int regular = 0; regular < 2; regular++) {
+        struct resample_case each = upright(1, 1, 4, 2, RESAMPLE_NEAREST);
+        each.origins[3] = regular ? 0.019 : 0.021;
+        each.origins[5] = 2.019;
+        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}};
+        ck_assert_int_eq(only_value(&each, voxels, 0), regular ? 20 : 10);
+    }
+}
+
+END_TEST
+
+/* A spline goes through what it is made of: a parabola between its ends. */
+START_TEST(a_spline_of_a_parabola)
+{
+    struct resample_case each = upright(1, 1, 80, 1, RESAMPLE_CUBIC);
+    int16_t voxels[80];
+
+    for (int z = 0; z < 80; z++)
+        voxels[z] = (int16_t)(8 * z * z / 2);
+    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}};
+    ck_assert_int_eq(only_value(&each, voxels, 0), 4 * 39.5 * 39.5);
+}
+
+END_TEST
+
+/* ---- grids ---- */
+
+static void
+expect_side(const struct resample_grid *grid, int axis, int64_t count, double spacing,
+            double origin)
+{
+    const int64_t sides[] = {grid->extent.columns, grid->extent.rows, grid->extent.slices};
+
+    ck_assert_int_eq(sides[axis], count);
+    ck_assert_double_eq_tol(grid->spacing[axis], spacing, 1e-9);
+    ck_assert_double_eq_tol(grid->origin[axis], origin, 1e-9);
+}
+
+/* As the IBSI's phantom: 204 x 201 x 60 voxels of 0.977 x 0.977 x 3 mm become 100 x 99 x 90 of 2 mm. */
+START_TEST(voxels_of_two_mm)
+{
+    struct resample_case each = upright(204, 201, 60, 2.9999999999919993, RESAMPLE_LINEAR);
+
+    each.planes.origins = each.origins;
+    each.planes.spacing[0] = each.planes.spacing[1] = 0.97699999809265;
+    resample_spaced(&each.planes, (const double[3]){2, 2, 2}, &each.grid);
+    expect_side(&each.grid, 0, 100, 2, (203 * 0.97699999809265 - 99 * 2) / 2);
+    expect_side(&each.grid, 1, 99, 2, (200 * 0.97699999809265 - 98 * 2) / 2);
+    expect_side(&each.grid, 2, 90, 2, (59 * 2.9999999999919993 - 89 * 2) / 2);
+}
+
+END_TEST
+
+/* Planes that step 3 mm up and 2 mm along the rows, and 1 mm up: shifts from 0 to -4 and +1. */
+START_TEST(tilted_planes_become_upright)
+{
+    struct resample_case each = upright(20, 10, 4, 0, RESAMPLE_LINEAR);
+    static const double heights[] = {0, 3, 4, 7};
+
+    each.planes.origins = each.origins;
+    each.planes.spacing[1] = 0.8;
+    for (int z = 0; z < 4; z++) {
+        each.origins[3 * z] = z % 2 ? 0.5 : -0.25 * z;
+        each.origins[3 * z + 1] = -2.0 * z;
+        each.origins[3 * z + 2] = heights[z];
+    }
+    resample_straight(&each.planes, 0, &each.grid);
+    expect_side(&each.grid, 0, 20 + 2, 1, -1);
+    expect_side(&each.grid, 1, 10 + 8, 0.8, -6.4);
+    expect_side(&each.grid, 2, 8, 1, 0);
+    resample_straight(&each.planes, 2, &each.grid);
+    expect_side(&each.grid, 2, 4, 2, 0);
+}
+
+END_TEST
+
+/* ---- masks ---- */
+
+START_TEST(masks_go_back)
+{
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct resample_case each;
+        resample_make_case(&each, seed, RESAMPLE_NEAREST);
+        const struct image_extent *from = &each.planes.extent, *to = &each.grid.extent;
+        const int64_t grid_words = (to->columns + 63) / 64 * to->rows * to->slices;
+        const int64_t words = (from->columns + 63) / 64 * from->rows * from->slices;
+        uint64_t *bits = allocate(grid_words, sizeof(*bits)), random = seed;
+        uint64_t *mask = allocate(words, sizeof(*mask)), *expected = allocate(words, sizeof(*mask));
+        int64_t voxels;
+
+        for (int64_t i = 0; i < grid_words; i++)
+            bits[i] = ref_random_below(&random, 3) ? ref_random(&random) : 0;
+        memset(mask, 0xFF, (size_t)words * sizeof(*mask));
+        ck_assert_int_eq(
+            kernels_resample_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+        ck_assert_int_eq(voxels, ref_resample_mask(&each.planes, &each.grid, bits, expected));
+        ck_assert_mem_eq(mask, expected, (size_t)words * sizeof(*mask));
+        free(bits);
+        free(mask);
+        free(expected);
+    }
+}
+
+END_TEST
+
+/* ---- what is refused ---- */
+
+START_TEST(refusals)
+{
+    static int16_t voxels[4 * 3 * 5];
+    const void *resampled;
+
+    for (int wrong = 0; wrong < 14; wrong++) {
+        struct resample_case each =
+            upright(4, 3, 5, 1, wrong < 9 ? RESAMPLE_LINEAR : RESAMPLE_CUBIC);
+        each.planes.origins = each.origins;
+        resample_spaced(&each.planes, (const double[3]){2, 2, 2}, &each.grid);
+        each.grid.spacing[2] = wrong == 0 ? 0 : each.grid.spacing[2];
+        each.grid.spacing[1] = wrong == 1 ? -1 : each.grid.spacing[1];
+        each.grid.origin[0] = wrong == 2 ? INFINITY : each.grid.origin[0];
+        each.planes.spacing[0] = wrong == 3 ? 0 : each.planes.spacing[0];
+        each.planes.spacing[1] = wrong == 4 ? NAN : each.planes.spacing[1];
+        each.origins[8] = wrong == 5 ? 1 : each.origins[8];
+        each.origins[8] = wrong == 6 ? 0.5 : each.origins[8];
+        each.outside = wrong == 7 ? 32768 : each.outside;
+        each.outside = wrong == 8 ? -32769 : each.outside;
+        each.origins[8] = wrong == 9 ? 2.05 : each.origins[8];
+        each.origins[9] = wrong == 10 ? 0.05 : each.origins[9];
+        each.grid.origin[0] = wrong == 11 ? -0.51 : each.grid.origin[0];
+        each.grid.origin[2] = wrong == 12 ? 0.51 : each.grid.origin[2];
+        const int rc = resample_in(variants[0].lane, &each, voxels, &resampled);
+        ck_assert_msg(rc == (wrong < 13 ? -EINVAL : 0), "%d: %d %s", wrong, rc, error.message);
+    }
+}
+
+END_TEST
+
+START_TEST(out_of_order)
+{
+    static int16_t voxels[4 * 3 * 5];
+    struct resample_case each = upright(4, 3, 5, 1, RESAMPLE_LINEAR);
+    const struct kernels_demand none = {0};
+    const void *resampled;
+    void *memory;
+
+    each.planes.origins = each.origins;
+    resample_spaced(&each.planes, (const double[3]){2, 2, 2}, &each.grid);
+    const struct resample_request request = resample_request_of(&each);
+    const struct resample_demand demand = {each.grid.extent, RESAMPLE_CUBIC, IMAGE_INT16};
+    const struct resample_demand too_large = {
+        {INT64_C(1) << 12, INT64_C(1) << 12, 1 << 12}, RESAMPLE_LINEAR, IMAGE_INT16};
+    const struct kernels_demand asked[] = {{.of = {[KERNELS_RESAMPLE] = &demand}},
+                                           {.of = {[KERNELS_RESAMPLE] = &too_large}}};
+    struct kernels_lane *lane = variants[0].lane;
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &none, &memory, &error), 0);
+    ck_assert_int_eq(kernels_resample(lane, &request, &resampled, &error), -EINVAL);
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &asked[0], &memory, &error), 0);
+    memcpy(memory, voxels, sizeof(voxels));
+    ck_assert_int_eq(kernels_resample(lane, &request, &resampled, &error), -EBUSY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 5, &error), 0);
+    ck_assert_int_eq(kernels_resample(lane, &request, &resampled, &error), -EINVAL);
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &asked[1], &memory, &error),
+        -ENOMEM);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("resample");
+    TCase *tests = tcase_create("resample");
+
+    tcase_add_unchecked_fixture(tests, open_all, variants_close);
+    tcase_add_loop_test(tests, random_planes_and_grids, 0, 3);
+    tcase_add_test(tests, halves);
+    tcase_add_test(tests, beyond_the_ends);
+    tcase_add_loop_test(tests, the_same_grid, RESAMPLE_NEAREST, RESAMPLE_LINEAR + 1);
+    tcase_add_loop_test(tests, the_same_grid, RESAMPLE_CUBIC, RESAMPLE_CUBIC + 1);
+    tcase_add_test(tests, regular_planes);
+    tcase_add_test(tests, a_spline_swings_beyond);
+    tcase_add_test(tests, a_spline_of_a_parabola);
+    tcase_add_test(tests, voxels_of_two_mm);
+    tcase_add_test(tests, tilted_planes_become_upright);
+    tcase_add_test(tests, masks_go_back);
+    tcase_add_test(tests, refusals);
+    tcase_add_test(tests, out_of_order);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
