@@ -116,9 +116,18 @@ struct dicom_instance {
  * FILE_UNREADABLE with the errno of the system call; the others are -EBADMSG).
  */
 int dicom_peek(const char *path, struct dicom_instance **instance, struct error *error);
-/* The same of the open file `fd`, which stays the caller's and where it was; `path` is for people. */
-int dicom_peek_open(int fd, const char *path, struct dicom_instance **instance,
-                    struct error *error);
+
+/* Who waits for a header. Where reading it takes long, it is asked now and then whether they have
+ * gone. */
+struct dicom_asker {
+    bool (*gone)(const void *context);
+    const void *context;
+};
+
+/* The same of the open file `fd`, which stays the caller's and where it was; `path` is for people.
+ * Ends with -ECANCELED and ASSOCIATION_ABORTED once the asker (NULL: one that stays) has gone. */
+int dicom_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+                    struct dicom_instance **instance, struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
 /* What a file says of itself, also one that dicom_peek refuses, as far as it can be read; "" is not

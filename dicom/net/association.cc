@@ -122,7 +122,7 @@ Association::Association(const struct dicom_serve_options &options) : options_(o
 }
 
 int
-Association::connect(int fd)
+Association::connect(int &fd)
 {
     Limits limits;
     limits.silence = std::chrono::seconds(options_.dimse_seconds);
@@ -138,11 +138,12 @@ Association::connect(int fd)
     if (ssl)
         SSL_set_accept_state(ssl);
     connection_ = std::make_unique<Connection>(fd, ssl, limits);
+    fd = -1;
     return failed ? -ENOMEM : 0;
 }
 
 int
-Association::receive(int fd)
+Association::receive(int &fd)
 {
     copy_host(request_.host, fd);
     int error = connect(fd);

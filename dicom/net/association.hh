@@ -30,8 +30,8 @@ class Association
      */
     enum { RELEASED = DataPdus::RELEASED };
 
-    /* TLS handshake and A-ASSOCIATE-RQ; takes the socket in every case. */
-    int receive(int fd);
+    /* TLS handshake and A-ASSOCIATE-RQ. Takes the socket, and says so by a `fd` of -1; else it threw. */
+    int receive(int &fd);
 
     const struct dicom_association_request &request() const
     {
@@ -50,6 +50,12 @@ class Association
     int next_fragment(Fragment &fragment);
     int send_command(uint8_t context_id, const uint8_t *bytes, size_t size);
 
+    /* Between two of its messages: has it aborted or closed? */
+    bool peer_is_gone() const
+    {
+        return connection_->peer_is_gone();
+    }
+
     /* The peer does what it may not: what, for `explain`. Returns the error. */
     int violation(const char *what);
 
@@ -59,7 +65,7 @@ class Association
     void explain(int rc, struct error *error) const;
 
   private:
-    int connect(int fd);
+    int connect(int &fd);
     int receive_request();
     void describe_request();
     int outcome_of(int outcome);

@@ -227,6 +227,23 @@ Connection::has_input() const
     return (ssl_ && SSL_pending(ssl_.get()) > 0) || poll(&readable, 1, 0) > 0;
 }
 
+bool
+Connection::peer_is_gone()
+{
+    struct pollfd state = {fd_, POLLRDHUP, 0};
+    uint8_t next = 0;
+    if (poll(&state, 1, 0) > 0)
+        return true;
+    if (!ssl_)
+        return recv(fd_, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && next == PDU_ABORT;
+    size_t got;
+    ERR_clear_error();
+    const int result = SSL_peek_ex(ssl_.get(), &next, 1, &got);
+    const int failure = SSL_get_error(ssl_.get(), result);
+    return result == 1 ? next == PDU_ABORT
+                       : failure != SSL_ERROR_WANT_READ && failure != SSL_ERROR_WANT_WRITE;
+}
+
 void
 Connection::send_abort(uint8_t source, uint8_t reason)
 {

@@ -68,6 +68,8 @@ class Connection : public ByteSource
     int write_message(const MessagePart &part, const uint8_t *bytes, size_t size);
     /* Can something be read without waiting? */
     bool has_input() const;
+    /* Has the peer closed it, or is an A-ABORT the next that it sent? Between two PDUs. */
+    bool peer_is_gone();
     /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);
     /* Sends no more, and gives the peer a moment to read what was sent and close. */

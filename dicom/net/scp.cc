@@ -20,7 +20,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <unistd.h>
 #include <vector>
+
+struct dicom_sender {
+    Association &association;
+};
 
 namespace
 {
@@ -178,7 +183,7 @@ class Server
     {
     }
 
-    int run(int fd, struct error *error)
+    int run(int &fd, struct error *error)
     {
         int outcome = association_.receive(fd);
         if (outcome == 0)
@@ -269,6 +274,7 @@ class Server
         std::strcpy(about.sop_class_uid, command.sop_class_uid);
         std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
         std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
+        about.sender = &sender_;
         Store store(receiver_, about, sink_, max_instance_);
         store.begin(scp_judge_store(context, command));
         totals_.refused++; /* until it has been answered otherwise */
@@ -356,6 +362,7 @@ class Server
     }
 
     Association association_;
+    const struct dicom_sender sender_ = {association_};
     const struct dicom_receiver &receiver_;
     const uint64_t max_instance_;
     Sink sink_;
@@ -364,6 +371,12 @@ class Server
 
 } // namespace
 
+bool
+dicom_sender_is_gone(const struct dicom_store *store)
+{
+    return store->sender->association.peer_is_gone();
+}
+
 int
 dicom_serve(int fd, const struct dicom_serve_options *options,
             const struct dicom_receiver *receiver, struct error *error)
@@ -371,6 +384,8 @@ dicom_serve(int fd, const struct dicom_serve_options *options,
     try {
         return Server(*options, *receiver).run(fd, error);
     } catch (...) {
+        if (fd >= 0) /* its peer would wait for good */
+            (void)close(fd);
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to serve an association.");
     }

@@ -44,8 +44,8 @@ struct dicom_tls_settings {
     const char *certificate; /* own certificate, then its chain; NULL or "" for none */
     const char *key;         /* without a pass phrase; NULL or "" for none */
     const char *ca;          /* the authorities whose certificates are trusted */
-    const char *crl;         /* what they have revoked; NULL or "": nothing is asked */
-    bool require_peer;       /* server: refuse clients without a trusted certificate; a client
+    const char *crl;   /* what they, and those below them, have revoked; NULL or "": not asked */
+    bool require_peer; /* server: refuse clients without a trusted certificate; a client
                                 always verifies the server against `ca` */
 };
 
@@ -86,6 +86,8 @@ enum dicom_admission {
     DICOM_REFUSE_BUSY,    /* 2, 3, 2: transient, local limit exceeded */
 };
 
+struct dicom_sender; /* scp.cc's */
+
 /* One C-STORE. The UIDs are well-formed (digits and dots, at most 64), the SOP class is the
  * presentation context's and one that dicom_peek accepts. Valid until its store_end returns. */
 struct dicom_store {
@@ -93,7 +95,12 @@ struct dicom_store {
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char transfer_syntax_uid[DICOM_UID_SIZE];
+    const struct dicom_sender *sender;
 };
+
+/* Within its store_end: has the peer aborted or closed the association, so that nobody hears the
+ * answer? What it costs to find one is the receiver's to end. */
+bool dicom_sender_is_gone(const struct dicom_store *store);
 
 /* One instance in a storage commitment result. */
 struct dicom_commitment_reference {

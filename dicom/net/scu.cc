@@ -33,7 +33,8 @@ scu_milliseconds(double seconds)
 dicom_association::dicom_association(const struct dicom_peer &peer)
     : name(std::string(peer.called_ae) + " at " + peer.host + ":" + std::to_string(peer.port)),
       acse_time(scu_milliseconds(peer.acse_seconds)),
-      dimse_time(scu_milliseconds(peer.dimse_seconds)), max_pdu(peer.max_pdu), pdus(peer.max_pdu)
+      dimse_time(scu_milliseconds(peer.dimse_seconds)), min_rate(peer.min_rate),
+      max_pdu(peer.max_pdu), pdus(peer.max_pdu)
 {
 }
 
@@ -49,7 +50,19 @@ clear_answer(struct dicom_answer *answer)
 void
 allow(struct dicom_association &association, milliseconds time)
 {
-    association.connection->limits.deadline = Limits::Clock::now() + time;
+    Limits &limits = association.connection->limits;
+    limits.min_rate = 0;
+    limits.bounded = true;
+    limits.deadline = Limits::Clock::now() + time;
+}
+
+void
+allow_message(struct dicom_association &association)
+{
+    Limits &limits = association.connection->limits;
+    limits.min_rate = association.min_rate;
+    limits.bounded = false;
+    association.connection->begin_message();
 }
 
 void
@@ -66,7 +79,7 @@ scu_reason(const struct dicom_association &association, int rc)
 {
     switch (rc) {
     case -ETIMEDOUT:
-        return "it was silent for too long";
+        return "it was silent for too long, or too slow";
     case -EPROTO:
         return association.pdus.violation()[0] ? association.pdus.violation()
                : association.violation[0]      ? association.violation
@@ -147,8 +160,10 @@ scu_dial(const struct sockaddr_in &address, milliseconds time)
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    const int on = 1;
+    const int on = 1, unsent = 65536;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* What only waits in our buffers, which grow to megabytes, has not been taken. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     int rc = 0;
     if (connect(fd, reinterpret_cast<const struct sockaddr *>(&address), sizeof(address)) != 0)
         rc = errno == EINPROGRESS ? await_connection(fd, time) : -errno;
@@ -236,7 +251,6 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
 {
     Limits limits;
     limits.silence = association.dimse_time;
-    limits.bounded = true;
     SSL *ssl = peer.tls ? SSL_new(tls_layer(peer.tls).getNativeHandle()) : nullptr;
     const bool failed = peer.tls && (!ssl || SSL_set_fd(ssl, fd) != 1 || !expect_server(ssl, peer));
     association.connection = std::make_unique<Connection>(fd, ssl, limits);

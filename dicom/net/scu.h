@@ -30,6 +30,7 @@ struct dicom_peer {
      * each other's), for the answer to the association request, and for the next part of a message.
      */
     double connect_seconds, acse_seconds, dimse_seconds;
+    double min_rate; /* bytes per second of a message that it takes, beyond dimse_seconds; 0: any */
     uint32_t max_pdu; /* largest PDU we take, 4096 .. 131072 bytes */
 };
 

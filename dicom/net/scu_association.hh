@@ -24,6 +24,7 @@ struct dicom_association {
 
     const std::string name; /* for messages */
     const std::chrono::milliseconds acse_time, dimse_time;
+    const double min_rate;                  /* bytes per second at which it takes what is sent */
     const uint32_t max_pdu;                 /* that the peer may send */
     std::unique_ptr<Connection> connection; /* nullptr: none was made */
     AssociateRequest negotiation;           /* contexts as they have been answered */
@@ -42,6 +43,9 @@ void clear_answer(struct dicom_answer *answer);
 
 /* Until so much time has passed, the association's peer may take to do the next things. */
 void allow(struct dicom_association &association, std::chrono::milliseconds time);
+
+/* A message is sent from here on: its time is what its bytes earn. */
+void allow_message(struct dicom_association &association);
 
 /* Ends an association that cannot go on; the peer is told if it still listens. */
 void break_off(struct dicom_association &association);

@@ -22,7 +22,7 @@ scu::send_request(struct dicom_association &association, const PresentationConte
 {
     uint8_t bytes[COMMAND_MAX];
     request.message_id = association.next_message++;
-    allow(association, association.dimse_time);
+    allow_message(association);
     return association.connection->write_message(
         {context.id, true, association.negotiation.max_pdu}, bytes,
         command_encode_request(&request, bytes));
@@ -32,7 +32,6 @@ int
 scu::send_data(struct dicom_association &association, const PresentationContext &context,
                const uint8_t *bytes, size_t size, bool last)
 {
-    allow(association, association.dimse_time);
     return association.connection->write_message(
         {context.id, false, association.negotiation.max_pdu, last}, bytes, size);
 }

@@ -5,7 +5,7 @@
 #include "dicom/net/scu_association.hh"
 #include "dicom/read/header.hh"
 
-#include <dcmtk/dcmdata/dcistrmf.h>
+#include <dcmtk/dcmdata/dcistrmb.h>
 #include <dcmtk/dcmdata/dcostrmb.h>
 #include <dcmtk/dcmdata/dcwcache.h>
 
@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 using namespace scu;
+
+#define META_MAX 65536 /* of a preamble and a file meta header */
 
 /* An open Part 10 file. */
 struct part10 {
@@ -55,12 +57,16 @@ open_part10(struct part10 &file, struct error *error)
     if (!S_ISREG(status.st_mode))
         return fail_unreadable(file, -EINVAL, error);
     file.size = status.st_size;
-    DcmInputFileStream stream(OFFilename(file.path), 0);
+    /* Read from here: DCMTK cannot tell a file that cannot be read from one that is none. */
+    std::vector<uint8_t> head(static_cast<size_t>(std::min(file.size, off_t{META_MAX})));
+    if (const int rc = stream_read_at(file.fd, head.data(), head.size(), 0))
+        return fail_unreadable(file, rc, error);
+    DcmInputBufferStream stream;
     DcmMetaInfo meta;
+    stream.setBuffer(head.data(), static_cast<offile_off_t>(head.size()));
+    stream.setEos();
     meta.transferInit();
-    OFCondition condition = stream.status();
-    if (condition.good())
-        condition = meta.read(stream, EXS_Unknown, EGL_noChange, DCM_MaxReadLength);
+    const OFCondition condition = meta.read(stream, EXS_Unknown, EGL_noChange, DCM_MaxReadLength);
     meta.transferEnd();
     file.offset = static_cast<off_t>(stream.tell());
     file.sop_class = header_text(meta, DCM_MediaStorageSOPClassUID);

@@ -65,7 +65,7 @@ load_trusted(SSL_CTX *context, const char *ca, struct error *error)
     return 0;
 }
 
-/* Certificates of the authorities' own are not asked about: only who calls, or is called, is. */
+/* Of each certificate of a chain, so that the list of each authority has to be there. */
 int
 load_revoked(SSL_CTX *context, const char *crl, struct error *error)
 {
@@ -74,7 +74,7 @@ load_revoked(SSL_CTX *context, const char *crl, struct error *error)
     if (!lookup || X509_load_crl_file(lookup, crl, X509_FILETYPE_PEM) < 1)
         return refuse(error, CODE_TLS_CRL_INVALID, crl,
                       "cannot be used as PEM certificate revocation lists");
-    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     return 0;
 }
 

@@ -184,8 +184,7 @@ frame_read(const Source &source, const std::string &acquired, const struct dicom
 }
 
 int
-frames_read(Source &source, const struct scan &scan, struct dicom_instance &instance,
-            struct error *error)
+frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, struct error *error)
 {
     const std::string acquired = header_date_time(
         source.dataset(), {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <new>
 
 E_TransferSyntax
 header_encoding(bool implicit_vr, bool big_endian)
@@ -27,6 +28,8 @@ header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDatase
     dataset.transferInit();
     const OFCondition condition = dataset.read(stream, syntax, EGL_noChange, DCM_MaxReadLength);
     dataset.transferEnd();
+    if (condition == EC_MemoryExhausted)
+        throw std::bad_alloc(); /* no fault of the bytes */
     return condition;
 }
 
@@ -353,6 +356,13 @@ header_date_time(const Header &header, const struct date_time_tags &tags)
                              date_time_digits(time.substr(0, point), 6) + "." +
                              date_time_digits(fraction, 6);
     return text.find_first_not_of("0.") == std::string::npos ? std::string() : text;
+}
+
+bool
+header_is_uid(const std::string &text)
+{
+    return !text.empty() && text.size() < DICOM_UID_SIZE && text[0] != '.' &&
+           text.find_first_not_of("0123456789.") == std::string::npos;
 }
 
 std::string

@@ -99,6 +99,9 @@ struct date_time_tags {
  */
 std::string header_date_time(const Header &header, const struct date_time_tags &tags);
 
+/* 1 to 64 digits and dots, a digit first. */
+bool header_is_uid(const std::string &text);
+
 /* "Rows (0028,0010)", for messages. */
 std::string header_tag_name(const DcmTagKey &tag);
 

@@ -61,15 +61,8 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
                                "%s cannot be opened: %s.", text_base_name(path), strerror(-rc));
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     struct scan scan;
-    const struct scan_wanted wanted = {inherited_tags,
-                                       std::size(inherited_tags),
-                                       LIMIT_INHERITED_BYTES,
-                                       false,
-                                       nullptr,
-                                       0,
-                                       0,
-                                       nullptr,
-                                       nullptr};
+    const struct scan_wanted wanted =
+        scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
     rc = scan_file(&stream, path, &wanted, &scan, error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;

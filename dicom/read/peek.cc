@@ -100,18 +100,11 @@ struct Peek {
     }
 };
 
-bool
-peek_is_uid(const std::string &text)
-{
-    return !text.empty() && text.size() < DICOM_UID_SIZE && text[0] != '.' &&
-           text.find_first_not_of("0123456789.") == std::string::npos;
-}
-
 /* For messages: what is no UID is not repeated, it could be anything. */
 std::string
 uid_for_people(const std::string &text)
 {
-    return peek_is_uid(text) ? text : "(invalid)";
+    return header_is_uid(text) ? text : "(invalid)";
 }
 
 int
@@ -147,7 +140,7 @@ peek_read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destinatio
     const std::string text = header_text(peek.dataset, tag);
     if (text.empty())
         return required ? peek.missing(tag) : 0;
-    if (!peek_is_uid(text))
+    if (!header_is_uid(text))
         return peek.refuse(CODE_UID_INVALID,
                            "has an invalid " + header_tag_name(tag) +
                                ": a UID has 1 to 64 digits and dots, a digit first.");
@@ -505,7 +498,7 @@ measure_encapsulated(Peek &peek)
             rc = stream_skip(&peek.stream, item.length);
         if (rc)
             return scan_error(&peek.stream, peek.path, rc, "its pixel data", peek.error);
-        if (++items > LIMIT_FRAGMENTS)
+        if (items++ > LIMIT_FRAGMENTS)
             return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " +
                                                           std::to_string(LIMIT_FRAGMENTS) +
                                                           " fragments of pixel data.");
@@ -573,19 +566,18 @@ peek_judge(Peek &peek)
 }
 
 int
-peek_stream(const char *path, struct stream &stream, Instance &instance, struct error *error)
+peek_stream(const char *path, struct stream &stream, const struct dicom_asker *asker,
+            Instance &instance, struct error *error)
 {
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
-    const struct scan_wanted wanted = {wanted_tags,
-                                       std::size(wanted_tags),
-                                       LIMIT_TEXT_BYTES,
-                                       true,
-                                       wanted_private_tags,
-                                       std::size(wanted_private_tags),
-                                       private_sequence_tag,
-                                       nullptr,
-                                       nullptr};
+    struct scan_wanted wanted =
+        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+    wanted.nested = true;
+    wanted.private_tags = wanted_private_tags;
+    wanted.private_count = std::size(wanted_private_tags);
+    wanted.private_sequence = private_sequence_tag;
+    wanted.asker = asker;
     int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* Walked by guess; what matters is that it cannot be read. */
@@ -609,7 +601,8 @@ peek_open(struct stream &stream, const char *path, int fd)
 }
 
 int
-peek_file(const char *path, int fd, struct dicom_instance **result, struct error *error)
+peek_file(const char *path, int fd, const struct dicom_asker *asker, struct dicom_instance **result,
+          struct error *error)
 {
     Instance instance(static_cast<struct dicom_instance *>(calloc(1, sizeof(*instance))));
     if (!instance || !(instance->path = strdup(path)))
@@ -622,7 +615,7 @@ peek_file(const char *path, int fd, struct dicom_instance **result, struct error
                                rc == -EINVAL ? "it is no regular file" : strerror(-rc));
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     instance->file_size = stream.file_size;
-    rc = peek_stream(path, stream, instance, error);
+    rc = peek_stream(path, stream, asker, instance, error);
     if (!rc)
         *result = instance.release();
     return rc;
@@ -632,7 +625,7 @@ template <size_t size>
 void
 identity_copy(char (&destination)[size], const std::string &text)
 {
-    if (peek_is_uid(text))
+    if (header_is_uid(text))
         header_copy(destination, text);
 }
 
@@ -641,9 +634,8 @@ int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {
     static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000E};
-    const struct scan_wanted wanted = {
-        identity_tags, std::size(identity_tags), DICOM_LO_SIZE, false, nullptr, 0, 0, nullptr,
-        nullptr};
+    const struct scan_wanted wanted =
+        scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
     struct error error;
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
@@ -681,14 +673,15 @@ dicom_identify_open(int fd, const char *path, struct dicom_identity *identity)
 int
 dicom_peek(const char *path, struct dicom_instance **instance, struct error *error)
 {
-    return dicom_peek_open(-1, path, instance, error);
+    return dicom_peek_open(-1, path, nullptr, instance, error);
 }
 
 int
-dicom_peek_open(int fd, const char *path, struct dicom_instance **instance, struct error *error)
+dicom_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+                struct dicom_instance **instance, struct error *error)
 {
     *instance = nullptr;
-    return header_guard(path, error, [&] { return peek_file(path, fd, instance, error); });
+    return header_guard(path, error, [&] { return peek_file(path, fd, asker, instance, error); });
 }
 
 void

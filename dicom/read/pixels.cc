@@ -70,8 +70,8 @@ locate(struct dicom_pixels &pixels, struct error *error)
     const struct dicom_instance &instance = *pixels.instance;
     const uint32_t offset_table = 0x7FE00001;
     struct scan scan;
-    const struct scan_wanted wanted = {
-        &offset_table, 1, LIMIT_FRAMES * sizeof(uint64_t), false, nullptr, 0, 0, nullptr, nullptr};
+    const struct scan_wanted wanted =
+        scan_wanted_of(&offset_table, 1, LIMIT_FRAMES * sizeof(uint64_t));
     int rc = scan_file(&pixels.stream, instance.path, &wanted, &scan, error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     if (rc)

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dicom/dicom.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,9 +16,19 @@
 #define TAG_TRANSFER_SYNTAX 0x00020010u
 #define TAG_SIEMENS_CSA     0x00290010u
 #define TAG_PADDING         0xFFFCFFFCu
-#define TAG_FRAMES          0x52009230u /* Per-Frame Functional Groups Sequence */
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
+
+#define ASK_SECONDS         0.1 /* of a processor; no header of use takes that long */
+
+static const struct scan_apart scan_frames = {
+    .tag = 0x52009230u, /* Per-Frame Functional Groups Sequence */
+    .most_items = LIMIT_FRAMES,
+    .most_mib = LIMIT_FRAMES_KEPT_MIB,
+    .most_elements = LIMIT_FRAME_ELEMENTS,
+    .items = "items of frames",
+    .of_an_item = "elements in one frame's item",
+};
 
 /* The header of one element: tag, VR and length, and how many bytes that took. */
 struct element {
@@ -38,6 +49,7 @@ struct walk {
     const char *path;
     struct scan *scan;
     const struct scan_wanted *wanted;
+    const struct scan_apart *apart;
     struct error *error;
     struct scan_bytes *into; /* what is passed is kept there; NULL: nowhere */
     int32_t elements;        /* and items, that were passed */
@@ -159,9 +171,17 @@ scan_clock(void)
 }
 
 int
-scan_check_time(const struct scan *scan, const char *path, struct error *error)
+scan_check_time(struct scan *scan, const char *path, struct error *error)
 {
-    if (scan_clock() - scan->begun < LIMIT_HEADER_SECONDS)
+    const double now = scan_clock();
+    if (scan->asker && now - scan->asked > ASK_SECONDS) {
+        scan->asked = now;
+        if (scan->asker->gone(scan->asker->context))
+            return error_set_files(error, -ECANCELED, CODE_ASSOCIATION_ABORTED, path, NULL,
+                                   "Nobody waits for the header of %s any more.",
+                                   text_base_name(path));
+    }
+    if (now - scan->begun < LIMIT_HEADER_SECONDS)
         return 0;
     return error_set_files(error, -EBADMSG, CODE_READING_TOO_LONG, path, NULL,
                            "The header of %s takes more than %d seconds to read.",
@@ -172,7 +192,7 @@ static int
 grow_kept(struct walk *walk, size_t count)
 {
     struct scan_bytes *into = walk->into;
-    const int most = into == &walk->scan->frames ? LIMIT_FRAMES_KEPT_MIB : LIMIT_KEPT_MIB;
+    const int most = into == &walk->scan->frames ? walk->apart->most_mib : LIMIT_KEPT_MIB;
     if (into->size + count > (size_t)most << 20)
         return scan_too_much(walk, most, "MiB of attributes that are read");
     if (into->size + count <= into->room)
@@ -247,9 +267,9 @@ static int
 count_kept(struct walk *walk)
 {
     if (walk->into == &walk->scan->frames)
-        return ++walk->frame_kept <= LIMIT_FRAME_ELEMENTS
+        return ++walk->frame_kept <= walk->apart->most_elements
                    ? 0
-                   : scan_too_much(walk, LIMIT_FRAME_ELEMENTS, "elements in one frame's item");
+                   : scan_too_much(walk, walk->apart->most_elements, walk->apart->of_an_item);
     return ++walk->kept <= LIMIT_KEPT_ELEMENTS
                ? 0
                : scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements that are read");
@@ -428,7 +448,7 @@ static int
 push(struct walk *walk, struct level *levels, int *depth, const struct element *element,
      const struct level *like)
 {
-    if (*depth + 1 >= 2 * LIMIT_DEPTH)
+    if (*depth == 2 * LIMIT_DEPTH)
         return scan_invalid(walk, "sequences are nested too deeply");
     const struct level *parent = &levels[*depth];
     struct level *level = &levels[++*depth];
@@ -475,8 +495,8 @@ static int
 end_frame(struct walk *walk)
 {
     struct scan *scan = walk->scan;
-    if (scan->frame_count == LIMIT_FRAMES)
-        return scan_too_much(walk, LIMIT_FRAMES, "items of frames");
+    if (scan->frame_count == walk->apart->most_items)
+        return scan_too_much(walk, walk->apart->most_items, walk->apart->items);
     if (scan->frame_count == scan->frame_room) {
         const int32_t room = scan->frame_room ? 2 * scan->frame_room : 64;
         size_t *ends = reallocarray(scan->frame_ends, (size_t)room, sizeof(*ends));
@@ -578,7 +598,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
 static int
 walk_sequence(struct walk *walk, const struct element *element, const struct level *sequence)
 {
-    struct level levels[2 * LIMIT_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
+    struct level levels[1 + 2 * LIMIT_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
     int depth = 0;
     if (!walk->stream->inflater)
         levels[0].limit = walk->stream->file_size;
@@ -761,7 +781,7 @@ walk_value(struct walk *walk, const struct level *data_set, const struct element
     if (!nested)
         return scan_pass_value(walk, element);
     struct level sequence = {.into = walk->into,
-                             .is_frames = walk->into && element->tag == TAG_FRAMES,
+                             .is_frames = walk->into && element->tag == walk->apart->tag,
                              .encoding = encoding_within(data_set->encoding, element)};
     if (sequence.is_frames) {
         walk->into->size -= element->header_size; /* its items are all that is kept */
@@ -813,14 +833,25 @@ walk_data_set(struct walk *walk)
     return error ? stream_failed(walk, error) : 0;
 }
 
+struct scan_wanted
+scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t most_bytes)
+{
+    return (struct scan_wanted){.tags = tags, .tag_count = tag_count, .most_bytes = most_bytes};
+}
+
 int
 scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted,
           struct scan *scan, struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
-    scan->begun = scan_clock();
-    struct walk walk = {
-        .stream = stream, .path = path, .scan = scan, .wanted = wanted, .error = error};
+    scan->begun = scan->asked = scan_clock();
+    scan->asker = wanted->asker;
+    struct walk walk = {.stream = stream,
+                        .path = path,
+                        .scan = scan,
+                        .wanted = wanted,
+                        .apart = wanted->apart ? wanted->apart : &scan_frames,
+                        .error = error};
     int rc = find_start(&walk);
     if (rc)
         return rc;

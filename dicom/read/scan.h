@@ -39,8 +39,8 @@ struct scan {
     /* The wanted elements, in file order, in the encoding of the data set. */
     struct scan_bytes kept;
 
-    /* Those of the items of the Per-Frame Functional Groups Sequence, one item after the other: a
-     * parser takes them one by one. frame_ends[i] is where in `frames` those of item i end. */
+    /* Those of the items of the sequence that is kept apart (scan_apart), one item after the other:
+     * a parser takes them one by one. frame_ends[i] is where in `frames` those of item i end. */
     bool has_frames;
     bool frames_implicit_vr;
     struct scan_bytes frames;
@@ -53,7 +53,17 @@ struct scan {
     int64_t pixel_offset; /* of the value, in the file (in the inflated bytes when deflated) */
     int64_t pixel_length; /* -1 when encapsulated */
 
-    double begun; /* on the clock of the thread's own time */
+    double begun, asked; /* on the clock of the thread's own time */
+    const struct dicom_asker *asker;
+};
+
+/* A sequence of the data set that may be long: its items are kept apart, and have limits of their
+ * own. */
+struct scan_apart {
+    uint32_t tag;
+    int32_t most_items, most_mib;
+    int32_t most_elements;          /* and items, that are kept of each */
+    const char *items, *of_an_item; /* for messages: what there is too much of */
 };
 
 /* The elements to keep. The lists are ascending. */
@@ -72,7 +82,12 @@ struct scan_wanted {
      * they are written (dicom_compare); or NULL. */
     stream_visit *content;
     void *context;
+    const struct scan_apart *apart;  /* NULL: the Per-Frame Functional Groups Sequence */
+    const struct dicom_asker *asker; /* NULL: one that stays */
 };
+
+/* Those elements of the data set, and nothing more. */
+struct scan_wanted scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t most_bytes);
 
 /*
  * Walks the file from its first byte to the start of the pixel data (where the stream then stands)
@@ -84,8 +99,9 @@ int scan_file(struct stream *stream, const char *path, const struct scan_wanted 
               struct scan *scan, struct error *error);
 void scan_release(struct scan *scan);
 
-/* Whether the header may take more of the thread's time: 0, or -EBADMSG and READING_TOO_LONG. */
-int scan_check_time(const struct scan *scan, const char *path, struct error *error);
+/* Whether the header may take more of the thread's time: 0, or -EBADMSG and READING_TOO_LONG, or
+ * -ECANCELED and ASSOCIATION_ABORTED. */
+int scan_check_time(struct scan *scan, const char *path, struct error *error);
 
 /* One item header of encapsulated pixel data at the stream's position: Item or Sequence
  * Delimitation.

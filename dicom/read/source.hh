@@ -78,8 +78,8 @@ void keys_read(const Source &source, const std::vector<std::string> &types,
 /* Fills `excluded` and `derived`. (exclude.cc) */
 void exclude_read(const Source &source, const std::vector<std::string> &types,
                   const struct dicom_instance &instance, struct dicom_frame &frame);
-/* Fills frame_count frames. Code: READING_TOO_LONG. (frames.cc) */
-int frames_read(Source &source, const struct scan &scan, struct dicom_instance &instance,
+/* Fills frame_count frames. Codes of scan_check_time. (frames.cc) */
+int frames_read(Source &source, struct scan &scan, struct dicom_instance &instance,
                 struct error *error);
 
 #endif

@@ -25,6 +25,18 @@ charset_parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
     return header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
 }
 
+/* A set that there is no memory for is not unknown: iconv_open says so by errno, which DCMTK leaves. */
+template <typename Act>
+OFCondition
+with_memory(Act act)
+{
+    errno = 0;
+    const OFCondition condition = act();
+    if (condition.bad() && (errno == ENOMEM || condition == EC_MemoryExhausted))
+        throw std::bad_alloc();
+    return condition;
+}
+
 /*
  * DCMTK with glibc's iconv has no ISO 2022 IR 87 and 159, what Japanese sites use; iconv itself
  * reads them as a whole, escape sequences included. The name of its converter, or nullptr when the
@@ -85,6 +97,8 @@ class Converter
   public:
     explicit Converter(const char *from) : handle_(iconv_open("UTF-8", from))
     {
+        if (!good() && errno == ENOMEM)
+            throw std::bad_alloc();
     }
 
     ~Converter()
@@ -149,7 +163,8 @@ charset_convert(DcmDataset &dataset)
     OFString declared;
     dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
     const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
-    return japanese ? convert_japanese(dataset, japanese) : dataset.convertToUTF8();
+    return japanese ? convert_japanese(dataset, japanese)
+                    : with_memory([&] { return dataset.convertToUTF8(); });
 }
 
 } // namespace
@@ -169,7 +184,9 @@ charset_is_utf8(const std::string &text)
 Charset::Charset(const std::string &declared)
     : japanese_(japanese_converter(declared)), is_utf8_(declared == "ISO_IR 192"),
       is_known_(japanese_ || is_utf8_ ||
-                set_.selectCharacterSet(OFString(declared.c_str(), declared.size())).good())
+                with_memory([&] {
+                    return set_.selectCharacterSet(OFString(declared.c_str(), declared.size()));
+                }).good())
 {
 }
 

@@ -5,6 +5,7 @@
  */
 #include "dicom/net/scu_association.hh"
 
+#include "tests/fuzz/must.h"
 #include "tests/fuzz/session.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -15,13 +16,6 @@ namespace
 constexpr char transaction[] = "1.2.3";
 const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, "1.2.840.10008.1.2"},
                                          {DICOM_COMMITMENT_CLASS, "1.2.840.10008.1.2"}};
-
-void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 std::vector<uint8_t>
 good_answer()
@@ -67,8 +61,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         words = good_answer();
     words.insert(words.end(), bytes + 1, bytes + size);
     const Session session(words);
-    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,
-                                    nullptr,   1,      1,         1,   DICOM_PDU_MIN};
+    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,      nullptr,
+                                    1,         1,      1,         0,   DICOM_PDU_MIN};
     auto association = std::make_unique<dicom_association>(peer);
     struct dicom_answer answer;
     struct error error = {};

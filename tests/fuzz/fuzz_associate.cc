@@ -6,8 +6,7 @@
 #include "dicom/net/associate.hh"
 
 #include "dicom/dicom.h"
-
-#include <cstdlib>
+#include "tests/fuzz/must.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -19,13 +18,6 @@ constexpr size_t fixed_size = 68;
 constexpr uint8_t context_rq = 0x20;
 constexpr uint8_t context_ac = 0x21;
 constexpr uint32_t max_pdu = 16384;
-
-void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* Every text lies in the input, and none of it is read twice. */
 void

@@ -3,9 +3,9 @@
  * the response to it reads back as the response to that message.
  */
 #include "dicom/net/command.h"
+#include "tests/fuzz/must.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -14,13 +14,6 @@ enum {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void
 check_uid(const char *uid)

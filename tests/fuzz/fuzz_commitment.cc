@@ -6,8 +6,7 @@
 #include "dicom/net/commitment.hh"
 
 #include "dicom/net/command.h"
-
-#include <cstdlib>
+#include "tests/fuzz/must.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -15,13 +14,6 @@ namespace
 {
 
 const char *const syntaxes[] = {"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2"};
-
-void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 } // namespace
 

@@ -5,9 +5,9 @@
 #include "dicom/net/data_pdus.hh"
 
 #include "dicom/net/associate.hh"
+#include "tests/fuzz/must.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -16,13 +16,6 @@ namespace
 {
 
 constexpr size_t max_pdu = 1024;
-
-void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* A connection that breaks where the input ends. */
 class Input : public ByteSource

@@ -4,6 +4,7 @@
  * geometry.h says it accepts.
  */
 #include "dicom/read/geometry/geometry.h"
+#include "tests/fuzz/must.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,13 +17,6 @@ enum {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 static const double orientations[4][6] = {
     {1, 0, 0, 0, 1, 0},

@@ -3,6 +3,7 @@
  * dicom.h promises, and frames that are read or refused with a reason.
  */
 #include "dicom/dicom.h"
+#include "tests/fuzz/must.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,26 +17,6 @@ enum {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
-
-static void
-must_be_error(int rc, const struct error *error)
-{
-    must(rc < 0 && error->code != CODE_NONE && error->message[0]);
-}
-
-static bool
-is_uid(const char *text)
-{
-    const size_t length = strlen(text);
-    return length > 0 && length < DICOM_UID_SIZE && strspn(text, "0123456789.") == length;
-}
 
 static void
 check_frame(const struct dicom_frame *frame)

@@ -10,6 +10,7 @@
  * the whole data set when it is deflated.
  */
 #include "dicom/dicom.h"
+#include "tests/fuzz/must.h"
 #include "tests/unit/dicom_bytes.h"
 
 #include <sys/mman.h>
@@ -35,13 +36,6 @@ static struct {
     const uint8_t *bytes;
     size_t size, table, frames;
 } rest;
-
-static void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void
 put_items(struct dicom_bytes *bytes)

@@ -8,6 +8,7 @@
 #include "dicom/dicom.h"
 #include "dicom/net/associate.hh"
 #include "dicom/net/command.h"
+#include "tests/fuzz/must.h"
 #include "tests/fuzz/session.hh"
 
 #include <cstring>
@@ -23,13 +24,6 @@ struct Seen {
     int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     int open_files = 0;
 };
-
-void
-must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 enum dicom_admission
 on_admit(void *, const struct dicom_association_request *request)

@@ -73,4 +73,20 @@ expect_linear(const char *name, growth_cost *cost, const void *kind, size_t n)
                   name, seconds[0], seconds[1], seconds[2], n, 2 * n, 4 * n);
 }
 
+/* At sizes n and 16 n: the size does not matter, where an index finds what is asked for. */
+static inline void
+expect_flat(const char *name, growth_cost *cost, const void *kind, size_t n)
+{
+    double few = 0, many = 0;
+    bool flat = false;
+    for (int i = 0; i < (GROWTH_JUDGED ? GROWTH_ROUNDS : 1) && !flat; i++) {
+        few = growth_least(cost, kind, n);
+        many = growth_least(cost, kind, 16 * n);
+        flat = many <= 3 * (few > GROWTH_FLOOR ? few : GROWTH_FLOOR);
+    }
+    printf("%-28s %9zu %9.4f %9.4f s\n", name, n, few, many);
+    ck_assert_msg(flat || !GROWTH_JUDGED, "%s: %.3f and %.3f s at sizes %zu and %zu", name, few,
+                  many, n, 16 * n);
+}
+
 #endif

@@ -6,6 +6,7 @@
 #include "tests/share.h"
 #include "tests/unit/dicom/deflated.h"
 #include "tests/unit/dicom/peek_sample.h"
+#include "tests/unit/edge.h"
 #include "tests/unit/growth.h"
 
 #include <errno.h>
@@ -194,16 +195,6 @@ the_same_in_an_item(struct dicom_bytes *bytes, size_t n)
     close_shared(bytes);
 }
 
-/* As many blocks as there are, of as many groups as it takes, in one item. */
-static void
-creators_of_an_item(struct dicom_bytes *bytes, size_t n)
-{
-    (void)n;
-    open_shared(bytes);
-    put_all_creators(bytes);
-    close_shared(bytes);
-}
-
 /* Siemens' header of attributes without values. */
 static void
 csa(struct dicom_bytes *bytes, size_t n)
@@ -294,12 +285,6 @@ texts(struct dicom_bytes *bytes, uint32_t sequence, size_t n)
         bytes_item_end(bytes);
     }
     bytes_sequence_end(bytes);
-}
-
-static void
-texts_of_shared(struct dicom_bytes *bytes, size_t n)
-{
-    texts(bytes, 0x52009229, n);
 }
 
 static void
@@ -538,7 +523,7 @@ making_fragments(struct dicom_bytes *bytes)
 }
 
 static void
-make(const struct kind *kind, size_t n)
+make(const struct kind *kind, size_t n, void (*shape)(struct sample_image *image, size_t n))
 {
     char frames[16];
     struct sample_image image = SAMPLE_IMAGE;
@@ -552,6 +537,8 @@ make(const struct kind *kind, size_t n)
     image.bits_allocated = image.bits_stored = 8;
     image.high_bit = 7;
     image.extra = making_header;
+    if (shape)
+        shape(&image, n);
     if (kind->frames) {
         snprintf(frames, sizeof(frames), "%d", kind->frames(n));
         image.frames = frames;
@@ -600,7 +587,7 @@ cost(const void *kind, size_t n)
 static double
 made_cost(const void *kind, size_t n)
 {
-    make(kind, n);
+    make(kind, n, NULL);
     return cost(kind, n);
 }
 
@@ -613,71 +600,457 @@ START_TEST(time_of_the_processor)
 
 END_TEST
 
-/* ---- limits ---- */
+/* ---- limits: at them, and one beyond ---- */
 
+/* As many bytes that are kept: items of an element each, some bytes beside its value. */
+static void
+put_bytes(struct dicom_bytes *bytes, uint32_t sequence, size_t n, size_t beside)
+{
+    static const char text[LIMIT_TEXT_BYTES];
+    bytes_sequence(bytes, sequence);
+    while (n > 0) {
+        size_t size = n - beside < sizeof(text) ? n - beside : sizeof(text);
+        if (n - beside - size > 0 && n - beside - size < beside)
+            size -= beside; /* the last one has as many */
+        bytes_item(bytes);
+        bytes_element(bytes, 0x00204000, "LT", text, size);
+        bytes_item_end(bytes);
+        n -= beside + size;
+    }
+    bytes_sequence_end(bytes);
+}
+
+enum { BESIDE_SHARED = 24, BESIDE_FRAME = 8 };
+
+static void
+bytes_of_shared(struct dicom_bytes *bytes, size_t n)
+{
+    put_bytes(bytes, 0x52009229, n, BESIDE_SHARED);
+}
+
+static void
+bytes_of_frames(struct dicom_bytes *bytes, size_t n)
+{
+    put_bytes(bytes, 0x52009230, n, BESIDE_FRAME);
+}
+
+static int32_t
+frames_of_bytes(size_t n)
+{
+    const size_t each = LIMIT_TEXT_BYTES + BESIDE_FRAME;
+    return (int32_t)((n + each - 1) / each);
+}
+
+static void
+creators_of_an_item(struct dicom_bytes *bytes, size_t n)
+{
+    static const uint32_t groups[] = {0x0019, 0x0043, 0x0065, 0x2001, 0x2005};
+    open_shared(bytes);
+    for (size_t i = 0; i < n; i++)
+        bytes_text(bytes, groups[i / 0xF0] << 16 | (uint32_t)(0x10 + i % 0xF0), "LO", "Nobody");
+    close_shared(bytes);
+}
+
+/* Enough for what any number of frames may be. */
+static void
+with_ballast(struct dicom_bytes *bytes, size_t n)
+{
+    static const uint8_t ballast[2 << 20];
+    bytes_element(bytes, 0x00211000, "OB", ballast, sizeof(ballast));
+    shared_only(bytes, n);
+}
+
+static void
+items_with_ballast(struct dicom_bytes *bytes, size_t n)
+{
+    with_ballast(bytes, n);
+    items_of_frames(bytes, n);
+}
+
+/* Not decoded, and a hundredth of what it would be. */
+static void
+put_compressed(struct dicom_bytes *bytes, size_t frames, size_t size)
+{
+    uint8_t *zeros = calloc(size, 1);
+    ck_assert_ptr_nonnull(zeros);
+    bytes_fragment(bytes, "", 0);
+    for (size_t i = 0; i < frames; i++)
+        bytes_fragment(bytes, zeros, size);
+    end_fragments(bytes);
+    free(zeros);
+}
+
+enum { SIDE = 16384, PART = 3 << 20 };
+
+static void
+one_large(struct dicom_bytes *bytes, size_t n)
+{
+    (void)n;
+    put_compressed(bytes, 1, PART);
+}
+
+static void
+n_large(struct dicom_bytes *bytes, size_t n)
+{
+    put_compressed(bytes, n, PART);
+}
+
+/* So that the file has n bytes. */
+static void
+fill_file(struct dicom_bytes *bytes, size_t n)
+{
+    const size_t items = 3 * 8; /* the table, the fragment's header, the end */
+    put_compressed(bytes, 1, n - bytes->size - items);
+}
+
+static void
+hardly_any(struct dicom_bytes *bytes, size_t n)
+{
+    (void)n;
+    put_compressed(bytes, 1, 2);
+}
+
+static void
+of_n_columns(struct sample_image *image, size_t n)
+{
+    image->rows = SIDE;
+    image->columns = (unsigned)n;
+}
+
+static void
+of_largest_planes(struct sample_image *image, size_t n)
+{
+    (void)n;
+    image->rows = image->columns = SIDE;
+}
+
+/* 64 MiB and more, with the KiB of a frame. */
+static void
+of_8200(struct sample_image *image, size_t n)
+{
+    (void)n;
+    image->rows = image->columns = 8200;
+}
+
+static void
+of_n_rows(struct sample_image *image, size_t n)
+{
+    image->rows = (unsigned)n;
+    image->columns = 65535;
+}
+
+/* How many of what a kind has n of are one of what the limit counts, and how many of these the sample has of its own. */
 static const struct {
-    struct kind kind; /* with n, beyond the limit */
-    enum code code;
-} beyond[] = {
-    {{"KEPT_MIB", 4096, SYNTAX_EXPLICIT, texts_of_shared, NULL, NULL}, CODE_SIZE_IMPLAUSIBLE},
-    {{"KEPT_ELEMENTS", LIMIT_KEPT_ELEMENTS, SYNTAX_EXPLICIT, items_of_shared, NULL, NULL},
-     CODE_SIZE_IMPLAUSIBLE},
-    {{"FRAMES_KEPT_MIB", 16384, SYNTAX_EXPLICIT, texts_of_frames, NULL, NULL},
-     CODE_SIZE_IMPLAUSIBLE},
-    {{"FRAME_ELEMENTS", LIMIT_FRAME_ELEMENTS, SYNTAX_EXPLICIT, items_of_a_frame, NULL, NULL},
-     CODE_SIZE_IMPLAUSIBLE},
-    {{"ITEM_ELEMENTS", 1, SYNTAX_EXPLICIT, creators_of_an_item, NULL, NULL}, CODE_SIZE_IMPLAUSIBLE},
-    {{"DISORDER", LIMIT_DISORDER + 2, SYNTAX_EXPLICIT, the_same, NULL, NULL}, CODE_TAG_INVALID},
-    {{"DEPTH", LIMIT_DEPTH, SYNTAX_EXPLICIT, depth, NULL, NULL}, CODE_TAG_INVALID},
-    {{"FRAMES", LIMIT_FRAMES + 1, SYNTAX_EXPLICIT, NULL, as_many, NULL}, CODE_SIZE_IMPLAUSIBLE},
-    {{"items of FRAMES", LIMIT_FRAMES + 1, SYNTAX_EXPLICIT, items_of_frames, NULL, NULL},
-     CODE_SIZE_IMPLAUSIBLE},
-    {{"FRAGMENTS", LIMIT_FRAGMENTS, SYNTAX_RLE, NULL, NULL, empty_fragments},
-     CODE_SIZE_IMPLAUSIBLE},
-    {{"EXPANSION of frames", LIMIT_FRAMES, SYNTAX_DEFLATED, NULL, as_many, NULL},
-     CODE_EXPANSION_IMPLAUSIBLE},
-    {{"EXPANSION of elements", (LIMIT_EXPANDED_MIB << 17) + 1, SYNTAX_DEFLATED, unwanted, NULL,
-      NULL},
-     CODE_EXPANSION_IMPLAUSIBLE},
+    struct edge edge;
+    double scale;
+    int own, step;
+    struct kind kind;
+    void (*shape)(struct sample_image *image, size_t n);
+} edges[] = {
+    {EDGE(HEADER_ELEMENTS), 1, 35, 1, {.header = unwanted}, NULL},
+    {EDGE(KEPT_MIB), 1 << 20, 444, 2, {.header = bytes_of_shared}, NULL},
+    {EDGE(KEPT_ELEMENTS), 1, 30, 1, {.header = items_of_shared}, NULL},
+    {EDGE(FRAMES_KEPT_MIB),
+     1 << 20,
+     0,
+     2,
+     {.header = bytes_of_frames, .frames = frames_of_bytes},
+     NULL},
+    {EDGE(FRAME_ELEMENTS), 1, 1, 1, {.header = items_of_a_frame}, NULL},
+    {EDGE(ITEM_ELEMENTS), 1, 0, 1, {.header = creators_of_an_item}, NULL},
+    {EDGE(DISORDER), 1, 0, 1, {.header = the_same}, NULL},
+    {EDGE(DEPTH), 1, 1, 1, {.header = depth}, NULL},
+    {EDGE(FRAMES), 1, 0, 1, {.header = with_ballast, .frames = as_many}, NULL},
+    {EDGE(FRAMES), 1, 0, 1, {.header = items_with_ballast, .frames = as_many}, NULL},
+    {EDGE(PLANE_MI),
+     (1 << 20) / SIDE,
+     0,
+     1,
+     {.syntax = SYNTAX_RLE, .fragments = one_large},
+     of_n_columns},
+    {EDGE(VOXELS_MI),
+     1.0 / 256,
+     0,
+     1,
+     {.syntax = SYNTAX_RLE, .frames = as_many, .fragments = n_large},
+     of_largest_planes},
+    {EDGE(FRAGMENTS), 1, 0, 1, {.syntax = SYNTAX_RLE, .fragments = empty_fragments}, NULL},
+    {EDGE(EXPANSION), 6724.105, 0, -2, {.syntax = SYNTAX_RLE, .fragments = fill_file}, of_8200},
+    {EDGE(EXPANDED_MIB), 16, 0, 1, {.syntax = SYNTAX_RLE, .fragments = hardly_any}, of_n_rows},
 };
 
-enum { BEYOND = sizeof(beyond) / sizeof(beyond[0]) };
+enum { EDGES = sizeof(edges) / sizeof(edges[0]) };
 
-START_TEST(beyond_a_limit)
+static size_t
+n_at(int i)
 {
-    make(&beyond[_i].kind, beyond[_i].kind.n);
+    return (size_t)((double)edges[i].edge.most * edges[i].scale) - (size_t)edges[i].own;
+}
+
+static void
+make_edge(int i, size_t n)
+{
+    struct kind kind = edges[i].kind;
+    kind.syntax = kind.syntax ? kind.syntax : SYNTAX_EXPLICIT;
+    make(&kind, n, edges[i].shape);
+}
+
+START_TEST(at_a_limit_and_beyond)
+{
+    struct error error = {0};
+    struct dicom_instance *instance;
+    make_edge(_i, n_at(_i));
+    const int rc = dicom_peek(path, &instance, &error);
+    ck_assert_msg(rc == 0, "%s: %s: %s", edges[_i].edge.name, code_name(error.code), error.message);
+    dicom_instance_free(instance);
+    make_edge(_i, n_at(_i) + (size_t)edges[_i].step);
+    const struct error *beyond = peek_error();
+    ck_assert_msg(beyond->code == edges[_i].edge.code, "%s: %s: %s", edges[_i].edge.name,
+                  code_name(beyond->code), beyond->message);
+}
+
+END_TEST
+
+/* ---- what is inflated ---- */
+
+static const struct kind inflated[] = {
+    {"EXPANSION of frames", LIMIT_FRAMES, SYNTAX_DEFLATED, NULL, as_many, NULL},
+    {"EXPANSION of elements", (LIMIT_EXPANDED_MIB << 17) + 1, SYNTAX_DEFLATED, unwanted, NULL,
+     NULL},
+};
+
+START_TEST(beyond_a_limit_once_inflated)
+{
+    make(&inflated[_i], inflated[_i].n, NULL);
     const struct error *error = peek_error();
-    ck_assert_msg(error->code == beyond[_i].code, "%s: %s: %s", beyond[_i].kind.name,
-                  code_name(error->code), error->message);
+    ck_assert_msg(error->code == CODE_EXPANSION_IMPLAUSIBLE, "%s: %s", inflated[_i].name,
+                  code_name(error->code));
 }
 
 END_TEST
 
-START_TEST(beyond_the_time)
+/* ---- what is not looked at ---- */
+
+static void
+description(struct dicom_bytes *bytes, size_t n)
 {
-    struct scan scan = {.begun = -LIMIT_HEADER_SECONDS - 1};
+    char *text = repeated("a", n);
+    bytes_text(bytes, 0x0008103E, "LO", text);
+    free(text);
+}
+
+static bool
+has_description(const struct dicom_instance *instance)
+{
+    return instance->series_description[0] != 0;
+}
+
+static void
+private_b_value(struct dicom_bytes *bytes, size_t n)
+{
+    char *blanks = repeated(" ", n);
+    memcpy(blanks, "1000", 4);
+    bytes_text(bytes, 0x00190010, "LO", "SIEMENS MR HEADER");
+    bytes_text(bytes, 0x0019100C, "IS", blanks);
+    free(blanks);
+}
+
+static void
+csa_b_value(struct dicom_bytes *bytes, size_t n)
+{
+    static const uint8_t zeros[LIMIT_CSA_BYTES + 2];
+    struct dicom_bytes header = {0};
+    char name[68] = "B_value";
+    bytes_put(&header, "SV10\4\3\2\1", 8);
+    bytes_u32(&header, 1);
+    bytes_u32(&header, 77);
+    bytes_put(&header, name, sizeof(name));
+    bytes_put(&header, "IS\0", 4);
+    bytes_u32(&header, 6);
+    bytes_u32(&header, 1);
+    bytes_u32(&header, 77);
+    for (int i = 0; i < 4; i++)
+        bytes_u32(&header, i == 2 ? 77 : 4);
+    bytes_put(&header, "1000", 4);
+    bytes_put(&header, zeros, n - header.size);
+    bytes_text(bytes, 0x00290010, "LO", "SIEMENS CSA HEADER");
+    bytes_element(bytes, 0x00291010, "OB", header.data, header.size);
+    bytes_free(&header);
+}
+
+static bool
+has_b_value(const struct dicom_instance *instance)
+{
+    return strcmp(instance->frames[0].b_value, "1000") == 0;
+}
+
+static void
+word_behind_others(struct dicom_bytes *bytes, size_t n)
+{
+    char *others = repeated("A\\", n - 1);
+    char *words = malloc(strlen(others) + 16);
+    ck_assert_ptr_nonnull(words);
+    sprintf(words, "%sLOCALIZER", others);
+    bytes_text(bytes, 0x00080008, "CS", words);
+    free(words);
+    free(others);
+}
+
+static bool
+is_localizer(const struct dicom_instance *instance)
+{
+    return instance->frames[0].excluded == CODE_LOCALIZER;
+}
+
+static const struct {
+    struct edge edge;
+    int step;
+    uint32_t tag; /* that the sample has */
+    void (*put)(struct dicom_bytes *bytes, size_t n);
+    bool (*is_seen)(const struct dicom_instance *instance);
+} unseen[] = {
+    {EDGE(TEXT_BYTES), 2, 0x0008103E, description, has_description},
+    {EDGE(PRIVATE_BYTES), 2, 0, private_b_value, has_b_value},
+    {EDGE(CSA_BYTES), 2, 0, csa_b_value, has_b_value},
+    {EDGE(VALUES), 1, 0x00080008, word_behind_others, is_localizer},
+};
+
+static int unseen_number;
+
+static void
+put_unseen(struct dicom_bytes *bytes)
+{
+    unseen[unseen_number].put(bytes, making_n);
+}
+
+static bool
+seen(int number, size_t n)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    unseen_number = number;
+    making_n = n;
+    image.class_uid = CLASS_MR;
+    image.modality = "MR";
+    image.without = unseen[number].tag;
+    image.extra = put_unseen;
+    struct dicom_instance *instance = write_and_peek(&image);
+    const bool is_seen = unseen[number].is_seen(instance);
+    dicom_instance_free(instance);
+    return is_seen;
+}
+
+START_TEST(beyond_a_limit_nothing_is_looked_at)
+{
+    const size_t most = (size_t)unseen[_i].edge.most;
+    ck_assert_int_eq(unseen[_i].edge.code, CODE_NONE);
+    ck_assert_msg(seen(_i, most), "%s", unseen[_i].edge.name);
+    ck_assert_msg(!seen(_i, most + (size_t)unseen[_i].step), "%s", unseen[_i].edge.name);
+}
+
+END_TEST
+
+/* Strain Description, whose VR lets it be of any length; of no animal, so that it is left out, which is told. */
+static void
+strain(struct dicom_bytes *bytes)
+{
+    put_long_text(bytes, 0x00100212, "a", making_n);
+}
+
+static bool
+is_looked_at(size_t n)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    struct dicom_inherited inherited;
     struct error error;
-    ck_assert_int_eq(scan_check_time(&scan, "a", &error), -EBADMSG);
-    ck_assert_int_eq(error.code, CODE_READING_TOO_LONG);
+    making_n = n;
+    image.extra = strain;
+    sample_write(&image, path);
+    ck_assert_int_eq(dicom_inherit(path, &inherited, &error), 0);
+    const bool is_told = strstr(inherited.left_out, "(0010,0212)") != NULL;
+    dicom_inherited_free(&inherited);
+    return is_told;
+}
+
+START_TEST(what_is_inherited_and_beyond)
+{
+    static const struct edge edge = EDGE(INHERITED_BYTES);
+    ck_assert_int_eq(edge.code, CODE_NONE);
+    ck_assert(is_looked_at((size_t)edge.most));
+    ck_assert(!is_looked_at((size_t)edge.most + 2));
 }
 
 END_TEST
 
-START_TEST(too_many_tiles)
+static bool
+is_gone(const void *context)
 {
-    static const struct kind tiles = {"TILES", 4097, "1.2.840.10008.1.2.4.90",
+    return *(const bool *)context;
+}
+
+/* Not at once: who leaves with his last byte gets what costs little stored all the same. */
+START_TEST(work_for_nobody)
+{
+    bool gone = true;
+    const struct dicom_asker asker = {is_gone, &gone};
+    struct scan scan = {.asker = &asker};
+    struct error error;
+    scan.begun = scan.asked = 1e9; /* of a thread that has run for longer than this one will */
+    ck_assert_int_eq(scan_check_time(&scan, "a", &error), 0);
+    scan.asked = -1;
+    gone = false;
+    ck_assert_int_eq(scan_check_time(&scan, "a", &error), 0);
+    ck_assert_double_ge(scan.asked, 0); /* it was asked, and is for a while not again */
+    gone = true;
+    scan.asked = -1;
+    ck_assert_int_eq(scan_check_time(&scan, "a", &error), -ECANCELED);
+    ck_assert_int_eq(error.code, CODE_ASSOCIATION_ABORTED);
+}
+
+END_TEST
+
+START_TEST(at_the_time_and_beyond)
+{
+    static const struct edge edge = EDGE(HEADER_SECONDS);
+    struct timespec now;
+    struct error error;
+    ck_assert_int_eq(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+    const double clock = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    struct scan within = {.begun = clock - (double)edge.most + 1};
+    struct scan beyond = {.begun = clock - (double)edge.most};
+    ck_assert_int_eq(scan_check_time(&within, "a", &error), 0);
+    ck_assert_int_eq(scan_check_time(&beyond, "a", &error), -EBADMSG);
+    ck_assert_int_eq(error.code, edge.code);
+}
+
+END_TEST
+
+/* None of them comes, so that neither image can be decoded: what is wrong with it is told. */
+static void
+decode_tiles(size_t n, enum code code, char *message, size_t size)
+{
+    static const struct kind tiles = {"tiles", 0,    "1.2.840.10008.1.2.4.90",
                                       NULL,    NULL, jpeg_2000_tiles};
     struct dicom_pixels *pixels;
     struct error error;
     uint16_t value;
-    make(&tiles, LIMIT_TILES + 1);
+    make(&tiles, n, NULL);
     struct dicom_instance *instance = peek_or_fail();
     ck_assert_int_eq(dicom_pixels_open(instance, &pixels, &error), 0);
     ck_assert_int_eq(dicom_pixels_read(pixels, 0, &value, &error), -EBADMSG);
-    ck_assert_int_eq(error.code, CODE_PIXELS_UNDECODABLE);
-    ck_assert_ptr_nonnull(strstr(error.message, "4097 tiles"));
+    ck_assert_int_eq(error.code, code);
+    snprintf(message, size, "%s", error.message);
     dicom_pixels_close(pixels);
     dicom_instance_free(instance);
+}
+
+START_TEST(at_most_tiles_and_beyond)
+{
+    static const struct edge edge = EDGE(TILES);
+    char message[512];
+    decode_tiles((size_t)edge.most, edge.code, message, sizeof(message));
+    ck_assert_msg(!strstr(message, "tiles"), "%s", message);
+    decode_tiles((size_t)edge.most + 1, edge.code, message, sizeof(message));
+    ck_assert_msg(strstr(message, "4097 tiles") != NULL, "%s", message);
 }
 
 END_TEST
@@ -718,7 +1091,7 @@ START_TEST(memory)
     if (!test_share_has((uint64_t)_i))
         return;
     const struct kind *kind = &kinds[_i];
-    make(kind, 4 * kind->n);
+    make(kind, 4 * kind->n, NULL);
     malloc_trim(0);
     forget_peak();
     const long before = status_mib("VmRSS:");
@@ -737,8 +1110,14 @@ main(void)
     const int count = (int)(sizeof(kinds) / sizeof(kinds[0]));
     tcase_add_loop_test(tests, time_of_the_processor, 0, count);
     tcase_add_loop_test(tests, memory, 0, count);
-    tcase_add_loop_test(tests, beyond_a_limit, 0, BEYOND);
-    tcase_add_test(tests, beyond_the_time);
-    tcase_add_test(tests, too_many_tiles);
+    tcase_add_test(tests, work_for_nobody);
+    tcase_add_loop_test(tests, at_a_limit_and_beyond, 0, EDGES);
+    tcase_add_loop_test(tests, beyond_a_limit_once_inflated, 0,
+                        (int)(sizeof(inflated) / sizeof(inflated[0])));
+    tcase_add_loop_test(tests, beyond_a_limit_nothing_is_looked_at, 0,
+                        (int)(sizeof(unseen) / sizeof(unseen[0])));
+    tcase_add_test(tests, what_is_inherited_and_beyond);
+    tcase_add_test(tests, at_the_time_and_beyond);
+    tcase_add_test(tests, at_most_tiles_and_beyond);
     return suite_run(suite);
 }

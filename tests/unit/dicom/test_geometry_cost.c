@@ -1,6 +1,7 @@
 /* What it costs to order a series grows with its frames, and no faster, whatever they claim. */
 #include "dicom/read/geometry/geometry.h"
 #include "tests/share.h"
+#include "tests/unit/edge.h"
 #include "tests/unit/growth.h"
 #include "tests/unit/suite.h"
 
@@ -174,7 +175,8 @@ START_TEST(too_many_orientations)
 {
     const struct kind kind = {"orientations", 0, orientations, false};
     const struct geometry_limits limits = {.min_planes = 2, .spacing_tolerance = 0.01};
-    const size_t n = LIMIT_STACKS + 1;
+    static const struct edge edge = EDGE(STACKS);
+    const size_t n = (size_t)edge.most + 1;
     struct dicom_instance *all = make(&kind, n);
     struct dicom_instance *instances[LIMIT_STACKS + 1];
     struct geometry_series *series;
@@ -183,7 +185,7 @@ START_TEST(too_many_orientations)
         instances[i] = &all[i];
     ck_assert_int_eq(geometry_group(instances, (int32_t)n, &limits, &series, &error), 0);
     ck_assert_int_eq(series->stack_count, 1);
-    ck_assert_int_eq(series->stacks[0].error.code, CODE_TOO_MANY_STACKS);
+    ck_assert_int_eq(series->stacks[0].error.code, edge.code);
     geometry_series_free(series);
     ck_assert_int_eq(geometry_group(instances, (int32_t)n - 1, &limits, &series, &error), 0);
     ck_assert_int_eq(series->stack_count, LIMIT_STACKS);

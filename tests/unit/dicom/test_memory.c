@@ -3,94 +3,14 @@
  * ... until none is hit: once, and from then on. Each failure is told as such, leaves nothing
  * behind (sanitizers), and the same works when there is memory again.
  *
- * Allocations of C code in noctule_dicom pass through here (--wrap); those of DCMTK and of C++ do
- * not.
+ * Allocations of DCMTK and of C++ do not fail.
  */
 #include "tests/unit/dicom/pmap_sample.h"
 #include "tests/unit/dicom/sr_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/series_sample.h"
+#include "tests/unit/starve.h"
 #include "tests/unit/suite.h"
-
-static struct {
-    int countdown; /* to the one that fails; 0: none */
-    bool for_good; /* and so do all after it */
-    bool hit;
-} memory;
-
-static bool
-fails(void)
-{
-    if (memory.countdown == 0 || --memory.countdown > 0)
-        return false;
-    memory.countdown = memory.for_good ? 1 : 0;
-    memory.hit = true;
-    return true;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_reallocarray(void *old, size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_reallocarray(void *old, size_t count, size_t size);
-
-void *
-__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *
-__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *
-__wrap_realloc(void *old, size_t size)
-{
-    return fails() ? NULL : __real_realloc(old, size);
-}
-
-void *
-__wrap_reallocarray(void *old, size_t count, size_t size)
-{
-    return fails() ? NULL : __real_reallocarray(old, count, size);
-}
-
-/*
- * Does something until no allocation of it fails; returns how many there are. Check allocates too:
- * actions assert nothing.
- */
-static int
-starve(int (*action)(struct error *error), bool for_good)
-{
-    for (int n = 1;; n++) {
-        struct error error = {0};
-        memory.countdown = n;
-        memory.for_good = for_good;
-        memory.hit = false;
-        int rc = action(&error);
-        memory.countdown = 0;
-        if (!memory.hit) {
-            ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
-            return n - 1;
-        }
-        ck_assert_msg(rc == -ENOMEM && error.code == CODE_OUT_OF_MEMORY, "allocation %d: %d %s: %s",
-                      n, rc, code_name(error.code), error.message);
-    }
-}
-
-static void
-expect_told(int (*action)(struct error *error))
-{
-    const int allocations = starve(action, false);
-    ck_assert_int_gt(allocations, 0);
-    ck_assert_int_eq(starve(action, true), allocations);
-}
 
 /* --- objects --- */
 

@@ -1,0 +1,551 @@
+/*
+ * rtstruct.cc - see rtstruct.h. The ROI Contour Sequence is kept apart by the walk, an item for each
+ * region, so that one region is parsed at a time.
+ */
+#include "dicom/read/rtstruct.h"
+#include "dicom/read/header.hh"
+#include "dicom/value/charset.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+struct rtstruct_items {
+    std::string path;
+
+    struct scan scan {
+    };
+
+    std::vector<int32_t> of_roi; /* the item of each; -1: none */
+
+    ~rtstruct_items()
+    {
+        scan_release(&scan);
+    }
+};
+
+namespace
+{
+
+/* Ascending; everything that is looked at, in items, too. */
+constexpr uint32_t wanted_tags[] = {
+    0x00080005, 0x00080016, 0x00080018, 0x00081155, 0x0020000D, 0x0020000E, 0x00200052,
+    0x30060002, 0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060020, 0x30060022,
+    0x30060024, 0x30060026, 0x3006002A, 0x30060039, 0x30060040, 0x30060042, 0x30060046,
+    0x30060050, 0x30060080, 0x30060084, 0x300600A4,
+};
+
+constexpr struct scan_apart contour_items = {
+    0x30060039,         LIMIT_ROIS, LIMIT_CONTOURS_MIB,
+    LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
+};
+
+constexpr double farthest_mm = 1e6;
+
+/* Refuses a file. */
+struct Refusal {
+    const char *path;
+    struct error *error;
+
+    int refuse(enum code code, const std::string &what) const
+    {
+        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
+                               what.c_str());
+    }
+
+    int missing(const DcmTagKey &tag, const std::string &where) const
+    {
+        return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + where + ".");
+    }
+
+    int invalid(const DcmTagKey &tag, const std::string &why) const
+    {
+        return refuse(CODE_TAG_INVALID,
+                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
+    }
+};
+
+/* Calls `body` with each item of a sequence until one fails. */
+template <typename Body>
+int
+rtstruct_items_of(const Header &header, const DcmTagKey &sequence, Body body)
+{
+    DcmElement *element = header.find(sequence);
+    if (!element || element->ident() != EVR_SQ)
+        return 0;
+    auto *items = static_cast<DcmSequenceOfItems *>(element);
+    int rc = 0;
+    for (DcmObject *item = items->nextInContainer(nullptr); item && !rc;
+         item = items->nextInContainer(item))
+        rc = body(Header(*static_cast<DcmItem *>(item)));
+    return rc;
+}
+
+/* One file being opened. */
+struct Opening : Refusal {
+    struct rtstruct_items &items;
+    std::vector<struct rtstruct_roi> rois;
+    std::vector<struct rtstruct_series> series;
+    std::map<int32_t, size_t> by_number;
+
+    Opening(const char *a_path, struct rtstruct_items &its_items, struct error *an_error)
+        : Refusal{a_path, an_error}, items(its_items)
+    {
+    }
+
+    template <size_t size>
+    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
+                 char (&destination)[size]) const
+    {
+        const std::string text = header_text(header, tag);
+        if (text.empty())
+            return required ? missing(tag, "") : 0;
+        if (!header_is_uid(text))
+            return refuse(CODE_UID_INVALID,
+                          "has an invalid " + header_tag_name(tag) +
+                              ": a UID has 1 to 64 digits and dots, a digit first.");
+        header_copy(destination, text);
+        return 0;
+    }
+
+    int read_number(const Header &header, const DcmTagKey &tag, int32_t *number) const
+    {
+        if (!header_has(header, tag))
+            return missing(tag, "");
+        return header_integer(header, tag, number) ? 0 : invalid(tag, "not a whole number");
+    }
+};
+
+/* What is no character of the set becomes "?", byte by byte. */
+template <size_t size>
+void
+rtstruct_name(Charset &charset, const std::string &text, char (&name)[size])
+{
+    std::string utf8;
+    if (!charset.decode(text, utf8)) {
+        utf8 = text;
+        std::replace_if(
+            utf8.begin(), utf8.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    }
+    header_copy(name, utf8);
+    text_utf8_mend_end(name);
+}
+
+/* Specific Character Set, all values. */
+std::string
+rtstruct_declared(const Header &dataset)
+{
+    std::string declared;
+    bool first = true;
+    for (const std::string &set : header_texts(dataset, DCM_SpecificCharacterSet)) {
+        declared += first ? set : "\\" + set;
+        first = false;
+    }
+    return declared;
+}
+
+int
+rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
+{
+    return rtstruct_items_of(dataset, DCM_StructureSetROISequence, [&](const Header &item) {
+        struct rtstruct_roi roi = {};
+        if (opening.rois.size() == LIMIT_ROIS)
+            return opening.refuse(CODE_SIZE_IMPLAUSIBLE,
+                                  "has more than " + std::to_string(LIMIT_ROIS) + " regions.");
+        int rc = opening.read_number(item, DCM_ROINumber, &roi.number);
+        if (!rc)
+            rc = opening.read_uid(item, DCM_ReferencedFrameOfReferenceUID, false,
+                                  roi.frame_of_reference_uid);
+        if (rc)
+            return rc;
+        if (!opening.by_number.emplace(roi.number, opening.rois.size()).second)
+            return opening.invalid(DCM_ROINumber, "two regions have " + std::to_string(roi.number));
+        rtstruct_name(charset, header_text(item, DCM_ROIName), roi.name);
+        opening.rois.push_back(roi);
+        return 0;
+    });
+}
+
+int
+rtstruct_read_types(Opening &opening, const Header &dataset)
+{
+    return rtstruct_items_of(dataset, DCM_RTROIObservationsSequence, [&](const Header &item) {
+        int32_t number;
+        if (const int rc = opening.read_number(item, DCM_ReferencedROINumber, &number))
+            return rc;
+        const auto roi = opening.by_number.find(number);
+        if (roi != opening.by_number.end())
+            header_copy(opening.rois[roi->second].type,
+                        header_text(item, DCM_RTROIInterpretedType));
+        return 0;
+    });
+}
+
+/* Referenced series stand within studies, which stand within frames of reference. */
+int
+rtstruct_read_series(Opening &opening, const Header &dataset)
+{
+    struct rtstruct_series series = {};
+    const auto read_series = [&](const Header &item) {
+        const int rc = opening.read_uid(item, DCM_SeriesInstanceUID, true, series.series_uid);
+        if (!rc)
+            opening.series.push_back(series);
+        return rc;
+    };
+    const auto read_study = [&](const Header &item) {
+        return rtstruct_items_of(item, DCM_RTReferencedSeriesSequence, read_series);
+    };
+    return rtstruct_items_of(
+        dataset, DCM_ReferencedFrameOfReferenceSequence, [&](const Header &item) {
+            series = {};
+            const int rc = opening.read_uid(item, DCM_FrameOfReferenceUID, false,
+                                            series.frame_of_reference_uid);
+            return rc ? rc : rtstruct_items_of(item, DCM_RTReferencedStudySequence, read_study);
+        });
+}
+
+/* The elements of a region's item. */
+void
+rtstruct_parse_item(const struct rtstruct_items &items, int32_t number, DcmDataset &item)
+{
+    const struct scan &scan = items.scan;
+    const size_t start = number > 0 ? scan.frame_ends[number - 1] : 0;
+    const size_t size = scan.frame_ends[number] - start;
+    if (size > 0 && header_decode(scan.frames.bytes + start, size,
+                                  header_encoding(scan.frames_implicit_vr, scan.big_endian), item)
+                        .bad())
+        throw std::runtime_error("the contours of a region");
+}
+
+void
+rtstruct_read_color(const Header &item, struct rtstruct_roi &roi)
+{
+    double values[3];
+    for (unsigned long i = 0; i < 3; i++)
+        if (!header_number(item, DCM_ROIDisplayColor, &values[i], i) || values[i] < 0 ||
+            values[i] > UINT8_MAX || std::trunc(values[i]) != values[i])
+            return;
+    roi.has_color = true;
+    for (size_t i = 0; i < 3; i++)
+        roi.color[i] = static_cast<uint8_t>(values[i]);
+}
+
+/* Whose contours an item of the ROI Contour Sequence has; what is of no region is passed over. */
+int
+rtstruct_read_item(Opening &opening, int32_t number)
+{
+    DcmDataset parsed;
+    rtstruct_parse_item(opening.items, number, parsed);
+    const Header item(parsed);
+    int32_t roi_number;
+    if (const int rc = opening.read_number(item, DCM_ReferencedROINumber, &roi_number))
+        return rc;
+    const auto found = opening.by_number.find(roi_number);
+    if (found == opening.by_number.end())
+        return 0;
+    int32_t &own = opening.items.of_roi[found->second];
+    if (own >= 0)
+        return opening.invalid(DCM_ReferencedROINumber,
+                               "two sets of contours are of " + std::to_string(roi_number));
+    own = number;
+    struct rtstruct_roi &roi = opening.rois[found->second];
+    rtstruct_read_color(item, roi);
+    DcmElement *contours = item.find(DCM_ContourSequence);
+    if (contours && contours->ident() == EVR_SQ)
+        roi.contours = static_cast<int64_t>(static_cast<DcmSequenceOfItems *>(contours)->card());
+    return 0;
+}
+
+int
+rtstruct_read_items(Opening &opening)
+{
+    struct scan &scan = opening.items.scan;
+    opening.items.of_roi.assign(opening.rois.size(), -1);
+    for (int32_t i = 0; i < scan.frame_count; i++) {
+        int rc = scan_check_time(&scan, opening.path, opening.error);
+        if (!rc)
+            rc = rtstruct_read_item(opening, i);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int
+rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset,
+                       struct rtstruct &set)
+{
+    std::string class_uid = header_text(dataset, DCM_SOPClassUID);
+    if (class_uid.empty())
+        class_uid = opening.items.scan.media_class_uid;
+    if (class_uid != RTSTRUCT_CLASS_UID)
+        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is no RT Structure Set.");
+    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, set.sop_instance_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, set.study_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, set.series_uid);
+    rtstruct_name(charset, header_text(dataset, DCM_StructureSetLabel), set.label);
+    return rc;
+}
+
+/* A C array of them, with room for one more: none is no failure. */
+template <typename T>
+T *
+rtstruct_array(const std::vector<T> &values)
+{
+    auto *array = static_cast<T *>(calloc(values.size() + 1, sizeof(T)));
+    if (!array)
+        throw std::bad_alloc();
+    std::copy(values.begin(), values.end(), array);
+    return array;
+}
+
+struct SetClose {
+    void operator()(struct rtstruct *set) const
+    {
+        rtstruct_close(set);
+    }
+};
+
+int
+rtstruct_read(Opening &opening, struct rtstruct &set)
+{
+    DcmDataset parsed;
+    if (const int rc = header_parse(opening.items.scan, opening.path, parsed, opening.error))
+        return rc;
+    const Header dataset(parsed);
+    Charset charset(rtstruct_declared(dataset));
+    int rc = rtstruct_read_identity(opening, dataset, charset, set);
+    if (!rc)
+        rc = rtstruct_read_rois(opening, dataset, charset);
+    if (!rc)
+        rc = rtstruct_read_types(opening, dataset);
+    if (!rc)
+        rc = rtstruct_read_series(opening, dataset);
+    return rc ? rc : rtstruct_read_items(opening);
+}
+
+int
+rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct error *error)
+{
+    std::unique_ptr<struct rtstruct, SetClose> set(
+        static_cast<struct rtstruct *>(calloc(1, sizeof(struct rtstruct))));
+    if (!set)
+        throw std::bad_alloc();
+    set->items = new struct rtstruct_items;
+    set->items->path = path;
+    struct stream stream;
+    int rc = fd < 0 ? stream_open(&stream, path) : stream_open_again(&stream, fd);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(path),
+                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), UINT32_MAX);
+    wanted.nested = true;
+    wanted.apart = &contour_items;
+    rc = scan_file(&stream, path, &wanted, &set->items->scan, error);
+    stream_close(&stream);
+    if (rc)
+        return rc;
+    Opening opening(path, *set->items, error);
+    rc = rtstruct_read(opening, *set);
+    if (rc)
+        return rc;
+    set->roi_count = static_cast<int32_t>(opening.rois.size());
+    set->series_count = static_cast<int32_t>(opening.series.size());
+    set->rois = rtstruct_array(opening.rois);
+    set->series = rtstruct_array(opening.series);
+    *result = set.release();
+    return 0;
+}
+
+/* ---- contours ---- */
+
+/* The contours of a region while they are gathered: points of all, and where each one's end. */
+struct Gathering : Refusal {
+    const struct rtstruct_roi &roi;
+    struct rtstruct_contours &contours;
+    std::vector<double> numbers;
+    std::vector<size_t> ends;
+    std::vector<std::string> images;
+
+    std::string of_roi() const
+    {
+        return " in region " + std::to_string(roi.number);
+    }
+};
+
+/* What a text has, without copying it: Contour Data are long. */
+std::string_view
+rtstruct_text(const Header &item, const DcmTagKey &tag)
+{
+    char *text = nullptr;
+    Uint32 length = 0;
+    DcmElement *element = item.find(tag);
+    if (!element || element->getLength() == 0 || element->getString(text, length).bad() || !text)
+        return {};
+    return {text, length};
+}
+
+/* Appends the numbers of "1\2.5\-3e2"; false when it is not that. */
+bool
+rtstruct_numbers(std::string_view text, std::vector<double> &numbers)
+{
+    static const std::string_view padding(" \0", 2);
+    for (;;) {
+        const size_t end = std::min(text.find('\\'), text.size());
+        std::string_view value = text.substr(0, end);
+        value.remove_prefix(std::min(value.find_first_not_of(padding), value.size()));
+        value = value.substr(0, value.find_last_not_of(padding) + 1);
+        if (!value.empty() && value[0] == '+')
+            value.remove_prefix(1);
+        double number = 0;
+        const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (read.ec != std::errc() || read.ptr != value.data() + value.size() ||
+            !(std::fabs(number) <= farthest_mm))
+            return false;
+        numbers.push_back(number);
+        if (end == text.size())
+            return true;
+        text.remove_prefix(end + 1);
+    }
+}
+
+int
+rtstruct_read_points(Gathering &gathering, const Header &item)
+{
+    const std::string_view text = rtstruct_text(item, DCM_ContourData);
+    if (text.empty())
+        return gathering.missing(DCM_ContourData, gathering.of_roi());
+    const auto count = static_cast<size_t>(std::count(text.begin(), text.end(), '\\')) + 1;
+    if (gathering.numbers.size() + count > 3 * static_cast<size_t>(LIMIT_ROI_POINTS))
+        return gathering.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " +
+                                                           std::to_string(LIMIT_ROI_POINTS) +
+                                                           " points" + gathering.of_roi() + ".");
+    if (count % 3 != 0 || !rtstruct_numbers(text, gathering.numbers))
+        return gathering.invalid(DCM_ContourData,
+                                 "not x, y and z in mm of each point" + gathering.of_roi());
+    int32_t told;
+    if (header_has(item, DCM_NumberOfContourPoints) &&
+        (!header_integer(item, DCM_NumberOfContourPoints, &told) || told < 0 ||
+         static_cast<size_t>(told) != count / 3))
+        return gathering.invalid(DCM_NumberOfContourPoints, "there are " +
+                                                                std::to_string(count / 3) +
+                                                                " points" + gathering.of_roi());
+    gathering.ends.push_back(gathering.numbers.size());
+    return 0;
+}
+
+int
+rtstruct_read_contour(Gathering &gathering, const Header &item)
+{
+    const std::string type = header_text(item, DCM_ContourGeometricType);
+    if (type.empty())
+        return gathering.missing(DCM_ContourGeometricType, gathering.of_roi());
+    if (type != "CLOSED_PLANAR" && type != "CLOSEDPLANAR_XOR") {
+        gathering.contours.left_out++;
+        return 0;
+    }
+    const std::string image =
+        header_text(item.item(DCM_ContourImageSequence), DCM_ReferencedSOPInstanceUID);
+    if (!image.empty() && !header_is_uid(image))
+        return gathering.refuse(CODE_UID_INVALID,
+                                "has an invalid " + header_tag_name(DCM_ReferencedSOPInstanceUID) +
+                                    gathering.of_roi() + ".");
+    gathering.images.push_back(image);
+    return rtstruct_read_points(gathering, item);
+}
+
+void
+rtstruct_hand_over(const Gathering &gathering, struct rtstruct_contours &contours)
+{
+    const size_t count = gathering.ends.size();
+    contours.points = rtstruct_array(gathering.numbers);
+    contours.contours = static_cast<struct contour *>(calloc(count + 1, sizeof(struct contour)));
+    contours.images = static_cast<char(*)[DICOM_UID_SIZE]>(calloc(count + 1, DICOM_UID_SIZE));
+    if (!contours.contours || !contours.images)
+        throw std::bad_alloc();
+    contours.count = static_cast<int64_t>(count);
+    size_t start = 0;
+    for (size_t i = 0; i < count; i++) {
+        contours.contours[i] = {contours.points + start,
+                                static_cast<int64_t>((gathering.ends[i] - start) / 3)};
+        header_copy(contours.images[i], gathering.images[i]);
+        start = gathering.ends[i];
+    }
+}
+
+int
+rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contours &contours,
+                struct error *error)
+{
+    const int32_t number = set.items->of_roi[static_cast<size_t>(roi)];
+    Gathering gathering{{set.items->path.c_str(), error}, set.rois[roi], contours, {}, {}, {}};
+    if (number >= 0) {
+        DcmDataset parsed;
+        rtstruct_parse_item(*set.items, number, parsed);
+        if (const int rc =
+                rtstruct_items_of(Header(parsed), DCM_ContourSequence, [&](const Header &item) {
+                    return rtstruct_read_contour(gathering, item);
+                }))
+            return rc;
+    }
+    rtstruct_hand_over(gathering, contours);
+    return 0;
+}
+
+} // namespace
+
+int
+rtstruct_open(const char *path, struct rtstruct **set, struct error *error)
+{
+    return rtstruct_open_file(-1, path, set, error);
+}
+
+int
+rtstruct_open_file(int fd, const char *path, struct rtstruct **set, struct error *error)
+{
+    *set = nullptr;
+    return header_guard(path, error, [&] { return rtstruct_read_file(path, fd, set, error); });
+}
+
+void
+rtstruct_close(struct rtstruct *set)
+{
+    if (!set)
+        return;
+    free(set->rois);
+    free(set->series);
+    delete set->items;
+    free(set);
+}
+
+int
+rtstruct_contours_read(const struct rtstruct *set, int32_t roi, struct rtstruct_contours *contours,
+                       struct error *error)
+{
+    *contours = {};
+    const int rc = header_guard(set->items->path.c_str(), error,
+                                [&] { return rtstruct_gather(*set, roi, *contours, error); });
+    if (rc)
+        rtstruct_contours_free(contours);
+    return rc;
+}
+
+void
+rtstruct_contours_free(struct rtstruct_contours *contours)
+{
+    free(contours->points);
+    free(contours->contours);
+    free(contours->images);
+    *contours = {};
+}
