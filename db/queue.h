@@ -67,6 +67,10 @@ struct queue_instance {
     int32_t frames;
     int32_t expected_instances; /* of the series; 0 when unknown */
     int32_t replaced;           /* times: the file of a higher number takes the place of others */
+
+    struct queue_kept {
+        int64_t file, look; /* digests; 0: it has no original that stays, or not as it is */
+    } kept;
 };
 
 enum queue_arrival {
@@ -81,6 +85,16 @@ enum queue_arrival {
 
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
                        enum queue_arrival *arrival, int64_t *series_id);
+
+/*
+ * What came of `source` and whose original was kept, by `file` and behind `after` (INT64_MIN: from the
+ * first); free the array. Instances whose file is missing have none. with_original: those only whose
+ * original is known by its path.
+ */
+int queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after,
+               size_t limit, struct queue_kept **kept, size_t *count);
+/* It is not there any more. */
+int queue_forget_kept(struct queue *queue, const char *source, int64_t file);
 
 /* A file that could not be taken in. */
 struct queue_quarantine {
@@ -138,6 +152,8 @@ void queue_series_clear(struct queue_series *series);
 int queue_gathering(struct queue *queue, struct queue_series **series, size_t *count);
 int queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series);
 int queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id);
+/* Of all its files together. */
+int queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes);
 /* Absolute or root-relative paths of its instances, by path; free each and the array. */
 int queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count);
 
@@ -373,16 +389,16 @@ struct queue_hold {
 /*
  * Until it is released, also over restarts, no job of it starts (the queue, a pipeline, a job) and
  * nothing is sent (the queue, a destination); what runs or is being sent goes on. A job is held until
- * it has ended at the latest. -EEXIST when it is held already, -EAGAIN when the job has ended; to
- * release what is not held: -ENOENT.
+ * it has ended at the latest. The time does not make deliveries older. -EEXIST when it is held already,
+ * -EAGAIN when the job has ended; to release what is not held: -ENOENT.
  */
 int queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
 int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
 
 /*
  * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
- * max_attempts: FAILED, code CRASHED), and SENDING to PENDING with its attempts kept. Returns how
- * many jobs were running in *returned.
+ * max_attempts: FAILED, code CRASHED), and SENDING to PENDING with its attempts kept. The time since
+ * the last event does not make deliveries older. Returns how many jobs were running in *returned.
  */
 int queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned);
 
@@ -419,7 +435,8 @@ struct queue_delivery {
     enum queue_delivery_state state;
     enum queue_commitment commitment;
     int32_t attempts;
-    int64_t since_ms;  /* when it was made, or last resent: patience counts from here */
+    int64_t since_ms;  /* patience counts from here: when it was made, or last resent, and later by
+                          the time in which the destination was held, or no daemon ran */
     int64_t due_ms;    /* PENDING, DELAYED: not to be tried before */
     char *kind, *path; /* of the result; the path is relative to the root */
     char *sop_class_uid, *sop_instance_uid; /* "" for files that are not DICOM */
@@ -515,6 +532,8 @@ int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t 
 /* Of every instance row. What visit returns but 0 ends it, and is returned. */
 int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path),
                     void *context);
+/* Of instances whose files are there, by path, behind `after`; free each and the array. */
+int queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count);
 /* A file of a row is gone: an event and a flag on the series (missing_files). */
 int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);
 

@@ -32,6 +32,15 @@ int report_status(struct report *report, FILE *out, bool json, struct error *err
 int report_each_trouble(struct report *report,
                         int (*take)(void *context, int level, int64_t since_ms, const char *text),
                         void *context, struct error *error);
+
+/* What the database has of a daemon that does not run. */
+struct report_life {
+    int64_t last_ms; /* the last that it recorded, Unix time; 0: it never ran */
+    int64_t jobs_running;
+    bool stopped; /* that was its end */
+};
+
+int report_last_life(struct report *report, struct report_life *life, struct error *error);
 /* The night's figures in one line, "name=value ..." */
 int report_figures(struct report *report, FILE *out, struct error *error);
 
@@ -51,6 +60,9 @@ struct report_filter {
 
 /* Rows of a kind; deliveries of the filter's state, job and destination. */
 extern const struct report_list report_jobs, report_series, report_deliveries;
+
+/* Files in quarantine of no known series, from before the filter's time; keys are paths. */
+extern const struct report_list report_stray_files;
 
 /* Files that tell whose a series is, those of its results and of its quarantine; keys are paths. */
 extern const struct report_list report_telling_files;

@@ -31,9 +31,9 @@ enum queue_stock {
 /* One walk through what is old, from the oldest on, a few rows at a time. */
 struct queue_sweep {
     int64_t before_ms[QUEUE_STOCKS]; /* only what is older; 0: none of this stock */
-    bool for_space;                  /* before its time: series with FAILED jobs stay */
-    const char *why;                 /* for the events: "90 days old" */
-    const char *const *sources;      /* of instances whose originals stay, and so do their series */
+    bool for_space;  /* before its time: series that were refused, or have FAILED jobs, stay */
+    const char *why; /* for the events: "90 days old" */
+    const char *const *sources; /* of instances whose originals stay, and so do their series */
     size_t source_count;
 
     struct queue_place {
@@ -69,7 +69,8 @@ int queue_removed(struct queue *queue, int64_t id);
 
 /* What an operator wants to go today. */
 struct queue_purge {
-    const char *series_uid;
+    const char *series_uid; /* "": files in quarantine of no known series */
+    const char *before;     /* those older than this, as text */
     bool dry_run;
     bool undelivered; /* also what has not arrived; its deliveries end */
     const char *by;   /* who */
@@ -83,9 +84,11 @@ struct queue_purged {
 
 /*
  * All files of a series, of its results and of its quarantine are marked as removed, and what its rows tell of
- * people goes: descriptions, and what files were called. -ENOENT; -EBUSY while it gathers, a job waits or runs,
+ * people goes: descriptions, and what files were called. -ENOENT; -EAGAIN while it gathers, a job waits or runs,
  * or a result is being sent; -EPERM when something has not arrived, and nobody says that it may go, too. *purged
  * is told either way, but for -ENOENT.
+ *
+ * Of no known series: the files that were quarantined before the time go, and what they were called.
  */
 int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
                 struct queue_purged *purged);
@@ -94,6 +97,12 @@ int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t no
 int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
 /* When that was told last; 0: never. */
 int queue_last_disk(struct queue *queue, int64_t *at_ms);
+
+/* The size of a database from before schema version 11, whose file never shrinks unless it is rebuilt; else 0. */
+int queue_rebuild_size(struct queue *queue, int64_t *bytes);
+/* Writes all of it anew, so that free pages can be given back from then on: in one transaction, which a kill or
+ * a failure undoes. Takes up to twice its size meanwhile, in the folder that it lies in. */
+int queue_rebuild(struct queue *queue);
 
 /* The log is moved into the database file and cut, free pages at the end of the file are given back (at most
  * `pages`), and the planner's statistics are refreshed; waits for no reader. */

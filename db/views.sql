@@ -155,7 +155,13 @@ SELECT destination,
         WHERE e.kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP')
         AND (e.kind = 'START'
             OR substr(e.detail, 1, length(destination) + 2) = destination || ': ')
-        ORDER BY e.id DESC LIMIT 1) AS down_since
+        ORDER BY e.id DESC LIMIT 1) AS down_since,
+    (SELECT CASE e.kind WHEN 'DESTINATION_DOWN' THEN substr(e.detail, length(destination) + 3) END
+        FROM event e INDEXED BY event_destination
+        WHERE e.kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP')
+        AND (e.kind = 'START'
+            OR substr(e.detail, 1, length(destination) + 2) = destination || ': ')
+        ORDER BY e.id DESC LIMIT 1) AS down_reason
 FROM delivery
 GROUP BY destination;
 
@@ -234,5 +240,72 @@ SELECT c.now_at,
                 WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') ORDER BY at LIMIT 1) a,
             (SELECT julianday(at) AS day, free_mib FROM disk ORDER BY at DESC LIMIT 1) b)
         AS disk_full_days,
-    (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') FROM hold) AS held
+    (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') FROM hold) AS held,
+    (SELECT count(*) FROM series WHERE state = 'REFUSED' AND settled_at >= c.day_ago)
+        AS series_refused_24h
 FROM clock c, backlog b;
+
+-- What somebody should look at, and what waits for what. What only the daemon knows it tells itself.
+CREATE VIEW v_troubles AS
+WITH
+destinations AS MATERIALIZED (
+    SELECT *, pending + sending + delayed AS waiting,
+        (pending + sending + delayed)
+            || iif(pending + sending + delayed = 1, ' result', ' results') AS results,
+        coalesce((SELECT ': ' || substr(message, 1, 200) FROM delivery d
+            WHERE d.destination = v.destination AND d.state = 'DELAYED' AND d.message <> ''
+            ORDER BY d.started_at DESC LIMIT 1), '') AS last_message
+    FROM v_destinations v),
+night AS MATERIALIZED (
+    SELECT *, jobs_ready + jobs_delayed AS jobs, deliveries_pending + deliveries_delayed AS results
+    FROM v_night)
+SELECT 'attention' AS level, down_since AS since_at,
+    printf('destination %s is down; %s for it: %s', destination,
+        results || iif(waiting = 1, ' waits', ' wait'), down_reason) AS text
+FROM destinations WHERE down_since IS NOT NULL
+UNION ALL
+SELECT 'attention', NULL, printf('%d result%s could not be delivered to %s', failed,
+    iif(failed = 1, '', 's'), destination)
+FROM destinations WHERE failed > 0
+UNION ALL
+SELECT 'attention', NULL, printf('%d job%s failed in the last 24 h', jobs_failed_24h,
+    iif(jobs_failed_24h = 1, '', 's'))
+FROM night WHERE jobs_failed_24h > 0
+UNION ALL
+SELECT 'attention', NULL, printf('the disk is full in %.1f days at the present rate: see retention '
+    || 'in noctule.conf, noctule purge, or add space', disk_full_days)
+FROM night WHERE disk_full_days <= 7.0
+UNION ALL
+SELECT 'attention', NULL, printf('%d file%s came into quarantine in the last 24 h',
+    quarantined_24h, iif(quarantined_24h = 1, '', 's'))
+FROM night WHERE quarantined_24h > 0
+UNION ALL
+SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
+    CASE h.kind
+        WHEN 'queue' THEN (SELECT printf('%d job%s and %d result%s', jobs, iif(jobs = 1, '', 's'),
+            results, iif(results = 1, '', 's')) FROM night)
+        WHEN 'destination' THEN
+            coalesce((SELECT results FROM destinations WHERE destination = h.name), '0 results')
+        WHEN 'pipeline' THEN (SELECT count(*) || iif(count(*) = 1, ' job', ' jobs') FROM job
+            WHERE state IN ('READY', 'DELAYED') AND pipeline = h.name)
+        ELSE '1 job' END,
+    h.kind || iif(h.name = '', '', ' ' || h.name), h.held_by,
+    iif(h.reason = '', '', ': ' || h.reason))
+FROM hold h
+UNION ALL
+SELECT 'waits', oldest_waiting_at, printf('%s for %s%s%s', results, destination,
+    iif(next_attempt_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
+        ', tried again at ' || next_attempt_at, ''), last_message)
+FROM destinations WHERE waiting > 0 AND down_since IS NULL
+    AND destination NOT IN (SELECT name FROM hold WHERE kind = 'destination')
+UNION ALL
+SELECT 'waits', NULL, printf('%d result%s for the commitment of %s', uncommitted,
+    iif(uncommitted = 1, '', 's'), destination)
+FROM destinations WHERE uncommitted > 0
+UNION ALL
+SELECT 'waits', NULL, printf('%d job%s to be tried again after %s, the first at %s', count(*),
+    iif(count(*) = 1, '', 's'), code, min(not_before_at))
+FROM job WHERE state = 'DELAYED' GROUP BY code
+UNION ALL
+SELECT 'waits', NULL, printf('%d series for more slices', series_gathering)
+FROM night WHERE series_gathering > 0;

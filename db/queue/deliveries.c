@@ -330,13 +330,18 @@ recover_as_pending(struct queue *queue, const struct edge_row *row, int64_t now_
                       "it was being sent when the daemon ended", now_ms);
 }
 
+/* Nothing was tried since the last that happened before this start. */
 int
 queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 {
-    int64_t count;
-    return edge_for_each(queue, &machine_delivery,
-                         "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id", NO_VALUES,
-                         recover_as_pending, now_ms, &count);
+    int64_t count, last_ms = now_ms;
+    int rc = queue_read_row(queue, "SELECT at FROM event ORDER BY id DESC LIMIT 1", NO_VALUES,
+                            &database_time, &last_ms);
+    if (rc >= 0)
+        rc = edge_for_each(queue, &machine_delivery,
+                           "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id", NO_VALUES,
+                           recover_as_pending, now_ms, &count);
+    return rc < 0 ? rc : queue_count_out(queue, NULL, last_ms, now_ms);
 }
 
 /* ------------------------------------------------------------------------------------ purge -- */

@@ -71,21 +71,39 @@ queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
     return rc < 0 ? rc : queue_leave(queue, hold_set(queue, hold, now_ms));
 }
 
+/* What was held was not tried. */
+static int
+hold_count_out(struct queue *queue, const struct queue_hold *hold, int64_t held_ms, int64_t now_ms)
+{
+    if (strcmp(hold->kind, "queue") == 0)
+        return queue_count_out(queue, NULL, held_ms, now_ms);
+    return strcmp(hold->kind, "destination") == 0
+               ? queue_count_out(queue, hold->name, held_ms, now_ms)
+               : 0;
+}
+
 /* A job that has ended is held no more (the schema sees to it). */
 static int
 hold_end(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
 {
     struct edge_row row = {.machine = &machine_job};
+    int64_t held_ms;
     if (strcmp(hold->kind, "job") == 0) {
         int rc = edge_read_row(queue, &machine_job, strtoll(hold->name, NULL, 10), &row);
         if (rc < 0)
             return rc;
     }
-    int changed = database_change(&queue->db, "DELETE FROM hold WHERE kind = ? AND name = ?",
-                                  VALUES(value_text(hold->kind), value_text(hold->name)));
-    if (changed == 0)
+    int rc = queue_read_row(queue, "SELECT held_at FROM hold WHERE kind = ? AND name = ?",
+                            VALUES(value_text(hold->kind), value_text(hold->name)), &database_time,
+                            &held_ms);
+    if (rc == 1)
         return hold_refuse(queue, hold, -ENOENT, "is not held");
-    return changed < 0 ? changed : hold_note(queue, hold, &row, "RELEASED", now_ms);
+    if (rc == 0)
+        rc = database_run(&queue->db, "DELETE FROM hold WHERE kind = ? AND name = ?",
+                          VALUES(value_text(hold->kind), value_text(hold->name)));
+    if (rc == 0)
+        rc = hold_count_out(queue, hold, held_ms, now_ms);
+    return rc < 0 ? rc : hold_note(queue, hold, &row, "RELEASED", now_ms);
 }
 
 int

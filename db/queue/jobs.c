@@ -230,7 +230,42 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     return edge_taken(queue, changed, row, QUEUE_READY, "JOB_DUE", CODE_NONE, "", now_ms);
 }
 
-/* INDEXED BY: without statistics SQLite reads all that are READY, and sorts them. */
+/*
+ * The first READY jobs of each pipeline that is not held, as j with its series s, by priority; those whose
+ * series gathers for a newer revision and those that are held wait beside. Whatever waits behind them is not
+ * read: at each turn of the daemon 100,000 jobs, or those of a held pipeline, would be all that it does.
+ * INDEXED BY and CROSS JOIN: without statistics SQLite reads all that are READY, and sorts them.
+ */
+#define JOB_FIRST_OF_PIPELINES                                                                     \
+    "WITH RECURSIVE pipelines(name) AS (VALUES ('') UNION ALL "                                    \
+    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
+    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM pipelines WHERE name IS NOT NULL) "
+#define JOB_FIRST                                                                                  \
+    "p.name <> '' AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'queue' "                    \
+    "  OR h.kind = 'pipeline' AND h.name = p.name) "                                               \
+    "AND j.id IN (SELECT r.id FROM job r INDEXED BY job_ready "                                    \
+    "  JOIN series x ON x.id = r.series_id WHERE r.state = 'READY' AND r.pipeline = p.name "       \
+    "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                   \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                 \
+    "    AND h.name = CAST(r.id AS TEXT)) "                                                        \
+    "  ORDER BY r.priority DESC, r.id LIMIT ?1) "
+
+/* What late slices have overtaken goes when its turn comes. */
+static int
+job_supersede_first(struct queue *queue, int64_t now_ms, struct database_value limit)
+{
+    int64_t moved = 1;
+    int rc = 0;
+    while (rc == 0 && moved > 0)
+        rc = edge_for_each(queue, &machine_job,
+                           JOB_FIRST_OF_PIPELINES
+                           "SELECT j.id FROM pipelines p CROSS JOIN job j "
+                           "JOIN series s ON s.id = j.series_id WHERE " JOB_FIRST
+                           "AND j.revision < s.revision ORDER BY j.id",
+                           &limit, 1, job_supersede, now_ms, &moved);
+    return rc;
+}
+
 int
 queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
             size_t *count)
@@ -242,37 +277,30 @@ queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job 
     if (rc < 0)
         return rc;
     rc = edge_for_each(queue, &machine_job,
-                       "SELECT id FROM job WHERE state = 'DELAYED' AND not_before_at <= ? "
+                       "SELECT id FROM job INDEXED BY job_delayed "
+                       "WHERE state = 'DELAYED' AND not_before_at <= ? "
                        "ORDER BY not_before_at, id",
                        VALUES(value_time(now_ms)), make_due, now_ms, &moved);
     if (rc == 0)
-        rc = edge_for_each(queue, &machine_job,
-                           "SELECT j.id FROM job j JOIN series s ON s.id = j.series_id "
-                           "WHERE j.state = 'READY' AND j.revision < s.revision "
-                           "AND s.state <> 'GATHERING' ORDER BY j.id",
-                           NO_VALUES, job_supersede, now_ms, &moved);
+        rc = job_supersede_first(queue, now_ms, queue_row_limit(limit));
     rc = queue_leave(queue, rc);
     if (rc < 0)
         return rc;
-    return queue_list(
-        queue,
-        "SELECT " JOB_COLUMNS_OF(
-            "job j INDEXED BY job_ready") "WHERE j.state = 'READY' AND j.revision = s.revision "
-                                          "AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = "
-                                          "'queue' "
-                                          "  OR h.kind = 'pipeline' AND h.name = j.pipeline "
-                                          "  OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT)) "
-                                          "ORDER BY j.priority DESC, j.id LIMIT ?",
-        VALUES(queue_row_limit(limit)), &job_shape, jobs, count);
+    return queue_list(queue,
+                      JOB_FIRST_OF_PIPELINES "SELECT " JOB_COLUMNS_OF(
+                          "pipelines p CROSS JOIN job j") "WHERE " JOB_FIRST
+                                                          "ORDER BY j.priority DESC, j.id LIMIT ?1",
+                      VALUES(queue_row_limit(limit)), &job_shape, jobs, count);
 }
 
 int
 queue_next_due(struct queue *queue, int64_t *due_ms)
 {
-    int rc = queue_read_row(queue,
-                            "SELECT not_before_at FROM job WHERE state = 'DELAYED' "
-                            "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
-                            NO_VALUES, &database_time, due_ms);
+    int rc = queue_read_row(
+        queue,
+        "SELECT not_before_at FROM job INDEXED BY job_delayed WHERE state = 'DELAYED' "
+        "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
+        NO_VALUES, &database_time, due_ms);
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no job is delayed") : rc;
 }
 
@@ -610,15 +638,16 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = edge_for_each(queue, &machine_job,
-                       "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
-                       VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
+    rc = queue_recover_deliveries(queue, now_ms);
+    if (rc == 0)
+        rc = edge_for_each(
+            queue, &machine_job,
+            "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
+            VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_job,
                            "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id", NO_VALUES,
                            job_recover_as_ready, now_ms, &running);
-    if (rc == 0)
-        rc = queue_recover_deliveries(queue, now_ms);
     rc = queue_leave(queue, rc);
     if (rc == 0)
         *returned = (int32_t)running;

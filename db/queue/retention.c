@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LOOKS_PER_MARK 8 /* rows that are looked at for each that may be marked */
 #define DISK_DAYS      14
@@ -41,7 +42,8 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
         "SELECT 1 FROM job j WHERE j.series_id = ?1 AND ("
         "  j.state NOT IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED') "
         "  OR j.ended_at >= ?2 OR ?3 AND j.state = 'FAILED' "
-        "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) LIMIT 1",
+        "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) "
+        "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' LIMIT 1",
         VALUES(value_int(id), value_time(before_ms), value_int(sweep->for_space)), &found);
     for (size_t i = 0; rc == 0 && i < sweep->source_count; i++)
         rc = stock_series_is_kept(queue, id, sweep->sources[i]);
@@ -489,14 +491,14 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
 {
     int64_t busy = 0;
     if (row->state == SERIES_GATHERING)
-        return database_refuse(&queue->db, -EBUSY,
+        return database_refuse(&queue->db, -EAGAIN,
                                "the series gathers: wait, or noctule complete it");
     int rc = database_get(&queue->db,
                           "SELECT id FROM job WHERE series_id = ? "
                           "AND state NOT IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED') LIMIT 1",
                           VALUES(value_int(row->id)), &busy);
     if (rc == 1)
-        return database_refuse(&queue->db, -EBUSY,
+        return database_refuse(&queue->db, -EAGAIN,
                                "job %lld of the series waits or runs: wait, or noctule cancel it",
                                (long long)busy);
     if (rc == 0)
@@ -504,7 +506,7 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
                           "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
                           "WHERE j.series_id = ? AND +d.state = 'SENDING' LIMIT 1",
                           VALUES(value_int(row->id)), &busy);
-    return rc == 1 ? database_refuse(&queue->db, -EBUSY, "delivery %lld is being sent: wait",
+    return rc == 1 ? database_refuse(&queue->db, -EAGAIN, "delivery %lld is being sent: wait",
                                      (long long)busy)
                    : rc;
 }
@@ -564,6 +566,49 @@ purge_all(struct queue *queue, const struct queue_purge *purge, const struct ser
     return rc == 0 ? purge_names(queue, row->id) : rc;
 }
 
+/* ?1: before this time. */
+#define PURGE_STRAYS                                                                               \
+    "quarantined_at < ?1 AND NOT EXISTS (SELECT 1 FROM series s "                                  \
+    "WHERE s.series_uid = quarantine.series_uid)"
+#define PURGE_STRAY_FILES PURGE_STRAYS " AND removed_at IS NULL AND path <> ''"
+
+static int
+purge_stray_names(struct queue *queue, const struct queue_purge *purge)
+{
+    int rc = database_run(&queue->db,
+                          "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
+                          "AND series_id IS NULL AND at IN "
+                          "(SELECT quarantined_at FROM quarantine WHERE " PURGE_STRAYS ")",
+                          VALUES(value_text(purge->before)));
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE quarantine SET original_path = 'purged ' || id, "
+                                 "message = '', path = iif(path = '', '', 'purged') "
+                                 "WHERE " PURGE_STRAYS,
+                                 VALUES(value_text(purge->before)));
+}
+
+static int
+purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
+             struct queue_purged *purged)
+{
+    const struct queue_sweep sweep = {0};
+    char detail[160];
+    int rc = database_get(&queue->db, "SELECT count(*) FROM quarantine WHERE " PURGE_STRAY_FILES,
+                          VALUES(value_text(purge->before)), &purged->quarantined);
+    if (rc < 0 || purge->dry_run)
+        return rc < 0 ? rc : 0;
+    rc = purge_mark(queue, &sweep, QUEUE_STOCK_QUARANTINE,
+                    "SELECT id FROM quarantine WHERE " PURGE_STRAY_FILES " ORDER BY id",
+                    VALUES(value_text(purge->before)), now_ms);
+    if (rc == 0)
+        rc = purge_stray_names(queue, purge);
+    snprintf(detail, sizeof detail, "%lld of no known series: purged by %s",
+             (long long)purged->quarantined, purge->by && *purge->by ? purge->by : "an operator");
+    const struct queue_event event = {.kind = "QUARANTINE_REMOVED", .detail = detail};
+    return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
+}
+
 static int
 purge_series(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
              struct queue_purged *purged)
@@ -589,7 +634,10 @@ queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms
 {
     *purged = (struct queue_purged){0};
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, purge_series(queue, purge, now_ms, purged));
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue, *purge->series_uid ? purge_series(queue, purge, now_ms, purged)
+                                                 : purge_strays(queue, purge, now_ms, purged));
 }
 
 /* ---------------------------------------------------------------------------- disk, upkeep -- */
@@ -617,6 +665,45 @@ queue_last_disk(struct queue *queue, int64_t *at_ms)
     return rc < 0 ? rc : 0;
 }
 
+/* Waits for no reader, who puts it off to the next time. */
+static void
+retention_cut_log(struct queue *queue)
+{
+    sqlite3_busy_timeout(queue->db.handle, 0);
+    sqlite3_wal_checkpoint_v2(queue->db.handle, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(queue->db.handle, DATABASE_BUSY_MILLIS);
+}
+
+int
+queue_rebuild_size(struct queue *queue, int64_t *bytes)
+{
+    int64_t shrinks = 0;
+    int rc = database_get(&queue->db, "PRAGMA auto_vacuum", NO_VALUES, &shrinks);
+    *bytes = 0;
+    if (rc >= 0 && !shrinks)
+        rc = database_get(&queue->db,
+                          "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                          NO_VALUES, bytes);
+    return rc < 0 ? rc : 0;
+}
+
+/* The copy that it makes is as large as the database: no memory, and no other disk, was asked for that. */
+int
+queue_rebuild(struct queue *queue)
+{
+    const char *file = sqlite3_db_filename(queue->db.handle, "main");
+    const char *slash = strrchr(file, '/');
+    sqlite3_temp_directory = slash ? sqlite3_mprintf("%.*s", (int)(slash - file), file) : NULL;
+    int rc = database_script(&queue->db, "PRAGMA temp_store = FILE;"
+                                         "PRAGMA auto_vacuum = INCREMENTAL;"
+                                         "VACUUM");
+    database_quietly(&queue->db, "PRAGMA temp_store = MEMORY");
+    sqlite3_free(sqlite3_temp_directory);
+    sqlite3_temp_directory = NULL;
+    retention_cut_log(queue);
+    return rc;
+}
+
 int
 queue_tidy(struct queue *queue, int pages)
 {
@@ -628,8 +715,6 @@ queue_tidy(struct queue *queue, int pages)
     sqlite3_free(sql);
     if (rc < 0)
         return rc;
-    sqlite3_busy_timeout(queue->db.handle, 0);
-    sqlite3_wal_checkpoint_v2(queue->db.handle, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    sqlite3_busy_timeout(queue->db.handle, DATABASE_BUSY_MILLIS);
-    return 0; /* a reader puts the log off to the next time */
+    retention_cut_log(queue);
+    return 0;
 }

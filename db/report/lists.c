@@ -219,6 +219,13 @@ const struct report_list report_series = {
     .column_count = COLUMN_COUNT(series_columns),
 };
 
+const struct report_list report_stray_files = {
+    .view = "v_quarantine q",
+    .key = "path",
+    .tail = "WHERE quarantined_at < ?9 AND removed_at IS NULL AND path <> '' AND NOT EXISTS "
+            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?10",
+};
+
 /* One image is enough, but where the gate found several patients. */
 const struct report_list report_telling_files = {
     .view = "(SELECT series_uid, (SELECT min(path) FROM v_instances i "

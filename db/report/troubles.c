@@ -2,39 +2,11 @@
  * troubles.c - what the database knows that somebody should look at, and what waits for what. What
  * only the daemon knows it tells itself (service/daemon/troubles.h).
  */
+#include "db/iso_time.h"
 #include "db/report/report_private.h"
 
-#define UNIX_MS(time) "CAST(round((julianday(" time ") - 2440587.5) * 86400000) AS INTEGER)"
-
-/* Level (0: waits, 1: attention), since when, what. */
-static const char troubles_sql[] = "SELECT 1, " UNIX_MS(
-    "down_since") ", printf('destination %s is down; %d results wait for it', "
-                  "destination, pending + sending + delayed) FROM v_destinations WHERE down_since "
-                  "IS NOT NULL "
-                  "UNION ALL SELECT 1, 0, printf('%d results were not delivered to %s', failed, "
-                  "destination) "
-                  "FROM v_destinations WHERE failed > 0 "
-                  "UNION ALL SELECT 1, 0, printf('%d jobs failed in the last 24 h', "
-                  "jobs_failed_24h) "
-                  "FROM v_night WHERE jobs_failed_24h > 0 "
-                  "UNION ALL SELECT 1, 0, printf('the disk is full in %.1f days at the present "
-                  "rate: see retention in noctule.conf, noctule purge, or add space', "
-                  "disk_full_days) FROM v_night WHERE disk_full_days <= 7.0 "
-                  "UNION ALL SELECT 1, 0, printf('%d files came into quarantine in the last 24 h', "
-                  "quarantined_24h) FROM v_night WHERE quarantined_24h > 0 "
-                  "UNION ALL SELECT 0, " UNIX_MS(
-                      "oldest_waiting_at") ", printf('%d results for %s%s', "
-                                           "pending + sending + delayed, destination, coalesce('; "
-                                           "tried again at ' || next_attempt_at, '')) "
-                                           "FROM v_destinations WHERE pending + sending + delayed "
-                                           "> 0 AND down_since IS NULL "
-                                           "UNION ALL SELECT 0, 0, printf('%d jobs to be tried "
-                                           "again after %s, the first at %s', count(*), "
-                                           "code, min(not_before_at)) FROM v_jobs WHERE state = "
-                                           "'DELAYED' GROUP BY code "
-                                           "UNION ALL SELECT 0, 0, printf('%d series for more "
-                                           "slices', series_gathering) FROM v_night "
-                                           "WHERE series_gathering > 0";
+#include <errno.h>
+#include <stdlib.h>
 
 int
 report_each_trouble(struct report *report,
@@ -42,17 +14,44 @@ report_each_trouble(struct report *report,
                     void *context, struct error *error)
 {
     sqlite3_stmt *row;
-    int rc = database_start(&report->db, troubles_sql, NO_VALUES, &row);
+    int rc = database_start(
+        &report->db, "SELECT level = 'attention', since_at, text FROM v_troubles", NO_VALUES, &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
     while ((rc = database_step(&report->db, row)) == 1) {
-        rc = take(context, sqlite3_column_int(row, 0), sqlite3_column_int64(row, 1),
-                  report_text(row, 2));
+        int64_t since_ms = 0;
+        char *text = report_printable(report_text(row, 2));
+        iso_time_to_ms(report_text(row, 1), &since_ms);
+        rc = text ? take(context, sqlite3_column_int(row, 0), since_ms, text)
+                  : database_refuse(&report->db, -ENOMEM, "out of memory");
+        free(text);
         if (rc < 0)
             break;
     }
     database_end(row);
     return report_conclude(report, NULL, rc, error);
+}
+
+int
+report_last_life(struct report *report, struct report_life *life, struct error *error)
+{
+    sqlite3_stmt *row;
+    *life = (struct report_life){0};
+    int rc =
+        database_start(&report->db,
+                       "SELECT kind = 'STOP', at, (SELECT jobs_running FROM v_night) FROM v_events "
+                       "ORDER BY event DESC LIMIT 1",
+                       NO_VALUES, &row);
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    rc = database_step(&report->db, row);
+    if (rc == 1) {
+        life->stopped = sqlite3_column_int(row, 0) != 0;
+        iso_time_to_ms(report_text(row, 1), &life->last_ms);
+        life->jobs_running = sqlite3_column_int64(row, 2);
+    }
+    database_end(row);
+    return report_conclude(report, NULL, rc < 0 ? rc : 0, error);
 }
 
 int

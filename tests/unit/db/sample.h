@@ -6,6 +6,8 @@
 #define NOCTULE_TEST_DB_SAMPLE_H
 
 #include "db/queue.h"
+#include "db/queue/queue_private.h"
+#include "tests/unit/db/plans.h"
 
 #include <check.h>
 #include <errno.h>
@@ -41,6 +43,9 @@ sample_reopen(struct sample *sample)
     sample->queue = NULL;
     int rc = queue_open(sample->path, &sample->queue, &error);
     ck_assert_msg(rc == 0, "queue_open: %d, %s", rc, error.message);
+    plans_watch(sample->queue->db.handle, true); /* for tests: it looks at all there is */
+    queue_check(sample->queue, &error);
+    plans_watch(sample->queue->db.handle, false);
 }
 
 static inline void
@@ -88,8 +93,10 @@ static inline void
 sample_close(struct sample *sample)
 {
     sqlite3_close(sample->watcher);
-    if (sample->queue)
+    if (sample->queue) {
         sample_assert_sound(sample->queue);
+        plans_judge(sample->queue->db.handle);
+    }
     queue_close(sample->queue);
     nftw(sample->folder, sample_remove, 8, FTW_DEPTH | FTW_PHYS);
 }

@@ -42,6 +42,10 @@ CREATE TABLE instance (
     received_at TEXT NOT NULL, replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced >= 0), original_path TEXT NOT NULL DEFAULT '',
     UNIQUE (series_id, sop_instance_uid)
 ) STRICT;
+CREATE TRIGGER instance_missing_forgets AFTER UPDATE OF missing ON instance WHEN NEW.missing
+BEGIN
+    DELETE FROM kept WHERE instance_id = NEW.id;
+END;
 
 CREATE TABLE stack (
     id INTEGER PRIMARY KEY,
@@ -258,7 +262,6 @@ CREATE TABLE "job" (
         OR (started_at IS NOT NULL AND attempts >= 1 AND worker IS NOT NULL AND lane IS NOT NULL))
 ) STRICT;
 CREATE INDEX job_state ON job (state, ended_at);
-CREATE INDEX job_ready ON job (priority DESC, id) WHERE state = 'READY';
 CREATE INDEX job_delayed ON job (not_before_at) WHERE state = 'DELAYED';
 CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX job_superseded_by ON job (superseded_by) WHERE superseded_by IS NOT NULL;
@@ -271,6 +274,7 @@ CREATE TRIGGER job_end_releases AFTER UPDATE OF state ON job WHEN NEW.ended_at I
 BEGIN
     DELETE FROM hold WHERE kind = 'job' AND name = CAST(NEW.id AS TEXT);
 END;
+CREATE INDEX job_ready ON job (pipeline, priority DESC, id) WHERE state = 'READY';
 
 CREATE TABLE removal (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -301,3 +305,12 @@ CREATE TABLE hold (
     PRIMARY KEY (kind, name),
     CHECK ((kind = 'queue') = (name = ''))
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE kept (
+    source TEXT NOT NULL, -- "inbox:<path>"
+    file INTEGER NOT NULL, -- digest of its path below the inbox
+    look INTEGER NOT NULL, -- of its inode, size and times
+    instance_id INTEGER NOT NULL REFERENCES instance (id) ON DELETE CASCADE,
+    PRIMARY KEY (source, file)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX kept_by_instance ON kept (instance_id);

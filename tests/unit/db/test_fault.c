@@ -5,6 +5,7 @@
  */
 #include "tests/unit/db/failing_vfs.h"
 
+#include "db/retention.h"
 #include "tests/share.h"
 #include "tests/unit/db/sample.h"
 
@@ -346,6 +347,108 @@ START_TEST(any_write_of_a_group_may_fail)
 
 END_TEST
 
+/* ----------------------------------------------------------------------------- the rebuild --- */
+
+/* With 300 instances, and a file that does not shrink. */
+static void
+rebuild_make_old(void)
+{
+    sample_open(&s);
+    sample_series(s.queue, "1.2.3", 300);
+    queue_close(s.queue);
+    s.queue = NULL;
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA auto_vacuum = NONE; VACUUM", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    sample_reopen(&s);
+}
+
+static void
+rebuild_assert_sound(void)
+{
+    sample_assert_sound(s.queue);
+    assert_answer(&s, "PRAGMA integrity_check", "ok");
+    assert_answer(&s, "SELECT instances FROM v_series", "300");
+    assert_answer(&s, "SELECT count(*) FROM instance", "300");
+}
+
+/* The n-th write fails, or is the last one of a process that is killed then. False: there was none. */
+static bool
+rebuild_with_fault(int n, struct fault fault, bool killed)
+{
+    int64_t bytes;
+    rebuild_make_old();
+    ck_assert_int_eq(queue_rebuild_size(s.queue, &bytes), 0);
+    ck_assert_int_gt(bytes, 100000);
+    queue_close(s.queue); /* no descriptor of it crosses the fork */
+    s.queue = NULL;
+    failing.failures = 0;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        struct error error;
+        if (queue_open(s.path, &s.queue, &error) < 0)
+            _exit(3);
+        failing.countdown = n;
+        failing.for_good = fault.for_good || killed;
+        failing.error = fault.sqlite_error;
+        int rc = queue_rebuild(s.queue);
+        const int status = failing.failures == 0                    ? 0
+                           : rc == 0 || rc == -EIO || rc == -ENOSPC ? 1
+                                                                    : 2;
+        if (!killed) {
+            heal();
+            queue_close(s.queue);
+        }
+        _exit(status);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) < 2, "write %d: status %x", n, status);
+    sample_reopen(&s);
+    rebuild_assert_sound();
+    ck_assert_int_eq(queue_rebuild(s.queue), 0);
+    ck_assert_int_eq(queue_rebuild_size(s.queue, &bytes), 0);
+    ck_assert_int_eq(bytes, 0);
+    rebuild_assert_sound();
+    sample_close(&s);
+    return WEXITSTATUS(status) == 1;
+}
+
+START_TEST(any_write_of_a_rebuild_may_fail)
+{
+    for (int kind = 0; kind < 6; kind++) {
+        const struct fault fault = {kind & 1, kind & 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE};
+        int n = 1;
+        while (rebuild_with_fault(n, fault, kind >= 4))
+            n += 7 * (int)test_share();
+        ck_assert_int_gt(n, 30);
+    }
+}
+
+END_TEST
+
+START_TEST(what_is_rebuilt_shrinks)
+{
+    rebuild_make_old();
+    const int pages = atoi(sample_ask(&s, "PRAGMA page_count"));
+    ck_assert_int_eq(queue_rebuild(s.queue), 0);
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db, "DELETE FROM instance; UPDATE series SET instances = 0, frames = 0", NULL,
+                     NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+    ck_assert_int_eq(queue_tidy(s.queue, 1000), 0);
+    ck_assert_int_lt(atoi(sample_ask(&s, "PRAGMA page_count")), pages - 10);
+    sample_close(&s);
+}
+
+END_TEST
+
 /* -------------------------------------------------------------------------------- kill -9 ---- */
 
 /* The child: opens, and adds an instance a commit, telling each confirmed one. */
@@ -431,8 +534,9 @@ main(void)
 {
     const TTest *const killed[] = {a_killed_writer_loses_nothing_confirmed};
     const TTest *const failed[] = {any_write_of_the_first_opening_may_fail, any_write_may_fail,
-                                   any_write_of_a_group_may_fail};
+                                   any_write_of_a_group_may_fail, any_write_of_a_rebuild_may_fail,
+                                   what_is_rebuilt_shrinks};
     int rc = sample_run("db_kill", killed, 1, NULL, NULL);
     failing_vfs_install();
-    return sample_run("db_fault", failed, 3, opened_make, opened_free) || rc;
+    return sample_run("db_fault", failed, 5, opened_make, opened_free) || rc;
 }

@@ -140,6 +140,133 @@ START_TEST(what_is_held_is_not_sent)
 
 END_TEST
 
+/* ---- what is held grows no older ---- */
+
+#define MINUTE 60000
+
+/* A delivery to each of these that waits, made at SAMPLE_NOW. */
+static void
+waiting_deliveries(const char *const *to, size_t count)
+{
+    int64_t job = sample_job(s.queue, "1.2.1");
+    struct queue_result result = sample_result;
+    const struct queue_finish finish = {QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""};
+    result.destinations = to;
+    result.destination_count = count;
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job, &finish, SAMPLE_NOW), 0);
+}
+
+static void
+hold_at(const char *kind, const char *name, int minute)
+{
+    const struct queue_hold hold = {kind, name, "jane", ""};
+    ck_assert_int_eq(queue_hold(s.queue, &hold, SAMPLE_NOW + minute * MINUTE), 0);
+}
+
+static void
+release_at(const char *kind, const char *name, int minute)
+{
+    const struct queue_hold hold = {kind, name, "joe", ""};
+    ck_assert_int_eq(queue_release(s.queue, &hold, SAMPLE_NOW + minute * MINUTE), 0);
+}
+
+/* "5 30": how old each is then, in minutes, by number. */
+static const char *
+ages_at(int minute)
+{
+    static char text[64];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int64_t id = 1; id <= 2; id++) {
+        struct queue_delivery delivery;
+        ck_assert_int_eq(queue_get_delivery(s.queue, id, &delivery), 0);
+        const int64_t age_ms = SAMPLE_NOW + minute * MINUTE - delivery.since_ms;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%g", id > 1 ? " " : "",
+                                 (double)age_ms / MINUTE);
+        queue_delivery_clear(&delivery);
+    }
+    return text;
+}
+
+START_TEST(what_is_held_grows_no_older)
+{
+    static const char *const to[] = {"OLD", "PACS"};
+    waiting_deliveries(to, 2);
+    hold_at("destination", "OLD", 10);
+    release_at("destination", "OLD", 30);
+    ck_assert_str_eq(ages_at(30), "10 30");
+    hold_at("queue", "", 40);
+    release_at("queue", "", 100);
+    ck_assert_str_eq(ages_at(100), "20 40");
+    hold_at("pipeline", "head-ct", 100); /* nothing that is sent */
+    release_at("pipeline", "head-ct", 200);
+    ck_assert_str_eq(ages_at(200), "120 140");
+}
+
+END_TEST
+
+/* Whichever ends first, and whichever began first: no minute counts, and none is counted out twice. */
+START_TEST(holds_that_overlap_count_out_once)
+{
+    static const char *const to[] = {"OLD", "PACS"};
+    waiting_deliveries(to, 2);
+    hold_at("destination", "OLD", 10);
+    hold_at("queue", "", 20);
+    release_at("destination", "OLD", 30);
+    ck_assert_str_eq(ages_at(40), "30 40"); /* so far the ten minutes before the other */
+    release_at("queue", "", 40);
+    ck_assert_str_eq(ages_at(40), "10 20");
+    hold_at("queue", "", 50);
+    hold_at("destination", "OLD", 60);
+    release_at("destination", "OLD", 70);
+    release_at("queue", "", 80);
+    ck_assert_str_eq(ages_at(80), "20 30");
+    hold_at("destination", "OLD", 90);
+    hold_at("queue", "", 100);
+    release_at("queue", "", 110);
+    ck_assert_str_eq(ages_at(110), "50 50");
+    release_at("destination", "OLD", 120);
+    ck_assert_str_eq(ages_at(120), "30 60");
+}
+
+END_TEST
+
+START_TEST(what_is_made_or_sent_while_it_is_held)
+{
+    static const char *const to[] = {"OLD", "PACS"};
+    hold_at("destination", "OLD", -60);
+    waiting_deliveries(to, 2);
+    ck_assert_int_eq(queue_clock_was_set(s.queue, 5 * MINUTE),
+                     0); /* the hold is as old as before */
+    release_at("destination", "OLD", 35);
+    ck_assert_str_eq(ages_at(35), "0 30");
+    hold_at("destination", "PACS", 35);
+    ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 35 * MINUTE), 0);
+    release_at("destination", "PACS", 65); /* it was being sent all the while */
+    ck_assert_str_eq(ages_at(65), "30 60");
+}
+
+END_TEST
+
+START_TEST(a_service_that_is_down_makes_nothing_older)
+{
+    static const char *const to[] = {"OLD", "PACS"};
+    int32_t returned;
+    waiting_deliveries(to, 2);
+    hold_at("destination", "OLD", 10);
+    ck_assert_int_eq(queue_note(s.queue, "STOP", "", SAMPLE_NOW + 20 * MINUTE), 0);
+    sample_reopen(&s);
+    ck_assert_int_eq(queue_recover(s.queue, 3, SAMPLE_NOW + 120 * MINUTE, &returned), 0);
+    ck_assert_str_eq(ages_at(120), "120 20");
+    release_at("destination", "OLD", 130);
+    ck_assert_str_eq(ages_at(130), "10 30");
+    ck_assert_int_eq(queue_recover(s.queue, 3, SAMPLE_NOW + 110 * MINUTE, &returned), 0);
+    ck_assert_str_eq(ages_at(130), "10 30"); /* a clock that was set back meanwhile */
+}
+
+END_TEST
+
 START_TEST(a_job_is_held_until_it_has_ended)
 {
     bool was_running;
@@ -194,5 +321,7 @@ START_TEST(a_priority_changes_while_it_waits)
 END_TEST
 
 SAMPLE_MAIN("db_holds", open_sample, close_sample, what_is_held_does_not_start,
-            what_is_held_is_not_sent, a_job_is_held_until_it_has_ended,
+            what_is_held_is_not_sent, what_is_held_grows_no_older,
+            holds_that_overlap_count_out_once, what_is_made_or_sent_while_it_is_held,
+            a_service_that_is_down_makes_nothing_older, a_job_is_held_until_it_has_ended,
             only_what_there_is_can_be_held, a_priority_changes_while_it_waits)

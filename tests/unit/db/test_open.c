@@ -383,7 +383,7 @@ START_TEST(views_have_their_columns)
          "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
-         "free_mib,disk_full_days,held"},
+         "free_mib,disk_full_days,held,series_refused_24h"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
@@ -399,7 +399,8 @@ START_TEST(views_have_their_columns)
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
-                           "oldest_waiting_at,next_attempt_at,last_sent_at,down_since"},
+                           "oldest_waiting_at,next_attempt_at,last_sent_at,down_since,down_reason"},
+        {"v_troubles", "level,since_at,text"},
     };
     struct sample sample;
     sample_open(&sample);
@@ -411,7 +412,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "13");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "14");
     sample_close(&sample);
 }
 

@@ -601,7 +601,7 @@ START_TEST(the_night_at_a_glance)
     ck_assert_ptr_nonnull(
         strstr(text, "Jobs        1 ready, 1 running, 0 delayed; 6 done, 0 empty, 1 failed, "
                      "0 cancelled\n"
-                     "Series      1 gathering, 9 settled, 1 refused\n"
+                     "Series      1 gathering, 9 settled, 1 refused (0 in the last 24 h)\n"
                      "Backlog     2 jobs, about 4.00 s to go\n"
                      "Waiting     the oldest for "));
     ck_assert_ptr_nonnull(strstr(text, "Ended       3 in the last 12 h, 4 in the last 24 h, 0 of "
@@ -635,7 +635,7 @@ START_TEST(an_idle_night)
     char *text = printed(STATUS, NULL, 0, false);
     ck_assert_str_eq(text, "Jobs        0 ready, 0 running, 0 delayed; 0 done, 0 empty, 0 failed, "
                            "0 cancelled\n"
-                           "Series      0 gathering, 0 settled, 0 refused\n"
+                           "Series      0 gathering, 0 settled, 0 refused (0 in the last 24 h)\n"
                            "Backlog     none\n"
                            "Ended       0 in the last 12 h, 0 in the last 24 h, 0 of these failed\n"
                            "Quarantine  0 in the last 24 h\n"

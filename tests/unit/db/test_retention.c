@@ -220,6 +220,21 @@ START_TEST(for_want_of_space_failed_jobs_keep_their_series)
 
 END_TEST
 
+/* It may only lack what its sender was told to send again. */
+START_TEST(for_want_of_space_series_that_were_refused_stay)
+{
+    const struct queue_stack stack = {.code = CODE_INCOMPLETE_SERIES, .message = "one is missing"};
+    const int64_t series = sample_series(s.queue, "1.2", 3);
+    ck_assert_int_eq(queue_settle(s.queue, series, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state FROM v_series", "REFUSED");
+    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY,
+                            SAMPLE_NOW + 91 * DAY),
+                      0);
+    ck_assert_uint_eq(sweep_old(), 1);
+}
+
+END_TEST
+
 START_TEST(series_of_an_inbox_that_keeps_its_files_stay)
 {
     const char *const sources[] = {"inbox:elsewhere", "inbox:drop"};
@@ -460,12 +475,12 @@ START_TEST(a_purge_waits_for_what_is_at_work)
     struct queue_purge purge = {.series_uid = "1.2", .undelivered = true, .by = "jane"};
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -ENOENT);
     const int64_t series = sample_series(s.queue, "1.2", 2);
-    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EBUSY);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
     int64_t job;
     bool was_running;
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(sample_add_job(s.queue, series, 1, &job), 0);
-    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EBUSY);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
     ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", SAMPLE_NOW, &was_running),
                      0);
     purge.dry_run = true;
@@ -479,6 +494,41 @@ START_TEST(a_purge_waits_for_what_is_at_work)
 
 END_TEST
 
+/* Its files are where they were while they cannot be set aside: who looks for files without rows finds them. */
+START_TEST(what_is_to_go_is_not_taken_in_again)
+{
+    int64_t id;
+    enum queue_arrival arrival;
+    struct queue_purged purged;
+    const struct queue_purge purge = {.series_uid = "1.2", .by = "jane"};
+    struct queue_instance found = {.sop_instance_uid = "1.2.1",
+                                   .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                   .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                   .series_uid = "1.2",
+                                   .study_uid = "1.2.3",
+                                   .modality = "CT",
+                                   .body_part = "",
+                                   .series_description = "",
+                                   .path = "series/1.2/1.2.1.dcm",
+                                   .source = QUEUE_SOURCE_RECOVERED};
+    const int64_t series = sample_series(s.queue, "1.2", 2);
+    ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(queue_add_instance(s.queue, &found, SAMPLE_NOW, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_KNOWN);
+    ck_assert_int_eq(id, series);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "0");
+    assert_answer(&s, "SELECT count(*) FROM instance", "0");
+    assert_answer(&s, "SELECT path FROM removal", "series/1.2");
+    /* Who sends it wants it. */
+    ck_assert_int_eq(sample_add(s.queue, "1.2", 1, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_NEW);
+    assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "1");
+    assert_answer(&s, "SELECT count(*) FROM removal", "0");
+}
+
+END_TEST
+
 START_TEST(a_purge_ends_what_has_not_arrived)
 {
     struct queue_purged purged;
@@ -487,7 +537,7 @@ START_TEST(a_purge_ends_what_has_not_arrived)
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EPERM);
     const int64_t delivery = start_delivery("1.2");
     purge.undelivered = true;
-    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EBUSY);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
     ck_assert_int_eq(
         queue_delivery_sent(s.queue, delivery, &went_well, "2.25.7", SAMPLE_NOW + 7000), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
@@ -497,6 +547,48 @@ START_TEST(a_purge_ends_what_has_not_arrived)
                   "outbox/1,series/1.2");
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0); /* again: nothing */
     ck_assert_int_eq(purged.images + purged.results + purged.undelivered, 0);
+}
+
+END_TEST
+
+static void
+add_quarantined(const char *path, const char *series_uid, int64_t at_ms)
+{
+    const struct queue_quarantine file = {.path = path,
+                                          .original_path = "/inbox/Doe^Jane.dcm",
+                                          .series_uid = series_uid,
+                                          .code = CODE_NOT_DICOM,
+                                          .message = "It is no DICOM file."};
+    ck_assert_int_eq(queue_add_quarantine(s.queue, &file, at_ms), 0);
+}
+
+START_TEST(a_purge_of_what_is_of_no_known_series)
+{
+    struct queue_purged purged;
+    struct queue_purge purge = {
+        .series_uid = "", .before = "2026-01-31T02:03:21.000Z", .dry_run = true, .by = "jane"};
+    sample_series(s.queue, "1.2", 1);
+    add_quarantined("quarantine/1/old", "", SAMPLE_NOW);
+    add_quarantined("quarantine/1/older", "1.9", SAMPLE_NOW - DAY);
+    add_quarantined("", "", SAMPLE_NOW);
+    add_quarantined("quarantine/1/known", "1.2", SAMPLE_NOW);
+    add_quarantined("quarantine/2/new", "", SAMPLE_NOW + 2000);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.quarantined, 2);
+    assert_answer(&s, "SELECT count(*) FROM removal", "0");
+    purge.dry_run = false;
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.quarantined, 2);
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
+                  "quarantine/1/old,quarantine/1/old.reason.json,quarantine/1/older,"
+                  "quarantine/1/older.reason.json");
+    assert_answer(&s, "SELECT count(*) FROM quarantine WHERE original_path LIKE '%Jane%'", "2");
+    assert_answer(&s, "SELECT count(*) FROM event WHERE detail LIKE '%/old%'", "0");
+    assert_answer(&s, "SELECT count(*) FROM event WHERE detail LIKE '%/new%'", "1");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'QUARANTINE_REMOVED'",
+                  "2 of no known series: purged by jane");
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.quarantined, 0);
 }
 
 END_TEST
@@ -742,6 +834,7 @@ main(void)
                                   what_the_fallback_got_has_arrived,
                                   results_that_were_sent_nowhere_stay,
                                   what_empty_jobs_leave_goes_with_their_series,
+                                  for_want_of_space_series_that_were_refused_stay,
                                   for_want_of_space_failed_jobs_keep_their_series,
                                   series_of_an_inbox_that_keeps_its_files_stay,
                                   originals_that_are_to_go_go_with_their_series,
@@ -755,6 +848,8 @@ main(void)
                                   rows_go_when_nothing_has_happened_for_long,
                                   new_events_cannot_be_deleted,
                                   a_purge_waits_for_what_is_at_work,
+                                  a_purge_of_what_is_of_no_known_series,
+                                  what_is_to_go_is_not_taken_in_again,
                                   a_purge_ends_what_has_not_arrived,
                                   a_disk_that_fills_is_told,
                                   the_file_stays_flat};

@@ -68,6 +68,11 @@ START_TEST(instances_add_up)
     ck_assert_int_eq(series.first_seen_ms, SAMPLE_NOW + 1);
     ck_assert_int_eq(series.last_seen_ms, SAMPLE_NOW + 9);
     queue_series_clear(&series);
+    int64_t bytes, none;
+    ck_assert_int_eq(queue_series_bytes(s.queue, id, &bytes), 0);
+    ck_assert_int_eq(bytes, atoll(sample_ask(&s, "SELECT sum(size_bytes) FROM v_instances")));
+    ck_assert_int_eq(queue_series_bytes(s.queue, id + 1, &none), 0);
+    ck_assert_int_eq(none, 0);
     assert_answer(&s, "SELECT count(*) FROM v_events", "1");
     assert_answer(&s, "SELECT expected_instances || ' ' || frames FROM v_series", "12 42");
 }
@@ -661,6 +666,77 @@ START_TEST(an_impossible_time_is_refused)
 
 END_TEST
 
+/* An instance of an inbox that keeps the file, which looks like this. */
+static void
+add_kept(int number, int64_t file, int64_t look, const char *original)
+{
+    char sop[32], path[64];
+    snprintf(sop, sizeof sop, "1.2.3.%d", number);
+    snprintf(path, sizeof path, "series/1.2.3/%s.dcm", sop);
+    const struct queue_instance instance = {.sop_instance_uid = sop,
+                                            .series_uid = "1.2.3",
+                                            .path = path,
+                                            .source = "inbox:/drop",
+                                            .original_path = original,
+                                            .kept = {file, look}};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
+}
+
+static void
+assert_kept(bool with_original, int64_t after, size_t limit, const char *expected)
+{
+    struct queue_kept *kept;
+    char text[256] = "";
+    size_t count;
+    ck_assert_int_eq(queue_kept(s.queue, "inbox:/drop", with_original, after, limit, &kept, &count),
+                     0);
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%lld=%lld ",
+                 (long long)kept[i].file, (long long)kept[i].look);
+    free(kept);
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(originals_that_stay_are_kept_in_mind)
+{
+    add_kept(1, 7, 71, "");
+    add_kept(2, -5, 51, "/drop/2");
+    add_kept(3, INT64_MAX, 91, "/drop/3");
+    add_kept(4, 0, 0, ""); /* it has none */
+    assert_kept(false, INT64_MIN, 10, "-5=51 7=71 9223372036854775807=91 ");
+    assert_kept(false, INT64_MIN, 2, "-5=51 7=71 ");
+    assert_kept(false, 7, 2, "9223372036854775807=91 ");
+    assert_kept(true, INT64_MIN, 10, "-5=51 9223372036854775807=91 ");
+    add_kept(2, 7, 72, "");   /* another file has come to the name of the first */
+    add_kept(3, 8, 81, NULL); /* a second file of one instance */
+    assert_kept(false, INT64_MIN, 10, "-5=51 7=72 8=81 9223372036854775807=91 ");
+    ck_assert_int_eq(queue_forget_kept(s.queue, "inbox:/drop", -5), 0);
+    ck_assert_int_eq(queue_forget_kept(s.queue, "inbox:/elsewhere", 8), 0);
+    ck_assert_int_eq(queue_report_missing(s.queue, "series/1.2.3/1.2.3.2.dcm", SAMPLE_NOW), 0);
+    assert_kept(false, INT64_MIN, 10, "8=81 9223372036854775807=91 ");
+}
+
+END_TEST
+
+START_TEST(files_that_are_there_are_told_by_path)
+{
+    char **paths;
+    size_t count;
+    sample_series(s.queue, "1.2.3", 4);
+    ck_assert_int_eq(queue_report_missing(s.queue, "series/1.2.3/1.2.3.2.dcm", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_paths(s.queue, "series/1.2.3/1.2.3.1.dcm", 2, &paths, &count), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(paths[0], "series/1.2.3/1.2.3.3.dcm");
+    ck_assert_str_eq(paths[1], "series/1.2.3/1.2.3.4.dcm");
+    free(paths[0]);
+    free(paths[1]);
+    free(paths);
+}
+
+END_TEST
+
 START_TEST(stacks_of_the_revision_are_told)
 {
     struct queue_stored_stack *stacks;
@@ -707,4 +783,5 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
             series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
             the_first_sender_is_kept, an_impossible_time_is_refused,
+            originals_that_stay_are_kept_in_mind, files_that_are_there_are_told_by_path,
             stacks_of_the_revision_are_told)
