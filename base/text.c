@@ -66,23 +66,48 @@ text_digits(double value, char text[TEXT_DIGITS])
     }
 }
 
+/* Keeps room for the NUL. */
+static ssize_t
+text_append(void *cookie, const char *bytes, size_t size)
+{
+    struct text_stream *stream = cookie;
+    if (stream->size + size >= stream->capacity) {
+        size_t capacity = 2 * (stream->size + size) + 1;
+        char *larger = realloc(stream->bytes, capacity);
+        if (!larger)
+            return 0; /* which is an error of the FILE from now on */
+        stream->bytes = larger;
+        stream->capacity = capacity;
+    }
+    memcpy(stream->bytes + stream->size, bytes, size);
+    stream->size += size;
+    stream->bytes[stream->size] = '\0';
+    return (ssize_t)size;
+}
+
+/* open_memstream leaves out what it has no memory for, and nothing tells: neither ferror nor fclose. */
 int
 text_open(struct text_stream *stream)
 {
-    *stream = (struct text_stream){0};
-    stream->out = open_memstream(&stream->bytes, &stream->size);
-    return stream->out ? 0 : -errno;
+    static const cookie_io_functions_t append = {.write = text_append};
+    *stream = (struct text_stream){.bytes = calloc(1, 1), .capacity = 1};
+    if (stream->bytes)
+        stream->out = fopencookie(stream, "w", append);
+    if (stream->out)
+        return 0;
+    free(stream->bytes);
+    stream->bytes = NULL;
+    return -ENOMEM;
 }
 
 int
 text_close(struct text_stream *stream)
 {
-    int rc = ferror(stream->out) ? -ENOMEM : 0;
-    if (fclose(stream->out) != 0 && rc == 0)
-        rc = -errno;
-    if (rc) {
-        free(stream->bytes);
-        stream->bytes = NULL;
-    }
-    return rc;
+    const bool whole = fflush(stream->out) == 0 && !ferror(stream->out);
+    fclose(stream->out);
+    if (whole)
+        return 0;
+    free(stream->bytes);
+    stream->bytes = NULL;
+    return -ENOMEM;
 }

@@ -33,12 +33,12 @@ void text_digits(double value, char text[TEXT_DIGITS]);
 /*
  * A text that is made in memory before it is written, so that every failure to write it has its
  * errno. 0 or -errno; after text_close the bytes, ended by a NUL that `size` does not count, are
- * the caller's to free, and NULL on failure.
+ * the caller's to free, and NULL on failure. The struct stays where it is meanwhile.
  */
 struct text_stream {
     FILE *out;
     char *bytes;
-    size_t size;
+    size_t size, capacity;
 };
 
 int text_open(struct text_stream *stream);

@@ -61,30 +61,59 @@ conf_resolve(void *object, char *const *root)
     return conf_resolve_calling_titles(conf);
 }
 
-int
-conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
-                    struct error *error)
+/* `root`: in place of the file's, or NULL. */
+static int
+conf_read_source(const struct source *source, char *const *root, struct conf **conf,
+                 struct error *error)
 {
-    struct source source = {0};
     struct conf *loaded = calloc(1, sizeof(*loaded));
-    char *root = NULL;
-    if (!loaded || (root_override && conf_override_root(root_override, &root) < 0)) {
-        free(loaded);
-        free(root);
+    if (!loaded)
         return source_out_of_memory(error);
-    }
-    int rc = source_read_file(&source, path, error);
-    if (rc == 0)
-        rc = read_source(&source, &option_root, loaded, root ? &root : &loaded->root, conf_resolve,
-                         error);
-    free(root);
-    source_release(&source);
+    int rc =
+        read_source(source, &option_root, loaded, root ? root : &loaded->root, conf_resolve, error);
     if (rc < 0) {
         conf_free(loaded);
         return rc;
     }
     *conf = loaded;
     return 0;
+}
+
+/* It can be handed on: conf_to_text has more lines than the file, as it has every default. */
+static int
+conf_check_text(const struct conf *conf, const char *path, struct error *error)
+{
+    char *text = conf_to_text(conf);
+    if (!text)
+        return source_out_of_memory(error);
+    size_t lines = 1;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    const bool fits = lines <= LIMIT_CONFIG_LINES && strlen(text) < LIMIT_CONFIG_BYTES;
+    free(text);
+    return fits ? 0
+                : error_set(
+                      error, -EINVAL, CODE_NONE,
+                      "%s: with its defaults written out it has more than %d lines or %d bytes",
+                      path, LIMIT_CONFIG_LINES, LIMIT_CONFIG_BYTES);
+}
+
+int
+conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
+                    struct error *error)
+{
+    struct source source;
+    char *root = NULL;
+    if (root_override && conf_override_root(root_override, &root) < 0)
+        return source_out_of_memory(error);
+    int rc = source_read_file(&source, path, error);
+    if (rc == 0)
+        rc = conf_read_source(&source, root ? &root : NULL, conf, error);
+    free(root);
+    source_release(&source);
+    if (rc == 0 && (rc = conf_check_text(*conf, path, error)) < 0)
+        conf_free(*conf);
+    return rc;
 }
 
 int
@@ -105,6 +134,17 @@ char *
 conf_to_text(const struct conf *conf)
 {
     return write_section(&option_root, conf, false);
+}
+
+int
+conf_from_text(const char *text, struct conf **conf, struct error *error)
+{
+    struct source source;
+    int rc = source_read_text(&source, "configuration", text, error);
+    if (rc == 0)
+        rc = conf_read_source(&source, NULL, conf, error);
+    source_release(&source);
+    return rc;
 }
 
 const struct conf_pipeline *
@@ -145,13 +185,15 @@ conf_find_title(const struct conf *conf, const char *ae_title)
     return NULL;
 }
 
-/* Where results go is no part of what they are. */
+/* Where results go is no part of what they are; nor is what it may take to make them. */
 static char *
 conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 {
     struct conf_pipeline settings = *pipeline;
     settings.deliver = NULL;
     settings.deliver_count = 0;
+    if (identity)
+        settings.memory_mib = settings.deadline_seconds = 0;
     return write_section(&option_pipeline, &settings, identity);
 }
 

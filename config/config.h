@@ -38,6 +38,8 @@ struct conf_series {
     double quiet_seconds;    /* no new instance for this long: settled */
     double complete_seconds; /* quiet time when the expected count has been reached */
     double patience_seconds; /* quiet time while fewer than expected are there */
+    int max_instances;       /* of one; a larger one is refused: SERIES_TOO_LARGE */
+    double max_mib;          /* of all its files */
 };
 
 enum conf_shape_kind { CONF_SPHERE, CONF_ELLIPSOID, CONF_BOX };
@@ -119,6 +121,9 @@ struct conf_pipeline {
     bool derived;             /* reformats, projections and maps are images, too */
     char *series_description; /* "": made from the name */
     int series_number;
+    /* Of a job, and no part of the results' identity; 0: as jobs has it. */
+    double memory_mib;
+    double deadline_seconds;
     /* Names of destinations, and CONF_SENDER; not part of the results' identity. */
     char **deliver;
     size_t deliver_count;
@@ -182,7 +187,7 @@ struct conf_tls {
     char *certificate; /* with its chain */
     char *key;
     char *ca;          /* the authorities that are trusted */
-    char *crl;         /* what they have revoked; NULL: nothing is asked */
+    char *crl;         /* what they, and those below them, have revoked; NULL: nothing is asked */
     bool require_peer; /* a caller without a certificate of `ca` is turned away */
 };
 
@@ -219,13 +224,15 @@ struct conf_destination {
     double commit_seconds; /* for the answer to come in */
     char *fallback;        /* a destination, for what this one does not support; NULL: none */
     double connect_seconds, dimse_seconds;
-    double idle_seconds; /* an association is kept open for so long to be used again */
+    double
+        min_kib_per_second; /* at which it takes a message beyond its first dimse_seconds; 0: any */
+    double idle_seconds;    /* an association is kept open for so long to be used again */
 };
 
 struct conf_delivery {
     double retry_seconds; /* first delay, doubled each time */
     double retry_max_seconds;
-    double give_up_seconds; /* a delivery that is older has failed */
+    double give_up_seconds; /* a delivery that was tried for so long has failed */
     int breaker_failures;   /* so many in a row stop a destination */
     double breaker_seconds; /* until it is tried again */
 };
@@ -276,10 +283,12 @@ int conf_load_with_root(const char *path, const char *root_override, struct conf
 void conf_free(struct conf *conf);
 
 /*
- * The whole configuration as text that conf_load reads back to the same values, includes expanded:
- * what the daemon hands its children, so that they see exactly what it checked. malloc'd.
+ * The whole configuration as text that conf_load and conf_from_text read back to the same values,
+ * includes expanded: what the daemon hands its children, so that they see exactly what it checked.
+ * malloc'd.
  */
 char *conf_to_text(const struct conf *conf);
+int conf_from_text(const char *text, struct conf **conf, struct error *error);
 
 const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const char *name);
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);

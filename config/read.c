@@ -97,6 +97,30 @@ read_option(const struct option_reader *reader, const struct option_row *row,
     return row->kind->read(reader, row, setting, option_field(row, object));
 }
 
+/* Has everything its name, and every string its text? libconfig goes on where it had no memory. */
+static bool
+read_is_whole(const config_setting_t *setting)
+{
+    if (config_setting_type(setting) == CONFIG_TYPE_STRING)
+        return config_setting_get_string(setting) != NULL;
+    for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
+        const config_setting_t *element = config_setting_get_elem(setting, i);
+        if ((config_setting_is_group(setting) && !config_setting_name(element)) ||
+            !read_is_whole(element))
+            return false;
+    }
+    return true;
+}
+
+/* 0, -EINVAL where it cannot be parsed, or -ENOMEM. */
+static int
+read_parse(config_t *config, const char *text)
+{
+    if (config_read_string(config, text) != CONFIG_TRUE)
+        return -EINVAL;
+    return read_is_whole(config_root_setting(config)) ? 0 : -ENOMEM;
+}
+
 static int
 read_fallback(const struct option_reader *reader, const struct option_row *row, void *object)
 {
@@ -105,9 +129,9 @@ read_fallback(const struct option_reader *reader, const struct option_row *row, 
         return source_out_of_memory(reader->error);
     config_t config;
     config_init(&config);
-    config_read_string(&config, text);
-    config_setting_t *setting = config_lookup(&config, row->name);
-    int rc = setting ? read_option(reader, row, setting, object) : -EINVAL;
+    int rc = read_parse(&config, text); /* a default is well-formed */
+    rc = rc == 0 ? read_option(reader, row, config_lookup(&config, row->name), object)
+                 : source_out_of_memory(reader->error);
     config_destroy(&config);
     free(text);
     return rc;
@@ -281,10 +305,11 @@ read_section(const struct option_reader *reader, const struct option_section *se
 }
 
 static int
-read_parse(const struct option_reader *reader, config_t *config)
+read_parse_source(const struct option_reader *reader, config_t *config)
 {
-    if (config_read_string(config, reader->source->text) == CONFIG_TRUE)
-        return 0;
+    int rc = read_parse(config, reader->source->text);
+    if (rc != -EINVAL)
+        return rc < 0 ? source_out_of_memory(reader->error) : 0;
     char place[1024];
     int line = config_error_line(config);
     source_place(reader->source, line > 0 ? (unsigned)line : 0, place, sizeof(place));
@@ -303,7 +328,7 @@ read_source(const struct source *source, const struct option_section *section, v
     const struct option_reader reader = {.source = source, .root = root, .error = error};
     config_t config;
     config_init(&config);
-    int rc = read_parse(&reader, &config);
+    int rc = read_parse_source(&reader, &config);
     config_setting_t *group = config_root_setting(&config);
     if (rc == 0)
         rc = read_rows(&reader, section, group, object);

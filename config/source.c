@@ -43,8 +43,8 @@ static int
 scan_append_line(struct scanner *scanner)
 {
     struct source *source = scanner->source;
-    if (source->line_count >= SOURCE_MAX_LINES)
-        return scan_fail(scanner, "more than %u lines, includes counted", SOURCE_MAX_LINES);
+    if (source->line_count >= LIMIT_CONFIG_LINES)
+        return scan_fail(scanner, "more than %d lines, includes counted", LIMIT_CONFIG_LINES);
     if (source->line_count == source->line_capacity) {
         size_t capacity = source->line_capacity ? 2 * source->line_capacity : 256;
         struct source_line *lines = realloc(source->lines, capacity * sizeof(*lines));
@@ -62,8 +62,8 @@ static int
 scan_append(struct scanner *scanner, const char *bytes, size_t size)
 {
     struct source *source = scanner->source;
-    if (source->size + size >= SOURCE_MAX_BYTES)
-        return scan_fail(scanner, "more than %u bytes, includes counted", SOURCE_MAX_BYTES);
+    if (source->size + size > LIMIT_CONFIG_BYTES)
+        return scan_fail(scanner, "more than %d bytes, includes counted", LIMIT_CONFIG_BYTES);
     if (source->size + size + 1 > source->capacity) {
         size_t capacity = 2 * (source->size + size + 1);
         char *text = realloc(source->text, capacity);
@@ -203,6 +203,25 @@ scan_number(struct scanner *scanner)
     return rc < 0 ? rc : scan_copy(scanner, at);
 }
 
+/* libconfig's time grows with the square of a group's settings, its stack with the depth. */
+static int
+scan_structure(const struct scanner *scanner, char c)
+{
+    struct source *source = scanner->source;
+    if (c == '{' || c == '(' || c == '[') {
+        if (source->depth == LIMIT_CONFIG_DEPTH)
+            return scan_fail(scanner, "groups and lists are nested more than %d deep",
+                             LIMIT_CONFIG_DEPTH);
+        source->settings[++source->depth] = 0;
+    } else if (c == '}' || c == ')' || c == ']') {
+        source->depth -= source->depth > 0; /* one that opens nothing is libconfig's to refuse */
+    } else if ((c == '=' || c == ':') &&
+               ++source->settings[source->depth] > LIMIT_CONFIG_SETTINGS) {
+        return scan_fail(scanner, "more than %d settings in one group", LIMIT_CONFIG_SETTINGS);
+    }
+    return 0;
+}
+
 static int scan_include(struct scanner *scanner);
 
 static int
@@ -221,7 +240,8 @@ scan_lexeme(struct scanner *scanner, bool line_begins)
         return scan_word(scanner);
     if (isdigit((unsigned char)c) || c == '.' || c == '-' || c == '+')
         return scan_number(scanner);
-    return scan_copy(scanner, scanner->at + 1);
+    int rc = scan_structure(scanner, c);
+    return rc < 0 ? rc : scan_copy(scanner, scanner->at + 1);
 }
 
 static int
@@ -274,9 +294,10 @@ source_read_whole(const char *path, char **bytes, size_t *size)
         close(fd);
     if (!file)
         return fd < 0 ? fd : -ENOMEM;
-    *bytes = malloc(SOURCE_MAX_BYTES + 2); /* of which pages that are not written take no memory */
-    *size = *bytes ? fread(*bytes, 1, SOURCE_MAX_BYTES + 1, file) : 0;
-    int rc = !*bytes ? -ENOMEM : ferror(file) ? -errno : *size > SOURCE_MAX_BYTES ? -EFBIG : 0;
+    *bytes =
+        malloc(LIMIT_CONFIG_BYTES + 2); /* of which pages that are not written take no memory */
+    *size = *bytes ? fread(*bytes, 1, LIMIT_CONFIG_BYTES + 1, file) : 0;
+    int rc = !*bytes ? -ENOMEM : ferror(file) ? -errno : *size > LIMIT_CONFIG_BYTES ? -EFBIG : 0;
     fclose(file);
     if (rc < 0)
         free(*bytes);
@@ -302,6 +323,8 @@ scan_file(struct scanner *parent, const char *path)
     char *bytes = NULL;
     size_t size = 0;
     int rc = source_read_whole(path, &bytes, &size);
+    if (rc == -ENOMEM)
+        return source_out_of_memory(parent->error);
     if (rc < 0)
         return scan_fail(parent, "cannot include %s: %s", path, source_reason(rc));
     scanner.at = bytes;
@@ -341,8 +364,8 @@ scan_include(struct scanner *scanner)
         return scan_fail(scanner, "@include needs a file's name in quotes");
     if (!scan_ends_line(scanner, close + 1))
         return scan_fail(scanner, "nothing may follow @include \"...\" on its line");
-    if (scanner->depth >= SOURCE_MAX_DEPTH)
-        return scan_fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_DEPTH);
+    if (scanner->depth >= SOURCE_MAX_INCLUDES)
+        return scan_fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_INCLUDES);
 
     struct source *source = scanner->source;
     char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
@@ -395,6 +418,8 @@ source_read_file(struct source *source, const char *path, struct error *error)
     char *bytes = NULL;
     size_t size = 0;
     int rc = source_read_whole(path, &bytes, &size);
+    if (rc == -ENOMEM)
+        return source_out_of_memory(error);
     if (rc < 0)
         return error_set(error, rc, CODE_NONE, "%s: %s", path, source_reason(rc));
     rc = source_expand(source, path, bytes, size, error);

@@ -2,20 +2,20 @@
  * source.h - a configuration file's text, includes expanded; private to config/.
  *
  * libconfig 1.5 ends the process when an include cannot be read (a folder, an I/O error), has no
- * absolute includes, counts lines in 16 bits, cuts integers that do not fit, and accepts a comment
- * that is never closed. So the text is read and expanded here, those things are errors with file
- * and line, and libconfig parses a string.
+ * absolute includes, counts lines in 16 bits, cuts integers that do not fit, accepts a comment
+ * that is never closed, and compares each setting's name with all of its group. So the text is read
+ * and expanded here, those things and what is beyond LIMIT_CONFIG_... are errors with file and line,
+ * and libconfig parses a string.
  */
 #ifndef NOCTULE_SOURCE_H
 #define NOCTULE_SOURCE_H
 
 #include "base/error.h"
+#include "base/limits.h"
 
 #include <stddef.h>
 
-#define SOURCE_MAX_BYTES (4u << 20)
-#define SOURCE_MAX_LINES 65000u /* libconfig's lines are unsigned short */
-#define SOURCE_MAX_DEPTH 10
+#define SOURCE_MAX_INCLUDES 10 /* within each other */
 
 struct source_line {
     unsigned file; /* in files */
@@ -29,6 +29,8 @@ struct source {
     size_t file_count;
     struct source_line *lines; /* where each line of the text comes from */
     size_t line_count, line_capacity;
+    int depth;                            /* open groups and lists */
+    int settings[LIMIT_CONFIG_DEPTH + 1]; /* so far, of each of them */
 };
 
 /*

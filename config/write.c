@@ -29,14 +29,19 @@ write_is_marked(const struct option_mark *mark, const void *object)
 
 /* Would the value be written as the row has its default? */
 static bool
-write_is_default(const struct option_row *row, const void *object)
+write_is_default(const struct option_writer *writer, const struct option_row *row,
+                 const void *object)
 {
     struct text_stream text;
-    if (text_open(&text) < 0)
-        return false;
-    const struct option_writer writer = {.out = text.out};
-    row->kind->write(&writer, row, option_value(row, object));
-    bool same = text_close(&text) == 0 && row->fallback && strcmp(text.bytes, row->fallback) == 0;
+    int rc = text_open(&text);
+    if (rc == 0) {
+        const struct option_writer value = {.out = text.out, .rc = writer->rc};
+        row->kind->write(&value, row, option_value(row, object));
+        rc = text_close(&text);
+    }
+    bool same = rc == 0 && row->fallback && strcmp(text.bytes, row->fallback) == 0;
+    if (rc < 0)
+        *writer->rc = rc;
     free(text.bytes);
     return same;
 }
@@ -50,7 +55,7 @@ write_wanted(const struct option_writer *writer, const struct option_section *se
     if (row->mark ? !write_is_marked(row->mark, object)
                   : row->kind->has && !row->kind->has(writer, row, option_value(row, object)))
         return false;
-    return !(writer->identity && row->later && write_is_default(row, object));
+    return !(writer->identity && row->later && write_is_default(writer, row, object));
 }
 
 static void
@@ -108,7 +113,12 @@ write_section(const struct option_section *section, const void *object, bool ide
     struct text_stream text;
     if (text_open(&text) < 0)
         return NULL;
-    const struct option_writer writer = {.out = text.out, .identity = identity};
+    int rc = 0;
+    const struct option_writer writer = {.out = text.out, .identity = identity, .rc = &rc};
     write_rows(&writer, section, object);
-    return text_close(&text) < 0 ? NULL : text.bytes;
+    if (text_close(&text) == 0 && rc < 0) {
+        free(text.bytes);
+        text.bytes = NULL;
+    }
+    return text.bytes;
 }

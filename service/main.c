@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -155,6 +156,13 @@ raise_file_limit(void)
     }
 }
 
+/* We never call exit: it is libconfig's scanner, which had no memory, and that passes. */
+static void
+end_for_library(void)
+{
+    _exit(EX_TEMPFAIL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -168,8 +176,9 @@ main(int argc, char **argv)
         return parsed == PARSED_OVER ? EXIT_OK : EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of write(2) */
     umask(027);
-    if (arguments.role)
-        return run_child(&arguments);
-    raise_file_limit();
-    return daemon_main(&arguments.daemon);
+    atexit(end_for_library);
+    if (!arguments.role)
+        raise_file_limit();
+    /* Without what libraries do at exit: short of memory, DCMTK's log aborts there. */
+    _exit(arguments.role ? run_child(&arguments) : daemon_main(&arguments.daemon));
 }

@@ -23,6 +23,7 @@ struct option_writer {
     FILE *out;
     int depth;
     bool identity; /* without what is later and at its default, and with the past of what moved */
+    int *rc;       /* -errno where it cannot be told what is at its default */
     /* Of a group in an identity: the section around it, whose past rows it has, and its object. */
     const struct option_section *around;
     const void *object;

@@ -17,8 +17,10 @@ group_read(const struct option_reader *reader, const struct option_row *row,
 static void
 group_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const struct option_writer below = {
-        .out = writer->out, .depth = writer->depth + 1, .identity = writer->identity};
+    const struct option_writer below = {.out = writer->out,
+                                        .depth = writer->depth + 1,
+                                        .identity = writer->identity,
+                                        .rc = writer->rc};
     fputs("{\n", writer->out);
     if (writer->around)
         write_past_rows(&below, writer->around, writer->object, row->name);

@@ -172,8 +172,6 @@ read_text(const struct option_reader *reader, const struct option_row *row,
     const char *text = config_setting_get_string(setting);
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
         return read_fail(reader, setting, "has to be a string in quotes");
-    if (!text)
-        text = "";
     size_t characters = 0;
     const char *wrong = text_count_characters(text, &characters);
     if (wrong)

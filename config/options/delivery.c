@@ -79,6 +79,10 @@ static const struct option_row destination_rows[] = {
      LIMITS(0.1, 600), .help = "how long a connection may take to come about"},
     {"dimse_seconds", &option_number, AT(struct conf_destination, dimse_seconds), "60.0",
      LIMITS(0.1, 3600), .help = "how long its answer to a message may take"},
+    {"min_kib_per_second", &option_number, AT(struct conf_destination, min_kib_per_second), "1.0",
+     LIMITS(0, 1e6),
+     .help = "the slowest that it may take a result after its first dimse_seconds of waiting; 0 "
+             "means any"},
     {"idle_seconds", &option_number, AT(struct conf_destination, idle_seconds), "10.0",
      LIMITS(0, 3600), .help = "how long an association is kept open for the next result"},
 };
@@ -93,7 +97,10 @@ static const struct option_row delivery_rows[] = {
     {"retry_max_seconds", &option_number, AT(struct conf_delivery, retry_max_seconds), "3600.0",
      LIMITS(0.1, 86400), .help = "the longest such wait"},
     {"give_up_seconds", &option_number, AT(struct conf_delivery, give_up_seconds), "259200.0",
-     LIMITS(1, 31536000), .help = "a delivery that did not get through for so long has failed"},
+     LIMITS(1, 31536000),
+     .help =
+         "a delivery that was tried for so long has failed; the time in which its destination is "
+         "held, or the service is down, does not count"},
     {"breaker_failures", &option_integer, AT(struct conf_delivery, breaker_failures), "5",
      LIMITS(1, 1000), .help = "after so many failures in a row a destination is left alone"},
     {"breaker_seconds", &option_number, AT(struct conf_delivery, breaker_seconds), "60.0",

@@ -46,8 +46,8 @@ static const struct option_row tls_rows[] = {
      .help = "PEM file of the authorities whose certificates are believed"},
     {"crl", &option_path, AT(struct conf_tls, crl), "", LIMITS(1, 4000),
      .help =
-         "PEM file of their revocation lists, of each authority that has issued one's certificate; "
-         "who has none that is valid is turned away"},
+         "PEM file of revocation lists, one of each authority of every chain that is shown; whose "
+         "chain lacks one that is valid is turned away"},
     {"require_peer", &option_boolean, AT(struct conf_tls, require_peer), "true",
      .help = "turn callers away that show no certificate of one of these authorities"},
 };

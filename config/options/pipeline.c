@@ -119,6 +119,14 @@ static const struct option_row pipeline_rows[] = {
      .help = "Series Description (0008,103E) of the result; made from the name when empty"},
     {"series_number", &option_integer, AT(struct conf_pipeline, series_number), "9000",
      LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the result"},
+    {"memory_mib", &option_number, AT(struct conf_pipeline, memory_mib), "0.0", LIMITS(0, 16777216),
+     .later = true,
+     .help = "memory that a job of this pipeline may take, at most jobs.memory_mib; one that needs "
+             "more fails at once; 0 means jobs.memory_mib"},
+    {"deadline_seconds", &option_number, AT(struct conf_pipeline, deadline_seconds), "0.0",
+     LIMITS(0, 604800), .later = true,
+     .help = "a job of this pipeline that takes longer is stopped, and counts as an attempt; 0 "
+             "means jobs.deadline_seconds"},
     {"deliver", &option_names, AT(struct conf_pipeline, deliver),
      MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_name,
@@ -227,11 +235,22 @@ check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
     return true;
 }
 
+/* Workers are bound by what jobs has. */
+static bool
+check_memory(const struct conf *conf, size_t i, const struct option_spot *spot)
+{
+    const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
+    if (most > 0 && own > most)
+        return option_refuse_of(spot, "pipelines", i, ".memory_mib",
+                                "%g is above jobs.memory_mib, %g", own, most);
+    return true;
+}
+
 bool
 check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        if (!check_deliver(conf, i, spot))
+        if (!check_deliver(conf, i, spot) || !check_memory(conf, i, spot))
             return false;
     return check_pipeline_names(conf, spot) && check_rules(conf, spot) &&
            check_title_pipelines(conf, spot);

@@ -30,6 +30,11 @@ static const struct option_row series_rows[] = {
      LIMITS(0, 86400), .help = "instead, once the number of slices that its files name is there"},
     {"patience_seconds", &option_number, AT(struct conf_series, patience_seconds), "300.0",
      LIMITS(0, 86400), .help = "instead, while there are fewer than its files name"},
+    {"max_instances", &option_integer, AT(struct conf_series, max_instances), "50000",
+     LIMITS(1, 1000000),
+     .help = "a series of more is refused when it is complete: SERIES_TOO_LARGE"},
+    {"max_mib", &option_number, AT(struct conf_series, max_mib), "65536.0", LIMITS(1, 16777216),
+     .help = "a series whose files are larger together is refused likewise"},
 };
 
 static const struct option_section series_section = {ROWS(series_rows),
@@ -85,7 +90,7 @@ static const struct option_row root_rows[] = {
      .fallback = "( { path = \"inbox\"; } )", LIMITS(0, 16), .section = &option_inbox,
      .help = "folders from which files are taken in"},
     {"series", &option_group, AT(struct conf, series), "{ }", .section = &series_section,
-     .help = "when a series counts as complete"},
+     .help = "when a series counts as complete, and how large it may be"},
     {"jobs", &option_group, AT(struct conf, jobs), "{ }", .section = &jobs_section,
      .help = "how often and how long a job is tried"},
     {"compute", &option_group, AT(struct conf, compute), "{ }", .section = &compute_section,
@@ -98,7 +103,8 @@ static const struct option_row root_rows[] = {
     {"delivery", &option_group, AT(struct conf, delivery), "{ }", .section = &option_delivery,
      .help = "how often and how long a delivery is tried"},
     {"min_free_mib", &option_number, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
-     .help = "with less free disk space, nothing is taken in and no job starts"},
+     .help =
+         "with less free disk space nothing is taken in, with less than half of it no job starts"},
     {"retention", &option_group, AT(struct conf, retention), "{ }", .section = &option_retention,
      .help = "how long images, results and rows stay"},
     {"pipelines", &option_list, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),

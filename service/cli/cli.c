@@ -26,7 +26,7 @@ static const struct cli_command commands[] = {
      "process files or folders now, without the daemon"},
     {"explain", true, cli_explain, "[--pipeline NAME] [--json] FILE... | FOLDER... | SERIES_UID",
      "what would become of it and why, without running anything"},
-    {"status", true, cli_status, "[--json] | --check",
+    {"status", false, cli_status, "[--json] | --check",
      "how the night goes; --check: one line and an exit status, for monitoring systems"},
     {"jobs", true, cli_report,
      "[--state STATE] [--pipeline NAME] [--series UID] [--code CODE] [--since WHEN] [--limit N] "

@@ -88,6 +88,8 @@ int cli_collect(struct collection *files, const char *input);
 /* The database of the root folder, to be read; EXIT_OK, or EXIT_DATABASE after a complaint. */
 struct report;
 int cli_open_report(const struct conf *conf, struct report **report);
+/* The same without a word: 0 or -errno. */
+int cli_try_report(const struct conf *conf, struct report **report, struct error *error);
 
 /* status, for itself. */
 int cli_status(const struct cli_context *context, int argc, char **argv);
@@ -98,5 +100,8 @@ int cli_status(const struct cli_context *context, int argc, char **argv);
  * (service/daemon/troubles.h): malloc'd, "" or NULL where it says nothing.
  */
 int cli_ask_daemon(const char *root, char **message, char **troubles);
+/* Why it did not answer, of another errno: the word for what it is then ("not running", "not
+ * answering", "unknown"), and a message. */
+const char *cli_no_answer(const char *root, int rc, char *why, size_t size);
 
 #endif

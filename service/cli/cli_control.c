@@ -13,10 +13,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -123,15 +127,78 @@ control_ask(int fd, struct proto_writer *writer, struct proto_stream *stream,
     return rc < 0 ? rc : message_read_answer(&reader, answer);
 }
 
+/*
+ * The process that works in this root; 0: none, or it cannot be seen. The kernel is asked: a lock
+ * that is tried would be in the way of a daemon that starts.
+ */
+static int
+control_find_daemon(const char *root)
+{
+    char path[PATH_MAX], line[256];
+    struct stat lock;
+    snprintf(path, sizeof path, "%s/" LAYOUT_LOCK, root);
+    FILE *locks = stat(path, &lock) == 0 ? fopen("/proc/locks", "re") : NULL;
+    int found = 0, pid;
+    unsigned major_number, minor_number;
+    unsigned long long inode;
+    while (locks && !found && fgets(line, sizeof line, locks)) {
+        if (sscanf(line, "%*d: FLOCK ADVISORY WRITE %d %x:%x:%llu ", &pid, &major_number,
+                   &minor_number, &inode) == 4 &&
+            inode == lock.st_ino && makedev(major_number, minor_number) == lock.st_dev)
+            found = pid;
+    }
+    if (locks)
+        fclose(locks);
+    return found;
+}
+
+/* Only its own user and root may ask the daemon. */
+static void
+control_describe_refusal(const char *root, char *why, size_t size)
+{
+    char path[PATH_MAX];
+    struct stat folder;
+    snprintf(path, sizeof path, "%s/" LAYOUT_RUN, root);
+    const struct passwd *owner = stat(path, &folder) == 0 ? getpwuid(folder.st_uid) : NULL;
+    snprintf(why, size, "this user may not ask noctuled: only %s%s may",
+             owner ? owner->pw_name : "its own user",
+             owner && owner->pw_uid == 0 ? "" : " and root");
+}
+
+const char *
+cli_no_answer(const char *root, int rc, char *why, size_t size)
+{
+    char process[32] = "";
+    const int daemon = control_find_daemon(root);
+    if (daemon)
+        snprintf(process, sizeof process, " (process %d)", daemon);
+    if (rc == -EACCES || rc == -EPERM) {
+        control_describe_refusal(root, why, size);
+        return "unknown";
+    }
+    if (rc == -EAGAIN || rc == -ETIMEDOUT) {
+        snprintf(why, size, "noctuled%s did not answer within %d seconds", process,
+                 TIMEOUT_SECONDS);
+        return "not answering";
+    }
+    if (daemon) {
+        snprintf(why, size, "noctuled%s runs, but cannot be asked: %s", process, strerror(-rc));
+        return "not answering";
+    }
+    if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -ENOTDIR) {
+        snprintf(why, size, "noctuled does not run with root %s", root);
+        return "not running";
+    }
+    snprintf(why, size, "noctuled cannot be reached: %s", strerror(-rc));
+    return "unknown";
+}
+
 static int
 no_daemon(const char *root, int rc)
 {
-    if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -ENOTDIR)
-        cli_complain("noctuled is not running with root %s", root);
-    else if (rc == -EAGAIN || rc == -ETIMEDOUT)
-        cli_complain("noctuled did not answer within %d seconds", TIMEOUT_SECONDS);
-    else
-        cli_complain("noctuled cannot be reached: %s", strerror(-rc));
+    char why[PATH_MAX + 64];
+    cli_no_answer(root, rc, why, sizeof why);
+    cli_complain("%s", why);
     return EXIT_NO_DAEMON;
 }
 

@@ -16,18 +16,23 @@
 #include <string.h>
 
 int
-cli_open_report(const struct conf *conf, struct report **report)
+cli_try_report(const struct conf *conf, struct report **report, struct error *error)
 {
     char path[PATH_MAX];
-    struct error error = {0};
     int length = snprintf(path, sizeof(path), "%s/" LAYOUT_DATABASE, conf->root);
-    if (length < 0 || (size_t)length >= sizeof(path)) {
-        cli_complain("the path of the root folder is too long");
-        return EXIT_DATABASE;
-    }
-    int rc = report_open(path, report, &error);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return error_set(error, -ENAMETOOLONG, CODE_NONE,
+                         "the path of the root folder is too long");
+    return report_open(path, report, error);
+}
+
+int
+cli_open_report(const struct conf *conf, struct report **report)
+{
+    struct error error;
+    int rc = cli_try_report(conf, report, &error);
     if (rc < 0)
-        cli_complain("%s", error.message[0] ? error.message : "the database cannot be opened");
+        cli_complain("%s", error.message);
     return rc < 0 ? EXIT_DATABASE : EXIT_OK;
 }
 

@@ -14,6 +14,8 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@ struct status_trouble {
 
 struct status {
     const struct cli_context *context;
+    struct conf *conf;
     bool json, check;
     const char *daemon; /* "running" */
     struct status_trouble *troubles;
@@ -74,23 +77,47 @@ status_take_lines(struct status *status, char *lines)
     return rc;
 }
 
-static int
-status_ask_daemon(struct status *status)
+/* Of a daemon that does not run, what the database has of its end. */
+static void
+status_describe_end(struct report *report, char *text, size_t size, int64_t *since_ms)
 {
-    char *message, *lines;
-    const char *root = status->context->conf->root;
+    struct report_life life;
+    struct error error;
+    char last[ISO_TIME_SIZE], jobs[96] = "";
+    if (!report || report_last_life(report, &life, &error) != 0 || life.last_ms == 0 ||
+        iso_time_from_ms(life.last_ms, last) != 0)
+        return;
+    if (life.jobs_running > 0)
+        snprintf(jobs, sizeof jobs, "; jobs that it was at, which the next start returns: %" PRId64,
+                 life.jobs_running);
+    if (life.stopped)
+        snprintf(text, size, ": it was stopped");
+    else
+        snprintf(text, size,
+                 ": it ended without being stopped, and its log may say why; "
+                 "the last that it recorded is of %s%s",
+                 last, jobs);
+    *since_ms = life.stopped ? life.last_ms : 0;
+}
+
+static int
+status_ask_daemon(struct status *status, struct report *report)
+{
+    char *message, *lines, why[PATH_MAX + 64], end[256] = "", text[sizeof why + sizeof end];
+    const char *root = status->conf->root;
+    int64_t since_ms = 0;
     int rc = cli_ask_daemon(root, &message, &lines);
-    status->daemon = rc == 0 ? "running" : rc == -EINPROGRESS ? "starting" : "not running";
     int taken = status_take_lines(status, lines);
-    if (rc < 0 && rc != -EINPROGRESS && taken == 0) {
-        char text[128];
-        snprintf(text, sizeof text, "noctuled does not run, or does not answer (%s)",
-                 strerror(-rc));
-        taken = status_take(status, TROUBLE_BROKEN, 0, text);
-    }
     free(message);
     free(lines);
-    return taken;
+    status->daemon = rc == 0 ? "running" : "starting";
+    if (rc == 0 || rc == -EINPROGRESS || taken != 0)
+        return taken;
+    status->daemon = cli_no_answer(root, rc, why, sizeof why);
+    if (strcmp(status->daemon, "not running") == 0)
+        status_describe_end(report, end, sizeof end, &since_ms);
+    snprintf(text, sizeof text, "%s%s", why, end);
+    return status_take(status, TROUBLE_BROKEN, since_ms, text);
 }
 
 /* ---------------------------------------------------------------------------- telling ------ */
@@ -119,9 +146,11 @@ status_print_troubles(const struct status *status)
 }
 
 static void
-status_print_json_troubles(const struct status *status)
+status_print_json_troubles(const struct status *status, bool after_night)
 {
-    struct json json = {.out = stdout, .depth = 1, .filled = true};
+    struct json json = {.out = stdout, .depth = after_night, .filled = after_night};
+    if (!after_night)
+        json_begin_object(&json, NULL);
     json_string(&json, "daemon", status->daemon);
     json_begin_array(&json, "troubles");
     for (size_t i = 0; i < status->count; i++) {
@@ -139,7 +168,6 @@ status_print_json_troubles(const struct status *status)
     }
     json_end_array(&json);
     json_end_object(&json);
-    putchar('\n');
 }
 
 /* The night's object stays open for what is not of the database. */
@@ -150,28 +178,36 @@ status_print_json(const struct status *status, struct report *report, struct err
     int rc = text_open(&night);
     if (rc)
         return error_set_system(error, rc, "make the text");
-    rc = report_status(report, night.out, true, error);
+    rc = report ? report_status(report, night.out, true, error) : 0;
     int closed = text_close(&night);
     char *end = rc || closed ? NULL : strrchr(night.bytes, '}');
-    if (end) {
+    if (end)
         fwrite(night.bytes, 1, (size_t)(end - night.bytes), stdout);
-        status_print_json_troubles(status);
-    }
+    if (!closed)
+        status_print_json_troubles(status, end != NULL);
     free(night.bytes);
     return rc ? rc : closed ? error_set_system(error, closed, "make the text") : 0;
 }
 
+/* Without a report what the daemon says, which it may all the same. */
 static int
 status_print(const struct status *status, struct report *report, struct error *error)
 {
     if (status->json)
         return status_print_json(status, report, error);
-    int rc = report_status(report, stdout, false, error);
-    if (rc == 0) {
-        printf("Daemon      %s\n", status->daemon);
-        status_print_troubles(status);
-    }
+    int rc = report ? report_status(report, stdout, false, error) : 0;
+    printf("Daemon      %s\n", status->daemon);
+    status_print_troubles(status);
     return rc;
+}
+
+/* A bar ends the text: figures follow. */
+static void
+status_print_check_text(const char *before, const char *text)
+{
+    fputs(before, stdout);
+    for (; *text; text++)
+        putchar(*text == '|' ? '/' : *text);
 }
 
 /* "NOCTULE WARNING: ... | jobs_ready=0 ..."; returns the level, which is the exit status. */
@@ -184,15 +220,18 @@ status_print_check(const struct status *status, struct report *report, const cha
     printf("NOCTULE %s:", status_levels[worst].verdict);
     const char *before = " ";
     if (unreadable) {
-        printf(" %s", unreadable);
+        status_print_check_text(before, unreadable);
         before = "; ";
     }
     for (int level = TROUBLE_BROKEN; level >= TROUBLE_ATTENTION; level--) {
         for (size_t i = 0; i < status->count; i++) {
+            char since[ISO_TIME_SIZE];
             const struct status_trouble *trouble = &status->troubles[i];
             if (trouble->level != level)
                 continue;
-            printf("%s%s", before, trouble->text);
+            status_print_check_text(before, trouble->text);
+            status_since(trouble, since);
+            printf("%s%s%s", *since ? " (since " : "", since, *since ? ")" : "");
             before = "; ";
         }
     }
@@ -210,23 +249,43 @@ status_tell(struct status *status)
 {
     struct report *report = NULL;
     struct error error = {0};
-    int opened = cli_open_report(status->context->conf, &report);
-    if (opened != EXIT_OK && !status->check)
-        return opened;
-    int rc = status_ask_daemon(status);
-    if (rc == 0 && report)
+    int level = EXIT_OK;
+    int rc = cli_try_report(status->conf, &report, &error);
+    int asked = status_ask_daemon(status, report);
+    if (asked)
+        rc = error_set_system(&error, asked, "tell what is not well");
+    if (rc == 0)
         rc = report_each_trouble(report, status_take, status, &error);
-    int level = TROUBLE_JOBS_WAIT;
     if (status->check)
-        level = status_print_check(status, report,
-                                   opened != EXIT_OK || rc ? "the database cannot be read" : NULL);
+        level = status_print_check(status, report, rc ? error.message : NULL);
     else if (rc == 0)
         rc = status_print(status, report, &error);
+    else
+        status_print(status, NULL, &(struct error){0});
     report_close(report);
     if (rc == 0 || status->check)
         return level;
-    cli_complain("%s", error.message[0] ? error.message : strerror(-rc));
+    cli_complain("%s", error.message);
     return EXIT_DATABASE;
+}
+
+/* --check answers as any plugin does, also where there is no configuration to go by. */
+static int
+status_load(struct status *status)
+{
+    struct error error;
+    const struct cli_context *context = status->context;
+    int rc = conf_load_with_root(context->config_path, context->root, &status->conf, &error);
+    if (rc == 0)
+        return EXIT_OK;
+    if (!status->check) {
+        cli_complain("%s", error.message);
+        return EXIT_CONFIG;
+    }
+    printf("NOCTULE %s:", status_levels[TROUBLE_BROKEN].verdict);
+    status_print_check_text(" ", error.message);
+    puts(" |");
+    return TROUBLE_BROKEN;
 }
 
 int
@@ -242,7 +301,10 @@ cli_status(const struct cli_context *context, int argc, char **argv)
         return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
     if (status.json && status.check)
         return cli_usage_error(argv[0], "--json and --check exclude each other");
-    rc = status_tell(&status);
+    rc = status_load(&status);
+    if (rc == EXIT_OK)
+        rc = status_tell(&status);
+    conf_free(status.conf);
     for (size_t i = 0; i < status.count; i++)
         free(status.troubles[i].text);
     free(status.troubles);

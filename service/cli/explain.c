@@ -201,8 +201,8 @@ explain_sort(struct explain *explain)
     if (rc == 0)
         explain_drop_others(explain);
     if (rc == 0)
-        rc = sorted_make(&explain->headers, explain->files.paths, &explain->passed_over,
-                         &explain->sorted);
+        rc = sorted_make(&explain->headers, explain->files.paths, &explain->conf->series,
+                         &explain->passed_over, &explain->sorted);
     for (size_t i = 0; rc == 0 && i < explain->asked; i++) {
         const struct error *error = &explain->headers.errors[i];
         if (explain->headers.rc[i] && sorted_is_other_thing(error))

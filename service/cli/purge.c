@@ -7,6 +7,7 @@
 #include "db/report.h"
 #include "dicom/dicom.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -75,6 +76,28 @@ purge_choose_patient(struct purge *purge, const char *root, struct report *repor
     return rc;
 }
 
+/* Nothing tells whose a file of no known series is, so only its age finds it: "" stands for them all. */
+static int
+purge_choose_strays(struct purge *purge, struct report *report, struct error *error)
+{
+    char **paths;
+    size_t count;
+    int rc = report_keys(report, &report_stray_files, &purge->filter, &paths, &count, error);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        free(paths[i]);
+    if (rc == 0)
+        free(paths);
+    if (rc || count == 0)
+        return rc;
+    char **keys = realloc(purge->keys, (purge->count + 1) * sizeof(*keys));
+    if (keys)
+        purge->keys = keys;
+    if (!keys || !(keys[purge->count] = strdup("")))
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
+    purge->count++;
+    return 0;
+}
+
 static int
 purge_choose(const struct cli_context *context, struct purge *purge)
 {
@@ -88,6 +111,8 @@ purge_choose(const struct cli_context *context, struct purge *purge)
     purge->chosen = rc == 0;
     if (rc == 0 && purge->patient)
         rc = purge_choose_patient(purge, context->conf->root, report, &error);
+    else if (rc == 0)
+        rc = purge_choose_strays(purge, report, &error);
     report_close(report);
     if (rc == 0)
         return EXIT_OK;
@@ -115,6 +140,7 @@ purge_write(struct proto_writer *writer, enum proto_type type, const char *serie
     const struct purge *purge = options;
     char login[256];
     const struct message_purge message = {.series_uid = series_uid,
+                                          .before = purge->filter.before,
                                           .undelivered = purge->undelivered,
                                           .dry_run = purge->dry_run,
                                           .json = purge->json,

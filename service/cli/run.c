@@ -196,6 +196,7 @@ make_units(struct direct_run *run)
     const struct units_request request = {.headers = &run->headers,
                                           .paths = run->files.paths,
                                           .pipeline = run->options.pipeline,
+                                          .most = &run->conf->series,
                                           .stack = run->options.stack,
                                           .stacks = run->options.stacks,
                                           .accept_missing = run->options.accept_missing,

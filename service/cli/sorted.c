@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "service/common/series_size.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -220,16 +221,28 @@ sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
 
 /* ----------------------------------------------------------------------------- the whole ---- */
 
+static void
+refuse_too_large(struct sorted_series *series, const struct conf_series *most)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < series->headers.count; i++)
+        bytes += series->headers.instances[i]->file_size;
+    series_size_check(most, series_uid(series), (int64_t)series->headers.count, bytes,
+                      &series->refusal);
+}
+
 int
-sorted_make(const struct headers *headers, char *const *paths, struct passed_over *passed_over,
-            struct sorted *sorted)
+sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *most,
+            struct passed_over *passed_over, struct sorted *sorted)
 {
     *sorted = (struct sorted){0};
     int rc = split_by_series(sorted, headers);
     if (rc == 0)
         place_damages(sorted, headers, paths);
-    for (size_t i = 0; i < sorted->count && rc == 0; i++)
+    for (size_t i = 0; i < sorted->count && rc == 0; i++) {
         rc = sort_out_twins(&sorted->series[i], passed_over);
+        refuse_too_large(&sorted->series[i], most);
+    }
     if (rc)
         sorted_free(sorted);
     return rc;

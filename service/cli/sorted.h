@@ -7,12 +7,13 @@
 #include "service/cli/passed_over.h"
 #include "service/pipeline/headers.h"
 
+#include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 
 struct sorted_series {
     struct headers headers; /* its instances are borrowed from the headers given */
     char **paths;
-    struct error refusal; /* of all of it: DUPLICATE_UID_DIFFERENT, or CODE_NONE */
+    struct error refusal; /* of all of it: DUPLICATE_UID_DIFFERENT, SERIES_TOO_LARGE, CODE_NONE */
     struct error
         damage;     /* INCOMPLETE_SERIES for its first file that cannot be read, or CODE_NONE */
     size_t damaged; /* how many cannot */
@@ -31,11 +32,11 @@ bool sorted_is_other_thing(const struct error *error);
 /*
  * `paths`: headers->count of them; both are borrowed. Of files with one SOP Instance UID and the
  * same data set the first counts, and the others are passed over. A file that cannot be read is
- * missing in the series that its header names, else in those of the other files in its folder. 0 or
- * -errno.
+ * missing in the series that its header names, else in those of the other files in its folder. A
+ * series is refused that is larger than `most` lets it be. 0 or -errno.
  */
-int sorted_make(const struct headers *headers, char *const *paths, struct passed_over *passed_over,
-                struct sorted *sorted);
+int sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *most,
+                struct passed_over *passed_over, struct sorted *sorted);
 void sorted_free(struct sorted *sorted);
 
 /* What is known to be missing refuses every stack that nothing else does, or says why it is

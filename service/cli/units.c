@@ -381,7 +381,8 @@ int
 units_make(const struct units_request *request, struct units *units, struct error *error)
 {
     *units = (struct units){0};
-    int rc = sorted_make(request->headers, request->paths, request->passed_over, &units->sorted);
+    int rc = sorted_make(request->headers, request->paths, request->most, request->passed_over,
+                         &units->sorted);
     for (size_t i = 0; i < units->sorted.count && rc == 0; i++)
         rc = judge_series(units, &units->sorted.series[i], request);
     if (rc == 0)

@@ -30,6 +30,7 @@ struct units_request {
     const struct headers *headers; /* borrowed */
     char *const *paths;            /* headers->count of them */
     const struct conf_pipeline *pipeline;
+    const struct conf_series *most;
     const char *stack;   /* the stacks of that name; NULL: see `stacks` */
     const char *stacks;  /* as a rule's option; NULL: all, unless they are too many */
     bool accept_missing; /* series that are known not to be whole are run */

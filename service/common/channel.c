@@ -3,8 +3,8 @@
  *
  * A channel lives from channel_open/adopt until the close callbacks of its two handles (the pipe
  * and the timer that bounds a last flush) have run; whoever holds the pointer forgets it with
- * channel_close. A failed write does not end a channel by itself: what the peer sent before it went
- * away is still read first, and the end comes from the reading side.
+ * channel_close. A write that fails because the peer went away does not end a channel: what it sent
+ * before is still read first, and the end comes from the reading side.
  */
 #include "service/common/channel.h"
 
@@ -196,6 +196,9 @@ on_written(uv_write_t *request, int status)
         channel->broken = true;
     proto_release(&sent->writer);
     free(sent);
+    /* A peer that went away is read to the end; one that is there would wait for what is lost. */
+    if (status < 0 && status != -EPIPE && status != -ECONNRESET && status != -ECANCELED)
+        tell_end(channel, status);
 }
 
 int

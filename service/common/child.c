@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #define ALIVE_MS 5000
 
@@ -35,29 +37,82 @@ child_fail(struct child *child, const char *why)
     child_end(child);
 }
 
+static void
+child_fail_with(struct child *child, int error)
+{
+    child->short_of = error == -ENOMEM || error == -ENOBUFS;
+    child_fail(child, strerror(-error));
+}
+
+int
+child_status(const struct child *child)
+{
+    return !child->failed ? EXIT_SUCCESS : child->short_of ? EX_TEMPFAIL : EXIT_FAILURE;
+}
+
 /* One that does not reach a daemon that has gone is no failure: the end of the pipe is told next. */
 void
 child_send(struct child *child, struct proto_writer *writer)
 {
     const int error = channel_send(child->channel, writer);
     if (error && error != -EPIPE)
-        child_fail(child, strerror(-error));
+        child_fail_with(child, error);
+}
+
+void
+child_renew(struct child *child, const char *why)
+{
+    struct proto_writer writer;
+    child_log(child, "renew", why);
+    message_write_renew(&writer, &(struct message_renew){.why = why});
+    child_send(child, &writer);
 }
 
 static void
-child_reload(struct child *child, const char *config_file)
+child_on_look(uv_work_t *look)
+{
+    struct child *child = look->data;
+    child->lacking = confine_lacks(&child->needed);
+}
+
+static void
+child_after_look(uv_work_t *look, int status)
+{
+    struct child *child = look->data;
+    child->looking = false;
+    if (status == 0 && child->lacking && !child->draining && !child->hung_up) {
+        child->renewing = true;
+        child_renew(child, "it has to be let in to a place that is new");
+    }
+    places_free(&child->needed);
+}
+
+void
+child_look(struct child *child, const struct conf *conf)
+{
+    if (child->looking || child->renewing ||
+        places_of(child->role->confined, conf, &child->needed) != 0)
+        return;
+    child->looking = true;
+    child->look.data = child;
+    uv_queue_work(child->loop, &child->look, child_on_look, child_after_look);
+}
+
+static void
+child_reload(struct child *child, const char *text)
 {
     struct error error;
     struct conf *conf;
-    if (conf_load(config_file, &conf, &error) != 0) {
-        child_log(child, "reload", error.message);
-        return;
+    int rc = conf_from_text(text, &conf, &error);
+    if (rc == 0) {
+        log_set_level(conf->log_level);
+        if (child->role->reload)
+            rc = child->role->reload(child->context, conf, &error);
+        else
+            conf_free(conf);
     }
-    log_set_level(conf->log_level);
-    if (child->role->reload)
-        child->role->reload(child->context, conf);
-    else
-        conf_free(conf);
+    if (rc)
+        child_renew(child, error.message);
 }
 
 static void
@@ -79,7 +134,7 @@ child_on_frame(void *context, struct channel *channel, struct proto_reader *read
     struct message_reload reload;
     (void)channel;
     if (reader->type == PROTO_RELOAD && message_read_reload(reader, &reload) == 0)
-        child_reload(child, reload.config_file);
+        child_reload(child, reload.config);
     else if (reader->type == PROTO_DRAIN && proto_end(reader) == 0)
         child_drain(child);
     else
@@ -95,7 +150,7 @@ child_on_end(void *context, struct channel *channel, int status)
     (void)channel;
     child->hung_up = true;
     if (status && status != -ECONNRESET)
-        child_fail(child, strerror(-status));
+        child_fail_with(child, status);
     else
         child_end(child);
 }

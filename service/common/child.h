@@ -1,6 +1,7 @@
 /*
  * child.h - a child's side of its pipe to the daemon (fd 3): HELLO at first, ALIVE while it lives,
- * RELOAD and DRAIN when they come; everything else is the role's.
+ * RELOAD and DRAIN when they come; everything else is the role's. A child that cannot take over a
+ * configuration says RENEW, and its place is taken by one that starts with it.
  *
  * The pipe is the child's life: it ends when the daemon hangs up. A daemon that breaks the rules
  * is not listened to any more. Everything happens on the loop's thread.
@@ -10,15 +11,17 @@
 
 #include "config/config.h"
 #include "service/common/channel.h"
+#include "service/common/confine.h"
 #include "service/common/messages.h"
 
 /* Callbacks may be NULL, except that of a message. */
 struct child_role {
     const char *name;
+    enum confine_role confined; /* as what, where it has places that the configuration names */
     /* Any other message: read to its end, or the child fails. */
     void (*message)(void *context, struct proto_reader *reader);
-    /* A new configuration, which is the role's from now on. */
-    void (*reload)(void *context, struct conf *conf);
+    /* A new configuration, which is the role's from now on, also when it fails: RENEW follows. */
+    int (*reload)(void *context, struct conf *conf, struct error *error);
     /* The first DRAIN. NULL: the loop is stopped. */
     void (*drain)(void *context);
     /* The daemon hung up, or the child has failed. NULL: the loop is stopped. */
@@ -34,14 +37,29 @@ struct child {
     bool draining; /* DRAIN has come */
     bool hung_up;  /* the daemon is gone */
     bool failed;   /* the daemon broke the rules, or cannot be told something */
+    bool short_of; /* for want of memory: another time it would not */
+
+    uv_work_t look; /* at the places that are needed (child_look) */
+    struct places needed;
+    const char *lacking;
+    bool looking, renewing;
 };
 
 /* Says HELLO. 0 or -errno; when it fails there is nothing to close. */
 int child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context);
 /* Sends a frame, or fails: otherwise the daemon would wait for it for ever. */
 void child_send(struct child *child, struct proto_writer *writer);
+/* RENEW, with the reason in the log as ROLE.renew: DRAIN follows. */
+void child_renew(struct child *child, const char *why);
+/*
+ * Has somebody put another folder where the child was let in, or does `conf` ask for one to which it was not? Then RENEW.
+ * It is looked beside the loop; for after a reload, and after what failed.
+ */
+void child_look(struct child *child, const struct conf *conf);
 /* Ends the child, with the reason in the log as ROLE.protocol. */
 void child_fail(struct child *child, const char *why);
+/* To exit with: EX_TEMPFAIL where it failed for what passes. */
+int child_status(const struct child *child);
 /* What is queued goes out. The loop has to run once more. */
 void child_close(struct child *child);
 

@@ -1,25 +1,38 @@
 /*
- * confine.h - a child gives up what it never needs, so that bytes which take it over win little:
- * Landlock, where the kernel has it. What it has open stays open; threads that are started later are
- * confined, too.
+ * confine.h - a child gives up what it never needs, so that bytes which take it over win little: Landlock, where the
+ * kernel has it. What it has open stays open; threads that are started later are confined, too.
  *
- *     intake    no connections out                   courier   no ports
- *     worker    neither; it writes below the outbox alone and runs no program
- *     all       no signals to other processes
+ *                 reads                        writes                           TCP
+ *     intake      inboxes                      spool, quarantine, and inboxes   listens
+ *                                              that do not keep their files
+ *     courier     results                      destinations that are folders    connects
+ *     worker      series, jobs                 results                          -
+ *     of a GPU    /proc and /sys, too          devices, /proc/self, what the    -
+ *                                              driver keeps
+ *     all         what libraries need          none runs a program, and none signals another process
  *
- * A worker of a GPU and the probe stay as they are: their driver needs more.
+ * confine_places.c has all of them. The daemon is confined by its unit alone: what it gave up its children could not have,
+ * and a reload may name any folder. The probe stays as it is: it reads no foreign bytes, and the driver may run a
+ * program in it that makes the devices.
  */
 #ifndef NOCTULE_CONFINE_H
 #define NOCTULE_CONFINE_H
 
-#include <stdbool.h>
+#include "service/common/confine_places.h"
 
-struct confine {
-    bool may_listen, may_connect; /* by TCP */
-    const char *writes_below; /* a folder; NULL: wherever the account may, and programs are run */
-};
+/* What the kernel has of Landlock: its version of the interface, 0: nothing. */
+long confine_landlock(void);
 
-/* 0, also where the kernel has nothing of it or less than is asked for (said in the log), or -errno. */
-int confine_self(const struct confine *confine);
+/*
+ * Once, before there are other threads. 0, also where the kernel has less than is asked for (confine_landlock), or -errno,
+ * which is in the log. A place that is not there, or cannot be reached in time, is not let in.
+ */
+int confine_self(enum confine_role role, const struct conf *conf);
+
+/*
+ * The first of `needed` that this process was not let in to, as it was not named or another folder is there now; NULL:
+ * none, or nothing was given up. It looks at each: on a share that hangs, it hangs. Any thread.
+ */
+const char *confine_lacks(const struct places *needed);
 
 #endif

@@ -64,6 +64,13 @@ file_digest(uint64_t seed, const void *bytes, size_t size)
     return hash ^ hash >> 33;
 }
 
+uint64_t
+file_key(const char *path)
+{
+    uint64_t key = file_digest(0, path, strlen(path));
+    return key ? key : 1;
+}
+
 /* Copies the component at *at and moves on; false when there is none left. */
 static bool
 next_component(const char **at, char component[NAME_MAX + 1], int *error)

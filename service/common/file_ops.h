@@ -26,6 +26,8 @@ bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);
 
 /* 64 bits of the bytes (FNV-1a, mixed): names and tables, not security. `seed` chains calls. */
 uint64_t file_digest(uint64_t seed, const void *bytes, size_t size);
+/* Of a path; never 0. */
+uint64_t file_key(const char *path);
 
 /*
  * Opens `relative` below the open directory `base`, one component at a time, so that no symbolic

@@ -37,7 +37,7 @@ settings_open(struct conf *conf, bool server, struct settings **out, struct erro
     struct settings *settings = calloc(1, sizeof *settings);
     if (!settings) {
         conf_free(conf);
-        return -ENOMEM;
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "no memory for the settings");
     }
     settings->conf = conf;
     if (settings_need_tls(conf, server))
@@ -45,6 +45,16 @@ settings_open(struct conf *conf, bool server, struct settings **out, struct erro
     atomic_init(&settings->references, 1);
     *out = settings;
     return 0;
+}
+
+int
+settings_open_all(struct conf *conf, bool server, struct settings **settings, struct error *error)
+{
+    int rc = settings_open(conf, server, settings, error);
+    if (rc || error->code == CODE_NONE)
+        return rc;
+    settings_drop(*settings);
+    return -EACCES;
 }
 
 struct settings *

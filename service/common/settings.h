@@ -23,6 +23,10 @@ struct settings {
  * the destinations. Where its files cannot be used there is no `tls`, and the error says why.
  */
 int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
+/* The same, but TLS files that cannot be used are a failure (-EACCES): a child that runs may be
+ * confined to others, and one that starts is not yet. */
+int settings_open_all(struct conf *conf, bool server, struct settings **settings,
+                      struct error *error);
 struct settings *settings_keep(struct settings *settings);
 void settings_drop(struct settings *settings); /* NULL is allowed */
 

@@ -9,6 +9,7 @@
  */
 #include "service/common/role.h"
 
+#include "service/common/call_filter.h"
 #include "service/common/child.h"
 #include "service/common/confine.h"
 #include "service/common/log.h"
@@ -131,7 +132,10 @@ courier_on_news(uv_async_t *news)
 {
     struct courier *courier = news->data;
     sweep_posts(courier); /* first: what an ended sender said is among the letters then */
-    for (struct letter *letter = take_letters(courier), *next; letter; letter = next) {
+    struct letter *letters = take_letters(courier);
+    if (letters) /* a folder, or what names are looked up by, may have become another */
+        child_look(&courier->child, courier->settings->conf);
+    for (struct letter *letter = letters, *next; letter; letter = next) {
         next = letter->next;
         child_send(&courier->child, &letter->frame);
         free(letter);
@@ -245,16 +249,19 @@ stop_posts(struct courier *courier)
         sender_stop(post->sender);
 }
 
-static void
-courier_on_reload(void *context, struct conf *conf)
+static int
+courier_on_reload(void *context, struct conf *conf, struct error *error)
 {
     struct courier *courier = context;
     struct settings *settings;
-    if (courier_open_settings(conf, &settings) != 0)
-        return;
+    int rc = settings_open_all(conf, false, &settings, error);
+    if (rc)
+        return rc;
     stop_posts(courier);
     settings_drop(courier->settings);
     courier->settings = settings;
+    child_look(&courier->child, settings->conf);
+    return 0;
 }
 
 static void
@@ -267,6 +274,7 @@ courier_on_drain(void *context)
 }
 
 static const struct child_role courier_role = {.name = "courier",
+                                               .confined = CONFINE_COURIER,
                                                .message = courier_on_message,
                                                .reload = courier_on_reload,
                                                .drain = courier_on_drain};
@@ -281,6 +289,7 @@ static void
 courier_serve(struct courier *courier)
 {
     const struct child *child = &courier->child;
+    call_filter_install(CONFINE_COURIER);
     uv_run(&courier->loop, UV_RUN_DEFAULT);
     if (child->hung_up || child->failed)
         _exit(child->failed ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -328,7 +337,7 @@ courier_main(const struct role_args *args)
     dicom_init();
     if (courier_load_settings(&courier, args->config_file) != 0)
         return EXIT_FAILURE;
-    confine_self(&(struct confine){.may_connect = true});
+    confine_self(CONFINE_COURIER, courier.settings->conf);
     int error = run_courier(&courier);
     settings_drop(courier.settings);
     if (error)

@@ -114,6 +114,7 @@ describe_peer(const struct sender *sender, struct dicom_peer *peer, struct error
                                 .connect_seconds = destination->connect_seconds,
                                 .acse_seconds = dicom->acse_seconds,
                                 .dimse_seconds = destination->dimse_seconds,
+                                .min_rate = destination->min_kib_per_second * 1024,
                                 .max_pdu = (uint32_t)dicom->max_pdu_kib << 10};
     return 0;
 }

@@ -56,6 +56,7 @@ attempt_on_commit(void *context, int status)
     attempt->written = false;
     if (status)
         return;
+    attempt->all->core->ends++;
     attempt->all->type->recorded(attempt);
     attempt_drop(attempt);
 }

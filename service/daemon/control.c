@@ -27,6 +27,7 @@
 #define IDLE_MILLIS   30000u
 #define SWEEP_MILLIS  5000u
 #define LISTEN_LENGTH 128
+#define REST_MILLIS   100u /* of accepting, when there is no room for one more */
 
 struct client {
     LIST_ENTRY(client) next;
@@ -39,7 +40,8 @@ struct client {
 };
 
 struct control {
-    uv_pipe_t listener;
+    uv_poll_t listener; /* of `fd`; no uv_pipe_t, which spins while accepting fails */
+    int fd;
     uv_timer_t sweeper;
     struct control_events events;
     LIST_HEAD(client_list, client) clients;
@@ -99,32 +101,6 @@ client_on_end(void *context, struct channel *channel, int status)
     client_drop(client);
 }
 
-static void
-control_on_sweep(uv_timer_t *timer)
-{
-    struct control *control = timer->data;
-    struct client *next;
-    for (struct client *client = LIST_FIRST(&control->clients); client; client = next) {
-        next = LIST_NEXT(client, next);
-        if (client->unanswered == 0 && uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
-            client_drop(client);
-    }
-}
-
-static int
-client_learn_user(struct client *client, const uv_pipe_t *pipe)
-{
-    int fd;
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    int error = uv_fileno((const uv_handle_t *)pipe, &fd);
-    if (!error && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-        error = -errno;
-    if (!error)
-        client->user = peer.uid;
-    return error;
-}
-
 /* Who has not been heard of for longest goes first, and who waits for an answer last. */
 static bool
 client_goes_before(const struct client *client, const struct client *other)
@@ -148,27 +124,31 @@ control_make_room(struct control *control)
     client_drop(first);
 }
 
+/* Takes over the descriptor, also when it fails. */
 static int
-control_add_client(struct control *control, uv_pipe_t *pipe)
+control_add_client(struct control *control, int fd)
 {
     struct client *client = calloc(1, sizeof *client);
-    if (!client) {
-        uv_close((uv_handle_t *)pipe, handle_free);
-        return -ENOMEM;
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    int error = client ? 0 : -ENOMEM;
+    if (!error && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        error = -errno;
+    if (error) {
+        free(client);
+        close(fd);
+        return error;
     }
     control_make_room(control);
     const struct channel_events events = {client_on_frame, client_on_end, client};
-    int error = client_learn_user(client, pipe);
-    if (error)
-        uv_close((uv_handle_t *)pipe, handle_free);
-    else
-        error = channel_adopt(pipe, &events, &client->channel);
+    error = channel_open(control->listener.loop, fd, &events, &client->channel);
     if (error) {
         free(client);
         return error;
     }
     client->control = control;
     client->number = ++control->last_number;
+    client->user = peer.uid;
     client->heard_at = uv_now(control->listener.loop);
     LIST_INSERT_HEAD(&control->clients, client, next);
     control->count++;
@@ -176,23 +156,33 @@ control_add_client(struct control *control, uv_pipe_t *pipe)
 }
 
 static void
-control_on_connection(uv_stream_t *listener, int status)
+control_on_connection(uv_poll_t *listener, int status, int events)
 {
+    (void)events;
     struct control *control = listener->data;
-    uv_pipe_t *pipe = status ? NULL : malloc(sizeof *pipe);
-    int error = status ? status : pipe ? uv_pipe_init(listener->loop, pipe, 0) : -ENOMEM;
-    if (error) {
-        free(pipe);
-        log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
+    int fd = status ? -1 : accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int error = status ? status : fd < 0 ? -errno : control_add_client(control, fd);
+    if (!error || error == -EAGAIN || error == -EINTR || error == -ECONNABORTED)
         return;
+    log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
+    if (fd >= 0)
+        return;
+    /* It stays in the backlog, and would wake the loop at once. */
+    uv_poll_stop(listener);
+    uv_timer_start(&control->sweeper, control->sweeper.timer_cb, REST_MILLIS, SWEEP_MILLIS);
+}
+
+static void
+control_on_sweep(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct client *next;
+    for (struct client *client = LIST_FIRST(&control->clients); client; client = next) {
+        next = LIST_NEXT(client, next);
+        if (client->unanswered == 0 && uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
+            client_drop(client);
     }
-    error = uv_accept(listener, (uv_stream_t *)pipe);
-    if (error)
-        uv_close((uv_handle_t *)pipe, handle_free);
-    else
-        error = control_add_client(control, pipe);
-    if (error)
-        log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
+    uv_poll_start(&control->listener, UV_READABLE, control_on_connection);
 }
 
 void
@@ -214,11 +204,11 @@ control_answer(struct control *control, int64_t number, const struct message_ans
 /* --------------------------------------------------------------------------- open, close --- */
 
 /*
- * A socket bound to `path` and not yet listening. Long roots do not fit into a socket address, so
+ * A socket that listens at `path`. Long roots do not fit into a socket address, so
  * it is bound through the folder's descriptor.
  */
 static int
-control_bind(const char *path, const char *folder)
+control_listen(const char *path, const char *folder)
 {
     int base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (base < 0)
@@ -233,7 +223,8 @@ control_bind(const char *path, const char *folder)
     /* The mode a socket has when it is bound is the mode of its file: it is never open to others.
      */
     if (!error &&
-        (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0))
+        (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+         listen(fd, LISTEN_LENGTH) < 0))
         error = -errno;
     close(base);
     if (error && fd >= 0)
@@ -247,6 +238,7 @@ control_on_closed(uv_handle_t *handle)
     struct control *control = handle->data;
     if (--control->handles > 0)
         return;
+    close(control->fd);
     free(control->path);
     free(control);
 }
@@ -262,28 +254,23 @@ control_open(uv_loop_t *loop, const char *root, const struct control_events *eve
         goto fail;
     if (asprintf(&folder, "%s/" LAYOUT_RUN, root) < 0)
         goto fail_path;
-    int fd = error = control_bind(control->path, folder);
+    control->fd = error = control_listen(control->path, folder);
     free(folder);
     if (error < 0)
         goto fail_path;
+    error = uv_poll_init(loop, &control->listener, control->fd);
+    if (error)
+        goto fail_socket;
     control->events = *events;
     control->handles = 2;
-    /* Neither init has a way to fail; after them, closing frees. */
-    uv_pipe_init(loop, &control->listener, 0);
-    uv_timer_init(loop, &control->sweeper);
+    uv_timer_init(loop, &control->sweeper); /* has no way to fail */
     control->listener.data = control->sweeper.data = control;
-    uv_timer_start(&control->sweeper, control_on_sweep, SWEEP_MILLIS, SWEEP_MILLIS);
-    error = uv_pipe_open(&control->listener, fd);
-    if (error)
-        close(fd);
-    else
-        error = uv_listen((uv_stream_t *)&control->listener, LISTEN_LENGTH, control_on_connection);
-    if (error) {
-        control_close(control);
-        return error;
-    }
+    uv_timer_start(&control->sweeper, control_on_sweep, 0, SWEEP_MILLIS);
     *out = control;
     return 0;
+fail_socket:
+    unlink(control->path);
+    close(control->fd);
 fail_path:
     free(control->path);
 fail:

@@ -20,7 +20,7 @@
 bool
 core_closed(const struct core *core)
 {
-    return core->draining || core->disk_low || core->trouble;
+    return core->draining || core->disk_spent || core->trouble;
 }
 
 bool

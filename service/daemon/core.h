@@ -18,13 +18,15 @@
 struct deliveries;
 struct inspections;
 struct jobs;
+struct known;
 struct local_executor;
 struct retention;
 struct workers;
 
 /* What the intake says of it. */
 struct intake_state {
-    bool open;         /* its ports are, and its inboxes watched */
+    bool awaited; /* it has been told of a new configuration, and what came of it is not known */
+    bool open;    /* its ports are, and its inboxes watched */
     int64_t since_ms;  /* of what follows, or of the daemon's start */
     char trouble[512]; /* "": none */
 };
@@ -37,6 +39,7 @@ struct core {
     struct batch *batch;
     struct pool *pool;
     struct inspections *inspections;
+    struct known *known;
     struct jobs *jobs;
     struct local_executor *local;
     struct workers *workers;
@@ -47,7 +50,9 @@ struct core {
     struct intake_state reception;
     bool intake_paused; /* it was told so */
     bool draining;
-    bool disk_low;
+    uint64_t ends;            /* of jobs, deliveries and commitments: something may go, perhaps */
+    bool disk_low;            /* less than min_free_mib is free: nothing is taken in */
+    bool disk_spent;          /* less than half of it: no job starts, either */
     bool trouble;             /* the database cannot be written */
     int64_t trouble_since_ms; /* Unix time, as disk_low_since_ms */
     int64_t disk_low_since_ms;

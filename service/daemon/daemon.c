@@ -14,7 +14,10 @@
 #include "service/daemon/daemon.h"
 
 #include "base/durable.h"
+#include "db/retention.h"
+#include "service/common/call_filter.h"
 #include "service/common/clock.h"
+#include "service/common/confine.h"
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
@@ -32,6 +35,7 @@
 #include "service/daemon/series/arrivals.h"
 #include "service/daemon/series/audit.h"
 #include "service/daemon/series/inspection.h"
+#include "service/daemon/series/known.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -54,7 +58,9 @@
 struct daemon {
     struct core core;
     const struct daemon_options *options;
-    char *root, *database, *config_copy;
+    char *root, *database;
+    char *config_copy,
+        *config;       /* for the children: a file with the configuration in force, its text */
     int config_memory; /* what config_copy names while the disk has no room for it; -1: none */
     int lock;
     struct control *control;
@@ -64,6 +70,7 @@ struct daemon {
     uv_timer_t tick, watchdog, deadline;
     bool recovered;    /* what the last daemon left has been put right */
     bool announced;    /* systemd was told READY */
+    bool reloading;    /* and RELOADING since */
     bool jobs_stopped; /* the grace of a drain is over */
     char status[640];  /* last told to systemd */
 };
@@ -183,7 +190,9 @@ daemon_recover(struct daemon *daemon)
     daemon->recovered = !error;
     if (!core_failed(core, error, "put right what the last daemon left"))
         log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
-                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned));
+                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned),
+                 LOG_INT("landlock", confine_landlock()),
+                 LOG_INT("seccomp", call_filter_possible()));
     return core->trouble ? 0 : error; /* trouble passes, and is tried again */
 }
 
@@ -233,13 +242,18 @@ daemon_child_ready(void *context, int slot)
     arrivals_intake_ready(core);
 }
 
-/* READY: senders are answered. */
+/* READY: senders are answered; after a reload: what came of it is known. */
 static void
 daemon_announce(struct daemon *daemon)
 {
-    if (!daemon->announced && daemon->core.reception.open)
+    const struct intake_state *reception = &daemon->core.reception;
+    const bool ready = !daemon->announced && reception->open;
+    const bool reloaded =
+        daemon->reloading && !reception->awaited && (reception->open || *reception->trouble);
+    if (ready || (daemon->announced && reloaded))
         notify("READY=1");
-    daemon->announced = daemon->announced || daemon->core.reception.open;
+    daemon->announced = daemon->announced || ready;
+    daemon->reloading = daemon->reloading && !reloaded;
 }
 
 static void
@@ -270,7 +284,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     int worker = workers_find(core->workers, slot);
     if (slot == core->intake) {
         spool_sweep_incoming(core->root);
-        arrivals_intake_gone(core);
+        arrivals_intake_gone(core, gone);
         if (!expected)
             core_note_death(core, "INTAKE_DIED", gone);
     } else if (worker >= 0) {
@@ -353,8 +367,8 @@ daemon_keep_config(const char *text, int *memory, char **file)
 }
 
 /*
- * For the children. A full disk keeps nobody from starting: without room there they read it from
- * memory that this process holds.
+ * For the children that start. A full disk keeps nobody from starting: without room there they read
+ * it from memory that this process holds.
  */
 static int
 daemon_write_config(struct daemon *daemon, const struct conf *conf)
@@ -370,8 +384,8 @@ daemon_write_config(struct daemon *daemon, const struct conf *conf)
         free(file);
         error = daemon_keep_config(text, &memory, &file);
     }
-    free(text);
     if (error) {
+        free(text);
         free(file);
         return error;
     }
@@ -379,7 +393,9 @@ daemon_write_config(struct daemon *daemon, const struct conf *conf)
         close(daemon->config_memory);
     daemon->config_memory = memory;
     free(daemon->config_copy);
+    free(daemon->config);
     daemon->config_copy = file;
+    daemon->config = text;
     return 0;
 }
 
@@ -429,7 +445,8 @@ daemon_reload(struct daemon *daemon)
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     core_note(core, "RELOAD", daemon->options->config_file);
-    pool_set_config(core->pool, daemon->config_copy);
+    pool_set_config(core->pool, daemon->config_copy, daemon->config);
+    core->reception.awaited = pool_ready(core->pool, core->intake);
     pool_reload(core->pool, core->intake);
     workers_reload(core->workers);
     daemon_reload_deliveries(core);
@@ -447,11 +464,25 @@ daemon_on_hangup(uv_signal_t *handle, int number)
     if (core->draining)
         return;
     notify_reloading();
+    daemon->reloading = true;
     daemon_reload(daemon);
-    notify("READY=1");
+    daemon_announce(daemon);
 }
 
 /* --------------------------------------------------------------------------------- tick ----- */
+
+/* Jobs may use what reception leaves: what they bring to its end can be removed. Were they to wait as well, a disk
+ * full of what waits for a job would stay so. */
+static void
+daemon_watch_reserve(struct core *core, double free_mib)
+{
+    const double least = core->conf->min_free_mib / 2;
+    const bool spent = free_mib < (core->disk_spent ? ENOUGH_AGAIN * least : least);
+    if (spent == core->disk_spent)
+        return;
+    core->disk_spent = spent;
+    due_now(&core->jobs_due);
+}
 
 static void
 daemon_watch_disk(struct core *core)
@@ -464,6 +495,7 @@ daemon_watch_disk(struct core *core)
         return;
     }
     retention_disk(core->retention, free_mib);
+    daemon_watch_reserve(core, free_mib);
     bool low = free_mib < (core->disk_low ? ENOUGH_AGAIN * least : least);
     if (low == core->disk_low)
         return;
@@ -476,7 +508,6 @@ daemon_watch_disk(struct core *core)
         log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
     core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
     arrivals_pause_or_resume(core, "the disk is almost full");
-    due_now(&core->jobs_due);
 }
 
 static void
@@ -510,6 +541,7 @@ daemon_on_tick(uv_timer_t *timer)
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
+    daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }
 
@@ -564,6 +596,8 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = inspections_open(core, &core->inspections);
     if (!error)
+        error = known_open(core, &core->known);
+    if (!error)
         error = local_executor_open(core, &core->local);
     if (!error)
         error = jobs_open(core, local_executor_base(core->local), &core->jobs);
@@ -604,6 +638,7 @@ daemon_close_parts(struct daemon *daemon)
     workers_close(core->workers);
     deliveries_close(core->deliveries);
     inspections_close(core->inspections);
+    known_close(core->known);
     retention_close(core->retention);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
@@ -647,6 +682,13 @@ daemon_end_work(struct daemon *daemon)
     return error || lost ? EXIT_DATABASE : EXIT_OK;
 }
 
+/* How it ends that could not start: what passes is no fault of its configuration, nor of its root. */
+static int
+daemon_status(int error, int lasting)
+{
+    return core_is_trouble(error) ? EX_TEMPFAIL : lasting;
+}
+
 static int
 daemon_run(struct daemon *daemon)
 {
@@ -654,7 +696,7 @@ daemon_run(struct daemon *daemon)
     int error = uv_loop_init(&core->loop);
     if (error) {
         log_error("daemon.failed", LOG_STR("error", strerror(-error)));
-        return EX_OSERR;
+        return daemon_status(error, EX_OSERR);
     }
     int status = EX_OSERR;
     error = daemon_open_parts(daemon);
@@ -666,7 +708,7 @@ daemon_run(struct daemon *daemon)
         status = daemon_end_work(daemon);
     }
     if (error) {
-        status = EX_OSERR;
+        status = daemon_status(error, EX_OSERR);
         log_error("daemon.failed", LOG_STR("error", strerror(-error)),
                   LOG_STR("reason", queue_reason(core->queue)));
     }
@@ -679,15 +721,43 @@ daemon_run(struct daemon *daemon)
 
 /* Exit statuses from here on; each step undoes its own. */
 
+/* Once in the life of a database from before schema version 11; where there is no room now, at a later start. */
+static void
+daemon_rebuild_database(struct daemon *daemon)
+{
+    const struct core *core = &daemon->core;
+    char patience[64];
+    double free_mib = 0;
+    int64_t bytes = 0;
+    if (queue_rebuild_size(core->queue, &bytes) || bytes == 0)
+        return;
+    const double mib = (double)bytes / (1 << 20);
+    int rc = spool_free_mib(daemon->root, &free_mib);
+    if (!rc && free_mib < 2 * mib + core->conf->min_free_mib)
+        rc = -ENOSPC;
+    if (!rc) { /* systemd's, at 4 MiB a second */
+        snprintf(patience, sizeof patience, "EXTEND_TIMEOUT_USEC=%.0f", (60 + mib / 4) * 1e6);
+        notify(patience);
+        rc = queue_rebuild(core->queue);
+    }
+    if (rc)
+        log_warn("database.not_rebuilt", LOG_NUM("mib", mib), LOG_NUM("free_mib", free_mib),
+                 LOG_STR("error", strerror(-rc)));
+    else
+        log_info("database.rebuilt", LOG_NUM("mib", mib));
+}
+
 static int
 daemon_run_with_queue(struct daemon *daemon)
 {
     struct error error;
-    if (queue_open(daemon->database, &daemon->core.queue, &error)) {
+    int rc = queue_open(daemon->database, &daemon->core.queue, &error);
+    if (rc) {
         log_error("database.refused", LOG_STR("file", daemon->database),
                   LOG_STR("reason", error.message));
-        return EXIT_DATABASE;
+        return daemon_status(rc, EXIT_DATABASE);
     }
+    daemon_rebuild_database(daemon);
     int status = daemon_run(daemon);
     queue_close(daemon->core.queue);
     return status;
@@ -702,12 +772,12 @@ daemon_run_in_root(struct daemon *daemon)
         rc = spool_lock(daemon->root, &daemon->lock, &error);
     if (rc) {
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", error.message));
-        return rc == -EBUSY ? EX_TEMPFAIL : EX_CANTCREAT;
+        return daemon_status(rc, EX_CANTCREAT);
     }
     rc = daemon_write_config(daemon, daemon->core.conf);
     if (rc)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", strerror(-rc)));
-    int status = rc ? EX_CANTCREAT : daemon_run_with_queue(daemon);
+    int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run_with_queue(daemon);
     close(daemon->lock);
     return status;
 }
@@ -719,10 +789,11 @@ daemon_run_configured(struct daemon *daemon)
     daemon->core.root = daemon->root;
     if (asprintf(&daemon->database, "%s/" LAYOUT_DATABASE, daemon->root) < 0)
         daemon->database = NULL;
-    int status = EX_OSERR;
+    int status = EX_TEMPFAIL; /* for want of memory */
     if (daemon->root && daemon->database)
         status = daemon_run_in_root(daemon);
     free(daemon->config_copy);
+    free(daemon->config);
     free(daemon->database);
     free(daemon->root);
     return status;
@@ -734,14 +805,16 @@ daemon_main(const struct daemon_options *options)
     struct error error;
     struct daemon *daemon = calloc(1, sizeof *daemon);
     if (!daemon)
-        return EX_OSERR;
+        return EX_TEMPFAIL;
     daemon->options = options;
     daemon->core.intake = daemon->config_memory = -1;
     daemon->core.reception.since_ms = clock_unix_ms();
     log_open("daemon", "info");
-    int status = EXIT_CONFIG;
-    if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, &error)) {
+    int status;
+    int rc = conf_load_with_root(options->config_file, options->root, &daemon->core.conf, &error);
+    if (rc) {
         log_error("config.refused", LOG_STR("reason", error.message));
+        status = daemon_status(rc, EXIT_CONFIG);
     } else {
         log_set_level(daemon->core.conf->log_level);
         status = daemon_run_configured(daemon);

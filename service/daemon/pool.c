@@ -53,6 +53,7 @@ struct slot {
     bool exited;
     bool term_sent;
     bool distrusted; /* it broke the rules: nothing it says counts any more */
+    bool outdated;   /* the configuration has changed since it was started */
     uint64_t ready_at;
     int early_deaths; /* in a row */
     struct pool_gone gone;
@@ -66,6 +67,7 @@ struct slot {
 struct pool {
     uv_loop_t *loop;
     char *program, *config_file;
+    const char *config; /* what RELOAD tells */
     struct pool_timing timing;
     struct pool_events events;
     struct slot **slots; /* each of its own: handles must not move */
@@ -84,6 +86,7 @@ const struct pool_timing pool_default_timing = {
 };
 
 static void slot_start(struct slot *slot);
+static void slot_dismiss(struct slot *slot, const char *why);
 
 uint64_t
 pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
@@ -268,7 +271,20 @@ slot_handle_hello(struct slot *slot, struct proto_reader *reader)
     slot_set_deadline(slot, slot->pool->timing.silence);
     log_info("child.ready", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
              LOG_INT("pid", slot->process->pid));
+    if (slot->outdated)
+        pool_reload(slot->pool, slot->index);
     slot->pool->events.ready(slot->pool->events.context, slot->index);
+}
+
+static void
+slot_handle_renew(struct slot *slot, struct proto_reader *reader)
+{
+    struct message_renew renew;
+    if (message_read_renew(reader, &renew) || slot->state != SLOT_READY)
+        return;
+    log_info("child.renewed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
+             LOG_INT("pid", slot->process->pid), LOG_STR("why", renew.why));
+    slot_dismiss(slot, "a new one is to take its place");
 }
 
 static void
@@ -285,7 +301,9 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
     }
     if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING)
         slot_set_deadline(slot, slot->pool->timing.silence);
-    if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
+    if (reader->type == PROTO_RENEW)
+        slot_handle_renew(slot, reader);
+    else if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
         slot->pool->events.frame(slot->pool->events.context, slot->index, reader);
     if (proto_end(reader))
         slot_distrust(slot, "it sent a broken frame");
@@ -345,7 +363,7 @@ slot_try_start(struct slot *slot)
         return error;
     }
     slot->state = SLOT_STARTING;
-    slot->exited = slot->term_sent = slot->distrusted = false;
+    slot->exited = slot->term_sent = slot->distrusted = slot->outdated = false;
     slot->gone = (struct pool_gone){.why = ""};
     slot->heard_at = slot_now(slot);
     slot_set_deadline(slot, slot->pool->timing.hello);
@@ -429,9 +447,10 @@ pool_tell(struct pool *pool, int slot, enum proto_type type)
 }
 
 void
-pool_set_config(struct pool *pool, const char *config_file)
+pool_set_config(struct pool *pool, const char *config_file, const char *config)
 {
     char *copy = strdup(config_file);
+    pool->config = config;
     if (!copy)
         return;
     free(pool->config_file);
@@ -439,11 +458,15 @@ pool_set_config(struct pool *pool, const char *config_file)
 }
 
 void
-pool_reload(struct pool *pool, int slot)
+pool_reload(struct pool *pool, int index)
 {
     struct proto_writer writer;
-    message_write_reload(&writer, &(struct message_reload){.config_file = pool->config_file});
-    pool_send(pool, slot, &writer);
+    struct slot *slot = pool->slots[index];
+    slot->outdated = slot->state == SLOT_STARTING;
+    if (slot->state != SLOT_READY)
+        return;
+    message_write_reload(&writer, &(struct message_reload){.config = pool->config});
+    pool_send(pool, index, &writer);
 }
 
 void
@@ -526,6 +549,13 @@ slot_is_silent(const struct slot *slot)
             silence > timing->silence / 4);
 }
 
+bool
+pool_works(const struct pool *pool, int index)
+{
+    const struct slot *slot = pool->slots[index];
+    return slot->state == SLOT_READY && !slot_is_silent(slot);
+}
+
 static void
 slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
 {
@@ -565,9 +595,8 @@ pool_each_trouble(const struct pool *pool,
         const struct slot *slot = pool->slots[i];
         const bool silent = slot_is_silent(slot);
         const bool dies = slot->deaths > 0 && slot_now(slot) - slot->died_at <= pool->timing.calm;
-        struct pool_trouble trouble = {.role = slot->role,
-                                       .number = slot->number,
-                                       .works = slot->state == SLOT_READY && !silent};
+        struct pool_trouble trouble = {
+            .role = slot->role, .slot = i, .number = slot->number, .works = pool_works(pool, i)};
         if (silent && !slot->gone.ordered)
             slot_describe_silence(slot, &trouble);
         else if (dies && slot->wanted && (!trouble.works || slot->deaths > 1))

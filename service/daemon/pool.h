@@ -4,7 +4,8 @@
  * A slot holds one child at a time: this program again, with --role and its slot number, and a
  * socket pair as its fd 3. The child says HELLO with the daemon's own build id, then something at
  * least every so often. A child that misses HELLO or a heartbeat, or sends a malformed frame, is
- * sent SIGTERM, then SIGKILL. A slot whose child died is filled again, at once or after a growing
+ * sent SIGTERM, then SIGKILL. One that says RENEW is told to DRAIN, and its slot filled again when it has
+ * ended what it was at. A slot whose child died is filled again, at once or after a growing
  * delay when children keep dying young. `gone` comes once per child, after its last frame was read
  * and it was reaped.
  *
@@ -30,7 +31,7 @@ struct pool_gone {
 /* Something that is not well with a child. */
 struct pool_trouble {
     const char *role;
-    int number;
+    int slot, number;
     int64_t since_ms; /* Unix time */
     bool works;       /* it is there now, and has spoken lately */
     char text[192];   /* "died 3 times, ..." */
@@ -61,7 +62,7 @@ extern const struct pool_timing pool_default_timing;
 
 struct pool_options {
     const char *program;     /* "/proc/self/exe" */
-    const char *config_file; /* handed to the children */
+    const char *config_file; /* handed to the children: the configuration in force */
     struct pool_timing timing;
     struct pool_events events;
 };
@@ -83,16 +84,19 @@ void pool_fill(struct pool *pool, int slot, const char *device, int share);
 void pool_empty(struct pool *pool, int slot);
 
 bool pool_ready(const struct pool *pool, int slot);
+/* It is ready and has spoken lately. */
+bool pool_works(const struct pool *pool, int slot);
 /* Queues a frame; the writer is released whatever happens. -EPIPE when no child listens. A child
  * that lets frames pile up is killed. */
 int pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 /* A frame that has no fields. */
 int pool_tell(struct pool *pool, int slot, enum proto_type type);
 
-/* What children are handed from now on; no memory: what they were. */
-void pool_set_config(struct pool *pool, const char *config_file);
+/* What children are handed from now on (no memory for the file's name: what they were), and what
+ * RELOAD tells, which stays the caller's and lives until the next call. */
+void pool_set_config(struct pool *pool, const char *config_file, const char *config);
 
-/* RELOAD: its configuration file is another. One that starts reads the new one anyway. */
+/* RELOAD. One that is starting may have read the file already, and is told once it is there. */
 void pool_reload(struct pool *pool, int slot);
 
 /* TERM now, KILL later; `why` is a literal. Nothing happens when no child lives. */

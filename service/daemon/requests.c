@@ -300,8 +300,8 @@ handle_purge(struct core *core, const struct control_request *request, struct an
     log_info("control.purge", LOG_STR("series", told->series_uid),
              LOG_INT("undelivered", told->undelivered), LOG_INT("dry_run", told->dry_run),
              LOG_STR("by", by));
-    const struct queue_purge purge = {told->series_uid, told->dry_run != 0, told->undelivered != 0,
-                                      by};
+    const struct queue_purge purge = {told->series_uid, told->before, told->dry_run != 0,
+                                      told->undelivered != 0, by};
     struct queue_purged purged;
     int error = queue_purge(core->queue, &purge, clock_unix_ms(), &purged);
     const int described = purge_describe(told, &purged, error, queue_reason(core->queue), answer);
@@ -311,11 +311,15 @@ handle_purge(struct core *core, const struct control_request *request, struct an
         error = purge_now(core);
     if (error)
         return error;
-    answer_say(answer,
-               "series %s: %" PRId64 " images, %" PRId64 " results, %" PRId64
-               " files in quarantine, %.1f MiB%s",
-               told->series_uid, purged.images, purged.results, purged.quarantined,
-               (double)purged.bytes / (1 << 20), told->dry_run ? " would go" : " are removed");
+    if (!*told->series_uid)
+        answer_say(answer, "%" PRId64 " files in quarantine of no known series%s",
+                   purged.quarantined, told->dry_run ? " would go" : " are removed");
+    else
+        answer_say(answer,
+                   "series %s: %" PRId64 " images, %" PRId64 " results, %" PRId64
+                   " files in quarantine, %.1f MiB%s",
+                   told->series_uid, purged.images, purged.results, purged.quarantined,
+                   (double)purged.bytes / (1 << 20), told->dry_run ? " would go" : " are removed");
     return 0;
 }
 
@@ -324,12 +328,15 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
 {
     (void)request;
     answer->body = troubles_to_text(core);
-    if (core->reception.open)
+    const struct intake_state *reception = &core->reception;
+    if (reception->awaited)
+        answer_say(answer, "noctuled runs, and takes its configuration over");
+    else if (reception->open)
         answer_say(answer, "noctuled " NOCTULE_VERSION);
     else
         answer_say(answer, "noctuled runs, but takes nothing in: %.400s",
-                   *core->reception.trouble ? core->reception.trouble : "it is starting");
-    return core->reception.open ? 0 : -EINPROGRESS;
+                   *reception->trouble ? reception->trouble : "it is starting");
+    return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
 
 /* What operators may ask for. What changes something is answered once it is on disk. */

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/troubles.h"
+#include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/workers.h"
 
@@ -38,7 +39,8 @@ static bool
 troubles_a_worker_is_usable(const struct core *core)
 {
     for (size_t i = 0; i < workers_count(core->workers); i++) {
-        if (workers_usable(core->workers, i))
+        if (workers_usable(core->workers, i) &&
+            pool_works(core->pool, workers_slot(core->workers, i)))
             return true;
     }
     return false;
@@ -52,10 +54,13 @@ troubles_add_child(void *context, const struct pool_trouble *child)
     const bool is_worker = strcmp(child->role, "worker") == 0;
     const bool spared = child->works || strcmp(child->role, "probe") == 0 ||
                         (is_worker && troubles_a_worker_is_usable(troubles->core));
-    char name[32];
-    snprintf(name, sizeof name, is_worker ? "%s %d" : "%s", child->role, child->number);
+    const char *destination = deliveries_served_from(troubles->core->deliveries, child->slot);
+    char number[16] = "";
+    if (is_worker)
+        snprintf(number, sizeof number, " %d", child->number);
     troubles_add(troubles, spared ? TROUBLE_ATTENTION : TROUBLE_BROKEN, child->since_ms,
-                 "the %s %s", name, child->text);
+                 "the %s%s%s%s %s", child->role, number, *destination ? " for " : "", destination,
+                 child->text);
 }
 
 static bool
@@ -85,9 +90,8 @@ troubles_add_all(struct troubles *troubles)
             core->trouble_why);
     if (core->disk_low)
         troubles_add(troubles, TROUBLE_BROKEN, core->disk_low_since_ms,
-                     "less than min_free_mib (%g MiB) is free; senders are told to come again, "
-                     "jobs wait",
-                     core->conf->min_free_mib);
+                     "less than min_free_mib (%g MiB) is free; senders are told to come again%s",
+                     core->conf->min_free_mib, core->disk_spent ? ", jobs wait" : "");
     if (*reception->trouble)
         troubles_add(troubles, TROUBLE_BROKEN, reception->since_ms, "%s", reception->trouble);
     else if (!reception->open)

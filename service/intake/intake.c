@@ -10,7 +10,7 @@
  *                                            0x0000 <---------------------- STORED(token)
  *
  * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
- * is still there is reported anew; rows are idempotent. At most IN_HAND_MAX files are between
+ * is still there is reported anew, but for what the daemon says is known; rows are idempotent. At most IN_HAND_MAX files are between
  * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it), and so do
  * senders.
  *
@@ -19,12 +19,14 @@
  */
 #include "service/intake/intake_private.h"
 
+#include "service/common/call_filter.h"
 #include "service/common/confine.h"
 #include "service/common/log.h"
 #include "service/common/role.h"
 #include "service/intake/spool/store.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -35,8 +37,9 @@
 #define DESCRIPTORS 8192
 #define AGAIN_MS    5000 /* how often it is looked for frames without an answer */
 #define RESEND_MS   30000
-#define DRAIN_MS    5000 /* a daemon that does not answer holds up the end no longer */
-#define STOP_MS     5000 /* nor does a file system that hangs */
+#define DRAIN_MS    5000      /* a daemon that does not answer holds up the end no longer */
+#define KEPT_FREE   (1 << 20) /* bytes, of each arena */
+#define STOP_MS     5000      /* nor does a file system that hangs */
 
 static void intake_stop(void *context);
 
@@ -108,6 +111,8 @@ intake_on_message(void *context, struct proto_reader *reader)
         handle_gone(intake, reader);
     } else if (reader->type == PROTO_INSPECT) {
         intake_inspect(intake, reader);
+    } else if (reader->type == PROTO_KNOWN) {
+        intake_know(intake, reader);
     } else if (reader->type == PROTO_PAUSE) {
         handle_pause(intake, reader);
     } else if (reader->type != PROTO_RESUME) {
@@ -132,6 +137,7 @@ intake_on_drain(void *context)
 }
 
 static const struct child_role intake_role = {.name = "intake",
+                                              .confined = CONFINE_INTAKE,
                                               .message = intake_on_message,
                                               .reload = intake_reload,
                                               .drain = intake_on_drain,
@@ -197,6 +203,8 @@ on_again(uv_timer_t *timer)
     struct intake *intake = timer->data;
     if (!intake->paused)
         intake_send_again(intake, RESEND_MS);
+    if (intake_lacks_an_inbox(intake))
+        child_look(&intake->child, intake->conf);
 }
 
 static void
@@ -204,7 +212,7 @@ on_stop_timeout(uv_timer_t *timer)
 {
     struct intake *intake = timer->data;
     log_warn("intake.hung", LOG_INT("works", intake->working));
-    _exit(intake->child.failed ? EXIT_FAILURE : EXIT_SUCCESS);
+    _exit(child_status(&intake->child));
 }
 
 /* The loop ends by itself when the last association is over and the last work in the pool has come
@@ -294,6 +302,7 @@ open_loop(struct intake *intake)
     if (error)
         return error;
     uv_timer_start(&intake->again, on_again, AGAIN_MS, AGAIN_MS);
+    intake_ask_known(intake);
     return intake_apply_inboxes(intake, intake->conf);
 }
 
@@ -304,6 +313,7 @@ close_all(struct intake *intake)
     uv_run(&intake->loop, UV_RUN_DEFAULT);
     uv_loop_close(&intake->loop);
     recover_close(intake->recover);
+    seen_files_close(intake->with_rows);
     listener_free(intake->listener);
     receiver_free(intake->receiver);
     store_close(intake->store);
@@ -322,6 +332,17 @@ raise_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/*
+ * What a large series took goes back as soon as it is free. Else the allocator learns from its size to keep as much for the
+ * next one, at the end of each thread's arena, where malloc_trim does not look.
+ */
+static void
+keep_little_memory(void)
+{
+    mallopt(M_TRIM_THRESHOLD, KEPT_FREE);
+    mallopt(M_MMAP_THRESHOLD, KEPT_FREE);
+}
+
 int
 intake_main(const struct role_args *args)
 {
@@ -329,16 +350,18 @@ intake_main(const struct role_args *args)
     STAILQ_INIT(&intake.ready);
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read at the first work */
     raise_descriptors();
+    keep_little_memory();
     dicom_init();
     if (open_files(&intake, args->config_file) != 0)
         return EXIT_FAILURE;
-    confine_self(&(struct confine){.may_listen = true});
+    confine_self(CONFINE_INTAKE, intake.conf);
     int error = open_loop(&intake);
     if (error) {
         log_error("intake.open", LOG_STR("error", strerror(-error)));
         return EXIT_FAILURE;
     }
+    call_filter_install(CONFINE_INTAKE);
     uv_run(&intake.loop, UV_RUN_DEFAULT);
     close_all(&intake);
-    return intake.child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return child_status(&intake.child);
 }

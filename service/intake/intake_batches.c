@@ -67,12 +67,28 @@ add_ready(struct intake *intake, struct inbox *inbox, const struct inbox_find *f
     STAILQ_INSERT_TAIL(&intake->ready, ready, next);
 }
 
-void
+static void
 intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *find)
 {
     struct intake *intake = context;
     add_ready(intake, inbox, find);
 }
+
+/* Should that be lost, the next start forgets it anew. */
+static void
+intake_on_forgot(void *context, struct inbox *inbox, const uint64_t *keys, size_t count)
+{
+    struct proto_writer writer;
+    if (inbox_after(inbox) != CONF_KEEP)
+        return;
+    message_write_forget(&writer, &(struct message_forget){.inbox = inbox_path(inbox)});
+    for (size_t i = 0; i < count; i++)
+        message_add_forgotten_file(&writer,
+                                   &(struct message_forgotten_file){.key = (int64_t)keys[i]});
+    intake_send_frame(context, &writer);
+}
+
+const struct inbox_events intake_inbox_events = {intake_on_found, intake_on_forgot};
 
 void
 intake_forget_ready(struct intake *intake, const struct inbox *inbox)
@@ -121,6 +137,8 @@ after_finish(uv_work_t *work, int status)
     struct in_hand_item *item = work->data;
     struct intake *intake = item->owner;
     intake->working--;
+    if (item->import.error == -EACCES) /* perhaps where it is to be moved to has become another */
+        child_look(&intake->child, intake->conf);
     intake_close_item(intake, item, fate_of(item, item->import.error));
 }
 
@@ -152,6 +170,8 @@ intake_hold_back(struct intake *intake, int error)
     intake->retry_at_ms = now + intake->retry_delay_ms;
     log_error("import.delayed", LOG_STR("error", strerror(-error)),
               LOG_INT("retry_ms", intake->retry_delay_ms));
+    if (error == -EACCES) /* perhaps a folder of the spool has become another */
+        child_look(&intake->child, intake->conf);
 }
 
 static void

@@ -1,14 +1,12 @@
 /* intake_inboxes.c - the inboxes of the configuration, and its reload. */
 #include "service/intake/intake_private.h"
 
-#include "service/common/log.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct inbox *
-find_inbox(const struct intake *intake, const char *path)
+struct inbox *
+intake_find_inbox(const struct intake *intake, const char *path)
 {
     for (size_t i = 0; i < intake->inbox_count; i++) {
         if (strcmp(inbox_path(intake->inboxes[i]), path) == 0)
@@ -37,10 +35,14 @@ close_inbox(struct intake *intake, struct inbox *inbox)
 static int
 open_or_configure(struct intake *intake, const struct conf_inbox *conf, struct inbox **inbox)
 {
-    *inbox = find_inbox(intake, conf->path);
+    *inbox = intake_find_inbox(intake, conf->path);
     if (*inbox)
         return inbox_configure(*inbox, conf);
-    return inbox_open(&intake->loop, conf, intake->conf->root, intake_on_found, intake, inbox);
+    const int error =
+        inbox_open(&intake->loop, conf, intake->conf->root, &intake_inbox_events, intake, inbox);
+    if (!error && intake->known)
+        inbox_begin(*inbox);
+    return error;
 }
 
 int
@@ -67,30 +69,36 @@ intake_apply_inboxes(struct intake *intake, const struct conf *conf)
     return error;
 }
 
-void
-intake_reload(void *context, struct conf *conf)
+bool
+intake_lacks_an_inbox(const struct intake *intake)
+{
+    for (size_t i = 0; i < intake->inbox_count; i++) {
+        const char *trouble = inbox_trouble(intake->inboxes[i]);
+        if (trouble && *trouble)
+            return true;
+    }
+    return false;
+}
+
+int
+intake_reload(void *context, struct conf *conf, struct error *error)
 {
     struct intake *intake = context;
-    if (strcmp(conf->root, intake->conf->root) != 0) {
-        log_error("intake.reload", LOG_STR("error", "the root changes only with a restart"));
-        conf_free(conf);
-        return;
-    }
     struct settings *settings;
-    struct error error;
-    int rc = settings_open(conf, true, &settings, &error);
-    if (rc || error.code != CODE_NONE) {
-        log_error("intake.reload", LOG_STR("error", rc ? strerror(-rc) : error.message));
-        if (!rc)
-            settings_drop(settings);
-        return;
+    if (strcmp(conf->root, intake->conf->root) != 0) {
+        conf_free(conf);
+        return error_set(error, -EINVAL, CODE_NONE, "the root changes only with a restart");
     }
-    rc = intake_apply_inboxes(intake, conf);
+    int rc = settings_open_all(conf, true, &settings, error);
     if (rc)
-        log_error("intake.reload", LOG_STR("error", strerror(-rc)));
+        return rc;
+    rc = intake_apply_inboxes(intake, conf);
     settings_drop(intake->settings);
     intake->settings = settings;
     intake->conf = conf;
+    intake->told_any = false; /* the daemon waits for what came of it */
     if (intake->listening)
         listener_configure(intake->listener, settings);
+    child_look(&intake->child, conf);
+    return rc ? error_set_system(error, rc, "open the inboxes") : 0;
 }

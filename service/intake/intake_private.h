@@ -59,6 +59,9 @@ struct intake {
 
     struct intake_batch recovery; /* items for what recover_step finds */
     struct recover *recover;
+    struct seen_files
+        *with_rows;         /* what lies in series/ and has rows, by its keys; NULL: not known */
+    bool known;             /* the daemon has told of all that is taken in */
     size_t recover_in_hand; /* items of it not yet answered */
     size_t recover_found;
     int recover_more; /* result of the last step */
@@ -88,8 +91,8 @@ void intake_send_frame(struct intake *intake, struct proto_writer *writer);
 
 /* ---------------------------------------------------------------- intake_batches.c ------ */
 
-/* What an inbox has found joins the ready list. */
-void intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *find);
+/* What an inbox has found joins the ready list; the daemon is told what it has forgotten. */
+extern const struct inbox_events intake_inbox_events;
 /* What was handed out by an inbox that closes (NULL: by any) and is not yet begun. */
 void intake_forget_ready(struct intake *intake, const struct inbox *inbox);
 /* Batches of what is ready, as long as there is room. */
@@ -119,6 +122,10 @@ void intake_begin(struct intake *intake);
 /* The next of what lies in series/ without a row, perhaps. */
 void intake_start_recovery(struct intake *intake);
 
+/* Asks the daemon what it knows, and what it answers: nothing is read before. */
+void intake_ask_known(struct intake *intake);
+void intake_know(struct intake *intake, struct proto_reader *reader);
+
 /* Tells the daemon whether files can come in, when that changes. */
 void intake_tell_reception(struct intake *intake);
 
@@ -131,7 +138,11 @@ void intake_inspect(struct intake *intake, struct proto_reader *reader);
 
 /* Opens, changes and closes inboxes as the configuration says. */
 int intake_apply_inboxes(struct intake *intake, const struct conf *conf);
-/* The whole new configuration, or the old one; for child_role. */
-void intake_reload(void *context, struct conf *conf);
+/* NULL: there is none of this path. */
+struct inbox *intake_find_inbox(const struct intake *intake, const char *path);
+/* Something keeps one from being looked at. */
+bool intake_lacks_an_inbox(const struct intake *intake);
+/* The whole new configuration, or RENEW; for child_role. */
+int intake_reload(void *context, struct conf *conf, struct error *error);
 
 #endif

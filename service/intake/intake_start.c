@@ -1,6 +1,7 @@
 /*
  * intake_start.c - what comes before the first file: the store is made ready, the listener opens,
- * which the daemon is told of, and what lies in series/ without a row is found and told, batch by batch, beside all else.
+ * which the daemon is told of; it says what is known, and what lies in series/ without a row is found and told,
+ * batch by batch, beside all else.
  */
 #include "service/intake/intake_private.h"
 
@@ -12,14 +13,61 @@
 
 #define RECOVER_WINDOW 64 /* items that recovered files may take up */
 
+/* --------------------------------------------------------------------------- known ------ */
+
+void
+intake_ask_known(struct intake *intake)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_ASK_KNOWN);
+    intake_send_frame(intake, &writer);
+}
+
+/* What there is no memory for is reported anew. */
+static void
+intake_know_row(struct intake *intake, uint64_t key)
+{
+    if (intake->with_rows || seen_files_open(&intake->with_rows) == 0)
+        seen_files_add(intake->with_rows, key);
+}
+
+static void
+intake_begin_inboxes(struct intake *intake)
+{
+    intake->known = true;
+    for (size_t i = 0; i < intake->inbox_count; i++)
+        inbox_begin(intake->inboxes[i]);
+}
+
+void
+intake_know(struct intake *intake, struct proto_reader *reader)
+{
+    struct message_known known;
+    struct message_known_file file;
+    if (message_read_known(reader, &known) != 0)
+        return;
+    struct inbox *inbox = *known.inbox ? intake_find_inbox(intake, known.inbox) : NULL;
+    while (message_next_known_file(reader, &file)) {
+        if (inbox)
+            inbox_know(inbox, (uint64_t)file.key, (uint64_t)file.look);
+        else if (!*known.inbox && !intake->known)
+            intake_know_row(intake, (uint64_t)file.key);
+    }
+    if (!known.last)
+        intake_ask_known(intake);
+    else if (!intake->known && !intake->stopping)
+        intake_begin_inboxes(intake);
+}
+
 /* ------------------------------------------------------------------------ recovery ------ */
 
 static void
 on_recover(uv_work_t *work)
 {
     struct intake *intake = work->data;
-    intake->recover_more = recover_step(intake->recover, intake->recovery.imports,
-                                        intake->recovery.count, &intake->recover_found);
+    intake->recover_more =
+        recover_step(intake->recover, intake->recovery.imports, intake->recovery.count,
+                     intake->with_rows, &intake->recover_found);
 }
 
 static void
@@ -27,6 +75,8 @@ end_recovery(struct intake *intake)
 {
     recover_close(intake->recover);
     intake->recover = NULL;
+    seen_files_close(intake->with_rows);
+    intake->with_rows = NULL;
     if (intake->recover_more < 0)
         log_error("recover.failed", LOG_STR("error", strerror(-intake->recover_more)));
     else
@@ -61,7 +111,7 @@ void
 intake_start_recovery(struct intake *intake)
 {
     struct intake_batch *batch = &intake->recovery;
-    if (!intake->recover || batch->busy)
+    if (!intake->recover || !intake->known || batch->busy)
         return;
     static const struct file_stamp none = {0};
     while (batch->count < INTAKE_BATCH_FILES && intake->recover_in_hand < RECOVER_WINDOW &&

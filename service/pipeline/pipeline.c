@@ -181,11 +181,32 @@ reserve(struct job *job, const struct kernels_demand *demand)
     return rc;
 }
 
+/* The smaller of what the worker and the pipeline have for a job; 0: neither says. */
+static int64_t
+most_bytes(const struct job *job)
+{
+    const int64_t most = job->compute->most_bytes;
+    const int64_t own = (int64_t)(job->pipeline->memory_mib * (1 << 20));
+    return own > 0 && (most <= 0 || own < most) ? own : most;
+}
+
+/* Which option it was, where there are two. */
+static void
+tell_whose_memory(struct job *job)
+{
+    char *message = job->report->error.message;
+    const size_t length = strlen(message), size = sizeof job->report->error.message;
+    if (job->report->error.code == CODE_JOB_TOO_LARGE &&
+        most_bytes(job) != job->compute->most_bytes)
+        snprintf(message + length, size - length, " (memory_mib of pipeline %s)",
+                 job->pipeline->name);
+}
+
 static int
 begin_volume(struct job *job)
 {
     struct error *error = &job->report->error;
-    struct kernels_demand demand = {.of = {NULL}, .most_bytes = job->compute->most_bytes};
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_bytes(job)};
     if (job->pipeline->texture)
         texture_demand(job->pipeline->texture, &demand);
     job->segmentation.pipeline = job->pipeline;
@@ -194,6 +215,8 @@ begin_volume(struct job *job)
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     if (rc == 0)
         rc = reserve(job, &demand);
+    if (rc)
+        tell_whose_memory(job);
     return rc ? rc : segmentation_begin(&job->segmentation, job->lane, error);
 }
 

@@ -8,22 +8,21 @@
  */
 #include "service/common/role.h"
 
+#include "service/common/call_filter.h"
 #include "service/common/child.h"
 #include "service/common/confine.h"
 #include "service/common/crash_point.h"
-#include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"
+#include "service/worker/bound.h"
 #include "service/worker/report.h"
 #include "service/worker/slots.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define REST_SECONDS       30
@@ -35,6 +34,7 @@ struct worker_process {
     uv_loop_t loop;
     uv_async_t news; /* the slots have something to tell */
     struct slots *slots;
+    enum confine_role confined;
     bool draining;
     bool lost; /* the device has failed, and the daemon was told */
 };
@@ -214,21 +214,16 @@ memory_of(const struct conf *conf)
     return (int64_t)(configured > 0 ? configured : machine);
 }
 
-/*
- * What was not counted before a job began (files as they are decoded, results as they are written)
- * cannot take more than this beside it: then memory runs out for this worker, not for the machine.
- * A driver of GPUs maps what it never touches.
- */
+/* Each lane may take what a job may, and some for each of its threads. */
 static void
-bound_memory(const struct conf *conf, const struct role_args *args, int threads)
+bound_lanes(const struct conf *conf, int threads)
 {
     const double lanes = conf->compute.lanes;
     const double bytes =
         lanes * ((double)memory_of(conf) + (64 << 20) * (double)threads) + OWN_BYTES;
-    const struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
-    if (conf->jobs.memory_mib > 0 && strcmp(args->device, "cpu") == 0 &&
-        setrlimit(RLIMIT_DATA, &limit) != 0)
-        log_warn("worker.memory", LOG_STR("error", strerror(errno)));
+    const int rc = conf->jobs.memory_mib > 0 ? bound_memory((int64_t)bytes) : 0;
+    if (rc)
+        log_warn("worker.memory", LOG_STR("error", strerror(-rc)));
 }
 
 static int
@@ -242,20 +237,22 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
                                           .rest_seconds = REST_SECONDS,
                                           .wake = worker_wake,
                                           .context = worker};
-    bound_memory(conf, args, options.threads);
     int rc = slots_open(&options, &worker->slots, &error);
-    if (rc)
+    if (rc) {
         log_error("worker.device", LOG_STR("device", args->device),
                   LOG_STR("error", error.message));
-    else
-        log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)),
-                 LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
-    return rc;
+        return rc;
+    }
+    bound_lanes(conf, options.threads);
+    log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)),
+             LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
+    return 0;
 }
 
 static void
 worker_serve(struct worker_process *worker)
 {
+    call_filter_install(worker->confined);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     /* The slots first: they wake the loop's handles. Then what is queued goes out. */
     slots_close(worker->slots);
@@ -295,16 +292,6 @@ run_worker(struct worker_process *worker, const struct conf *conf, const struct 
     return error;
 }
 
-/* A driver of GPUs writes to devices and to a cache of its own, and may run a program as root. */
-static void
-confine_worker(const struct conf *conf, const struct role_args *args)
-{
-    char outbox[PATH_MAX];
-    snprintf(outbox, sizeof outbox, "%s/" LAYOUT_OUTBOX, conf->root);
-    if (strcmp(args->device, "cpu") == 0)
-        confine_self(&(struct confine){.writes_below = outbox});
-}
-
 int
 worker_main(const struct role_args *args)
 {
@@ -319,7 +306,8 @@ worker_main(const struct role_args *args)
     log_set_level(conf->log_level);
     step_back();
     dicom_init();
-    confine_worker(conf, args);
+    worker.confined = strcmp(args->device, "cpu") == 0 ? CONFINE_WORKER : CONFINE_GPU_WORKER;
+    confine_self(worker.confined, conf);
     rc = run_worker(&worker, conf, args);
     conf_free(conf);
     if (rc)

@@ -155,6 +155,7 @@ commitment_report_write_item(struct core *core, const struct commitment_report *
                                                            item->sop_instance_uid, true, CODE_NONE,
                                                            "", clock_unix_ms())
                                 : commitment_report_write_refusal(core, report, item);
+    core->ends++;
     log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
               LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
                          LOG_STR("sop", item->sop_instance_uid),

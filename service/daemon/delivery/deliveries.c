@@ -98,13 +98,14 @@ deliveries_blocked(struct deliveries *deliveries)
 
 static void
 deliveries_note_breaker(struct core *core, const struct delivery_target *target,
-                        enum breaker_change change)
+                        enum breaker_change change, const char *why)
 {
-    char detail[256];
+    char detail[512];
     if (change == BREAKER_OPENED) {
         double seconds = core->conf->delivery.breaker_seconds;
-        snprintf(detail, sizeof detail, "%s: %d failures in a row; tried again every %g s",
-                 target->destination, target->breaker.failures, seconds);
+        snprintf(detail, sizeof detail,
+                 "%s: %d failures in a row; it is tried every %g s; the last: %s",
+                 target->destination, target->breaker.failures, seconds, why);
         log_warn("destination.down", LOG_STR("destination", target->destination),
                  LOG_INT("failures", target->breaker.failures), LOG_NUM("probe_seconds", seconds));
         core_note(core, "DESTINATION_DOWN", detail);
@@ -116,11 +117,13 @@ deliveries_note_breaker(struct core *core, const struct delivery_target *target,
 }
 
 static void
-deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *target)
+deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *target,
+                         const char *why)
 {
     struct core *core = deliveries->core;
     deliveries_note_breaker(
-        core, target, breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)));
+        core, target, breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)),
+        why);
 }
 
 /* What the courier said shows whether the destination is there. */
@@ -133,9 +136,9 @@ deliveries_judge_target(struct deliveries *deliveries, const struct delivery_att
     if (!target || attempt->end == PROTO_DELIVERY_RETURNED)
         return;
     if (attempt->end == PROTO_DELIVERY_TRANSIENT)
-        deliveries_target_failed(deliveries, target);
+        deliveries_target_failed(deliveries, target, attempt->answer.message);
     else
-        deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker));
+        deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker), "");
 }
 
 static void
@@ -464,7 +467,7 @@ deliveries_courier_gone(struct deliveries *deliveries, int slot, const struct po
         delivery_attempt_end(attempt);
     }
     if (guilty)
-        deliveries_target_failed(deliveries, guilty);
+        deliveries_target_failed(deliveries, guilty, "its courier died");
     due_now(&deliveries->core->deliveries_due);
 }
 
@@ -478,6 +481,16 @@ void
 deliveries_intake_gone(struct deliveries *deliveries)
 {
     commitments_intake_gone(deliveries->commitments);
+}
+
+const char *
+deliveries_served_from(const struct deliveries *deliveries, int slot)
+{
+    for (size_t i = 0; i < deliveries->target_count; i++) {
+        if (deliveries->targets[i].courier == slot)
+            return deliveries->targets[i].destination;
+    }
+    return "";
 }
 
 size_t

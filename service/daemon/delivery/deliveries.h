@@ -28,14 +28,16 @@ void deliveries_intake_gone(struct deliveries *deliveries);
 void deliveries_hurry(struct deliveries *deliveries);
 /* The last changes of a batch: records what ended, starts what is due. */
 void deliveries_before_commit(struct deliveries *deliveries);
-/* Now and then: commitments that do not come. */
 /* The clock was set: what is under way counts its age as before. */
 void deliveries_clock_was_set(struct deliveries *deliveries, int64_t by_ms);
+/* Now and then: commitments that do not come. */
 void deliveries_tick(struct deliveries *deliveries);
 
 /* The destinations may be others now. */
 int deliveries_reload(struct deliveries *deliveries);
 
+/* Whose courier is in this slot; "" for none. */
+const char *deliveries_served_from(const struct deliveries *deliveries, int slot);
 size_t deliveries_under_way(const struct deliveries *deliveries);
 /* Ended or under way, and not recorded. */
 size_t deliveries_unrecorded(const struct deliveries *deliveries);

@@ -3,7 +3,7 @@
  *
  *     the courier says    recorded as
  *     SENT                SENT, its commitment REQUESTED if it was
- *     TRANSIENT           DELAYED; older than delivery.give_up_seconds: FAILED
+ *     TRANSIENT           DELAYED; tried for delivery.give_up_seconds: FAILED
  *     PERMANENT           FAILED; without a presentation context: to the fallback, if there is one
  *     RETURNED            PENDING, the attempt not counted
  */
@@ -43,8 +43,9 @@ void delivery_attempt_end(struct delivery_attempt *attempt);
 bool delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid);
 
 /*
- * In the open batch: DELAYED for a while that grows with the attempts, or FAILED when the delivery
- * is older than delivery.give_up_seconds. Also for one that was SENT and whose commitment failed.
+ * In the open batch: DELAYED for a while that grows with the attempts, or FAILED when it was tried
+ * for delivery.give_up_seconds (since_ms, queue.h). Also for one that was SENT and whose commitment
+ * failed.
  */
 int delivery_try_later(struct core *core, const struct queue_delivery *delivery,
                        const struct queue_attempt *answer);

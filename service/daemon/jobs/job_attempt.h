@@ -41,9 +41,10 @@ struct job_attempt {
     struct executor *executor;
     struct job_place place;
     bool alone;
-    bool started;   /* by its executor */
-    bool cancelled; /* recorded so already: what is told of it does not matter */
-    bool overdue;
+    bool started;                  /* by its executor */
+    bool cancelled;                /* recorded so already: what is told of it does not matter */
+    double deadline_seconds;       /* of its pipeline; 0: jobs.deadline_seconds */
+    bool overdue;                  /* and told to stop */
     uint64_t deadline_at, stop_at; /* of the loop's clock; stop_at 0: not told to stop */
     enum job_end end;
     /* With all attempts used up it fails; false for a job that may have died of another's fault,

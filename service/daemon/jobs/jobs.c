@@ -69,6 +69,18 @@ jobs_write_file(struct core *core, const struct queue_job *job)
     return error;
 }
 
+/* Of its pipeline as the job has it; what cannot be read is the worker's to say. */
+static double
+jobs_own_deadline(const struct queue_job *job)
+{
+    struct conf_pipeline *pipeline;
+    if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
+        return 0;
+    const double seconds = pipeline->deadline_seconds;
+    conf_pipeline_free(pipeline);
+    return seconds;
+}
+
 /* 0, or -errno and the job is READY as before. */
 static int
 jobs_begin(struct jobs *jobs, const struct queue_job *job, const struct job_place *place)
@@ -80,6 +92,7 @@ jobs_begin(struct jobs *jobs, const struct queue_job *job, const struct job_plac
     attempt->executor = jobs->executor;
     attempt->place = *place;
     attempt->alone = job->alone;
+    attempt->deadline_seconds = jobs_own_deadline(job);
     int error = jobs_write_file(core, job);
     if (!error)
         error = queue_start_job(core->queue, job->id, place->name, place->slot, clock_unix_ms());

@@ -6,6 +6,7 @@
  *
  *     by itself, for its silence or for a broken frame   each job in it is charged the attempt
  *     because one job outlived its deadline              that one is charged, the others go back
+ *       and did not stop when it was told to
  *     by our order (drain, replacement)                  all go back, no attempt counts
  *     after it lost its device                           all go back: what it ran it has told
  *
@@ -81,12 +82,20 @@ local_pool_slot(const struct local_executor *local, const struct job_attempt *at
 
 /* ------------------------------------------------------------------------ a worker's end ---- */
 
+static double
+local_deadline_seconds(const struct local_executor *local, const struct job_attempt *attempt)
+{
+    return attempt->deadline_seconds > 0 ? attempt->deadline_seconds
+                                         : local->base.core->conf->jobs.deadline_seconds;
+}
+
 static void
 local_charge_overdue(const struct local_executor *local, struct job_attempt *attempt)
 {
-    job_attempt_blame(attempt, CODE_DEADLINE_EXCEEDED,
-                      "attempt %d took longer than jobs.deadline_seconds (%g s)", attempt->number,
-                      local->base.core->conf->jobs.deadline_seconds);
+    job_attempt_blame(
+        attempt, CODE_DEADLINE_EXCEEDED, "attempt %d took longer than %s (%g s)", attempt->number,
+        attempt->deadline_seconds > 0 ? "its pipeline's deadline_seconds" : "jobs.deadline_seconds",
+        local_deadline_seconds(local, attempt));
     job_attempt_end(attempt, JOB_END_CRASHED, true);
 }
 
@@ -114,7 +123,7 @@ local_is_innocent(const struct local_executor *local, size_t worker, const struc
         return true;
     for (const struct job_attempt *attempt = NULL;
          (attempt = local_next(local, worker, attempt));) {
-        if (attempt->overdue || (attempt->cancelled && *gone->why))
+        if ((attempt->overdue || attempt->cancelled) && *gone->why)
             return true;
     }
     return false;
@@ -155,9 +164,12 @@ static void
 local_end_as_told(const struct local_executor *local, struct job_attempt *attempt, enum job_end end)
 {
     size_t worker = attempt->place.worker, together = local->workers[worker].lost_together;
-    if (end == JOB_END_DONE || end == JOB_END_EMPTY)
+    const bool well = end == JOB_END_DONE || end == JOB_END_EMPTY;
+    if (well)
         workers_proven(local->base.core->workers, worker);
-    if (together && end == JOB_END_RETRY && attempt->code == CODE_COMPUTE_DEVICE_LOST)
+    if (attempt->overdue && !well)
+        local_charge_overdue(local, attempt);
+    else if (together && end == JOB_END_RETRY && attempt->code == CODE_COMPUTE_DEVICE_LOST)
         job_attempt_end(attempt, JOB_END_CRASHED, together == 1);
     else
         job_attempt_end(attempt, end, true);
@@ -315,9 +327,10 @@ local_start(struct executor *base, struct job_attempt *attempt)
     struct proto_writer writer;
     message_write_run(&writer, &(struct message_run){.job = attempt->base.id, .job_file = file});
     free(file);
+    const struct local_executor *local = (struct local_executor *)base;
     attempt->deadline_at =
-        uv_now(&core->loop) + (uint64_t)(1000 * core->conf->jobs.deadline_seconds);
-    return pool_send(core->pool, local_pool_slot((struct local_executor *)base, attempt), &writer);
+        uv_now(&core->loop) + (uint64_t)(1000 * local_deadline_seconds(local, attempt));
+    return pool_send(core->pool, local_pool_slot(local, attempt), &writer);
 }
 
 static void
@@ -340,9 +353,9 @@ local_watch(const struct local_executor *local, struct job_attempt *attempt)
     uint64_t now = uv_now(&core->loop);
     if (!attempt->started)
         return;
-    if (now > attempt->deadline_at) {
+    if (now > attempt->deadline_at && !attempt->stop_at) {
         attempt->overdue = true;
-        pool_kill(core->pool, local_pool_slot(local, attempt), "a job outlived its deadline");
+        local_stop(attempt->executor, attempt);
     } else if (attempt->stop_at && now > attempt->stop_at) {
         pool_kill(core->pool, local_pool_slot(local, attempt),
                   "it did not stop a job that it was told to stop");

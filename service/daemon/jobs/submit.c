@@ -1,6 +1,7 @@
 /* submit.c - see submit.h. */
 #include "service/daemon/jobs/submit.h"
 
+#include "base/text.h"
 #include "service/common/crash_point.h"
 #include "service/common/json.h"
 #include "service/daemon/jobs/wish.h"
@@ -232,15 +233,17 @@ submit_print_text(const struct submission *s, FILE *out)
 static int
 submit_tell(const struct submission *s, char **body)
 {
-    size_t size;
-    FILE *out = open_memstream(body, &size);
-    if (!out)
-        return -ENOMEM;
+    struct text_stream text;
+    int error = text_open(&text);
+    if (error)
+        return error;
     if (s->told->json)
-        submit_print_json(s, out);
+        submit_print_json(s, text.out);
     else
-        submit_print_text(s, out);
-    return fclose(out) == 0 ? 0 : -ENOMEM;
+        submit_print_text(s, text.out);
+    error = text_close(&text);
+    *body = text.bytes;
+    return error;
 }
 
 static void

@@ -16,8 +16,11 @@
 #define MARKS            8 /* of rows in one transaction */
 #define EVENTS           500
 #define FILES            64 /* files or folders that the thread deletes at a time */
-#define REST_MILLIS      3600000
+#define NOTE_MILLIS      3600000
+#define REST_MILLIS      3600000 /* between two sweeps, at most */
+#define REST_MIN_MILLIS  1000
 #define REST_SOON_MILLIS 60000 /* with the disk full: something may have been delivered meanwhile */
+#define AGE_PART         10    /* of an age that may pass until a sweep notices its end */
 #define STEP_MILLIS      2
 #define STEP_LOW_MILLIS  100 /* file systems tell late what a deletion has freed */
 #define DAY_MILLIS       86400000.0
@@ -35,6 +38,7 @@ struct retention {
     bool walking;  /* a sweep is under way */
     bool stuck;    /* it has been told that nothing is left to remove */
     size_t marked; /* by this sweep */
+    uint64_t ends; /* of core, when it began */
     struct queue_sweep sweep;
     char **sources;
     int64_t after; /* of removals, in this sweep */
@@ -49,6 +53,18 @@ retention_wait(struct retention *retention, int64_t millis)
 {
     if (!retention->closed)
         uv_timer_start(&retention->timer, retention->timer.timer_cb, (uint64_t)millis, 0);
+}
+
+int64_t
+retention_rest_ms(const struct conf_retention *conf)
+{
+    const double days[] = {conf->series_days, conf->results_days, conf->quarantine_days,
+                           conf->events_days};
+    double rest = REST_MILLIS;
+    for (size_t i = 0; i < sizeof(days) / sizeof(days[0]); i++)
+        if (days[i] > 0)
+            rest = fmin(rest, days[i] * DAY_MILLIS / AGE_PART);
+    return (int64_t)fmax(rest, REST_MIN_MILLIS);
 }
 
 /* ---------------------------------------------------------------------------------- a sweep -- */
@@ -131,6 +147,7 @@ retention_begin(struct retention *retention)
     }
     retention->walking = true;
     retention->marked = 0;
+    retention->ends = retention->core->ends;
     retention->after = 0;
     return true;
 }
@@ -161,7 +178,9 @@ retention_end(struct retention *retention)
                  LOG_INT("for_space", for_space));
     if (batch_commit(core->batch) == 0 && !core->trouble)
         core_failed(core, queue_tidy(core->queue, VACUUM_PAGES), "tidy the database");
-    retention_wait(retention, retention->low || core->trouble ? REST_SOON_MILLIS : REST_MILLIS);
+    const int64_t rest = retention_rest_ms(&core->conf->retention);
+    const bool soon = (retention->low || core->trouble) && rest > REST_SOON_MILLIS;
+    retention_wait(retention, soon ? REST_SOON_MILLIS : rest);
 }
 
 /* ---------------------------------------------------------------------------------- a step --- */
@@ -288,7 +307,9 @@ retention_on_timer(uv_timer_t *timer)
     double free_mib;
     if (retention->working || core->draining)
         return;
-    if (core->trouble || core->auditing) {
+    if (core->auditing)
+        return; /* it looks once that is over */
+    if (core->trouble) {
         retention_wait(retention, 1000);
         return;
     }
@@ -388,7 +409,7 @@ retention_note_disk(struct retention *retention, double free_mib)
 {
     struct core *core = retention->core;
     const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->noted_ms) < REST_MILLIS || core->trouble ||
+    if (llabs(now_ms - retention->noted_ms) < NOTE_MILLIS || core->trouble ||
         !retention_trusts_clock(retention, now_ms) || !core_change(core))
         return;
     retention->noted_ms = now_ms;
@@ -401,6 +422,9 @@ retention_disk(struct retention *retention, double free_mib)
     const struct conf_retention *conf = &retention->core->conf->retention;
     const bool low = free_mib < (retention->low ? conf->high_mib : conf->low_mib);
     retention_note_disk(retention, free_mib);
+    if (low && !retention->walking && !retention->working &&
+        retention->ends != retention->core->ends)
+        retention_wait(retention, STEP_MILLIS);
     if (low == retention->low)
         return;
     retention->low = low;

@@ -18,11 +18,14 @@ void retention_close(struct retention *retention);
 
 /* What was marked and is where it was: at start before any child, and when an operator waits for it. */
 int retention_set_aside_all(struct core *core);
-/* Begins to sweep; then by itself, every hour, and when told that the disk fills. */
+/* Begins to sweep; then by itself, as often as the ages ask for, and when told that the disk fills. */
 void retention_start(struct retention *retention);
 /* The configuration has changed, or rows were marked: looks at once. */
 void retention_look(struct retention *retention);
 /* Every second. */
 void retention_disk(struct retention *retention, double free_mib);
+
+/* Between two sweeps: nothing stays longer than its age and a tenth, or an hour more. Pure. */
+int64_t retention_rest_ms(const struct conf_retention *conf);
 
 #endif

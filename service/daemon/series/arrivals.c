@@ -11,11 +11,13 @@
 #include "service/common/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/series/inspection.h"
+#include "service/daemon/series/known.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 /* What may have been removed since the intake saw it is not told STORED: it takes it in anew. */
@@ -92,6 +94,7 @@ arrivals_instance(const struct core *core, const struct message_arrived *told)
         .frames = core_count(told->frames),
         .expected_instances = core_count(told->expected),
         .replaced = core_count(told->replaced),
+        .kept = {told->kept_key, told->kept_look},
     };
 }
 
@@ -158,6 +161,7 @@ arrivals_handle_receiving(struct core *core, struct proto_reader *reader)
     if (message_read_receiving(reader, &told))
         return;
     reception->open = told.open != 0;
+    reception->awaited = false;
     reception->since_ms = clock_unix_ms();
     snprintf(reception->trouble, sizeof reception->trouble, "%s", told.trouble);
     if (*told.trouble)
@@ -174,6 +178,8 @@ arrivals_frame(struct core *core, struct proto_reader *reader)
         arrivals_handle_quarantined(core, reader);
     else if (reader->type == PROTO_INSPECTED)
         inspections_frame(core->inspections, reader);
+    else if (reader->type == PROTO_ASK_KNOWN || reader->type == PROTO_FORGET)
+        known_frame(core->known, reader);
     else if (reader->type == PROTO_RECEIVING)
         arrivals_handle_receiving(core, reader);
     else if (reader->type == PROTO_COMMITTED)
@@ -192,12 +198,14 @@ arrivals_intake_ready(struct core *core)
 }
 
 void
-arrivals_intake_gone(struct core *core)
+arrivals_intake_gone(struct core *core, const struct pool_gone *gone)
 {
     core->reception = (struct intake_state){.since_ms = clock_unix_ms()};
     deliveries_intake_gone(core->deliveries);
     inspections_listening(core->inspections, false);
-    inspections_intake_gone(core->inspections);
+    /* What it was short of is no fault of the files that it read. */
+    inspections_intake_gone(core->inspections, gone->exit_status != EX_TEMPFAIL);
+    known_intake_gone(core->known);
 }
 
 void

@@ -9,7 +9,7 @@
 
 /* The intake's slot. An unknown frame is latched as an error in the reader. */
 void arrivals_intake_ready(struct core *core);
-void arrivals_intake_gone(struct core *core);
+void arrivals_intake_gone(struct core *core, const struct pool_gone *gone);
 void arrivals_frame(struct core *core, struct proto_reader *reader);
 
 /* core_closed may have changed: tells the intake to pause or to resume. */

@@ -9,7 +9,9 @@
 #include "base/array.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
+#include "service/daemon/series/known.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -117,6 +119,8 @@ audit_on_checked(uv_work_t *work, int status)
     audit->over = true;
     audit->core->auditing = false;
     inspections_look(audit->core->inspections);
+    known_audited(audit->core->known);
+    retention_look(audit->core->retention);
 }
 
 int

@@ -16,6 +16,7 @@
 #include "service/common/judgement.h"
 #include "service/common/log.h"
 #include "service/common/messages.h"
+#include "service/common/series_size.h"
 #include "service/daemon/jobs/wish.h"
 #include "service/daemon/series/series.h"
 #include "service/daemon/series/settle.h"
@@ -217,6 +218,24 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     return pool_send(core->pool, core->intake, &writer);
 }
 
+/* Before any of its files is opened: -E2BIG with why. */
+static int
+inspection_check_size(struct core *core, const struct series_inspection *inspection,
+                      struct error *why)
+{
+    struct queue_series series;
+    int64_t bytes;
+    int error = queue_get_series(core->queue, inspection->series_id, &series);
+    if (error)
+        return error;
+    error = queue_series_bytes(core->queue, series.id, &bytes);
+    if (!error)
+        error =
+            series_size_check(&core->conf->series, series.series_uid, series.instances, bytes, why);
+    queue_series_clear(&series);
+    return error;
+}
+
 static void
 inspection_ask(struct inspections *all, struct series_inspection *inspection)
 {
@@ -225,7 +244,14 @@ inspection_ask(struct inspections *all, struct series_inspection *inspection)
         inspections_look_within(all, (int64_t)(inspection->again_at - now));
         return;
     }
-    int error = inspection_send(all->core, inspection);
+    struct error why;
+    int error = inspection_check_size(all->core, inspection, &why);
+    if (error == -E2BIG) {
+        inspection_refuse(all, inspection, why.code, why.message);
+        return;
+    }
+    if (!error)
+        error = inspection_send(all->core, inspection);
     if (error == -EMSGSIZE) {
         inspection_refuse(all, inspection, CODE_TOO_MANY_INSTANCES,
                           "the series has more files than Noctule can inspect together");
@@ -388,14 +414,15 @@ inspections_clock_was_set(struct inspections *all, int64_t by_ms)
 }
 
 void
-inspections_intake_gone(struct inspections *all)
+inspections_intake_gone(struct inspections *all, bool crashed)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct series_inspection *inspection = &all->items[i];
         if (!inspection->asked)
             continue;
         inspection->asked = false;
-        if (++inspection->crash_count >= MAX_CRASHES)
+        inspection->crash_count += crashed;
+        if (inspection->crash_count >= MAX_CRASHES)
             inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
                               "reading the files of the series ended the intake three times");
     }

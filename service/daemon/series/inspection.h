@@ -22,7 +22,8 @@ void inspections_look_for_news(struct inspections *inspections);
 void inspections_frame(struct inspections *inspections, struct proto_reader *reader);
 /* Does the intake take slices? As long as it does not, a series cannot be called complete. */
 void inspections_listening(struct inspections *inspections, bool listening);
-void inspections_intake_gone(struct inspections *inspections);
+/* crashed: perhaps of what it read. */
+void inspections_intake_gone(struct inspections *inspections, bool crashed);
 /* Now and then: those that take too long. */
 /* The clock was set. */
 void inspections_clock_was_set(struct inspections *all, int64_t by_ms);

@@ -35,6 +35,8 @@
 #define LONGEST_SWEEP_MS 600000 /* between two where nothing changes and all of it would be told */
 #define HANGING_MS       20000  /* a step that takes so long is held up by its disk or share */
 #define SWEEP_SHARE      50     /* a sweep takes no more than this part of a processor's time */
+#define GUARD_SHARE      1000   /* nor one that nothing calls for more than this, if that will do */
+#define FORGET_STEP      4096
 
 /* A look to come. */
 struct look {
@@ -48,7 +50,7 @@ STAILQ_HEAD(look_queue, look);
 
 struct inbox {
     uv_loop_t *loop;
-    inbox_found found;
+    const struct inbox_events *events;
     void *context;
     char *path, *root, *move_to;
     enum conf_after after;
@@ -73,8 +75,11 @@ struct inbox {
     DIR *directory; /* the one being read */
     char *reading;  /* its name */
 
-    uint32_t sweep; /* number of the latest */
-    bool sweeping;  /* it is under way */
+    uint32_t sweep;     /* number of the latest */
+    bool sweeping;      /* it is under way */
+    bool begun;         /* what is known has been told */
+    bool guarding;      /* the sweep only guards against mistakes */
+    int64_t read_at_ms; /* it goes on then */
     bool news_lost;
     int64_t sweep_began_ms, next_sweep_ms;
     int64_t stretched_ms;  /* from the start of this sweep to that of the next, if all goes well */
@@ -112,7 +117,7 @@ add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, in
     size_t length = strlen(relative) + 1;
     struct look *look = malloc(sizeof *look + length);
     if (!look) {
-        seen_files_remove(inbox->seen_files, seen_file_key(relative));
+        seen_files_remove(inbox->seen_files, file_key(relative));
         inbox->news_lost = true;
         return;
     }
@@ -142,7 +147,7 @@ push_folder(struct inbox *inbox, const char *relative)
 static struct seen_file *
 remember(struct inbox *inbox, const char *relative)
 {
-    struct seen_file *file = seen_files_add(inbox->seen_files, seen_file_key(relative));
+    struct seen_file *file = seen_files_add(inbox->seen_files, file_key(relative));
     if (file)
         file->sweep = inbox->sweep;
     else
@@ -163,7 +168,7 @@ hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_sight *s
     file->touched = false;
     inbox->held++;
     inbox->handed++;
-    inbox->found(inbox->context, inbox, &find);
+    inbox->events->found(inbox->context, inbox, &find);
 }
 
 static void
@@ -188,7 +193,7 @@ static void
 see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
-    const bool is_new = !seen_files_find(inbox->seen_files, seen_file_key(sight->relative));
+    const bool is_new = !seen_files_find(inbox->seen_files, file_key(sight->relative));
     struct seen_file *file = remember(inbox, sight->relative);
     if (!file)
         return;
@@ -252,7 +257,7 @@ static void
 see(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
 {
     if (sight->error == -ENOENT || sight->error == -ENOTDIR) {
-        struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(sight->relative));
+        struct seen_file *file = seen_files_find(inbox->seen_files, file_key(sight->relative));
         if (file && file->state != SEEN_HANDED)
             seen_files_remove(inbox->seen_files, file->key);
     } else if (sight->error) {
@@ -271,7 +276,7 @@ see(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
 static void
 hint(struct inbox *inbox, const char *relative, bool renamed)
 {
-    struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(relative));
+    struct seen_file *file = seen_files_find(inbox->seen_files, file_key(relative));
     if (file && file->state == SEEN_HANDED) {
         file->touched = true;
         return;
@@ -307,10 +312,12 @@ on_told(void *context, enum inotify_news news, const char *folder, const char *n
         inbox->news_lost = true;
         return;
     }
-    if (news == INOTIFY_FOLDER)
+    if (news == INOTIFY_FOLDER) {
+        inbox->guarding = false; /* it lies behind what is being read */
         push_folder(inbox, relative);
-    else
+    } else {
         hint(inbox, relative, news == INOTIFY_RENAMED);
+    }
     free(relative);
 }
 
@@ -428,12 +435,36 @@ plan_next_sweep(struct inbox *inbox)
 {
     const bool needed = inbox->untold || inbox->sweep_found_news;
     const int64_t longest = inbox->sweep_ms > LONGEST_SWEEP_MS ? inbox->sweep_ms : LONGEST_SWEEP_MS;
-    const int64_t afforded = inbox->sweep_cpu_ns / 1000000 * SWEEP_SHARE;
-    inbox->stretched_ms = needed ? inbox->sweep_ms : 2 * inbox->stretched_ms;
-    if (inbox->stretched_ms > longest)
-        inbox->stretched_ms = longest;
+    const int64_t spent_ms = inbox->sweep_cpu_ns / 1000000;
+    const int64_t afforded = spent_ms * SWEEP_SHARE;
+    int64_t stretched = needed ? inbox->sweep_ms : 2 * inbox->stretched_ms;
+    if (!needed && stretched < spent_ms * GUARD_SHARE)
+        stretched = spent_ms * GUARD_SHARE;
+    inbox->stretched_ms = stretched < longest ? stretched : longest;
     inbox->next_sweep_ms =
         inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
+}
+
+/* So that one that only guards is spread over the time until the next. */
+static void
+pause_sweep(struct inbox *inbox, int64_t spent_ns)
+{
+    const int64_t files = (int64_t)seen_files_count(inbox->seen_files) + 1;
+    const int64_t even = inbox->stretched_ms * SCAN_STEP / files;
+    const int64_t pause = spent_ns * GUARD_SHARE / 1000000;
+    inbox->read_at_ms = (int64_t)uv_now(inbox->loop) + (pause < even ? pause : even);
+}
+
+static void
+inbox_forget_unmet(struct inbox *inbox)
+{
+    uint64_t keys[FORGET_STEP];
+    size_t count;
+    do {
+        count = seen_files_forget_unmet(inbox->seen_files, inbox->sweep, keys, FORGET_STEP);
+        if (count > 0)
+            inbox->events->forgot(inbox->context, inbox, keys, count);
+    } while (count == FORGET_STEP);
 }
 
 static void
@@ -445,7 +476,7 @@ end_sweep_if_done(struct inbox *inbox)
     plan_next_sweep(inbox);
     /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
      * effect, once it can be. */
-    seen_files_forget_unmet(inbox->seen_files, inbox->sweep);
+    inbox_forget_unmet(inbox);
     if (inbox->inotify)
         inotify_forget_unmet(inbox->inotify, inbox->sweep);
     log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
@@ -514,7 +545,9 @@ after_step(uv_work_t *work, int status)
     else if (step->kind == SCAN_READ)
         after_read(inbox, step);
     scan_clear(step);
-    inbox->sweep_cpu_ns += step->cpu_ns + thread_cpu_ns() - began;
+    const int64_t spent_ns = step->cpu_ns + thread_cpu_ns() - began;
+    inbox->sweep_cpu_ns += spent_ns;
+    pause_sweep(inbox, spent_ns);
     inbox->working = false; /* not before: an answer given at once would start the next step */
     end_sweep_if_done(inbox);
     pump(inbox);
@@ -540,7 +573,7 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step
             step->sights[step->count++] =
                 (struct scan_sight){.relative = relative, .renamed = look->renamed};
         } else {
-            seen_files_remove(inbox->seen_files, seen_file_key(look->relative));
+            seen_files_remove(inbox->seen_files, file_key(look->relative));
             inbox->news_lost = true;
         }
         free(look);
@@ -556,10 +589,20 @@ prepare_looks(struct inbox *inbox, struct scan_step *step)
     return step->count > 0;
 }
 
+/* Until anything calls for it. */
+static bool
+may_take_its_time(const struct inbox *inbox)
+{
+    return inbox->sweeping && inbox->guarding && !inbox->news_lost && !inbox->untold &&
+           !inbox->sweep_found_news;
+}
+
 static bool
 prepare_walk(struct inbox *inbox, struct scan_step *step)
 {
-    if (inbox->held >= MAX_HELD)
+    if (inbox->held >= MAX_HELD || (inbox->directory && !inbox->begun))
+        return false;
+    if (may_take_its_time(inbox) && (int64_t)uv_now(inbox->loop) < inbox->read_at_ms)
         return false;
     if (inbox->directory) {
         step->kind = SCAN_READ;
@@ -584,6 +627,7 @@ begin_sweep_if_due(struct inbox *inbox)
         inbox->next_sweep_ms = inbox->sweep_began_ms + MIN_SWEEP_MS;
     if (now < inbox->next_sweep_ms)
         return;
+    inbox->guarding = inbox->stretched_ms > inbox->sweep_ms && !inbox->news_lost;
     inbox->news_lost = inbox->untold = inbox->sweep_found_news = false;
     inbox->sweeping = true;
     inbox->sweep++;
@@ -604,6 +648,8 @@ arm_timer(struct inbox *inbox)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
     int64_t due = inbox->next_sweep_ms;
+    if (may_take_its_time(inbox))
+        due = inbox->read_at_ms;
     const struct look *first = STAILQ_FIRST(&inbox->settling);
     if (first && first->due_ms < due)
         due = first->due_ms;
@@ -694,14 +740,14 @@ start_watching(struct inbox *inbox)
 }
 
 int
-inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, inbox_found found,
-           void *context, struct inbox **out)
+inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
+           const struct inbox_events *events, void *context, struct inbox **out)
 {
     struct inbox *inbox = calloc(1, sizeof *inbox);
     if (!inbox)
         return -ENOMEM;
     inbox->loop = loop;
-    inbox->found = found;
+    inbox->events = events;
     inbox->context = context;
     STAILQ_INIT(&inbox->urgent);
     STAILQ_INIT(&inbox->settling);
@@ -730,6 +776,25 @@ fail:
     free(inbox->root);
     free(inbox);
     return error;
+}
+
+void
+inbox_know(struct inbox *inbox, uint64_t key, uint64_t look)
+{
+    if (inbox->after != CONF_KEEP || seen_files_find(inbox->seen_files, key))
+        return;
+    struct seen_file *file = seen_files_add(inbox->seen_files, key);
+    if (!file)
+        return; /* it is taken in again, to no effect */
+    file->state = SEEN_LEFT;
+    file->look = look;
+}
+
+void
+inbox_begin(struct inbox *inbox)
+{
+    inbox->begun = true;
+    pump(inbox);
 }
 
 static void
@@ -834,7 +899,7 @@ inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *s
         finish_close(inbox);
         return;
     }
-    struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(relative));
+    struct seen_file *file = seen_files_find(inbox->seen_files, file_key(relative));
     if (file && file->state == SEEN_HANDED)
         inbox_answer(inbox, file, relative, stamp, fate);
     pump(inbox);

@@ -2,10 +2,11 @@
  * inbox.h - one watched folder: finds the files in it that are complete, and hands out each once.
  *
  * Two ways lead to a file: inotify tells at once, and a full sweep every sweep_seconds finds what
- * inotify does not tell of (network shares, overflows, folders it cannot watch). Both only cause
- * looks; seen_file_settled (seen_files.h) decides. All looks are made in pool threads, in steps of bounded
- * length, one at a time for each inbox, so the loop never waits for a disk or a share, and a share
- * that hangs holds one thread.
+ * inotify does not tell of (network shares, overflows, folders it cannot watch). Where it tells of
+ * all, sweeps come ever more rarely, and take their time. Both only cause looks; seen_file_settled
+ * (seen_files.h) decides. All looks are made in pool threads, in steps of bounded length, one at a
+ * time for each inbox, so the loop never waits for a disk or a share, and a share that hangs holds
+ * one thread.
  *
  * Memory is bounded: 32 bytes a file that is known, and paths only for files that settle or have
  * been handed out, of which there are at most a few ten thousand; the sweep waits meanwhile.
@@ -31,8 +32,12 @@ struct inbox_find {
     bool told; /* that it could not be read has been told before */
 };
 
-/* Each find is answered by inbox_done, later or at once. */
-typedef void (*inbox_found)(void *context, struct inbox *inbox, const struct inbox_find *find);
+struct inbox_events {
+    /* Each find is answered by inbox_done, later or at once. */
+    void (*found)(void *context, struct inbox *inbox, const struct inbox_find *find);
+    /* Files that were known, by their keys, and are not there any more. */
+    void (*forgot)(void *context, struct inbox *inbox, const uint64_t *keys, size_t count);
+};
 
 enum inbox_fate {
     INBOX_GONE,  /* moved or deleted: forget it */
@@ -41,8 +46,12 @@ enum inbox_fate {
     INBOX_AGAIN, /* has changed: to be looked at anew */
 };
 
-int inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, inbox_found found,
-               void *context, struct inbox **inbox);
+/* It reads no folder before inbox_begin: until then inbox_know tells of files, by their keys and looks
+ * (seen_files.h), that are of no interest until they change. `events` outlives it. */
+int inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
+               const struct inbox_events *events, void *context, struct inbox **inbox);
+void inbox_know(struct inbox *inbox, uint64_t key, uint64_t look);
+void inbox_begin(struct inbox *inbox);
 /* Other settings for the same path. */
 int inbox_configure(struct inbox *inbox, const struct conf_inbox *conf);
 

@@ -17,13 +17,6 @@ struct seen_files {
 };
 
 uint64_t
-seen_file_key(const char *path)
-{
-    uint64_t key = file_digest(0, path, strlen(path));
-    return key ? key : 1;
-}
-
-uint64_t
 seen_file_look(const struct file_stamp *stamp)
 {
     const uint64_t fields[] = {stamp->device, stamp->inode, (uint64_t)stamp->size,
@@ -144,15 +137,19 @@ is_unmet(const struct seen_file *file, uint32_t sweep)
            (file->state == SEEN_LEFT || file->state == SEEN_LATER);
 }
 
-void
-seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep)
+size_t
+seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t *keys, size_t limit)
 {
+    size_t count = 0;
     /* What is shifted back into a place is looked at before going on; what wraps around to the end
      * comes from the beginning and was looked at already. */
     for (size_t at = 0; at < seen_files->places; at++) {
-        while (is_unmet(&seen_files->files[at], sweep))
+        while (count < limit && is_unmet(&seen_files->files[at], sweep)) {
+            keys[count++] = seen_files->files[at].key;
             seen_files_remove_at(seen_files, at);
+        }
     }
+    return count;
 }
 
 bool

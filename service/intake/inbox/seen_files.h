@@ -30,7 +30,6 @@ struct seen_file {
 
 struct seen_files;
 
-uint64_t seen_file_key(const char *path);                /* never 0 */
 uint64_t seen_file_look(const struct file_stamp *stamp); /* never 0 */
 
 int seen_files_open(struct seen_files **seen_files);
@@ -41,8 +40,10 @@ struct seen_file *seen_files_find(struct seen_files *seen_files, uint64_t key);
 /* The entry of the key, new (zeroed but for its key) or as it was; NULL: no memory. */
 struct seen_file *seen_files_add(struct seen_files *seen_files, uint64_t key);
 void seen_files_remove(struct seen_files *seen_files, uint64_t key);
-/* Forgets the files in SEEN_LEFT and SEEN_LATER that sweep number `sweep` did not meet. */
-void seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep);
+/* Forgets files in SEEN_LEFT and SEEN_LATER that sweep number `sweep` did not meet, at most `limit`;
+ * returns how many, and their keys. */
+size_t seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t *keys,
+                               size_t limit);
 
 /*
  * One look at a file in SEEN_WAITING: is it complete? It is when this look equals the last one and

@@ -318,12 +318,19 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
     case IMPORT_UNREADABLE:
     case IMPORT_CHANGED:
     case IMPORT_GONE:
-        log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
-        report_lost(receiver, reception, reception->series_uid, strerror(-item->error));
+        if (item->error != -ECONNABORTED)
+            log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
+        report_lost(receiver, reception, reception->series_uid, abandon_reason(item->error));
         break;
     }
     destroy_handover(handover);
     return status;
+}
+
+static bool
+receiver_sender_gone(const void *context)
+{
+    return dicom_sender_is_gone(context);
 }
 
 uint16_t
@@ -333,8 +340,8 @@ receiver_end(struct receiver *receiver, const struct reception *reception)
     struct handover *handover = file_handover(store);
     if (!handover)
         return receiver_abandon(receiver, reception, -ENOMEM);
-    const struct import_claim claim = {.sop_class_uid = store->sop_class_uid,
-                                       .sop_instance_uid = store->sop_instance_uid};
+    const struct dicom_asker sender = {receiver_sender_gone, store};
+    const struct import_claim claim = {store->sop_class_uid, store->sop_instance_uid, &sender};
     handover->item.resent = reception->resent;
     import_received(receiver->store, reception->staged, &claim, &handover->item);
     return receiver_finish(receiver, reception, handover);

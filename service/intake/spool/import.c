@@ -51,6 +51,7 @@ struct work {
     struct stat status;
     struct staged staged; /* fd and name empty: nothing to publish, it is there already */
     bool received;        /* by import_received */
+    const struct dicom_asker *sender; /* of a received one */
     char folder[DICOM_UID_SIZE + 16];
     char name[QUARANTINE_NAME];
 };
@@ -184,9 +185,11 @@ examine_header(struct work *work, const char *path)
 {
     struct dicom_instance *instance = NULL;
     struct error error = {0};
-    int rc = dicom_peek_open(work->source, path, &instance, &error);
+    int rc = dicom_peek_open(work->source, path, work->sender, &instance, &error);
     if (is_shortage(rc))
         import_settle(work, IMPORT_RETRY, rc);
+    else if (rc == -ECANCELED)
+        import_settle(work, IMPORT_GONE, -ECONNABORTED);
     else if (rc && error.code == CODE_OWN_RESULT)
         import_settle(work, IMPORT_OWN_RESULT, 0);
     else if (rc && error.code == CODE_FILE_UNREADABLE)
@@ -253,7 +256,7 @@ import_describe_twin(struct work *work, int twin)
 {
     struct dicom_instance *instance;
     struct error error;
-    int rc = dicom_peek_open(twin, work->name, &instance, &error);
+    int rc = dicom_peek_open(twin, work->name, NULL, &instance, &error);
     if (rc)
         return rc;
     import_describe(instance, &work->item->report);
@@ -645,7 +648,7 @@ void
 import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
                 struct import_item *item)
 {
-    struct work work = {.item = item, .staged = *staged, .received = true};
+    struct work work = {.item = item, .staged = *staged, .received = true, .sender = claim->sender};
     *staged = (struct staged){.fd = -1};
     item->report = (struct import_report){0};
     item->after = CONF_DELETE; /* twins are compared by their bytes */

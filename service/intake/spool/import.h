@@ -28,8 +28,8 @@ enum import_outcome {
     IMPORT_UNREADABLE,  /* stays where it is */
     IMPORT_OWN_RESULT,  /* nothing to do, nothing kept */
     IMPORT_CHANGED,     /* it is not the file that was looked at: look again */
-    IMPORT_GONE,
-    IMPORT_RETRY, /* the spool's trouble (error): disk full, not writable */
+    IMPORT_GONE,        /* the file, or who sent it */
+    IMPORT_RETRY,       /* the spool's trouble (error): disk full, not writable */
 };
 
 #define IMPORT_PATH 320
@@ -69,6 +69,7 @@ void import_batch(struct store *store, int64_t reserve_bytes, struct import_item
 /* What the command that came with a received data set says of it. */
 struct import_claim {
     const char *sop_class_uid, *sop_instance_uid;
+    const struct dicom_asker *sender; /* once gone, it is IMPORT_GONE with -ECONNABORTED */
 };
 
 /*

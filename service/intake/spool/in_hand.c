@@ -4,6 +4,7 @@
 #include "service/intake/spool/in_hand.h"
 
 #include "service/common/commitment.h"
+#include "service/intake/inbox/seen_files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -136,6 +137,8 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .frames = report->frames,
         .expected = report->expected,
         .replaced = report->replaced,
+        .kept_key = kept ? (int64_t)file_key(item->import.relative) : 0,
+        .kept_look = kept ? (int64_t)seen_file_look(&item->import.stamp) : 0,
     };
     message_write_arrived(writer, &message);
     if ((item->inbox && !inbox) || (kept && !original))

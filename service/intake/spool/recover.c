@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NAMES_A_STEP 4096 /* however many are passed over */
+
 struct recover {
     struct store *store;
     DIR *all;                /* series/ */
@@ -120,14 +122,18 @@ recover_describe(const struct recover *recover, const char *path, struct import_
 }
 
 int
-recover_step(struct recover *recover, struct import_item *const *items, size_t count, size_t *found)
+recover_step(struct recover *recover, struct import_item *const *items, size_t count,
+             struct seen_files *with_rows, size_t *found)
 {
     *found = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t read = 0, names = 0; read < count && names < NAMES_A_STEP; names++) {
         char path[PATH_MAX];
         int more = next_path(recover, path);
         if (more <= 0)
             return more;
+        if (with_rows && seen_files_find(with_rows, file_key(path)))
+            continue;
+        read++;
         if (recover_describe(recover, path, items[*found]))
             ++*found;
     }

@@ -6,6 +6,7 @@
 #ifndef NOCTULE_RECOVER_H
 #define NOCTULE_RECOVER_H
 
+#include "service/intake/inbox/seen_files.h"
 #include "service/intake/spool/import.h"
 
 struct recover;
@@ -15,10 +16,10 @@ void recover_close(struct recover *recover);
 
 /*
  * Reads up to `count` headers and fills the reports of as many items as there were good files;
- * *found tells. A file that is not what its place says is left alone with a line in the log.
+ * *found tells. Those in `with_rows` (NULL: none) by their keys are passed over. A file that is not what its place says is left alone with a line in the log.
  * Returns 1 while there may be more, 0 at the end, -errno when series/ cannot be read.
  */
 int recover_step(struct recover *recover, struct import_item *const *items, size_t count,
-                 size_t *found);
+                 struct seen_files *with_rows, size_t *found);
 
 #endif

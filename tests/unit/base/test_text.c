@@ -1,5 +1,6 @@
 /* UTF-8 and texts made in memory. */
 #include "base/text.h"
+#include "tests/unit/starve.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -85,12 +86,35 @@ START_TEST(texts_in_memory)
 
 END_TEST
 
+static int
+make_text(struct error *error)
+{
+    struct text_stream stream;
+    int rc = text_open(&stream);
+    for (int i = 0; rc == 0 && i < 20000; i++)
+        fprintf(stream.out, "%d\n", i);
+    if (rc == 0)
+        rc = text_close(&stream);
+    if (rc == 0 && stream.size != 108890)
+        abort();
+    free(stream.bytes);
+    return rc ? error_set(error, rc, CODE_OUT_OF_MEMORY, "no text") : 0;
+}
+
+START_TEST(texts_that_memory_is_short_for_are_none)
+{
+    expect_told(make_text);
+}
+
+END_TEST
+
 int
 main(void)
 {
     Suite *suite = suite_create("base_text");
     TCase *tests = tcase_create("text");
     tcase_add_test(tests, base_names);
+    tcase_add_test(tests, texts_that_memory_is_short_for_are_none);
     tcase_add_loop_test(tests, lengths_of_characters, 0,
                         (int)(sizeof characters / sizeof characters[0]));
     tcase_add_test(tests, ends_are_mended);

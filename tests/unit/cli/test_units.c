@@ -21,6 +21,7 @@ static struct error errors[MOST];
 static int results[MOST];
 static struct headers headers;
 static struct conf_pipeline pipeline;
+static struct conf_series most;
 static struct units units;
 static struct passed_over passed_over;
 static char *file_paths[MOST];
@@ -36,7 +37,9 @@ set_up(void)
     headers =
         (struct headers){.instances = pointers, .errors = errors, .rc = results, .seconds = 1.5};
     pipeline = (struct conf_pipeline){.min_slices = 1, .spacing_tolerance = 0.01};
+    most = (struct conf_series){.max_instances = MOST, .max_mib = 1};
     request = (struct units_request){.headers = &headers,
+                                     .most = &most,
                                      .paths = file_paths,
                                      .pipeline = &pipeline,
                                      .output = "/out",
@@ -374,6 +377,37 @@ START_TEST(too_many_stacks_are_none)
 
 END_TEST
 
+/* What is said of a series of three files of half a MiB; the other, small one is run in any case. */
+static const char *
+make_large(int max_instances, double max_mib)
+{
+    units_free(&units);
+    set_up();
+    most = (struct conf_series){.max_instances = max_instances, .max_mib = max_mib};
+    add_series("1.1", 1, "");
+    for (size_t i = 0; i < headers.count; i++)
+        instances[i].file_size = 1 << 19;
+    add_series("1.2", 2, "");
+    headers.count--;
+    make();
+    ck_assert_uint_eq(units.count, 2);
+    ck_assert_int_eq(units.items[1].refusal.code, CODE_NONE);
+    const struct error *refusal = &units.items[0].refusal;
+    ck_assert(refusal->code == CODE_NONE || refusal->code == CODE_SERIES_TOO_LARGE);
+    return refusal->message;
+}
+
+START_TEST(a_series_that_is_too_large_is_refused_alone)
+{
+    ck_assert_str_eq(make_large(3, 1.5), "");
+    ck_assert_str_eq(make_large(2, 1.5), "series 1.1 has 3 instances, and series.max_instances is "
+                                         "2: raise it, or split the series");
+    ck_assert_str_eq(make_large(3, 1.4), "the files of series 1.1 have 1.5 MiB, and series.max_mib "
+                                         "is 1.4: raise it, or split the series");
+}
+
+END_TEST
+
 /* -------------------------------------------------------------------------------- collecting -- */
 
 static char folder[64];
@@ -465,6 +499,7 @@ main(void)
     tcase_add_test(tests, two_patients_are_refused_as_one_unit);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tests, too_many_stacks_are_none);
+    tcase_add_test(tests, a_series_that_is_too_large_is_refused_alone);
     tcase_add_test(tests, folders_are_walked_in_order);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ struct seen {
 static uv_loop_t loop;
 static struct seen seen;
 static struct channel *channel;
-static int peer;
+static int own, peer;
 
 static void
 on_frame(void *context, struct channel *from, struct proto_reader *reader)
@@ -55,6 +56,7 @@ open_pair(void)
     memset(&seen, 0, sizeof seen);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    own = ends[0];
     peer = ends[1];
     ck_assert_int_eq(channel_open(&loop, ends[0], &events, &channel), 0);
 }
@@ -227,6 +229,21 @@ START_TEST(a_peer_that_does_not_read_cannot_hold_up_a_close)
 
 END_TEST
 
+/* The peer is there, and waits for what was lost. */
+START_TEST(a_write_that_fails_ends_the_channel)
+{
+    struct proto_writer writer = message(1, 10);
+    int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(other, 0);
+    ck_assert_int_eq(dup2(other, own), own);
+    close(other);
+    ck_assert_int_eq(channel_send(channel, &writer), 0);
+    turn_until(seen.ends == 1);
+    ck_assert_int_lt(seen.status, 0);
+}
+
+END_TEST
+
 START_TEST(an_oversized_message_is_not_sent)
 {
     struct proto_writer writer = message(1, 1);
@@ -258,6 +275,7 @@ main(void)
     tcase_add_test(tests, closing_inside_a_frame_stops_the_rest);
     tcase_add_test(tests, close_sends_what_is_queued);
     tcase_add_test(tests, a_peer_that_does_not_read_cannot_hold_up_a_close);
+    tcase_add_test(tests, a_write_that_fails_ends_the_channel);
     tcase_add_test(tests, an_oversized_message_is_not_sent);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

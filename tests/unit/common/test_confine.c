@@ -7,7 +7,6 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/landlock.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,26 +14,17 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[] =
-    "/var/tmp/noctule-confine-XXXXXX"; /* not in /tmp, where libraries may write */
-
-/* 0: none. */
-static long
-landlock(void)
-{
-    const long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    return abi < 0 ? 0 : abi;
-}
+static char folder[] = "/var/tmp/noctule-confine-XXXXXX";
 
 static const char *
 path(const char *name)
 {
-    static char paths[2][128];
+    static char paths[4][128];
     static int next;
-    char *made = paths[next++ % 2];
+    char *made = paths[next++ % 4];
     snprintf(made, sizeof paths[0], "%s/%s", folder, name);
     return made;
 }
@@ -48,6 +38,23 @@ make(const char *name)
         return errno;
     close(fd);
     return 0;
+}
+
+/* The errno of reading a file, or a folder. */
+static int
+look(const char *name)
+{
+    int fd = open(path(name), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+static int
+move(const char *from, const char *to)
+{
+    return rename(path(from), path(to)) < 0 ? errno : 0;
 }
 
 /* The errno of connecting to, or (`listens`) of taking a port. */
@@ -65,76 +72,240 @@ use_net(bool listens)
     return error;
 }
 
+/* From this version on the kernel keeps it; before it is free. */
+static int
+denied(long since, int error, int otherwise)
+{
+    return confine_landlock() >= since ? error : otherwise;
+}
+
 static void
 set_up(void)
 {
+    static const char *const folders[] = {"series", "series/1.2", "incoming", "quarantine", "jobs",
+                                          "outbox", "outbox/7",   "in",       "moved",      "to"};
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(mkdir(path("out"), 0700), 0);
-    ck_assert_int_eq(make("before"), 0);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        ck_assert_int_eq(mkdir(path(folders[i]), 0700), 0);
+    ck_assert_int_eq(make("series/1.2/image") | make("noctule.db") | make("jobs/7.job"), 0);
+    ck_assert_int_eq(make("outbox/7/seg.dcm") | make("in/new") | make("quarantine/q"), 0);
 }
 
-START_TEST(a_worker_writes_to_its_folder_alone)
+static void
+tear_down(void)
 {
-    const long abi = landlock();
-    const int denied = abi >= 1 ? EACCES : 0;
-    ck_assert_int_eq(confine_self(&(struct confine){.writes_below = path("out")}), 0);
-    ck_assert_int_eq(make("out/result"), 0);
-    ck_assert_int_eq(rename(path("out/result"), path("out/other")), 0);
-    ck_assert_int_eq(mkdir(path("out/7"), 0700), 0);
-    ck_assert_int_eq(unlink(path("out/other")) + rmdir(path("out/7")), 0);
-    ck_assert_int_eq(make("before"), denied);
-    ck_assert_int_eq(make("new"), denied);
-    ck_assert(abi < 1 || (unlink(path("before")) < 0 && errno == EACCES));
-    ck_assert_int_ge(open(path("before"), O_RDONLY | O_CLOEXEC), 0);
+    char command[160];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Everything that a configuration can name. */
+static struct conf
+configured(void)
+{
+    static struct conf_inbox inbox;
+    static struct conf_destination destination;
+    static char names[4][128];
+    snprintf(names[0], sizeof *names, "%s", folder);
+    snprintf(names[1], sizeof *names, "%s/in", folder);
+    snprintf(names[2], sizeof *names, "%s/moved", folder);
+    snprintf(names[3], sizeof *names, "%s/to", folder);
+    inbox = (struct conf_inbox){.path = names[1], .after = CONF_MOVE, .move_to = names[2]};
+    destination = (struct conf_destination){.name = names[3], .folder = names[3]};
+    return (struct conf){.root = names[0],
+                         .inboxes = &inbox,
+                         .inbox_count = 1,
+                         .destinations = &destination,
+                         .destination_count = 1};
+}
+
+static void
+confine(enum confine_role role)
+{
+    const struct conf conf = configured();
+    ck_assert_int_eq(confine_self(role, &conf), 0);
+}
+
+/* No role may. */
+static void
+check_what_all_may_not(void)
+{
+    ck_assert_int_eq(look("noctule.db"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("noctule.db"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("new"), denied(1, EACCES, 0));
+    ck_assert(denied(1, 0, 1) ||
+              (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES));
+    ck_assert(denied(1, 0, 1) || (mkfifo(path("outbox/fifo"), 0600) < 0 && errno == EACCES));
+    ck_assert(denied(6, 0, 1) || (kill(getppid(), 0) < 0 && errno == EPERM));
     ck_assert_int_ge(open("/dev/null", O_WRONLY | O_CLOEXEC), 0);
-    ck_assert_int_eq(use_net(true), abi >= 4 ? EACCES : 0);
-    ck_assert_int_eq(use_net(false), abi >= 4 ? EACCES : ECONNREFUSED);
-    ck_assert(abi < 6 || (kill(getppid(), 0) < 0 && errno == EPERM));
-    if (abi >= 1) {
+    if (confine_landlock() >= 1) {
         execl("/bin/true", "true", (char *)NULL);
         ck_assert_int_eq(errno, EACCES);
     }
 }
 
-END_TEST
-
-START_TEST(the_intake_listens_and_does_not_connect)
-{
-    ck_assert_int_eq(confine_self(&(struct confine){.may_listen = true}), 0);
-    ck_assert_int_eq(use_net(true), 0);
-    ck_assert_int_eq(use_net(false), landlock() >= 4 ? EACCES : ECONNREFUSED);
-    ck_assert_int_eq(make("new"), 0);
-}
-
-END_TEST
-
-START_TEST(the_courier_connects_and_does_not_listen)
-{
-    ck_assert_int_eq(confine_self(&(struct confine){.may_connect = true}), 0);
-    ck_assert_int_eq(use_net(true), landlock() >= 4 ? EACCES : 0);
-    ck_assert_int_eq(use_net(false), ECONNREFUSED);
-    ck_assert_int_eq(make("new"), 0);
-}
-
-END_TEST
-
-START_TEST(a_folder_that_is_not_there_is_told)
-{
-    ck_assert_int_eq(confine_self(&(struct confine){.writes_below = path("nowhere")}),
-                     landlock() ? -ENOENT : 0);
-    ck_assert_int_eq(make("new"), 0);
-}
-
-END_TEST
-
 static void
-tear_down(void)
+check_worker(void)
 {
-    unlink(path("before"));
-    unlink(path("new"));
-    rmdir(path("out"));
-    rmdir(folder);
+    ck_assert_int_eq(look("series/1.2/image") | look("jobs/7.job"), 0);
+    ck_assert_int_eq(make("outbox/7/new") | move("outbox/7/new", "outbox/7/other"), 0);
+    ck_assert_int_eq(mkdir(path("outbox/8"), 0700) | rmdir(path("outbox/8")), 0);
+    ck_assert_int_eq(unlink(path("outbox/7/other")), 0);
+    ck_assert_int_eq(make("series/1.2/image"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("jobs/8.job"), denied(1, EACCES, 0));
+    ck_assert_int_eq(look("quarantine/q"), denied(1, EACCES, 0));
+    ck_assert_int_eq(look("in/new"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("to/new"), denied(1, EACCES, 0));
+    ck_assert_int_eq(use_net(true), denied(4, EACCES, 0));
+    ck_assert_int_eq(use_net(false), denied(4, EACCES, ECONNREFUSED));
+    check_what_all_may_not();
+}
+
+START_TEST(a_worker_reads_series_and_writes_results)
+{
+    confine(CONFINE_WORKER);
+    check_worker();
+    ck_assert(denied(1, 0, 1) || (open("/proc/1/stat", O_RDONLY | O_CLOEXEC) < 0));
+}
+
+END_TEST
+
+START_TEST(a_worker_of_a_gpu_reads_what_its_driver_asks_for)
+{
+    char cache[128];
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    setenv("CUDA_CACHE_PATH", cache, 1);
+    confine(CONFINE_GPU_WORKER);
+    ck_assert_int_ge(open("/proc/1/stat", O_RDONLY | O_CLOEXEC), 0);
+    ck_assert_int_eq(make("cache/compiled"), 0);
+    ck_assert_int_ge(open("/proc/self/comm", O_WRONLY | O_TRUNC | O_CLOEXEC), 0);
+    check_worker();
+}
+
+END_TEST
+
+START_TEST(the_intake_listens_and_fills_the_spool)
+{
+    confine(CONFINE_INTAKE);
+    ck_assert_int_eq(look("") | look("in/new"), 0);
+    ck_assert_int_eq(make("incoming/part") | mkdir(path("series/3.4"), 0700), 0);
+    ck_assert_int_eq(move("incoming/part", "series/3.4/image"), 0);
+    ck_assert_int_eq(make("quarantine/new"), 0);
+    ck_assert_int_eq(move("in/new", "moved/new"), 0);
+    ck_assert_int_eq(use_net(true), 0);
+    ck_assert_int_eq(use_net(false), denied(4, EACCES, ECONNREFUSED));
+    ck_assert_int_eq(look("outbox/7/seg.dcm"), denied(2, EACCES, 0));
+    ck_assert_int_eq(look("jobs/7.job"), denied(2, EACCES, 0));
+    ck_assert_int_eq(make("to/new"), denied(2, EACCES, 0));
+    if (confine_landlock() >= 2)
+        check_what_all_may_not();
+}
+
+END_TEST
+
+/* rights: what may be done to the originals by `after`. */
+static void
+check_originals(enum conf_after after, int removed, int made)
+{
+    struct conf conf = configured();
+    conf.inboxes[0].after = after;
+    conf.inboxes[0].move_to = NULL;
+    ck_assert_int_eq(confine_self(CONFINE_INTAKE, &conf), 0);
+    ck_assert_int_eq(look("in/new"), 0);
+    ck_assert_int_eq(make("in/other"), denied(2, made, 0));
+    ck_assert_int_eq(unlink(path("in/new")) < 0 ? errno : 0, denied(2, removed, 0));
+}
+
+START_TEST(originals_that_are_kept_are_read_alone)
+{
+    check_originals(CONF_KEEP, EACCES, EACCES);
+}
+
+END_TEST
+
+START_TEST(originals_that_are_deleted_are_not_written)
+{
+    check_originals(CONF_DELETE, 0, EACCES);
+}
+
+END_TEST
+
+START_TEST(the_courier_connects_and_reads_results)
+{
+    confine(CONFINE_COURIER);
+    ck_assert_int_eq(look("outbox/7/seg.dcm"), 0);
+    ck_assert_int_eq(make("to/part") | move("to/part", "to/new"), 0);
+    ck_assert_int_eq(use_net(true), denied(4, EACCES, 0));
+    ck_assert_int_eq(use_net(false), ECONNREFUSED);
+    ck_assert_int_eq(look("series/1.2/image"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("outbox/7/seg.dcm"), denied(1, EACCES, 0));
+    ck_assert_int_eq(look("in/new"), denied(1, EACCES, 0));
+    check_what_all_may_not();
+}
+
+END_TEST
+
+/* The path of what a courier with this configuration would lack. */
+static const char *
+lacking(const struct conf *conf)
+{
+    static char text[128];
+    struct places needed;
+    ck_assert_int_eq(places_of(CONFINE_COURIER, conf, &needed), 0);
+    const char *found = confine_lacks(&needed);
+    snprintf(text, sizeof text, "%s", found ? found : "");
+    places_free(&needed);
+    return text;
+}
+
+START_TEST(a_place_that_is_new_or_another_is_lacking)
+{
+    struct conf conf = configured();
+    int order[2];
+    char other[128];
+    snprintf(other, sizeof other, "%s", path("in"));
+    ck_assert_int_eq(pipe(order), 0);
+    const pid_t people = fork(); /* whom nothing confines */
+    if (people == 0)
+        _exit(read(order[0], other, 1) != 1 || move("to", "away") || mkdir(path("to"), 0700));
+    ck_assert_int_eq(confine_self(CONFINE_COURIER, &conf), 0);
+    const bool is_confined = confine_landlock() >= 1;
+    ck_assert_str_eq(lacking(&conf), "");
+    conf.destinations[0].folder = other;
+    ck_assert_str_eq(lacking(&conf), is_confined ? other : "");
+    conf.destinations[0].folder = conf.destinations[0].name;
+    int status;
+    ck_assert_int_eq(write(order[1], "", 1), 1);
+    ck_assert_int_eq(waitpid(people, &status, 0), people);
+    ck_assert_int_eq(status, 0);
+    ck_assert_str_eq(lacking(&conf), is_confined ? path("to") : "");
+    ck_assert_int_eq(make("to/new"), denied(1, EACCES, 0));
+}
+
+END_TEST
+
+START_TEST(what_is_missing_is_made_or_passed_over)
+{
+    struct conf conf = configured();
+    char made[128], nowhere[] = "/proc/nowhere";
+    snprintf(made, sizeof made, "%s", path("new/folder"));
+    conf.inboxes[0].move_to = nowhere;
+    conf.inboxes[0].path = made;
+    ck_assert_int_eq(confine_self(CONFINE_INTAKE, &conf), 0);
+    ck_assert_int_eq(make("new/folder/file"), 0);
+}
+
+END_TEST
+
+/* For each case folders of its own, made and removed by whom nothing confines. */
+static void
+add_case(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *tests = tcase_create(name);
+    tcase_add_unchecked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, test);
+    suite_add_tcase(suite, tests);
 }
 
 int
@@ -142,13 +313,14 @@ main(void)
 {
     log_open("test", "error");
     Suite *suite = suite_create("common_confine");
-    TCase *tests = tcase_create("confine");
-    tcase_add_unchecked_fixture(tests, set_up, tear_down); /* whom nothing confines */
-    tcase_add_test(tests, a_worker_writes_to_its_folder_alone);
-    tcase_add_test(tests, the_intake_listens_and_does_not_connect);
-    tcase_add_test(tests, the_courier_connects_and_does_not_listen);
-    tcase_add_test(tests, a_folder_that_is_not_there_is_told);
-    suite_add_tcase(suite, tests);
+    add_case(suite, "worker", a_worker_reads_series_and_writes_results);
+    add_case(suite, "gpu worker", a_worker_of_a_gpu_reads_what_its_driver_asks_for);
+    add_case(suite, "intake", the_intake_listens_and_fills_the_spool);
+    add_case(suite, "keep", originals_that_are_kept_are_read_alone);
+    add_case(suite, "delete", originals_that_are_deleted_are_not_written);
+    add_case(suite, "courier", the_courier_connects_and_reads_results);
+    add_case(suite, "lacking", a_place_that_is_new_or_another_is_lacking);
+    add_case(suite, "missing", what_is_missing_is_made_or_passed_over);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_FORK);
     srunner_run_all(runner, CK_ENV);

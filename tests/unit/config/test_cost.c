@@ -31,6 +31,8 @@ static const struct kind kinds[] = {
     {"a long text", 20000, "root = \"", "/part%zu", "\";\n"},
     {"comments", 20000, "", "/* %zu */", "\n"},
     {"depth", 5000, "x = ", "{ a%zu = ", "1;\n"},
+    {"settings of a group", 5000, "x = { ", "a%zu = 1; ", "};\n"},
+    {"settings of the file", 5000, "", "a%zu = 1; ", "\n"},
     {"lists", 5000, "x = ", "( ( %zu ), ", ")\n"},
 };
 

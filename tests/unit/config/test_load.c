@@ -3,6 +3,7 @@
  */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
+#include "tests/unit/edge.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -697,6 +698,9 @@ static const struct {
      "{ " AE("a") " fallback = \"b\"; }, { " AE("b") " fallback = \"a\"; } );"},
     {1, "pipelines[0].deliver: there is no destination named \"PACS\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ \"PACS\" ]; } );"},
+    {2, "pipelines[0].memory_mib: 1024 is above jobs.memory_mib, 1000",
+     "jobs = { memory_mib = 1000; };\n"
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); memory_mib = 1024; } );"},
     {1, "pipelines[0].deliver: \"sender\" stands twice",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); "
      "deliver = [ \"sender\", \"sender\" ]; } );"},
@@ -759,6 +763,82 @@ write_repeated(const char *unit, size_t size)
     return path;
 }
 
+/* `begin`, then `each` n times: is that told to be too much? */
+static bool
+is_beyond(const char *begin, const char *each, size_t n, const char *message)
+{
+    struct error error = {0};
+    struct conf *conf = NULL;
+    const size_t room = strlen(begin) + n * (strlen(each) + 16) + 1;
+    char *text = malloc(room);
+    ck_assert_ptr_nonnull(text);
+    size_t length = (size_t)snprintf(text, room, "%s", begin);
+    for (size_t i = 0; i < n; i++)
+        length += (size_t)snprintf(text + length, room - length, "%s", each);
+    const char *path = write_bytes("limit.conf", text, length);
+    free(text);
+    if (load(path, &conf, &error) == 0)
+        conf_free(conf);
+    return strstr(error.message, message) != NULL;
+}
+
+START_TEST(limits_hold_exactly)
+{
+    static const struct {
+        struct edge edge;
+        size_t others; /* of them, that are there beside */
+        const char *begin, *each, *message;
+    } limits[] = {
+        {EDGE(CONFIG_BYTES), 2, "#", "x", "more than 4194304 bytes"}, /* a newline is added */
+        {EDGE(CONFIG_LINES), 1, "", "\n", "more than 65000 lines"},
+        {EDGE(CONFIG_DEPTH), 0, "x = ", "(", "nested more than 32 deep"},
+        {EDGE(CONFIG_SETTINGS), 0, "x = { ", "a = 1; ", "more than 256 settings in one group"},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const size_t at = (size_t)limits[i].edge.most - limits[i].others;
+        ck_assert_msg(!is_beyond(limits[i].begin, limits[i].each, at, limits[i].message),
+                      "%s, at the limit", limits[i].message);
+        ck_assert_msg(is_beyond(limits[i].begin, limits[i].each, at + 1, limits[i].message),
+                      "%s, beyond", limits[i].message);
+    }
+    ck_assert(!is_beyond("x = ( { a = 1; }, ", "{ a = \"={:\"; }, /* = : */", 2000, "more than"));
+}
+
+END_TEST
+
+/* A file of one line has many when its defaults are written out. */
+START_TEST(what_cannot_be_handed_on_is_refused)
+{
+    static const char segment[] =
+        "{ label = \"%c\"; range = [ 0.0, 80.0 ]; shapes = ( { kind = \"sphere\"; center = "
+        "{ fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; } ); "
+        "type = { code = \"1\"; scheme = \"SCT\"; meaning = \"Brain\"; }; }";
+    const size_t size = LIMIT_CONFIG_BYTES;
+    char *text = malloc(size);
+    ck_assert_ptr_nonnull(text);
+    size_t length = (size_t)snprintf(text, size, "pipelines = ( ");
+    for (int i = 0; i < 256; i++) {
+        length += (size_t)snprintf(text + length, size - length,
+                                   "%s{ name = \"p%d\"; segments = ( ", i ? ", " : "", i);
+        for (int j = 0; j < 20; j++) {
+            length += (size_t)snprintf(text + length, size - length, "%s", j ? ", " : "");
+            length += (size_t)snprintf(text + length, size - length, segment, 'A' + j);
+        }
+        length += (size_t)snprintf(text + length, size - length, " ); }");
+    }
+    ck_assert_uint_lt(length, size - 16);
+    snprintf(text + length, size - length, " );\n");
+    struct error error = {0};
+    struct conf *conf = NULL;
+    ck_assert_int_eq(load(write_file("many.conf", text), &conf, &error), -EINVAL);
+    ck_assert_msg(strstr(error.message, "with its defaults written out it has more than"), "%s",
+                  error.message);
+    free(text);
+}
+
+END_TEST
+
 START_TEST(enormous_and_deep_files_are_refused)
 {
     struct error error = {0};
@@ -816,6 +896,8 @@ main(void)
     tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
                         sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, files_that_cannot_be_read);
+    tcase_add_test(tcase, limits_hold_exactly);
+    tcase_add_test(tcase, what_cannot_be_handed_on_is_refused);
     tcase_add_test(tcase, enormous_and_deep_files_are_refused);
     tcase_add_test(tcase, truncated_files_are_refused_or_read);
     return run_case(tcase, "config_load");

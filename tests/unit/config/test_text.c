@@ -157,28 +157,50 @@ START_TEST(a_pipelines_text_does_not_say_where_results_go)
 
 END_TEST
 
+static const char minimal[] =
+    "pipelines = ( { name = \"p\";\n"
+    "  segments = ( { label = \"A\"; range = [ 0, 1 ]; type = { code = \"T\"; scheme "
+    "= \"99X\"; "
+    "meaning = \"t\"; };\n"
+    "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); },\n"
+    "    { label = \"B\"; method = \"fuzzy-connectedness\"; seeds = ( { mm = [ 0, 0, "
+    "0 ]; } );\n"
+    "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } );\n"
+    "  texture = { glcm = { }; patterns = [ \"tlbap\", \"lanadp\" ]; };";
+
+static void
+check_identity_of(const char *more)
+{
+    char text[sizeof minimal + 100];
+    snprintf(text, sizeof text, "%s %s } );", minimal, more);
+    struct conf *conf = load_text(text);
+    char *expected = read_text_file(NOCTULE_SOURCE_DIR "/tests/unit/config/identity.txt");
+    char *identity = conf_pipeline_identity(&conf->pipelines[0]);
+    ck_assert_str_eq(identity, expected);
+    free(identity);
+    free(expected);
+    conf_free(conf);
+}
+
 /*
  * UIDs are made from this text: it says of a pipeline that gives nothing but what is required what
  * it has always said. Where this fails for a new option, mark its row .later.
  */
 START_TEST(the_identity_of_a_pipeline_stays)
 {
-    struct conf *conf =
-        load_text("pipelines = ( { name = \"p\";\n"
-                  "  segments = ( { label = \"A\"; range = [ 0, 1 ]; type = { code = \"T\"; scheme "
-                  "= \"99X\"; "
-                  "meaning = \"t\"; };\n"
-                  "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); },\n"
-                  "    { label = \"B\"; method = \"fuzzy-connectedness\"; seeds = ( { mm = [ 0, 0, "
-                  "0 ]; } );\n"
-                  "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } );\n"
-                  "  texture = { glcm = { }; patterns = [ \"tlbap\", \"lanadp\" ]; }; } );");
-    char *expected = read_text_file(NOCTULE_SOURCE_DIR "/tests/unit/config/identity.txt");
-    char *text = conf_pipeline_identity(&conf->pipelines[0]);
-    ck_assert_str_eq(text, expected);
+    check_identity_of("");
+}
+
+END_TEST
+
+/* Raised where a job failed for it, the results stay the same objects. */
+START_TEST(what_a_job_may_take_is_no_part_of_the_identity)
+{
+    check_identity_of("memory_mib = 500; deadline_seconds = 60;");
+    struct conf_pipeline limited = {.name = "p", .memory_mib = 500, .deadline_seconds = 60};
+    char *text = conf_pipeline_to_text(&limited);
+    ck_assert_ptr_nonnull(strstr(text, "memory_mib = 500.0;\ndeadline_seconds = 60.0;"));
     free(text);
-    free(expected);
-    conf_free(conf);
 }
 
 END_TEST
@@ -258,6 +280,7 @@ main(void)
     tcase_add_test(tcase, a_pipeline_comes_back_the_same);
     tcase_add_test(tcase, a_pipelines_text_does_not_say_where_results_go);
     tcase_add_test(tcase, the_identity_of_a_pipeline_stays);
+    tcase_add_test(tcase, what_a_job_may_take_is_no_part_of_the_identity);
     tcase_add_test(tcase, later_options_at_their_default_are_no_part_of_the_identity);
     tcase_add_test(tcase, a_wrong_pipeline_text_is_told_with_its_line);
     return run_case(tcase, "config_text");

@@ -411,7 +411,9 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "duplicates = \"refuse\";\n"
                            "derived = false;\n"
                            "series_description = \"\";\n"
-                           "series_number = 9000;\n");
+                           "series_number = 9000;\n"
+                           "memory_mib = 0.0;\n"
+                           "deadline_seconds = 0.0;\n");
     free(text);
     conf_free(conf);
 }

@@ -6,6 +6,7 @@
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/series/inspection.h"
+#include "service/daemon/series/known.h"
 #include "service/intake/spool/in_hand.h"
 #include "tests/unit/db/sample.h"
 
@@ -32,6 +33,7 @@ set_up(void)
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
     ck_assert_int_eq(inspections_open(&core, &core.inspections), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
+    ck_assert_int_eq(known_open(&core, &core.known), 0);
 }
 
 static void
@@ -40,6 +42,7 @@ tear_down(void)
     batch_close(core.batch);
     inspections_close(core.inspections);
     deliveries_close(core.deliveries);
+    known_close(core.known);
     pool_close(core.pool);
     uv_close((uv_handle_t *)&core.jobs_due.timer, NULL);
     uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
@@ -64,7 +67,7 @@ put_file(const char *path)
 }
 
 static void
-send_frame(struct proto_writer *writer)
+hand_frame(struct proto_writer *writer)
 {
     struct proto_stream stream = {0};
     struct proto_reader reader;
@@ -73,9 +76,15 @@ send_frame(struct proto_writer *writer)
     ck_assert_int_eq(proto_next(&stream, &reader), 1);
     arrivals_frame(&core, &reader);
     ck_assert_int_eq(proto_end(&reader), 0);
-    ck_assert_int_eq(batch_commit(core.batch), 0);
     proto_stream_release(&stream);
     proto_release(writer);
+}
+
+static void
+send_frame(struct proto_writer *writer)
+{
+    hand_frame(writer);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
 }
 
 /* From in_hand_frame to the row, whole and believed. */
@@ -121,6 +130,46 @@ START_TEST(an_image_received)
     put_file(image.path);
     send_item(&item);
     assert_answer(&s, "SELECT source FROM instance", "scu:CT1");
+}
+
+END_TEST
+
+START_TEST(an_image_that_its_inbox_keeps)
+{
+    const struct message_arrived told = {
+        .sop_instance = "1.2.3.4",
+        .series = "1.2.3",
+        .path = image.path,
+        .source = "inbox:/drop",
+        .kept_key = INT64_MIN,
+        .kept_look = 4711,
+    };
+    struct proto_writer writer;
+    put_file(image.path);
+    message_write_arrived(&writer, &told);
+    send_frame(&writer);
+    assert_answer(&s, "SELECT source || look FROM kept", "inbox:/drop4711");
+    message_write_forget(&writer, &(struct message_forget){.inbox = "/drop"});
+    message_add_forgotten_file(&writer, &(struct message_forgotten_file){.key = 1});
+    message_add_forgotten_file(&writer, &(struct message_forgotten_file){.key = told.kept_key});
+    send_frame(&writer);
+    assert_answer(&s, "SELECT count(*) FROM kept", "0");
+}
+
+END_TEST
+
+/* A row that is undone after it was told would leave its file where it is. */
+START_TEST(what_is_told_as_known_is_on_disk)
+{
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    struct proto_writer writer;
+    put_file(image.path);
+    in_hand_frame(&item, &writer);
+    hand_frame(&writer);
+    assert_answer(&s, "SELECT count(*) FROM instance", "0");
+    proto_start(&writer, PROTO_ASK_KNOWN);
+    hand_frame(&writer);
+    assert_answer(&s, "SELECT count(*) FROM instance", "1");
 }
 
 END_TEST
@@ -208,7 +257,7 @@ START_TEST(whether_files_can_come_in)
     send_frame(&writer);
     ck_assert(core.reception.open);
     ck_assert_str_eq(core.reception.trouble, told.trouble);
-    arrivals_intake_gone(&core);
+    arrivals_intake_gone(&core, &(struct pool_gone){.why = ""});
     ck_assert(!core.reception.open);
     ck_assert_str_eq(core.reception.trouble, "");
 }
@@ -216,5 +265,6 @@ START_TEST(whether_files_can_come_in)
 END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
-            an_image_that_is_gone, a_file_in_quarantine, a_file_that_cannot_be_read,
-            an_instance_that_never_came_whole, a_commitment_report, whether_files_can_come_in)
+            an_image_that_its_inbox_keeps, what_is_told_as_known_is_on_disk, an_image_that_is_gone,
+            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_that_never_came_whole,
+            a_commitment_report, whether_files_can_come_in)

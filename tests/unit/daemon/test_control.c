@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -303,6 +304,26 @@ START_TEST(who_waits_for_answers_makes_room_when_all_do)
 
 END_TEST
 
+START_TEST(who_connects_while_no_descriptor_is_left_waits)
+{
+    struct rlimit usual, none;
+    int64_t status;
+    char message[64];
+    int fd = connect_client();
+    send_ping(fd);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){0, usual.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 3; i++)
+        uv_run(&loop, UV_RUN_ONCE); /* it tries, and rests */
+    ck_assert_int_eq(seen.requests, 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
+    close(fd);
+}
+
+END_TEST
+
 START_TEST(a_socket_left_behind_is_replaced)
 {
     char kept[128];
@@ -360,6 +381,7 @@ main(void)
     tcase_add_test(tests, an_answer_to_a_client_that_left_goes_nowhere);
     tcase_add_test(tests, idle_clients_make_room_for_new_ones);
     tcase_add_test(tests, who_waits_for_answers_makes_room_when_all_do);
+    tcase_add_test(tests, who_connects_while_no_descriptor_is_left_waits);
     tcase_add_test(tests, a_socket_left_behind_is_replaced);
     tcase_add_test(tests, a_long_root_is_no_obstacle);
     tcase_add_test(tests, a_folder_that_is_not_there_is_an_error);

@@ -377,7 +377,7 @@ START_TEST(few_are_under_way_at_a_time)
     add_deliveries("is-slow", 10);
     add_deliveries("takes", 10);
     run_until(COUNT("SENT"), "10");
-    assert_answer(&s, COUNT("SENDING"), "4");
+    run_until(COUNT("SENDING"), "4"); /* its courier may start later than the other's */
     assert_answer(&s, COUNT("PENDING"), "6");
     ck_assert_uint_eq(deliveries_under_way(core.deliveries), 4);
 }
@@ -397,8 +397,9 @@ START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
     due_now(&core.deliveries_due);
     run_until(COUNT("SENT"), "10");
     run_until("SELECT sum(attempts) >= 9 FROM v_deliveries WHERE destination = 'is-down'", "1");
-    /* Four at first, then one each 0.2 s: without the breaker they would come in milliseconds. */
-    ck_assert_double_gt(clock_seconds() - start, 4 * conf.delivery.breaker_seconds);
+    /* Four at first, and one for each of the two that fail before the third opens it; then one each
+     * 0.2 s: without the breaker they would come in milliseconds. */
+    ck_assert_double_gt(clock_seconds() - start, 2 * conf.delivery.breaker_seconds);
     assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_UP'", "0");
     courier_switch_on();
     run_until(COUNT("SENT"), "20");

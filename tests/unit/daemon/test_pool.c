@@ -83,9 +83,31 @@ child_good(const char *role)
     }
 }
 
+/* Says HELLO, answers each RELOAD with an ANSWER, says RENEW at a PING and leaves at DRAIN. */
+static void
+child_reloads(const char *role)
+{
+    child_hello(role, proto_build_id());
+    for (;;) {
+        enum proto_type type = child_hear();
+        if (type == PROTO_DRAIN)
+            _exit(0);
+        if (type == PROTO_RELOAD)
+            child_say(PROTO_ANSWER);
+        if (type != PROTO_PING)
+            continue;
+        struct proto_writer writer;
+        message_write_renew(&writer, &(struct message_renew){.why = "it is old"});
+        child_send(&writer);
+        child_say(PROTO_ANSWER); /* what it has in hand */
+    }
+}
+
 static void
 run_child(const char *role)
 {
+    if (strcmp(role, "reloads") == 0)
+        child_reloads(role);
     if (strcmp(role, "good") == 0 || strcmp(role, "good2") == 0)
         child_good(role);
     if (strcmp(role, "silent") == 0)
@@ -329,6 +351,52 @@ START_TEST(who_has_not_even_begun_can_be_replaced)
     ck_assert_str_eq(seen.last.why, "a new one is to take its place");
     turn_until(seen.gone == 2);
     ck_assert(!seen.last.ordered); /* that one is as silent, and nobody told it to go */
+}
+
+END_TEST
+
+START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
+{
+    be_patient();
+    int slot = pool_add(pool, "reloads", 0);
+    pool_set_config(pool, "/elsewhere", "root = \"/\";");
+    pool_reload(pool, slot);
+    turn_until(seen.frames == 1);
+    pool_reload(pool, slot);
+    turn_until(seen.frames == 2);
+    ck_assert_int_eq(seen.gone, 0);
+    pool_kill(pool, slot, "the test wants it"); /* the next has read the new one, and is not told */
+    turn_until(seen.ready == 2);
+    pool_tell(pool, slot, PROTO_PING);
+    turn_until(seen.frames == 3);
+}
+
+END_TEST
+
+static void
+on_any_trouble(void *context, const struct pool_trouble *trouble)
+{
+    (void)trouble;
+    *(bool *)context = true;
+}
+
+START_TEST(one_that_asks_for_it_is_renewed)
+{
+    be_patient();
+    int slot = pool_add(pool, "reloads", 0);
+    for (int times = 1; times <= 4;
+         times++) { /* more often than one may die without being throttled */
+        turn_until(seen.ready == times);
+        pool_tell(pool, slot, PROTO_PING);
+        turn_until(seen.gone == times);
+        ck_assert_int_eq(seen.frames, times); /* what it said while it left counts */
+        ck_assert(seen.last.ordered && seen.last.was_ready);
+        ck_assert_str_eq(seen.last.why, "");
+    }
+    turn_until(seen.ready == 5);
+    bool trouble = false;
+    pool_each_trouble(pool, on_any_trouble, &trouble);
+    ck_assert(!trouble);
 }
 
 END_TEST
@@ -599,6 +667,8 @@ main(int argc, char **argv)
     tcase_add_test(tests, a_slot_is_filled_and_emptied_as_told);
     tcase_add_test(tests, a_child_that_is_not_needed_leaves);
     tcase_add_test(tests, who_has_not_even_begun_can_be_replaced);
+    tcase_add_test(tests, one_that_starts_is_told_of_a_reload_once_it_is_there);
+    tcase_add_test(tests, one_that_asks_for_it_is_renewed);
     tcase_add_test(tests, slots_do_not_disturb_each_other);
     tcase_add_loop_test(tests, misfits_are_ended_and_replaced, 0,
                         sizeof misfits / sizeof misfits[0]);

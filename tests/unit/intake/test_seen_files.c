@@ -66,8 +66,8 @@ START_TEST(every_part_of_a_stamp_counts)
         ck_assert_uint_ne(seen_file_look(&stamp), seen_file_look(&others[i]));
         ck_assert(!file_stamp_equal(&stamp, &others[i]));
     }
-    ck_assert_uint_ne(seen_file_key("a/b"), seen_file_key("a/c"));
-    ck_assert_uint_ne(seen_file_key(""), 0);
+    ck_assert_uint_ne(file_key("a/b"), file_key("a/c"));
+    ck_assert_uint_ne(file_key(""), 0);
 }
 
 END_TEST
@@ -132,7 +132,16 @@ START_TEST(what_a_sweep_did_not_meet_is_forgotten)
         file->sweep = i % 3 ? 7 : 6;
         file->state = (uint8_t)(i % 4);
     }
-    seen_files_forget_unmet(seen_files, 7);
+    uint64_t keys[100];
+    size_t forgotten = 0, count;
+    do {
+        count = seen_files_forget_unmet(seen_files, 7, keys, 100);
+        for (size_t i = 0; i < count; i++)
+            ck_assert_ptr_null(seen_files_find(seen_files, keys[i]));
+        forgotten += count;
+    } while (count == 100);
+    ck_assert_uint_eq(forgotten, KEYS - seen_files_count(seen_files));
+    ck_assert_uint_eq(forgotten, KEYS / 6);
     for (int i = 0; i < KEYS; i++) {
         const bool at_rest = i % 4 == SEEN_LEFT || i % 4 == SEEN_LATER;
         ck_assert_msg(!seen_files_find(seen_files, key_of(i)) == (i % 3 == 0 && at_rest), "key %d",

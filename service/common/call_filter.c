@@ -1,0 +1,279 @@
+/* call_filter.c - see call_filter.h. */
+#include "service/common/call_filter.h"
+
+#include "service/common/log.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+#ifndef PR_SET_VMA /* glibc names its memory by it */
+#define PR_SET_VMA 0x53564d41
+#endif
+
+#define ALL   (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_WORKER | CONFINE_GPU_WORKER)
+#define NAMES 4096
+
+/* Names as in the manual's section 2, with spaces between; what this machine's kernel does not know is passed over. */
+struct call_row {
+    unsigned roles;
+    const char *names;
+};
+
+static const struct call_row allowed_calls[] = {
+    {ALL, "read write readv writev pread64 pwrite64 preadv pwritev lseek close dup dup2 dup3 fcntl "
+          "flock"},
+    {ALL, "open openat stat lstat fstat newfstatat statx statfs fstatfs access faccessat "
+          "faccessat2 readlink readlinkat "
+          "getdents64 getcwd"},
+    {ALL, "fsync fdatasync ftruncate fallocate fadvise64 copy_file_range sendfile sync_file_range"},
+    {ALL, "mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 utimensat"},
+    {ALL, "mmap munmap mremap mprotect madvise brk membarrier"},
+    {ALL, "futex set_robust_list get_robust_list rseq sched_yield sched_getaffinity getcpu exit "
+          "exit_group restart_syscall"},
+    {ALL, "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack getpid getppid gettid getuid "
+          "geteuid getgid getegid"},
+    {ALL, "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage "
+          "sysinfo uname getrandom "
+          "getrlimit"},
+    {ALL, "epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2 pipe2 poll ppoll "
+          "select pselect6"},
+    /* On what is open, the pipe to the daemon among it. */
+    {ALL, "sendto recvfrom sendmsg recvmsg shutdown getsockopt setsockopt getsockname getpeername"},
+    {CONFINE_INTAKE, "bind listen accept accept4 inotify_init1 inotify_add_watch inotify_rm_watch "
+                     "syncfs symlinkat"},
+    {CONFINE_INTAKE | CONFINE_COURIER,
+     "linkat"}, /* where a file system knows no other way not to overwrite */
+    {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
+};
+
+/* What nobody needs once work has begun. */
+static const struct call_row denied_calls[] = {
+    {ALL, "execve execveat fork vfork ptrace process_vm_readv process_vm_writev process_madvise "
+          "pidfd_open pidfd_getfd "
+          "pidfd_send_signal kcmp"},
+    {ALL, "mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick "
+          "mount_setattr unshare setns"},
+    {ALL, "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl "
+          "add_key request_key"},
+    {ALL, "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff "
+          "acct quotactl syslog "
+          "vhangup ioperm iopl modify_ldt personality"},
+    {ALL, "sethostname setdomainname settimeofday clock_settime clock_adjtime adjtimex"},
+    {ALL, "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset"},
+    {ALL, "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat mknod mknodat setxattr "
+          "lsetxattr fsetxattr "
+          "name_to_handle_at open_by_handle_at fanotify_init"},
+    /* A driver that has some opened them when the device was. */
+    {CONFINE_WORKER | CONFINE_GPU_WORKER, "socket socketpair bind connect listen accept accept4"},
+    {CONFINE_INTAKE, "connect"},
+    {CONFINE_COURIER, "bind listen accept accept4"},
+};
+
+/* Calls that depend on an argument. */
+struct call_case {
+    unsigned roles;
+    const char *name;
+    struct scmp_arg_cmp argument;
+};
+
+#define EQUALS(number, value)                                                                      \
+    {                                                                                              \
+        (number), SCMP_CMP_EQ, (value), 0                                                          \
+    }
+
+static const struct call_case allowed_cases[] = {
+    {ALL, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}},
+    {ALL, "prctl", EQUALS(0, PR_SET_NAME)},
+    {ALL, "prctl", EQUALS(0, PR_GET_NAME)},
+    {ALL, "prctl", EQUALS(0, PR_SET_VMA)},
+    {ALL, "prlimit64", EQUALS(2, 0)}, /* asks, and sets none */
+    {ALL, "ioctl", EQUALS(1, FIONBIO)},
+    {ALL, "ioctl", EQUALS(1, FIOCLEX)},
+    {ALL, "ioctl", EQUALS(1, FIONREAD)},
+    {ALL, "ioctl", EQUALS(1, TCGETS)},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_INET)},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_INET6)},
+};
+
+static const struct call_case denied_cases[] = {
+    {CONFINE_GPU_WORKER, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)}, /* the daemon's, or names' */
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo asks */
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_PACKET)},
+};
+
+/* ------------------------------------------------------------------------------- unknown ---- */
+
+#ifdef NOCTULE_CRASH_POINTS
+#include <signal.h>
+#include <ucontext.h>
+
+/* In builds for tests a call that no row names is told, so that they find it. */
+#define UNKNOWN_CALL SCMP_ACT_TRAP
+
+static void
+call_on_unknown(int signal_number, siginfo_t *info, void *context)
+{
+    ucontext_t *const machine = context;
+    char line[] = "level=error event=role.call_unknown call=0000\n";
+    (void)signal_number;
+    for (int at = (int)sizeof line - 3, left = info->si_syscall; left > 0; left /= 10)
+        line[at--] = (char)('0' + left % 10);
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        _exit(1);
+#if defined(__x86_64__)
+    machine->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
+#elif defined(__aarch64__)
+    machine->uc_mcontext.regs[0] = (unsigned long long)-ENOSYS;
+#endif
+}
+
+static void
+call_watch_unknown(void)
+{
+    const struct sigaction action = {.sa_sigaction = call_on_unknown,
+                                     .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigaction(SIGSYS, &action, NULL);
+}
+#else
+#define UNKNOWN_CALL SCMP_ACT_ERRNO(ENOSYS)
+
+static void
+call_watch_unknown(void)
+{
+}
+#endif
+
+/* -------------------------------------------------------------------------------- filter ---- */
+
+static int
+call_add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
+{
+    char copy[NAMES], *rest = NULL;
+    int rc = 0;
+    snprintf(copy, sizeof copy, "%s", names);
+    for (const char *name = strtok_r(copy, " ", &rest); name && rc == 0;
+         name = strtok_r(NULL, " ", &rest)) {
+        const int number = seccomp_syscall_resolve_name(name);
+        if (number >= 0)
+            rc = seccomp_rule_add(filter, action, number, 0);
+    }
+    return rc;
+}
+
+static int
+call_add_rows(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
+              const struct call_row *rows, size_t count)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (rows[i].roles & role)
+            rc = call_add_names(filter, action, rows[i].names);
+    }
+    return rc;
+}
+
+static int
+call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
+               const struct call_case *cases, size_t count)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (cases[i].roles & role)
+            rc = seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(cases[i].name), 1,
+                                  cases[i].argument);
+    }
+    return rc;
+}
+
+/* Signals to itself: abort, raise, and those between its own threads. */
+static int
+call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
+{
+    static const char *const names[] = {"kill", "tgkill"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++)
+        rc = seccomp_rule_add(
+            filter, lists_allowed ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
+            seccomp_syscall_resolve_name(names[i]), 1,
+            SCMP_A0(lists_allowed ? SCMP_CMP_EQ : SCMP_CMP_NE, (scmp_datum_t)getpid()));
+    return rc;
+}
+
+static int
+call_add_all(scmp_filter_ctx filter, enum confine_role role, bool lists_allowed)
+{
+    const uint32_t denied = SCMP_ACT_ERRNO(EPERM);
+    int rc = call_add_rows(filter, role, denied, denied_calls,
+                           sizeof denied_calls / sizeof *denied_calls);
+    if (!rc)
+        rc = call_add_cases(filter, role, denied, denied_cases,
+                            sizeof denied_cases / sizeof *denied_cases);
+    if (!rc) /* glibc then asks by clone, whose arguments a filter can see */
+        rc = call_add_names(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
+    if (!rc)
+        rc = call_add_signals(filter, lists_allowed);
+    if (!rc && lists_allowed)
+        rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls,
+                           sizeof allowed_calls / sizeof *allowed_calls);
+    if (!rc && lists_allowed)
+        rc = call_add_cases(filter, role, SCMP_ACT_ALLOW, allowed_cases,
+                            sizeof allowed_cases / sizeof *allowed_cases);
+    return rc;
+}
+
+static int
+call_filter_load(enum confine_role role)
+{
+    const bool lists_allowed = role != CONFINE_GPU_WORKER;
+    scmp_filter_ctx filter = seccomp_init(lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW);
+    if (!filter)
+        return -ENOMEM;
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* in the kernel's log, where it can */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);      /* computing is not to be slowed down */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree of numbers */
+    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    if (!rc)
+        rc = call_add_all(filter, role, lists_allowed);
+    if (!rc)
+        rc = seccomp_load(filter);
+    seccomp_release(filter);
+    return rc;
+}
+
+bool
+call_filter_possible(void)
+{
+    const uint32_t action = SECCOMP_RET_ERRNO;
+    return !SANITIZED && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+int
+call_filter_install(enum confine_role role)
+{
+    if (!call_filter_possible())
+        return 0;
+    call_watch_unknown();
+    const int rc = call_filter_load(role);
+    if (rc)
+        log_warn("role.call_filter", LOG_STR("error", strerror(-rc)));
+    else
+        log_debug("role.calls_filtered",
+                  LOG_STR("lists", role == CONFINE_GPU_WORKER ? "denied" : "allowed"));
+    return rc;
+}

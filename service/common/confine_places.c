@@ -1,0 +1,275 @@
+/* confine_places.c - see confine_places.h. */
+#include "service/common/confine_places.h"
+
+#include "base/array.h"
+#include "service/common/layout.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKERS  (CONFINE_WORKER | CONFINE_GPU_WORKER)
+#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | WORKERS)
+
+struct place_row {
+    unsigned roles, rights;
+    const char *path;
+};
+
+/* Below the root folder. */
+static const struct place_row root_rows[] = {
+    {CONFINE_INTAKE, PLACE_LIST, ""}, /* it is synced when a folder is made in it */
+    {CONFINE_INTAKE, PLACE_WRITE, LAYOUT_INCOMING},
+    {CONFINE_INTAKE, PLACE_WRITE, LAYOUT_SERIES},
+    {CONFINE_INTAKE, PLACE_WRITE, LAYOUT_QUARANTINE},
+    {CONFINE_COURIER, PLACE_READ, LAYOUT_OUTBOX},
+    {WORKERS, PLACE_READ, LAYOUT_SERIES},
+    {WORKERS, PLACE_READ, LAYOUT_JOBS},
+    {WORKERS, PLACE_WRITE, LAYOUT_OUTBOX},
+};
+
+/* What libraries open when they first need it. */
+static const struct place_row system_rows[] = {
+    {EVERYONE, PLACE_READ,
+     "/usr"}, /* tables of character sets, DICOM's dictionary, modules of names */
+    {EVERYONE, PLACE_READ, "/lib"},
+    {EVERYONE, PLACE_READ, "/lib64"},
+    {EVERYONE, PLACE_READ, "/opt"},
+    {EVERYONE, PLACE_READ, "/etc/ld.so.cache"},
+    {EVERYONE, PLACE_READ, "/etc/localtime"},
+    {EVERYONE, PLACE_READ, "/dev/urandom"},
+    {EVERYONE, PLACE_DEVICE, "/dev/null"},
+    {EVERYONE, PLACE_READ, "/proc/self"},
+    {EVERYONE, PLACE_READ, "/proc/meminfo"},
+    {EVERYONE, PLACE_READ, "/proc/cpuinfo"},
+    {EVERYONE, PLACE_READ, "/proc/stat"},
+    {EVERYONE, PLACE_READ, "/proc/sys/vm"}, /* malloc asks how memory is promised */
+    {EVERYONE, PLACE_READ, "/sys/devices/system"},
+    {EVERYONE, PLACE_READ, "/sys/fs/cgroup"},
+    {EVERYONE, PLACE_READ, "/sys/kernel/mm"},
+    {CONFINE_INTAKE | CONFINE_COURIER, PLACE_READ, "/etc/ssl/openssl.cnf"},
+    /* Destinations have names. */
+    {CONFINE_COURIER, PLACE_READ, "/etc/resolv.conf"},
+    {CONFINE_COURIER, PLACE_READ, "/etc/hosts"},
+    {CONFINE_COURIER, PLACE_READ, "/etc/host.conf"},
+    {CONFINE_COURIER, PLACE_READ, "/etc/nsswitch.conf"},
+    {CONFINE_COURIER, PLACE_READ, "/etc/gai.conf"},
+    {CONFINE_COURIER, PLACE_READ, "/etc/services"},
+    {CONFINE_COURIER, PLACE_READ, "/run/systemd/resolve"},
+    /* The driver looks at the machine, fails where it cannot name its threads (/proc/self/task/TID/comm), and keeps what
+     * it has compiled (places_add_driver). */
+    {CONFINE_GPU_WORKER, PLACE_READ, "/proc"},
+    {CONFINE_GPU_WORKER, PLACE_DEVICE, "/proc/self"},
+    {CONFINE_GPU_WORKER, PLACE_READ, "/sys"},
+    {CONFINE_GPU_WORKER, PLACE_WRITE, "/dev/shm"},
+};
+
+static int
+places_add(struct places *places, const char *path, unsigned rights)
+{
+    struct place *grown =
+        array_grow(places->items, &places->room, places->count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    places->items = grown;
+    places->items[places->count] = (struct place){.path = strdup(path), .rights = rights};
+    return places->items[places->count++].path ? 0 : -ENOMEM;
+}
+
+/* NULL: not configured. */
+static int
+places_add_configured(struct places *places, const char *path, unsigned rights, bool make)
+{
+    if (!path)
+        return 0;
+    const int rc = places_add(places, path, rights);
+    if (!rc) {
+        places->items[places->count - 1].configured = true;
+        places->items[places->count - 1].make = make;
+    }
+    return rc;
+}
+
+static int
+places_add_root(struct places *places, enum confine_role role, const char *root)
+{
+    char *path;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof root_rows / sizeof *root_rows; i++) {
+        if (!(root_rows[i].roles & role))
+            continue;
+        if (asprintf(&path, "%s/%s", root, root_rows[i].path) < 0)
+            return -ENOMEM;
+        rc = places_add_configured(places, path, root_rows[i].rights, true);
+        free(path);
+    }
+    return rc;
+}
+
+/* People write anew what is below /etc. */
+static int
+places_add_system(struct places *places, enum confine_role role)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof system_rows / sizeof *system_rows; i++) {
+        const struct place_row *row = &system_rows[i];
+        if (row->roles & role)
+            rc = strncmp(row->path, "/etc/", strlen("/etc/"))
+                     ? places_add(places, row->path, row->rights)
+                     : places_add_configured(places, row->path, row->rights, false);
+    }
+    return rc;
+}
+
+/* An original that is to be moved away is renamed to where as much may be done with it. */
+static int
+places_add_inboxes(struct places *places, const struct conf *conf)
+{
+    static const unsigned rights[] = {[CONF_KEEP] = PLACE_READ,
+                                      [CONF_DELETE] = PLACE_READ | PLACE_REMOVE,
+                                      [CONF_MOVE] = PLACE_WRITE};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < conf->inbox_count; i++) {
+        const struct conf_inbox *inbox = &conf->inboxes[i];
+        rc = places_add_configured(places, inbox->path, rights[inbox->after], true);
+        if (!rc)
+            rc = places_add_configured(places, inbox->move_to, PLACE_WRITE, true);
+    }
+    return rc;
+}
+
+static int
+places_add_tls(struct places *places, const struct conf_tls *tls)
+{
+    const char *const files[] = {tls->certificate, tls->key, tls->ca, tls->crl};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof files / sizeof *files; i++)
+        rc = places_add_configured(places, files[i], PLACE_READ, false);
+    return rc;
+}
+
+static int
+places_add_destinations(struct places *places, const struct conf *conf)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < conf->destination_count; i++)
+        rc = places_add_configured(places, conf->destinations[i].folder, PLACE_WRITE, true);
+    return rc;
+}
+
+/* Libraries that are installed elsewhere: a driver loads its own when it is first asked. */
+static int
+places_add_libraries(struct places *places)
+{
+    const char *told = getenv("LD_LIBRARY_PATH");
+    char *copy = told ? strdup(told) : NULL, *rest = NULL;
+    int rc = told && !copy ? -ENOMEM : 0;
+    for (const char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder && rc == 0;
+         folder = strtok_r(NULL, ":", &rest))
+        rc = places_add(places, folder, PLACE_READ);
+    free(copy);
+    return rc;
+}
+
+/* Its folder in the account's home, unless it was told another. */
+static int
+places_add_driver_cache(struct places *places)
+{
+    const char *told = getenv("CUDA_CACHE_PATH"), *home = getenv("HOME");
+    char *path = NULL;
+    if (!told && !home)
+        return 0;
+    if (!told && asprintf(&path, "%s/.nv/ComputeCache", home) < 0)
+        return -ENOMEM;
+    const int rc = places_add(places, told ? told : path, PLACE_WRITE);
+    if (!rc)
+        places->items[places->count - 1].make = true;
+    free(path);
+    return rc;
+}
+
+/* A GPU's devices, what shares it among processes, and what was compiled for GPUs that are newer than this program. */
+static int
+places_add_driver(struct places *places)
+{
+    const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    glob_t found;
+    int rc = places_add(places, pipes ? pipes : "/tmp/nvidia-mps", PLACE_WRITE);
+    if (!rc && glob("/dev/nvidia*", 0, NULL, &found) == 0) {
+        for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
+            rc = places_add(places, found.gl_pathv[i], PLACE_DEVICE);
+        globfree(&found);
+    }
+    return rc ? rc : places_add_driver_cache(places);
+}
+
+#ifdef NOCTULE_CRASH_POINTS
+static int
+places_add_folder_of(struct places *places, const char *file, unsigned rights)
+{
+    char *folder = strndup(file, (size_t)(strrchr(file, '/') - file));
+    const int rc = folder ? places_add(places, folder, rights) : -ENOMEM;
+    free(folder);
+    return rc;
+}
+
+/* What the tests' own hooks open in the process (crash_point.h, fake_gpus.c, tests/tools/). */
+static int
+places_add_hooks(struct places *places)
+{
+    static const char *const files[] = {"NOCTULE_CRASH_ONCE", "NOCTULE_FAULT_HIT"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof files / sizeof *files; i++) {
+        const char *file = getenv(files[i]);
+        rc = file ? places_add_folder_of(places, file, PLACE_WRITE) : 0;
+    }
+    static const char *const folders[] = {"NOCTULE_FAKE_GPUS", "NOCTULE_TEST_PLACE"};
+    for (size_t i = 0; rc == 0 && i < sizeof folders / sizeof *folders; i++) {
+        const char *folder = getenv(folders[i]);
+        rc = folder ? places_add(places, folder, PLACE_READ) : 0;
+    }
+    return rc;
+}
+#else
+static int
+places_add_hooks(struct places *places)
+{
+    (void)places;
+    return 0;
+}
+#endif
+
+int
+places_of(enum confine_role role, const struct conf *conf, struct places *places)
+{
+    *places = (struct places){0};
+    int rc = places_add_root(places, role, conf->root);
+    if (!rc)
+        rc = places_add_system(places, role);
+    if (!rc)
+        rc = places_add_libraries(places);
+    if (!rc && role == CONFINE_INTAKE)
+        rc = places_add_inboxes(places, conf);
+    if (!rc && (role == CONFINE_INTAKE || role == CONFINE_COURIER))
+        rc = places_add_tls(places, &conf->dicom.tls);
+    if (!rc && role == CONFINE_COURIER)
+        rc = places_add_destinations(places, conf);
+    if (!rc && role == CONFINE_GPU_WORKER)
+        rc = places_add_driver(places);
+    if (!rc)
+        rc = places_add_hooks(places);
+    if (rc)
+        places_free(places);
+    return rc;
+}
+
+void
+places_free(struct places *places)
+{
+    for (size_t i = 0; i < places->count; i++)
+        free(places->items[i].path);
+    free(places->items);
+    *places = (struct places){0};
+}

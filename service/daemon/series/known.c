@@ -1,0 +1,170 @@
+/* known.c - see known.h. Portion by portion, each when the last was taken: a pipe holds one. */
+#include "service/daemon/series/known.h"
+
+#include "service/common/file_ops.h"
+#include "service/common/messages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOWN_ROWS 8192
+
+struct known {
+    struct core *core;
+    bool asked;
+    size_t inbox; /* of the configuration: those before it have been told */
+    int64_t file; /* of it, likewise */
+    char *path;   /* of files in series/; NULL: none yet */
+};
+
+static void
+known_send(struct known *known, struct proto_writer *writer)
+{
+    pool_send(known->core->pool, known->core->intake, writer); /* -EPIPE: the next intake asks */
+}
+
+/* That was all, if need be before its end: what is not told is looked at. */
+static void
+known_tell_last(struct known *known)
+{
+    struct proto_writer writer;
+    message_write_known(&writer, &(struct message_known){.inbox = "", .last = 1});
+    known_send(known, &writer);
+}
+
+static void
+known_tell_stored(struct known *known)
+{
+    struct core *core = known->core;
+    struct proto_writer writer;
+    char **paths = NULL;
+    size_t count = 0;
+    core_failed(
+        core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
+        "read what is stored");
+    if (count == 0) {
+        known_tell_last(known);
+        return;
+    }
+    message_write_known(&writer, &(struct message_known){.inbox = ""});
+    for (size_t i = 0; i < count; i++) {
+        message_add_known_file(&writer,
+                               &(struct message_known_file){.key = (int64_t)file_key(paths[i])});
+        free(known->path);
+        known->path = paths[i];
+    }
+    free(paths);
+    known_send(known, &writer);
+}
+
+/* False when there is none. */
+static bool
+known_tell_kept(struct known *known, const char *inbox)
+{
+    struct core *core = known->core;
+    struct queue_kept *kept = NULL;
+    struct proto_writer writer;
+    size_t count = 0;
+    char *source;
+    if (asprintf(&source, "inbox:%s", inbox) < 0)
+        return false;
+    core_failed(core,
+                queue_kept(core->queue, source, core->conf->retention.delete_originals, known->file,
+                           KNOWN_ROWS, &kept, &count),
+                "read what inboxes keep");
+    free(source);
+    if (count == 0)
+        return false;
+    message_write_known(&writer, &(struct message_known){.inbox = inbox});
+    for (size_t i = 0; i < count; i++)
+        message_add_known_file(
+            &writer, &(struct message_known_file){.key = kept[i].file, .look = kept[i].look});
+    known->file = kept[count - 1].file;
+    free(kept);
+    known_send(known, &writer);
+    return true;
+}
+
+static void
+known_answer(struct known *known)
+{
+    struct core *core = known->core;
+    const struct conf *conf = core->conf;
+    if (!known->asked || core->auditing)
+        return;
+    known->asked = false;
+    /* A row that is not on disk may yet be undone, and its file would not be told again. */
+    if (core_failed(core, batch_commit(core->batch), "commit what is known")) {
+        known_tell_last(known);
+        return;
+    }
+    for (; known->inbox < conf->inbox_count; known->inbox++) {
+        const struct conf_inbox *inbox = &conf->inboxes[known->inbox];
+        if (inbox->after == CONF_KEEP && known_tell_kept(known, inbox->path))
+            return;
+        known->file = INT64_MIN;
+    }
+    known_tell_stored(known);
+}
+
+static void
+known_forget(struct known *known, struct proto_reader *reader)
+{
+    struct core *core = known->core;
+    struct message_forget told;
+    struct message_forgotten_file file;
+    char *source;
+    if (message_read_forget(reader, &told) || asprintf(&source, "inbox:%s", told.inbox) < 0)
+        return;
+    while (message_next_forgotten_file(reader, &file))
+        if (!core_change(core) ||
+            core_failed(core, queue_forget_kept(core->queue, source, file.key), "forget a file"))
+            break; /* the next start tells it, and it is forgotten then */
+    free(source);
+}
+
+void
+known_frame(struct known *known, struct proto_reader *reader)
+{
+    if (reader->type == PROTO_FORGET) {
+        known_forget(known, reader);
+    } else if (proto_end(reader) == 0) {
+        known->asked = true;
+        known_answer(known);
+    }
+}
+
+void
+known_audited(struct known *known)
+{
+    known_answer(known);
+}
+
+void
+known_intake_gone(struct known *known)
+{
+    free(known->path);
+    *known = (struct known){.core = known->core, .file = INT64_MIN};
+}
+
+int
+known_open(struct core *core, struct known **out)
+{
+    struct known *known = calloc(1, sizeof *known);
+    if (!known)
+        return -ENOMEM;
+    known->core = core;
+    known_intake_gone(known);
+    *out = known;
+    return 0;
+}
+
+void
+known_close(struct known *known)
+{
+    if (known)
+        free(known->path);
+    free(known);
+}

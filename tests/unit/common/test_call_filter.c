@@ -1,0 +1,357 @@
+/* Which calls each role may make, and that all of them can be made before. Each case is a process of its own. */
+#include "service/common/call_filter.h"
+
+#include "service/common/log.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define INTAKE  CONFINE_INTAKE
+#define COURIER CONFINE_COURIER
+#define WORKER  CONFINE_WORKER
+#define GPU     CONFINE_GPU_WORKER
+#define ALL     (INTAKE | COURIER | WORKER | GPU)
+
+/* What a deed failed with; 0: it was done. */
+static int
+failed(long rc)
+{
+    if (rc < 0)
+        return errno;
+    return 0;
+}
+
+static int
+kept(int fd)
+{
+    const int error = failed(fd);
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
+static int
+run_a_program(void)
+{
+    char *const arguments[] = {NULL};
+    return failed(execve("/nowhere", arguments, arguments)) == ENOENT ? 0 : errno;
+}
+
+static int
+have_a_child(void)
+{
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    const int error = failed(pid);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return error;
+}
+
+static int
+look_into_another(void)
+{
+    const int error = failed(ptrace(PTRACE_PEEKDATA, getppid(), NULL, NULL));
+    return error == ESRCH ? 0 : error; /* it is not traced: it was asked */
+}
+
+static int
+signal_another(void)
+{
+    return failed(kill(getppid(), 0));
+}
+
+static int
+signal_itself(void)
+{
+    return failed(kill(getpid(), 0)) | (raise(SIGCHLD) ? errno : 0);
+}
+
+static int
+mount_something(void)
+{
+    const int error = failed(mount("x", "/nowhere", "tmpfs", 0, NULL));
+    return error == ENOENT ? 0 : error;
+}
+
+static int
+make_a_device(void)
+{
+    const int error = failed(mknod("/nowhere/pipe", S_IFIFO | 0600, 0));
+    return error == ENOENT ? 0 : error;
+}
+
+static int
+change_modes(void)
+{
+    const int error = failed(chmod("/nowhere", 0777));
+    return error == ENOENT ? 0 : error;
+}
+
+static int
+raise_a_limit(void)
+{
+    struct rlimit limit;
+    return failed(getrlimit(RLIMIT_NOFILE, &limit)) | failed(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static int
+ask_a_limit(void)
+{
+    struct rlimit limit;
+    return failed(getrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static int
+talk_on_this_machine(void)
+{
+    return kept(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
+static int
+talk_to_others(void)
+{
+    return kept(socket(AF_INET, SOCK_STREAM, 0));
+}
+
+static int
+write_packets(void)
+{
+    const int error = kept(socket(AF_PACKET, SOCK_RAW, 0));
+    return error == EPERM && geteuid() != 0 ? 0 : error;
+}
+
+static int
+listen_to_others(void)
+{
+    const int error = failed(listen(-1, 1));
+    return error == EBADF ? 0 : error;
+}
+
+static int
+call_others(void)
+{
+    const int error = failed(connect(-1, NULL, 0));
+    return error == EBADF ? 0 : error;
+}
+
+static int
+watch_folders(void)
+{
+    return kept(inotify_init1(IN_CLOEXEC));
+}
+
+static int
+read_files(void)
+{
+    return kept(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+static void *
+nothing(void *argument)
+{
+    return argument;
+}
+
+static int
+start_a_thread(void)
+{
+    pthread_t thread;
+    const int error = pthread_create(&thread, NULL, nothing, NULL);
+    return error ? error : pthread_join(thread, NULL);
+}
+
+static int
+name_itself(void)
+{
+    return failed(prctl(PR_SET_NAME, "test"));
+}
+
+/* In no row. */
+static int
+call_the_unknown(void)
+{
+    return failed(getpriority(PRIO_PROCESS, 0));
+}
+
+static const struct deed {
+    const char *name;
+    int (*done)(void);
+    unsigned by; /* whom it is allowed */
+    int error;   /* of the others */
+} deeds[] = {
+    {"read files", read_files, ALL, 0},
+    {"start a thread", start_a_thread, ALL, 0},
+    {"name itself", name_itself, ALL, 0},
+    {"signal itself", signal_itself, ALL, 0},
+    {"ask a limit", ask_a_limit, ALL, 0},
+    {"run a program", run_a_program, 0, EPERM},
+    {"look into another", look_into_another, 0, EPERM},
+    {"mount", mount_something, 0, EPERM},
+    {"make a device", make_a_device, 0, EPERM},
+    {"change modes", change_modes, 0, EPERM},
+    {"have a child", have_a_child, 0, ENOSYS},
+    {"signal another", signal_another, 0, ENOSYS},
+    {"talk to others", talk_to_others, INTAKE | COURIER, EPERM},
+    {"talk on this machine", talk_on_this_machine, 0, EPERM},
+    {"write packets", write_packets, 0, EPERM},
+    {"listen", listen_to_others, INTAKE, EPERM},
+    {"call", call_others, COURIER, EPERM},
+    {"watch folders", watch_folders, INTAKE | GPU, ENOSYS},
+    {"raise a limit", raise_a_limit, GPU, ENOSYS},
+    {"call the unknown", call_the_unknown, GPU, ENOSYS},
+};
+
+static bool filtered; /* by this kernel, in this build */
+
+/* A worker of a GPU has no ENOSYS: what it may not is named. */
+static int
+expected(const struct deed *deed, enum confine_role role)
+{
+    if (!filtered || (deed->by & role))
+        return 0;
+    return role == GPU ? EPERM : deed->error;
+}
+
+#define DEEDS (sizeof deeds / sizeof *deeds)
+
+struct outcome {
+    int before[DEEDS], installed, after[DEEDS];
+};
+
+/* In a process of its own: Check's needs more. */
+static void
+do_all(enum confine_role role, struct outcome *outcome)
+{
+    for (size_t i = 0; i < DEEDS; i++)
+        outcome->before[i] = deeds[i].done();
+    outcome->installed = call_filter_install(role);
+    for (size_t i = 0; i < DEEDS; i++)
+        outcome->after[i] = deeds[i].done();
+}
+
+static void
+check_deeds(enum confine_role role)
+{
+    struct outcome outcome;
+    int ends[2], status;
+    ck_assert_int_eq(pipe(ends), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        do_all(role, &outcome);
+        _exit(write(ends[1], &outcome, sizeof outcome) != sizeof outcome);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(read(ends[0], &outcome, sizeof outcome), sizeof outcome);
+    ck_assert_int_eq(outcome.installed, 0);
+    for (size_t i = 0; i < DEEDS; i++) {
+        const int wanted = expected(&deeds[i], role);
+        ck_assert_msg(outcome.before[i] == 0, "before: %s: errno %d", deeds[i].name,
+                      outcome.before[i]);
+        ck_assert_msg(outcome.after[i] == wanted, "%s: errno %d, not %d", deeds[i].name,
+                      outcome.after[i], wanted);
+    }
+}
+
+START_TEST(the_intake)
+{
+    check_deeds(INTAKE);
+}
+
+END_TEST
+
+START_TEST(the_courier)
+{
+    check_deeds(COURIER);
+}
+
+END_TEST
+
+START_TEST(a_worker)
+{
+    check_deeds(WORKER);
+}
+
+END_TEST
+
+START_TEST(a_worker_of_a_gpu)
+{
+    check_deeds(GPU);
+}
+
+END_TEST
+
+static void *
+wait_and_try(void *argument)
+{
+    int *order = argument;
+    char byte;
+    if (read(order[0], &byte, 1) != 1)
+        return NULL;
+    order[1] = run_a_program();
+    return NULL;
+}
+
+static int
+try_in_a_thread_from_before(void)
+{
+    int ends[2];
+    pthread_t thread;
+    if (pipe(ends) != 0)
+        return -1;
+    int order[2] = {ends[0], -1};
+    if (pthread_create(&thread, NULL, wait_and_try, order) != 0 || call_filter_install(WORKER) != 0)
+        return -1;
+    if (write(ends[1], "", 1) != 1 || pthread_join(thread, NULL) != 0)
+        return -1;
+    return order[1];
+}
+
+START_TEST(threads_that_run_already_are_filtered_too)
+{
+    int status;
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(try_in_a_thread_from_before());
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, (filtered ? EPERM : 0) << 8);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    log_open("test", "error");
+    filtered = call_filter_possible();
+    Suite *suite = suite_create("common_call_filter");
+    TCase *tests = tcase_create("call filter");
+    tcase_add_test(tests, the_intake);
+    tcase_add_test(tests, the_courier);
+    tcase_add_test(tests, a_worker);
+    tcase_add_test(tests, a_worker_of_a_gpu);
+    tcase_add_test(tests, threads_that_run_already_are_filtered_too);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_FORK);
+    srunner_run_all(runner, CK_ENV);
+    int failures = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}

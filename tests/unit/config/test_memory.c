@@ -1,0 +1,74 @@
+/*
+ * test_memory.c - configurations read and written while the n-th allocation fails: that is told, and
+ * no option is lost.
+ */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+#include "tests/unit/starve.h"
+
+/* libconfig's too: it copies names and strings by it, and goes on where there is no memory. */
+char *
+strdup(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+static const char settings[] =
+    "@include \"included.conf\"\n"
+    "inbox = ( { path = \"/a\"; after = \"delete\"; } );\n"
+    "destinations = ( { name = \"shelf\"; folder = \"out\"; } );\n"
+    "pipelines = ( { name = \"p\"; deliver = [ \"shelf\" ]; series_description = \"d\";\n"
+    "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
+    "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
+    "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
+    "  texture = { glcm = { }; }; } );\n";
+
+static char path[PATH_MAX];
+static char *expected[3]; /* of a time when memory was not short */
+
+static int
+write_texts(struct error *error)
+{
+    struct conf *conf = NULL;
+    int rc = conf_load(path, &conf, error);
+    if (rc)
+        return rc;
+    char *texts[] = {conf_to_text(conf), conf_pipeline_to_text(&conf->pipelines[0]),
+                     conf_pipeline_identity(&conf->pipelines[0])};
+    bool whole = true;
+    for (int i = 0; i < 3; i++) {
+        whole = whole && texts[i];
+        if (texts[i] && expected[i] && strcmp(texts[i], expected[i]) != 0)
+            rc = error_set(error, -EBADMSG, CODE_NONE, "other text %d:\n%s", i, texts[i]);
+        if (expected[i])
+            free(texts[i]);
+        else
+            expected[i] = texts[i];
+    }
+    conf_free(conf);
+    return rc || whole ? rc : error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "no text");
+}
+
+START_TEST(no_option_is_lost_where_memory_is_short)
+{
+    struct error error = {0};
+    write_file("included.conf", "log_level = \"debug\";\n");
+    snprintf(path, sizeof path, "%s", write_file("noctule.conf", settings));
+    ck_assert_msg(write_texts(&error) == 0, "%s", error.message);
+    expect_told(write_texts);
+    for (int i = 0; i < 3; i++)
+        free(expected[i]);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("memory");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, no_option_is_lost_where_memory_is_short);
+    return run_case(tcase, "config_memory");
+}
