@@ -10,23 +10,15 @@
  */
 #include "dicom/read/geometry/geometry.h"
 #include "service/pipeline/headers.h"
+#include "tests/tools/seconds.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     MAX_REPEATS = 99,
 };
-
-static double
-seconds_of(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void
 give_up(const char *what)

@@ -5,16 +5,18 @@
  *   bench_queue [SECONDS]      SECONDS: for each case; 2
  *
  * The database lies in a new folder in the current one, so the disk under it is what is measured.
+ * And how long the question takes what of many that wait is to begin next.
+ *
  * Rows come as they do in the daemon: a turn of its loop is one transaction, with as many changes
  * in it as there were messages (here 64, or 1 when it has nothing else to do).
  */
 #include "db/queue.h"
+#include "tests/tools/seconds.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NOW_MS  INT64_C(1769825000000)
@@ -31,14 +33,6 @@ check(int rc, const char *what)
                 queue ? queue_reason(queue) : "");
         exit(1);
     }
-}
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 /* ------------------------------------------------------------------------------ the changes -- */
@@ -125,6 +119,42 @@ change_job(int64_t number)
               "finish");
 }
 
+/* Jobs of one pipeline, each of a series of its own. */
+static void
+make_waiting(int64_t count)
+{
+    char uid[64];
+    struct queue_ids running;
+    struct queue_stack stack = {.name = "", .accepted = true, .planes = 30, .spacing_mm = 5};
+    check(queue_begin(queue), "begin");
+    for (int64_t i = 0; i < count; i++) {
+        int64_t series, job;
+        add_instance(300 * i);
+        snprintf(uid, sizeof uid, "1.3.6.1.4.1.14519.5.2.1.6279.6001.%lld",
+                 (long long)(100000000 + i));
+        check(queue_find_series(queue, uid, &series), "find");
+        check(queue_settle(queue, series, 1, "bench", &stack, 1, NOW_MS), "settle");
+        check(queue_add_job(queue,
+                            &(struct queue_new_job){series, 1, "", "pipeline", "name = \"bench\";",
+                                                    5, false, NULL, false},
+                            NOW_MS, &job, &running),
+              "add job");
+    }
+    check(queue_commit(queue), "commit");
+}
+
+static void
+ask_what_is_ready(int64_t number)
+{
+    struct queue_job *jobs;
+    size_t count;
+    (void)number;
+    check(queue_ready(queue, NOW_MS, LANES, &jobs, &count), "ready");
+    for (size_t i = 0; i < count; i++)
+        queue_job_clear(&jobs[i]);
+    free(jobs);
+}
+
 /* ----------------------------------------------------------------------------------- a case -- */
 
 static int
@@ -146,15 +176,15 @@ run(void (*change)(int64_t), int batch, double seconds, int64_t limit)
 {
     static double times[SAMPLES];
     struct measure m = {0};
-    double start = now();
+    double start = seconds_of(CLOCK_MONOTONIC);
     while (m.seconds < seconds && m.commits < SAMPLES && m.changes + batch <= limit) {
-        double begun = now();
+        double begun = seconds_of(CLOCK_MONOTONIC);
         check(queue_begin(queue), "begin");
         for (int i = 0; i < batch; i++)
             change(m.changes++);
         check(queue_commit(queue), "commit");
-        times[m.commits++] = now() - begun;
-        m.seconds = now() - start;
+        times[m.commits++] = seconds_of(CLOCK_MONOTONIC) - begun;
+        m.seconds = seconds_of(CLOCK_MONOTONIC) - start;
     }
     qsort(times, (size_t)m.commits, sizeof *times, compare);
     m.median_ms = times[m.commits / 2] * 1e3;
@@ -192,13 +222,14 @@ close_and_remove(const char *folder, const char *path)
 }
 
 static void
-bench(const char *name, void (*change)(int64_t), int64_t jobs, int batch, double seconds)
+bench(const char *name, void (*change)(int64_t), void (*make)(int64_t), int64_t jobs, int batch,
+      double seconds)
 {
     char folder[32], path[64];
     open_fresh(folder, sizeof folder, path, sizeof path);
-    if (jobs)
-        make_jobs(jobs);
-    struct measure m = run(change, batch, seconds, jobs ? 2 * jobs : INT64_MAX);
+    if (make)
+        make(jobs);
+    struct measure m = run(change, batch, seconds, make ? 2 * jobs : INT64_MAX);
     printf("{\"case\": \"%s\", \"batch\": %d, \"changes\": %lld, \"seconds\": %.3f, "
            "\"per_second\": %.0f, \"commit_median_ms\": %.3f, \"commit_p99_ms\": %.3f}\n",
            name, batch, (long long)m.changes, m.seconds, (double)m.changes / m.seconds, m.median_ms,
@@ -215,9 +246,11 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: bench_queue [SECONDS]\n");
         return 2;
     }
-    bench("instance rows", add_instance, 0, 64, seconds);
-    bench("instance rows", add_instance, 0, 1, seconds);
-    bench("job state changes", change_job, 64000, 64, seconds);
-    bench("job state changes", change_job, 64000, 1, seconds);
+    bench("instance rows", add_instance, NULL, 0, 64, seconds);
+    bench("instance rows", add_instance, NULL, 0, 1, seconds);
+    bench("job state changes", change_job, make_jobs, 64000, 64, seconds);
+    bench("job state changes", change_job, make_jobs, 64000, 1, seconds);
+    bench("what is ready, of 1000 jobs", ask_what_is_ready, make_waiting, 1000, 1, seconds);
+    bench("what is ready, of 100000 jobs", ask_what_is_ready, make_waiting, 100000, 1, seconds);
     return 0;
 }

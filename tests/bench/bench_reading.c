@@ -9,13 +9,13 @@
  * floor.
  */
 #include "dicom/dicom.h"
+#include "tests/tools/seconds.h"
 #include "tests/unit/dicom_bytes.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -25,22 +25,6 @@ enum {
 
 static char folder[256];
 static int file_count = 1000;
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static double
-processor_time(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void
 name_file(int index, char path[300])
@@ -139,7 +123,7 @@ time_all(int thread_count, void (*read_one)(const char *, uint8_t *))
 {
     pthread_t threads[64];
     struct share shares[64];
-    const double start = now();
+    const double start = seconds_of(CLOCK_MONOTONIC);
     for (int i = 0; i < thread_count; i++) {
         shares[i] = (struct share){i, thread_count, read_one};
         if (pthread_create(&threads[i], NULL, read_share, &shares[i]))
@@ -147,7 +131,7 @@ time_all(int thread_count, void (*read_one)(const char *, uint8_t *))
     }
     for (int i = 0; i < thread_count; i++)
         pthread_join(threads[i], NULL);
-    return (now() - start) / file_count * 1e6;
+    return (seconds_of(CLOCK_MONOTONIC) - start) / file_count * 1e6;
 }
 
 static int
@@ -192,9 +176,10 @@ main(int argc, char **argv)
     double alone = 0;
     for (int threads = 1; threads <= most_threads; threads++) {
         const double read_us = median_us(threads, repeats, read_bytes);
-        const double cpu_start = processor_time();
+        const double cpu_start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
         const double us = median_us(threads, repeats, read_image);
-        const double cpu_us = (processor_time() - cpu_start) / repeats / file_count * 1e6;
+        const double cpu_us =
+            (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_start) / repeats / file_count * 1e6;
         if (threads == 1)
             alone = us;
         struct rusage usage;

@@ -8,26 +8,18 @@
  *
  * The sync is timed apart, for it measures the disk.
  */
+#include "tests/tools/seconds.h"
 #include "tests/unit/dicom/seg_sample.h"
 
 #include <errno.h>
 #include <math.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum {
     SIDE = 512,
     MAX_REPEATS = 99,
 };
-
-static double
-seconds_of(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 /* Of something that is done over and over. */
 struct timing {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What many stored instances cost the service that does nothing.
 
-    instances.py [--bin DIR] [--count N] [--folder DIR]
+    instances.py [--bin DIR] [--count N] [--minutes N] [--folder DIR]
 
-Takes in N instances of 32x32 by an inbox, in series of 500 that stay undecided, stops, and starts again. One
-JSON line: seconds of taking them in, of the restart until it answers, processor seconds of all its processes
-in an idle minute, and what each has resident.
+Takes in N instances of 32x32 by an inbox that keeps its files, in series of 500 that stay undecided, stops, and
+starts again. One JSON line: seconds and processor seconds of taking them in, of the restart until it answers and
+until it rests, processor seconds of each process in each idle minute after that, and what each has resident.
 """
 
 import argparse
@@ -20,15 +20,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integ"))
 import conftest  # noqa: E402
 
 SERIES = 500
-IDLE_SECONDS = 60
+MINUTE = 60
 
 
-def cpu_seconds(pids):
-    total = 0
-    for pid in pids:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def processes(d):
+    return {"daemon": d.process.pid, **{role: pid for role in ("intake", "courier", "worker") for pid in d.children(role)}}
+
+
+def cpu_of_each(d):
+    return {role: cpu_seconds(pid) for role, pid in processes(d).items()}
+
+
+def cpu_of_all(d):
+    return sum(cpu_of_each(d).values())
 
 
 def resident_mb(pid):
@@ -40,6 +49,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", type=pathlib.Path, default=conftest.BIN)
     parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--minutes", type=int, default=5)
     parser.add_argument("--folder")
     options = parser.parse_args()
     conftest.BIN = options.bin.resolve()
@@ -49,38 +59,46 @@ def main():
                             .replace("settle_seconds = 0.3; sweep_seconds = 1.0;", ""))  # as shipped
         for i in range(-(-options.count // SERIES)):
             conftest.phantom(d.inbox / str(i), "--size", f"32x32x{SERIES}", "--seed", str(i + 1))
+        told = {"instances": options.count}
         start = time.monotonic()
         d.start()
         try:
             conftest.wait_for(lambda: d.query("SELECT count(*) FROM instance")[0][0] >= options.count, 3000, "all of them")
-            taken = time.monotonic() - start
+            told.update(taken_in_s=round(time.monotonic() - start, 1), taken_in_cpu_s=round(cpu_of_all(d), 1))
             d.stop()
             start = time.monotonic()
             d.start()
-            ready = time.monotonic() - start
-            quiet(d)
-            pids = {"daemon": d.process.pid, **{role: pid for role in ("intake", "courier", "worker")
-                                               for pid in d.children(role)}}
-            before = cpu_seconds(pids.values())
-            time.sleep(IDLE_SECONDS)
-            print(json.dumps({"instances": options.count, "taken_in_s": round(taken, 1), "restart_to_ready_s": round(ready, 2),
-                              "idle_cpu_s_a_minute": round(cpu_seconds(pids.values()) - before, 2),
-                              "resident_mb": {role: resident_mb(pid) for role, pid in pids.items()}}))
+            told.update(restart_to_ready_s=round(time.monotonic() - start, 2))
+            rest = quiet(d)
+            told.update(restart_to_rest_s=round(rest - start, 1), restart_cpu_s=cpu_of_each(d))
+            told.update(idle_cpu_s=minutes(d, options.minutes),
+                        resident_mb={role: resident_mb(pid) for role, pid in processes(d).items()})
+            print(json.dumps(told))
         finally:
             d.kill_all()
 
 
 def quiet(d):
-    """Waits for the end of what a start looks through: ten seconds in which nothing was done."""
-    last = [0.0, 0.0]
+    """Waits for the end of what a start looks through: ten seconds in which nothing was done. When they began."""
+    last = [0.0, time.monotonic()]
 
     def still():
-        now = cpu_seconds([d.process.pid, *d.children()])
+        now = cpu_of_all(d)
         if now - last[0] > 0.1:
             last[:] = now, time.monotonic()
         return time.monotonic() - last[1] > 10
 
     conftest.wait_for(still, 600, "an idle service")
+    return last[1]
+
+
+def minutes(d, count):
+    """Processor seconds of each process in each of so many minutes."""
+    marks = [cpu_of_each(d)]
+    for _ in range(count):
+        time.sleep(MINUTE)
+        marks.append(cpu_of_each(d))
+    return {role: [round(after[role] - before[role], 2) for before, after in zip(marks, marks[1:])] for role in marks[0]}
 
 
 if __name__ == "__main__":

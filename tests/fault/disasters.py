@@ -15,13 +15,19 @@ from hospital import SECONDS, unreadable_things
 
 ROLES = ("intake", "courier", "worker")
 CALLS = {"open": errno.EMFILE, "write": errno.EIO, "fsync": errno.EIO, "rename": errno.EIO, "mkdir": errno.ENOSPC,
-         "unlink": errno.EIO, "malloc": errno.ENOMEM}
+         "unlink": errno.EIO, "malloc": errno.ENOMEM, "read": errno.EIO, "descriptor": errno.EMFILE, "send": errno.ENOBUFS,
+         "receive": errno.ECONNRESET}
 
 
 def crash_points():
     """The named points of the programs, as their sources have them."""
     text = "".join(path.read_text() for path in sorted((SOURCE / "service").rglob("*.c")))
     return sorted(set(re.findall(r'crash_point\("(\w+)"\)', text)))
+
+
+def happened(hit):
+    """Did the fault come that marks this file?"""
+    return hit.exists() and hit.read_bytes() != b"\0"
 
 
 def mount(folder, mebibytes):
@@ -147,7 +153,7 @@ class Disasters:
         self.begin()
         time.sleep(self.chance.uniform(0.2, 2))
         self.restart(self.chance.choice((signal.SIGKILL, signal.SIGTERM)))
-        self.counts["injected" if hit.exists() else "injected, not reached"] += 1
+        self.counts["injected" if happened(hit) else "injected, not reached"] += 1
 
     def jump(self):
         """Hours or days, there or back."""

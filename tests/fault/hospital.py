@@ -18,6 +18,7 @@ import pydicom
 import raw_peer
 import upper_layer
 from conftest import PEERS, Clock, Daemon, phantom, wait_for
+from patients import identify
 from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
 
@@ -35,17 +36,17 @@ def to_archive(name, port):
             "dimse_seconds = 3.0; }")
 
 
-def service(folder, **ports):
+def service(folder, more="", **ports):
     """
     A daemon that waits for no clock but Images in Acquisition, and never gives up; it delivers to the folder "out" and
-    to archives at `ports`.
+    to archives at `ports`. more: further top-level settings.
     """
     out = pathlib.Path(folder, "out")
     out.mkdir(parents=True)
     destinations = [f'{{ name = "OUT"; folder = "{out}"; }}', *(to_archive(*each) for each in ports.items())]
     deliver = ", ".join(f'"{name}"' for name in ("OUT", *ports))
     return Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=PEERS,
-                  pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n",
+                  pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n" + more,
                   environment=Clock(folder).environment)
 
 
@@ -64,7 +65,7 @@ def make_series(folder, seed):
     files = phantom(folder, "--size", f"64x64x{SLICES}", "--seed", str(seed))
     for path in files:
         dataset = pydicom.dcmread(path)
-        dataset.ImagesInAcquisition, dataset.PatientName = str(SLICES), NAME
+        identify(dataset, ImagesInAcquisition=str(SLICES), PatientName=NAME)
         dataset.save_as(path)
     return files
 

@@ -8,6 +8,7 @@ import pydicom
 import pytest
 from conftest import wait_for
 from hospital import NAME, SECONDS
+from patients import SIGNS
 from test_receive import data_set_of, stored
 
 # States that nothing leaves without being asked to.
@@ -130,6 +131,7 @@ def check_events(d):
 
 
 def check_log(d):
-    """No patient's name at any level."""
+    """No patient's name at any level, and nothing that identifies one below debug."""
     text = d.log.read_text(errors="replace")
+    assert not [line for line in text.splitlines() if SIGNS.search(line) and "level=debug" not in line]
     assert NAME not in text and "runtime error" not in text and "AddressSanitizer" not in text

@@ -1,151 +1,185 @@
 """
-The n-th call of each kind fails, in each process, once or for good, through all of the service's work: start, receive,
-settle, run, deliver, stop. Afterwards everything is there once, and nothing is left over.
+The n-th call of each kind fails, in each process, once or for good, through whole operations of the service
+(operations.py). Afterwards everything is there once, and nothing is left over.
 
-NOCTULE_FAULT_POINTS is how many points of each process and call are tried, from the first to the last that is reached:
-a few for every day, all (0) for a night.
+An operation is lived through once without a fault, which counts its calls; then each call is a case of its own, and so
+is each from which on all fail. NOCTULE_FAULT_POINTS is how many cases of each process and call are tried, spread over all:
+a few for every day, all (0) for a night. NOCTULE_FAULT_WORKERS is how many lives are lived at once, NOCTULE_FAULT_SECONDS
+when to begin no more, NOCTULE_FAULT_PART=I/N the Ith of N shares, and NOCTULE_FAULT_ONLY cases by name, with commas
+between.
 """
 
 import collections
 import concurrent.futures
-import itertools
+import ctypes
+import errno
+import multiprocessing
 import os
-import signal
-import threading
+import resource
+import struct
 import time
+import traceback
+import zlib
 
-import pydicom
-import upper_layer
-from conftest import wait_for
-from disasters import CALLS, ROLES
-from hospital import SECONDS, Slice, make_series, service
-from invariants import check, settled, unsent
+from disasters import happened
+from operations import OPERATIONS, Archive, Life
 
 POINTS = int(os.environ.get("NOCTULE_FAULT_POINTS", "1"))
-WORKERS = int(os.environ.get("NOCTULE_FAULT_WORKERS", "3"))
-KINDS = [(role, call) for role in (*ROLES, "daemon") for call in CALLS if (role, call) != ("daemon", "unlink")]
+WORKERS = int(os.environ.get("NOCTULE_FAULT_WORKERS", 2 * os.cpu_count()))
+LIMIT = float(os.environ.get("NOCTULE_FAULT_SECONDS", "inf"))
+PART, PARTS = map(int, os.environ.get("NOCTULE_FAULT_PART", "1/1").split("/"))
+ONLY = os.environ.get("NOCTULE_FAULT_ONLY")
+
+# What a call says that fails once, and for good.
+ERRORS = {"open": (errno.EMFILE, errno.EMFILE), "read": (errno.EIO, errno.EIO), "write": (errno.EIO, errno.ENOSPC),
+          "truncate": (errno.EIO, errno.ENOSPC), "fsync": (errno.EIO, errno.EIO), "rename": (errno.EIO, errno.ENOSPC),
+          "mkdir": (errno.EIO, errno.ENOSPC), "unlink": (errno.EIO, errno.EIO), "malloc": (errno.ENOMEM, errno.ENOMEM),
+          "descriptor": (errno.EMFILE, errno.ENFILE), "fork": (errno.EAGAIN, errno.EAGAIN),
+          "connect": (errno.ECONNREFUSED, errno.ENETUNREACH), "send": (errno.ENOBUFS, errno.ENOBUFS),
+          "receive": (errno.ECONNRESET, errno.ENOMEM)}
+# As faults.c has them: what it counts of a role, and where it allocates.
+ROLES = ("daemon", "intake", "courier", "worker")
+PLACES_MAX = 16384
+COUNTS, PLACES = struct.Struct(f"={len(ERRORS) + 1}q"), struct.Struct(f"={2 * PLACES_MAX}Q")
+LIBC, NOT_RANDOM = ctypes.CDLL(None), 0x0040000  # personality(2): of addresses
 
 
-class Work:
-    """One life of a service, with a fault in it."""
+class Case(collections.namedtuple("Case", "operation role call n always")):
+    def __str__(self):
+        return " ".join(map(str, self[:4])) + (" always" if self.always else "")
 
-    def __init__(self, folder, sent, copied):
-        self.d = service(folder)
-        self.hit = self.d.folder / "hit"
-        self.sent, self.copied = sent, copied
-        self.sessions = set()
+    @classmethod
+    def named(cls, name):
+        operation, role, call, n, *always = name.split()
+        return cls(operation, role, call, int(n), bool(always))
 
-    def start(self, **more):
-        self.d.environment.update(more)
-        self.d.start(wait=False)
-        self.sessions.add(self.d.process.pid)
+    def number(self):
+        """The same in every run, and evenly spread."""
+        return zlib.crc32(str(self).encode())
 
-    def revive(self):
-        """The system's service manager."""
-        if self.d.process.poll() is not None:
-            self.d.start(wait=False)
-            self.sessions.add(self.d.process.pid)
-
-    def without_fault(self):
-        """From now on nothing fails any more."""
-        if self.d.process.poll() is None:
-            self.d.process.send_signal(signal.SIGTERM)
-            self.d.process.wait(SECONDS)
-        del self.d.environment["NOCTULE_FAULT"]
-        self.start()
-
-    def send(self, until):
-        """Sends again and again what is not acknowledged."""
-        waiting = [Slice(pydicom.dcmread(path)) for path in self.sent]
-        for path in self.copied:
-            target = self.d.inbox / "copied" / path.name
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes(path.read_bytes())
-        while waiting and not until():
-            try:
-                with upper_layer.associated(self.d.port) as peer:
-                    while waiting and peer.store(waiting[0].data, waiting[0].instance) == 0:
-                        waiting.pop(0)
-            except (OSError, EOFError, AssertionError):
-                time.sleep(0.02)
-            self.revive()
-        return waiting
-
-    def is_over(self):
-        self.revive()
-        return len(self.d.jobs("DONE")) == 2 and not unsent(self.d)
-
-    def fail_once(self, fault):
-        self.start(NOCTULE_FAULT=fault, NOCTULE_FAULT_HIT=str(self.hit), NOCTULE_FAULT_UNDER=str(self.d.folder))
-        assert not self.send(until=lambda: False)
-        wait_for(self.is_over, SECONDS, f"the end of the work after {fault}")
-
-    def fail_for_good(self, fault):
-        """A while of that; then it is over, and so is the work in the end."""
-        self.start(NOCTULE_FAULT=f"{fault} always", NOCTULE_FAULT_HIT=str(self.hit),
-                   NOCTULE_FAULT_UNDER=str(self.d.folder))
-        deadline = time.monotonic() + 2
-        self.send(until=lambda: time.monotonic() > deadline)
-        while time.monotonic() < deadline and not self.is_over():
-            time.sleep(0.05)
-        self.without_fault()
-        assert not self.send(until=lambda: False)
-        wait_for(self.is_over, SECONDS, f"the end of the work after {fault}, always")
-
-    def check(self):
-        settled(self.d)
-        self.d.process.send_signal(signal.SIGTERM)
-        assert self.d.process.wait(SECONDS) == 0
-        check(self.d, {each.instance: each for each in map(Slice, map(pydicom.dcmread, self.sent + self.copied))},
-              self.sessions)
+    def environment(self):
+        error = ERRORS[self.call][self.always]
+        return {"NOCTULE_FAULT": f"{self.role} {self.call} {self.n} {error}{' always' if self.always else ''}"}
 
 
 class Trial:
-    """All that is tried; several at once."""
+    """An operation that was lived through once: what is usual."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.sent, self.copied = make_series(folder / "sent", 1), make_series(folder / "copied", 2)
-        self.numbers = itertools.count()
-        self.counts = collections.Counter()
-        self.lock = threading.Lock()
-
-    def reaches(self, fault, always):
-        """Does the work come to the point where it fails? What comes of it is checked."""
-        with self.lock:
-            folder = self.folder / str(next(self.numbers))
-        work = Work(folder, self.sent, self.copied)
+    def __init__(self, operation, folder, known):
+        """known: of each role the places that allocate, which other operations have been through."""
+        self.operation, self.folder, self.points = operation, folder, {}
+        counts = folder / f"{operation.name}.counts"
+        counts.write_bytes(bytes(len(ROLES) * (COUNTS.size + PLACES.size)))
+        life = Life(operation, folder / f"{operation.name}-0", Archive())
         try:
-            (work.fail_for_good if always else work.fail_once)(fault)
-            work.check()
-        except BaseException as error:
-            raise AssertionError(f"{fault}{' always' if always else ''}, in {folder}") from error
+            before = LIBC.personality(NOT_RANDOM)
+            life.start(NOCTULE_FAULT_COUNTS=str(counts), NOCTULE_FAULT_UNDER=str(life.folder))
+            LIBC.personality(before)
+            life.finish()
+            self.usual = life.descriptors()
+            life.end({0})
+            life.check()
+            self.results = life.results()
         finally:
-            work.d.kill_all()
-        with self.lock:
-            self.counts[" ".join(fault.split()[:2])] += work.hit.exists()
-        return work.hit.exists()
+            life.close(keep=True)
+        self.note(counts.read_bytes(), known)
 
-    def points(self, call):
-        """Which calls fail: all of them one after the other, or each about four times as far on as the one before."""
-        if POINTS == 0 and call != "malloc":
-            return itertools.count(1)
-        steps = 40 if POINTS == 0 else POINTS
-        base = 1.3 if POINTS == 0 else 4
-        return dict.fromkeys(int(base ** (i + 1)) for i in range(steps))
+    def note(self, counts, known):
+        for i, role in enumerate(ROLES):
+            at = i * (COUNTS.size + PLACES.size)
+            for call, most in zip(ERRORS, COUNTS.unpack_from(counts, at)[1:], strict=True):
+                self.points[role, call] = range(1, most + 1)
+            places = PLACES.unpack_from(counts, at + COUNTS.size)
+            places = {stack: first for stack, first in zip(places[::2], places[1::2]) if stack}
+            assert len(places) < PLACES_MAX, "more places than faults.c can tell apart"
+            self.points[role, "malloc"] = sorted({places[stack] for stack in places.keys() - known[role]})
+            known[role] |= places.keys()
 
-    def run(self, role, call):
-        for n in self.points(call):
-            fault = f"{role} {call} {n} {CALLS[call]}"
-            if not self.reaches(fault, always=False):
-                break
-            self.reaches(fault, always=True)
+    def cases(self):
+        for (role, call), points in self.points.items():
+            if 0 < POINTS < len(points):
+                points = [points[int((i + 0.5) * len(points) / POINTS)] for i in range(POINTS)]
+            for n in points:
+                for always in (False, True):
+                    yield Case(self.operation.name, role, call, n, always)
+
+    def live(self, case, archive):
+        """Does the work come to where it fails? What comes of it is checked."""
+        life = Life(self.operation, self.folder / f"{case.operation}-{case.number():08x}", archive)
+        good = False
+        try:
+            life.start(NOCTULE_FAULT_HIT=str(life.hit), NOCTULE_FAULT_UNDER=str(life.folder), **case.environment())
+            if case.always:
+                life.endure()
+                life.finish()
+            restarted = not case.always and life.finish_or_restart()
+            life.leaks_no_descriptor(self.usual)
+            life.end({0} if case.always or restarted else {0, 6})  # 6: it came at the very end
+            life.check()
+            assert life.results() == self.results
+            good = True
+            return happened(life.hit), restarted
+        finally:
+            life.close(keep=not good)
+
+
+# ------------------------------------------------------------------- in processes of their own ----
+
+began = time.monotonic()
+trials, archive = {}, None
+
+
+def seconds_of_processors():
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def live(case):
+    """
+    The case, whether it came to the fault and took a restart, what is wrong, and how long it took: by the wall's clock,
+    and the processors'. None where there was no time for it.
+    """
+    global archive
+    if time.monotonic() > began + LIMIT:
+        return None
+    archive = archive or Archive()
+    start, before = time.monotonic(), seconds_of_processors()
+    reached, wrong = (False, False), ""
+    try:
+        reached = trials[case.operation].live(case, archive)
+    except BaseException:
+        wrong = traceback.format_exc()
+    return case, reached, wrong, time.monotonic() - start, seconds_of_processors() - before
+
+
+def report(cases, lived, seconds):
+    kinds = collections.Counter(" ".join(case[:3]) for case, (reached, _), *_ in lived if reached)
+    restarted = collections.Counter(" ".join(case[:3]) for case, (_, restarted), *_ in lived if restarted)
+    lasted = sorted(((round(each[3], 1), str(each[0])) for each in lived), reverse=True)
+    print(f"{len(lived)} lives of {len(cases)}, {sum(kinds.values())} faults of {len(kinds)} kinds in {seconds:.0f} s; each "
+          f"{sum(each[4] for each in lived) / max(1, len(lived)):.2f} s of processors, the longest {lasted[:5]}")
+    print("reached:", dict(sorted(kinds.items())))
+    print("once, and it took a restart:", dict(sorted(restarted.items())))
 
 
 def test_any_call_may_fail(tmp_path):
-    trial = Trial(tmp_path)
-    start = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        for each in [pool.submit(trial.run, *kind) for kind in KINDS]:
-            each.result()
-    print(f"{sum(trial.counts.values())} faults in {time.monotonic() - start:.0f} s: {dict(trial.counts)}")
+    known = {role: set() for role in ROLES}
+    for kind in OPERATIONS:
+        (tmp_path / kind.name).mkdir()
+        trials[kind.name] = Trial(kind(tmp_path / kind.name), tmp_path, known)
+        print(kind.name, {" ".join(key): len(points) for key, points in trials[kind.name].points.items() if points})
+    cases = sorted((each for trial in trials.values() for each in trial.cases()), key=Case.number)
+    cases = [each for each in cases if each.number() % PARTS == PART - 1]
+    if ONLY:
+        cases = [Case.named(name) for name in ONLY.split(",")]
+    lived = []
+    with concurrent.futures.ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork")) as pool:
+        futures = [pool.submit(live, case) for case in cases]
+        for future in concurrent.futures.as_completed(futures):
+            if not future.result():
+                continue
+            lived.append(future.result())
+            if lived[-1][2]:
+                print(f"NOCTULE_FAULT_ONLY='{lived[-1][0]}' in {tmp_path}\n{lived[-1][2]}", flush=True)
+    report(cases, lived, time.monotonic() - began)
+    failed = [str(case) for case, _, wrong, *_ in lived if wrong]
+    assert not failed, failed

@@ -98,10 +98,14 @@ class Peer:
     """The daemon's end of a child's pipe. Frames are kept in self.frames with their times."""
 
     def __init__(self):
-        self.socket, self.child = socket.socketpair()
-        self.buffer = b""
         self.frames = []
         self.times = []
+        self.open()
+
+    def open(self):
+        """A pipe, perhaps to a child that takes another's place."""
+        self.socket, self.child = socket.socketpair()
+        self.buffer = b""
         self.ended = False
 
     def send(self, name, *values):

@@ -9,7 +9,7 @@ import subprocess
 
 import pydicom
 import pytest
-from conftest import PEERS, drop, is_listening, phantom, storescu, wait_for
+from conftest import PEERS, drop, is_listening, phantom, small_file_system, storescu, wait_for
 
 
 def truncated(source, folder):
@@ -165,18 +165,6 @@ def test_random_damage_never_stops_the_daemon(daemon, tmp_path):
     assert d.process.poll() is None
 
 
-@contextlib.contextmanager
-def small_file_system(folder, mebibytes):
-    folder.mkdir(parents=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
-                      capture_output=True).returncode != 0:
-        pytest.skip("mounting a tmpfs is not allowed here")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
 def test_a_full_disk_delays_and_loses_nothing(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "128x128x40")
     with small_file_system(tmp_path / "small", 16) as small:
@@ -252,6 +240,9 @@ def test_low_disk_pauses_and_resumes(daemon, tmp_path):
         ballast.write_bytes(bytes(48 << 20))
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_LOW'"), 60, "the pause")
         drop(files, d.inbox)
+        assert "Broken      less than min_free_mib (32 MiB) is free; senders are told to come again, jobs wait (since " in \
+            d.ctl("status").stdout
+        assert d.ctl("status", "--check", check=False).returncode == 2
         ballast.unlink()
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_OK'"), 60, "the resumption")
         (job,) = d.wait_jobs()

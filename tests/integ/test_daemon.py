@@ -1,5 +1,6 @@
 """The daemon's own life: children, operators, reload, drain, what systemd hears, what is told to whom."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,12 +8,13 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 
 import proto
 import pytest
-from conftest import SOURCE, drop, is_listening, phantom, run_program, wait_for
+from conftest import BIN, SOURCE, drop, is_listening, phantom, run_program, wait_for
 
 BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught running
 
@@ -122,6 +124,52 @@ def test_what_cannot_be_done_is_answered_with_a_message(daemon):
             assert status == -2 and len(message) > 10
 
 
+ASKED = [("ping",), ("retry", "1"), ("cancel", "1"), ("hold", "--queue"), ("release", "--queue"), ("priority", "1", "3"),
+         ("complete", "1.2.3"), ("resend", "1"), ("submit", "--rules", "1.2.3"), ("purge", "--yes", "1.2.3")]
+
+
+def test_a_daemon_that_stands_still(daemon):
+    """SIGSTOP: the kernel takes the connection and what is asked, and nobody answers. Every command ends, and says so."""
+    d = daemon().start()
+    os.kill(d.process.pid, signal.SIGSTOP)
+    asking = [subprocess.Popen([BIN / "noctule", "--config", d.config, *command], text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE) for command in ASKED]
+    told = [(each.communicate(timeout=60), each.returncode) for each in asking]
+    words = f"noctule: noctuled (process {d.process.pid}) did not answer within 10 seconds\n"
+    for command, ((out, error), status) in zip(ASKED, told):
+        assert (status, out, error) == (4, "", words), command
+    os.kill(d.process.pid, signal.SIGCONT)
+    wait_for(d.answers, 30, "an answer")
+
+
+def test_a_daemon_that_is_killed_while_it_is_asked(daemon):
+    d = daemon().start()
+    os.kill(d.process.pid, signal.SIGSTOP)
+    asking = [subprocess.Popen([BIN / "noctule", "--config", d.config, *command], text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE) for command in ASKED]
+
+    def has_socket(each):
+        return any("socket:" in os.readlink(fd) for fd in pathlib.Path("/proc", str(each.pid), "fd").iterdir())
+
+    wait_for(lambda: all(map(has_socket, asking)), 20, "all of their connections")
+    d.kill_all()
+    for command, each in zip(ASKED, asking):
+        out, error = each.communicate(timeout=30)
+        assert (each.returncode, out) == (4, "") and error.startswith("noctule: noctuled "), (command, error)
+        assert error.count("\n") == 1
+
+
+def test_exit_codes_follow_what_was_done(daemon, tmp_path):
+    d = daemon(quiet=600.0).start()
+    d.ctl("hold", "--queue")
+    drop(phantom(tmp_path / "series", "--size", "32x32x6"), d.inbox)
+    (job,) = d.wait_jobs(states=("READY",))
+    for jobs, status, lines in [((4711, 4712), 3, 2), ((job["job"], 4711), 3, 2), ((job["job"],), 1, 1)]:
+        done = d.ctl("cancel", *jobs, check=False)
+        assert (done.returncode, len((done.stdout + done.stderr).splitlines())) == (status, lines), jobs
+        assert d.jobs()[0]["state"] == ("READY" if job["job"] not in jobs else "CANCELLED")
+
+
 def test_the_socket_and_the_copy_are_private(daemon):
     d = daemon().start()
     for name in ("control.sock", "noctule.conf"):
@@ -199,7 +247,7 @@ def test_jobs_wait_for_the_next_daemon(daemon, tmp_path):
     drop(files, d.inbox)
     wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
     d.process.send_signal(signal.SIGTERM)
-    wait_for(lambda: "daemon.draining" in d.log.read_text(), 20, "the drain")
+    d.wait_log("daemon.draining")
     assert d.stop(signal.SIGTERM, seconds=24) == 0, "a second SIGTERM does not wait for the grace of the first"
     (job,) = d.jobs()
     assert (job["state"], job["attempts"]) in [("READY", 0), ("DONE", 1)]
@@ -318,6 +366,51 @@ def test_a_job_that_needs_too_much_memory_fails_before_it_begins(daemon, tmp_pat
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "both jobs done")
 
 
+# Of the same series as head-ct; the numbers of distances make it last.
+COSTLY = """{{ name = "costly"; {limits} segments = ( {{ label = "Brain"; range = [ 0.0, 80.0 ];
+    shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} );
+    type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
+  texture = {{ regions = [ "volume" ]; glcm = {{ distances = [ {distances} ]; }}; }}; }}"""
+
+
+def add_pipeline(d, text):
+    """For the same series as the one that there is."""
+    change(d, "pipelines = (", f"pipelines = ( {text},")
+    change(d, "rules = (", 'rules = ( { match = { modality = "CT"; }; pipeline = "costly"; }, ')
+
+
+def test_a_pipeline_has_memory_of_its_own(daemon, tmp_path):
+    d = daemon(quiet=0.5)
+    add_pipeline(d, COSTLY.format(limits="memory_mib = 2.0;", distances="1"))
+    d.start()
+    drop(phantom(tmp_path / "series", "--size", "128x128x64"), d.inbox)
+    failed, done = sorted(d.wait_jobs(2), key=lambda job: job["pipeline"])
+    assert (failed["state"], failed["code"], failed["attempts"]) == ("FAILED", "JOB_TOO_LARGE", 1)
+    assert re.fullmatch(r"128 x 128 x 64 voxels need \d+ MiB of memory, and a job may take 2 "
+                        r"\(memory_mib of pipeline costly\)", failed["message"])
+    assert done["state"] == "DONE", "another pipeline has the machine's"
+    change(d, "memory_mib = 2.0;", "memory_mib = 200.0;")
+    reload(d)
+    d.ctl("retry", "--current", failed["job"])
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "both jobs done")
+
+
+def test_a_pipelines_deadline_ends_its_job_alone(daemon, tmp_path):
+    """It is stopped, and what runs beside it in its worker goes on."""
+    d = daemon(quiet=0.5, attempts=1)
+    add_pipeline(d, COSTLY.format(limits="deadline_seconds = 0.5;", distances=", ".join(map(str, range(1, 17)))))
+    d.start()
+    (worker,) = wait_for(lambda: d.children("worker"), 20, "the worker")
+    drop(phantom(tmp_path / "series", *BIG), d.inbox)
+    ended = d.wait_jobs(2, seconds=240)
+    failed, done = sorted(ended, key=lambda job: job["pipeline"])
+    assert (failed["state"], failed["code"], failed["attempts"]) == ("FAILED", "DEADLINE_EXCEEDED", 1)
+    assert failed["message"] == "attempt 1 took longer than its pipeline's deadline_seconds (0.5 s)"
+    assert (done["state"], done["attempts"]) == ("DONE", 1)
+    assert d.children("worker") == [worker] and not events(d, "WORKER_DIED")
+    assert not list(d.root.glob("outbox/*/*.part"))
+
+
 def test_workers_that_die_young_come_back(daemon):
     d = daemon().start()
     ready_children(d)
@@ -386,6 +479,35 @@ def test_a_database_of_somebody_else(daemon):
     assert result.returncode == 6 and "noctule.db" in result.stderr
 
 
+def test_a_database_that_never_shrank_is_rebuilt(daemon, tmp_path):
+    """One from before schema version 11, where there is room for it; and what has gone makes room."""
+    d = daemon()
+    steps = sorted((SOURCE / "db" / "migrations").glob("*.sql"))[:10]
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db:
+        for step in steps:
+            db.executescript(step.read_text())
+        db.executescript(f"PRAGMA user_version = {len(steps)}; PRAGMA application_id = 0x4e6f6374;")
+        db.execute("INSERT INTO event (at, kind, detail) VALUES ('2026-01-31T02:03:23.000Z', 'TEST', '')")
+        db.execute("CREATE TABLE gone (bytes)")
+        db.executemany("INSERT INTO gone VALUES (zeroblob(?))", [(4000,)] * 500)
+        db.execute("DROP TABLE gone")
+        db.commit()
+    before = (d.root / "noctule.db").stat().st_size
+    room = d.config.read_text()
+    d.config.write_text(room.replace("min_free_mib = 1;", "min_free_mib = 1e9;"))
+    d.start()
+    d.wait_log("event=database.not_rebuilt")
+    assert d.query("PRAGMA auto_vacuum")[0][0] == 0
+    d.stop()
+    d.config.write_text(room)
+    d.start()
+    assert d.query("PRAGMA auto_vacuum")[0][0] == 2
+    assert (d.root / "noctule.db").stat().st_size < before / 4
+    assert len(d.query("SELECT 1 FROM v_events WHERE kind = 'TEST'")) == 1
+    assert d.query("PRAGMA integrity_check")[0][0] == "ok"
+    assert d.log.read_text().count("event=database.rebuilt") == 1
+
+
 def test_the_root_option_wins(daemon, tmp_path):
     d = daemon()
     other = tmp_path / "other"
@@ -447,7 +569,7 @@ def test_ready_and_ping_mean_that_the_port_is_open(daemon, tmp_path):
             why = f"port {d.port} is not open: Address already in use"
             wait_for(lambda: why in d.ctl("ping", check=False).stderr, 20, "what ping says")
             check = d.ctl("status", "--check", check=False)
-            assert check.returncode == 2 and check.stdout.startswith(f"NOCTULE CRITICAL: {why} | jobs_ready=0 ")
+            assert check.returncode == 2 and re.match(f"NOCTULE CRITICAL: {why} \\(since [-:.TZ0-9]+\\) \\| jobs_ready=0 ", check.stdout)
             heard = ""
             while f"STATUS={why}" not in heard:
                 heard += notify.recv(4096).decode() + "\n"

@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -72,7 +73,8 @@ class Courier:
         command = [BIN / "noctuled", "--role", "courier", "--slot", "0", "--config", self.config]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *command], stderr=log,
-                                            stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd])
+                                            stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd],
+                                            env={**os.environ, "NOCTULE_TEST_PLACE": tempfile.gettempdir()})
         self.peer.child.close()
         hello = self.next("HELLO")
         assert hello["role"] == "courier"
@@ -480,6 +482,17 @@ def test_tls_with_a_revoked_certificate(courier, seg, tmp_path, certificates):
             assert outcome == SENT or (told["code"] == "TLS_FAILED" and "revoked" in told["message"])
 
 
+def test_tls_with_a_revoked_authority(courier, seg, tmp_path, certificates):
+    """The certificate itself is good; the one that vouches for it is not, or nothing is known of it."""
+    for crl, outcome in [(certificates.chain_revocations(), SENT), (certificates.chain_revocations("branch_ca"), TRANSIENT),
+                         (certificates.revocations(), TRANSIENT)]:
+        with storescp(tmp_path / crl.parent.name, certificates.dcmtk("branch")) as pacs:
+            settings = tls_settings(certificates, more=f'crl = "{crl}";')
+            told = courier(destination(port=pacs.port, more="tls = true;"), tls=settings).deliver(seg)
+            assert (told["outcome"], told["code"]) == (outcome, "" if outcome == SENT else "TLS_FAILED"), told
+            assert len(pacs.files()) == (outcome == SENT)
+
+
 # ---------------------------------------------------------------------------------- folders ----
 
 
@@ -536,12 +549,12 @@ def test_reload_changes_destinations(courier, seg):
         one = courier(destination(port=first.port))
         assert one.deliver(seg)["outcome"] == SENT
         one.configure(destination(port=second.port))
-        one.peer.send("RELOAD", str(one.config))
+        one.peer.send("RELOAD", one.config.read_text())
         assert one.deliver(seg)["outcome"] == SENT
         assert (len(first.stored), len(second.stored)) == (1, 1)
         wait_for(lambda: first.associations[0].is_released, 15, "the release of the old association")
         one.configure()
-        one.peer.send("RELOAD", str(one.config))
+        one.peer.send("RELOAD", one.config.read_text())
         assert one.deliver(seg)["outcome"] == RETURNED
         one.drain()
 

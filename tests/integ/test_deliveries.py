@@ -107,7 +107,7 @@ def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_pat
                    extra=destinations(to_archive(archive.port), to_folder(tmp_path / "out"))).start()
         drop(small(tmp_path / "ct"), d.inbox)
         wait_for(lambda: events(d, "DESTINATION_DOWN"), 40, "the note that it is down")
-        assert "Attention   destination PACS is down; 1 results wait for it (since " in d.ctl("status").stdout
+        assert "Attention   destination PACS is down; 1 result waits for it: 3 failures in a row; " in d.ctl("status").stdout
         check = d.ctl("status", "--check", check=False)
         assert check.returncode == 1 and check.stdout.startswith("NOCTULE WARNING: destination PACS is down; ")
         assert dict(states(d))["OUT"] == "SENT"

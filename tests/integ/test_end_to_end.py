@@ -1,6 +1,9 @@
 """A series dropped in the inbox comes back as a valid SEG, and the database says so."""
 
+import contextlib
 import json
+import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -79,10 +82,17 @@ def test_own_results_are_not_processed_again(daemon, tmp_path):
 
 def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
     files = uncounted(phantom(tmp_path / "series", "--size", "32x32x8"))
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
+
+    def complete_with(count):
+        rows = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = ?", count), 60, f"{count} instances")
+        d.ctl("complete", rows[0]["series_uid"])
+
     drop(files[:-1], d.inbox)
+    complete_with(7)
     (first,) = d.wait_jobs()
     drop(files[-1:], d.inbox)
+    complete_with(8)
     jobs = d.wait_jobs(2)
     assert [j["revision"] for j in jobs] == [1, 2]
     assert jobs[0]["superseded_by"] == jobs[1]["job"]
@@ -93,10 +103,11 @@ def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
 
 def test_a_resend_changes_nothing(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()  # each is whole, and says so
     drop(files, d.inbox / "once")
     d.wait_jobs()
     drop(files, d.inbox / "again")
+    d.wait_log("event=file.arrived", 12, 60)
     other = phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "3")
     drop(other, d.inbox / "other")
     d.wait_jobs(2)
@@ -106,7 +117,7 @@ def test_a_resend_changes_nothing(daemon, tmp_path):
 
 def test_same_uid_other_bytes_keeps_the_first(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     drop(files, d.inbox)
     d.wait_jobs()
     changed = pydicom.dcmread(files[0])
@@ -203,6 +214,56 @@ def test_settling_survives_a_restart(daemon, tmp_path):
     assert job["state"] == "DONE"
 
 
+def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x8")
+    d = daemon(quiet=3600.0).start()
+    drop(files, d.inbox / "a")
+    wait_for(lambda: d.query("SELECT count(*) FROM instance")[0][0] == 8, 20, "its instances")
+    stored = {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM instance")}
+
+    def restart(arrived, recovered=0):
+        """So many files are opened and told of, in the inbox and in series/."""
+        d.stop()
+        at = len(d.log.read_bytes())
+        d.start()
+
+        def log():
+            return d.log.read_bytes()[at:].decode()
+
+        wait_for(lambda: "event=inbox.swept" in log() and log().count("event=file.arrived") >= arrived, 20, "the files")
+        wait_for(lambda: "event=recover.done" in log(), 20, "the end of the recovery")
+        d.stop()  # what is in hand is stored first
+        assert log().count("event=file.arrived") == arrived
+        assert int(re.search(r"event=recover.done files=(\d+)", log())[1]) == recovered
+
+    restart(0)
+    names = sorted(path.name for path in (d.inbox / "a").iterdir())
+    (d.inbox / "a" / names[0]).rename(d.inbox / "a" / "renamed.dcm")
+    os.utime(d.inbox / "a" / names[1])
+    gone = stored[pydicom.dcmread(d.inbox / "a" / names[2]).SOPInstanceUID]
+    gone.unlink()
+    (d.inbox / "a" / names[3]).unlink()
+    drop(phantom(tmp_path / "other", "--size", "32x32x2", "--seed", "2"), d.inbox / "b")
+    restart(1 + 1 + 1 + 2)
+    assert gone.exists(), "its original has brought it back"
+    assert d.query("SELECT count(*) FROM kept")[0][0] == 9
+    restart(0)
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db:
+        db.execute("DELETE FROM kept WHERE file IN (SELECT file FROM kept ORDER BY file LIMIT 4)")
+        db.execute("UPDATE kept SET look = look + 1 WHERE file = (SELECT max(file) FROM kept)")
+        db.commit()
+    restart(5)  # what the table lacks or has wrong is looked at
+    restart(0)
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        path = str(gone.relative_to(d.root))
+        db.execute("UPDATE series SET instances = instances - 1, frames = frames - 1 "
+                   "WHERE id = (SELECT series_id FROM instance WHERE path = ?)", [path])
+        db.execute("DELETE FROM instance WHERE path = ?", [path])
+        db.commit()
+    restart(1, 1)  # a file without a row, and its original
+
+
 def test_an_operator_completes_a_series(daemon, tmp_path):
     files = uncounted(phantom(tmp_path / "series", "--size", "32x32x6"))
     d = daemon(quiet=600).start()
@@ -280,7 +341,7 @@ def test_reload(daemon, tmp_path):
     d.config.write_text(good + "\nno_such_option = 1;\n")
     d.process.send_signal(signal.SIGHUP)
     wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD_FAILED'"), 20, "the refusal")
-    assert "no_such_option" in d.log.read_text()
+    d.wait_log("no_such_option")
 
     d.config.write_text(good.replace("[ 0.0, 80.0 ]", "[ 30000.0, 30001.0 ]"))
     d.process.send_signal(signal.SIGHUP)

@@ -1,13 +1,16 @@
-"""`noctule explain`: what the header says, the stacks, the gate, the rules and the jobs, and that nothing is run."""
+"""`noctule explain`: what the header says, the stacks, the gate, the rules and the jobs; nothing is run; submit agrees."""
 
 import json
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 
 import pydicom
 import pytest
-from conftest import BIN, SHARED, SOURCE, drop, needs_shared, phantom
+from conftest import BIN, SHARED, SOURCE, drop, needs_shared, phantom, wait_for
+from test_admission import KINDS, PIPELINE, fair_share, kinds  # noqa: F401 - a fixture
 
 SEGMENT = """segments = ( { label = "Ball"; range = [ 0.0, 80.0 ];
     shapes = ( { kind = "sphere"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 35.0; } );
@@ -257,3 +260,81 @@ def test_real_series(name, stacks, code):
     series = one_series(result)
     assert len(series["stacks"]) == stacks and {s["code"] for s in series["stacks"]} == {code}
     assert [f["code"] for f in json.loads(result.stdout)["passed_over"]] == ["NOT_DICOM"]
+
+
+SERVED = """root = "%s"; inbox = ( { path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; } );
+series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; }; min_free_mib = 1;
+pipelines = ( %s, %s, %s );
+"""
+# Added when all have settled: until then no series has a job.
+LATER = """
+rules = ( { match = { modality = "CT"; min_slices = 8; }; pipeline = "ct"; },
+          { match = { modality = "MR"; }; pipeline = "mr"; stacks = "first"; },
+          { match = { modality = "MR"; }; pipeline = "plain"; },
+          { match = { modality = "PT"; }; pipeline = "mr"; stacks = "time [13]"; } );
+"""
+PIPELINE_WAY, RULES_WAY = ("--pipeline", "plain"), ("--rules",)
+
+
+def differing():
+    """A kind for each code, and for each number of volumes."""
+    chosen = {}
+    for name in fair_share():
+        kind = KINDS[name]
+        codes = {kind.fault} | {planes[1] for planes in kind.stacks.values() if isinstance(planes, tuple)}
+        for way in codes - {""} or {len(kind.stacks)}:
+            chosen.setdefault(way, name)
+    return sorted(set(chosen.values()))
+
+
+def explained(d, uid, way):
+    """The (pipeline, stack) that would get a job, and the codes of what does not."""
+    told = json.loads(d.ctl("explain", "--json", *(way if way == PIPELINE_WAY else ()), uid).stdout)
+    (series,) = told["series"]
+    codes = {series["code"]} | {stack["code"] for stack in series["stacks"]}
+    codes |= {"TOO_MANY_STACKS" for rule in series["rules"] if rule["too_many_stacks"]}
+    codes |= {"NO_RULE"} if not any(rule["matches"] for rule in series["rules"]) else set()
+    return {(job["pipeline"], job["stack"]) for job in series["jobs"] if job["accepted"]}, codes - {""}
+
+
+def submitted(d, uid, way, *options):
+    """The same of submit."""
+    done = d.ctl("submit", *way, *options, uid, check=False)
+    jobs = re.findall(r"(?:would be|is) new \((\w+)(?:, )?([^)\n]*)\)$", done.stdout, re.MULTILINE)
+    codes = set(re.findall(r"\b([A-Z]{2,}(?:_[A-Z]+)*): ", done.stdout + done.stderr))
+    assert len(jobs) == len(set(jobs)) and (jobs or codes), done
+    return set(jobs), codes
+
+
+def test_explain_says_what_submit_does(daemon, kinds, tmp_path):
+    d = daemon()
+    d.config.write_text(SERVED % (d.root, PIPELINE % ("plain", ""), PIPELINE % ("ct", ""), PIPELINE % ("mr", "")))
+    sources = {name: kinds(name) for name in differing()}
+    sources["nine echoes"] = phantom(tmp_path / "nine", "--size", "32x32x6", "--echoes", "9")
+    for name, files in sources.items():
+        drop(files, d.inbox / name)
+    d.start()
+    d.ctl("hold", "--queue")
+    uids = {str(pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID) for files in sources.values()}
+
+    def judged():
+        rows = d.query("SELECT series_uid, state FROM v_series")
+        known = {row["series_uid"] for row in [*rows, *d.query("SELECT series_uid FROM v_quarantine")]}
+        return uids <= known and all(row["state"] != "GATHERING" for row in rows)
+
+    wait_for(judged, 60, "the judgement of all series")
+    with open(d.config, "a") as config:
+        config.write(LATER)
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 20, "the reload")
+    seen = set()
+    for (uid,) in d.query("SELECT series_uid FROM v_series"):
+        for way, options in ((PIPELINE_WAY, ["--dry-run"]), (RULES_WAY, [])):
+            jobs, reasons = explained(d, uid, way)
+            done, codes = submitted(d, uid, way, *options)
+            assert done == jobs, (uid, way, reasons, codes)
+            assert codes <= reasons, (uid, way, "submit names what explain does not")
+            seen |= codes | {len(jobs)}
+        made = d.query("SELECT pipeline, stack FROM v_jobs WHERE series_uid = ?", uid)
+        assert {(row["pipeline"], row["stack"]) for row in made} == jobs and len(made) == len(jobs)
+    assert {0, 1, 2, 3, 4, "TOO_MANY_STACKS", "NO_RULE", "MIXED_PATIENTS", "MISSING_SLICE", "MOSAIC"} <= seen

@@ -1,7 +1,9 @@
 """A worker for each GPU: which are used, what happens when one is lost. The GPUs are made up (fake_gpus.h)."""
 
+import contextlib
 import os
 import pathlib
+import resource
 import signal
 
 import pytest
@@ -113,7 +115,7 @@ def test_a_worker_for_each(start, compute, expected):
 def test_jobs_go_to_all_of_them(start, tmp_path):
     d = start('backend = "cuda";', lanes=1)
     wait_devices(d, {0: A, 1: B})
-    wait_for(lambda: d.log.read_text().count("child.ready child=worker") == 2, 30, "both workers")
+    d.wait_log("child.ready child=worker", 2, 30)
     workers = d.children("worker")
     for pid in workers:  # each keeps its first job until the other has one
         os.kill(pid, signal.SIGSTOP)
@@ -125,11 +127,27 @@ def test_jobs_go_to_all_of_them(start, tmp_path):
     assert {job["state"] for job in d.wait_jobs(8)} == {"DONE"}
 
 
+def test_the_memory_of_each_is_bound(start):
+    """Beyond what it has once its GPU is open."""
+    d = start('backend = "cuda";')
+    wait_devices(d, {0: A, 1: B})
+    d.config.write_text(d.config.read_text().replace("jobs = {", "jobs = { memory_mib = 100.0;"))
+    reload(d)
+
+    def limits():
+        with contextlib.suppress(ProcessLookupError):
+            return [resource.prlimit(pid, resource.RLIMIT_DATA)[0] for pid in d.children("worker")]
+
+    least = (2 * 100 + 512) << 20  # of two lanes, and its own
+    wait_for(lambda: len(limits() or []) == 2 and min(limits() or [0]) > least, 40, "the limits")
+
+
 def test_one_that_is_not_there_is_told_by_name(start):
     d = start(f'backend = "auto"; devices = [ "{B}", "{Z}" ];')
     wait_devices(d, {0: B})
     (missing,) = events(d, "DEVICE_MISSING")
-    assert Z in missing and f"device={Z}" in d.log.read_text()
+    assert Z in missing
+    d.wait_log(f"device={Z}")
 
 
 def test_auto_without_any_takes_the_cpus(start, gpus, tmp_path):
@@ -150,7 +168,7 @@ def test_cuda_without_any_waits_and_says_why(start, gpus, tmp_path):
     (job,) = wait_for(lambda: d.jobs("READY"), 30, "a job that waits")
     assert job["attempts"] == 0 and devices(d) == {}
     assert "no GPU was found" in d.query("SELECT compute_waiting FROM v_night")[0][0]
-    assert "event=compute.waiting" in d.log.read_text()
+    d.wait_log("event=compute.waiting")
     assert "Compute     no job can run" in d.ctl("status").stdout
     gpus.set(C)
     reload(d)
@@ -184,7 +202,7 @@ def test_a_probe_that_dies_leaves_the_cpus(daemon, tmp_path):
     configure(d, 'backend = "auto";')
     d.start()
     wait_devices(d, {0: "cpu"})
-    assert "event=probe.failed" in d.log.read_text()
+    d.wait_log("event=probe.failed")
     feed(d, tmp_path, 1)
     assert d.wait_jobs()[0]["state"] == "DONE"
 
@@ -269,7 +287,7 @@ def test_a_dead_worker_is_not_a_lost_gpu(start, tmp_path):
         pid = min(wait_for(lambda: len(d.children("worker")) == 2 and d.children("worker"), 40, "both workers"))
         ready = d.log.read_text().count("child.ready child=worker")
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda n=ready: d.log.read_text().count("child.ready child=worker") > n, 40, "the next one")
+        d.wait_log("child.ready child=worker", ready + 1, 40)
     assert not events(d, "DEVICE_GIVEN_UP")
     wait_devices(d, {0: A, 1: B})
 

@@ -9,14 +9,15 @@ import threading
 
 import pytest
 from conftest import PEERS, drop, echoscu, run_program, wait_for
-from raw_peer import (ABORT, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, IMPLICIT,
+from raw_peer import (ABORT, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, EXPLICIT, IMPLICIT,
                       RELEASE_RP, RELEASE_RQ, SEG, VERIFICATION, Raw, associate_ac, associate_rq, command, nested, pdu, pdv)
 from test_deliver import TRANSIENT, archive, courier, destination, seg  # noqa: F401 - fixtures
 from test_deliveries import deliveries, destinations, small, to_archive, wait_states
-from test_receive import parts, receiver, small_file_system  # noqa: F401 - a fixture
+from test_receive import SERIES, parts, receiver, slice_bytes, small_file_system, stored, uid  # noqa: F401 - a fixture
 from test_scp import client_context
 
 N_EVENT_REPORT = 0x0100
+ENHANCED_CT = "1.2.840.10008.5.1.4.1.1.2.1"
 
 
 def element(group, number, value):
@@ -230,7 +231,7 @@ def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver):
             return len(ended) == 2
 
         wait_for(trickles, 20, "the end of both")
-    assert "ASSOCIATION_TIMEOUT" in d.log.read_text()
+    d.wait_log("ASSOCIATION_TIMEOUT")
 
 
 def sent_until_ended(raw):
@@ -272,6 +273,61 @@ def test_the_reserve_holds_while_a_file_is_received(daemon, tmp_path):
         d.kill_all()
 
 
+# ---- work for nobody ----
+
+
+def implicit(group, number, value):
+    value = value.encode() if isinstance(value, str) else value
+    return struct.pack("<HHI", group, number, len(value) + len(value) % 2) + value + b" " * (len(value) % 2)
+
+
+def laborious_image(instance, series):
+    """An enhanced CT image, sound and within every limit, whose header takes a second of a processor to read."""
+    def item(content):
+        return implicit(0xFFFE, 0xE000, content)
+
+    frames, padding = 3500, item(b"") * 1000
+    shared = item(implicit(0x0020, 0x9116, item(implicit(0x0020, 0x0037, "1\\0\\0\\0\\1\\0")))
+                  + implicit(0x0028, 0x9110, item(implicit(0x0018, 0x0050, "1") + implicit(0x0028, 0x0030, "1\\1"))))
+    own = b"".join(item(implicit(0x0020, 0x9113, item(implicit(0x0020, 0x0032, f"0\\0\\{z}")) + padding))
+                   for z in range(frames))
+    numbers = [(0x0028, 0x0002, 1), (0x0028, 0x0010, 1), (0x0028, 0x0011, 1), (0x0028, 0x0100, 16), (0x0028, 0x0101, 16),
+               (0x0028, 0x0102, 15), (0x0028, 0x0103, 1)]
+    elements = {(group, number): struct.pack("<H", value) for group, number, value in numbers} | {
+        (0x0008, 0x0008): "ORIGINAL\\PRIMARY", (0x0008, 0x0016): even(ENHANCED_CT), (0x0008, 0x0018): even(instance),
+        (0x0008, 0x0060): "CT", (0x0020, 0x000D): even("1.2.3"), (0x0020, 0x000E): even(series),
+        (0x0020, 0x0052): even("1.2.3.4"), (0x0028, 0x0004): "MONOCHROME2", (0x0028, 0x0008): str(frames),
+        (0x5200, 0x9229): shared, (0x5200, 0x9230): own, (0x7FE0, 0x0010): bytes(2 * frames)}
+    return b"".join(implicit(*tag, elements[tag]) for tag in sorted(elements))
+
+
+@pytest.mark.parametrize("leaves", ["abort", "close", "stay"])
+@pytest.mark.parametrize("secure", [False, True], ids=["", "tls"])
+def test_the_header_of_a_sender_that_has_gone_is_read_no_further(receiver, certificates, secure, leaves):
+    """Its sender went while it was read, which took as long as if somebody waited."""
+    d = receiver(PEERS, certificates=certificates)
+    tls = client_context(certificates, "client") if secure else None
+    with Raw(d.tls_port if secure else d.port, tls=tls, timeout=60) as raw:
+        raw.associate([(CT, [EXPLICIT]), (ENHANCED_CT, [IMPLICIT])], calling="STORESCU")
+        assert raw.store(1, CT, uid(1), slice_bytes(1)) == 0
+        raw.command(3, command(0x0001, 2, ENHANCED_CT, "2.25.2", x0700=0))
+        data = laborious_image("2.25.2", SERIES)
+        last = pdu(DATA, pdv(3, 2, data[-1000:]))
+        raw.data_set(3, data[:-1000], last=False, fragment=16000)
+        raw.send(last + pdu(ABORT, bytes(4)) if leaves == "abort" else last)
+        if leaves == "stay":
+            assert raw.status() == 0
+            raw.release()
+    if leaves == "stay":
+        assert len(stored(d)) == 2
+        return
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 60, "the note that it was not stored")
+    assert (row["code"], row["sop_instance_uid"]) == ("NOT_RECEIVED", "2.25.2") and "broke off" in row["message"]
+    assert len(stored(d)) == 1 and "level=error" not in d.log.read_text()
+    wait_for(lambda: not parts(d), 20, "an empty incoming/")
+    echoscu(d.port)
+
+
 # ---- who is believed ----
 
 
@@ -295,4 +351,4 @@ def test_only_the_destination_can_commit(daemon, tmp_path):
                 assert raw.status() == 0
                 raw.release()
             assert deliveries(d)[0]["commitment"] == commitment
-        assert "commitment.disbelieved" in d.log.read_text()
+        d.wait_log("commitment.disbelieved")

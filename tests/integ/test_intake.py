@@ -17,7 +17,7 @@ import time
 import proto
 import pydicom
 import pytest
-from conftest import BIN, wait_for
+from conftest import BIN, small_file_system, wait_for
 from pydicom.dataset import Dataset, FileMetaDataset
 
 INBOX = '{{ path = "{path}"; after = "{after}"; {move} settle_seconds = {settle}; sweep_seconds = {sweep}; }}'
@@ -81,7 +81,7 @@ class Intake:
         self.config = self.folder / "intake.conf"
         self.min_free = min_free
         self.configure(inboxes or [self.inbox], after, settle, sweep)
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {**os.environ, "NOCTULE_TEST_PLACE": str(self.folder), **(environment or {})}
         self.wrapper = list(wrapper)
         self.process = self.peer = None
         self.position = 0  # frames before it have been collected
@@ -91,9 +91,19 @@ class Intake:
         rows = [INBOX.format(path=path, after=after, move=move, settle=settle, sweep=sweep) for path in inboxes]
         self.config.write_text(SETTINGS.format(root=self.root, min_free=self.min_free, inboxes=", ".join(rows)))
 
-    def start(self, hello=True):
+    def start(self, hello=True, known=()):
+        """known: what the inbox's files are known by, as their ARRIVED said."""
         self.peer = proto.Peer()
         self.position = 0
+        self.known, self.asks = list(known) if hello else None, False
+        self.launch()
+        if hello:
+            self.wait("HELLO")
+            wait_for(lambda: self.inbox.exists() or "inbox" not in self.config.read_text(), 10, "the inbox")
+            self.sweep_done()
+        return self
+
+    def launch(self):
         fd = self.peer.child.fileno()
         command = [BIN / "noctuled", "--role", "intake", "--slot", "0", "--config", self.config]
         with open(self.log, "ab") as log:
@@ -101,11 +111,28 @@ class Intake:
                 ["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *self.wrapper, *command], stderr=log, stdout=log,
                 stdin=subprocess.DEVNULL, pass_fds=[fd], env=self.environment)
         self.peer.child.close()
-        if hello:
-            self.wait("HELLO")
-            wait_for(lambda: self.inbox.exists() or "inbox" not in self.config.read_text(), 10, "the inbox")
-            self.sweep_done()
-        return self
+
+    def read(self, seconds):
+        """Reads frames; an intake that says RENEW gets what the daemon gives it: an end, and one in its place."""
+        names = [frame.name for frame in self.peer.read(seconds)]
+        self.asks = self.asks or "ASK_KNOWN" in names
+        self.tell_known()
+        if "RENEW" in names:
+            self.peer.send("DRAIN")
+            wait_for(lambda: self.peer.read(0.05) is not None and self.peer.ended, 20, "the end of the intake")
+            assert self.process.wait(10) == 0
+            self.peer.socket.close()
+            self.peer.open()
+            self.launch()
+
+    def tell_known(self):
+        """Answers what it asks after each start; not while self.known is None."""
+        if self.asks and self.known:
+            self.peer.send("KNOWN", self.inbox, 0, [(frame["kept_key"], frame["kept_look"]) for frame in self.known])
+            self.known, self.asks = [], False
+        elif self.asks and self.known is not None:
+            self.peer.send("KNOWN", "", 1, [])
+            self.asks = False
 
     def sweep_done(self):
         """Waits until all folders are watched: the first sweep has ended."""
@@ -124,7 +151,7 @@ class Intake:
             left = deadline - time.monotonic()
             if left <= 0 or self.peer.ended:
                 pytest.fail(f"{what} did not come; the log:\n{self.text()[-3000:]}")
-            self.peer.read(min(left, 0.05))
+            self.read(min(left, 0.05))
 
     def all(self, *names):
         return [frame for frame in self.peer.frames if frame.name in names]
@@ -143,7 +170,7 @@ class Intake:
         while len(told) < count:
             if self.position == len(self.peer.frames):
                 assert time.monotonic() < deadline, f"{len(told)} of {count}; the log:\n{self.text()[-3000:]}"
-                self.peer.read(0.1)
+                self.read(0.1)
                 continue
             frame = self.peer.frames[self.position]
             self.position += 1
@@ -379,6 +406,51 @@ def test_junk_is_quarantined_once_whatever_happens(intake):
     assert i.collect(1)[0]["path"] != again["path"]
 
 
+def test_what_is_known_is_not_told_again(intake):
+    """What came, went or changed while nobody looked is, and so is what the rows know otherwise or not at all."""
+    i = intake().start()
+    names = ("same", "changed", "replaced", "removed", "renamed", "stale", "unknown")
+    for number, name in enumerate(names, 1):
+        i.put(f"sub/{name}.dcm", image(number))
+    told = {pathlib.Path(f["original"]).stem: f for f in i.collect(len(names))}
+    assert len({f["kept_key"] for f in told.values()}) == len({f["kept_look"] for f in told.values()}) == len(names)
+    assert i.stop() == 0
+    folder = i.inbox / "sub"
+    i.put("sub/changed.dcm", image(2, SeriesDescription="Another text"))
+    old = (folder / "replaced.dcm").stat()
+    other = i.put("sub/other.part", image(3, SeriesDescription="Shape a"))
+    os.truncate(other, old.st_size)
+    os.utime(other, ns=(old.st_atime_ns, old.st_mtime_ns))
+    other.rename(folder / "replaced.dcm")
+    (folder / "removed.dcm").unlink()
+    (folder / "renamed.dcm").rename(folder / "elsewhere.dcm")
+    i.put("sub/added.dcm", image(8))
+    rows = {name: frame for name, frame in told.items() if name != "unknown"}
+    rows["stale"] = {**told["stale"], "kept_look": told["same"]["kept_look"]}
+    i.start(known=rows.values())
+    again = i.collect(6 + 7)  # the second number: as found in series/
+    originals = {pathlib.Path(f["original"]).stem for f in again if f["original"]}
+    assert originals == {"changed", "replaced", "elsewhere", "stale", "unknown", "added"}
+    assert {row["key"] for frame in i.all("FORGET") for row in frame["forgotten_files"]} == {
+        told["removed"]["kept_key"], told["renamed"]["kept_key"]}
+    assert i.all("FORGET")[0]["inbox"] == str(i.inbox)
+    i.none(1, "ARRIVED", "QUARANTINED")
+    i.put("sub/same.dcm", image(1))  # what is known is watched as ever
+    assert i.collect(1)[0]["original"] == str(folder / "same.dcm")
+
+
+def test_nothing_is_taken_in_before_it_is_known(intake):
+    i = intake()
+    i.put("early.dcm", image(1))
+    i.start(hello=False)
+    i.wait("RECEIVING")
+    i.none(1.2, "ARRIVED")
+    i.put("told.dcm", image(2))
+    assert i.collect(1)[0]["original"] == str(i.inbox / "told.dcm"), "what inotify tells waits for nothing"
+    i.known = []
+    assert str(i.inbox / "early.dcm") in {f["original"] for f in i.collect(2)}  # and told.dcm, as found in series/
+
+
 @pytest.mark.parametrize("after", ["keep", "delete", "move"])
 def test_own_results_are_not_taken(intake, after):
     own = image(1, Manufacturer="Noctule", ManufacturerModelName="noctuled")
@@ -472,7 +544,7 @@ def test_move_keeps_the_way_and_never_overwrites(intake):
     i = intake(after="move").start()
     i.put("a/b/one.dcm", image(1))
     frame = i.wait("ARRIVED")
-    assert (i.inbox / "a/b/one.dcm").exists() and not i.moved.exists()
+    assert (i.inbox / "a/b/one.dcm").exists() and not list(i.moved.iterdir())
     i.store(frame)
     i.until(lambda: (i.moved / "a/b/one.dcm").exists(), what="the move")
     assert not (i.inbox / "a/b/one.dcm").exists()
@@ -596,26 +668,37 @@ def test_a_broken_frame_ends_it(intake, frame):
         assert "event=intake." in i.text()
 
 
+def arrives(i, number):
+    """Plays the daemon until this image has been told of: another process tells of all that lies there anew."""
+    while not i.collect(1)[0]["path"].endswith(f"{number}.dcm"):
+        pass
+
+
 def test_reload_opens_and_closes_inboxes(intake):
     i = intake().start()
     i.put("one.dcm", image(1))
     i.collect(1)
     other = i.folder / "other"
     i.configure([other])
-    i.peer.send("RELOAD", str(i.config))
+    i.peer.send("RELOAD", i.config.read_text())
+    i.wait("HELLO", 2)  # it has to be let in there
+    assert i.all("RENEW")[0]["why"] == "it has to be let in to a place that is new"
     i.until(other.exists, what="the new inbox")
     (other / "two.dcm").write_bytes(image(2))
-    i.collect(1)
+    arrives(i, 2)
     i.put("three.dcm", image(3))
-    i.none(1.5, "ARRIVED")
-    i.config.write_text("damaged {")
-    i.peer.send("RELOAD", str(i.config))
-    i.until(lambda: "event=intake.reload" in i.text(), what="the complaint")
+    time.sleep(1.5)  # three sweeps
     (other / "four.dcm").write_bytes(image(4))
-    i.collect(1)
+    arrives(i, 4)
+    i.peer.send("RELOAD", "damaged {")
+    i.wait("HELLO", 3)
+    assert i.all("RENEW")[1]["why"].startswith("configuration:1: ")
+    (other / "five.dcm").write_bytes(image(5))
+    arrives(i, 5)
+    assert not any(f["path"].endswith("3.dcm") for f in i.all("ARRIVED"))
     i.configure([other, i.inbox])
-    i.peer.send("RELOAD", str(i.config))
-    i.until(lambda: any(f["path"].endswith("3.dcm") for f in i.all("ARRIVED")), what="the third")
+    i.peer.send("RELOAD", i.config.read_text())
+    arrives(i, 3)
     assert i.stop() == 0
 
 
@@ -684,18 +767,6 @@ def test_an_unwritable_spool_delays_and_loses_nothing(intake):
     frame = i.collect(1)[0]
     assert (i.root / frame["path"]).read_bytes() == image(1)
     assert list((i.root / "incoming").iterdir()) == []
-
-
-@contextlib.contextmanager
-def small_file_system(folder, mebibytes):
-    folder.mkdir(parents=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
-                      capture_output=True).returncode != 0:
-        pytest.skip("mounting a tmpfs is not allowed here")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.mark.parametrize("after", ["keep", "delete", "move"])
@@ -769,6 +840,24 @@ def test_an_inbox_that_would_feed_on_itself_is_refused(intake, tmp_path, place):
     (root / "another.dcm").write_bytes(image(2))
     i.none(1.5, "QUARANTINED")
     assert [f["source"] for f in i.all("ARRIVED")] == ["recovered"]
+
+
+def test_sweeps_that_nothing_calls_for_take_their_time(intake):
+    i = intake(sweep=0.2)
+    for number in range(40):
+        i.put(f"{number}/one.dcm", image(number))
+    i.start()
+    i.collect(40)
+
+    def last_took():
+        took = re.findall(r"event=inbox.swept .* ms=(\d+)", i.text())
+        return len(took) >= 3 and int(took[-1])
+
+    i.until(lambda: last_took() > 400, what="a sweep that takes its time")  # of a processor's it takes 5 ms
+    (i.folder / "new").mkdir()
+    (i.folder / "new" / "late.dcm").write_bytes(image(40))
+    (i.folder / "new").rename(i.inbox / "new")
+    assert i.collect(1)[0]["original"] == str(i.inbox / "new/late.dcm")
 
 
 def test_a_missing_inbox_is_made_again(intake):

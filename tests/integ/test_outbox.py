@@ -69,7 +69,7 @@ def test_wrong_arguments(noctule, arguments):
 
 def test_resend_needs_the_daemon(noctule):
     result = noctule([], "resend", "1")
-    assert result.returncode == NO_DAEMON and "not running" in result.stderr
+    assert result.returncode == NO_DAEMON and "does not run" in result.stderr
 
 
 # -------------------------------------------------------------------------------------------- echo

@@ -1,23 +1,25 @@
 """What is removed in time and what never is: the real daemon, killed in the middle, and what is sent again."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import sqlite3
 
-from conftest import drop, free_port, phantom, storescu, wait_for
+from conftest import free_port, phantom, storescu, wait_for
 
 NOW = "series_days = 1e-8; results_days = 1e-8; quarantine_days = 1e-8; min_days = 0.0;"
 PATIENT = "NP000001"
 PARTIAL = 1  # the exit status of what was refused
 
 
-def working(daemon, tmp_path, deliver="shelf", **options):
+def working(daemon, tmp_path, deliver="shelf", extra="", **options):
     """A daemon that delivers to a folder, and has an archive where nobody is."""
     destinations = (f'destinations = ( {{ name = "shelf"; folder = "{tmp_path}/shelf"; }}, {{ name = "gone"; '
                     f'ae_title = "GONE"; host = "127.0.0.1"; port = {free_port()}; }} );\n')
     options = {"after": "delete", **options}
-    return daemon(quiet=0.5, pipeline_extra=f'deliver = [ "{deliver}" ];', extra=destinations, **options).start()
+    return daemon(quiet=0.5, pipeline_extra=f'deliver = [ "{deliver}" ];', extra=destinations + extra, **options).start()
 
 
 def keep(d, group):
@@ -31,15 +33,17 @@ def keep(d, group):
 def run_series(d, tmp_path, state="SENT"):
     """A series that was processed and delivered; its files."""
     files = phantom(tmp_path / "images", "--size", "32x32x6")
-    drop(files, d.inbox)
+    for path in files:  # renamed into place, so that nothing has to settle
+        shutil.copy(path, d.inbox / f"{path.name}.part").rename(d.inbox / path.name)
     wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE state = ?", state), 60, "the delivery")
     return files
 
 
 def files_below(d):
-    """What is left of images, results and what was set aside."""
-    return sorted(str(path.relative_to(d.root)) for name in ("series", "outbox", "removed", "quarantine")
-                  for path in (d.root / name).rglob("*") if path.is_file())
+    """What is left of images, results and what was set aside; folders may go meanwhile."""
+    return sorted(os.path.relpath(os.path.join(folder, file), d.root)
+                  for name in ("series", "outbox", "removed", "quarantine")
+                  for folder, _, files in os.walk(d.root / name) for file in files)
 
 
 def wait_removed(d):
@@ -74,6 +78,12 @@ def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
     assert (series["revision"], series["instances"], series["removed_at"]) == (2, len(files), None)
     assert len(list((d.root / "series").rglob("*.dcm"))) == len(files)
     assert [job["state"] for job in d.jobs()] == ["DONE", "DONE"]
+
+
+def test_short_ages_are_seen_to_without_being_told(daemon, tmp_path):
+    d = working(daemon, tmp_path, extra=f"retention = {{ {NOW} }};\n")
+    run_series(d, tmp_path)
+    wait_removed(d)
 
 
 def test_what_has_not_arrived_stays_however_full_the_disk_is(daemon, tmp_path):
@@ -159,7 +169,8 @@ def test_purge_removes_what_must_go_today(daemon, tmp_path):
     uid = series["series_uid"]
     broken = files[0].read_bytes()[:-100]
     (d.inbox / "Doe^Jane.dcm").write_bytes(broken)
-    wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 20, "the quarantined file")
+    (d.inbox / "Roe^Rita.txt").write_bytes(b"no DICOM")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == 2, 20, "the quarantined files")
     before = files_below(d)
     told = d.ctl("purge", uid, check=False)
     assert told.returncode == PARTIAL and "--undelivered" in told.stderr
@@ -172,11 +183,18 @@ def test_purge_removes_what_must_go_today(daemon, tmp_path):
     assert (would["series_uid"], would["images"], would["undelivered"], would["removed"]) == (uid, 6, 1, False)
     (done,) = json.loads(d.ctl("purge", "--patient", PATIENT, "--undelivered", "--yes", "--json").stdout)
     assert done == {**would, "removed": True}
-    assert not [path for path in files_below(d) if not path.startswith("removed")], "it is gone when it is said so"
+    (stray,) = [path for path in files_below(d) if not path.startswith("removed") and "reason" not in path]
+    assert stray.startswith("quarantine/"), "the rest is gone when it is said so"
+    (_, would) = json.loads(d.ctl("purge", "--before", "2100", "--dry-run", "--json").stdout)
+    assert (would["series_uid"], would["quarantined"], would["removed"]) == ("", 1, False)
+    told = d.ctl("purge", "--before", "2100", "--yes").stdout
+    assert "1 files in quarantine of no known series are removed" in told
+    assert not [path for path in files_below(d) if not path.startswith("removed")]
     wait_removed(d)
     assert [row["state"] + row["code"] for row in d.query("SELECT * FROM v_deliveries")] == ["CANCELLEDPURGED"]
     assert re.search("purged by \\S+", d.query("SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'")[0][0])
     d.stop()
     for name in ("noctule.db", "noctule.db-wal"):
-        assert b"Doe^Jane" not in (d.root / name).read_bytes(), f"the name stands in {name}"
+        for person in (b"Doe^Jane", b"Roe^Rita"):
+            assert person not in (d.root / name).read_bytes(), f"the name {person} stands in {name}"
     assert d.ctl("purge", "1.2.3", "--yes", check=False).returncode == 4, "nobody is there to be asked"

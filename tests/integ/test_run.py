@@ -402,6 +402,18 @@ def test_two_patients_in_one_series_are_refused_and_not_named(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_series_that_is_too_large(run, tmp_path):
+    """It is refused by name before anything is written; one beside it is run."""
+    config = tmp_path / "noctule.conf"
+    config.write_text("series = { max_instances = 5; };\n" + config.read_text())
+    phantom(tmp_path / "in" / "large", "--size", "32x32x6")
+    phantom(tmp_path / "in" / "small", "--size", "32x32x5", "--seed", "2")
+    told = json.loads(run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1).stdout)
+    assert [job["code"] for job in told["jobs"]] == ["SERIES_TOO_LARGE", ""]
+    assert "has 6 instances, and series.max_instances is 5" in told["jobs"][0]["message"]
+    assert [path.name for path in tmp_path.glob("out/*")] == [os.path.basename(told["jobs"][1]["output"])]
+
+
 def test_which_stacks_are_wanted(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6", "--echoes", "9")
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)

@@ -240,6 +240,43 @@ def test_temporal_positions_that_nobody_sent(daemon, tmp_path):
     d.wait_jobs(2)
 
 
+# ------------------------------------------------------------------------------------------------ how large
+
+
+@pytest.mark.parametrize("limit,higher,why", [
+    ("max_instances = 11;", "max_instances = 12;", "has 12 instances, and series.max_instances is 11: raise it"),
+    ("max_mib = 1.0;", "max_mib = 2.0;", r"MiB, and series.max_mib is 1.0: raise it"),
+])
+def test_a_series_that_is_too_large_is_stored_and_refused_and_others_go_on(daemon, tmp_path, limit, higher, why):
+    d = daemon(dicom=PEERS)
+    d.config.write_text(d.config.read_text().replace("series = {", f"series = {{ {limit}"))
+    d.start()
+    size = "32x32x12" if "instances" in limit else "256x256x12"  # 1.5 MiB of pixels
+    large = phantom(tmp_path / "large", "--size", size)
+    storescu(d.port, *large)  # answered with success, each
+    storescu(d.port, *phantom(tmp_path / "small", "--size", "32x32x11", "--seed", "2"))
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), what="the refusal")
+    uid = row["series_uid"]
+    assert uid != job["series_uid"] and row["code"] == "SERIES_TOO_LARGE"
+    assert uid in row["message"] and why in row["message"]
+    stored = d.query("SELECT path FROM v_instances WHERE series_uid = ?", uid)
+    assert len(stored) == 12 and all((d.root / path).exists() for (path,) in stored)
+    assert not d.query("SELECT * FROM v_quarantine")
+    assert "SERIES_TOO_LARGE" in d.ctl("explain", uid).stdout
+    refused = d.ctl("submit", "--pipeline", "head-ct", uid, check=False)
+    assert refused.returncode == PARTIAL and "SERIES_TOO_LARGE" in refused.stdout + refused.stderr
+    d.ctl("complete", uid)
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_events WHERE series_uid = ? AND to_state = 'REFUSED'", uid)) == 2,
+             what="the same judgement again")
+    d.config.write_text(d.config.read_text().replace(limit, higher))
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: events(d, "RELOAD"), what="the reload")
+    d.ctl("complete", uid)
+    d.wait_jobs(2, states=("DONE",))
+
+
 # ------------------------------------------------------------------------------------------------ which volumes
 
 
@@ -254,7 +291,7 @@ def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path)
     assert "12 volumes" in row["message"] and "`stacks`" in row["message"]
     assert "Temporal Position" in row["split_by"] and f"12 stacks by {row['split_by']}" in row["evidence"]
     assert events(d, "TOO_MANY_STACKS") == [row["message"]]
-    assert "event=series.too_many_stacks" in d.log.read_text()
+    d.wait_log("event=series.too_many_stacks")
     configured(d, '{ %s stacks = "*1"; }' % MR)
     d.process.send_signal(signal.SIGHUP)
     wait_for(lambda: events(d, "RELOAD"), what="the reload")
@@ -280,9 +317,10 @@ def test_the_volumes_that_a_rule_wants(daemon, tmp_path, stacks, wanted):
 
 def test_the_volumes_of_an_ae_title(daemon, tmp_path):
     titles = 'titles = ( { ae_title = "FIRST"; pipeline = "head-ct"; stacks = "first"; } );'
-    d = daemon(dicom=PEERS + titles).start()
-    storescu(d.port, tmp_path / "series", *phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"),
-             called="FIRST")
+    d = daemon(dicom=PEERS + titles, quiet=600.0).start()
+    files = phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12")
+    storescu(d.port, *files, called="FIRST")
+    d.ctl("complete", pydicom.dcmread(files[0]).SeriesInstanceUID)
     (job,) = d.wait_jobs()
     assert job["stack"] == "time 1" and judged(d, "SETTLED")["jobs"] == 1
 
@@ -404,7 +442,7 @@ def test_a_pipeline_that_refuses_what_another_takes(daemon, tmp_path):
     assert row["message"].startswith("Pipeline head-ct makes no job of it: ") and "lie at the same position" in row["message"]
     assert "none for pipeline head-ct (DUPLICATE_POSITION)" in row["evidence"]
     assert events(d, "DUPLICATE_POSITION") == [row["message"]]
-    assert "event=series.no_job" in d.log.read_text()
+    d.wait_log("event=series.no_job")
 
 
 def test_a_pipeline_of_other_series_admits_nothing(daemon, tmp_path):
@@ -427,7 +465,7 @@ def test_want_of_descriptors_is_no_fault_of_the_series(daemon, tmp_path):
     (intake,) = d.children("intake")
     usual = resource.prlimit(intake, resource.RLIMIT_NOFILE)
     resource.prlimit(intake, resource.RLIMIT_NOFILE, (3, usual[1]))
-    wait_for(lambda: "inspection.put_off" in d.log.read_text(), what="an inspection that could not read")
+    d.wait_log("inspection.put_off")
     assert d.query("SELECT state FROM v_series")[0][0] == "GATHERING"
     resource.prlimit(intake, resource.RLIMIT_NOFILE, usual)
     judged(d, "SETTLED")

@@ -1,16 +1,25 @@
-"""The worker process alone: the real noctuled --role worker, with this test as its daemon."""
+"""
+The worker process alone: the real noctuled --role worker, with this test as its daemon. NOCTULE_TEST_DEVICE=0 runs the jobs
+on the first GPU instead.
+"""
 
 import json
 import os
 import pathlib
+import random
+import re
+import resource
 import struct
 import subprocess
 import time
 
 import proto
+import pydicom
 import pytest
 from conftest import BIN, phantom, wait_for
 
+DEVICE = os.environ.get("NOCTULE_TEST_DEVICE", "cpu")
+BACKEND = "cpu" if DEVICE == "cpu" else "cuda"
 VERDICTS = ["DONE", "RETRY", "REJECT", "STOPPED"]
 
 SETTINGS = """name = "ball";
@@ -21,19 +30,20 @@ min_slices = 1;"""
 
 
 class Worker:
-    def __init__(self, folder, lanes=1):
+    def __init__(self, folder, lanes=1, extra=""):
         self.folder = pathlib.Path(folder)
         self.config = self.folder / "worker.conf"
         self.log = self.folder / "log"
-        (self.folder / "root").mkdir()
+        (self.folder / "root" / "outbox").mkdir(parents=True)
         self.config.write_text(f'root = "{self.folder}/root";\nlog_level = "debug";\n'
-                               f"compute = {{ lanes = {lanes}; threads = 2; }};\ninbox = ();\n")
+                               f"compute = {{ lanes = {lanes}; threads = 2; }};\ninbox = ();\n{extra}\n")
         self.peer = proto.Peer()
         fd = self.peer.child.fileno()
-        command = [BIN / "noctuled", "--role", "worker", "--slot", "0", "--config", self.config]
+        command = [BIN / "noctuled", "--role", "worker", "--slot", "0", "--config", self.config, "--device", DEVICE]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *command], stderr=log,
-                                            stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd])
+                                            stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd],
+                                            env={**os.environ, "NOCTULE_TEST_PLACE": str(self.folder)})
         self.peer.child.close()
         self.until(lambda: self.peer.frames, what="HELLO")
 
@@ -46,7 +56,7 @@ class Worker:
 
     def write_job(self, number, inputs, settings):
         settings = settings.replace("\n", "\n\t")
-        lines = ["noctule-job 1", f"id {number}", "stack ", f"output {self.folder}/out/{number}", "device N1",
+        lines = ["noctule-job 1", f"id {number}", "stack ", f"output {self.folder}/root/outbox/{number}", "device N1",
                  f"settings {settings}", *(f"input {path}" for path in inputs), f"end {len(inputs)}"]
         path = self.folder / f"{number}.job"
         path.write_text("\n".join(lines) + "\n")
@@ -91,11 +101,11 @@ def test_a_job_and_what_is_told_of_it(worker, tmp_path):
     told = w.done()[7]
     assert told["verdict"] == "DONE" and told["code"] == "" and told["empty"] == 0
     assert told["voxels"] == 48 * 40 * 8 and 0 < told["segmented"] < told["voxels"]
-    assert told["backend"] == "cpu" and told["peak_bytes"] > 1 << 20
+    assert told["backend"] == BACKEND and told["peak_bytes"] > 1 << 20
     for stage in ("read", "compute", "write", "verify"):
         assert 0 <= told[f"{stage}_seconds"] <= told["total_seconds"]
     (result,) = told["results"]
-    path = tmp_path / "out" / "7" / result["file"]
+    path = tmp_path / "root" / "outbox" / "7" / result["file"]
     assert result["kind"] == "seg" and path.stat().st_size == result["size"] and result["frames"] > 0
     assert result["sop_instance"].startswith("2.25.") and result["series"].startswith("2.25.")
     assert not w.parts()
@@ -128,11 +138,11 @@ def test_measurements_are_told_before_the_end(worker, tmp_path):
     for job in (1, 2):
         assert [f.name for f in of[job]] == ["FEATURES", "FEATURES", "HISTOGRAM", "HISTOGRAM", "DONE"]
         assert len(of[job][0]["features"]) == 512
-        features = json.loads((tmp_path / "out" / str(job) / "features.json").read_text())
+        features = json.loads((tmp_path / "root" / "outbox" / str(job) / "features.json").read_text())
         told = [feature for f in of[job][:2] for feature in f["features"]]
         assert [(f["segment"], f["name"], f["value"], distance_of(f)) for f in told] == [
             (f["segment_number"], f["name"], f["value"], f["distance"] and str(f["distance"])) for f in features]
-        patterns = json.loads((tmp_path / "out" / str(job) / "patterns.json").read_text())
+        patterns = json.loads((tmp_path / "root" / "outbox" / str(job) / "patterns.json").read_text())
         assert [(f["segment"], f["pattern"], [row["voxels"] for row in f["counts"]]) for f in of[job][2:4]] == [
             (p["segment_number"], p["pattern"], p["histogram"]) for p in patterns]
 
@@ -144,8 +154,8 @@ def test_every_verdict(worker, tmp_path):
     w.run(2, files[:3] + files[5:])
     w.run(3, [*files, tmp_path / "nowhere.dcm"])
     w.peer.send("RUN", 4, tmp_path / "nowhere.job")
-    (tmp_path / "out").mkdir(exist_ok=True)
-    (tmp_path / "out" / "5").write_text("in the way")
+    (tmp_path / "root" / "outbox").mkdir(exist_ok=True)
+    (tmp_path / "root" / "outbox" / "5").write_text("in the way")
     w.run(5, files)
     w.until(lambda: len(w.done()) == 5, what="five DONEs")
     told = {job: (row["verdict"], row["code"]) for job, row in w.done().items()}
@@ -153,6 +163,45 @@ def test_every_verdict(worker, tmp_path):
                     4: ("RETRY", "JOB_FILE_UNREADABLE"), 5: ("RETRY", "OUTPUT_UNWRITABLE")}
     assert all(row["message"] for job, row in w.done().items() if job != 1)
     assert w.done()[2]["file_a"] == str(files[2])
+
+
+# Every slice and direction has a matrix, and all of them are kept until they are written.
+GREEDY = SETTINGS + """
+texture = { regions = [ "volume" ];
+  glcm = { levels = 256; aggregation = "2d-averaged"; matrices = "counts";
+    distances = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 ]; }; };"""
+
+
+def noise(files):
+    """Pixels of which no two neighbours are alike, so that no cell of a matrix is empty."""
+    draw = random.Random(1)
+    for path in files:
+        image = pydicom.dcmread(path)
+        image.PixelData = draw.randbytes(len(image.PixelData))
+        image.BitsStored, image.HighBit = 16, 15
+        image.save_as(path)
+    return files
+
+
+def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
+    """One that takes more than was counted before it began ends by name; its process goes on, and so does its next job."""
+    files = phantom(tmp_path / "in", "--size", "256x256x16")
+    w = worker(extra="jobs = { memory_mib = 32.0; };")
+    w.run(1, files)
+    w.until(lambda: w.done(), what="the first DONE")
+    w.run(2, noise(phantom(tmp_path / "noise", "--size", "256x256x16", "--seed", "2")), GREEDY)
+    w.until(lambda: len(w.done()) == 2, 280, "the second DONE")
+    w.run(3, files)
+    w.until(lambda: len(w.done()) == 3, what="the third DONE")
+    assert [w.done()[job]["verdict"] for job in (1, 2, 3)] == ["DONE", "RETRY", "DONE"], w.done()[2]
+    assert w.done()[2]["code"] == "OUT_OF_MEMORY"
+    assert w.done()[3]["backend"] == BACKEND and w.process.poll() is None
+    # What its jobs may take, 64 MiB for each thread and its own 512 MiB.
+    status = pathlib.Path(f"/proc/{w.process.pid}/status").read_text()
+    most = resource.prlimit(w.process.pid, resource.RLIMIT_DATA)[0]
+    assert most > (32 + 2 * 64 + 512) << 20
+    assert int(re.search(r"VmData:\s+(\d+) kB", status)[1]) << 10 <= most
+    assert not w.parts()
 
 
 def test_drain_ends_what_runs_and_gives_back_the_rest(worker, tmp_path):
@@ -169,7 +218,7 @@ def test_drain_ends_what_runs_and_gives_back_the_rest(worker, tmp_path):
     assert w.process.wait(20) == 0
     assert not w.parts()
     given_back = [number for number in range(1, 7) if w.done()[number]["verdict"] == "STOPPED"]
-    assert not [number for number in given_back if (tmp_path / "out" / str(number)).exists()]
+    assert not [number for number in given_back if (tmp_path / "root" / "outbox" / str(number)).exists()]
 
 
 def test_a_job_is_stopped(worker, tmp_path):
@@ -182,7 +231,7 @@ def test_a_job_is_stopped(worker, tmp_path):
     w.until(lambda: len(w.done()) == 2, what="two DONEs")
     assert w.done()[1]["verdict"] == "DONE"
     assert (w.done()[2]["verdict"], w.done()[2]["code"]) == ("STOPPED", "STOPPED")
-    assert not (tmp_path / "out" / "2").exists()
+    assert not (tmp_path / "root" / "outbox" / "2").exists()
 
 
 def test_progress_is_not_a_flood(worker, tmp_path):
@@ -205,7 +254,7 @@ def test_the_end_of_the_pipe_is_the_end_of_the_worker(worker, tmp_path):
     w.peer.close()
     assert w.process.wait(20) == 0
     assert not w.parts()
-    finished = list((tmp_path / "out").iterdir()) if (tmp_path / "out").exists() else []
+    finished = list((tmp_path / "root" / "outbox").iterdir()) if (tmp_path / "root" / "outbox").exists() else []
     assert len(finished) < 8
     for folder in finished:
         assert sorted(p.name for p in folder.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
@@ -232,9 +281,9 @@ def test_it_gives_signs_of_life_and_way_to_others(worker, tmp_path):
     wait_for(lambda: (process / "oom_score_adj").read_text().strip() == "500", 10, "the OOM score")
     assert os.getpriority(os.PRIO_PROCESS, w.process.pid) >= 5
     w.until(lambda: any(f.name == "ALIVE" for f in w.peer.frames), 15, "ALIVE")
-    w.config.write_text(w.config.read_text().replace("debug", "error"))
-    w.peer.send("RELOAD", w.config)
-    w.peer.send("RELOAD", tmp_path / "nowhere.conf")
+    w.peer.send("RELOAD", w.config.read_text().replace("debug", "error"))
+    w.peer.send("RELOAD", "damaged {")
+    w.until(lambda: any(f.name == "RENEW" for f in w.peer.frames), 15, "RENEW")
     w.peer.send("DRAIN")
     assert w.process.wait(20) == 0
 

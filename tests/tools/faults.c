@@ -3,18 +3,29 @@
  *
  * NOCTULE_FAULT="ROLE CALL N ERRNO [always]": in processes of ROLE (daemon, or what stands after --role) the Nth CALL
  * from the start fails with the errno ERRNO (a number), and with "always" every one after it. CALL is one of
- *   open write fsync rename mkdir unlink   on what lies below the folder NOCTULE_FAULT_UNDER
- *   malloc                                 anything allocated
- * NOCTULE_FAULT_HIT names a file that is made when it happens. Without "always" it happens once for all processes:
- * while that file is there nothing fails again.
+ *   open read write truncate fsync rename mkdir unlink   on what lies below the folder NOCTULE_FAULT_UNDER
+ *   malloc                                               anything allocated or mapped
+ *   descriptor                                           sockets, pipes and the like that are made or accepted
+ *   fork                                                 processes and threads
+ *   connect send receive                                 on sockets
+ * NOCTULE_FAULT_HIT names a file whose first byte is no longer 0 when it has happened. Without "always" it happens once
+ * for all processes.
+ *
+ * NOCTULE_FAULT_COUNTS names a file of the size of struct counted, where the most calls of each kind that a process of
+ * each role has made are counted. There are a hundred thousand of malloc, most of them from the same places: of these it
+ * has the first from each place, told by its stack; so that it is the same one in all processes, addresses must not be random.
  *
  * NOCTULE_CLOCK names a file of 8 bytes: nanoseconds, in the machine's byte order, that the wall clock is ahead. Whoever
  * writes there makes the clock of every process jump; the monotonic clock goes on.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,7 +33,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -35,14 +50,53 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 
+enum call {
+    NONE,
+    OPEN,
+    READ,
+    WRITE,
+    TRUNCATE,
+    FSYNC,
+    RENAME,
+    MKDIR,
+    UNLINK,
+    MALLOC,
+    DESCRIPTOR,
+    FORK,
+    CONNECT,
+    SEND,
+    RECEIVE,
+    CALLS
+};
+
+static const char *const call_names[CALLS] = {
+    "",       "open",   "read",       "write", "truncate", "fsync", "rename", "mkdir",
+    "unlink", "malloc", "descriptor", "fork",  "connect",  "send",  "receive"};
+static const char *const role_names[] = {"daemon", "intake", "courier", "worker"};
+#define ROLES       (sizeof role_names / sizeof role_names[0])
+
+#define PLACES      16384 /* of malloc in a role; a power of two */
+#define PLACE_DEPTH 40    /* frames */
+
+static struct counted {
+    _Atomic int64_t most[CALLS];
+
+    struct place {
+        _Atomic uint64_t stack; /* 0: there is none */
+        int64_t first;
+    } places[PLACES];
+} * counted; /* of this process's role, one after the other in the file; NULL: nobody counts */
+
 static struct {
-    char call[16], under[PATH_MAX], hit[PATH_MAX];
+    enum call call;
+    char under[PATH_MAX];
+    atomic_char *hit; /* mapped at the start: later a process may be confined */
     long nth;
     int errno_value;
     bool always;
 } fault;
 
-static atomic_long fault_calls;
+static atomic_long calls_made[CALLS];
 static _Atomic(const volatile int64_t *) clock_ahead;
 
 /* Bytes of a file of /proc, by system calls alone: nothing here may allocate. */
@@ -52,14 +106,14 @@ proc_read(const char *path, char *buffer, size_t size)
     long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    ssize_t length = read((int)fd, buffer, size);
+    ssize_t length = syscall(SYS_read, (int)fd, buffer, size);
     close((int)fd);
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Is this process one of the role? */
-static bool
-role_is(const char *role)
+/* What stands after --role; else "daemon". */
+static void
+role_find(char role[16])
 {
     char line[4096];
     size_t length = proc_read("/proc/self/cmdline", line, sizeof line - 1);
@@ -68,61 +122,157 @@ role_is(const char *role)
     for (size_t at = 0; at < length; at += strlen(line + at) + 1)
         if (strcmp(line + at, "--role") == 0)
             own = line + at + strlen("--role") + 1;
-    return strcmp(own, role) == 0;
+    snprintf(role, 16, "%s", own);
+}
+
+static void *
+map_file(const char *path, size_t size, bool writable)
+{
+    const int flags = writable ? O_RDWR | O_CREAT : O_RDONLY;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return NULL;
+    if (writable && syscall(SYS_ftruncate, fd, size) < 0)
+        _exit(EXIT_FAILURE);
+    void *map = (void *)syscall(SYS_mmap, NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                                MAP_SHARED, fd, 0);
+    close(fd);
+    return map == MAP_FAILED ? NULL : map;
 }
 
 static void
-clock_map(const char *path)
+counts_begin(const char *path, const char *role)
 {
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct counted *all = map_file(path, ROLES * sizeof *all, true);
+    for (size_t i = 0; all && i < ROLES; i++)
+        if (strcmp(role_names[i], role) == 0)
+            counted = all + i;
+}
+
+/* Where it dies: the first library that is not the C library, and the stack; nothing fails while that is written. */
+static void
+death_tell(void)
+{
+    void *frames[PLACE_DEPTH];
+    char line[128];
+    const char *where = "";
+    fault.call = NONE;
+    const int depth = backtrace(frames, PLACE_DEPTH);
+    for (int i = 0; i < depth && !*where; i++) {
+        Dl_info frame;
+        const char *name = dladdr(frames[i], &frame) ? strrchr(frame.dli_fname, '/') : NULL;
+        if (name && !strstr(name, "/libc.") && !strstr(name, "/libnoctule_faults."))
+            where = name + 1;
+    }
+    snprintf(line, sizeof line, "faults: pid=%d dies in %s\n", (int)getpid(), where);
+    if (syscall(SYS_write, STDERR_FILENO, line, strlen(line)) >= 0)
+        backtrace_symbols_fd(frames, depth, STDERR_FILENO);
+}
+
+static void
+on_death(int number)
+{
+    death_tell();
+    signal(number, SIG_DFL);
+}
+
+static void
+fault_begin(const char *told, const char *own_role)
+{
+    char role[16], call[16], always[8] = "";
+    long nth;
+    int errno_value;
+    if (sscanf(told, "%15s %15s %ld %d %7s", role, call, &nth, &errno_value, always) < 4 ||
+        strcmp(role, own_role) != 0)
         return;
-    void *map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
-    close(fd);
-    if (map != MAP_FAILED)
-        atomic_store(&clock_ahead, map);
+    const char *under = getenv("NOCTULE_FAULT_UNDER"), *hit = getenv("NOCTULE_FAULT_HIT");
+    snprintf(fault.under, sizeof fault.under, "%s", under ? under : "/");
+    fault.hit = hit ? map_file(hit, 1, true) : NULL;
+    fault.nth = nth;
+    fault.errno_value = errno_value;
+    fault.always = strcmp(always, "always") == 0;
+    signal(SIGSEGV, on_death);
+    signal(SIGBUS, on_death);
+    for (enum call i = 1; i < CALLS; i++)
+        if (strcmp(call_names[i], call) == 0)
+            fault.call = i; /* last: this begins it */
 }
 
 __attribute__((constructor)) static void
 faults_begin(void)
 {
     const char *clock = getenv("NOCTULE_CLOCK"), *told = getenv("NOCTULE_FAULT");
+    const char *counts = getenv("NOCTULE_FAULT_COUNTS"), *under = getenv("NOCTULE_FAULT_UNDER");
+    char role[16];
+    role_find(role);
     if (clock)
-        clock_map(clock);
-    char role[16], call[16], always[8] = "";
-    long nth;
-    int errno_value;
-    if (!told || sscanf(told, "%15s %15s %ld %d %7s", role, call, &nth, &errno_value, always) < 4 ||
-        !role_is(role))
+        atomic_store(&clock_ahead, map_file(clock, sizeof(int64_t), false));
+    if (told)
+        fault_begin(told, role);
+    if (!counts)
         return;
-    const char *under = getenv("NOCTULE_FAULT_UNDER"), *hit = getenv("NOCTULE_FAULT_HIT");
     snprintf(fault.under, sizeof fault.under, "%s", under ? under : "/");
-    snprintf(fault.hit, sizeof fault.hit, "%s", hit ? hit : "");
-    fault.nth = nth;
-    fault.errno_value = errno_value;
-    fault.always = strcmp(always, "always") == 0;
-    memcpy(fault.call, call, sizeof call); /* last: this begins it */
+    counts_begin(counts, role);
 }
 
 /* Marks that it happens; false where it has happened once and is to happen no more. */
 static bool
 fault_mark(void)
 {
-    long fd =
-        syscall(SYS_openat, AT_FDCWD, fault.hit, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        close((int)fd);
-    return fd >= 0 || fault.always;
+    return (fault.hit && !atomic_exchange(fault.hit, 1)) || fault.always;
+}
+
+/* The nth malloc: keeps it where it is the first from its place. */
+static void
+place_note(int64_t nth)
+{
+    static __thread bool inside; /* whoever walks the stack may allocate */
+    void *frames[PLACE_DEPTH];
+    if (inside)
+        return;
+    inside = true;
+    const int depth = backtrace(frames, PLACE_DEPTH);
+    inside = false;
+    uint64_t stack = 14695981039346656037u;
+    for (int i = 0; i < depth; i++)
+        stack = (stack ^ (uint64_t)(uintptr_t)frames[i]) * 1099511628211u;
+    for (size_t i = 0; i < PLACES; i++) {
+        struct place *place = &counted->places[(stack + i) % PLACES];
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong(&place->stack, &there, stack))
+            place->first = nth;
+        if (there == 0 || there == stack)
+            break;
+    }
+}
+
+static void
+count_note(enum call call, int64_t count)
+{
+    if (atomic_load(&counted->most[call]) < count)
+        atomic_store(&counted->most[call], count);
+    if (call == MALLOC)
+        place_note(count);
+}
+
+/* Is this kind of call of any interest? */
+static bool
+watched(enum call call)
+{
+    return fault.call == call || counted;
 }
 
 /* Counts a call; true, with errno set, where it is to fail. */
 static bool
-fails(const char *call)
+fails(enum call call)
 {
-    if (strcmp(fault.call, call) != 0)
+    if (!watched(call))
         return false;
-    long count = atomic_fetch_add(&fault_calls, 1) + 1;
-    if (count < fault.nth || (count > fault.nth && !fault.always) || !fault_mark())
+    const long count = atomic_fetch_add(&calls_made[call], 1) + 1;
+    if (counted)
+        count_note(call, count);
+    if (fault.call != call || count < fault.nth || (count > fault.nth && !fault.always) ||
+        !fault_mark())
         return false;
     errno = fault.errno_value;
     return true;
@@ -135,29 +285,61 @@ is_under(const char *path)
 }
 
 static bool
-fails_at_path(const char *call, const char *path)
+fails_at_path(enum call call, const char *path)
 {
-    return fault.call[0] && is_under(path) && fails(call);
+    return is_under(path) && fails(call);
+}
+
+/* What a descriptor is of: a path, or "socket:[...]" and the like. */
+static bool
+describe(int fd, char target[PATH_MAX])
+{
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(name, target, PATH_MAX - 1);
+    if (length < 0)
+        return false;
+    target[length] = 0;
+    return true;
 }
 
 /* Paths that are relative to a folder are told by the folder. */
 static bool
-fails_at(const char *call, int fd, const char *path)
+fails_at(enum call call, int fd, const char *path)
 {
-    if (!fault.call[0] || strcmp(fault.call, call) != 0)
+    char target[PATH_MAX];
+    if (!watched(call))
         return false;
     if (path && (path[0] == '/' || fd == AT_FDCWD))
         return fails_at_path(call, path);
-    char name[32], target[PATH_MAX];
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(name, target, sizeof target - 1);
-    if (length < 0)
+    return describe(fd, target) && fails_at_path(call, target);
+}
+
+/* Bytes that go by a descriptor: into a file, or to a peer. */
+static bool
+fails_by(enum call file, enum call socket, int fd)
+{
+    char target[PATH_MAX];
+    if ((!watched(file) && !watched(socket)) || !describe(fd, target))
         return false;
-    target[length] = 0;
-    return fails_at_path(call, target);
+    return strncmp(target, "socket:", 7) == 0 ? fails(socket) : fails_at_path(file, target);
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* HOOK(type, name, (parameters), (arguments), what it gives when it fails, does it fail?) */
+#define HOOK(type, name, parameters, arguments, failed, condition)                                 \
+    type name parameters                                                                           \
+    {                                                                                              \
+        static __typeof__(&name) next;                                                             \
+        if (condition)                                                                             \
+            return failed;                                                                         \
+        if (!next)                                                                                 \
+            next = NEXT(name);                                                                     \
+        return next arguments;                                                                     \
+    }
+
+/* ------------------------------------------------------------------------------- files ------ */
 
 static mode_t
 mode_of(int flags, va_list more)
@@ -172,7 +354,7 @@ openat(int folder, const char *path, int flags, ...)
     va_start(more, flags);
     mode_t mode = mode_of(flags, more);
     va_end(more);
-    if (fails_at("open", folder, path))
+    if (fails_at(OPEN, folder, path))
         return -1;
     return (int)syscall(SYS_openat, folder, path, flags, mode);
 }
@@ -184,7 +366,7 @@ open(const char *path, int flags, ...)
     va_start(more, flags);
     mode_t mode = mode_of(flags, more);
     va_end(more);
-    if (fails_at("open", AT_FDCWD, path))
+    if (fails_at(OPEN, AT_FDCWD, path))
         return -1;
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
@@ -192,145 +374,141 @@ open(const char *path, int flags, ...)
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
 
-FILE *
-fopen(const char *path, const char *mode)
-{
-    return fails_at("open", AT_FDCWD, path) ? NULL : NEXT(fopen)(path, mode);
-}
+#define HOOK_FILE(type, name, parameters, arguments, failed, call, fd, path)                       \
+    HOOK(type, name, parameters, arguments, failed, fails_at(call, fd, path))
 
-FILE *
-fopen64(const char *path, const char *mode)
-{
-    return fails_at("open", AT_FDCWD, path) ? NULL : NEXT(fopen64)(path, mode);
-}
+HOOK_FILE(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL, OPEN, AT_FDCWD,
+          path)
+HOOK_FILE(FILE *, fopen64, (const char *path, const char *mode), (path, mode), NULL, OPEN, AT_FDCWD,
+          path)
+HOOK_FILE(DIR *, opendir, (const char *path), (path), NULL, OPEN, AT_FDCWD, path)
+HOOK_FILE(ssize_t, copy_file_range,
+          (int in, off64_t *in_offset, int out, off64_t *out_offset, size_t size, unsigned flags),
+          (in, in_offset, out, out_offset, size, flags), -1, WRITE, out, NULL)
+HOOK_FILE(int, ftruncate, (int fd, off_t size), (fd, size), -1, TRUNCATE, fd, NULL)
+HOOK_FILE(int, ftruncate64, (int fd, off64_t size), (fd, size), -1, TRUNCATE, fd, NULL)
+HOOK_FILE(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mode, offset, size),
+          -1, TRUNCATE, fd, NULL)
+HOOK_FILE(int, fallocate64, (int fd, int mode, off64_t offset, off64_t size),
+          (fd, mode, offset, size), -1, TRUNCATE, fd, NULL)
+HOOK_FILE(int, posix_fallocate, (int fd, off_t offset, off_t size), (fd, offset, size),
+          fault.errno_value, TRUNCATE, fd, NULL)
+HOOK_FILE(int, posix_fallocate64, (int fd, off64_t offset, off64_t size), (fd, offset, size),
+          fault.errno_value, TRUNCATE, fd, NULL)
+HOOK_FILE(int, fsync, (int fd), (fd), -1, FSYNC, fd, NULL)
+HOOK_FILE(int, fdatasync, (int fd), (fd), -1, FSYNC, fd, NULL)
+HOOK_FILE(int, rename, (const char *from, const char *to), (from, to), -1, RENAME, AT_FDCWD, to)
+HOOK_FILE(int, renameat, (int from_folder, const char *from, int to_folder, const char *to),
+          (from_folder, from, to_folder, to), -1, RENAME, to_folder, to)
+HOOK_FILE(int, renameat2,
+          (int from_folder, const char *from, int to_folder, const char *to, unsigned flags),
+          (from_folder, from, to_folder, to, flags), -1, RENAME, to_folder, to)
+HOOK_FILE(int, link, (const char *from, const char *to), (from, to), -1, RENAME, AT_FDCWD, to)
+HOOK_FILE(int, linkat,
+          (int from_folder, const char *from, int to_folder, const char *to, int flags),
+          (from_folder, from, to_folder, to, flags), -1, RENAME, to_folder, to)
+HOOK_FILE(int, mkdir, (const char *path, mode_t mode), (path, mode), -1, MKDIR, AT_FDCWD, path)
+HOOK_FILE(int, mkdirat, (int folder, const char *path, mode_t mode), (folder, path, mode), -1,
+          MKDIR, folder, path)
+HOOK_FILE(int, unlink, (const char *path), (path), -1, UNLINK, AT_FDCWD, path)
+HOOK_FILE(int, rmdir, (const char *path), (path), -1, UNLINK, AT_FDCWD, path)
+HOOK_FILE(int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), -1,
+          UNLINK, folder, path)
 
-ssize_t
-write(int fd, const void *data, size_t size)
-{
-    return fails_at("write", fd, NULL) ? -1 : NEXT(write)(fd, data, size);
-}
+/* ------------------------------------------------------------------- bytes, descriptors ------ */
 
-ssize_t
-pwrite(int fd, const void *data, size_t size, off_t offset)
-{
-    return fails_at("write", fd, NULL) ? -1 : NEXT(pwrite)(fd, data, size, offset);
-}
+#define HOOK_BYTES(name, parameters, arguments, file, socket, fd)                                  \
+    HOOK(ssize_t, name, parameters, arguments, -1, fails_by(file, socket, fd))
 
-ssize_t
-pwrite64(int fd, const void *data, size_t size, off64_t offset)
-{
-    return fails_at("write", fd, NULL) ? -1 : NEXT(pwrite64)(fd, data, size, offset);
-}
+HOOK_BYTES(read, (int fd, void *data, size_t size), (fd, data, size), READ, RECEIVE, fd)
+HOOK_BYTES(pread, (int fd, void *data, size_t size, off_t offset), (fd, data, size, offset), READ,
+           RECEIVE, fd)
+HOOK_BYTES(pread64, (int fd, void *data, size_t size, off64_t offset), (fd, data, size, offset),
+           READ, RECEIVE, fd)
+HOOK_BYTES(readv, (int fd, const struct iovec *parts, int count), (fd, parts, count), READ, RECEIVE,
+           fd)
+HOOK_BYTES(recv, (int fd, void *data, size_t size, int flags), (fd, data, size, flags), READ,
+           RECEIVE, fd)
+HOOK_BYTES(recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), READ,
+           RECEIVE, fd)
+HOOK_BYTES(write, (int fd, const void *data, size_t size), (fd, data, size), WRITE, SEND, fd)
+HOOK_BYTES(pwrite, (int fd, const void *data, size_t size, off_t offset), (fd, data, size, offset),
+           WRITE, SEND, fd)
+HOOK_BYTES(pwrite64, (int fd, const void *data, size_t size, off64_t offset),
+           (fd, data, size, offset), WRITE, SEND, fd)
+HOOK_BYTES(writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), WRITE, SEND,
+           fd)
+HOOK_BYTES(send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), WRITE,
+           SEND, fd)
+HOOK_BYTES(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), WRITE,
+           SEND, fd)
 
-ssize_t
-writev(int fd, const struct iovec *parts, int count)
-{
-    return fails_at("write", fd, NULL) ? -1 : NEXT(writev)(fd, parts, count);
-}
+#define HOOK_ANY(type, name, parameters, arguments, failed, call)                                  \
+    HOOK(type, name, parameters, arguments, failed, fails(call))
 
-ssize_t
-copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t size,
-                unsigned flags)
-{
-    return fails_at("write", out, NULL)
-               ? -1
-               : NEXT(copy_file_range)(in, in_offset, out, out_offset, size, flags);
-}
+HOOK_ANY(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1,
+         DESCRIPTOR)
+HOOK_ANY(int, socketpair, (int domain, int type, int protocol, int pair[2]),
+         (domain, type, protocol, pair), -1, DESCRIPTOR)
+HOOK_ANY(int, pipe, (int pair[2]), (pair), -1, DESCRIPTOR)
+HOOK_ANY(int, pipe2, (int pair[2], int flags), (pair, flags), -1, DESCRIPTOR)
+HOOK_ANY(int, accept, (int fd, struct sockaddr *address, socklen_t *size), (fd, address, size), -1,
+         DESCRIPTOR)
+HOOK_ANY(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags),
+         (fd, address, size, flags), -1, DESCRIPTOR)
+HOOK_ANY(int, epoll_create1, (int flags), (flags), -1, DESCRIPTOR)
+HOOK_ANY(int, eventfd, (unsigned first, int flags), (first, flags), -1, DESCRIPTOR)
+HOOK_ANY(int, inotify_init1, (int flags), (flags), -1, DESCRIPTOR)
+HOOK_ANY(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask), -1,
+         DESCRIPTOR)
+HOOK_ANY(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1, DESCRIPTOR)
+HOOK_ANY(int, dup, (int fd), (fd), -1, DESCRIPTOR)
+HOOK_ANY(int, connect, (int fd, const struct sockaddr *address, socklen_t size),
+         (fd, address, size), -1, CONNECT)
+HOOK_ANY(pid_t, fork, (void), (), -1, FORK)
+HOOK_ANY(int, pthread_create,
+         (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *data),
+         (thread, attributes, run, data), fault.errno_value, FORK)
 
-int
-ftruncate(int fd, off_t size)
-{
-    return fails_at("write", fd, NULL) ? -1 : NEXT(ftruncate)(fd, size);
-}
-
-int
-fsync(int fd)
-{
-    return fails_at("fsync", fd, NULL) ? -1 : NEXT(fsync)(fd);
-}
-
-int
-fdatasync(int fd)
-{
-    return fails_at("fsync", fd, NULL) ? -1 : NEXT(fdatasync)(fd);
-}
-
-int
-rename(const char *from, const char *to)
-{
-    return fails_at("rename", AT_FDCWD, to) ? -1 : NEXT(rename)(from, to);
-}
-
-int
-renameat(int from_folder, const char *from, int to_folder, const char *to)
-{
-    return fails_at("rename", to_folder, to) ? -1
-                                             : NEXT(renameat)(from_folder, from, to_folder, to);
-}
-
-int
-renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
-{
-    return fails_at("rename", to_folder, to)
-               ? -1
-               : NEXT(renameat2)(from_folder, from, to_folder, to, flags);
-}
-
-int
-link(const char *from, const char *to)
-{
-    return fails_at("rename", AT_FDCWD, to) ? -1 : NEXT(link)(from, to);
-}
-
-int
-linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
-{
-    return fails_at("rename", to_folder, to)
-               ? -1
-               : NEXT(linkat)(from_folder, from, to_folder, to, flags);
-}
-
-int
-mkdir(const char *path, mode_t mode)
-{
-    return fails_at("mkdir", AT_FDCWD, path) ? -1 : NEXT(mkdir)(path, mode);
-}
-
-int
-mkdirat(int folder, const char *path, mode_t mode)
-{
-    return fails_at("mkdir", folder, path) ? -1 : NEXT(mkdirat)(folder, path, mode);
-}
-
-int
-unlink(const char *path)
-{
-    return fails_at("unlink", AT_FDCWD, path) ? -1 : NEXT(unlink)(path);
-}
-
-int
-unlinkat(int folder, const char *path, int flags)
-{
-    return fails_at("unlink", folder, path) ? -1 : NEXT(unlinkat)(folder, path, flags);
-}
+/* ------------------------------------------------------------------------------ memory ------ */
 
 void *
 malloc(size_t size)
 {
-    return fails("malloc") ? NULL : __libc_malloc(size);
+    return fails(MALLOC) ? NULL : __libc_malloc(size);
 }
 
 void *
 calloc(size_t count, size_t size)
 {
-    return fails("malloc") ? NULL : __libc_calloc(count, size);
+    return fails(MALLOC) ? NULL : __libc_calloc(count, size);
 }
 
 void *
 realloc(void *old, size_t size)
 {
-    return fails("malloc") ? NULL : __libc_realloc(old, size);
+    return fails(MALLOC) ? NULL : __libc_realloc(old, size);
 }
+
+HOOK_ANY(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size), NULL,
+         MALLOC)
+HOOK_ANY(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL, MALLOC)
+HOOK_ANY(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size),
+         ENOMEM, MALLOC)
+HOOK_ANY(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
+         (at, size, protection, flags, fd, offset), MAP_FAILED, MALLOC)
+HOOK_ANY(void *, mmap64, (void *at, size_t size, int protection, int flags, int fd, off64_t offset),
+         (at, size, protection, flags, fd, offset), MAP_FAILED, MALLOC)
+
+void
+abort(void)
+{
+    death_tell();
+    NEXT(abort)();
+    _exit(EXIT_FAILURE);
+}
+
+/* ------------------------------------------------------------------------------- clock ------ */
 
 static int64_t
 ahead(void)

@@ -1,0 +1,500 @@
+"""
+Whole operations of a service, as small as they come: each prepares once what all its lives share, and says of one life
+what people do in it, when it is over, and what then has to be there.
+"""
+
+import collections
+import contextlib
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import threading
+import time
+
+import conftest
+import proto
+import pydicom
+import raw_peer
+import upper_layer
+from conftest import PEERS, SOURCE, Clock, Daemon, phantom, wait_for
+from disasters import happened
+from hospital import NAME, Slice
+from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log, in_sessions
+
+SECONDS = 90  # the longest that one step of a life may take: what an inbox could not read it reads a minute later
+DOSE = 0.5  # how long a fault that is there for good goes on after it came
+STARTS = 3  # of a daemon that ends each time
+PATIENCE = 2  # how long the work may stand still after a fault, until it is started again
+SLICES = 3
+# How a daemon may end that cannot go on: the service manager starts it again (systemd/noctule.service).
+RESTARTED = {6, 71, 75}
+LIBRARIES = ("libuv", "libconfig")  # that abort or crash where an allocation, a thread or a descriptor fails
+DEATHS = {signal.SIGKILL, signal.SIGTERM}  # of children, as the daemon orders them
+
+# All clocks as fast as they go: nothing here is waited for but what is done.
+SETTINGS = """
+root = "{root}";
+inbox = ( {{ path = "inbox"; after = "delete"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 600.0; complete_seconds = 0.1; patience_seconds = 600.0; }};
+jobs = {{ max_attempts = 100; retry_seconds = 0.1; retry_max_seconds = 0.2; }};
+compute = {{ backend = "cpu"; lanes = 1; threads = 1; }};
+min_free_mib = 1;
+pipelines = (
+  {{ name = "head-ct";
+    segments = (
+      {{ label = "Brain"; method = "level-set"; range = [ -50.0, {high} ];
+        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} );
+        category = {{ code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; }};
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
+    deliver = [ {deliver} ];
+  }} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; priority = 5; }} );
+delivery = {{ retry_seconds = 0.1; retry_max_seconds = 0.2; breaker_failures = 100; }};
+destinations = ( {{ name = "OUT"; folder = "{out}"; }},
+                 {{ name = "ARC"; ae_title = "{title}"; host = "127.0.0.1"; port = {port}; }} );
+"""
+
+
+class Archive:
+    """Takes by C-STORE what is sent to any title, and keeps the data sets: title to UID to data set."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.port = self.listener.getsockname()[1]
+        self.taken = collections.defaultdict(dict)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            connection, _ = self.listener.accept()
+            threading.Thread(target=self.serve, args=[connection], daemon=True).start()
+
+    def serve(self, connection):
+        with connection, contextlib.suppress(OSError, EOFError):
+            kind, request = receive_pdu(connection)
+            title = request[20 - 16:20].decode().strip()
+            connection.sendall(raw_peer.associate_ac(request))
+            parts = {1: b"", 0: b""}
+            while kind != raw_peer.RELEASE_RQ:
+                kind, body = receive_pdu(connection)
+                for context, flags, data in pdvs(body) if kind == raw_peer.DATA else ():
+                    parts[flags & 1] += data
+                    if flags == 2:
+                        connection.sendall(self.stored(title, context, parts))
+                        parts = {1: b"", 0: b""}
+            connection.sendall(raw_peer.pdu(raw_peer.RELEASE_RP, bytes(4)))
+
+    def stored(self, title, context, parts):
+        """Of a C-STORE that is whole: its response."""
+        asked = raw_peer.elements_of(parts[1])
+        uid = asked[0x1000].rstrip(b"\0").decode()
+        assert self.taken[title].setdefault(uid, parts[0]) == parts[0], "another data set of the same UID"
+        elements = {0x0002: asked[0x0002].decode().rstrip("\0"), 0x0100: 0x8001,
+                    0x0120: struct.unpack("<H", asked[0x0110])[0], 0x0800: 0x0101, 0x0900: 0, 0x1000: uid}
+        body = b"".join(raw_peer.element(number, elements[number]) for number in sorted(elements))
+        body = raw_peer.element(0, struct.pack("<I", len(body))) + body
+        return raw_peer.pdu(raw_peer.DATA, raw_peer.pdv(context, 3, body))
+
+
+def receive_pdu(connection):
+    header = receive(connection, 6)
+    kind, _, length = struct.unpack(">BBI", header)
+    return kind, receive(connection, length)
+
+
+def receive(connection, size):
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def pdvs(body):
+    while body:
+        length, context, flags = struct.unpack_from(">IBB", body)
+        yield context, flags, body[6:4 + length]
+        body = body[4 + length:]
+
+
+def make_series(folder, seed):
+    """The files of a series that says how many it has."""
+    files = phantom(folder, "--size", f"32x32x{SLICES}", "--seed", str(seed))
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.ImagesInAcquisition, dataset.PatientName = str(SLICES), NAME
+        dataset.save_as(path)
+    return files
+
+
+def slices_of(files):
+    return [Slice(pydicom.dcmread(path)) for path in files]
+
+
+class Life:
+    """One life of a service, perhaps with a fault in it."""
+
+    def __init__(self, operation, folder, archive):
+        """Begins as what the operation has prepared, if that is anything."""
+        self.operation, self.folder = operation, pathlib.Path(folder)
+        self.archive, self.title = archive, self.folder.name[:16]
+        self.out = self.folder / "out"
+        self.hit, self.log = self.folder.with_name(f"{self.title}.hit"), self.folder.with_name(f"{self.title}.log")
+        if operation.prepared:
+            shutil.copytree(operation.prepared, self.folder)
+        self.out.mkdir(parents=True, exist_ok=True)
+        ports = len(conftest.taken_ports)
+        self.d = Daemon(self.folder, dicom=PEERS, environment=Clock(self.folder.parent).environment,
+                        settings=SETTINGS.format(root=self.folder / "root", out=self.out, title=self.title,
+                                                 port=archive.port, deliver=operation.deliver, high=operation.high))
+        self.d.log = self.log  # outside: lines of the log that are not written are of no interest
+        self.ports, conftest.taken_ports[ports:] = conftest.taken_ports[ports:], []
+        self.sessions, self.statuses = set(), []
+        self.looked_at = time.monotonic()
+        self.mind = operation.begin(self)
+
+    def start(self, **more):
+        self.d.environment.update(more)
+        self.d.start(wait=False)
+        self.sessions.add(self.d.process.pid)
+
+    def revive(self):
+        """As the system's service manager does."""
+        if self.d.process.poll() is None:
+            return
+        self.statuses.append(self.d.process.returncode)
+        self.check_status(RESTARTED)
+        self.start()
+
+    def check_status(self, statuses):
+        status = self.d.process.poll()
+        assert status in statuses or self.dies_in_library(self.d.process.pid), f"noctuled ended with {status}"
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def dies_in_library(self, pid):
+        """Did it end in a library that knows no other way when memory is short? (faults.c tells.)"""
+        return re.search(rf"faults: pid={pid} dies in ({'|'.join(LIBRARIES)})\.", self.text())
+
+    def goes_on(self):
+        """Whoever wants something tries it; True when all is done."""
+        self.revive()
+        with contextlib.suppress(OSError, EOFError, AssertionError, sqlite3.OperationalError):  # tried again
+            self.operation.ask(self)
+            self.judge_again()
+        with contextlib.suppress(sqlite3.OperationalError):  # while nobody but the daemon can open it
+            return self.operation.is_over(self) and not self.leftovers()
+
+    def judge_again(self):
+        """Now and then, as an operator does: a series of which the intake died three times, in a library that had no memory."""
+        if time.monotonic() < self.looked_at + 1:
+            return
+        self.looked_at = time.monotonic()
+        for row in self.d.query("SELECT series_uid FROM v_series WHERE code = 'INSPECT_FAILED'"):
+            self.tell("COMPLETE", series_uid=row[0])
+
+    def below(self, *names):
+        """The files in these folders of the root, some of which may go meanwhile."""
+        return [pathlib.Path(folder, file) for name in names for folder, _, files in os.walk(self.d.root / name) for file in files]
+
+    def leftovers(self):
+        """What is half-done."""
+        return self.below("incoming", "jobs", "removed") + [path for path in self.below("outbox", "series")
+                                                            if path.suffix == ".part"]
+
+    def finish(self):
+        wait_for(self.goes_on, SECONDS, f"the end of the work in {self.folder}")
+
+    def finish_or_restart(self):
+        """True where it took a restart, after which nothing fails any more."""
+        deadline, came = time.monotonic() + SECONDS, False
+        while not self.goes_on():
+            if not came and happened(self.hit):
+                deadline, came = time.monotonic() + PATIENCE, True
+            if time.monotonic() > deadline:
+                self.restart({0, 6})
+                self.finish()
+                return True
+            time.sleep(0.03)
+        return False
+
+    def endure(self):
+        """A while of a fault that is there for good."""
+        deadline, came = time.monotonic() + SECONDS, False
+        while not self.goes_on() and len(self.statuses) < STARTS and time.monotonic() < deadline:
+            if not came and happened(self.hit):
+                deadline, came = time.monotonic() + DOSE, True
+            time.sleep(0.03)
+        self.restart({*RESTARTED, 0, -signal.SIGTERM})  # the last before it catches signals
+
+    def restart(self, statuses):
+        """From now on nothing fails."""
+        self.end(statuses)
+        for name in [name for name in self.d.environment if name.startswith("NOCTULE_FAULT")]:
+            del self.d.environment[name]
+        self.start()
+        wait_for(self.answers, SECONDS, "the answer of a service in which nothing fails")
+
+    def answers(self):
+        with contextlib.suppress(OSError, EOFError):
+            self.tell("PING")
+            return True
+
+    def end(self, statuses):
+        """By SIGTERM; once more where that takes long, as an administrator does who has no time."""
+        for seconds in (5, SECONDS):
+            self.d.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(Exception):
+                self.d.process.wait(seconds)
+                break
+        self.check_status(statuses)
+        wait_for(lambda: not in_sessions(self.sessions), SECONDS, "the end of every child")
+
+    def descriptors(self):
+        """What each of the service's processes has open, as (role, what): how many."""
+        found = collections.Counter()
+        for pid in [self.d.process.pid, *self.d.children()]:
+            with contextlib.suppress(OSError):
+                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                role = command[command.index(b"--role") + 1].decode() if b"--role" in command else "daemon"
+                for fd in os.listdir(f"/proc/{pid}/fd"):
+                    with contextlib.suppress(OSError):
+                        found[role, re.sub(r":\[\d+\]", "", os.readlink(f"/proc/{pid}/fd/{fd}"))
+                              .replace(str(self.folder), "").replace(str(self.log), "log")] += 1
+        return found
+
+    def leaks_no_descriptor(self, usual):
+        """Waits until no more are open than in a life without faults. (A courier that had nothing to do is not there.)"""
+        usual = usual + collections.Counter({("daemon", "/memfd:noctule.conf (deleted)"): 1})  # for want of room on the disk
+        wait_for(lambda: self.descriptors() <= usual, SECONDS, f"the end of {self.descriptors() - usual}")
+
+    def check(self):
+        """After the end."""
+        self.operation.check(self)
+        assert not self.leftovers() and not list(self.out.rglob("*.part"))
+        check_database(self.d)
+        check_events(self.d)
+        check_log(self.d)
+        for died in re.finditer(r".*child\.gone.* pid=(\d+) .*signal=(\d+).*", self.text()):
+            assert int(died[2]) in {0, *DEATHS} or self.dies_in_library(died[1]), died[0]
+
+    def results(self):
+        """What the archive has, but for when it was made."""
+        return sorted(hashlib.sha256(re.sub(rb"(DA\x08\0)\d{8}|(TM\x0e\0)\d{6}\.\d{6}", rb"\1\2", data)).hexdigest()
+                      for data in self.archive.taken[self.title].values())
+
+    def check_archive(self):
+        """The archive has each result, once or again, as it is in the outbox."""
+        taken = self.archive.taken[self.title]
+        rows = self.d.query("SELECT sop_instance_uid, path FROM v_results WHERE kind = 'seg'")
+        assert taken.keys() == {row[0] for row in rows}
+        for uid, path in rows:
+            file = (self.d.root / path)
+            assert not file.exists() or file.read_bytes().endswith(taken[uid]), uid
+
+    def close(self, keep):
+        self.d.kill_all()
+        for port in self.ports:
+            port.close()
+        self.archive.taken.pop(self.title, None)
+        if not keep:
+            shutil.rmtree(self.folder)
+            for path in (self.hit, self.log):
+                path.unlink(missing_ok=True)
+
+    def tell(self, name, **fields):
+        """What the command line asks the daemon, 0 and "" where nothing is said; raises an OSError where it is refused."""
+        values = [fields.pop(field, "" if kind == "s" else 0) for field, kind in proto.TYPES[name].fields]
+        assert not fields
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
+            client.settimeout(3)
+            client.connect(str(self.d.root / "run" / "control.sock"))
+            client.sendall(proto.encode(name, *values))
+            answer = proto.decode(receive(client, struct.unpack("<I", receive(client, 4))[0]))
+        if answer["status"]:
+            raise OSError(-answer["status"], answer["message"])
+
+
+def delivered(d, count):
+    """Are so many results where they belong?"""
+    rows = d.query("SELECT count(*), sum(state = 'SENT') FROM v_deliveries")
+    return bool(rows) and tuple(rows[0]) == (count, count)
+
+
+class Operation:
+    """What all have; prepared: the root before it, if there is one."""
+
+    deliver, high, prepared = '"ARC"', 100.0, None
+
+    def begin(self, life):
+        """What has to be kept in mind of the life."""
+
+    def ask(self, life):
+        """What people do as long as it is not over: by default nothing."""
+
+
+def copy_into_inbox(d, files, name="copied"):
+    target = d.inbox / name
+    target.mkdir()
+    for path in files:
+        shutil.copy(path, target)
+
+
+class Work(Operation):
+    """A series comes by C-STORE and another in the inbox; both are segmented and delivered to an archive and a folder."""
+
+    name, deliver = "work", '"OUT", "ARC"'
+
+    def __init__(self, folder):
+        self.sent, self.copied = make_series(folder / "sent", 1), make_series(folder / "copied", 2)
+        self.slices = slices_of(self.sent)
+        self.all = {each.instance: each for each in self.slices + slices_of(self.copied)}
+
+    def begin(self, life):
+        copy_into_inbox(life.d, self.copied)
+        return list(self.slices)
+
+    def ask(self, life):
+        waiting = life.mind
+        if not waiting:
+            return
+        with contextlib.closing(upper_layer.Peer(life.d.port, seconds=3)) as peer:
+            peer.associate()
+            while waiting and peer.store(waiting[0].data, waiting[0].instance) == 0:
+                waiting.pop(0)
+
+    def is_over(self, life):
+        if life.mind or len(list(life.out.iterdir())) < 2 or len(life.archive.taken[life.title]) < 2:
+            return False
+        return not life.below("inbox") and delivered(life.d, 4)
+
+    def check(self, life):
+        check_instances(life.d, self.all)
+        check_jobs(life.d, self.all)
+        check_folder(life.d)
+        life.check_archive()
+
+
+class Upkeep(Operation):
+    """
+    Of three series, one is submitted and one retried with a pipeline that has changed, the third is purged; then the
+    configuration is read again, and everything is old enough to go.
+    """
+
+    name, high = "upkeep", 101.0
+    RETENTION = "retention = { series_days = 1e-8; results_days = 1e-8; quarantine_days = 1e-8; min_days = 0.0; };\n"
+
+    def __init__(self, folder):
+        stored = Stored(folder)
+        life = Life(stored, folder / "life", Archive())
+        try:
+            life.start()
+            life.finish()
+            life.end({0})
+            (self.submitted, _), (self.retried, self.retried_job), (self.purged, _) = life.d.query(
+                "SELECT series_uid, job FROM v_jobs ORDER BY series_uid")
+        finally:
+            life.close(keep=True)
+        self.prepared = folder / "prepared"
+        shutil.copytree(life.d.root, self.prepared / "root", ignore=shutil.ignore_patterns("*.sock"))
+
+    def ask(self, life):
+        jobs = collections.Counter(row["series_uid"] for row in life.d.jobs())
+        if jobs[self.submitted] < 2:
+            life.tell("SUBMIT", series_uid=self.submitted, pipeline="head-ct")
+        if jobs[self.retried] < 2:
+            life.tell("RETRY", job=self.retried_job, current=1)
+        if life.d.query("SELECT 1 FROM v_series WHERE series_uid = ? AND removed_at IS NULL", self.purged):
+            life.tell("PURGE", series_uid=self.purged)
+        if not self.is_delivered(life):
+            return
+        if self.RETENTION not in life.d.config.read_text():
+            life.d.config.write_text(life.d.config.read_text() + self.RETENTION)
+            life.mind = 0
+        if time.monotonic() > life.mind + 1:  # once more where it was not heard
+            life.mind = time.monotonic()
+            life.tell("PING")  # before it catches signals it would end by them
+            life.d.process.send_signal(signal.SIGHUP)
+
+    def is_delivered(self, life):
+        return len(life.archive.taken[life.title]) == 2 and delivered(life.d, 5)
+
+    def is_over(self, life):
+        return self.is_delivered(life) and not life.below("series", "outbox", "removed") and not life.d.query(
+            "SELECT 1 FROM removal UNION ALL SELECT 1 FROM v_series WHERE removed_at IS NULL "
+            "UNION ALL SELECT 1 FROM v_jobs WHERE removed_at IS NULL")
+
+    def check(self, life):
+        assert not life.below("series", "outbox", "removed")
+        jobs = life.d.jobs()
+        assert collections.Counter(row["series_uid"] for row in jobs) == {self.submitted: 2, self.retried: 2, self.purged: 1}
+        assert {row["state"] for row in jobs} == {"DONE"}
+        assert sum(row["superseded_by"] is not None for row in jobs) == 2
+
+
+class Stored(Operation):
+    """What upkeep begins with: three series that are done, and a file that is none."""
+
+    name = "stored"
+
+    def __init__(self, folder):
+        self.files = [make_series(folder / str(seed), seed) for seed in (1, 2, 3)]
+
+    def begin(self, life):
+        for i, files in enumerate(self.files):
+            copy_into_inbox(life.d, files, str(i))
+        (life.d.inbox / "junk.dcm").write_bytes(b"no DICOM")
+
+    def is_over(self, life):
+        return delivered(life.d, 3) and not life.below("inbox")
+
+
+class Migrate(Operation):
+    """The database of the first version, with a series that came, is brought up to date at the start; then it is run."""
+
+    name = "migrate"
+
+    def __init__(self, folder):
+        self.files = make_series(folder / "files", 4)
+        slices = slices_of(self.files)
+        self.all = {each.instance: each for each in slices}
+        self.prepared, root = folder / "prepared", folder / "prepared" / "root"
+        target = root / "series" / slices[0].series
+        target.mkdir(parents=True)
+        with contextlib.closing(sqlite3.connect(root / "noctule.db")) as db:
+            db.executescript((SOURCE / "db" / "migrations" / "0001.sql").read_text()
+                             + "PRAGMA user_version = 1; PRAGMA application_id = 1315922804;")
+            at = "2026-01-31T02:03:20.000Z"
+            db.execute("INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, state, revision, "
+                       "instances, frames, expected_instances, first_seen_at, last_seen_at) "
+                       "VALUES (1, ?, '1', 'CT', '', '', 'GATHERING', 1, ?, ?, ?, ?, ?)",
+                       (slices[0].series, *[SLICES] * 3, at, at))
+            db.execute("INSERT INTO event (at, kind, series_id, to_state, detail) VALUES (?, 'SERIES_NEW', 1, 'GATHERING', '')",
+                       (at,))
+            for path, each in zip(self.files, slices, strict=True):
+                shutil.copy(path, target / f"{each.instance}.dcm")
+                db.execute("INSERT INTO instance VALUES (NULL, 1, 1, ?, ?, ?, ?, 'inbox:a', ?, 1, 0, ?)",
+                           (each.instance, upper_layer.CT, upper_layer.EXPLICIT,
+                            f"series/{each.series}/{each.instance}.dcm", path.stat().st_size, at))
+            db.commit()
+
+    def is_over(self, life):
+        return len(life.archive.taken[life.title]) == 1 and delivered(life.d, 1)
+
+    def check(self, life):
+        (version,) = life.d.query("PRAGMA user_version")
+        assert version[0] == len(list((SOURCE / "db" / "migrations").glob("*.sql")))
+        check_jobs(life.d, self.all)
+        life.check_archive()
+
+
+OPERATIONS = (Work, Upkeep, Migrate)

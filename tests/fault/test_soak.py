@@ -1,0 +1,127 @@
+"""
+The service at work with retention on, for as long as NOCTULE_SOAK_SECONDS says: what comes in goes again, and nothing that
+it holds grows with time: memory, descriptors, threads, the database, its files.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import statistics
+import time
+
+from conftest import storescp, wait_for
+from hospital import SECONDS, Hospital, service
+
+SOAK_SECONDS = float(os.environ.get("NOCTULE_SOAK_SECONDS", "30"))
+# Everything has come and gone by then: a tenth of the run is before what is compared.
+AGE = SOAK_SECONDS / 30
+SAMPLES = 120
+PAUSE = min(2.0, AGE)  # between one modality's series
+
+# How much more the last third may have than the first after the start: of what is there, and beside it.
+SLACK = {"rss_kib": (1.05, 2048), "descriptors": (1.0, 2), "threads": (1.0, 1), "database_kib": (1.1, 512),
+         "files": (1.2, 20), "rows": (1.2, 100)}
+TABLES = ("series", "instance", "job", "result", "delivery", "event", "feature", "quarantine", "removal")
+
+
+def retention():
+    days = AGE / 86400
+    return (f"retention = {{ series_days = {days}; results_days = {days}; quarantine_days = {days}; events_days = {days}; "
+            "min_days = 0.0; };\n")
+
+
+def of_process(pid):
+    lines = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {"rss_kib": int(lines["VmRSS"].split()[0]), "threads": int(lines["Threads"]),
+            "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+
+
+def sample(d):
+    """What the service has now: {(what, of whom): number}."""
+    found = collections.Counter()
+    for role, pids in {"daemon": [d.process.pid], **{role: d.children(role) for role in ("intake", "courier", "worker")}}.items():
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                found.update({(what, role): number for what, number in of_process(pid).items()})
+    with contextlib.suppress(OSError):
+        found["database_kib", "daemon"] = sum(path.stat().st_size for path in d.root.glob("noctule.db*")) // 1024
+    found["files", "daemon"] = sum(len(names) for _, _, names in os.walk(d.root))
+    for table in TABLES:
+        found["rows", table] = d.query(f"SELECT count(*) FROM {table}")[0][0]
+    return found
+
+
+def watch(d, hospital, archive):
+    """Samples until the end of the run; what was delivered is taken away, as an archive's disk is not the service's."""
+    samples, end = [], time.monotonic() + SOAK_SECONDS
+    while time.monotonic() < end:
+        hospital.closing.wait(SOAK_SECONDS / SAMPLES)
+        samples.append(sample(d))
+        if len(samples) % 10 == 0:
+            print(json.dumps({" ".join(key): number for key, number in sorted(samples[-1].items())}), flush=True)
+        for path in [*pathlib.Path(d.folder, "out").rglob("*.dcm"), *archive.files()]:
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > AGE:
+                    path.unlink()
+    return samples
+
+
+def grown(samples):
+    """What grew: [(what, of whom, median of the first third, of the last)]; all that was compared is printed."""
+    begin = len(samples) // 10
+    third = (len(samples) - begin) // 3
+    found = []
+    for what, whose in sorted(samples[-1]):
+        first, last = (statistics.median(each[what, whose] for each in part)
+                       for part in (samples[begin:begin + third], samples[-third:]))
+        print(f"{what:12} {whose:10} {first:10.0f} {last:10.0f}")
+        factor, more = SLACK[what]
+        if last > first * factor + more:
+            found.append((what, whose, first, last))
+    return found
+
+
+def bad_files(d, hospital):
+    """Somebody whose files are none: into quarantine, and out of it in time."""
+    number = 0
+    while not hospital.closing.wait(PAUSE * 5):
+        number += 1
+        (d.inbox / f"bad {number}.dcm").write_bytes(b"no DICOM" * 100)
+
+
+def paced(hospital, one):
+    while not hospital.closing.wait(PAUSE):
+        one()
+
+
+def test_nothing_grows(tmp_path):
+    d = None
+    try:
+        with storescp(tmp_path / "archive", ["--unique-filenames"]) as archive:
+            d = service(tmp_path / "service", retention(), PACS=archive.port).start()
+            children = {role: d.children(role) for role in ("intake", "worker")}
+            hospital = Hospital(d, tmp_path / "sources", 1)
+            with concurrent.futures.ThreadPoolExecutor(5) as pool:
+                people = [pool.submit(paced, hospital, one)
+                          for one in (hospital.send_series, hospital.send_series, hospital.copy_series)]
+                people += [pool.submit(hospital.stranger), pool.submit(bad_files, d, hospital)]
+                try:
+                    samples = watch(d, hospital, archive)
+                finally:
+                    hospital.closing.set()
+                for each in people:
+                    each.result()
+            print(f"{SOAK_SECONDS:.0f} s: {len(hospital.promised)} instances, {hospital.lies} hostile connections")
+            assert {role: d.children(role) for role in children} == children, "a child was started again"
+            assert grown(samples) == []
+            # Rows go when their files are gone for as long as these stayed; a sweep comes ten times in that.
+            wait_for(lambda: not any(d.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("series", "job", "removal")),
+                     SECONDS + 3 * AGE, "the end of everything by its age")
+            assert d.stop(signal.SIGTERM) == 0
+    finally:
+        if d:
+            d.kill_all()

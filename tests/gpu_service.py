@@ -1,0 +1,130 @@
+"""
+The whole service with workers of GPUs, on a machine that has some: what gpu_runs.py is for `noctule run`.
+
+    PYTHONPATH=tests/integ NOCTULE_BIN=FOLDER python3 -m pytest tests/gpu_service.py
+
+Needs pytest and pydicom, and of the programs noctuled, noctule, noctule-phantom and libnoctule_intruder.so. NOCTULE_BACKEND=cpu tries
+it, as far as it goes, where there is no GPU.
+"""
+
+import os
+import pathlib
+import re
+import signal
+
+import pydicom
+import pytest
+from conftest import Daemon, drop, phantom, wait_for
+from gpu_runs import SERIES, compared
+from intruders import Intruders
+
+BACKEND = os.environ.get("NOCTULE_BACKEND", "cuda")
+LETTER = {"cuda": "g", "cpu": "w"}[BACKEND]
+COMPUTE = {"cuda": 'backend = "cuda"; devices = [ "0" ];', "cpu": 'backend = "cpu";'}
+PIPELINE = """results = [ "seg", "pmap" ];
+    texture = { regions = [ "segments", "volume" ]; patterns = [ "lbp", "tlbap", "lanadp" ]; glcm = { levels = 32; }; };"""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """Makes daemons, as the integration tests' fixture does, which is not for files outside their folder."""
+    made = []
+
+    def make(**options):
+        made.append(Daemon(tmp_path / f"daemon{len(made)}", **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kill_all()
+
+
+def start(daemon, backend, jobs="", **options):
+    d = daemon(quiet=0.5, **options)
+    text = d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {COMPUTE[backend]} }}")
+    text = text.replace('modality = "CT"; ', "")  # of any modality
+    d.config.write_text(text.replace("jobs = {", f"jobs = {{ {jobs}"))
+    return d.start()
+
+
+def worker(d):
+    return wait_for(lambda: d.children("worker"), 60, "the worker")[0]
+
+
+def results_of(d, series):
+    """What each series left, by the names of files: tables as they are, objects by their pixels."""
+    found = {}
+    for name, uid in series.items():
+        (job,) = [row for row in d.jobs("DONE") if row["series_uid"] == uid]
+        folder = d.root / "outbox" / str(job["job"])
+        for path in sorted(folder.iterdir()):
+            if path.name not in ("job.json", "preview.png"):
+                found[f"{name}/{path.name}"] = compared(path)
+    return found
+
+
+def test_the_service_gives_what_the_processors_give(daemon, tmp_path):
+    sources = {name: phantom(tmp_path / name, *arguments) for name, arguments in SERIES.items()}
+    given = {}
+    for backend in (BACKEND, "cpu"):
+        d = start(daemon, backend, pipeline_extra=PIPELINE)
+        for name, files in sources.items():
+            drop(files, d.inbox / name)
+        rows = d.wait_jobs(len(sources), seconds=240)
+        assert [row["state"] for row in rows] == ["DONE"] * len(sources), [row["message"] for row in rows]
+        assert {row["backend"] for row in rows} == {backend}
+        uids = {name: pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
+                for name, files in sources.items()}
+        given[backend + str(len(given))] = results_of(d, uids)
+        assert d.stop() == 0
+    one, other = given.values()
+    assert one.keys() == other.keys() and len(one) >= 3 * len(sources)
+    assert not [name for name, content in one.items() if content != other[name]]
+
+
+def test_the_worker_is_confined(daemon, tmp_path):
+    it = Intruders(daemon, tmp_path, compute=COMPUTE[BACKEND])
+    landlock, seccomp = map(int, re.search(r"landlock=(\d+) seccomp=(\d)", it.daemon.log.read_text()).groups())
+    print(f"the kernel has Landlock {landlock}, seccomp {seccomp}")
+    assert landlock or seccomp, "this kernel keeps nothing: the test says nothing here"
+    deeds = it.deeds("worker")
+    kept_by_calls = {"run", "fork", "trace", "signal", "mount", "chmod", "control", "listen", "connect"}
+    for name, who in it.may.items():
+        if LETTER in who:
+            assert deeds[name] == 0, name
+        elif seccomp if name in kept_by_calls else landlock:
+            assert deeds[name] != 0, name
+    it.go_on(tmp_path)
+
+
+def limit_of(pid):
+    (limit,) = re.findall(r"Max data size +(\S+)", pathlib.Path(f"/proc/{pid}/limits").read_text())
+    return limit
+
+
+def test_memory_is_bounded(daemon, tmp_path):
+    """By the job's own count, and by the system beyond it."""
+    d = start(daemon, BACKEND, jobs="memory_mib = 64; ")
+    pid = worker(d)
+    wait_for(lambda: limit_of(pid) != "unlimited", 60, "the limit")
+    drop(phantom(tmp_path / "large", "--size", "512x512x200"), d.inbox)
+    (row,) = d.wait_jobs(seconds=240)
+    assert (row["state"], row["code"]) == ("FAILED", "JOB_TOO_LARGE")
+    drop(phantom(tmp_path / "small", "--size", "32x32x6"), d.inbox)
+    d.wait_jobs(1, states=("DONE",))
+    assert d.stop() == 0
+
+
+def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
+    d = start(daemon, BACKEND, pipeline_extra=PIPELINE, attempts=5)
+    first = worker(d)
+    for seed in range(4):
+        drop(phantom(tmp_path / str(seed), "--size", "256x256x60", "--seed", str(seed)), d.inbox / str(seed))
+    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+    os.kill(first, signal.SIGKILL)
+    rows = d.wait_jobs(4, seconds=240)
+    assert [row["state"] for row in rows] == ["DONE"] * 4, [row["message"] for row in rows]
+    assert max(row["attempts"] for row in rows) > 1 and worker(d) != first
+    assert {row["backend"] for row in rows} == {BACKEND}
+    assert not list((d.root / "outbox").rglob("*.part"))
+    assert d.stop() == 0

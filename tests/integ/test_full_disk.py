@@ -1,0 +1,100 @@
+"""A disk that fills while senders go on: what has to stay stays, the oldest that may go goes, and nothing is lost."""
+
+import re
+import shutil
+
+import pydicom
+from conftest import PEERS, small_file_system, wait_for
+from test_receive import OUT_OF_RESOURCES, ct, encoded
+from upper_layer import associated
+
+SERIES, SLICES, SIZE = 45, 4, 256
+MIB = 1 << 20
+MARKS = "retention = { min_days = 0.0; low_mib = 9; high_mib = 12; };\n"
+
+
+def instances(number):
+    """A series of half a MiB: SOP Instance UIDs and data sets."""
+    series = f"1.2.826.0.1.3680043.8.498.7.{number}"
+    for i in range(1, SLICES + 1):
+        dataset = ct(i, series=series, size=SIZE, SOPInstanceUID=f"{series}.{i}",
+                     PixelData=(40 + i % 2).to_bytes(2, "little") * SIZE * SIZE)
+        yield f"{series}.{i}", encoded(dataset)
+
+
+def send(d, numbers, acknowledged):
+    """Sends series in turn until one instance is refused; that one's status, or 0."""
+    with associated(d.port) as peer:
+        for number in numbers:
+            for uid, data in instances(number):
+                if uid in acknowledged:
+                    continue
+                status = peer.store(data, uid)
+                if status:
+                    return status
+                acknowledged.append(uid)
+    return 0
+
+
+def number_of(series_uid):
+    return int(series_uid.rpartition(".")[2])
+
+
+def assert_kept(d, acknowledged, shelf):
+    """Of each that was acknowledged the file is there, as it was sent, or it went after its result had arrived."""
+    there = {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM v_instances")}
+    removed = [row["series_uid"] for row in d.query("SELECT * FROM v_series WHERE removed_at IS NOT NULL "
+                                                    "ORDER BY settled_at")]
+    delivered = {pydicom.dcmread(path).ReferencedSeriesSequence[0].SeriesInstanceUID for path in shelf.rglob("*.dcm")}
+    assert set(removed) <= delivered, "a series went whose result had not arrived"
+    for uid in acknowledged:
+        assert uid in there or uid.rpartition(".")[0] in removed, f"{uid} is lost"
+    for uid, path in there.items():
+        assert pydicom.dcmread(path).PixelData == (40 + int(uid[-1]) % 2).to_bytes(2, "little") * SIZE * SIZE
+    stayed = [row["settled_at"] for row in d.query("SELECT settled_at FROM v_series WHERE removed_at IS NULL "
+                                                   "AND state = 'SETTLED'")]
+    gone = [row["settled_at"] for row in d.query("SELECT settled_at FROM v_series WHERE removed_at IS NOT NULL")]
+    assert max(gone, default="") <= min(stayed, default="9"), "the oldest does not go first"
+    return removed
+
+
+def test_senders_go_on_while_the_oldest_makes_room(daemon, tmp_path):
+    shelf = tmp_path / "shelf"
+    destinations = f'destinations = ( {{ name = "shelf"; folder = "{shelf}"; }} );\n'
+    with small_file_system(tmp_path / "small", 26) as small:
+        d = daemon(quiet=0.5, dicom=PEERS, pipeline_extra='deliver = [ "shelf" ];', extra=destinations + MARKS)
+        d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{small}"')
+                            .replace("min_free_mib = 1;", "min_free_mib = 6;"))
+        d.root, d.inbox = small, small / "inbox"
+        d.start()
+        acknowledged = []
+        # What waits for a job, or for its destination, stays; when that has filled the disk, senders are told to wait.
+        d.ctl("hold", "--destination", "shelf", "--reason", "it is moved")
+        assert send(d, range(2), acknowledged) == 0
+        wait_for(lambda: len(d.jobs("DONE")) == 2, 20, "two results")
+        d.ctl("hold", "--pipeline", "head-ct", "--reason", "another day")
+        assert send(d, range(2, SERIES), acknowledged) == OUT_OF_RESOURCES
+        assert shutil.disk_usage(small).free > 5 * MIB
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RETENTION_STUCK'"), 20, "the event")
+        assert assert_kept(d, acknowledged, shelf) == []
+        # Jobs go on in what is left: else nothing would ever make room.
+        d.ctl("release", "--pipeline", "head-ct")
+        whole = len(acknowledged) // SLICES - 1  # the last may be thought to lack what was refused
+        wait_for(lambda: len(d.jobs("DONE")) >= whole, 30, "the results")
+        assert assert_kept(d, acknowledged, shelf) == []
+        # Once they arrive, the oldest goes until enough is free, and senders go on.
+        d.ctl("release", "--destination", "shelf")
+        wait_for(lambda: send(d, range(2, SERIES), acknowledged) == 0, 60, "room for all the others")
+        wait_for(lambda: len(d.jobs("DONE")) == SERIES, 30, "all results")
+        wait_for(lambda: not d.query("SELECT 1 FROM v_deliveries WHERE state <> 'SENT'"), 30, "their arrival")
+
+        def at_rest():
+            marks = re.findall(r"event=retention\.(low|enough)", d.log.read_text())
+            return marks[-1] == "enough" and shutil.disk_usage(small).free >= 9 * MIB and not d.query("SELECT 1 FROM removal")
+
+        wait_for(at_rest, 30, "the end of the removal")
+        removed = assert_kept(d, acknowledged, shelf)
+        assert len(acknowledged) == SERIES * SLICES and 10 < len(removed) < SERIES - 10, len(removed)
+        assert number_of(removed[0]) < 2
+        wait_for(lambda: d.ctl("status", "--check", check=False).returncode < 2, 20, "all to be well")
+        assert d.stop() == 0

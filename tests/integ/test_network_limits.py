@@ -1,0 +1,302 @@
+"""Each limit that docs/conformance.md sets to a peer, provoked: at it all is well, one beyond it has its effect. The
+service and its courier are the real ones; the peers say what they are told to, byte by byte."""
+
+import contextlib
+import re
+import socket
+import struct
+
+import pytest
+from conftest import PEERS, SOURCE, echoscu, wait_for
+from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, IMPLICIT, MR, SEG,
+                      VERIFICATION, Raw, associate_ac, associate_rq, command, elements_of, item, nested, pdu, pdv)
+from test_deliver import archive
+from test_deliveries import to_archive
+from test_delivery_ends import (Destination, answers, attempts_of, listening, read_pdu, reads, response, run_with,
+                                settled)
+from test_hostile_peers import even
+from test_hostile_peers import element as tagged
+from test_receive import receiver  # noqa: F401 - a fixture
+from test_scp import client_context
+
+LIMITS = {name: int(most) for name, most in re.findall(
+    r"^LIMIT\((\w+), (\d+),", (SOURCE / "base" / "limits.def").read_text(), re.MULTILINE)}
+BUSY = b"\0\2\3\2"
+C_STORE, C_ECHO, N_EVENT_REPORT = 0x0001, 0x0030, 0x0100
+MISMATCH = 0xA900
+
+
+def filler(size):
+    """Items of an association request that mean nothing, of so many bytes together."""
+    made = b""
+    while size:
+        part = min(size, 60000)
+        part = part if size - part == 0 or size - part >= 4 else part - 4
+        made += item(0x77, bytes(part - 4))
+        size -= part
+    return made
+
+
+def filled(request, size):
+    """The A-ASSOCIATE-RQ or -AC, made so long that its value has so many bytes."""
+    return pdu(request[0], request[6:] + filler(size - (len(request) - 6)))
+
+
+def ended_with(d, code):
+    d.wait_log(f"code={code}")
+    echoscu(d.port)
+
+
+# ---- what calls ----
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_bytes_of_a_request(receiver, certificates, beyond):
+    """Without TLS it is 64 KiB: what has no association yet is kept in the loop."""
+    d = receiver(PEERS, certificates=certificates)
+    request = associate_rq([(CT, [IMPLICIT])], calling="PYNETDICOM")
+    with Raw(d.tls_port, tls=client_context(certificates, "client")) as raw:
+        raw.send(filled(request, LIMITS["REQUEST_BYTES"] + beyond))
+        if beyond:
+            assert raw.ends() in (ABORT, None)
+            ended_with(d, "ASSOCIATION_INVALID")
+        else:
+            assert raw.pdu()[0] == ASSOCIATE_AC
+    with Raw(d.port) as raw:
+        with contextlib.suppress(ConnectionError):
+            raw.send(filled(request, 65536 - 6 + beyond))
+        assert raw.ends() in (ABORT, None) if beyond else raw.pdu()[0] == ASSOCIATE_AC
+
+
+def echo_of(size):
+    """A C-ECHO whose command set has so many bytes."""
+    plain = command(C_ECHO, 1, VERIFICATION, data_set=False)
+    return command(C_ECHO, 1, VERIFICATION, data_set=False, x5000=bytes(size - len(plain) - 8))
+
+
+@pytest.mark.parametrize("name, right, wrong", [
+    ("COMMAND_BYTES", lambda most: [(3, echo_of(most))], lambda most: [(3, echo_of(most + 2))]),
+    ("EMPTY_FRAGMENTS", lambda most: most * [(1, b"")] + [(3, echo_of(200))],
+     lambda most: (most + 1) * [(1, b"")] + [(3, echo_of(200))]),
+], ids=["bytes", "empty fragments"])
+def test_a_command_set(receiver, name, right, wrong):
+    d = receiver()
+    with Raw(d.port) as raw:
+        raw.associate([(VERIFICATION, [IMPLICIT])], calling="PYNETDICOM")
+        for flags, data in right(LIMITS[name]):
+            raw.send(pdu(DATA, pdv(1, flags, data)))
+        assert raw.status() == 0
+        with contextlib.suppress(ConnectionError):
+            for flags, data in wrong(LIMITS[name]):
+                raw.send(pdu(DATA, pdv(1, flags, data)))
+        assert raw.ends() in (ABORT, None)
+    ended_with(d, "ASSOCIATION_INVALID")
+
+
+def sequences(depth):
+    """So many within each other, without lengths."""
+    end = struct.pack("<HHI", 0xFFFE, 0xE00D, 0) + struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
+    return nested(depth) + depth * end
+
+
+def report(more=b"", reference=b""):
+    return (tagged(0x0008, 0x1195, even("1.2.3.4")) + tagged(0x0008, 0x1199, tagged(
+        0xFFFE, 0xE000, tagged(0x0008, 0x1150, even(SEG)) + tagged(0x0008, 0x1155, even("1.2.3")) + reference)) + more)
+
+
+def padded_report(size):
+    return report(tagged(0x0009, 0x1001, bytes(size - len(report()) - 8)))
+
+
+@pytest.mark.parametrize("right, wrong, status", [
+    (padded_report(LIMITS["REPORT_BYTES"]), padded_report(LIMITS["REPORT_BYTES"] + 2), 0x0213),
+    (report(reference=sequences(LIMITS["REPORT_DEPTH"] - 1)), report(reference=sequences(LIMITS["REPORT_DEPTH"])),
+     0x0115),
+], ids=["bytes", "depth"])
+def test_a_commitment_report(receiver, right, wrong, status):
+    d = receiver()
+    with Raw(d.port) as raw:
+        raw.associate([(COMMITMENT, [IMPLICIT])], calling="PYNETDICOM", roles=[(COMMITMENT, 0, 1)])
+        for data, expected in ((right, 0), (wrong, status), (right, 0)):
+            raw.command(1, command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1))
+            raw.data_set(1, data)
+            assert raw.status() == expected
+        raw.release()
+
+
+def test_a_data_set_that_is_not_kept(receiver):
+    """It is of another class than its context: read to its end for the sake of the answer, but no further than this."""
+    d = receiver()
+    piece = pdu(DATA, pdv(1, 0, bytes(65536)))
+    whole = (LIMITS["DROPPED_MIB"] << 20) // 65536
+    with Raw(d.port) as raw:
+        raw.associate([(CT, [IMPLICIT])], calling="PYNETDICOM")
+        for beyond in (0, 1):
+            raw.command(1, command(C_STORE, 1, MR, "1.2.3", x0700=0))
+            with contextlib.suppress(ConnectionError):
+                for _ in range(whole - (not beyond)):
+                    raw.send(piece)
+                raw.send(pdu(DATA, pdv(1, 2, bytes(65536 if not beyond else 2))))
+            if not beyond:
+                assert raw.status() == MISMATCH
+        assert raw.ends() in (ABORT, None)
+    ended_with(d, "INSTANCE_TOO_LARGE")
+
+
+# ---- how many, how long ----
+
+
+def called(d, calling="PYNETDICOM", context=VERIFICATION):
+    """A connection whose association was asked for, and the answer."""
+    raw = Raw(d.port)
+    raw.send(associate_rq([(context, [IMPLICIT])], calling=calling))
+    kind, body = raw.pdu()
+    assert kind == ASSOCIATE_AC or (kind, body) == (ASSOCIATE_RJ, BUSY)
+    return raw, kind == ASSOCIATE_AC
+
+
+@pytest.mark.parametrize("settings, calling, most", [
+    ('max_associations = 3; peers = ( { ae_title = "PYNETDICOM"; } );', "PYNETDICOM", 3),
+    ("max_associations = 5; " + PEERS, "PYNETDICOM", 3),
+    ('max_associations = 4; peers = ( { ae_title = "TWIN"; }, { ae_title = "TWIN"; }, { ae_title = "OTHER"; } );',
+     "TWIN", 2),
+    ('max_associations = 4; peers = ( { ae_title = "TWIN"; max_associations = 1; }, '
+     '{ ae_title = "TWIN"; max_associations = 1; } );', "TWIN", 1),
+    ("max_associations = 8; echo_from_anybody = true; " + PEERS, "STRANGER", 2),
+], ids=["all", "half", "identical peers", "identical peers with a limit", "strangers a quarter"])
+def test_associations_at_a_time(receiver, settings, calling, most):
+    d = receiver(settings)
+    with contextlib.ExitStack() as stack:
+        for _ in range(most):
+            raw, taken = called(d, calling)
+            stack.enter_context(raw)
+            assert taken
+        raw, taken = called(d, calling)
+        assert not taken and raw.ends() is None
+        raw.socket.close()
+
+    def room():
+        raw, taken = called(d, calling)
+        raw.socket.close()
+        return taken
+
+    wait_for(room, 20, "the end of those before")
+
+
+def test_time_between_messages_and_within_one(receiver):
+    """The one that says nothing between two messages has idle_seconds, the one within a message dimse_seconds."""
+    d = receiver("dimse_seconds = 1.0; idle_seconds = 3600.0; " + PEERS)
+    idle, _ = called(d, context=CT)
+    stuck, _ = called(d, context=CT)
+    with idle, stuck:
+        stuck.command(1, command(C_STORE, 1, CT, "1.2.3", x0700=0))
+        assert stuck.ends() in (ABORT, None)
+        ended_with(d, "ASSOCIATION_TIMEOUT")
+        idle.release()
+    d = receiver("dimse_seconds = 3600.0; idle_seconds = 1.0; " + PEERS)
+    idle, _ = called(d, context=CT)
+    stuck, _ = called(d, context=CT)
+    with idle, stuck:
+        stuck.command(1, command(C_STORE, 1, CT, "1.2.3", x0700=0))
+        assert idle.ends() in (ABORT, None)
+        ended_with(d, "ASSOCIATION_TIMEOUT")
+        stuck.data_set(1, b"")
+        assert stuck.status() != 0  # it is no image, but it was heard to its end
+
+
+# ---- what is called ----
+
+
+def answered_with(more):
+    """What a destination says in answer to a C-STORE besides the response: before it (bytes), or as its data set."""
+    def act(self, connection, request):
+        reads(connection)
+        more(connection, request)
+        self.stored.append(request)
+    return act
+
+
+def is_store(request):
+    return elements_of(request[6:])[0x0100] == struct.pack("<H", C_STORE)
+
+
+def with_data_set(size):
+    """A response with a data set, each fragment of which counts 6 bytes more."""
+    def more(connection, request):
+        answer = bytearray(response(request))
+        at = bytes(answer).index(struct.pack("<HHI", 0, 0x0800, 2)) + 8
+        answer[at:at + 2] = b"\1\0"
+        connection.sendall(bytes(answer))
+        for _ in range(size // 16384 - 1):
+            connection.sendall(pdu(DATA, pdv(request[4], 0, bytes(16378))))
+        connection.sendall(pdu(DATA, pdv(request[4], 2, bytes(16378 + size % 16384))))
+    return more
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_bytes_of_a_data_set_in_answer(daemon, tmp_path, beyond):
+    act = answered_with(with_data_set(LIMITS["ANSWER_BYTES"] + beyond))
+    with listening(act) as talker:
+        d = run_with(daemon, tmp_path, to_archive(talker.port))
+        if beyond:
+            wait_for(lambda: attempts_of(d), 60, "an attempt")
+            assert "PEER_ABORTED" in attempts_of(d)[0] and "too long" in attempts_of(d)[0]
+        else:
+            assert settled(d, "SENT")["attempts"] == 1
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_reports_before_an_answer(daemon, tmp_path, beyond):
+    def more(connection, request):
+        context = 5  # the third that is asked for
+        for _ in range(LIMITS["REPORTS"] + beyond):
+            event = command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1)
+            connection.sendall(pdu(DATA, pdv(context, 3, event)) + pdu(DATA, pdv(context, 2, report())))
+            read_pdu(connection)
+        connection.sendall(response(request))
+
+    take = answered_with(more)
+    with listening(lambda *told: (take if is_store(told[2]) else answers(0x0000))(*told)) as talker:
+        d = run_with(daemon, tmp_path, to_archive(talker.port, more="commit = true;"))
+        if beyond:
+            wait_for(lambda: attempts_of(d), 60, "an attempt")
+            assert "PEER_ABORTED" in attempts_of(d)[0] and "more than it was asked for" in attempts_of(d)[0]
+        else:
+            wait_for(lambda: talker.stored, 60, "all reports")
+            assert settled(d, "SENT")["dimse_status"] == 0
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_bytes_of_an_answer_to_a_request(daemon, tmp_path, beyond):
+    class Talker(Destination):
+        def accept(self, body):
+            return filled(associate_ac(body), LIMITS["REQUEST_BYTES"] + beyond)
+
+    with contextlib.closing(Talker()) as talker:
+        d = run_with(daemon, tmp_path, to_archive(talker.port))
+        if beyond:
+            wait_for(lambda: attempts_of(d), 60, "an attempt")
+            assert "PEER_ABORTED" in attempts_of(d)[0] and "does not speak DICOM" in attempts_of(d)[0]
+        else:
+            assert settled(d, "SENT")["attempts"] == 1
+
+
+def test_time_for_a_connection(daemon, tmp_path):
+    """Nobody accepts, and the kernel keeps no more connections for who might: connect_seconds."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        entry = to_archive(full.getsockname()[1]).replace("connect_seconds = 2.0", "connect_seconds = 0.5")
+        d = run_with(daemon, tmp_path, entry)
+        wait_for(lambda: attempts_of(d), 60, "an attempt")
+        assert "PEER_UNREACHABLE" in attempts_of(d)[0] and "timed out" in attempts_of(d)[0]
+
+
+def test_time_for_a_commitment(daemon, tmp_path):
+    """It takes the request, and never reports: commit_seconds; then it is sent again."""
+    with archive(commitment=True, commit_status=0x0107) as forgetful:
+        d = run_with(daemon, tmp_path, to_archive(forgetful.port, more="commit = true; commit_seconds = 0.5;"))
+        wait_for(lambda: any("COMMITMENT_TIMEOUT" in each for each in attempts_of(d)), 60, "the end of patience")
+        wait_for(lambda: len(forgetful.stored) >= 2, 60, "the next attempt")

@@ -1,0 +1,176 @@
+"""A reload reaches the processes that serve: with a full disk, again and again, and where a child cannot take it over."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+from conftest import PEERS, StoreScp, drop, echoscu, free_port, is_listening, phantom, storescu, wait_for
+from test_daemon import change, events, reload
+
+SMALL = ("--size", "32x32x6")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "daemon0" / "root"
+    folder.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "noctule-test", folder],
+                      capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs is not allowed here")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(folder):
+    """Not a byte is left."""
+    with open(folder / "ballast", "wb", buffering=0) as ballast:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    ballast.write(bytes(size))
+            except OSError:
+                pass
+
+
+def move_port(d):
+    old, d.port = d.port, free_port()
+    change(d, f"port = {old};", f"port = {d.port};")
+    return old
+
+
+def test_a_full_disk_keeps_no_child_from_the_new_configuration(daemon, small_disk, tmp_path):
+    archive = StoreScp(tmp_path / "archive")
+    d = daemon(dicom=PEERS, quiet=0.5)
+    d.start()
+    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 20, "the children")
+    fill(small_disk)
+    for _ in range(2):
+        old = move_port(d)
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: is_listening(d.port) and not is_listening(old), 20, "the port of the new configuration")
+    assert d.children("intake") and set(d.children()) >= set(children), "nobody had to be replaced"
+    other = tmp_path / "other"
+    change(d, 'inbox = ( { path = "inbox"', f'inbox = ( {{ path = "{other}"')
+    change(d, "segments = (", 'deliver = [ "ARCHIVE" ]; segments = (')
+    with open(d.config, "a") as config:
+        config.write(f'destinations = ( {{ name = "ARCHIVE"; ae_title = "ARCHIVE"; host = "127.0.0.1"; '
+                     f'port = {archive.port}; }} );')
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(other.is_dir, 20, "the new inbox")
+    (small_disk / "ballast").unlink()
+    try:
+        archive.start()
+        drop(phantom(tmp_path / "series", *SMALL), other)
+        d.wait_jobs()
+        wait_for(archive.files, 30, "the delivery")
+    finally:
+        archive.stop()
+    assert "config.refused" not in d.log.read_text()
+
+
+def test_reload_after_reload_while_files_come_in(daemon, tmp_path):
+    d = daemon(dicom=PEERS, quiet=1.0, after="delete").start()
+    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 20, "the children")
+    sent = [phantom(tmp_path / f"sent{seed}", *SMALL, "--seed", str(seed)) for seed in range(1, 9)]
+    dropped = phantom(tmp_path / "dropped", *SMALL, "--seed", "20")
+    failures = []
+
+    def send():
+        for files in sent:
+            failures.extend([files[0]] if storescu(d.port, *files, check=False).returncode else [])
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    for number in range(12):
+        change(d, f"sweep_seconds = {1 + number}.0", f"sweep_seconds = {2 + number}.0")
+        reload(d)
+        drop(dropped[number // 2:number // 2 + 1], d.inbox)
+    sender.join(60)
+    assert not failures and not sender.is_alive()
+    assert {job["state"] for job in d.wait_jobs(9)} == {"DONE"}
+    assert d.query("SELECT count(*) FROM instance")[0][0] == 9 * 6
+    assert d.children() == children, "a reload cost a child"
+
+
+def test_a_child_that_cannot_take_it_over_is_renewed(daemon, certificates, tmp_path):
+    """Its keys cannot be read: the port without TLS has the new settings, the other is said to be closed."""
+    d = daemon(dicom=PEERS, certificates=certificates, quiet=0.5, after="delete").start()
+    (intake,) = d.children("intake")
+    broken = tmp_path / "broken.pem"
+    broken.write_text("nothing")
+    change(d, str(certificates.server_key), str(broken))
+    change(d, "ECHOSCU", "NEWCOMER")
+    assert echoscu(d.port, calling="NEWCOMER", check=False).returncode != 0
+    drop(phantom(tmp_path / "series", *SMALL), d.inbox)
+    reload(d)
+    wait_for(lambda: d.children("intake") not in ([], [intake]), 20, "another intake")
+    wait_for(lambda: d.ctl("status", check=False).stdout.find(f"port {d.tls_port} is not open") >= 0, 20, "the trouble")
+    echoscu(d.port, calling="NEWCOMER")
+    assert d.wait_jobs()[0]["state"] == "DONE"
+    assert not events(d, "INTAKE_DIED"), "one that was renewed did not die"
+    change(d, str(broken), str(certificates.server_key))
+    reload(d)
+    wait_for(lambda: is_listening(d.tls_port), 20, "the port by TLS")
+    wait_for(lambda: d.ctl("ping", check=False).returncode == 0, 20, "an answer that all is open")
+
+
+@contextlib.contextmanager
+def taken(port):
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        yield
+
+
+def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(tmp_path / "notify"))
+        notify.settimeout(20)
+        d = daemon(environment={"NOTIFY_SOCKET": str(tmp_path / "notify")}, dicom=PEERS, certificates=certificates)
+
+        def hear(word):
+            heard = ""
+            while word not in heard:
+                heard += notify.recv(4096).decode() + "\n"
+            return heard
+
+        def ping():
+            return d.ctl("ping", check=False)
+
+        with taken(d.tls_port):
+            d.start(wait=False)
+            why = f"port {d.tls_port} is not open: Address already in use"
+            wait_for(lambda: why in ping().stderr, 20, "what ping says of the port by TLS")
+            assert is_listening(d.port)
+            assert "READY=1" not in hear(f"STATUS={why}")
+        hear("READY=1")
+        assert is_listening(d.tls_port) and ping().returncode == 0
+
+        # No pause between the signal and the question: the intake may not have heard of it yet.
+        (intake,) = d.children("intake")
+        os.kill(intake, signal.SIGSTOP)
+        for name, number in (("port", d.port), ("tls_port", d.tls_port)):
+            new = free_port()
+            change(d, f" {name} = {number};", f" {name} = {new};")
+            setattr(d, name, new)
+        reload(d)
+        told = ping()
+        assert told.returncode == 4 and "takes its configuration over" in told.stderr
+        assert "READY=1" not in hear("RELOADING=1")
+        os.kill(intake, signal.SIGCONT)
+        hear("READY=1")
+        assert ping().returncode == 0 and is_listening(d.port) and is_listening(d.tls_port)
+
+        old, new = d.tls_port, free_port()
+        change(d, f"tls_port = {old};", f"tls_port = {new};")
+        with taken(new):
+            reload(d)
+            assert "READY=1" in hear("READY=1"), "what is wrong is known: the reload is over"
+            wait_for(lambda: f"port {new} is not open" in ping().stderr, 20, "what ping says")
+        wait_for(lambda: ping().returncode == 0, 20, "the port to be opened after all")
+        assert is_listening(new) and not is_listening(old)

@@ -1,0 +1,51 @@
+"""The unit as it is built: what systemd says of its exposure (0: sealed, 10: open)."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BIN
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+UNIT = BIN.parent / "systemd" / "noctule.service"
+GPU = SOURCE / "systemd" / "gpu.conf"
+
+
+def exposure(folder, text, drop_in=None):
+    folder.mkdir()
+    (folder / "noctule.service").write_text(text)
+    if drop_in:
+        (folder / "noctule.service.d").mkdir()
+        shutil.copy(drop_in, folder / "noctule.service.d")
+    told = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", folder / "noctule.service"],
+                          text=True, capture_output=True)
+    (level,) = re.findall(r"Overall exposure level for noctule.service: ([0-9.]+)", told.stdout)
+    return float(level), told.stdout
+
+
+@pytest.mark.parametrize("drop_in, most", [(None, 1.0), (GPU, 1.2)], ids=["unit", "with GPUs"])
+def test_exposure(tmp_path, drop_in, most):
+    level, told = exposure(tmp_path / "unit", UNIT.read_text(), drop_in)
+    assert level <= most, told
+
+
+@pytest.mark.parametrize("option", ["NoNewPrivileges", "ProtectSystem", "SystemCallFilter", "CapabilityBoundingSet",
+                                    "PrivateUsers", "RestrictNamespaces", "IPAddressDeny"])
+def test_what_is_taken_away_is_told(tmp_path, option):
+    level, _ = exposure(tmp_path / "unit", re.sub(rf"(?m)^{option}=.*$", "", UNIT.read_text()))
+    assert level > 1.0
+
+
+def test_the_children_may_confine_themselves():
+    """Calls that the groups of systemd's filter lack, and that the service makes itself."""
+    allowed = " ".join(re.findall(r"(?m)^SystemCallFilter=([^~].*)$", UNIT.read_text())).split()
+    assert {"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "prlimit64"} <= set(allowed)
+
+
+def test_the_manual_has_the_drop_in():
+    manual = (SOURCE / "docs" / "noctuled.8").read_text()
+    for line in GPU.read_text().splitlines():
+        assert line.startswith("#") or f"\n{line}\n" in manual, line
+    assert "systemd/gpu.conf" in manual
