@@ -47,7 +47,9 @@ put_spec(FILE *out, const struct job_spec *spec)
     job_put(out, "settings", spec->settings);
     for (size_t i = 0; i < spec->input_count; i++)
         job_put(out, "input", spec->inputs[i]);
-    fprintf(out, "end %zu\n", spec->input_count);
+    for (size_t i = 0; i < spec->object_count; i++)
+        job_put(out, "object", spec->objects[i]);
+    fprintf(out, "end %zu\n", spec->input_count + spec->object_count);
 }
 
 static int
@@ -85,7 +87,7 @@ struct job_reader {
     ssize_t length; /* -1: no more lines */
     int number;
     struct job_spec *spec;
-    size_t input_capacity;
+    size_t input_capacity, object_capacity;
     bool has_id, ended;
     struct error *error;
 };
@@ -183,17 +185,16 @@ job_take_number(struct job_reader *reader, const char *text, int64_t *value)
 }
 
 static int
-take_input(struct job_reader *reader, const char *text)
+take_path(struct job_reader *reader, const char *text, char ***paths, size_t *count,
+          size_t *capacity)
 {
-    struct job_spec *spec = reader->spec;
-    char **grown =
-        array_grow(spec->inputs, &reader->input_capacity, spec->input_count + 1, sizeof *grown);
+    char **grown = array_grow(*paths, capacity, *count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
-    spec->inputs = grown;
-    int error = take_value(reader, text, &spec->inputs[spec->input_count]);
+    *paths = grown;
+    int error = take_value(reader, text, &grown[*count]);
     if (error == 0)
-        spec->input_count++;
+        (*count)++;
     return error;
 }
 
@@ -204,8 +205,8 @@ take_end(struct job_reader *reader, const char *text)
     int error = job_take_number(reader, text, &count);
     if (error)
         return error;
-    if (count != (int64_t)reader->spec->input_count)
-        return bad(reader, "another number of inputs than there are");
+    if (count != (int64_t)(reader->spec->input_count + reader->spec->object_count))
+        return bad(reader, "another number of files than there are");
     if (reader->length >= 0)
         return bad(reader, "something after the end");
     reader->ended = true;
@@ -237,7 +238,10 @@ job_take_line(struct job_reader *reader)
                                    : take_value(reader, text, texts[i].value);
     }
     if (length == 5 && memcmp(key, "input", 5) == 0)
-        return take_input(reader, text);
+        return take_path(reader, text, &spec->inputs, &spec->input_count, &reader->input_capacity);
+    if (length == 6 && memcmp(key, "object", 6) == 0)
+        return take_path(reader, text, &spec->objects, &spec->object_count,
+                         &reader->object_capacity);
     if (length == 3 && memcmp(key, "end", 3) == 0)
         return take_end(reader, text);
     if (length == 2 && memcmp(key, "id", 2) == 0) {
@@ -300,6 +304,9 @@ job_spec_free(struct job_spec *spec)
     for (size_t i = 0; i < spec->input_count; i++)
         free(spec->inputs[i]);
     free(spec->inputs);
+    for (size_t i = 0; i < spec->object_count; i++)
+        free(spec->objects[i]);
+    free(spec->objects);
     free(spec->stack);
     free(spec->settings);
     free(spec->output);

@@ -13,12 +13,13 @@
  *   <tab>segments = ( ... );
  *   input /var/lib/noctule/series/1.2.3/1.2.3.1.dcm
  *   input /var/lib/noctule/series/1.2.3/1.2.3.2.dcm
- *   end 2
+ *   object /var/lib/noctule/series/1.2.9/1.2.9.1.dcm
+ *   end 3
  *
  * A line that begins with a tab goes on with the value of the line before it, after a line break.
  * Within a value a backslash is written as \\ and any other control character as \xHH; all other
- * bytes stand for themselves, so that any file name survives. `end` carries the number of inputs: a
- * file without it was cut off.
+ * bytes stand for themselves, so that any file name survives. `end` carries the number of inputs and
+ * objects together: a file without it was cut off.
  */
 #ifndef NOCTULE_JOB_H
 #define NOCTULE_JOB_H
@@ -36,6 +37,8 @@ struct job_spec {
     char *device_serial_number;
     char **inputs; /* absolute paths of the instances */
     size_t input_count;
+    char **objects; /* absolute paths of what people drew on them: RTSTRUCT, SEG, SR */
+    size_t object_count;
     const char *note; /* begins that of the report, and is in no file; NULL: nothing to note */
 };
 

@@ -47,6 +47,9 @@ assert_same(const struct job_spec *a, const struct job_spec *b)
     ck_assert_uint_eq(a->input_count, b->input_count);
     for (size_t i = 0; i < a->input_count; i++)
         ck_assert_str_eq(a->inputs[i], b->inputs[i]);
+    ck_assert_uint_eq(a->object_count, b->object_count);
+    for (size_t i = 0; i < a->object_count; i++)
+        ck_assert_str_eq(a->objects[i], b->objects[i]);
 }
 
 static void
@@ -107,6 +110,9 @@ START_TEST(hostile_texts_come_back)
         char *inputs[3], *text = strdup(texts[i]);
         struct job_spec spec = spec_of(text, inputs, 3);
         assert_round_trip(&spec);
+        spec.objects = inputs;
+        spec.object_count = 2;
+        assert_round_trip(&spec);
         free(text);
     }
 }
@@ -158,21 +164,24 @@ START_TEST(a_person_can_read_it)
                             .output = (char[]){"/out"},
                             .device_serial_number = (char[]){"N1"},
                             .inputs = inputs,
-                            .input_count = 1};
+                            .input_count = 1,
+                            .objects = (char *[]){(char[]){"/in/rs.dcm"}},
+                            .object_count = 1};
     char text[400] = "";
     ck_assert_int_eq(job_spec_write(&spec, path), 0);
     FILE *in = fopen(path, "r");
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, in), 0);
     fclose(in);
     ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\n"
-                           "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\nend 1\n");
+                           "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\n"
+                           "object /in/rs.dcm\nend 2\n");
 }
 
 END_TEST
 
 static const char whole[] =
     "noctule-job 1\nid 17\nstack \noutput /out\ndevice N1\nsettings a\n\tb\n"
-    "input /in/1.dcm\ninput /in/2.dcm\nend 2\n";
+    "input /in/1.dcm\ninput /in/2.dcm\nobject /in/rs.dcm\nobject /in/seg.dcm\nend 4\n";
 
 START_TEST(a_file_cut_anywhere_is_refused)
 {
@@ -189,6 +198,9 @@ START_TEST(a_file_cut_anywhere_is_refused)
     write_text(whole, sizeof whole - 1);
     ck_assert_int_eq(job_spec_read(path, &spec, &error), 0);
     ck_assert_str_eq(spec->settings, "a\nb");
+    ck_assert_uint_eq(spec->input_count, 2);
+    ck_assert_uint_eq(spec->object_count, 2);
+    ck_assert_str_eq(spec->objects[1], "/in/seg.dcm");
     job_spec_free(spec);
 }
 
@@ -213,6 +225,8 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nstack a\\x00\n", "line 2: a wrong escape"},
         {"noctule-job 1\nstack a\\q\n", "line 2: a wrong escape"},
         {"noctule-job 1\ninput a\nend 2\n", "line 3: another number"},
+        {"noctule-job 1\ninput a\nobject b\nend 1\n", "line 4: another number"},
+        {"noctule-job 1\nobject\n", "line 2: neither"},
         {"noctule-job 1\nend 0\nid 1\n", "line 3: something after"},
         {"noctule-job 1\nid 1\nend 0\n", "line 3: id, stack"},
     };
