@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 
+import numpy
 import pydicom
 import pytest
 
@@ -471,6 +473,16 @@ def phantom(folder, *arguments):
     """Writes a synthetic series and returns its files, sorted."""
     run_program("noctule-phantom", "--output", folder, *arguments)
     return sorted(path for path in pathlib.Path(folder).rglob("*.dcm"))
+
+
+def read_truth(path):
+    """What noctule-phantom --truth wrote: {name of the tissue: mask}, slices first."""
+    header, _, data = pathlib.Path(path).read_bytes().partition(b"\n\n")
+    keys = dict(re.findall(r"^(.+?):=(.*)$", header.decode(), re.M))
+    sizes = [int(n) for n in re.search(r"^sizes: (.*)$", header.decode(), re.M)[1].split()]
+    tissues = numpy.frombuffer(data, numpy.uint8).reshape(sizes[::-1])
+    count = sum(key.endswith("_Name") for key in keys)
+    return {keys[f"Segment{n}_Name"]: tissues == int(keys[f"Segment{n}_LabelValue"]) for n in range(count)}
 
 
 def uncounted(files):

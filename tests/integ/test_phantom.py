@@ -6,9 +6,10 @@ import numpy
 import pydicom
 import pytest
 import scipy.ndimage
-from conftest import BIN, assert_valid, phantom
+from conftest import BIN, assert_valid, phantom, read_truth, run_program
 
-KINDS = ("ct-head", "mr-brain", "pet", "sphere", "maze")
+PATIENTS = ("chest", "chest-open", "head-tilted", "body", "body-cut")
+KINDS = ("ct-head", "mr-brain", "pet", "sphere", "maze", *PATIENTS)
 
 
 def read(files):
@@ -155,6 +156,139 @@ def test_sphere_and_maze_are_exact(tmp_path):
         assert neighbours[maze].max() == 2 and (neighbours[maze] == 1).sum() == 2
 
 
+def with_truth(folder, kind, *options):
+    """The values of a phantom, and which voxels are made of what: {name: mask}."""
+    files = phantom(folder, "--kind", kind, "--truth", folder / "truth.seg.nrrd", *options)
+    return volume(files), read_truth(folder / "truth.seg.nrrd")
+
+
+def inside(mask):
+    """What the blur of the plane leaves as it was."""
+    return scipy.ndimage.binary_erosion(mask, numpy.ones((1, 3, 3)), border_value=1)
+
+
+@pytest.mark.parametrize("kind,noise,worth", [
+    ("ct-head", 10, {"table": 200, "scalp": 50, "skull": 1000, "grey matter": 38, "white matter": 33, "ventricle": 5}),
+    ("pet", 20, {"warm body": 2000, "hot spot": 12000, "hotter spot": 20000}),
+    ("sphere", 0, {"ball": 40}), ("maze", 0, {"corridor": 40}),
+    ("chest", 50, {"table": -150, "subcutaneous fat": -100, "muscle": 50, "bone": 700, "right lung": -850,
+                   "left lung": -850, "emphysema": -985, "airway": -1000, "heart": 45, "cord": 35}),
+    ("head-tilted", 16, {"scalp": 50, "skull": 1000, "grey matter": 38, "white matter": 33, "ventricle": 5,
+                         "sinus": -950, "subcutaneous fat": -100}),
+    ("body", 40, {"subcutaneous fat": -100, "visceral fat": -100, "organ": 55, "muscle": 50, "marrow": 180}),
+])
+def test_the_truth_is_what_is_drawn(tmp_path, kind, noise, worth):
+    values, truth = with_truth(tmp_path, kind, "--size", "220x210x20" if kind in PATIENTS else "60x50x20")
+    surely = inside if kind in PATIENTS else lambda mask: mask
+    assert not set(worth) - set(truth)
+    rest = numpy.ones(values.shape, bool)
+    for name, mask in truth.items():
+        assert mask.any() and (rest[mask]).all(), f"{name}: nowhere, or where something else is"
+        rest &= ~mask
+        if name in worth:
+            found = values[surely(mask)]
+            assert found.size and abs(found - worth[name]).max() <= noise * 1.08 + 0.6, name
+    air = values[surely(rest)]
+    assert abs(air - {"pet": 20}.get(kind, -1000)).max() <= noise * 1.08 + 24.5  # which 12 bits may cut
+
+
+def test_the_truth_lies_where_the_images_do(tmp_path):
+    files = phantom(tmp_path / "in", "--kind", "head-tilted", "--size", "48x40x20", "--truth", tmp_path / "truth.nrrd")
+    header = (tmp_path / "truth.nrrd").read_bytes().partition(b"\n\n")[0].decode()
+    fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
+    vectors = numpy.array(eval(fields["space directions"].replace(") (", "),("), {"__builtins__": {}}))
+    datasets = read(files)
+    assert datasets[0].GantryDetectorTilt == 18 and datasets[0].BodyPartExamined == "HEAD"
+    orientation = numpy.array(datasets[0].ImageOrientationPatient, float)
+    assert numpy.allclose(vectors[0], 5 * orientation[:3]) and numpy.allclose(vectors[1], 6 * orientation[3:], atol=1e-5)
+    assert numpy.allclose(vectors[2], [0, 0, 10])
+    assert numpy.allclose(eval(fields["space origin"]), datasets[0].ImagePositionPatient, atol=1e-5)
+
+
+def test_volumes_of_the_truth(tmp_path):
+    size = ("--size", "80x80x60")
+    told = run_program("noctule-phantom", "--kind", "chest", *size, "--output", tmp_path / "one",
+                       "--truth", tmp_path / "one.nrrd").stdout.splitlines()[1:]
+    ml = {line[:20].strip(): float(line[20:].removesuffix(" ml")) for line in told}
+    truth = read_truth(tmp_path / "one.nrrd")
+    assert ml.keys() == truth.keys()
+    assert all(abs(mask.sum() * 0.125 - ml[name]) < 1e-3 for name, mask in truth.items())
+    assert 1900 < ml["left lung"] < ml["right lung"] < 2312, "less than its ellipsoid of 2312 ml, and less beside the heart"
+    for n, options in enumerate((("--seed", "9"), ("--gap", "3"), ("--count", "2"), ("--multi-frame",))):
+        phantom(tmp_path / f"again{n}", "--kind", "chest", *size, *options, "--truth", tmp_path / f"again{n}.nrrd")
+        assert (tmp_path / f"again{n}.nrrd").read_bytes() == (tmp_path / "one.nrrd").read_bytes(), options
+    ball = read_truth_of(tmp_path, "sphere", "--size", "40x40x40", "--spacing", "1,1,1")["ball"]
+    assert abs(ball.sum() / (4 / 3 * numpy.pi * 1000) - 1) < 0.01
+
+
+def read_truth_of(tmp_path, kind, *options):
+    return with_truth(tmp_path / kind, kind, *options)[1]
+
+
+def joined(mask, a, b):
+    """Does a component of the mask hold voxels of both?"""
+    components, _ = scipy.ndimage.label(mask)
+    return bool((set(components[a & mask]) & set(components[b & mask])) - {0})
+
+
+def test_a_chest_has_lungs_that_airways_open_into(tmp_path):
+    truth = read_truth_of(tmp_path, "chest", "--size", "200x200x100")
+    right, left = truth["right lung"], truth["left lung"]
+    air = right | left | truth["airway"] | truth["emphysema"]
+    assert joined(air, right, left) and not joined(right | left, right, left)
+    assert joined(air, right, truth["airway"] & (numpy.indices(air.shape)[0] == 99)), "the trachea leaves at the top"
+    assert not joined(air, right, numpy.indices(air.shape)[1] == 0)
+    volume_of = {name: mask.sum() * 0.012 for name, mask in truth.items()}
+    assert 80 < volume_of["emphysema"] < 95 and 30 < volume_of["airway"] < 60 and 50 < volume_of["vessel"] < 75
+    assert not truth["table"][:, :150].any() and joined(truth["table"] | truth["skin"], truth["table"], truth["skin"])
+
+
+def test_an_open_chest_lets_the_air_in(tmp_path):
+    chest = read_truth_of(tmp_path, "chest", "--size", "200x200x100")
+    truth = read_truth_of(tmp_path, "chest-open", "--size", "200x200x100")
+    outside = ~numpy.logical_or.reduce(list(truth.values()))
+    for organ in ("right lung", "airway"):
+        assert joined(outside | truth[organ], truth[organ], numpy.indices(outside.shape)[2] == 0), organ
+    assert not joined(outside | truth["left lung"], truth["left lung"], numpy.indices(outside.shape)[2] == 0)
+    assert 5 < (chest["right lung"].sum() - truth["right lung"].sum()) * 0.012 < 10
+
+
+def test_a_head_stands_upright_under_a_tilted_gantry(tmp_path):
+    """Where patient coordinates of a tilted stack and of an upright one are the same, so are the tissues."""
+    tilted = read_truth_of(tmp_path / "18", "head-tilted", "--size", "60x60x50")["skull"]
+    upright = read_truth_of(tmp_path / "0", "head-tilted", "--size", "60x60x50", "--tilt", "0")["skull"]
+    angle = numpy.radians(18)
+    k, j, i = numpy.nonzero(numpy.ones(tilted.shape, bool))
+    row, slice_ = (j - 29.5) * 4 * numpy.cos(angle) / 4 + 29.5, k + (j - 29.5) * numpy.sin(angle)
+    there = (slice_ >= 0) & (slice_ <= 49)
+    expected = upright[numpy.rint(slice_[there]).astype(int), numpy.rint(row[there]).astype(int), i[there]]
+    assert (expected == tilted[k[there], j[there], i[there]]).mean() > 0.98
+
+
+def test_a_skull_leaks_through_holes_that_opening_closes(tmp_path):
+    values, truth = with_truth(tmp_path, "head-tilted", "--size", "160x160x134", "--tilt", "0")
+    brain = truth["grey matter"] | truth["white matter"]
+    soft = (values >= 0) & (values <= 80)
+    assert joined(soft, brain, truth["scalp"])
+    z, y, x = numpy.ogrid[-4:5, -4:5, -4:5]
+    opened = scipy.ndimage.binary_opening(soft, x ** 2 + y ** 2 + z ** 2 <= (5 / 1.5) ** 2)
+    assert not joined(opened, brain, truth["scalp"])
+    assert 1350 < brain.sum() * 240 * 240 * 200 / values.size / 1000 < 1480
+
+
+def test_a_body_has_arms_and_one_that_is_cut_has_none(tmp_path):
+    truth = read_truth_of(tmp_path, "body", "--size", "240x240x20")
+    body = numpy.logical_or.reduce([mask for name, mask in truth.items() if name != "table"])
+    body |= scipy.ndimage.binary_fill_holes(body)
+    components, count = scipy.ndimage.label(body)
+    assert count == 2, "one arm touches the trunk"
+    edges = numpy.ones(body.shape, bool)
+    edges[:, 1:-1, 1:-1] = False
+    assert not (body & edges).any()
+    cut = read_truth_of(tmp_path, "body-cut", "--size", "150x150x20")
+    assert (cut["skin"] & edges[:, :150, :150]).any() and joined(cut["table"] | cut["skin"], cut["table"], cut["skin"])
+
+
 def test_several_series(tmp_path):
     files = phantom(tmp_path / "many", "--size", "8x8x2", "--count", "3", "--seed", "7")
     assert [str(path.relative_to(tmp_path / "many")) for path in files] == [
@@ -190,6 +324,7 @@ def test_tiles_hold_the_slices(tmp_path):
     ("--output", "x", "--seed", "-1"), ("--output", "x", "--tilt", "nan"), ("--output", "x", "--gap", "65"),
     ("--output", "x", "--echoes", "2", "--multi-frame"), ("--output", "x", "more"), ("--no-such",),
     ("--output", "x", "--series", "none"), ("--output", "x", "--volumes", "2"),
+    ("--output", "x", "--series", "ct-plain", "--truth", "y"),
 ], ids=" ".join)
 def test_wrong_arguments(tmp_path, arguments):
     result = subprocess.run([BIN / "noctule-phantom", *arguments], cwd=tmp_path, capture_output=True, text=True)
@@ -202,5 +337,8 @@ def test_a_place_that_cannot_be_written(tmp_path):
     result = subprocess.run([BIN / "noctule-phantom", "--output", tmp_path / "file" / "x"],
                             capture_output=True, text=True)
     assert result.returncode == 1 and "Not a directory" in result.stderr
+    result = subprocess.run([BIN / "noctule-phantom", "--size", "8x8x2", "--output", tmp_path / "c",
+                             "--truth", tmp_path / "none" / "t.nrrd"], capture_output=True, text=True)
+    assert result.returncode == 1 and f"{tmp_path}/none/t.nrrd: No such file" in result.stderr
     files = phantom(tmp_path / "a" / "b", "--size", "8x8x2")
     assert sorted((tmp_path / "a" / "b").iterdir()) == files

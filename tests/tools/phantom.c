@@ -25,16 +25,20 @@ struct options {
     bool has_size;
     const char *output;
     int32_t count;
-    bool has_spacing;
+    bool has_spacing, has_tilt;
+    const char *truth; /* where it goes, or NULL */
 };
 
 static const char usage[] =
     "usage: noctule-phantom --output DIR [OPTION...]\n"
     "Writes a synthetic DICOM series, one file a slice, into DIR (made when missing).\n"
     "\n"
-    "  --kind KIND           ct-head (default), mr-brain, pet, sphere or maze\n"
+    "  --kind KIND           ct-head (default), mr-brain, pet, sphere, maze, chest, chest-open,\n"
+    "                        head-tilted, body or body-cut\n"
     "  --size CxRxS          columns, rows and slices; default 256x256x64\n"
-    "  --spacing X,Y,Z       mm between voxels; default: a volume of 240 x 240 x 160 mm\n"
+    "  --spacing X,Y,Z       mm between voxels; default: a volume of 240 x 240 x 160 mm;\n"
+    "                        chest 400 x 400 x 300, head-tilted 240 x 240 x 200, body\n"
+    "                        480 x 480 x 200, body-cut 300 x 300 x 200\n"
     "  --seed N              other noise and other UIDs; default 1\n"
     "  --count N             N series, with the seeds from N on, each in a folder of its own\n"
     "  --bits 8|12|16        bits stored; default 12 (16 for pet)\n"
@@ -43,7 +47,10 @@ static const char usage[] =
     "  --echoes N            every slice N times, with different echo times\n"
     "  --gap N               leave out slice N (from 1)\n"
     "  --duplicate N         write slice N twice, as two instances\n"
-    "  --tilt DEGREES        tilt the gantry: the planes of the stack are sheared\n"
+    "  --tilt DEGREES        tilt the gantry: the planes of the stack are sheared; default 0\n"
+    "                        (18 for head-tilted)\n"
+    "  --truth FILE          write what each voxel is made of as an NRRD too (.seg.nrrd opens in\n"
+    "                        3D Slicer), all slices of it, and print the tissues' volumes\n"
     "  --instances-lie       Images in Acquisition names more images than there are\n"
     "  --series NAME         a series as scanners, archives or accidents make them;\n"
     "                        of the above only --size and --seed\n"
@@ -81,18 +88,6 @@ parse_int32(const char *name, const char *text, int32_t lowest, int32_t highest,
     int rc = parse_integer(name, text, lowest, highest, &number);
     *value = (int32_t)number;
     return rc;
-}
-
-static int
-parse_kind(const char *text, enum phantom_kind *kind)
-{
-    static const char *const names[] = {"ct-head", "mr-brain", "pet", "sphere", "maze"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(names[i], text) == 0) {
-            *kind = (enum phantom_kind)i;
-            return 0;
-        }
-    return complain("there is no kind \"%s\"", text);
 }
 
 static int
@@ -151,7 +146,8 @@ parse_option(int option, const char *text, struct options *options)
         options->output = text;
         return 0;
     case 'k':
-        return parse_kind(text, &phantom->kind);
+        return phantom_find_kind(text, &phantom->kind) ? 0
+                                                       : complain("there is no kind \"%s\"", text);
     case 'a':
         options->series = text;
         return 0;
@@ -173,7 +169,11 @@ parse_option(int option, const char *text, struct options *options)
         return parse_int32("--gap", text, 1, MAX_SLICES, &phantom->gap);
     case 'd':
         return parse_int32("--duplicate", text, 1, MAX_SLICES, &phantom->duplicate);
+    case 'T':
+        options->truth = text;
+        return 0;
     case 't':
+        options->has_tilt = true;
         return parse_tilt(text, &phantom->tilt);
     case 'm':
         phantom->multi_frame = true;
@@ -193,6 +193,19 @@ parse_option(int option, const char *text, struct options *options)
     }
 }
 
+/* What was not asked for. */
+static void
+set_geometry(struct options *options)
+{
+    struct phantom *phantom = &options->phantom;
+    const struct phantom_picture *picture = phantom_picture(phantom->kind);
+    const int32_t size[3] = {phantom->columns, phantom->rows, phantom->slices};
+    for (int axis = 0; axis < 3 && !options->has_spacing; axis++)
+        phantom->spacing[axis] = picture->extent[axis] / size[axis];
+    if (!options->has_tilt)
+        phantom->tilt = picture->tilt;
+}
+
 static int
 check_options(struct options *options)
 {
@@ -201,6 +214,8 @@ check_options(struct options *options)
         return complain("--output is missing");
     if (options->series ? !phantom_has_kind(options->series) : options->volumes > 0)
         return complain("--series names no kind of --list");
+    if (options->series && options->truth)
+        return complain("--series and --truth exclude each other");
     if (phantom->gap > phantom->slices || phantom->duplicate > phantom->slices)
         return complain("--gap or --duplicate is beyond the last slice");
     if (phantom->gap && (phantom->slices == 1 || phantom->gap == phantom->duplicate))
@@ -214,36 +229,24 @@ check_options(struct options *options)
         return complain("a multi-frame file of more than 4 GiB");
     if (phantom->bits == 0)
         phantom->bits = phantom->kind == PHANTOM_PET ? 16 : 12;
-    if (!options->has_spacing) {
-        phantom->spacing[0] = 240.0 / phantom->columns;
-        phantom->spacing[1] = 240.0 / phantom->rows;
-        phantom->spacing[2] = 160.0 / phantom->slices;
-    }
+    set_geometry(options);
     return 0;
 }
 
 static int
 parse_options(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
-                                          {"kind", required_argument, NULL, 'k'},
-                                          {"size", required_argument, NULL, 's'},
-                                          {"spacing", required_argument, NULL, 'p'},
-                                          {"seed", required_argument, NULL, 'r'},
-                                          {"count", required_argument, NULL, 'n'},
-                                          {"bits", required_argument, NULL, 'b'},
-                                          {"signed", no_argument, NULL, 'i'},
-                                          {"multi-frame", no_argument, NULL, 'm'},
-                                          {"echoes", required_argument, NULL, 'e'},
-                                          {"gap", required_argument, NULL, 'g'},
-                                          {"duplicate", required_argument, NULL, 'd'},
-                                          {"tilt", required_argument, NULL, 't'},
-                                          {"instances-lie", no_argument, NULL, 'l'},
-                                          {"series", required_argument, NULL, 'a'},
-                                          {"volumes", required_argument, NULL, 'v'},
-                                          {"list", no_argument, NULL, 'L'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"output", required_argument, NULL, 'o'},  {"kind", required_argument, NULL, 'k'},
+        {"size", required_argument, NULL, 's'},    {"spacing", required_argument, NULL, 'p'},
+        {"seed", required_argument, NULL, 'r'},    {"count", required_argument, NULL, 'n'},
+        {"bits", required_argument, NULL, 'b'},    {"signed", no_argument, NULL, 'i'},
+        {"multi-frame", no_argument, NULL, 'm'},   {"echoes", required_argument, NULL, 'e'},
+        {"gap", required_argument, NULL, 'g'},     {"duplicate", required_argument, NULL, 'd'},
+        {"tilt", required_argument, NULL, 't'},    {"truth", required_argument, NULL, 'T'},
+        {"instances-lie", no_argument, NULL, 'l'}, {"series", required_argument, NULL, 'a'},
+        {"volumes", required_argument, NULL, 'v'}, {"list", no_argument, NULL, 'L'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == 'h') {
@@ -357,6 +360,7 @@ main(int argc, char **argv)
         .phantom = {.columns = 256, .rows = 256, .slices = 64, .seed = 1, .echoes = 1}, .count = 1};
     if (parse_options(argc, argv, &options) < 0)
         return 2;
+    const char *where = options.output;
     int rc = make_folder(options.output);
     if (rc == 0 && options.series)
         rc = write_kind(&options);
@@ -364,9 +368,13 @@ main(int argc, char **argv)
         rc = write_series(&options.phantom, options.output);
     for (int32_t n = 0; n < options.count && options.count > 1 && !options.series && rc == 0; n++)
         rc = write_one_of_many(&options, n);
+    if (rc == 0 && options.truth) {
+        where = options.truth;
+        rc = phantom_write_truth(&options.phantom, options.truth);
+    }
     if (rc == 0 && fflush(stdout) != 0)
         rc = -errno;
     if (rc < 0)
-        fprintf(stderr, "noctule-phantom: %s: %s\n", options.output, strerror(-rc));
+        fprintf(stderr, "noctule-phantom: %s: %s\n", where, strerror(-rc));
     return rc < 0 ? 1 : 0;
 }

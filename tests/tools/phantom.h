@@ -18,6 +18,30 @@ enum phantom_kind {
     PHANTOM_PET,      /* a warm body with hot spots, Bq/ml; the slope differs from slice to slice */
     PHANTOM_SPHERE,   /* a ball of radius size / 4, 40 HU in air, no noise */
     PHANTOM_MAZE,     /* one corridor, one voxel wide, through the whole volume; 40 HU */
+    /* CT in Hounsfield units, blurred in the plane as scanners do. */
+    PHANTOM_CHEST, /* lungs with vessels, emphysema and airways joined to them, heart, ribs, table */
+    PHANTOM_CHEST_OPEN, /* likewise; a wound joins a lung, and a hole the trachea, with the air outside */
+    PHANTOM_HEAD_TILTED, /* a skull with holes in its base, face and neck below it, the gantry tilted */
+    PHANTOM_BODY,     /* an abdomen between two arms, fat under the skin and inside, gas, a table */
+    PHANTOM_BODY_CUT, /* likewise, larger than the field of view */
+};
+
+/* What a voxel is made of. */
+enum tissue {
+
+#define TISSUE(name, text) TISSUE_##name,
+#include "tests/tools/phantom_tissues.def"
+#undef TISSUE
+    TISSUE_COUNT
+};
+
+/* How a kind is asked for and told of. */
+struct phantom_picture {
+    const char *name;
+    const char *body_part, *description; /* in the headers */
+    const char *region[2];               /* code (SCT) and meaning of the body part */
+    double extent[3];                    /* mm, when nothing else is asked for */
+    double tilt;                         /* degrees, likewise */
 };
 
 struct phantom {
@@ -50,9 +74,30 @@ struct phantom_plane {
     int32_t number; /* Instance Number; 0: its place among the planes */
 };
 
-/* Real-world values of one plane: rows * columns of them. */
+const struct phantom_picture *phantom_picture(enum phantom_kind kind);
+bool phantom_find_kind(const char *name, enum phantom_kind *kind);
+
+/* What one plane is made of (enum tissue), and its real-world values: rows * columns of each. */
+struct phantom_drawing {
+    uint8_t *tissues;
+    int32_t *values;
+};
+
 void phantom_draw(const struct phantom *phantom, const struct phantom_plane *plane,
-                  int32_t *values);
+                  const struct phantom_drawing *drawing);
+
+/* The first of the two, of a slice (from 0). */
+void phantom_draw_tissues(const struct phantom *phantom, int32_t slice, uint8_t *tissues);
+
+/* Direction of a column and position of the first voxel of a slice (from 0): patient coordinates, mm. */
+void phantom_column_direction(const struct phantom *phantom, double direction[3]);
+void phantom_position(const struct phantom *phantom, int32_t slice, double position[3]);
+
+/*
+ * Writes the truth: an NRRD of one byte a voxel, enum tissue, of all slices, with the names of the
+ * tissues in it as 3D Slicer has them (.seg.nrrd), and prints their volumes. 0 or -errno.
+ */
+int phantom_write_truth(const struct phantom *phantom, const char *path);
 
 /*
  * Writes the planes as one series into the folder: one file each, or one multi-frame file. 0 or

@@ -1,168 +1,128 @@
 /*
- * phantom_draw.c - the pictures: ellipsoids, balls and a maze, one plane at a time.
+ * phantom_draw.c - the pictures: a scene's bodies and a maze, one plane at a time.
  *
- * Bodies are given in parts of the volume, so that every size shows all of them; a skull is at
- * least a voxel and a half thick, so that it stays closed. Later bodies cover earlier ones. Rows
- * are painted in runs, not voxel by voxel: 300 planes of 512 x 512 take about a second.
+ * Rows are painted in runs, not voxel by voxel: 300 planes of 512 x 512 take about a second.
  */
-#include "tests/tools/phantom.h"
+#include "tests/tools/phantom_scene.h"
 
 #include "tests/tools/part10.h"
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_BODIES 12
-
-struct body {
-    double center[3], radius[3]; /* in parts of the volume */
-    int32_t value;
-    bool box;
+/* Part of a row, in parts of the volume; from > to: none of it. */
+struct span {
+    double from, to;
 };
 
-struct scene {
-    struct body bodies[MAX_BODIES];
-    int body_count;
-    int32_t outside;
-    int32_t noise; /* half its width, 0: none */
-};
+static const struct span nowhere = {1, 0};
 
-static void
-add_body(struct scene *scene, int32_t value, double x, double y, double z, double rx, double ry,
-         double rz)
+static struct span
+ball_span(const double center[3], const double radius[3], double y, double z)
 {
-    struct body *body = &scene->bodies[scene->body_count++];
-    *body = (struct body){.center = {x, y, z}, .radius = {rx, ry, rz}, .value = value};
+    const double v = (y - center[1]) / radius[1], w = (z - center[2]) / radius[2];
+    const double left = 1 - v * v - w * w;
+    if (left < 0)
+        return nowhere;
+    const double half = radius[0] * sqrt(left);
+    return (struct span){center[0] - half, center[0] + half};
 }
 
-/* What is left of a radius within a wall that is a part of the volume thick, or 1.5 voxels. */
-static double
-within(double radius, double wall, int32_t size)
+static struct span
+box_span(const struct body *body, double y, double z)
 {
-    double thickness = fmax(wall, 1.5 / size);
-    return fmax(radius - thickness, 0);
+    if (fabs(y - body->center[1]) > body->radius[1] || fabs(z - body->center[2]) > body->radius[2])
+        return nowhere;
+    return (struct span){body->center[0] - body->radius[0], body->center[0] + body->radius[0]};
 }
 
-struct tissue {
-    int32_t scalp, skull, grey, white, ventricle;
-};
-
-static void
-add_head(struct scene *scene, const struct phantom *phantom, const struct tissue *tissue)
+static struct span
+span_common(struct span a, struct span b)
 {
-    /* A volume of few slices is cut from the middle of a tall head. */
-    const double height = phantom->slices < 4 ? 100.0 : 0.44;
-    const double outer[3] = {0.36, 0.43, height};
-    const int32_t size[3] = {phantom->columns, phantom->rows, phantom->slices};
-    double brain[3];
-    for (int axis = 0; axis < 3; axis++)
-        brain[axis] = within(outer[axis], 0.05, size[axis]);
-    add_body(scene, tissue->scalp, 0.5, 0.5, 0.5, outer[0] + 0.03, outer[1] + 0.03, height + 0.03);
-    add_body(scene, tissue->skull, 0.5, 0.5, 0.5, outer[0], outer[1], outer[2]);
-    add_body(scene, tissue->grey, 0.5, 0.5, 0.5, brain[0], brain[1], brain[2]);
-    add_body(scene, tissue->white, 0.5, 0.5, 0.5, 0.85 * brain[0], 0.85 * brain[1],
-             0.85 * brain[2]);
-    add_body(scene, tissue->ventricle, 0.44, 0.47, 0.52, 0.035, 0.12, 0.10);
-    add_body(scene, tissue->ventricle, 0.56, 0.47, 0.52, 0.035, 0.12, 0.10);
+    return (struct span){fmax(a.from, b.from), fmin(a.to, b.to)};
 }
 
-static void
-make_ct_head(struct scene *scene, const struct phantom *phantom)
+static struct span
+span_hull(struct span a, struct span b)
 {
-    static const struct tissue hounsfield = {
-        .scalp = 50, .skull = 1000, .grey = 38, .white = 33, .ventricle = 5};
-    scene->outside = -1000;
-    scene->noise = 10;
-    add_body(scene, 200, 0.5, 0.975, 0.5, 0.4, 0.01, 10.0);
-    scene->bodies[0].box = true; /* the table */
-    add_head(scene, phantom, &hounsfield);
+    if (a.from > a.to)
+        return b;
+    return b.from > b.to ? a : (struct span){fmin(a.from, b.from), fmax(a.to, b.to)};
 }
 
-static void
-make_mr_brain(struct scene *scene, const struct phantom *phantom)
+/* Where a + b u is within [0, limit]. */
+static struct span
+linear_span(double a, double b, double limit)
 {
-    static const struct tissue signal = {
-        .scalp = 110, .skull = 8, .grey = 44, .white = 66, .ventricle = 14};
-    scene->outside = 6;
-    scene->noise = 5;
-    add_head(scene, phantom, &signal);
+    if (b == 0)
+        return a >= 0 && a <= limit ? (struct span){-HUGE_VAL, HUGE_VAL} : nowhere;
+    const double first = -a / b, second = (limit - a) / b;
+    return (struct span){fmin(first, second), fmax(first, second)};
 }
 
-static void
-make_pet(struct scene *scene)
+/* Where a u^2 - 2 b u + c is at most 0; a is not negative. */
+static struct span
+quadratic_span(double a, double b, double c)
 {
-    scene->outside = 20;
-    scene->noise = 20;
-    add_body(scene, 2000, 0.5, 0.5, 0.5, 0.40, 0.30, 10.0);
-    add_body(scene, 20000, 0.45, 0.45, 0.5, 0.08, 0.08, 0.12);
-    add_body(scene, 12000, 0.62, 0.55, 0.5, 0.05, 0.05, 0.20);
+    if (a < 1e-12)
+        return c <= 0 ? (struct span){-HUGE_VAL, HUGE_VAL} : nowhere;
+    const double root = b * b - a * c;
+    if (root < 0)
+        return nowhere;
+    return (struct span){(b - sqrt(root)) / a, (b + sqrt(root)) / a};
 }
 
-static void
-make_sphere(struct scene *scene, const struct phantom *phantom)
+/* A cylinder of radius 1 with a ball at each end, once everything is measured in radii. */
+static struct span
+tube_span(const struct body *body, double y, double z)
 {
-    const int32_t size[3] = {phantom->columns, phantom->rows, phantom->slices};
-    int32_t smallest = size[0];
-    for (int axis = 1; axis < 3; axis++)
-        smallest = size[axis] < smallest ? size[axis] : smallest;
-    scene->outside = -1000;
-    add_body(scene, 40, 0.5, 0.5, 0.5, 0.25 * smallest / size[0], 0.25 * smallest / size[1],
-             0.25 * smallest / size[2]);
+    const double *r = body->radius, *a = body->center, *b = body->end;
+    const double d[3] = {(b[0] - a[0]) / r[0], (b[1] - a[1]) / r[1], (b[2] - a[2]) / r[2]};
+    const double v = (y - a[1]) / r[1], w = (z - a[2]) / r[2];
+    const double along = v * d[1] + w * d[2];
+    const double length = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+    /* (u, v, w) less what of it lies along d, squared, is at most 1, and the foot lies on d. */
+    struct span side = quadratic_span(1 - d[0] * d[0] / length, d[0] * along / length,
+                                      v * v + w * w - along * along / length - 1);
+    side = span_common(side, linear_span(along, d[0], length));
+    if (side.from <= side.to)
+        side = (struct span){a[0] + side.from * r[0], a[0] + side.to * r[0]};
+    return span_hull(side, span_hull(ball_span(a, r, y, z), ball_span(b, r, y, z)));
 }
 
-static void
-make_scene(struct scene *scene, const struct phantom *phantom)
-{
-    *scene = (struct scene){.body_count = 0};
-    switch (phantom->kind) {
-    case PHANTOM_CT_HEAD:
-        make_ct_head(scene, phantom);
-        break;
-    case PHANTOM_MR_BRAIN:
-        make_mr_brain(scene, phantom);
-        break;
-    case PHANTOM_PET:
-        make_pet(scene);
-        break;
-    case PHANTOM_SPHERE:
-        make_sphere(scene, phantom);
-        break;
-    case PHANTOM_MAZE:
-        break;
-    }
-}
-
-/* Half the width of the body in the row at (y, z), in parts of the volume; negative: not there. */
-static double
-half_width(const struct body *body, double y, double z)
+/* What the body takes of the row at (y, z). */
+static struct span
+body_span(const struct body *body, double y, double z)
 {
     if (!(body->radius[0] > 0 && body->radius[1] > 0 && body->radius[2] > 0))
-        return -1;
-    double v = (y - body->center[1]) / body->radius[1];
-    double w = (z - body->center[2]) / body->radius[2];
-    if (body->box)
-        return fabs(v) <= 1 && fabs(w) <= 1 ? body->radius[0] : -1;
-    double left = 1 - v * v - w * w;
-    return left < 0 ? -1 : body->radius[0] * sqrt(left);
+        return nowhere;
+    switch (body->shape) {
+    case BODY_BOX:
+        return box_span(body, y, z);
+    case BODY_TUBE:
+        return tube_span(body, y, z);
+    case BODY_ELLIPSOID:
+        break;
+    }
+    return ball_span(body->center, body->radius, y, z);
 }
 
 static void
-paint_row(const struct scene *scene, int32_t columns, double y, double z, int32_t *row)
+paint_row(const struct scene *scene, int32_t columns, double y, double z, uint8_t *row)
 {
-    for (int32_t x = 0; x < columns; x++)
-        row[x] = scene->outside;
+    memset(row, TISSUE_AIR, (size_t)columns);
     for (int i = 0; i < scene->body_count; i++) {
         const struct body *body = &scene->bodies[i];
-        double half = half_width(body, y, z);
-        if (half < 0)
-            continue;
+        const struct span span = body_span(body, y, z);
         /* Voxel x has its centre at (x + 0.5) / columns. */
-        double first = ceil((body->center[0] - half) * columns - 0.5);
-        double last = floor((body->center[0] + half) * columns - 0.5);
+        double first = ceil(span.from * columns - 0.5);
+        double last = floor(span.to * columns - 0.5);
         int32_t from = (int32_t)fmax(first, 0), to = (int32_t)fmin(last, columns - 1);
         for (int32_t x = from; x <= to; x++)
-            row[x] = body->value;
+            if (!body->over || body->over >> row[x] & 1)
+                row[x] = (uint8_t)body->tissue;
     }
 }
 
@@ -200,28 +160,91 @@ maze_is_open(const struct phantom *phantom, int32_t x, int32_t y, int32_t z)
 }
 
 static void
-draw_maze_row(const struct phantom *phantom, int32_t y, int32_t z, int32_t *row)
+draw_maze_row(const struct phantom *phantom, int32_t y, int32_t z, uint8_t *row)
 {
     for (int32_t x = 0; x < phantom->columns; x++)
-        row[x] = maze_is_open(phantom, x, y, z) ? 40 : -1000;
+        row[x] = maze_is_open(phantom, x, y, z) ? TISSUE_CORRIDOR : TISSUE_AIR;
+}
+
+/* Where a row's centre lies, in parts of the volume: with a tilt, of an upright one around it. */
+static void
+find_row(const struct phantom *phantom, bool sheared, int32_t row, int32_t slice, double *y,
+         double *z)
+{
+    *y = (row + 0.5) / phantom->rows;
+    *z = (slice + 0.5) / phantom->slices;
+    if (!sheared)
+        return;
+    const double height = phantom->rows * phantom->spacing[1];
+    double down[3];
+    phantom_column_direction(phantom, down);
+    *z += (*y - 0.5) * height * down[2] / (phantom->slices * phantom->spacing[2]);
+    *y = 0.5 + (*y - 0.5) * down[1];
+}
+
+static void
+draw_scene(const struct phantom *phantom, const struct scene *scene, int32_t slice,
+           uint8_t *tissues)
+{
+    for (int32_t row = 0; row < phantom->rows; row++) {
+        uint8_t *at = tissues + (ptrdiff_t)row * phantom->columns;
+        double y, z;
+        if (phantom->kind == PHANTOM_MAZE) {
+            draw_maze_row(phantom, row, slice, at);
+            continue;
+        }
+        find_row(phantom, scene->sheared, row, slice, &y, &z);
+        paint_row(scene, phantom->columns, y, z, at);
+    }
 }
 
 void
-phantom_draw(const struct phantom *phantom, const struct phantom_plane *plane, int32_t *values)
+phantom_draw_tissues(const struct phantom *phantom, int32_t slice, uint8_t *tissues)
 {
     struct scene scene;
-    make_scene(&scene, phantom);
+    scene_make(&scene, phantom);
+    draw_scene(phantom, &scene, slice, tissues);
+}
+
+/* Adds to `count` values, `step` apart, both neighbours and themselves; the ends are their own. */
+static void
+blur_line(int32_t *values, int32_t count, ptrdiff_t step)
+{
+    int32_t before = values[0];
+    for (int32_t i = 0; i < count; i++, values += step) {
+        const int32_t here = *values, after = i + 1 < count ? values[step] : here;
+        *values = before + 2 * here + after;
+        before = here;
+    }
+}
+
+/* The binomial filter of 3 x 3. */
+static void
+blur_plane(int32_t columns, int32_t rows, int32_t *values)
+{
+    for (int32_t y = 0; y < rows; y++)
+        blur_line(values + (ptrdiff_t)y * columns, columns, 1);
+    for (int32_t x = 0; x < columns; x++)
+        blur_line(values + x, rows, columns);
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)columns * rows; i++)
+        values[i] = (int32_t)lround(values[i] / 16.0);
+}
+
+void
+phantom_draw(const struct phantom *phantom, const struct phantom_plane *plane,
+             const struct phantom_drawing *drawing)
+{
+    struct scene scene;
+    scene_make(&scene, phantom);
     const uint64_t other = (uint64_t)plane->volume << 32 | (uint64_t)plane->echo;
     uint64_t plane_seed = part10_mix(part10_mix(phantom->seed, (uint64_t)plane->slice), other);
-    double z = (plane->slice + 0.5) / phantom->slices;
-    for (int32_t y = 0; y < phantom->rows; y++) {
-        int32_t *row = values + (ptrdiff_t)y * phantom->columns;
-        if (phantom->kind == PHANTOM_MAZE) {
-            draw_maze_row(phantom, y, plane->slice, row);
-            continue;
-        }
-        paint_row(&scene, phantom->columns, (y + 0.5) / phantom->rows, z, row);
-        if (scene.noise)
-            add_noise(scene.noise, part10_mix(plane_seed, (uint64_t)y), phantom->columns, row);
-    }
+    draw_scene(phantom, &scene, plane->slice, drawing->tissues);
+    int32_t *values = drawing->values;
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)phantom->rows * phantom->columns; i++)
+        values[i] = scene.value[drawing->tissues[i]];
+    if (scene.blurred)
+        blur_plane(phantom->columns, phantom->rows, values);
+    for (int32_t y = 0; y < phantom->rows && scene.noise; y++)
+        add_noise(scene.noise, part10_mix(plane_seed, (uint64_t)y), phantom->columns,
+                  values + (ptrdiff_t)y * phantom->columns);
 }

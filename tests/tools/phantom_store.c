@@ -22,31 +22,25 @@ enum uid_use {
 };
 
 struct storage {
-    const char *modality, *body_part, *description;
+    const char *modality;
     const char *class_uid, *enhanced_class_uid;
     const char *units; /* Rescale Type */
 };
 
 static const struct storage ct_storage = {
     .modality = "CT",
-    .body_part = "HEAD",
-    .description = "Synthetic CT head",
     .class_uid = "1.2.840.10008.5.1.4.1.1.2",
     .enhanced_class_uid = "1.2.840.10008.5.1.4.1.1.2.1",
     .units = "HU",
 };
 static const struct storage mr_storage = {
     .modality = "MR",
-    .body_part = "BRAIN",
-    .description = "Synthetic MR brain",
     .class_uid = "1.2.840.10008.5.1.4.1.1.4",
     .enhanced_class_uid = "1.2.840.10008.5.1.4.1.1.4.1",
     .units = "US",
 };
 static const struct storage pet_storage = {
     .modality = "PT",
-    .body_part = "CHEST",
-    .description = "Synthetic PET",
     .class_uid = "1.2.840.10008.5.1.4.1.1.128",
     .enhanced_class_uid = "1.2.840.10008.5.1.4.1.1.130",
     .units = "US",
@@ -55,17 +49,9 @@ static const struct storage pet_storage = {
 static const struct storage *
 storage_of(enum phantom_kind kind)
 {
-    switch (kind) {
-    case PHANTOM_MR_BRAIN:
-        return &mr_storage;
-    case PHANTOM_PET:
-        return &pet_storage;
-    case PHANTOM_CT_HEAD:
-    case PHANTOM_SPHERE:
-    case PHANTOM_MAZE:
-        break;
-    }
-    return &ct_storage;
+    return kind == PHANTOM_MR_BRAIN ? &mr_storage
+           : kind == PHANTOM_PET    ? &pet_storage
+                                    : &ct_storage;
 }
 
 /* Everything that changes the bytes of the series is in the key of its UIDs. */
@@ -174,8 +160,8 @@ encode(const struct phantom *phantom, const struct rescale *rescale, const int32
 
 /* Draws the plane, or the volume as tiles, and writes it. */
 static void
-render(const struct phantom *phantom, const struct phantom_plane *plane, int32_t *values,
-       uint8_t *pixels)
+render(const struct phantom *phantom, const struct phantom_plane *plane,
+       const struct phantom_drawing *drawing, uint8_t *pixels)
 {
     const int32_t across = tiles_across(phantom);
     const struct rescale rescale = rescale_of(phantom, plane);
@@ -185,34 +171,50 @@ render(const struct phantom *phantom, const struct phantom_plane *plane, int32_t
         struct phantom_plane drawn = *plane;
         if (phantom->tiles)
             drawn.slice = tile;
-        phantom_draw(phantom, &drawn, values);
+        phantom_draw(phantom, &drawn, drawing);
         const size_t above = (size_t)(tile / across * phantom->rows),
                      left = (size_t)(tile % across);
         for (int32_t y = 0; y < phantom->rows; y++)
-            encode(phantom, &rescale, values + (ptrdiff_t)y * phantom->columns, phantom->columns,
-                   pixels + ((above + (size_t)y) * (size_t)across + left) * run);
+            encode(phantom, &rescale, drawing->values + (ptrdiff_t)y * phantom->columns,
+                   phantom->columns, pixels + ((above + (size_t)y) * (size_t)across + left) * run);
     }
 }
 
 /* ---------------------------------------------------------------------------- geometry ---- */
 
 /* The table moves along z while the gantry is tilted: the planes of the stack are sheared. */
+void
+phantom_column_direction(const struct phantom *phantom, double direction[3])
+{
+    double angle = phantom->tilt * M_PI / 180;
+    direction[0] = 0;
+    direction[1] = cos(angle);
+    direction[2] = sin(angle);
+}
+
+void
+phantom_position(const struct phantom *phantom, int32_t slice, double position[3])
+{
+    double y = -0.5 * (phantom->rows - 1) * phantom->spacing[1], down[3];
+    phantom_column_direction(phantom, down);
+    position[0] = -0.5 * (phantom->columns - 1) * phantom->spacing[0];
+    position[1] = y * down[1];
+    position[2] = y * down[2] + slice * phantom->spacing[2];
+}
+
 static void
 put_orientation(struct part10 *set, const struct phantom *phantom)
 {
-    double angle = phantom->tilt * M_PI / 180;
-    const double orientation[6] = {1, 0, 0, 0, cos(angle), sin(angle)};
+    double orientation[6] = {1, 0, 0};
+    phantom_column_direction(phantom, orientation + 3);
     part10_ds(set, 0x00200037, orientation, 6);
 }
 
 static void
 put_position(struct part10 *set, const struct phantom *phantom, const struct phantom_plane *plane)
 {
-    double angle = phantom->tilt * M_PI / 180;
-    double x = -0.5 * (phantom->columns - 1) * phantom->spacing[0];
-    double y = -0.5 * (phantom->rows - 1) * phantom->spacing[1];
-    double z = plane->slice * phantom->spacing[2];
-    const double position[3] = {x, y * cos(angle), y * sin(angle) + z};
+    double position[3];
+    phantom_position(phantom, plane->slice, position);
     part10_ds(set, 0x00200032, position, 3);
 }
 
@@ -255,7 +257,7 @@ put_series(struct part10 *set, const struct phantom *phantom)
     part10_text(set, 0x0020000e, "UI", "%s", uid);
     part10_text(set, 0x00200011, "IS", "1");
     part10_text(set, 0x00080060, "CS", "%s", storage->modality);
-    part10_text(set, 0x0008103e, "LO", "%s", storage->description);
+    part10_text(set, 0x0008103e, "LO", "%s", phantom_picture(phantom->kind)->description);
     part10_text(set, 0x00080021, "DA", "20200101");
     part10_text(set, 0x00080031, "TM", "120000");
     if (phantom->kind != PHANTOM_PET) /* which has codes for it */
@@ -413,7 +415,7 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
     const struct storage *storage = storage_of(phantom->kind);
     put_patient_and_study(set, phantom);
     put_series(set, phantom);
-    part10_text(set, 0x00180015, "CS", "%s", storage->body_part);
+    part10_text(set, 0x00180015, "CS", "%s", phantom_picture(phantom->kind)->body_part);
     put_sop(set, phantom, storage->class_uid, number);
     part10_text(set, 0x00080022, "DA", "20200101");
     part10_text(set, 0x00080032, "TM", "120000");
@@ -440,14 +442,14 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
 
 static int
 store_classic(const struct phantom *phantom, const struct phantom_plane *plane, int32_t place,
-              const char *folder, int32_t *values, uint8_t *pixels)
+              const char *folder, const struct phantom_drawing *drawing, uint8_t *pixels)
 {
     char *path;
     if (asprintf(&path, "%s/IM%05d.dcm", folder, phantom->files_before + place) < 0)
         return -ENOMEM;
     struct part10 set = {0};
     put_classic(&set, phantom, plane, plane->number ? plane->number : place);
-    render(phantom, plane, values, pixels);
+    render(phantom, plane, drawing, pixels);
     put_pixels(&set, phantom, pixels, image_size(phantom));
     phantom_edit(&set, phantom->edits, PHANTOM_FILE, plane);
     int rc = part10_write(&set, path);
@@ -515,8 +517,8 @@ put_shared_groups(struct part10 *set, const struct phantom *phantom)
     put_group(&shared, 0x00209116, &item);
     put_window(&item, phantom);
     put_group(&shared, 0x00289132, &item);
-    bool chest = storage == &pet_storage;
-    put_code(&item, 0x00082218, chest ? "51185008" : "69536005", "SCT", chest ? "Chest" : "Head");
+    const char *const *region = phantom_picture(phantom->kind)->region;
+    put_code(&item, 0x00082218, region[0], "SCT", region[1]);
     part10_text(&item, 0x00209072, "CS", "U");
     put_group(&shared, 0x00209071, &item);
     put_frame_type(&shared, storage);
@@ -645,7 +647,7 @@ put_enhanced_image(struct part10 *set, const struct phantom *phantom, int32_t nu
 
 static int
 store_multi_frame(const struct phantom *phantom, const struct phantom_plane *planes,
-                  int32_t plane_count, const char *folder, int32_t *values)
+                  int32_t plane_count, const char *folder, const struct phantom_drawing *drawing)
 {
     const size_t size = image_size(phantom);
     uint8_t *pixels = calloc((size_t)plane_count, size);
@@ -664,7 +666,7 @@ store_multi_frame(const struct phantom *phantom, const struct phantom_plane *pla
     if (rc < 0)
         goto out;
     for (int32_t i = 0; i < plane_count; i++)
-        render(phantom, &planes[i], values, pixels + (size_t)i * size);
+        render(phantom, &planes[i], drawing, pixels + (size_t)i * size);
     put_pixels(&set, phantom, pixels, (size_t)plane_count * size);
     phantom_edit(&set, phantom->edits, PHANTOM_FILE, &planes[0]);
     rc = part10_write(&set, path);
@@ -677,12 +679,12 @@ out:
 
 static int
 store_all_classic(const struct phantom *phantom, const struct phantom_plane *planes,
-                  int32_t plane_count, const char *folder, int32_t *values)
+                  int32_t plane_count, const char *folder, const struct phantom_drawing *drawing)
 {
     uint8_t *pixels = calloc(1, image_size(phantom));
     int rc = pixels ? 0 : -ENOMEM;
     for (int32_t i = 0; i < plane_count && rc == 0; i++)
-        rc = store_classic(phantom, &planes[i], i + 1, folder, values, pixels);
+        rc = store_classic(phantom, &planes[i], i + 1, folder, drawing, pixels);
     free(pixels);
     return rc;
 }
@@ -692,12 +694,15 @@ phantom_store(const struct phantom *phantom, const struct phantom_plane *planes,
               int32_t plane_count, const char *folder, char *uid)
 {
     const size_t voxels = (size_t)phantom->columns * (size_t)phantom->rows;
-    int32_t *values = malloc(voxels * sizeof(*values));
-    if (!values)
-        return -ENOMEM;
+    struct phantom_drawing drawing = {.tissues = malloc(voxels),
+                                      .values = malloc(voxels * sizeof(*drawing.values))};
+    int rc = drawing.tissues && drawing.values ? 0 : -ENOMEM;
     make_uid(phantom, UID_SERIES, 0, uid);
-    int rc = phantom->multi_frame ? store_multi_frame(phantom, planes, plane_count, folder, values)
-                                  : store_all_classic(phantom, planes, plane_count, folder, values);
-    free(values);
+    if (rc == 0)
+        rc = phantom->multi_frame
+                 ? store_multi_frame(phantom, planes, plane_count, folder, &drawing)
+                 : store_all_classic(phantom, planes, plane_count, folder, &drawing);
+    free(drawing.values);
+    free(drawing.tissues);
     return rc;
 }

@@ -1,0 +1,485 @@
+/*
+ * phantom_scenes.c - what the kinds of phantom show.
+ *
+ * The first five are of simple bodies, in parts of the volume; a skull is at least a voxel and a half
+ * thick, so that it stays closed. The others are of a patient's size, in mm from the middle of the
+ * volume (x to the left, y to the back, z to the head), and become parts of it: a volume of another
+ * size shows them larger or smaller. They have what makes segmentation hard: borders that are
+ * blurred, parts that touch, holes that leak.
+ */
+#include "tests/tools/phantom_scene.h"
+
+#include "tests/tools/part10.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define HEAD                                                                                       \
+    {                                                                                              \
+        "69536005", "Head"                                                                         \
+    }
+#define CHEST                                                                                      \
+    {                                                                                              \
+        "51185008", "Chest"                                                                        \
+    }
+#define BELLY                                                                                      \
+    {                                                                                              \
+        "818983003", "Abdomen"                                                                     \
+    }
+
+static const struct phantom_picture pictures[] = {
+    [PHANTOM_CT_HEAD] = {"ct-head", "HEAD", "Synthetic CT head", HEAD, {240, 240, 160}, 0},
+    [PHANTOM_MR_BRAIN] = {"mr-brain", "BRAIN", "Synthetic MR brain", HEAD, {240, 240, 160}, 0},
+    [PHANTOM_PET] = {"pet", "CHEST", "Synthetic PET", CHEST, {240, 240, 160}, 0},
+    [PHANTOM_SPHERE] = {"sphere", "HEAD", "Synthetic CT head", HEAD, {240, 240, 160}, 0},
+    [PHANTOM_MAZE] = {"maze", "HEAD", "Synthetic CT head", HEAD, {240, 240, 160}, 0},
+    [PHANTOM_CHEST] = {"chest", "CHEST", "Synthetic CT chest", CHEST, {400, 400, 300}, 0},
+    [PHANTOM_CHEST_OPEN] = {"chest-open", "CHEST", "Synthetic CT chest", CHEST, {400, 400, 300}, 0},
+    [PHANTOM_HEAD_TILTED] = {"head-tilted", "HEAD", "Synthetic CT head", HEAD, {240, 240, 200}, 18},
+    [PHANTOM_BODY] = {"body", "ABDOMEN", "Synthetic CT abdomen", BELLY, {480, 480, 200}, 0},
+    [PHANTOM_BODY_CUT] = {"body-cut", "ABDOMEN", "Synthetic CT abdomen", BELLY, {300, 300, 200}, 0},
+};
+
+const struct phantom_picture *
+phantom_picture(enum phantom_kind kind)
+{
+    return &pictures[kind];
+}
+
+bool
+phantom_find_kind(const char *name, enum phantom_kind *kind)
+{
+    for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++)
+        if (strcmp(pictures[i].name, name) == 0) {
+            *kind = (enum phantom_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* ------------------------------------------------------------------ in parts of the volume ---- */
+
+static struct body *
+add_body(struct scene *scene, enum tissue tissue, double x, double y, double z, double rx,
+         double ry, double rz)
+{
+    struct body *body = &scene->bodies[scene->body_count++];
+    *body = (struct body){.center = {x, y, z}, .radius = {rx, ry, rz}, .tissue = tissue};
+    return body;
+}
+
+/* What is left of a radius within a wall that is a part of the volume thick, or 1.5 voxels. */
+static double
+within(double radius, double wall, int32_t size)
+{
+    double thickness = fmax(wall, 1.5 / size);
+    return fmax(radius - thickness, 0);
+}
+
+static void
+add_head(struct scene *scene, const struct phantom *phantom)
+{
+    /* A volume of few slices is cut from the middle of a tall head. */
+    const double height = phantom->slices < 4 ? 100.0 : 0.44;
+    const double outer[3] = {0.36, 0.43, height};
+    const int32_t size[3] = {phantom->columns, phantom->rows, phantom->slices};
+    double brain[3];
+    for (int axis = 0; axis < 3; axis++)
+        brain[axis] = within(outer[axis], 0.05, size[axis]);
+    add_body(scene, TISSUE_SCALP, 0.5, 0.5, 0.5, outer[0] + 0.03, outer[1] + 0.03, height + 0.03);
+    add_body(scene, TISSUE_SKULL, 0.5, 0.5, 0.5, outer[0], outer[1], outer[2]);
+    add_body(scene, TISSUE_GREY, 0.5, 0.5, 0.5, brain[0], brain[1], brain[2]);
+    add_body(scene, TISSUE_WHITE, 0.5, 0.5, 0.5, 0.85 * brain[0], 0.85 * brain[1], 0.85 * brain[2]);
+    add_body(scene, TISSUE_VENTRICLE, 0.44, 0.47, 0.52, 0.035, 0.12, 0.10);
+    add_body(scene, TISSUE_VENTRICLE, 0.56, 0.47, 0.52, 0.035, 0.12, 0.10);
+}
+
+static void
+make_ct_head(struct scene *scene, const struct phantom *phantom)
+{
+    scene->noise = 10;
+    add_body(scene, TISSUE_TABLE, 0.5, 0.975, 0.5, 0.4, 0.01, 10.0)->shape = BODY_BOX;
+    add_head(scene, phantom);
+}
+
+static void
+make_mr_brain(struct scene *scene, const struct phantom *phantom)
+{
+    static const int32_t signal[TISSUE_COUNT] = {
+        [TISSUE_AIR] = 6,   [TISSUE_SCALP] = 110, [TISSUE_SKULL] = 8,
+        [TISSUE_GREY] = 44, [TISSUE_WHITE] = 66,  [TISSUE_VENTRICLE] = 14};
+    memcpy(scene->value, signal, sizeof(signal));
+    scene->noise = 5;
+    add_head(scene, phantom);
+}
+
+static void
+make_pet(struct scene *scene)
+{
+    static const int32_t activity[TISSUE_COUNT] = {
+        [TISSUE_AIR] = 20, [TISSUE_WARM] = 2000, [TISSUE_HOT] = 12000, [TISSUE_HOTTER] = 20000};
+    memcpy(scene->value, activity, sizeof(activity));
+    scene->noise = 20;
+    add_body(scene, TISSUE_WARM, 0.5, 0.5, 0.5, 0.40, 0.30, 10.0);
+    add_body(scene, TISSUE_HOTTER, 0.45, 0.45, 0.5, 0.08, 0.08, 0.12);
+    add_body(scene, TISSUE_HOT, 0.62, 0.55, 0.5, 0.05, 0.05, 0.20);
+}
+
+static void
+make_sphere(struct scene *scene, const struct phantom *phantom)
+{
+    const int32_t size[3] = {phantom->columns, phantom->rows, phantom->slices};
+    int32_t smallest = size[0];
+    for (int axis = 1; axis < 3; axis++)
+        smallest = size[axis] < smallest ? size[axis] : smallest;
+    add_body(scene, TISSUE_BALL, 0.5, 0.5, 0.5, 0.25 * smallest / size[0],
+             0.25 * smallest / size[1], 0.25 * smallest / size[2]);
+}
+
+/* --------------------------------------------------------------------------------- in mm ---- */
+
+struct point {
+    double x, y, z;
+};
+
+/* What is drawn at a patient's size. */
+struct canvas {
+    struct scene *scene;
+    double extent[3]; /* mm */
+};
+
+#define ENDLESS 5000.0 /* mm: through all slices */
+
+static struct body *
+put_ellipsoid(struct canvas *canvas, enum tissue tissue, struct point center, struct point radius)
+{
+    const double *extent = canvas->extent;
+    return add_body(canvas->scene, tissue, 0.5 + center.x / extent[0], 0.5 + center.y / extent[1],
+                    0.5 + center.z / extent[2], radius.x / extent[0], radius.y / extent[1],
+                    radius.z / extent[2]);
+}
+
+static struct body *
+put_box(struct canvas *canvas, enum tissue tissue, struct point center, struct point half)
+{
+    struct body *body = put_ellipsoid(canvas, tissue, center, half);
+    body->shape = BODY_BOX;
+    return body;
+}
+
+static struct body *
+put_tube(struct canvas *canvas, enum tissue tissue, struct point from, struct point to,
+         double radius)
+{
+    struct body *body = put_ellipsoid(canvas, tissue, from, (struct point){radius, radius, radius});
+    const double end[3] = {to.x, to.y, to.z};
+    body->shape = BODY_TUBE;
+    for (int axis = 0; axis < 3; axis++)
+        body->end[axis] = 0.5 + end[axis] / canvas->extent[axis];
+    return body;
+}
+
+/* Skin, fat and muscle, each within the other, through all slices. */
+static void
+put_trunk(struct canvas *canvas, struct point center, double rx, double ry, double fat)
+{
+    put_ellipsoid(canvas, TISSUE_SKIN, center, (struct point){rx, ry, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_FAT, center, (struct point){rx - 2, ry - 2, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_MUSCLE, center,
+                  (struct point){rx - 2 - fat, ry - 2 - fat, ENDLESS});
+}
+
+/* Vertebrae of bone around marrow every 30 mm with discs between them, and the canal behind. */
+static void
+put_spine(struct canvas *canvas, double y)
+{
+    const struct point center = {0, y, 0};
+    put_ellipsoid(canvas, TISSUE_BONE, center, (struct point){21, 17, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_MARROW, center, (struct point){17, 13, ENDLESS});
+    for (int i = -6; i <= 6; i++)
+        put_box(canvas, TISSUE_DISC, (struct point){0, y, 30.0 * i}, (struct point){22, 18, 3})
+            ->over = 1ULL << TISSUE_BONE | 1ULL << TISSUE_MARROW;
+    put_ellipsoid(canvas, TISSUE_BONE, (struct point){0, y + 27, 0},
+                  (struct point){15, 14, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_CORD, (struct point){0, y + 25, 0},
+                  (struct point){10, 8, ENDLESS});
+}
+
+/* A table of 6 mm that the body's back, at y, touches. */
+static void
+put_table(struct canvas *canvas, double y)
+{
+    put_box(canvas, TISSUE_TABLE, (struct point){0, y + 2, 0}, (struct point){200, 3, ENDLESS});
+}
+
+/* -------------------------------------------------------------------------------- chest ---- */
+
+#define LUNGS (1ULL << TISSUE_LUNG_RIGHT | 1ULL << TISSUE_LUNG_LEFT)
+
+/* A pair of ribs at height z, sinking to the front, as a row of tubes along the chest's wall. */
+static void
+put_ribs(struct canvas *canvas, double z)
+{
+    enum { PIECES = 7 };
+
+    for (int side = -1; side <= 1; side += 2) {
+        struct point last = {0};
+        for (int i = 0; i <= PIECES; i++) {
+            const double angle = M_PI * (0.12 + 0.72 * i / PIECES); /* from the back */
+            const struct point at = {side * 148 * sin(angle), 92 * cos(angle) - 12,
+                                     z - 40.0 * i / PIECES};
+            if (i > 0)
+                put_tube(canvas, TISSUE_BONE, last, at, 5);
+            last = at;
+        }
+    }
+}
+
+/* A vessel and what branches from it; only where there is lung. */
+static void
+put_vessels(struct canvas *canvas, struct point from, struct point along, double radius)
+{
+    const struct point to = {from.x + along.x, from.y + along.y, from.z + along.z};
+    put_tube(canvas, TISSUE_VESSEL, from, to, radius)->over = LUNGS;
+    if (radius < 1.5)
+        return;
+    const struct point branches[3] = {{0.75 * along.x, 0.35 * along.y + 18, 0.7 * along.z + 6},
+                                      {0.70 * along.x, 0.35 * along.y - 20, 0.7 * along.z - 4},
+                                      {0.35 * along.x, 0.6 * along.y, 0.8 * along.z}};
+    for (int i = 0; i < 3; i++)
+        put_vessels(canvas, to, branches[i], 0.62 * radius);
+}
+
+/* A lung (side -1: the right one) with its bronchus, which opens into it, vessels and emphysema. */
+static void
+put_lung(struct canvas *canvas, int side)
+{
+    const struct point carina = {0, -4, 32}, hilum = {side * 38, -2, 4}, deep = {side * 52, -2, -6};
+    put_ellipsoid(canvas, side < 0 ? TISSUE_LUNG_RIGHT : TISSUE_LUNG_LEFT,
+                  (struct point){side * 78, -12, 0}, (struct point){58, 78, 122});
+    put_tube(canvas, TISSUE_MUSCLE, carina, hilum, 8.5);
+    put_tube(canvas, TISSUE_AIRWAY, carina, deep, 6.5);
+    put_vessels(canvas, (struct point){side * 34, -2, 10}, (struct point){side * 30, 4, 34}, 6);
+    put_vessels(canvas, (struct point){side * 34, -2, -6}, (struct point){side * 26, 6, -40}, 6);
+    const struct point bullae[3] = {{side * 84, -40, 62}, {side * 96, 8, 74}, {side * 66, -20, 84}};
+    for (int i = 0; i < 3; i++)
+        put_ellipsoid(canvas, TISSUE_EMPHYSEMA, bullae[i], (struct point){16 - 2 * i, 14, 18})
+            ->over = LUNGS;
+}
+
+static void
+make_chest(struct canvas *canvas, bool open)
+{
+    const double back = 104;
+    const struct point head_end = {0, -4, ENDLESS}, carina = {0, -4, 32};
+    canvas->scene->noise = 50;
+    put_table(canvas, back);
+    put_trunk(canvas, (struct point){0, -12, 0}, 172, back + 12, 14);
+    for (int i = -1; i <= 5; i++)
+        put_ribs(canvas, 120 - 36.0 * i);
+    put_box(canvas, TISSUE_BONE, (struct point){0, -101, 20}, (struct point){16, 5, 80});
+    put_spine(canvas, 45);
+    put_tube(canvas, TISSUE_MUSCLE, carina, head_end, 10.5);
+    put_lung(canvas, -1);
+    put_lung(canvas, 1);
+    put_tube(canvas, TISSUE_AIRWAY, carina, head_end, 8.5);
+    put_ellipsoid(canvas, TISSUE_HEART, (struct point){24, -34, -52}, (struct point){52, 44, 60});
+    put_tube(canvas, TISSUE_HEART, (struct point){16, 22, -ENDLESS}, (struct point){16, 22, 40},
+             12);
+    if (!open)
+        return;
+    put_tube(canvas, TISSUE_AIR, (struct point){-90, -12, -30}, (struct point){-250, -12, -30}, 6);
+    put_tube(canvas, TISSUE_AIR, (struct point){0, -4, 120}, (struct point){0, -250, 120}, 6);
+}
+
+/* --------------------------------------------------------------------------------- head ---- */
+
+/* The way out of the skull for what leaks: through its base, the size of nerves and vessels. */
+static void
+put_holes(struct canvas *canvas, struct point middle)
+{
+    static const struct {
+        struct point inside, outside;
+        double radius;
+    } holes[] = {
+        {{12, -40, -40}, {24, -66, -70}, 3.0}, /* to the orbit */
+        {{26, -18, -48}, {34, -24, -76}, 3.5}, /* to the face */
+        {{30, 4, -50}, {36, 2, -76}, 3.5},     /* to the neck, before the ear */
+        {{24, 24, -52}, {34, 30, -78}, 4.0},   /* to the neck, behind it */
+        {{48, -30, -24}, {76, -34, -30}, 1.6}, /* through the temple */
+        {{30, 62, 10}, {44, 96, 14}, 1.4},     /* to the scalp */
+    };
+
+    for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++)
+        for (int side = -1; side <= 1; side += 2) {
+            struct point from = holes[i].inside, to = holes[i].outside;
+            from = (struct point){side * from.x + middle.x, from.y + middle.y, from.z + middle.z};
+            to = (struct point){side * to.x + middle.x, to.y + middle.y, to.z + middle.z};
+            put_tube(canvas, TISSUE_NERVE, from, to, holes[i].radius)->over =
+                1ULL << TISSUE_SKULL | 1ULL << TISSUE_SINUS;
+        }
+}
+
+static void
+put_face_and_neck(struct canvas *canvas, struct point middle)
+{
+    const struct point face = {0, -36, middle.z - 60}, neck = {0, 22, middle.z - 90};
+    put_ellipsoid(canvas, TISSUE_SCALP, face, (struct point){62, 58, 62});
+    put_tube(canvas, TISSUE_SCALP, neck, (struct point){0, 30, -ENDLESS}, 62);
+    put_ellipsoid(canvas, TISSUE_FAT, (struct point){0, 66, middle.z - 110},
+                  (struct point){40, 20, 50}); /* of the neck's back */
+}
+
+/* The neck's vertebrae around the canal, and the holes between them, through which it leaks. */
+static void
+put_neck_bones(struct canvas *canvas, struct point middle)
+{
+    const struct point top = {0, 22, middle.z - 66}, bottom = {0, 22, -ENDLESS};
+    put_tube(canvas, TISSUE_BONE, top, bottom, 18);
+    put_tube(canvas, TISSUE_CORD, (struct point){0, 22, middle.z - 50}, bottom, 9.5);
+    for (int i = 0; i < 8; i++) {
+        const double z = middle.z - 92 - 16.0 * i;
+        put_ellipsoid(canvas, TISSUE_BONE, (struct point){0, 2, z}, (struct point){16, 11, 6.5});
+        put_tube(canvas, TISSUE_NERVE, (struct point){-22, 22, z - 8},
+                 (struct point){22, 22, z - 8}, 3)
+            ->over = 1ULL << TISSUE_BONE;
+    }
+}
+
+static void
+make_head_tilted(struct canvas *canvas)
+{
+    const struct point middle = {0, 2, 10};
+    canvas->scene->noise = 16;
+    canvas->scene->sheared = true;
+    put_face_and_neck(canvas, middle);
+    put_ellipsoid(canvas, TISSUE_SCALP, middle, (struct point){78, 95, 78});
+    put_neck_bones(canvas, middle);
+    put_ellipsoid(canvas, TISSUE_SKULL, middle, (struct point){72, 89, 72});
+    put_box(canvas, TISSUE_SKULL, (struct point){0, -70, middle.z - 62},
+            (struct point){36, 14, 34}); /* the face's */
+    put_box(canvas, TISSUE_SINUS, (struct point){0, -70, middle.z - 62},
+            (struct point){26, 10, 28});
+    put_ellipsoid(canvas, TISSUE_GREY, middle, (struct point){66, 82, 64});
+    put_ellipsoid(canvas, TISSUE_WHITE, middle, (struct point){56, 70, 54});
+    for (int side = -1; side <= 1; side += 2)
+        put_ellipsoid(canvas, TISSUE_VENTRICLE,
+                      (struct point){side * 13.0, middle.y - 6, middle.z + 6},
+                      (struct point){8, 30, 16});
+    put_holes(canvas, middle);
+    put_tube(canvas, TISSUE_GREY, (struct point){0, 22, middle.z - 50},
+             (struct point){0, 22, middle.z - 74}, 13); /* the foramen magnum */
+}
+
+/* --------------------------------------------------------------------------------- body ---- */
+
+static void
+put_arm(struct canvas *canvas, double x)
+{
+    const struct point center = {x, 20, 0};
+    put_trunk(canvas, center, 38, 38, 7);
+    put_ellipsoid(canvas, TISSUE_BONE, center, (struct point){12, 12, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_MARROW, center, (struct point){7, 7, ENDLESS});
+}
+
+/* Loops of bowel, gas on top of what is in them. */
+static void
+put_bowel(struct canvas *canvas)
+{
+    for (int i = -2; i <= 2; i++) {
+        const struct point from = {-56, -44 + 4.0 * (i & 1), 34.0 * i};
+        const struct point to = {50, -40 - 4.0 * (i & 1), 34.0 * i + 8};
+        put_tube(canvas, TISSUE_ORGAN, from, to, 14);
+        put_tube(canvas, TISSUE_BOWEL_GAS, (struct point){from.x + 20, from.y - 5, from.z + 2},
+                 (struct point){to.x - 40, to.y - 5, to.z - 3}, 5);
+    }
+}
+
+static void
+make_body(struct canvas *canvas)
+{
+    const double back = 110;
+    canvas->scene->noise = 40;
+    put_table(canvas, back);
+    put_arm(canvas, -193);
+    put_trunk(canvas, (struct point){0, 0, 0}, 150, back, 22);
+    put_arm(canvas, 186); /* touches the trunk */
+    put_ellipsoid(canvas, TISSUE_VISCERAL_FAT, (struct point){0, -8, 0},
+                  (struct point){112, 66, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){-58, -6, 70}, (struct point){46, 46, 60});
+    put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){78, 10, 70}, (struct point){22, 30, 44});
+    for (int side = -1; side <= 1; side += 2) {
+        put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){side * 56, 34, -10},
+                      (struct point){22, 20, 44});
+        put_ellipsoid(canvas, TISSUE_MUSCLE, (struct point){side * 38, 46, 0},
+                      (struct point){18, 20, ENDLESS});
+    }
+    put_bowel(canvas);
+    put_spine(canvas, 52);
+    put_tube(canvas, TISSUE_HEART, (struct point){6, 20, -ENDLESS}, (struct point){6, 20, ENDLESS},
+             10);
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static const int32_t hounsfield[TISSUE_COUNT] = {
+    [TISSUE_AIR] = -1000,      [TISSUE_TABLE] = 200,      [TISSUE_SKIN] = 20,
+    [TISSUE_FAT] = -100,       [TISSUE_MUSCLE] = 50,      [TISSUE_BONE] = 700,
+    [TISSUE_MARROW] = 180,     [TISSUE_DISC] = 80,        [TISSUE_LUNG_RIGHT] = -850,
+    [TISSUE_LUNG_LEFT] = -850, [TISSUE_EMPHYSEMA] = -985, [TISSUE_AIRWAY] = -1000,
+    [TISSUE_VESSEL] = 40,      [TISSUE_HEART] = 45,       [TISSUE_VISCERAL_FAT] = -100,
+    [TISSUE_ORGAN] = 55,       [TISSUE_BOWEL_GAS] = -950, [TISSUE_SCALP] = 50,
+    [TISSUE_SKULL] = 1000,     [TISSUE_GREY] = 38,        [TISSUE_WHITE] = 33,
+    [TISSUE_VENTRICLE] = 5,    [TISSUE_CORD] = 35,        [TISSUE_NERVE] = 40,
+    [TISSUE_SINUS] = -950,     [TISSUE_BALL] = 40,        [TISSUE_CORRIDOR] = 40,
+};
+
+/* What is beyond the kind's extent is not in the volume. */
+static struct canvas
+make_canvas(struct scene *scene, enum phantom_kind kind)
+{
+    struct canvas canvas = {.scene = scene};
+    memcpy(canvas.extent, phantom_picture(kind)->extent, sizeof(canvas.extent));
+    scene->blurred = true;
+    scene->value[TISSUE_TABLE] = -150;
+    return canvas;
+}
+
+void
+scene_make(struct scene *scene, const struct phantom *phantom)
+{
+    *scene = (struct scene){.body_count = 0};
+    memcpy(scene->value, hounsfield, sizeof(hounsfield));
+    struct canvas canvas;
+    switch (phantom->kind) {
+    case PHANTOM_CT_HEAD:
+        make_ct_head(scene, phantom);
+        break;
+    case PHANTOM_MR_BRAIN:
+        make_mr_brain(scene, phantom);
+        break;
+    case PHANTOM_PET:
+        make_pet(scene);
+        break;
+    case PHANTOM_SPHERE:
+        make_sphere(scene, phantom);
+        break;
+    case PHANTOM_MAZE:
+        break;
+    case PHANTOM_CHEST:
+    case PHANTOM_CHEST_OPEN:
+        canvas = make_canvas(scene, phantom->kind);
+        make_chest(&canvas, phantom->kind == PHANTOM_CHEST_OPEN);
+        break;
+    case PHANTOM_HEAD_TILTED:
+        canvas = make_canvas(scene, phantom->kind);
+        make_head_tilted(&canvas);
+        break;
+    case PHANTOM_BODY:
+    case PHANTOM_BODY_CUT:
+        canvas = make_canvas(scene, phantom->kind);
+        make_body(&canvas);
+        break;
+    }
+}
