@@ -219,6 +219,8 @@ enum queue_job_state {
     QUEUE_RUNNING,
     QUEUE_DONE,
     QUEUE_EMPTY,
+    QUEUE_REVIEW,   /* its result breaks an expectation: somebody is to accept or reject it */
+    QUEUE_REJECTED, /* nobody did, or another job took its place */
     QUEUE_DELAYED,
     QUEUE_FAILED,
     QUEUE_CANCELLED,
@@ -328,7 +330,7 @@ struct queue_result {
 
 /* How a job ended well. */
 struct queue_finish {
-    enum queue_job_state state; /* DONE with results, or EMPTY without */
+    enum queue_job_state state; /* DONE with results, EMPTY without, or REVIEW with or without */
     const struct queue_figures *figures;
     const struct queue_result *results;
     size_t result_count;
@@ -337,14 +339,28 @@ struct queue_finish {
 };
 
 /*
- * RUNNING -> DONE with its results and their deliveries, or EMPTY; with its features either way.
+ * RUNNING -> DONE with its results and their deliveries, or EMPTY, or REVIEW; with its features in
+ * any case. What is under review is not delivered (its results name no destinations: -EINVAL), and
+ * supersedes nothing before it is accepted.
  * -EEXIST when two results have one path, or two features or histograms of a segment the same
- * settings. Earlier jobs of the same series, stack and pipeline are superseded; their deliveries that
+ * settings. Otherwise earlier jobs of the same series, stack and pipeline are superseded; their deliveries that
  * were not sent yet are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED, or RETRIED in the
  * same revision.
  */
 int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
                      int64_t now_ms);
+
+/*
+ * What somebody says of a result under review. REVIEW -> DONE, with the deliveries of its results that
+ * are DICOM objects, or EMPTY where it has no results: what it supersedes is superseded now. -ESTALE
+ * when its series has a newer revision. Or REVIEW -> REJECTED: nothing is delivered, the files stay as
+ * long as the images.
+ */
+int queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations,
+                     size_t destination_count, const char *by, int64_t now_ms);
+int queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by,
+                     int64_t now_ms);
+
 /* RUNNING -> FAILED. */
 int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message,
                    const char *file_a, const char *file_b, int64_t now_ms);
@@ -366,7 +382,7 @@ struct queue_retry {
 
 /*
  * FAILED | CANCELLED | DELAYED -> READY with attempts 0, when the settings are the job's own. Else,
- * and of one that is DONE or EMPTY, a new job (see queue_add_job): the old results stay, and what of
+ * and of one that is DONE, EMPTY, REVIEW or REJECTED, a new job (see queue_add_job): the old results stay, and what of
  * them has not been sent yet is sent, until the new ones are there. *job_id is the job that will
  * run. -EEXIST when it has ended well with these settings already, -ESTALE when its series has a
  * newer revision, or another job has taken its place.

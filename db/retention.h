@@ -6,8 +6,8 @@
  * A row says that its files are removed before they are: `removal` names them until they are gone, so that a
  * restart goes on. What may go is decided here, row by row, in the transaction that marks it:
  *
- *   series      settled or refused; every job of it has ended, and every delivery of these. With it goes
- *               what its jobs without results left
+ *   series      settled or refused; every job of it has ended and is not under review, and every delivery of
+ *               these. With it goes what its jobs left that have no results, or were rejected
  *   results     their job is DONE, was sent at least once or is superseded, and every delivery has ended
  *   quarantine  any
  *   rows        of a removed series, when no file of it is left
@@ -84,8 +84,8 @@ struct queue_purged {
 
 /*
  * All files of a series, of its results and of its quarantine are marked as removed, and what its rows tell of
- * people goes: descriptions, and what files were called. -ENOENT; -EAGAIN while it gathers, a job waits or runs,
- * or a result is being sent; -EPERM when something has not arrived, and nobody says that it may go, too. *purged
+ * people goes: descriptions, and what files were called. -ENOENT; -EAGAIN while it gathers, a job waits, runs or
+ * is under review, or a result is being sent; -EPERM when something has not arrived, and nobody says that it may go, too. *purged
  * is told either way, but for -ENOENT.
  *
  * Of no known series: the files that were quarantined before the time go, and what they were called.

@@ -19,11 +19,24 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     j.removed_at,
     coalesce((SELECT group_concat(h.kind, ', ') FROM hold h WHERE j.state IN ('READY', 'DELAYED')
         AND (h.kind = 'queue' OR h.kind = 'pipeline' AND h.name = j.pipeline
-            OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT))), '') AS held
+            OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT))), '') AS held,
+    j.reviewed_at, j.reviewed_by
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
     (SELECT id FROM result WHERE job_id = j.id AND kind = 'seg' ORDER BY id LIMIT 1);
+
+-- What waits for somebody's word.
+CREATE VIEW v_review AS
+SELECT j.id AS job, j.pipeline, j.stack, s.series_uid, s.modality, s.body_part,
+    s.description AS series_description, j.revision, j.ended_at AS since_at, j.code, j.message,
+    'outbox/' || j.id || '/preview.png' AS preview_path,
+    (SELECT path FROM result WHERE job_id = j.id AND kind = 'seg' ORDER BY id LIMIT 1)
+        AS result_path,
+    s.revision > j.revision AS outdated
+FROM job j
+JOIN series s ON s.id = j.series_id
+WHERE j.state = 'REVIEW';
 
 CREATE VIEW v_series AS
 SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
@@ -73,7 +86,7 @@ JOIN series s ON s.id = x.series_id AND s.revision = x.revision;
 CREATE VIEW v_results AS
 SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
     r.sop_class_uid, r.sop_instance_uid, r.series_uid AS result_series_uid, r.size_bytes, r.frames,
-    r.created_at, j.superseded_by, j.removed_at
+    r.created_at, j.superseded_by, j.removed_at, j.state
 FROM result r
 JOIN job j ON j.id = r.job_id
 JOIN series s ON s.id = j.series_id;
@@ -106,7 +119,7 @@ SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.valu
     d.settings
 FROM feature f
 JOIN feature_definition d ON d.id = f.definition_id
-JOIN job j ON j.id = f.job_id
+JOIN job j ON j.id = f.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')
 JOIN series s ON s.id = j.series_id;
 
 CREATE VIEW v_pattern_histograms AS
@@ -114,7 +127,7 @@ SELECT h.job_id AS job, h.segment_number AS segment, h.label, h.pattern, h.setti
     j.pipeline, j.stack, s.series_uid, s.description AS series_description, j.revision,
     j.ended_at AS measured_at, j.superseded_by
 FROM pattern_histogram h
-JOIN job j ON j.id = h.job_id
+JOIN job j ON j.id = h.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')
 JOIN series s ON s.id = j.series_id;
 
 CREATE VIEW v_deliveries AS
@@ -176,7 +189,7 @@ SELECT e.id AS event, e.at, e.kind, s.series_uid, e.job_id AS job, e.from_state,
 FROM event e
 LEFT JOIN series s ON s.id = e.series_id;
 
--- One row. "Ran" is what says how long a job takes here: those that ended well in the last 24 hours.
+-- One row. "Ran" is what says how long a job takes here: those that ran to their end in the last 24 hours.
 CREATE VIEW v_night AS
 WITH
 clock AS (
@@ -187,7 +200,8 @@ ran AS MATERIALIZED (
     SELECT total_seconds, (julianday(ended_at) - julianday(started_at)) * 86400.0 AS lane_seconds,
         worker || '/' || lane AS place
     FROM job
-    WHERE ended_at >= (SELECT day_ago FROM clock) AND state IN ('DONE', 'EMPTY')),
+    WHERE ended_at >= (SELECT day_ago FROM clock)
+        AND state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED')),
 backlog AS (
     SELECT count(*) AS jobs FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED'))
 SELECT c.now_at,
@@ -242,7 +256,9 @@ SELECT c.now_at,
         AS disk_full_days,
     (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') FROM hold) AS held,
     (SELECT count(*) FROM series WHERE state = 'REFUSED' AND settled_at >= c.day_ago)
-        AS series_refused_24h
+        AS series_refused_24h,
+    (SELECT count(*) FROM job WHERE state = 'REVIEW') AS jobs_review,
+    (SELECT count(*) FROM job WHERE state = 'REJECTED') AS jobs_rejected
 FROM clock c, backlog b;
 
 -- What somebody should look at, and what waits for what. What only the daemon knows it tells itself.
@@ -271,6 +287,11 @@ UNION ALL
 SELECT 'attention', NULL, printf('%d job%s failed in the last 24 h', jobs_failed_24h,
     iif(jobs_failed_24h = 1, '', 's'))
 FROM night WHERE jobs_failed_24h > 0
+UNION ALL
+SELECT 'attention', min(ended_at), printf('%d job%s under review, and nothing of %s delivered: '
+    || 'noctule review', count(*), iif(count(*) = 1, ' is', 's are'),
+    iif(count(*) = 1, 'it is', 'them is'))
+FROM job WHERE state = 'REVIEW' HAVING count(*) > 0
 UNION ALL
 SELECT 'attention', NULL, printf('the disk is full in %.1f days at the present rate: see retention '
     || 'in noctule.conf, noctule purge, or add space', disk_full_days)

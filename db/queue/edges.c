@@ -8,9 +8,9 @@
 #define COUNT_OF(rows) (sizeof(rows) / sizeof *(rows))
 
 const char *const queue_job_states[] = {
-    [QUEUE_READY] = "READY",         [QUEUE_RUNNING] = "RUNNING", [QUEUE_DONE] = "DONE",
-    [QUEUE_EMPTY] = "EMPTY",         [QUEUE_DELAYED] = "DELAYED", [QUEUE_FAILED] = "FAILED",
-    [QUEUE_CANCELLED] = "CANCELLED",
+    [QUEUE_READY] = "READY",     [QUEUE_RUNNING] = "RUNNING", [QUEUE_DONE] = "DONE",
+    [QUEUE_EMPTY] = "EMPTY",     [QUEUE_REVIEW] = "REVIEW",   [QUEUE_REJECTED] = "REJECTED",
+    [QUEUE_DELAYED] = "DELAYED", [QUEUE_FAILED] = "FAILED",   [QUEUE_CANCELLED] = "CANCELLED",
 };
 
 const char *const queue_delivery_states[] = {

@@ -146,17 +146,19 @@ job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, i
 }
 
 /* Those of older revisions, and what of the same one has come to nothing. What ended well stays
- * current until the new one has, too (job_finish). */
+ * current until the new one has, too (queue_job_stands), and so does what is under review. */
 static int
-job_succeed_older(struct queue *queue, int64_t job_id)
+job_succeed_older(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
-    return database_run(&queue->db,
-                        "UPDATE job SET superseded_by = n.id FROM job n "
-                        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
-                        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
-                        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED')) "
-                        "AND job.superseded_by IS NULL",
-                        VALUES(value_int(job_id)));
+    int rc = database_run(
+        &queue->db,
+        "UPDATE job SET superseded_by = n.id FROM job n "
+        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
+        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED', 'REJECTED')) "
+        "AND job.superseded_by IS NULL",
+        VALUES(value_int(job_id)));
+    return rc < 0 ? rc : queue_close_reviews(queue, job_id, now_ms);
 }
 
 /* The job that makes the new one needless: it waits or runs with these settings, or has ended with
@@ -171,7 +173,7 @@ job_find_equal(struct queue *queue, const struct queue_new_job *job, int64_t *jo
         "AND t.text = ?5 AND j.superseded_by IS NULL AND (j.state IN " JOB_UNFINISHED " OR NOT ?6 "
         "AND NOT EXISTS (SELECT 1 FROM job u WHERE u.series_id = ?1 AND u.revision = ?2 "
         "  AND u.stack = ?3 AND u.pipeline = ?4 AND u.state IN " JOB_UNFINISHED ")) "
-        "ORDER BY j.state IN ('FAILED', 'CANCELLED'), j.id DESC LIMIT 1",
+        "ORDER BY j.state IN ('FAILED', 'CANCELLED', 'REJECTED'), j.id DESC LIMIT 1",
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
         job_id);
@@ -190,7 +192,7 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
     rc = job_supersede_unfinished(queue, job, now_ms, running);
     if (rc == 0)
         rc = job_insert(queue, job, now_ms, job_id);
-    return rc == 0 ? job_succeed_older(queue, *job_id) : rc;
+    return rc == 0 ? job_succeed_older(queue, *job_id, now_ms) : rc;
 }
 
 /* Leaves; the ids of running ones are given away only when the step holds. */
@@ -364,16 +366,24 @@ result_add(struct queue *queue, int64_t job_id, const struct queue_result *resul
     return queue_add_deliveries(queue, result_id, result, now_ms);
 }
 
-/* It has ended well: what did so before it, of the same revision, is not current any more. */
-static int
-job_replace(struct queue *queue, int64_t job_id)
+int
+queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
-    return database_run(&queue->db,
-                        "UPDATE job SET superseded_by = n.id FROM job n "
-                        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
-                        "AND job.pipeline = n.pipeline AND job.revision = n.revision "
-                        "AND job.id < n.id AND job.superseded_by IS NULL",
-                        VALUES(value_int(job_id)));
+    int rc = database_run(&queue->db,
+                          "UPDATE job SET superseded_by = n.id FROM job n "
+                          "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+                          "AND job.pipeline = n.pipeline AND job.revision = n.revision "
+                          "AND job.id < n.id AND job.superseded_by IS NULL",
+                          VALUES(value_int(job_id)));
+    if (rc == 0)
+        rc = queue_close_reviews(queue, job_id, now_ms);
+    return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
+}
+
+static const char *
+job_end_event(enum queue_job_state state)
+{
+    return state == QUEUE_DONE ? "JOB_DONE" : state == QUEUE_EMPTY ? "JOB_EMPTY" : "JOB_REVIEW";
 }
 
 static int
@@ -394,16 +404,25 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
                measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
                value_text(f->backend), value_text(f->note), value_text(code_name(finish->code)),
                value_text(finish->message)));
-    int rc = edge_taken(queue, changed, row, (int)finish->state,
-                        finish->state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY", finish->code,
-                        finish->message, now_ms);
+    int rc = edge_taken(queue, changed, row, (int)finish->state, job_end_event(finish->state),
+                        finish->code, finish->message, now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
         rc = result_add(queue, row->id, &finish->results[i], now_ms);
     if (rc == 0)
         rc = queue_add_features(queue, row->id, finish->figures);
-    if (rc == 0)
-        rc = job_replace(queue, row->id);
-    return rc == 0 ? queue_withdraw_superseded(queue, row->id, now_ms) : rc;
+    return rc == 0 && finish->state != QUEUE_REVIEW ? queue_job_stands(queue, row->id, now_ms) : rc;
+}
+
+/* What may be said of an end: nothing is delivered before it is accepted. */
+static bool
+job_finish_is_sound(const struct queue_finish *finish)
+{
+    if (finish->state != QUEUE_REVIEW)
+        return finish->state == (finish->result_count ? QUEUE_DONE : QUEUE_EMPTY);
+    for (size_t i = 0; i < finish->result_count; i++)
+        if (finish->results[i].destination_count > 0)
+            return false;
+    return finish->code == CODE_EXPECTATION_BROKEN;
 }
 
 int
@@ -411,13 +430,11 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
                  int64_t now_ms)
 {
     struct edge_row row;
-    enum queue_job_state state = finish->state;
-    if ((state != QUEUE_DONE && state != QUEUE_EMPTY) ||
-        (state == QUEUE_DONE) == !finish->result_count)
+    if (!job_finish_is_sound(finish))
         return database_refuse(&queue->db, -EINVAL,
-                               "a job ends as DONE with results or as EMPTY without, not as %s "
-                               "with %zu",
-                               queue_job_state_name(state), finish->result_count);
+                               "a job ends as DONE with results, as EMPTY without, or as REVIEW "
+                               "with a reason and no deliveries, not as %s with %zu",
+                               queue_job_state_name(finish->state), finish->result_count);
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     return rc < 0 ? rc : queue_leave(queue, job_finish(queue, &row, finish, now_ms));
 }
@@ -560,9 +577,10 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
     if (rc < 0)
         return rc;
     const bool changed = retry->settings && strcmp(retry->settings, job.settings) != 0;
-    const bool ended_well = row->state == QUEUE_DONE || row->state == QUEUE_EMPTY;
+    const bool has_output =
+        (IN(QUEUE_DONE) | IN(QUEUE_EMPTY) | IN(QUEUE_REVIEW) | IN(QUEUE_REJECTED)) & IN(row->state);
     *job_id = row->id;
-    if (!changed && !ended_well)
+    if (!changed && !has_output)
         rc = (IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)
                  ? edge_wrong_state(queue, row)
                  : job_retry_in_place(queue, row, now_ms);

@@ -1,6 +1,7 @@
 /*
  * queue_private.h - what the parts of the queue share: transaction.c (life, transactions, events,
- * invariants), series.c, quarantine.c, jobs.c and deliveries.c (the edges), holds.c, features.c.
+ * invariants), series.c, quarantine.c, jobs.c, review.c and deliveries.c (the edges), holds.c,
+ * features.c.
  * Private to db/.
  */
 #ifndef NOCTULE_QUEUE_PRIVATE_H
@@ -88,6 +89,13 @@ int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
 /* A good file of this instance came: it is not lacking any more (quarantine.c). */
 int queue_cure_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms);
+
+/* What a job that takes the place of others is told to do with those under review (review.c): REVIEW ->
+ * REJECTED (SUPERSEDED), of all that it has superseded; within queue_enter and queue_leave. */
+int queue_close_reviews(struct queue *queue, int64_t job_id, int64_t now_ms);
+/* The job has ended well, or was accepted: what did so before it, of the same revision, is not
+ * current any more, and what it has not sent yet is not wanted (jobs.c). */
+int queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms);
 
 /* Features of a job that ends well (features.c); within queue_enter and queue_leave. */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);

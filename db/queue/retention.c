@@ -40,8 +40,8 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
     int rc = database_get(
         &queue->db,
         "SELECT 1 FROM job j WHERE j.series_id = ?1 AND ("
-        "  j.state NOT IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED') "
-        "  OR j.ended_at >= ?2 OR ?3 AND j.state = 'FAILED' "
+        "  j.state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') "
+        "  OR coalesce(j.reviewed_at, j.ended_at) >= ?2 OR ?3 AND j.state = 'FAILED' "
         "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) "
         "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' LIMIT 1",
         VALUES(value_int(id), value_time(before_ms), value_int(sweep->for_space)), &found);
@@ -102,7 +102,8 @@ stock_note(struct queue *queue, const struct queue_event *about, const char *wha
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* A job without results leaves its preview and its record, and has nothing to be delivered. */
+/* A job without results leaves its preview and its record, a rejected one its results, too; it has
+ * nothing to be delivered. */
 static int
 stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
 {
@@ -494,9 +495,18 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
         return database_refuse(&queue->db, -EAGAIN,
                                "the series gathers: wait, or noctule complete it");
     int rc = database_get(&queue->db,
-                          "SELECT id FROM job WHERE series_id = ? "
-                          "AND state NOT IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED') LIMIT 1",
+                          "SELECT id FROM job WHERE series_id = ? AND state = 'REVIEW' LIMIT 1",
                           VALUES(value_int(row->id)), &busy);
+    if (rc == 1)
+        return database_refuse(
+            &queue->db, -EAGAIN,
+            "job %lld of the series is under review: noctule accept or reject it", (long long)busy);
+    if (rc == 0)
+        rc = database_get(
+            &queue->db,
+            "SELECT id FROM job WHERE series_id = ? "
+            "AND state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') LIMIT 1",
+            VALUES(value_int(row->id)), &busy);
     if (rc == 1)
         return database_refuse(&queue->db, -EAGAIN,
                                "job %lld of the series waits or runs: wait, or noctule cancel it",
@@ -539,6 +549,8 @@ purge_names(struct queue *queue, int64_t id)
         "UPDATE stack SET file_a = '', file_b = '', "
         "message = iif(code = 'INCOMPLETE_SERIES', '', message) WHERE series_id = ?1",
         "UPDATE series SET description = '', message = '' WHERE id = ?1",
+        "UPDATE event SET detail = 'purged' WHERE kind = 'JOB_REJECTED' AND series_id = ?1",
+        "UPDATE job SET message = '' WHERE code = 'REVIEW_REJECTED' AND series_id = ?1",
     };
     return stock_delete(queue, statements, sizeof statements / sizeof *statements, id);
 }

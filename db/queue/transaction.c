@@ -17,7 +17,7 @@
  *
  * A job:
  *
- *                  +-------+ ---start_job, attempts+1---> +---------+ -finish_job-> DONE, EMPTY
+ *                  +-------+ ---start_job, attempts+1---> +---------+ -finish_job-> DONE, EMPTY, REVIEW
  *     --add_job--> | READY | <--return_job, attempts-1--- | RUNNING | -fail_job---> FAILED
  *                  |       | <--recover------------------ |         | -recover----> FAILED
  *                  +-------+                              |         |
@@ -32,11 +32,23 @@
  *
  *     FAILED, CANCELLED, DELAYED --retry_job, attempts 0-------------> READY
  *
- * A job that is DONE or EMPTY stays so, for its results are there. It is run again as another job of
- * the same (series, revision, stack, pipeline); what comes of it decides which of the two is current:
+ * What breaks an expectation of its pipeline waits for somebody's word, and nothing of it is delivered
+ * before (review.c):
  *
- *     DONE, EMPTY, current    --finish_job, of a later one-----------> the same, superseded_by
- *     FAILED, CANCELLED       --add_job, of a later one--------------> the same, superseded_by
+ *     REVIEW                  --accept_job---------------------------> DONE, EMPTY (no results)
+ *     REVIEW                  --reject_job---------------------------> REJECTED (REVIEW_REJECTED)
+ *     REVIEW                  --add_job, of a newer revision---------> REJECTED (SUPERSEDED)
+ *     REVIEW                  --finish_job or accept_job, of a later
+ *                               one that is DONE or EMPTY then-------> REJECTED (SUPERSEDED)
+ *
+ * A job that is DONE or EMPTY stays so, for its results are there, and so does one that is REJECTED. It
+ * is run again as another job of the same (series, revision, stack, pipeline); what comes of it decides
+ * which of the two is current:
+ *
+ *     DONE, EMPTY, current    --finish_job, of a later one that is
+ *                               DONE or EMPTY; accept_job of it------> the same, superseded_by
+ *     FAILED, CANCELLED,
+ *     REJECTED                --add_job, of a later one--------------> the same, superseded_by
  *
  * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
  *
@@ -45,9 +57,9 @@
  *      then there are none, and the counters say what there was.
  *   2. A SETTLED series has an accepted stack in its revision, a REFUSED one has none.
  *   3. A job's revision is not ahead of its series, and its stack was accepted.
- *   4. DONE jobs have results, no others have.
- *   5. Jobs that are neither DONE nor EMPTY have no features.
- *   6. superseded_by names a job of the same series, stack and pipeline, of a newer revision or a
+ *   4. DONE jobs have results, and those that are or were under review may have some; no others have.
+ *   5. Jobs that are not DONE, EMPTY, REVIEW or REJECTED have no features.
+ *   6. What is under review is superseded by none, and has no deliveries. superseded_by names a job of the same series, stack and pipeline, of a newer revision or a
  *      later one of the same; what ended well gives way within its revision to what did so, too.
  *   7. The last event that changed a state says the state that the row has.
  *   8. A delivery says of its result what the result's row says, as long as there is one.
@@ -461,10 +473,13 @@ static const struct {
      "JOIN stack k ON k.series_id = j.series_id AND k.revision = j.revision AND k.name = j.stack "
      "WHERE j.revision > s.revision OR NOT k.accepted"},
     {"job", "it has results and is not DONE, or is DONE and has none",
-     "SELECT id FROM job j WHERE (state = 'DONE') <> "
+     "SELECT id FROM job j WHERE state NOT IN ('REVIEW', 'REJECTED') AND (state = 'DONE') <> "
      "EXISTS (SELECT 1 FROM result WHERE job_id = j.id)"},
+    {"job", "it is under review, or was rejected, and is delivered, or is superseded meanwhile",
+     "SELECT id FROM job j WHERE state = 'REVIEW' AND superseded_by IS NOT NULL "
+     "OR state IN ('REVIEW', 'REJECTED') AND EXISTS (SELECT 1 FROM delivery WHERE job_id = j.id)"},
     {"job", "it has features and has not ended well",
-     "SELECT id FROM job j WHERE state NOT IN ('DONE', 'EMPTY') "
+     "SELECT id FROM job j WHERE state NOT IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED') "
      "AND (EXISTS (SELECT 1 FROM feature WHERE job_id = j.id) "
      "  OR EXISTS (SELECT 1 FROM pattern_histogram WHERE job_id = j.id))"},
     {"job", "it is superseded by one that does not succeed it",

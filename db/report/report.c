@@ -235,7 +235,10 @@ report_print_json(struct report *report, const struct report_selection *selectio
 static const char status_sql[] =
     "SELECT printf('Jobs        %d ready, %d running, %d delayed; %d done, %d empty, %d failed, "
     "%d cancelled', jobs_ready, jobs_running, jobs_delayed, jobs_done, jobs_empty, jobs_failed, "
-    "jobs_cancelled), "
+    "jobs_cancelled) || iif(jobs_rejected = 0, '', printf(', %d rejected', jobs_rejected)), "
+    "'Review      ' || nullif(jobs_review, 0) || iif(jobs_review = 1, ' job breaks', ' jobs "
+    "break') "
+    "|| ' an expectation, and nothing of it is delivered: noctule review', "
     "printf('Series      %d gathering, %d settled, %d refused (%d in the last 24 h)', "
     "series_gathering, series_settled, series_refused, series_refused_24h), "
     "'Backlog     ' || CASE WHEN backlog_jobs = 0 THEN 'none' WHEN eta_seconds IS NULL "

@@ -313,6 +313,17 @@ sample_finish(struct queue *queue, int64_t job)
         SAMPLE_NOW + 4000);
 }
 
+/* It breaks an expectation. */
+static inline int
+sample_review(struct queue *queue, int64_t job)
+{
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    return queue_finish_job(queue, job,
+                            &(struct queue_finish){QUEUE_REVIEW, &figures, &sample_result, 1,
+                                                   CODE_EXPECTATION_BROKEN, "Brain: 31 ml"},
+                            SAMPLE_NOW + 4000);
+}
+
 static inline enum queue_job_state
 sample_state(struct queue *queue, int64_t job_id)
 {

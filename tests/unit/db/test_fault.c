@@ -56,22 +56,16 @@ start_it(void)
 }
 
 static int
-finish_job(int64_t job)
+finish_it(void)
 {
     static const char *const to[] = {"PACS"};
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 1;
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(s.queue, job,
+    return queue_finish_job(s.queue, 1,
                             &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
                             SAMPLE_NOW + 4000);
-}
-
-static int
-finish_it(void)
-{
-    return finish_job(1);
 }
 
 static const struct queue_attempt attempt = {.dimse_status = 0, .code = CODE_NONE, .message = ""};
@@ -136,16 +130,23 @@ start_again(void)
 }
 
 static int
-finish_again(void)
+review_again(void)
 {
-    return finish_job(2);
+    return sample_review(s.queue, 2);
+}
+
+static int
+accept_again(void)
+{
+    static const char *const to[] = {"PACS"};
+    return queue_accept_job(s.queue, 2, to, 1, "jane", SAMPLE_NOW + 9000);
 }
 
 /* Each step brings progress() one further. */
 static int (*const steps[])(void) = {
     add_first,     add_second,  settle_it,     add_the_job, start_it,       finish_it,
     start_sending, delay_it,    start_sending, have_sent,   have_committed, send_again,
-    hold_all,      release_all, run_again,     start_again, finish_again};
+    hold_all,      release_all, run_again,     start_again, review_again,   accept_again};
 
 #define STEPS ((int)(sizeof steps / sizeof *steps))
 
@@ -158,7 +159,7 @@ progress(void)
             "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE') + "
             "(SELECT count(*) FROM v_events WHERE kind IN ('DELIVERY_STARTED', "
             "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT', 'HELD', "
-            "'RELEASED'))"));
+            "'RELEASED', 'JOB_REVIEW'))"));
 }
 
 /* All of them are there exactly when the job has ended. */
@@ -198,7 +199,7 @@ again_if_recovered(int step)
 {
     if (steps[step] == finish_it && sample_state(s.queue, 1) == QUEUE_READY)
         ck_assert_int_eq(start_it(), 0);
-    if (steps[step] == finish_again && sample_state(s.queue, 2) == QUEUE_READY)
+    if (steps[step] == review_again && sample_state(s.queue, 2) == QUEUE_READY)
         ck_assert_int_eq(start_again(), 0);
     if ((steps[step] == delay_it || steps[step] == have_sent) &&
         strcmp(sample_ask(&s, "SELECT state FROM v_deliveries"), "PENDING") == 0)

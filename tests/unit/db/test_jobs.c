@@ -19,19 +19,39 @@ close_sample(void)
 
 /* ------------------------------------------------------------------------------ the diagram -- */
 
-enum edge { START, DONE, EMPTY, FAIL, DELAY, RETURN, CANCEL, RETRY, EDGE_COUNT };
+enum edge {
+    START,
+    DONE,
+    EMPTY,
+    REVIEW,
+    ACCEPT,
+    REJECT,
+    FAIL,
+    DELAY,
+    RETURN,
+    CANCEL,
+    RETRY,
+    EDGE_COUNT
+};
+
+#define NOWHERE                                                                                    \
+    {                                                                                              \
+        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                                                 \
+    }
 
 /* Where each edge leads; -1: it does not leave this state. */
 static const int leads[QUEUE_CANCELLED + 1][EDGE_COUNT] = {
     /* clang-format off */
-    /*                   START          DONE        EMPTY        FAIL          DELAY          RETURN       CANCEL           RETRY */
-    [QUEUE_READY]     = {QUEUE_RUNNING, -1,         -1,          -1,           -1,            -1,          QUEUE_CANCELLED, -1},
-    [QUEUE_RUNNING]   = {-1,            QUEUE_DONE, QUEUE_EMPTY, QUEUE_FAILED, QUEUE_DELAYED, QUEUE_READY, QUEUE_CANCELLED, -1},
-    [QUEUE_DONE]      = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              -1},
-    [QUEUE_EMPTY]     = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              -1},
-    [QUEUE_DELAYED]   = {-1,            -1,         -1,          -1,           -1,            -1,          QUEUE_CANCELLED, QUEUE_READY},
-    [QUEUE_FAILED]    = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              QUEUE_READY},
-    [QUEUE_CANCELLED] = {-1,            -1,         -1,          -1,           -1,            -1,          -1,              QUEUE_READY},
+    /*                   START          DONE        EMPTY        REVIEW        ACCEPT      REJECT          FAIL          DELAY          RETURN       CANCEL           RETRY */
+    [QUEUE_READY]     = {QUEUE_RUNNING, -1,         -1,          -1,           -1,         -1,             -1,           -1,            -1,          QUEUE_CANCELLED, -1},
+    [QUEUE_RUNNING]   = {-1,            QUEUE_DONE, QUEUE_EMPTY, QUEUE_REVIEW, -1,         -1,             QUEUE_FAILED, QUEUE_DELAYED, QUEUE_READY, QUEUE_CANCELLED, -1},
+    [QUEUE_DONE]      = NOWHERE,
+    [QUEUE_EMPTY]     = NOWHERE,
+    [QUEUE_REVIEW]    = {-1,            -1,         -1,          -1,           QUEUE_DONE, QUEUE_REJECTED, -1,           -1,            -1,          -1,              -1},
+    [QUEUE_REJECTED]  = NOWHERE,
+    [QUEUE_DELAYED]   = {-1,            -1,         -1,          -1,           -1,         -1,             -1,           -1,            -1,          QUEUE_CANCELLED, QUEUE_READY},
+    [QUEUE_FAILED]    = {-1,            -1,         -1,          -1,           -1,         -1,             -1,           -1,            -1,          -1,              QUEUE_READY},
+    [QUEUE_CANCELLED] = {-1,            -1,         -1,          -1,           -1,         -1,             -1,           -1,            -1,          -1,              QUEUE_READY},
     /* clang-format on */
 };
 
@@ -49,6 +69,12 @@ take(enum edge edge, int64_t job)
             s.queue, job,
             &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "no voxel"},
             SAMPLE_NOW + 4000);
+    case REVIEW:
+        return sample_review(s.queue, job);
+    case ACCEPT:
+        return queue_accept_job(s.queue, job, NULL, 0, "jane", SAMPLE_NOW + 5000);
+    case REJECT:
+        return queue_reject_job(s.queue, job, "it is the table", "jane", SAMPLE_NOW + 5000);
     case FAIL:
         return queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "b",
                               SAMPLE_NOW + 4000);
@@ -77,8 +103,9 @@ static int64_t
 job_in(enum queue_job_state state, const char *series_uid)
 {
     static const enum edge last[QUEUE_CANCELLED + 1] = {
-        [QUEUE_DONE] = DONE,   [QUEUE_EMPTY] = EMPTY,      [QUEUE_DELAYED] = DELAY,
-        [QUEUE_FAILED] = FAIL, [QUEUE_CANCELLED] = CANCEL,
+        [QUEUE_DONE] = DONE,        [QUEUE_EMPTY] = EMPTY,   [QUEUE_REVIEW] = REVIEW,
+        [QUEUE_REJECTED] = REVIEW,  [QUEUE_DELAYED] = DELAY, [QUEUE_FAILED] = FAIL,
+        [QUEUE_CANCELLED] = CANCEL,
     };
 
     int64_t job = sample_job(s.queue, series_uid);
@@ -86,6 +113,8 @@ job_in(enum queue_job_state state, const char *series_uid)
         ck_assert_int_eq(take(START, job), 0);
     if (state != QUEUE_READY && state != QUEUE_RUNNING)
         ck_assert_int_eq(take(last[state], job), 0);
+    if (state == QUEUE_REJECTED)
+        ck_assert_int_eq(take(REJECT, job), 0);
     ck_assert_int_eq(sample_state(s.queue, job), state);
     return job;
 }
@@ -145,8 +174,8 @@ END_TEST
 
 START_TEST(states_have_names)
 {
-    static const char *const names[] = {"READY",   "RUNNING", "DONE",     "EMPTY",
-                                        "DELAYED", "FAILED",  "CANCELLED"};
+    static const char *const names[] = {"READY",    "RUNNING", "DONE",   "EMPTY",    "REVIEW",
+                                        "REJECTED", "DELAYED", "FAILED", "CANCELLED"};
     for (int i = QUEUE_READY; i <= QUEUE_CANCELLED; i++)
         ck_assert_str_eq(queue_job_state_name((enum queue_job_state)i), names[i]);
     ck_assert_str_eq(queue_job_state_name((enum queue_job_state)99), "UNKNOWN");
@@ -274,13 +303,15 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         if (running.count)
             ck_assert_int_eq(running.at[0], old);
         free(running.at);
+        const bool reviewed = state == QUEUE_REVIEW;
+        const int then = unfinished ? QUEUE_CANCELLED : reviewed ? QUEUE_REJECTED : state;
         snprintf(sql, sizeof sql,
                  "SELECT state || ' ' || superseded_by || ' ' || (code = 'SUPERSEDED') "
                  "FROM v_jobs WHERE job = %d",
                  (int)old);
         snprintf(expected, sizeof expected, "%s %d %d",
-                 queue_job_state_name(unfinished ? QUEUE_CANCELLED : (enum queue_job_state)state),
-                 (int)job, unfinished);
+                 queue_job_state_name((enum queue_job_state)then), (int)job,
+                 unfinished || reviewed);
         assert_answer(&s, sql, expected);
         ck_assert_int_eq(take(RETRY, old), -ESTALE);
         ck_assert_int_eq(sample_state(s.queue, job), QUEUE_READY);
@@ -747,7 +778,7 @@ START_TEST(other_settings_take_the_place_of_what_waits_or_runs)
         int64_t old = job_in((enum queue_job_state)state, uid), job;
         const bool unfinished =
             state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
-        const bool well = state == QUEUE_DONE || state == QUEUE_EMPTY;
+        const bool stays = state == QUEUE_DONE || state == QUEUE_EMPTY || state == QUEUE_REVIEW;
         struct queue_ids running;
         const struct queue_new_job wanted = new_job(uid, CHANGED, false);
         ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running), 0);
@@ -756,7 +787,7 @@ START_TEST(other_settings_take_the_place_of_what_waits_or_runs)
         ck_assert_int_eq(sample_state(s.queue, old), unfinished ? QUEUE_CANCELLED : (int)state);
         snprintf(sql, sizeof sql, "SELECT coalesce(superseded_by, 0) FROM v_jobs WHERE job = %d",
                  (int)old);
-        ck_assert_int_eq(atoi(sample_ask(&s, sql)), well ? 0 : job);
+        ck_assert_int_eq(atoi(sample_ask(&s, sql)), stays ? 0 : job);
         assert_answer(&s,
                       "SELECT detail FROM v_events WHERE kind = 'JOB_ADDED' ORDER BY event DESC",
                       "head-ct, submitted by jane");

@@ -356,7 +356,9 @@ START_TEST(views_have_their_columns)
                    "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
                    "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
                    "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
-                   "removed_at,held"},
+                   "removed_at,held,reviewed_at,reviewed_by"},
+        {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
+                     "since_at,code,message,preview_path,result_path,outdated"},
         {"v_series",
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
@@ -372,7 +374,7 @@ START_TEST(views_have_their_columns)
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by,"
-         "removed_at"},
+         "removed_at,state"},
         {"v_quarantine",
          "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
          "removed_at"},
@@ -383,7 +385,7 @@ START_TEST(views_have_their_columns)
          "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
-         "free_mib,disk_full_days,held,series_refused_24h"},
+         "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
@@ -412,7 +414,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "14");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "15");
     sample_close(&sample);
 }
 

@@ -206,6 +206,64 @@ START_TEST(what_empty_jobs_leave_goes_with_their_series)
 
 END_TEST
 
+/* Neither in time, nor for want of space, nor by an operator's purge. */
+START_TEST(what_is_under_review_stays)
+{
+    const char *const archive[] = {"archive"};
+    const int64_t job = sample_job(s.queue, "1.2");
+    struct queue_purged purged;
+    const struct queue_purge purge = {.series_uid = "1.2", .before = "", .undelivered = true};
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(sample_review(s.queue, job), 0);
+    ck_assert_uint_eq(sweep_old(), 0);
+    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY,
+                            SAMPLE_NOW + 91 * DAY),
+                      0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW + 5000, &purged), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue),
+                     "job 1 of the series is under review: noctule accept or reject it");
+    /* From the word on it is as old as that. */
+    ck_assert_int_eq(queue_accept_job(s.queue, job, archive, 1, "jane", SAMPLE_NOW + 100 * DAY), 0);
+    const int64_t delivery = delivery_of("1.2");
+    ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 100 * DAY), 0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "", SAMPLE_NOW + 100 * DAY),
+                     0);
+    ck_assert_uint_eq(sweep_old(), 0);
+    ck_assert_uint_eq(
+        sweep((struct queue_sweep){0}, SAMPLE_NOW + 101 * DAY, SAMPLE_NOW + 102 * DAY), 2);
+}
+
+END_TEST
+
+START_TEST(what_was_rejected_goes_with_its_series)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(sample_review(s.queue, job), 0);
+    ck_assert_int_eq(queue_reject_job(s.queue, job, "a name", "jane", SAMPLE_NOW + 5000), 0);
+    ck_assert_uint_eq(sweep_old(), 1);
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
+                  "outbox/1,series/1.2");
+    assert_answer(&s, "SELECT state || (removed_at IS NULL) FROM v_jobs", "REJECTED0");
+}
+
+END_TEST
+
+START_TEST(a_purge_forgets_why_it_was_rejected)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    struct queue_purged purged;
+    const struct queue_purge purge = {.series_uid = "1.2", .before = ""};
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(sample_review(s.queue, job), 0);
+    ck_assert_int_eq(queue_reject_job(s.queue, job, "a name", "jane", SAMPLE_NOW + 5000), 0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW + 6000, &purged), 0);
+    assert_answer(&s, "SELECT message FROM v_jobs", "");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_REJECTED'", "purged");
+}
+
+END_TEST
+
 START_TEST(for_want_of_space_failed_jobs_keep_their_series)
 {
     const int64_t job = sample_job(s.queue, "1.2");
@@ -834,6 +892,9 @@ main(void)
                                   what_the_fallback_got_has_arrived,
                                   results_that_were_sent_nowhere_stay,
                                   what_empty_jobs_leave_goes_with_their_series,
+                                  what_is_under_review_stays,
+                                  what_was_rejected_goes_with_its_series,
+                                  a_purge_forgets_why_it_was_rejected,
                                   for_want_of_space_series_that_were_refused_stay,
                                   for_want_of_space_failed_jobs_keep_their_series,
                                   series_of_an_inbox_that_keeps_its_files_stay,

@@ -1,0 +1,280 @@
+/* What breaks an expectation is delivered to nobody before somebody accepts it, and takes the place
+ * of nothing; edges from every state are in test_jobs.c, what may be removed in test_retention.c. */
+#include "tests/unit/db/sample.h"
+
+static struct sample s;
+static const char *const archive[] = {"PACS", "shelf"};
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+}
+
+static void
+close_sample(void)
+{
+    sample_close(&s);
+}
+
+static int64_t
+review_job(const char *series_uid)
+{
+    const int64_t job = sample_job(s.queue, series_uid);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", (int32_t)job, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(sample_review(s.queue, job), 0);
+    return job;
+}
+
+static int
+accept_job(int64_t job)
+{
+    return queue_accept_job(s.queue, job, archive, 2, "jane", SAMPLE_NOW + 9000);
+}
+
+static int
+reject_job(int64_t job)
+{
+    return queue_reject_job(s.queue, job, "it is the table", "jane", SAMPLE_NOW + 9000);
+}
+
+/* Runs as another job of the same; ends it so. */
+static int64_t
+again(int64_t job, int (*finish)(struct queue *queue, int64_t job))
+{
+    int64_t next;
+    ck_assert_int_eq(sample_retry(s.queue, job, true, &next), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, next, "w", (int32_t)next, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(finish(s.queue, next), 0);
+    return next;
+}
+
+#define STATES "SELECT group_concat(state || coalesce(superseded_by, ''), ' ') FROM v_jobs"
+
+START_TEST(nothing_is_delivered_and_all_is_told)
+{
+    review_job("1.2");
+    assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
+    assert_answer(
+        &s, "SELECT state || code || message || result_path || (features IS NULL) FROM v_jobs",
+        "REVIEWEXPECTATION_BROKENBrain: 31 mloutbox/1/seg.dcm1");
+    assert_answer(&s,
+                  "SELECT job || ' ' || pipeline || ' ' || since_at || ' ' || message || ' ' || "
+                  "preview_path || ' ' || result_path || outdated FROM v_review",
+                  "1 head-ct 2026-01-31T02:03:24.000Z Brain: 31 ml outbox/1/preview.png "
+                  "outbox/1/seg.dcm0");
+    assert_answer(&s, "SELECT state || path FROM v_results", "REVIEWoutbox/1/seg.dcm");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_REVIEW'",
+                  "EXPECTATION_BROKEN: Brain: 31 ml");
+    assert_answer(&s, "SELECT jobs_review || jobs_done || jobs_failed FROM v_night", "100");
+    assert_answer(
+        &s, "SELECT level || ', ' || since_at || ': ' || text FROM v_troubles",
+        "attention, 2026-01-31T02:03:24.000Z: 1 job is under review, and nothing of it is "
+        "delivered: noctule review");
+    review_job("1.3");
+    assert_answer(&s, "SELECT text FROM v_troubles",
+                  "2 jobs are under review, and nothing of them is delivered: noctule review");
+}
+
+END_TEST
+
+/* What nobody vouches for is in no statistics. */
+START_TEST(features_count_once_it_is_accepted)
+{
+    const int64_t job = review_job("1.2");
+    static const char counts[] =
+        "SELECT (SELECT count(*) FROM v_features) + (SELECT count(*) FROM v_pattern_histograms)";
+    review_job("1.3");
+    assert_answer(&s, counts, "0");
+    ck_assert_int_eq(accept_job(job), 0);
+    assert_answer(&s, counts, "4");
+    ck_assert_int_eq(reject_job(job + 1), 0);
+    assert_answer(&s, counts, "4");
+}
+
+END_TEST
+
+START_TEST(accepted_it_is_delivered)
+{
+    const int64_t job = review_job("1.2");
+    ck_assert_int_eq(accept_job(job), 0);
+    assert_answer(&s,
+                  "SELECT state || ' ' || reviewed_at || ' ' || reviewed_by || ' ' || ended_at || "
+                  "' ' || code FROM v_jobs",
+                  "DONE 2026-01-31T02:03:29.000Z jane 2026-01-31T02:03:24.000Z EXPECTATION_BROKEN");
+    assert_answer(&s, "SELECT group_concat(destination || state || path, ' ') FROM v_deliveries",
+                  "PACSPENDINGoutbox/1/seg.dcm shelfPENDINGoutbox/1/seg.dcm");
+    assert_answer(
+        &s, "SELECT from_state || to_state || detail FROM v_events WHERE kind = 'JOB_ACCEPTED'",
+        "REVIEWDONEby jane");
+    assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE level = 'attention'", "0");
+    ck_assert_int_eq(accept_job(job), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 is DONE");
+}
+
+END_TEST
+
+START_TEST(files_that_are_no_objects_stay_here)
+{
+    const struct queue_result results[] = {
+        sample_result,
+        {.kind = "codes", .path = "outbox/1/codes-1.nrrd", .size = 5},
+    };
+    const int64_t job = sample_job(s.queue, "1.2");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, results,
+                                                             2, CODE_EXPECTATION_BROKEN, "x"},
+                                      SAMPLE_NOW + 4000),
+                     0);
+    ck_assert_int_eq(accept_job(job), 0);
+    assert_answer(&s, "SELECT group_concat(kind) FROM v_deliveries", "seg,seg");
+}
+
+END_TEST
+
+START_TEST(an_end_under_review_names_no_destinations)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    struct queue_result result = sample_result;
+    result.destinations = archive;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, &result,
+                                                             1, CODE_EXPECTATION_BROKEN, "x"},
+                                      SAMPLE_NOW + 4000),
+                     -EINVAL);
+    ck_assert_int_eq(sample_state(s.queue, job), QUEUE_RUNNING);
+}
+
+END_TEST
+
+START_TEST(what_found_nothing_is_accepted_as_empty)
+{
+    const int64_t job = sample_job(s.queue, "1.2");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, NULL, 0,
+                                                             CODE_EXPECTATION_BROKEN, "no voxel"},
+                                      SAMPLE_NOW + 4000),
+                     0);
+    ck_assert_int_eq(accept_job(job), 0);
+    ck_assert_int_eq(sample_state(s.queue, job), QUEUE_EMPTY);
+    assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
+}
+
+END_TEST
+
+START_TEST(rejected_it_is_delivered_never)
+{
+    const int64_t job = review_job("1.2");
+    int64_t same, count;
+    ck_assert_int_eq(reject_job(job), 0);
+    assert_answer(&s,
+                  "SELECT state || ' ' || code || ' ' || message || ' ' || reviewed_by FROM v_jobs",
+                  "REJECTED REVIEW_REJECTED by jane: it is the table (Brain: 31 ml) jane");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_REJECTED'",
+                  "REVIEW_REJECTED: by jane: it is the table");
+    assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
+    assert_answer(&s, "SELECT count(*) FROM v_review", "0");
+    ck_assert_int_eq(accept_job(job), -EAGAIN);
+    ck_assert_int_eq(
+        queue_resend(s.queue, &(struct queue_resend){.job_id = job}, SAMPLE_NOW, &count), 0);
+    ck_assert_int_eq(count, 0);
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &same), -EEXIST);
+}
+
+END_TEST
+
+START_TEST(it_takes_the_place_of_nothing_before_it_is_accepted)
+{
+    static const char *const one[] = {"PACS"};
+    const int64_t old = sample_job(s.queue, "1.2");
+    struct queue_result result = sample_result;
+    result.destinations = one;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_start_job(s.queue, old, "w", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, old,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
+    const int64_t next = again(old, sample_review);
+    assert_answer(&s, STATES, "DONE REVIEW");
+    assert_answer(&s, "SELECT group_concat(job || state, ' ') FROM v_deliveries", "1PENDING");
+    ck_assert_int_eq(accept_job(next), 0);
+    assert_answer(&s, STATES, "DONE2 DONE");
+    assert_answer(&s,
+                  "SELECT group_concat(job || destination || state || code, ' ') FROM v_deliveries",
+                  "1PACSCANCELLEDRETRIED 2PACSPENDING 2shelfPENDING");
+}
+
+END_TEST
+
+START_TEST(what_ends_well_takes_its_place)
+{
+    const int64_t old = review_job("1.2");
+    again(old, sample_finish);
+    assert_answer(&s, STATES, "REJECTED2 DONE");
+    assert_answer(
+        &s, "SELECT code || ': ' || message || reviewed_by FROM v_jobs WHERE job = 1",
+        "SUPERSEDED: another job took its place before anybody accepted it (Brain: 31 ml)");
+    ck_assert_int_eq(accept_job(old), -EAGAIN);
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 is REJECTED");
+}
+
+END_TEST
+
+/* Each may be accepted; the later one then takes the place of the earlier. */
+START_TEST(two_of_one_series)
+{
+    const int64_t old = review_job("1.2"), next = again(old, sample_review);
+    assert_answer(&s, STATES, "REVIEW REVIEW");
+    ck_assert_int_eq(accept_job(old), 0);
+    assert_answer(&s, STATES, "DONE REVIEW");
+    ck_assert_int_eq(accept_job(next), 0);
+    assert_answer(&s, STATES, "DONE2 DONE");
+    const int64_t third = review_job("1.3"), fourth = again(third, sample_review);
+    ck_assert_int_eq(accept_job(fourth), 0);
+    ck_assert_int_eq(sample_state(s.queue, third), QUEUE_REJECTED);
+}
+
+END_TEST
+
+START_TEST(late_slices_make_it_another_series)
+{
+    enum queue_arrival arrival;
+    const int64_t job = review_job("1.2");
+    int64_t series;
+    ck_assert_int_eq(sample_add(s.queue, "1.2", 9, &arrival, &series), 0);
+    assert_answer(&s, "SELECT outdated FROM v_review", "1");
+    ck_assert_int_eq(accept_job(job), -ESTALE);
+    ck_assert_str_eq(queue_reason(s.queue),
+                     "job 1 is for revision 1, its series is at 2 by now: the "
+                     "job of that one takes its place");
+    ck_assert_int_eq(sample_state(s.queue, job), QUEUE_REVIEW);
+    ck_assert_int_eq(reject_job(job), 0);
+}
+
+END_TEST
+
+START_TEST(a_restart_leaves_it_as_it_is)
+{
+    const int64_t job = review_job("1.2");
+    int32_t returned;
+    sample_reopen(&s);
+    ck_assert_int_eq(queue_recover(s.queue, 3, SAMPLE_NOW + 60000, &returned), 0);
+    ck_assert_int_eq(returned, 0);
+    ck_assert_int_eq(sample_state(s.queue, job), QUEUE_REVIEW);
+    ck_assert_int_eq(accept_job(job), 0);
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_review", open_sample, close_sample, nothing_is_delivered_and_all_is_told,
+            features_count_once_it_is_accepted, accepted_it_is_delivered,
+            files_that_are_no_objects_stay_here, an_end_under_review_names_no_destinations,
+            what_found_nothing_is_accepted_as_empty, rejected_it_is_delivered_never,
+            it_takes_the_place_of_nothing_before_it_is_accepted, what_ends_well_takes_its_place,
+            two_of_one_series, late_slices_make_it_another_series, a_restart_leaves_it_as_it_is)
