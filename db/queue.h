@@ -57,6 +57,7 @@ struct queue_instance {
     const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
     const char *series_uid, *study_uid;
     const char *modality, *body_part, *series_description;
+    const char *frame_of_reference; /* its UID; "" */
     const char *path;          /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
     const char *source;        /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     const char *original_path; /* absolute, of a file that its inbox keeps and that goes with its
@@ -95,6 +96,27 @@ int queue_kept(struct queue *queue, const char *source, bool with_original, int6
                size_t limit, struct queue_kept **kept, size_t *count);
 /* It is not there any more. */
 int queue_forget_kept(struct queue *queue, const char *source, int64_t file);
+
+/*
+ * What people drew on images: stored like them, and never a series with jobs of its own. `references`
+ * are lines "series UID", "instance UID" or "frame UID", and "predecessor UID", as in
+ * dicom/read/object_peek.h. A later version takes the place of those before (superseded_by): of one
+ * kind and label, of the same series or from the same sender, and referring to the same; or what it
+ * names as its predecessors. What is a result of ours is marked as such, and is no input.
+ */
+struct queue_object {
+    const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
+    const char *series_uid, *study_uid; /* its own */
+    const char *kind;                   /* "rtstruct", "seg", "sr" */
+    const char *label, *description, *made;
+    const char *path, *source, *original_path, *sender; /* as of an instance */
+    const char *references;
+    int64_t size;
+    int32_t replaced;
+};
+
+int queue_add_object(struct queue *queue, const struct queue_object *object, int64_t now_ms,
+                     enum queue_arrival *arrival);
 
 /* A file that could not be taken in. */
 struct queue_quarantine {
@@ -545,10 +567,10 @@ int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t 
 
 /* --------------------------------------------------------------------- files, the daemon ---- */
 
-/* Of every instance row. What visit returns but 0 ends it, and is returned. */
+/* Of every instance and object. What visit returns but 0 ends it, and is returned. */
 int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path),
                     void *context);
-/* Of instances whose files are there, by path, behind `after`; free each and the array. */
+/* Of instances and objects whose files are there, by path, behind `after`; free each and the array. */
 int queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count);
 /* A file of a row is gone: an event and a flag on the series (missing_files). */
 int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);

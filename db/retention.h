@@ -9,8 +9,9 @@
  *   series      settled or refused; every job of it has ended and is not under review, and every delivery of
  *               these. With it goes what its jobs left that have no results, or were rejected
  *   results     their job is DONE, was sent at least once or is superseded, and every delivery has ended
+ *   objects     they go with the series that they are of; those of no series that is there, by their age
  *   quarantine  any
- *   rows        of a removed series, when no file of it is left
+ *   rows        of a removed series, when no file of it is left; of a removed object
  *
  * A delivery has ended when it is SENT and its commitment, if asked for, was given; CANCELLED; or FAILED when
  * its fallback got one instead. One that FAILED otherwise has not arrived: an operator may send it again.
@@ -24,7 +25,9 @@ enum queue_stock {
     QUEUE_STOCK_SERIES,
     QUEUE_STOCK_RESULTS,
     QUEUE_STOCK_QUARANTINE,
+    QUEUE_STOCK_OBJECTS,
     QUEUE_STOCK_ROWS,
+    QUEUE_STOCK_OBJECT_ROWS,
     QUEUE_STOCKS
 };
 

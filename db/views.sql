@@ -77,6 +77,22 @@ SELECT s.series_uid, i.sop_instance_uid, i.sop_class_uid, i.transfer_syntax_uid,
 FROM instance i
 JOIN series s ON s.id = i.series_id;
 
+CREATE VIEW v_objects AS
+SELECT o.sop_instance_uid, o.kind, o.sop_class_uid, o.label, o.series_uid AS object_series_uid,
+    s.series_uid, o.study_uid, o.description AS series_description, o.path, o.source, o.sender,
+    o.size_bytes, o.received_at, o.replaced, o.own, o.missing, n.sop_instance_uid AS superseded_by,
+    o.removed_at
+FROM object o
+LEFT JOIN (
+    SELECT r.object_id, s.id AS series_id FROM object_reference r
+    JOIN series s ON r.kind = 'series' AND s.series_uid = r.uid
+    UNION SELECT r.object_id, i.series_id FROM object_reference r
+    JOIN instance i ON r.kind = 'instance' AND i.sop_instance_uid = r.uid
+    UNION SELECT r.object_id, s.id FROM object_reference r
+    JOIN series s ON r.kind = 'frame' AND s.frame_of_reference = r.uid) t ON t.object_id = o.id
+LEFT JOIN series s ON s.id = t.series_id
+LEFT JOIN object n ON n.id = o.superseded_by;
+
 CREATE VIEW v_stacks AS
 SELECT s.series_uid, x.revision, x.name AS stack, x.accepted, x.passed_over, x.planes, x.columns,
     x.rows, x.spacing_mm, x.split_by, x.code, x.message, x.file_a, x.file_b, x.options

@@ -165,16 +165,16 @@ queue_adopt_quarantine(struct queue *queue, const char *path, const char *text, 
 
 /* The instance was thought to be another series': that one is judged again without this blame. */
 static int
-clear_others(struct queue *queue, const struct queue_instance *instance, int64_t now_ms)
+clear_others(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
+             int64_t now_ms)
 {
     char **series;
     size_t count;
-    int rc =
-        queue_list(queue,
-                   "SELECT DISTINCT series_uid FROM quarantine "
-                   "WHERE sop_instance_uid = ? AND lacking AND series_uid <> ?",
-                   VALUES(value_text(instance->sop_instance_uid), value_text(instance->series_uid)),
-                   &database_string, &series, &count);
+    int rc = queue_list(queue,
+                        "SELECT DISTINCT series_uid FROM quarantine "
+                        "WHERE sop_instance_uid = ? AND lacking AND series_uid <> ?",
+                        VALUES(value_text(sop_instance_uid), value_text(series_uid)),
+                        &database_string, &series, &count);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < count; i++) {
@@ -192,20 +192,21 @@ clear_others(struct queue *queue, const struct queue_instance *instance, int64_t
 }
 
 int
-queue_cure_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms)
+queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
+           int64_t now_ms)
 {
     int64_t lacking;
     int rc = database_get(&queue->db,
                           "SELECT 1 FROM quarantine WHERE sop_instance_uid = ? AND lacking LIMIT 1",
-                          VALUES(value_text(instance->sop_instance_uid)), &lacking);
+                          VALUES(value_text(sop_instance_uid)), &lacking);
     if (rc <= 0)
         return rc;
-    rc = clear_others(queue, instance, now_ms);
+    rc = clear_others(queue, series_uid, sop_instance_uid, now_ms);
     return rc < 0 ? rc
                   : database_run(&queue->db,
                                  "UPDATE quarantine SET lacking = 0 "
                                  "WHERE sop_instance_uid = ? AND lacking",
-                                 VALUES(value_text(instance->sop_instance_uid)));
+                                 VALUES(value_text(sop_instance_uid)));
 }
 
 #define LACKING_FIELDS(FIELD)                                                                      \

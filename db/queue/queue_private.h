@@ -88,7 +88,15 @@ int queue_reopen_series(struct queue *queue, struct series_row *row, const char 
 int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
 /* A good file of this instance came: it is not lacking any more (quarantine.c). */
-int queue_cure_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms);
+int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
+               int64_t now_ms);
+
+/* The series that an object is of, and the objects that are of a series and whose files are not
+ * removed (objects.c). */
+int queue_object_series(struct queue *queue, int64_t object_id, struct queue_ids *series);
+int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
+/* The file of an object is gone; 1: there is none at that path. */
+int queue_object_missing(struct queue *queue, const char *path, int64_t now_ms);
 
 /* What a job that takes the place of others is told to do with those under review (review.c): REVIEW ->
  * REJECTED (SUPERSEDED), of all that it has superseded; within queue_enter and queue_leave. */

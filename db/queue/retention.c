@@ -86,6 +86,47 @@ stock_rows_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t 
     return rc < 0 ? rc : rc == 0;
 }
 
+/* 1 when its original stays, and would bring it back. */
+static int
+stock_object_is_kept(struct queue *queue, const struct queue_sweep *sweep, int64_t id)
+{
+    int64_t found;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sweep->source_count; i++)
+        rc = database_get(&queue->db,
+                          "SELECT 1 FROM object WHERE id = ? AND source = ? "
+                          "AND original_path = ''",
+                          VALUES(value_int(id), value_text(sweep->sources[i])), &found);
+    return rc;
+}
+
+/* 1 when a series that it is of is there, other than this one. */
+static int
+stock_object_is_used(struct queue *queue, int64_t id, int64_t but_series_id)
+{
+    struct queue_ids series;
+    int64_t found;
+    int rc = queue_object_series(queue, id, &series);
+    for (size_t i = 0; rc == 0 && i < series.count; i++)
+        if (series.at[i] != but_series_id)
+            rc =
+                database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND removed_at IS NULL",
+                             VALUES(value_int(series.at[i])), &found);
+    free(series.at);
+    return rc;
+}
+
+static int
+stock_object_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
+                    int64_t before_ms)
+{
+    (void)before_ms;
+    int rc = stock_object_is_kept(queue, sweep, id);
+    if (rc == 0)
+        rc = stock_object_is_used(queue, id, 0);
+    return rc < 0 ? rc : rc == 0;
+}
+
 /* --------------------------------------------------------------------------------- marking -- */
 
 /* Each returns 0, or 1 when more of the same row is to go. */
@@ -119,6 +160,52 @@ stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
                                  VALUES(value_int(series_id), value_time(now_ms)));
 }
 
+/* Its label and what its file was called may tell of people; its row stays without. */
+static int
+stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
+{
+    (void)sweep;
+    int rc = database_run(&queue->db,
+                          "INSERT INTO removal (path, size_bytes, taken_at) "
+                          "SELECT original_path, size_bytes, received_at FROM object "
+                          "WHERE id = ? AND original_path <> '' ON CONFLICT DO NOTHING",
+                          VALUES(value_int(id)));
+    if (rc == 0)
+        rc = database_run(&queue->db,
+                          "INSERT INTO removal (path) SELECT path FROM object WHERE id = ?1 "
+                          "UNION ALL SELECT 'series/' || series_uid || '/' || sop_instance_uid "
+                          "  || '.dcm' FROM object WHERE id = ?1 AND replaced > 0 "
+                          "ON CONFLICT DO NOTHING",
+                          VALUES(value_int(id)));
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE object SET removed_at = ?2, label = '', "
+                                 "description = '', original_path = '' WHERE id = ?1",
+                                 VALUES(value_int(id), value_time(now_ms)));
+}
+
+/* What was drawn on it, and on nothing else that is there, and what lies in its folder. */
+static int
+stock_mark_objects_of(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
+                      int64_t now_ms)
+{
+    struct queue_ids objects;
+    int rc = queue_series_objects(queue, series_id, &objects);
+    for (size_t i = 0; rc == 0 && i < objects.count; i++) {
+        rc = stock_object_is_used(queue, objects.at[i], series_id);
+        if (rc == 0)
+            rc = stock_object_is_kept(queue, sweep, objects.at[i]);
+        rc = rc == 0 ? stock_mark_object(queue, sweep, objects.at[i], now_ms) : rc < 0 ? rc : 0;
+    }
+    free(objects.at);
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE object SET removed_at = ?2, label = '', "
+                                 "description = '', original_path = '' WHERE removed_at IS NULL "
+                                 "AND series_uid = (SELECT series_uid FROM series WHERE id = ?1)",
+                                 VALUES(value_int(series_id), value_time(now_ms)));
+}
+
 static int
 stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
@@ -141,6 +228,8 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                           VALUES(value_int(id)));
     if (rc == 0)
         rc = stock_mark_leavings(queue, id, now_ms);
+    if (rc == 0) /* while its instances tell which they are */
+        rc = stock_mark_objects_of(queue, sweep, id, now_ms);
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?",
                           VALUES(value_int(id)));
@@ -253,6 +342,14 @@ stock_drop_rows(struct queue *queue, const struct queue_sweep *sweep, int64_t id
     return rc < 0 ? rc : 1;
 }
 
+static int
+stock_drop_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
+{
+    (void)sweep;
+    (void)now_ms;
+    return database_run(&queue->db, "DELETE FROM object WHERE id = ?", VALUES(value_int(id)));
+}
+
 /* -------------------------------------------------------------------------------- sweeping -- */
 
 /* ?1, ?2: behind this time and id; ?3: before this time. */
@@ -275,8 +372,12 @@ static const struct stock {
     [QUEUE_STOCK_QUARANTINE] = {NEXT_OF("quarantine", "quarantined_at",
                                         "removed_at IS NULL AND path <> ''"),
                                 NULL, stock_mark_quarantine},
+    [QUEUE_STOCK_OBJECTS] = {NEXT_OF("object", "received_at", "removed_at IS NULL"),
+                             stock_object_may_go, stock_mark_object},
     [QUEUE_STOCK_ROWS] = {NEXT_OF("series", "removed_at", "removed_at IS NOT NULL"),
                           stock_rows_may_go, stock_drop_rows},
+    [QUEUE_STOCK_OBJECT_ROWS] = {NEXT_OF("object", "removed_at", "removed_at IS NOT NULL"), NULL,
+                                 stock_drop_object},
 };
 
 static const struct database_field place_fields[] = {

@@ -38,11 +38,13 @@ insert_series(struct queue *queue, const struct queue_instance *instance, int64_
     int rc = database_change(
         &queue->db,
         "INSERT INTO series (series_uid, study_uid, modality, body_part, description, state, "
-        "revision, instances, frames, expected_instances, first_seen_at, last_seen_at) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, 'GATHERING', 1, 0, 0, 0, ?6, ?6)",
+        "revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
+        "frame_of_reference) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, 'GATHERING', 1, 0, 0, 0, ?6, ?6, ?7)",
         VALUES(value_text(instance->series_uid), value_text(instance->study_uid),
                value_text(instance->modality), value_text(instance->body_part),
-               value_text(instance->series_description), value_time(now_ms)));
+               value_text(instance->series_description), value_time(now_ms),
+               value_text(instance->frame_of_reference)));
     if (rc < 0)
         return rc;
     *row = (struct series_row){.id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1};
@@ -348,7 +350,8 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
     *series_id = row.id;
     if (rc >= 0)
         rc = keep_in_mind(queue, instance);
-    return rc < 0 ? rc : queue_cure_instance(queue, instance, now_ms);
+    return rc < 0 ? rc
+                  : queue_cure(queue, instance->series_uid, instance->sop_instance_uid, now_ms);
 }
 
 int
@@ -364,8 +367,9 @@ int
 queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count)
 {
     return queue_list(queue,
-                      "SELECT path FROM instance WHERE path > ? AND NOT missing ORDER BY path "
-                      "LIMIT ?",
+                      "SELECT path FROM instance WHERE path > ?1 AND NOT missing UNION ALL "
+                      "SELECT path FROM object WHERE path > ?1 AND NOT missing "
+                      "AND removed_at IS NULL ORDER BY path LIMIT ?2",
                       VALUES(value_text(after), queue_row_limit(limit)), &database_string, paths,
                       count);
 }
@@ -380,7 +384,10 @@ queue_each_path(struct queue *queue, int (*visit)(void *context, const char *pat
     int rc = 0;
     for (size_t count = 1; rc == 0 && count > 0;) {
         char **paths;
-        rc = queue_list(queue, "SELECT path FROM instance WHERE path > ? ORDER BY path LIMIT 256",
+        rc = queue_list(queue,
+                        "SELECT path FROM instance WHERE path > ?1 UNION ALL "
+                        "SELECT path FROM object WHERE path > ?1 AND removed_at IS NULL "
+                        "ORDER BY path LIMIT 256",
                         VALUES(value_text(after)), &database_string, &paths, &count);
         if (rc < 0)
             break;
@@ -404,8 +411,10 @@ series_report_missing(struct queue *queue, const char *path, int64_t now_ms)
                           VALUES(value_text(path)), &series_id);
     if (rc < 0)
         return rc;
-    if (rc == 0)
-        return database_refuse(&queue->db, -ENOENT, "no instance lies at %s", path);
+    if (rc == 0) {
+        rc = queue_object_missing(queue, path, now_ms);
+        return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no instance lies at %s", path) : rc;
+    }
     rc = database_change(&queue->db,
                          "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
                          VALUES(value_text(path)));

@@ -89,7 +89,7 @@ answer_context(PresentationContext &context, bool echo_only, bool with_commitmen
     const bool is_echo = context.abstract_syntax == DICOM_VERIFICATION_CLASS;
     const bool is_commitment =
         with_commitments && context.abstract_syntax == DICOM_COMMITMENT_CLASS;
-    const bool is_storage = storage_class_modality(context.abstract_syntax.c_str()) != nullptr;
+    const bool is_storage = storage_class_is_taken(context.abstract_syntax.c_str());
     if (!is_echo && (echo_only || (!is_commitment && !is_storage))) {
         context.result = CONTEXT_ABSTRACT_SYNTAX;
         return;

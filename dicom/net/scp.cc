@@ -167,7 +167,7 @@ class Store
 uint16_t
 scp_judge_store(const PresentationContext &context, const struct command &command)
 {
-    if (!storage_class_modality(context.abstract_syntax.c_str()))
+    if (!storage_class_is_taken(context.abstract_syntax.c_str()))
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
     if (command.uid_invalid || !command.sop_class_uid[0] || !command.sop_instance_uid[0])
         return DICOM_CANNOT_UNDERSTAND;

@@ -5,10 +5,12 @@
 
 #define ROOT "1.2.840.10008.5.1.4.1.1."
 
-static const struct {
+struct storage_class {
     const char *uid;
-    const char *modality;
-} storage_classes[] = {
+    const char *is; /* a modality, or a kind of object */
+};
+
+static const struct storage_class storage_images[] = {
     {ROOT "2", "CT"},     /* CT Image */
     {ROOT "2.1", "CT"},   /* Enhanced CT Image */
     {ROOT "2.2", "CT"},   /* Legacy Converted Enhanced CT Image */
@@ -20,11 +22,40 @@ static const struct {
     {ROOT "128.1", "PT"}, /* Legacy Converted Enhanced PET Image */
 };
 
+static const struct storage_class storage_objects[] = {
+    {ROOT "481.3", "rtstruct"}, /* RT Structure Set */
+    {ROOT "66.4", "seg"},       /* Segmentation */
+    {ROOT "66.7", "seg"},       /* Label Map Segmentation */
+    {ROOT "88.22", "sr"},       /* Enhanced SR */
+    {ROOT "88.33", "sr"},       /* Comprehensive SR */
+    {ROOT "88.34", "sr"},       /* Comprehensive 3D SR */
+};
+
+static const char *
+storage_class_find(const struct storage_class *classes, size_t count, const char *uid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(classes[i].uid, uid) == 0)
+            return classes[i].is;
+    return NULL;
+}
+
 const char *
 storage_class_modality(const char *uid)
 {
-    for (size_t i = 0; i < sizeof(storage_classes) / sizeof(storage_classes[0]); i++)
-        if (strcmp(storage_classes[i].uid, uid) == 0)
-            return storage_classes[i].modality;
-    return NULL;
+    return storage_class_find(storage_images, sizeof(storage_images) / sizeof(storage_images[0]),
+                              uid);
+}
+
+const char *
+storage_class_object(const char *uid)
+{
+    return storage_class_find(storage_objects, sizeof(storage_objects) / sizeof(storage_objects[0]),
+                              uid);
+}
+
+bool
+storage_class_is_taken(const char *uid)
+{
+    return storage_class_modality(uid) || storage_class_object(uid);
 }

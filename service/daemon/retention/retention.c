@@ -126,7 +126,9 @@ retention_begin(struct retention *retention)
     const double days[QUEUE_STOCKS] = {[QUEUE_STOCK_SERIES] = conf->series_days,
                                        [QUEUE_STOCK_RESULTS] = conf->results_days,
                                        [QUEUE_STOCK_QUARANTINE] = conf->quarantine_days,
-                                       [QUEUE_STOCK_ROWS] = conf->events_days};
+                                       [QUEUE_STOCK_OBJECTS] = conf->series_days,
+                                       [QUEUE_STOCK_ROWS] = conf->events_days,
+                                       [QUEUE_STOCK_OBJECT_ROWS] = conf->events_days};
     if (!retention_list_sources(retention)) {
         retention_free_sources(retention);
         return false;
@@ -139,7 +141,7 @@ retention_begin(struct retention *retention)
         .source_count = retention->sweep.source_count,
     };
     for (int i = 0; i < QUEUE_STOCKS; i++) {
-        const bool files = i != QUEUE_STOCK_ROWS;
+        const bool files = i != QUEUE_STOCK_ROWS && i != QUEUE_STOCK_OBJECT_ROWS;
         retention->sweep.before_ms[i] =
             retention->trusted_at ? 0 : retention_before(now_ms, days[i]);
         if (retention->low && files)

@@ -85,6 +85,7 @@ arrivals_instance(const struct core *core, const struct message_arrived *told)
         .modality = told->modality,
         .body_part = told->body_part,
         .series_description = told->series_description,
+        .frame_of_reference = told->frame_of_reference,
         .path = told->path,
         .source = told->source,
         .original_path = core->conf->retention.delete_originals ? told->original : "",
@@ -96,6 +97,43 @@ arrivals_instance(const struct core *core, const struct message_arrived *told)
         .replaced = core_count(told->replaced),
         .kept = {told->kept_key, told->kept_look},
     };
+}
+
+static struct queue_object
+arrivals_object(const struct core *core, const struct message_arrived *told)
+{
+    return (struct queue_object){
+        .sop_instance_uid = told->sop_instance,
+        .sop_class_uid = told->sop_class,
+        .transfer_syntax_uid = told->transfer_syntax,
+        .series_uid = told->series,
+        .study_uid = told->study,
+        .kind = told->object_kind,
+        .label = told->label,
+        .description = told->series_description,
+        .made = told->made,
+        .path = told->path,
+        .source = told->source,
+        .original_path = core->conf->retention.delete_originals ? told->original : "",
+        .sender = told->sender,
+        .references = told->references,
+        .size = told->size,
+        .replaced = core_count(told->replaced),
+    };
+}
+
+/* It makes no series, and no job of itself. */
+static void
+arrivals_add_object(struct core *core, const struct message_arrived *told)
+{
+    const struct queue_object object = arrivals_object(core, told);
+    enum queue_arrival arrival;
+    int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival);
+    if (core_failed(core, error, "store an object"))
+        return;
+    log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
+              LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
+    arrivals_send_stored_on_commit(core, told->token);
 }
 
 static void
@@ -110,6 +148,10 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
     }
     if (!arrivals_is_there(core, told.token, told.path) || !core_change(core))
         return;
+    if (*told.object_kind) {
+        arrivals_add_object(core, &told);
+        return;
+    }
     const struct queue_instance instance = arrivals_instance(core, &told);
     enum queue_arrival arrival;
     int64_t series_id;

@@ -73,6 +73,7 @@ static void
 destroy_handover(struct handover *handover)
 {
     free(handover->commitment);
+    import_forget(&handover->item);
     pthread_cond_destroy(&handover->answered);
     free(handover);
 }

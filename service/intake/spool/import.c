@@ -160,10 +160,9 @@ name_instance(struct work *work, int32_t replaced)
 }
 
 static void
-bind_for_series(struct work *work, const struct dicom_instance *instance)
+bind_for_series(struct work *work)
 {
-    import_describe(instance, &work->item->report);
-    snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", instance->series_uid);
+    snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", work->item->report.series_uid);
     name_instance(work, 0);
     work->target = SERIES;
 }
@@ -183,9 +182,8 @@ import_identify(struct work *work, const char *path)
 static void
 examine_header(struct work *work, const char *path)
 {
-    struct dicom_instance *instance = NULL;
     struct error error = {0};
-    int rc = dicom_peek_open(work->source, path, work->sender, &instance, &error);
+    int rc = import_peek(work->source, path, work->sender, work->item, &error);
     if (is_shortage(rc))
         import_settle(work, IMPORT_RETRY, rc);
     else if (rc == -ECANCELED)
@@ -197,11 +195,9 @@ examine_header(struct work *work, const char *path)
     else if (rc)
         bind_for_quarantine(work, error.code, error.message);
     else
-        bind_for_series(work, instance);
+        bind_for_series(work);
     if (work->state != SETTLED && rc)
         import_identify(work, path);
-    if (!rc)
-        dicom_instance_free(instance);
 }
 
 static void
@@ -254,14 +250,8 @@ is_same_as_before(const struct work *work, const struct stat *twin)
 static int
 import_describe_twin(struct work *work, int twin)
 {
-    struct dicom_instance *instance;
     struct error error;
-    int rc = dicom_peek_open(twin, work->name, NULL, &instance, &error);
-    if (rc)
-        return rc;
-    import_describe(instance, &work->item->report);
-    dicom_instance_free(instance);
-    return 0;
+    return import_peek(twin, work->name, NULL, work->item, &error);
 }
 
 static int
@@ -573,7 +563,7 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
     }
     for (size_t i = 0; i < count; i++) {
         works[i] = (struct work){.item = items[i], .source = -1, .staged.fd = -1};
-        items[i]->report = (struct import_report){0};
+        import_forget(items[i]);
         examine(&works[i]);
         stage(store, &works[i], reserve_bytes);
     }
@@ -650,7 +640,7 @@ import_received(struct store *store, struct staged *staged, const struct import_
 {
     struct work work = {.item = item, .staged = *staged, .received = true, .sender = claim->sender};
     *staged = (struct staged){.fd = -1};
-    item->report = (struct import_report){0};
+    import_forget(item);
     item->after = CONF_DELETE; /* twins are compared by their bytes */
     work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
     if (work.source < 0) {
@@ -845,16 +835,16 @@ import_finish(const struct import_item *item, const char *move_to)
 /* ------------------------------------------------------------------------- reports ------ */
 
 void
-import_path(const struct dicom_instance *instance, int32_t replaced, char path[IMPORT_PATH])
+import_path(const struct import_report *report, int32_t replaced, char path[IMPORT_PATH])
 {
     char name[REPLACED_NAME];
-    replaced_name(instance->sop_instance_uid, replaced, name);
-    snprintf(path, IMPORT_PATH, LAYOUT_SERIES "/%s/%s", instance->series_uid, name);
+    replaced_name(report->sop_instance_uid, replaced, name);
+    snprintf(path, IMPORT_PATH, LAYOUT_SERIES "/%s/%s", report->series_uid, name);
 }
 
 #define COPY_TEXT(to, from) snprintf(to, sizeof(to), "%s", from)
 
-void
+static void
 import_describe(const struct dicom_instance *instance, struct import_report *report)
 {
     COPY_TEXT(report->sop_instance_uid, instance->sop_instance_uid);
@@ -865,8 +855,68 @@ import_describe(const struct dicom_instance *instance, struct import_report *rep
     COPY_TEXT(report->modality, instance->modality);
     COPY_TEXT(report->body_part, instance->body_part);
     COPY_TEXT(report->series_description, instance->series_description);
-    import_path(instance, 0, report->path);
+    COPY_TEXT(report->frame_of_reference_uid, instance->frame_of_reference_uid);
     report->size = instance->file_size;
     report->frames = instance->frame_count;
     report->expected = instance->expected_instances;
+}
+
+static void
+import_describe_object(const struct object_peek *peek, struct import_report *report)
+{
+    COPY_TEXT(report->sop_instance_uid, peek->sop_instance_uid);
+    COPY_TEXT(report->sop_class_uid, peek->sop_class_uid);
+    COPY_TEXT(report->transfer_syntax_uid, peek->transfer_syntax_uid);
+    COPY_TEXT(report->series_uid, peek->series_uid);
+    COPY_TEXT(report->study_uid, peek->study_uid);
+    COPY_TEXT(report->modality, peek->modality);
+    COPY_TEXT(report->series_description, peek->description);
+    COPY_TEXT(report->kind, peek->kind);
+    COPY_TEXT(report->label, peek->label);
+    COPY_TEXT(report->made, peek->made);
+    report->size = peek->file_size;
+}
+
+static int
+import_peek_object(int fd, const char *path, const struct dicom_asker *asker,
+                   struct import_item *item, struct error *error)
+{
+    struct object_peek *peek;
+    int rc = object_peek_open(fd, path, asker, &peek, error);
+    if (rc)
+        return rc;
+    import_describe_object(peek, &item->report);
+    free(item->references);
+    item->references = peek->references;
+    peek->references = NULL;
+    object_peek_free(peek);
+    return 0;
+}
+
+int
+import_peek(int fd, const char *path, const struct dicom_asker *asker, struct import_item *item,
+            struct error *error)
+{
+    struct dicom_instance *instance;
+    struct error otherwise = {0};
+    int rc = dicom_peek_open(fd, path, asker, &instance, error);
+    if (rc == 0) {
+        import_describe(instance, &item->report);
+        dicom_instance_free(instance);
+    } else if (error->code == CODE_SOP_CLASS_UNSUPPORTED) {
+        rc = import_peek_object(fd, path, asker, item, &otherwise);
+        if (rc && otherwise.code != CODE_SOP_CLASS_UNSUPPORTED)
+            *error = otherwise;
+    }
+    if (rc == 0)
+        import_path(&item->report, 0, item->report.path);
+    return rc;
+}
+
+void
+import_forget(struct import_item *item)
+{
+    free(item->references);
+    item->references = NULL;
+    item->report = (struct import_report){0};
 }

@@ -21,6 +21,7 @@
 
 #include "config/config.h"
 #include "dicom/dicom.h"
+#include "dicom/read/object_peek.h"
 
 enum import_outcome {
     IMPORT_ARRIVED,     /* it is in series/, put there now or before */
@@ -41,7 +42,10 @@ struct import_report {
     char series_uid[DICOM_UID_SIZE], study_uid[DICOM_UID_SIZE];
     char modality[DICOM_CS_SIZE], body_part[DICOM_CS_SIZE];
     char series_description[DICOM_LO_SIZE];
-    char path[IMPORT_PATH]; /* relative to the root */
+    char frame_of_reference_uid[DICOM_UID_SIZE]; /* of an image; "" */
+    char path[IMPORT_PATH];                      /* relative to the root */
+    /* Of what was drawn on images (object_peek.h); "" of an image. */
+    char kind[DICOM_CS_SIZE], label[DICOM_LO_SIZE], made[DICOM_DS_SIZE];
     int64_t size;
     int32_t frames, expected;
     int32_t replaced; /* times, by the name of the file */
@@ -59,6 +63,7 @@ struct import_item {
     enum import_outcome outcome;
     int error; /* -errno of IMPORT_RETRY, IMPORT_UNREADABLE */
     struct import_report report;
+    char *references; /* of an object; NULL of an image; freed by import_forget */
 };
 
 /* Takes in `count` files. What goes to quarantine is copied only while more than reserve_bytes stay
@@ -102,10 +107,17 @@ void import_unreadable(struct import_item *item, int error);
 /* Does import_finish leave the original alone? */
 bool import_leaves(const struct import_item *item);
 
-/* Fills the part of a report that comes from the header, and the path in series/ of a first one. */
-void import_describe(const struct dicom_instance *instance, struct import_report *report);
+/*
+ * Reads the header of the open file `fd`, an image's or that of an object that was drawn on images,
+ * and fills the item's references and the part of its report that comes from it, with the path in
+ * series/ of a first one. Codes: those of dicom_peek_open, and of object_peek_open for what is no image.
+ */
+int import_peek(int fd, const char *path, const struct dicom_asker *asker, struct import_item *item,
+                struct error *error);
+/* Frees what import_peek has found; the item may be used anew. */
+void import_forget(struct import_item *item);
 
 /* "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root (replaced.h). */
-void import_path(const struct dicom_instance *instance, int32_t replaced, char path[IMPORT_PATH]);
+void import_path(const struct import_report *report, int32_t replaced, char path[IMPORT_PATH]);
 
 #endif

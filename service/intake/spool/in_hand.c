@@ -96,6 +96,8 @@ void
 in_hand_free(struct in_hand_item *item)
 {
     free(item->import.relative);
+    if (!item->handover) /* whose they are */
+        import_forget(&item->import);
     free(item->move_to);
     free(item);
 }
@@ -137,6 +139,11 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .frames = report->frames,
         .expected = report->expected,
         .replaced = report->replaced,
+        .frame_of_reference = report->frame_of_reference_uid,
+        .object_kind = report->kind,
+        .label = report->label,
+        .made = report->made,
+        .references = item->import.references ? item->import.references : "",
         .kept_key = kept ? (int64_t)file_key(item->import.relative) : 0,
         .kept_look = kept ? (int64_t)seen_file_look(&item->import.stamp) : 0,
     };

@@ -103,18 +103,19 @@ recover_describe(const struct recover *recover, const char *path, struct import_
     if (snprintf(absolute, sizeof absolute, "%s/%s", store_root(recover->store), path) >=
         (int)sizeof absolute)
         return false;
-    struct dicom_instance *instance;
-    struct error error;
-    if (dicom_peek(absolute, &instance, &error) != 0) {
+    struct error error = {.code = CODE_FILE_UNREADABLE};
+    import_forget(item);
+    const int fd = open(absolute, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int rc = fd < 0 ? -errno : import_peek(fd, absolute, NULL, item, &error);
+    if (fd >= 0)
+        close(fd);
+    if (rc) {
         log_warn("recover.skipped", LOG_STR("path", path), LOG_STR("code", code_name(error.code)));
         return false;
     }
     item->outcome = IMPORT_ARRIVED;
-    item->report = (struct import_report){0};
-    import_describe(instance, &item->report);
     item->report.replaced = replaced_times(path);
-    import_path(instance, item->report.replaced, item->report.path);
-    dicom_instance_free(instance);
+    import_path(&item->report, item->report.replaced, item->report.path);
     if (strcmp(item->report.path, path) == 0)
         return true;
     log_warn("recover.skipped", LOG_STR("path", path), LOG_STR("belongs", item->report.path));

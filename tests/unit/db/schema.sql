@@ -20,12 +20,13 @@ CREATE TABLE series (
     evidence TEXT NOT NULL DEFAULT '',
     complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
     duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
-    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT,
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT, frame_of_reference TEXT NOT NULL DEFAULT '',
     CHECK ((state = 'GATHERING') = (settled_at IS NULL))
 ) STRICT;
 CREATE INDEX series_state ON series (state, last_seen_at);
 CREATE INDEX series_stored ON series (settled_at, id) WHERE removed_at IS NULL AND settled_at IS NOT NULL;
 CREATE INDEX series_removed ON series (removed_at, id) WHERE removed_at IS NOT NULL;
+CREATE INDEX series_frame ON series (frame_of_reference) WHERE frame_of_reference <> '';
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
@@ -46,6 +47,7 @@ CREATE TRIGGER instance_missing_forgets AFTER UPDATE OF missing ON instance WHEN
 BEGIN
     DELETE FROM kept WHERE instance_id = NEW.id;
 END;
+CREATE INDEX instance_sop ON instance (sop_instance_uid);
 
 CREATE TABLE stack (
     id INTEGER PRIMARY KEY,
@@ -83,6 +85,8 @@ CREATE TABLE result (
     created_at TEXT NOT NULL,
     UNIQUE (job_id, path)
 ) STRICT;
+CREATE INDEX result_sop ON result (sop_instance_uid) WHERE sop_instance_uid <> '';
+CREATE INDEX result_series ON result (series_uid) WHERE series_uid <> '';
 
 CREATE TABLE quarantine (
     id INTEGER PRIMARY KEY,
@@ -321,3 +325,40 @@ CREATE TRIGGER job_end_releases AFTER UPDATE OF state ON job WHEN NEW.ended_at I
 BEGIN
     DELETE FROM hold WHERE kind = 'job' AND name = CAST(NEW.id AS TEXT);
 END;
+
+CREATE TABLE object (
+    id INTEGER PRIMARY KEY,
+    series_uid TEXT NOT NULL, -- its own
+    sop_instance_uid TEXT NOT NULL,
+    sop_class_uid TEXT NOT NULL,
+    transfer_syntax_uid TEXT NOT NULL,
+    study_uid TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('rtstruct', 'seg', 'sr')),
+    label TEXT NOT NULL,
+    description TEXT NOT NULL,
+    made TEXT NOT NULL, -- digits of the date and time that it tells; ''
+    path TEXT NOT NULL UNIQUE, -- relative to the root
+    source TEXT NOT NULL,
+    original_path TEXT NOT NULL,
+    sender TEXT NOT NULL, -- AE title
+    size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+    replaced INTEGER NOT NULL CHECK (replaced >= 0),
+    own INTEGER NOT NULL CHECK (own IN (0, 1)), -- a result of ours, which is no input
+    missing INTEGER NOT NULL DEFAULT 0 CHECK (missing IN (0, 1)), -- the file is gone
+    received_at TEXT NOT NULL,
+    superseded_by INTEGER REFERENCES object (id) ON DELETE SET NULL,
+    removed_at TEXT,
+    UNIQUE (series_uid, sop_instance_uid)
+) STRICT;
+CREATE INDEX object_instance ON object (sop_instance_uid);
+CREATE INDEX object_superseded_by ON object (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE INDEX object_stored ON object (received_at, id) WHERE removed_at IS NULL;
+CREATE INDEX object_removed ON object (removed_at, id) WHERE removed_at IS NOT NULL;
+
+CREATE TABLE object_reference (
+    kind TEXT NOT NULL CHECK (kind IN ('series', 'instance', 'frame', 'predecessor')),
+    uid TEXT NOT NULL,
+    object_id INTEGER NOT NULL REFERENCES object (id) ON DELETE CASCADE,
+    PRIMARY KEY (kind, uid, object_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX object_reference_object ON object_reference (object_id);

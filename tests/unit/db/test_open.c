@@ -366,6 +366,9 @@ START_TEST(views_have_their_columns)
          "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
          "incomplete,quarantined,missing_accepted_by,temporal_positions,"
          "announced_temporal_positions,removed_at"},
+        {"v_objects", "sop_instance_uid,kind,sop_class_uid,label,object_series_uid,series_uid,"
+                      "study_uid,series_description,path,source,sender,size_bytes,received_at,"
+                      "replaced,own,missing,superseded_by,removed_at"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
                         "size_bytes,frames,missing,revision,received_at,replaced"},
         {"v_stacks",
@@ -414,7 +417,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "15");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "16");
     sample_close(&sample);
 }
 

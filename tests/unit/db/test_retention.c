@@ -31,7 +31,8 @@ sweep(struct queue_sweep plan, int64_t before_ms, int64_t now_ms)
 {
     size_t marked, all = 0;
     for (int i = 0; i < QUEUE_STOCKS; i++)
-        plan.before_ms[i] = i == QUEUE_STOCK_ROWS ? plan.before_ms[i] : before_ms;
+        plan.before_ms[i] =
+            i == QUEUE_STOCK_ROWS || i == QUEUE_STOCK_OBJECT_ROWS ? plan.before_ms[i] : before_ms;
     plan.why = "old";
     while (!plan.over) {
         ck_assert_int_eq(queue_sweep(s.queue, &plan, 3, now_ms, &marked), 0);

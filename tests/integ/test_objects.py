@@ -1,0 +1,167 @@
+"""What people drew on images: taken in like images, by inbox and C-STORE, tied to its series, and no job of itself."""
+
+import contextlib
+
+import pydicom
+import pytest
+from conftest import PEERS, drop, phantom, storescu, wait_for
+from objects import report, save, segmentation, send, structure_set
+from test_retention import files_below, keep
+
+DUPLICATE, NO_CLASS, MISMATCH = 0x0111, 0x0122, 0xA900
+
+
+@pytest.fixture
+def files(tmp_path):
+    return phantom(tmp_path / "images", "--size", "32x32x6")
+
+
+def objects(d, where="1"):
+    return [dict(row) for row in d.query(f"SELECT * FROM v_objects WHERE {where} ORDER BY received_at, path")]
+
+
+def stored(d, ds):
+    """The bytes that the daemon has of it are those of the data set that was sent."""
+    (row,) = objects(d, f"sop_instance_uid = '{ds.SOPInstanceUID}'")
+    return pydicom.dcmread(d.root / row["path"]) == pydicom.dcmread(save(ds, d.folder / "sent.dcm"))
+
+
+def drop_object(d, ds, name="object.dcm"):
+    save(ds, d.inbox / f"{name}.part").rename(d.inbox / name)
+
+
+@pytest.mark.parametrize("first", ["the object", "the series"])
+@pytest.mark.parametrize("way", ["inbox", "network"])
+def test_it_belongs_to_its_series_whichever_came_first(daemon, files, way, first):
+    d = daemon(dicom=PEERS, quiet=0.5).start()
+    plan = structure_set(files)
+
+    def give():
+        if way == "inbox":
+            drop_object(d, plan)
+        else:
+            assert send(d.port, plan) == [0]
+        wait_for(lambda: objects(d), 20, "the object")
+
+    if first == "the object":
+        give()
+        assert objects(d)[0]["series_uid"] is None and not d.jobs()
+    storescu(d.port, *files)
+    (job,) = d.wait_jobs()
+    if first == "the series":
+        give()
+    (row,) = objects(d)
+    assert (row["kind"], row["label"], row["series_uid"]) == ("rtstruct", "Plan", job["series_uid"])
+    assert row["sender"] == ("" if way == "inbox" else "PYNETDICOM")
+    assert row["object_series_uid"] == plan.SeriesInstanceUID and stored(d, plan)
+    assert [job["state"] for job in d.jobs()] == ["DONE"]
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["state"], series["revision"], series["instances"]) == ("SETTLED", 1, 6)
+
+
+def test_segmentations_reports_and_what_names_no_series(daemon, files):
+    d = daemon(dicom=PEERS, quiet=600.0).start()
+    seg, first, plan = segmentation(files), report(files), structure_set(files, of_series=None)
+    assert send(d.port, seg, first, plan, report(files, predecessor=first)) == [0] * 4
+    storescu(d.port, *files)
+    rows = objects(d)
+    assert {row["series_uid"] for row in rows} == {pydicom.dcmread(files[0]).SeriesInstanceUID}
+    assert sorted(row["kind"] for row in rows) == ["rtstruct", "seg", "sr", "sr"]
+    assert [row["label"] for row in rows if row["kind"] == "seg"][0].endswith("Liver")
+    assert [row["sop_instance_uid"] for row in rows if row["superseded_by"]] == [first.SOPInstanceUID]
+    assert stored(d, seg)
+
+
+def test_again_otherwise_and_anew(daemon, files, tmp_path):
+    """The same once more is nothing new; another data set under its UID is refused; a new version takes its place."""
+    d = daemon(dicom=PEERS, quiet=600.0, after="delete").start()
+    plan = structure_set(files)
+    assert send(d.port, plan, plan) == [0, 0]
+    drop_object(d, plan)
+    wait_for(lambda: not list(d.inbox.iterdir()), 20, "an empty inbox")
+    other = structure_set(files, roi="OTHER", series=plan.SeriesInstanceUID, sop=plan.SOPInstanceUID)
+    assert send(d.port, other) == [DUPLICATE]
+    assert len(objects(d)) == 1 and stored(d, plan)
+    late = structure_set(files, made="20260301")
+    early = structure_set(files, made="20251231")
+    assert send(d.port, late, early) == [0, 0]
+    current = objects(d, "superseded_by IS NULL")
+    assert [row["sop_instance_uid"] for row in current] == [late.SOPInstanceUID]
+
+
+def test_one_bad_object_stops_nothing(daemon, files):
+    d = daemon(dicom=PEERS, quiet=600.0, after="delete").start()
+    nothing = structure_set(files, of_series=None)
+    nothing.ReferencedFrameOfReferenceSequence = []
+    nothing.StructureSetROISequence = nothing.ROIContourSequence = []
+    ours = segmentation(files)
+    ours.Manufacturer, ours.ManufacturerModelName = "Noctule", "noctuled"
+    assert send(d.port, nothing, ours, structure_set(files)) == [MISMATCH, NO_CLASS, 0]
+    seg = save(segmentation(files), d.folder / "seg.dcm").read_bytes()
+    (d.inbox / "cut.dcm").write_bytes(seg[:-100])
+    (d.inbox / "noise.dcm").write_bytes(seg[:400] + bytes(range(256)) * 8)
+    drop_object(d, segmentation(files), "good.dcm")
+    wait_for(lambda: not list(d.inbox.iterdir()), 20, "an empty inbox")
+    codes = {row["code"] for row in d.query("SELECT code FROM v_quarantine")}
+    assert {"TAG_MISSING", "FILE_TRUNCATED"} <= codes and len(d.query("SELECT 1 FROM v_quarantine")) == 3
+    assert sorted(row["kind"] for row in objects(d)) == ["rtstruct", "seg"]
+    assert len(d.children("intake")) == 1
+
+
+POINTS = ["receive_after_rename_before_arrived", "receive_after_arrived_before_seal",
+          "receive_after_stored_before_answer", "intake_after_arrived"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at(daemon, tmp_path, files, point):
+    """What was acknowledged is there; what was not is there, or is sent again."""
+    once = tmp_path / "crashed"
+    d = daemon(dicom=PEERS, quiet=600.0, environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+    plan = structure_set(files)
+    d.start()
+
+    def acknowledged():
+        if d.process.poll() is not None:
+            d.start()
+        with contextlib.suppress(AssertionError, RuntimeError, OSError, AttributeError):
+            return send(d.port, plan) == [0]
+
+    wait_for(acknowledged, 60, "the acknowledgement")
+    assert once.exists()
+    assert len(objects(d)) == 1 and stored(d, plan)
+    d.kill_all()
+    d.start()
+    assert len(objects(d)) == 1 and stored(d, plan)
+
+
+def test_a_file_without_a_row_is_taken_in_at_start(daemon, files):
+    d = daemon(dicom=PEERS, quiet=600.0).start()
+    plan = structure_set(files)
+    folder = d.root / "series" / plan.SeriesInstanceUID
+    d.kill_all()
+    folder.mkdir(parents=True)
+    save(plan, folder / f"{plan.SOPInstanceUID}.dcm")
+    d.start()
+    wait_for(lambda: objects(d), 20, "the object")
+    assert objects(d)[0]["source"] == "recovered"
+    d.stop()
+    (folder / f"{plan.SOPInstanceUID}.dcm").unlink()
+    d.start()
+    wait_for(lambda: objects(d, "missing"), 20, "the report of the missing file")
+    assert send(d.port, plan) == [0]
+    assert not objects(d, "missing") and stored(d, plan)
+
+
+def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
+    d = daemon(dicom=PEERS, quiet=0.5).start()
+    plan, stray = structure_set(files), structure_set(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "9"))
+    assert send(d.port, plan, stray) == [0, 0]
+    storescu(d.port, *files)
+    (job,) = d.wait_jobs()
+    d.ctl("purge", "--yes", job["series_uid"])
+    wait_for(lambda: not d.query("SELECT 1 FROM removal") and len(files_below(d)) == 1, 20, "the end of the files")
+    assert files_below(d) == [f"series/{stray.SeriesInstanceUID}/{stray.SOPInstanceUID}.dcm"]
+    keep(d, "series_days = 1e-8; min_days = 0.0;")
+    wait_for(lambda: not files_below(d), 30, "the end of the stray")
+    assert send(d.port, plan) == [0]
+    assert len(objects(d, "removed_at IS NULL")) == 1
