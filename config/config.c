@@ -15,6 +15,9 @@
 _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                    sizeof(enum conf_shape_kind) == sizeof(unsigned) &&
                    sizeof(enum conf_method) == sizeof(unsigned) &&
+                   sizeof(enum conf_unit) == sizeof(unsigned) &&
+                   sizeof(enum conf_step_kind) == sizeof(unsigned) &&
+                   sizeof(enum conf_fill) == sizeof(unsigned) &&
                    sizeof(enum discretisation) == sizeof(unsigned) &&
                    sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");
@@ -145,6 +148,47 @@ conf_from_text(const char *text, struct conf **conf, struct error *error)
         rc = conf_read_source(&source, NULL, conf, error);
     source_release(&source);
     return rc;
+}
+
+size_t
+conf_find_segment(const struct conf_pipeline *pipeline, const char *label)
+{
+    size_t i = 0;
+    while (i < pipeline->segment_count && strcmp(pipeline->segments[i].label, label) != 0)
+        i++;
+    return i;
+}
+
+bool
+conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_use *use)
+{
+    const struct {
+        const char *option;
+        char *const *labels;
+        size_t count;
+        bool start;
+    } lists[] = {{"from", &segment->from, segment->from != NULL, true},
+                 {"within", segment->within, segment->within_count, false},
+                 {"minus", segment->minus, segment->minus_count, false},
+                 {"intersect", segment->intersect, segment->intersect_count, false}};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        if (number < lists[i].count) {
+            *use = (struct conf_use){lists[i].option, lists[i].labels[number], lists[i].start};
+            return true;
+        }
+        number -= lists[i].count;
+    }
+    return false;
+}
+
+int32_t
+conf_segment_number(const struct conf_pipeline *pipeline, size_t segment)
+{
+    int32_t number = 1;
+    for (size_t i = 0; i < segment; i++)
+        number += !pipeline->segments[i].hidden;
+    return pipeline->segments[segment].hidden ? 0 : number;
 }
 
 const struct conf_pipeline *

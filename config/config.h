@@ -76,6 +76,29 @@ struct conf_estimable {
     double value; /* real-world units */
 };
 
+/* What is done with a segment that was found (kernels/mask/mask.h has what each means). */
+enum conf_step_kind {
+    CONF_STEP_KEEP,
+    CONF_STEP_KEEP_AT_LEAST,
+    CONF_STEP_DROP_BELOW,
+    CONF_STEP_FILL,
+    CONF_STEP_OPEN,
+    CONF_STEP_CLOSE,
+    CONF_STEP_GROW,
+    CONF_STEP_SHRINK,
+    CONF_STEP_CUT_BRIDGES,
+};
+
+enum conf_fill { CONF_FILL_SLICES, CONF_FILL_VOLUME };
+
+struct conf_step {
+    enum conf_step_kind kind;
+    int keep;
+    enum conf_fill fill;
+    double amount; /* of the other kinds: a share, ml or mm */
+    int connectivity;
+};
+
 struct conf_segment {
     char *label;
     char *description; /* "" when not given */
@@ -83,8 +106,15 @@ struct conf_segment {
     /* The methods' own; what a method has no use for is 0. */
 #define METHOD_OPTION(methods, member, ...) member;
 #include "base/methods.def"
-    struct coded_concept category, type, modifier, region;
-    double color[3]; /* RGB, 0..1 */
+    /* Labels of other segments: it lies in each of `within` and of `intersect`, and in none of
+     * `minus`. Then the steps, in their order. */
+    char **within, **minus, **intersect;
+    size_t within_count, minus_count, intersect_count;
+    struct conf_step *then;
+    size_t then_count;
+    bool hidden; /* of use to other segments only: not part of the results */
+    struct coded_concept category, type, modifier, region; /* no type: only of hidden ones */
+    double color[3];                                       /* RGB, 0..1 */
 };
 
 enum conf_result_bit {
@@ -289,6 +319,22 @@ void conf_free(struct conf *conf);
  */
 char *conf_to_text(const struct conf *conf);
 int conf_from_text(const char *text, struct conf **conf, struct error *error);
+
+/* The first segment with this label; segment_count when there is none. */
+size_t conf_find_segment(const struct conf_pipeline *pipeline, const char *label);
+
+/* One of the segments that a segment uses. */
+struct conf_use {
+    const char *option; /* "within" */
+    const char *label;
+    bool start; /* the method needs it, not only what is done with what the method found */
+};
+
+/* The segment's use `number`, from 0; false: it has no more. A segment may use another one twice. */
+bool conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_use *use);
+
+/* Which of the segments that are written this is, from 1; 0: it is hidden. */
+int32_t conf_segment_number(const struct conf_pipeline *pipeline, size_t segment);
 
 const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const char *name);
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);

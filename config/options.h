@@ -39,11 +39,11 @@ struct option_use {
     unsigned choices;
 };
 
-/* A member that says whether the option is given: an enum conf_unit, or a bool. */
+/* A member that says whether the option is given: an enum, or a bool. */
 struct option_mark {
     size_t offset;
-    bool alternative; /* of a section's rows that have it exactly one is given, and sets the unit */
-    enum conf_unit unit;
+    bool alternative; /* of a section's rows that have it exactly one is given, and sets the enum */
+    unsigned value;
 };
 
 /* How files of before, and identities for ever, write an option: in this group of its section, whose

@@ -83,7 +83,7 @@ read_mark(const struct option_mark *mark, void *object)
 {
     void *member = (char *)object + mark->offset;
     if (mark->alternative)
-        *(enum conf_unit *)member = mark->unit;
+        *(unsigned *)member = mark->value;
     else
         *(bool *)member = true;
 }

@@ -23,8 +23,7 @@ static bool
 write_is_marked(const struct option_mark *mark, const void *object)
 {
     const void *member = (const char *)object + mark->offset;
-    return mark->alternative ? *(const enum conf_unit *)member == mark->unit
-                             : *(const bool *)member;
+    return mark->alternative ? *(const unsigned *)member == mark->value : *(const bool *)member;
 }
 
 /* Would the value be written as the row has its default? */

@@ -118,6 +118,7 @@ list_clear(const struct option_row *row, void *field)
 
 const struct option_kind option_list = {.read = list_read,
                                         .write = list_write,
+                                        .has = option_not_null,
                                         .clear = list_clear,
                                         .below = "[].",
                                         .type = "list",

@@ -3,7 +3,11 @@
  */
 #include "config/options/sections.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* Of a pipeline. */
+enum { SEGMENTS_MOST = 256 };
 
 static const char *const result_choices[] = {
 #define RESULT(id, word, what) word,
@@ -40,33 +44,105 @@ check_results(const struct conf_pipeline *pipeline, const struct option_spot *sp
 static bool
 check_methods(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    size_t of[CONF_METHODS] = {0};
+    size_t of[CONF_METHODS] = {0}, shown = 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         of[pipeline->segments[i].method]++;
-    if ((pipeline->results & CONF_RESULT_CODES) && of[CONF_LEVEL_SET] == 0)
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        shown += pipeline->segments[i].method == CONF_LEVEL_SET && !pipeline->segments[i].hidden;
+    if ((pipeline->results & CONF_RESULT_CODES) && shown == 0)
         return option_refuse(spot, "results",
-                             "\"codes\" are those of level sets, and the pipeline has none");
+                             "\"codes\" are those of level sets, and the pipeline has none%s",
+                             of[CONF_LEVEL_SET] > 0 ? " that is not hidden" : "");
     if (pipeline->relative_connectedness && of[CONF_FUZZY] < 2)
         return option_refuse(spot, "relative_connectedness",
                              "needs two segments or more with method = \"fuzzy-connectedness\"");
     return true;
 }
 
+/* Every segment that another one uses is there. */
 static bool
-check_from(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+check_uses(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    for (size_t i = 0; i < pipeline->segment_count; i++) {
-        const char *from = pipeline->segments[i].from;
-        size_t j = 0;
-        while (from && j < i && strcmp(pipeline->segments[j].label, from) != 0)
-            j++;
-        if (!from || (j < i && pipeline->segments[j].method == CONF_FUZZY))
-            continue;
-        return option_refuse_of(
-            spot, "segments", i, ".from",
-            "there is no earlier segment \"%s\" with method = \"fuzzy-connectedness\"", from);
-    }
+    struct conf_use use;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (size_t n = 0; conf_segment_use(&pipeline->segments[i], n, &use); n++) {
+            char option[16];
+            if (conf_find_segment(pipeline, use.label) < pipeline->segment_count)
+                continue;
+            snprintf(option, sizeof(option), ".%s", use.option);
+            return option_refuse_of(spot, "segments", i, option,
+                                    "there is no segment \"%s\" in this pipeline: name one by its "
+                                    "label",
+                                    use.label);
+        }
     return true;
+}
+
+/* A use of the segment that is not made yet; false: there is none. */
+static bool
+find_unmade(const struct conf_pipeline *pipeline, size_t segment, const bool *made,
+            struct conf_use *use)
+{
+    for (size_t n = 0; conf_segment_use(&pipeline->segments[segment], n, use); n++)
+        if (!made[conf_find_segment(pipeline, use->label)])
+            return true;
+    return false;
+}
+
+/* Follows what is not made, which leads into a circle, and tells it. */
+static bool
+refuse_circle(const struct conf_pipeline *pipeline, const bool *made,
+              const struct option_spot *spot)
+{
+    struct conf_use use;
+    char option[16], circle[200] = "";
+    size_t at = 0, used = 0;
+    while (made[at])
+        at++;
+    for (size_t i = 0; i < pipeline->segment_count && find_unmade(pipeline, at, made, &use); i++)
+        at = conf_find_segment(pipeline, use.label);
+    const size_t first = at;
+    do {
+        find_unmade(pipeline, at, made, &use);
+        if (at == first)
+            snprintf(option, sizeof(option), ".%s", use.option);
+        used += (size_t)snprintf(circle + used, sizeof(circle) - used, "%s\"%s\"",
+                                 used > 0 ? ", which uses " : "", use.label);
+        at = conf_find_segment(pipeline, use.label);
+    } while (at != first && used < sizeof(circle));
+    return option_refuse_of(spot, "segments", first, option,
+                            "\"%s\" cannot be made before itself: it uses %s",
+                            pipeline->segments[first].label, circle);
+}
+
+/* There is an order in which each segment is made after those that it uses. */
+static bool
+check_makeable(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    bool made[SEGMENTS_MOST] = {false}, more = true;
+    size_t count = 0;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < pipeline->segment_count; i++) {
+            struct conf_use use;
+            if (made[i] || find_unmade(pipeline, i, made, &use))
+                continue;
+            made[i] = more = true;
+            count++;
+        }
+    }
+    return count == pipeline->segment_count || refuse_circle(pipeline, made, spot);
+}
+
+static bool
+check_shown(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    size_t i = 0;
+    while (i < pipeline->segment_count && pipeline->segments[i].hidden)
+        i++;
+    return i < pipeline->segment_count ||
+           option_refuse(spot, "segments",
+                         "all of them are hidden: nothing would come of the pipeline");
 }
 
 static bool
@@ -80,7 +156,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
                                         "\"%s\" is the label of an earlier segment",
                                         pipeline->segments[i].label);
             }
-    return check_methods(pipeline, spot) && check_from(pipeline, spot) &&
+    return check_methods(pipeline, spot) && check_uses(pipeline, spot) &&
+           check_makeable(pipeline, spot) && check_shown(pipeline, spot) &&
            check_results(pipeline, spot);
 }
 
@@ -90,7 +167,7 @@ static const struct option_row pipeline_rows[] = {
     {"name", &option_text, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "what rules, jobs and the command line call it"},
     {"segments", &option_list, AT(struct conf_pipeline, segments),
-     MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, 256),
+     MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, SEGMENTS_MOST),
      .section = &option_segment, .help = "what to find; segments may overlap"},
     {"texture", &option_part, AT(struct conf_pipeline, texture), "", .section = &option_texture,
      .help = "what is measured of the segments and of the volume; nothing when not given"},

@@ -6,6 +6,7 @@
 /* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
 #define FAR 1e6
 
+static const char *const fill_choices[] = {"slices", "volume", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
 const char *const conf_method_names[CONF_METHODS + 1] = {
 #define METHOD(NAME, name, word) word,
@@ -35,6 +36,44 @@ check_segment(const void *object, const struct option_spot *spot)
         return option_refuse(spot, "shapes", "a level set starts from shapes, or from a segment");
     if (segment->threshold >= 1)
         return option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
+    if (segment->hidden && segment->connectedness_map)
+        return option_refuse(spot, "connectedness_map",
+                             "a hidden segment is not written: leave one of the two out");
+    if (!segment->hidden && !segment->type.value)
+        return option_refuse(spot, "type", "is missing; only hidden segments need none");
+    return true;
+}
+
+static bool
+step_has_components(const struct conf_step *step)
+{
+    switch (step->kind) {
+    case CONF_STEP_KEEP:
+    case CONF_STEP_KEEP_AT_LEAST:
+    case CONF_STEP_DROP_BELOW:
+    case CONF_STEP_FILL:
+    case CONF_STEP_CUT_BRIDGES:
+        return true;
+    case CONF_STEP_OPEN:
+    case CONF_STEP_CLOSE:
+    case CONF_STEP_GROW:
+    case CONF_STEP_SHRINK:
+        break;
+    }
+    return false;
+}
+
+static bool
+check_step(const void *object, const struct option_spot *spot)
+{
+    const struct conf_step *step = object;
+    if (step->connectivity != 6 && step->connectivity != 26)
+        return option_refuse(spot, "connectivity",
+                             "is 6, by faces, or 26, by edges and corners too");
+    if (step->connectivity != 6 && !step_has_components(step))
+        return option_refuse(spot, "connectivity",
+                             "is used only with keep, keep_at_least, drop_below_ml, fill and "
+                             "cut_bridges_mm");
     return true;
 }
 
@@ -103,6 +142,43 @@ static const struct option_row seed_rows[] = {
 static const struct option_section seed_section = {ROWS(seed_rows),
                                                    .size = sizeof(struct conf_seed)};
 
+#define STEP(name_, kind_, low, high, help_)                                                       \
+    {                                                                                              \
+        (name_), &option_number, AT(struct conf_step, amount), "", LIMITS(low, high),              \
+            EITHER(struct conf_step, kind, kind_), .help = (help_)                                 \
+    }
+#define BALL(name_, kind_, help_) STEP(name_, kind_, 0.01, 100, help_)
+
+static const struct option_row step_rows[] = {
+    {"keep", &option_integer, AT(struct conf_step, keep), "", LIMITS(1, 256),
+     EITHER(struct conf_step, kind, CONF_STEP_KEEP), .help = "so many of the largest components"},
+    STEP("keep_at_least", CONF_STEP_KEEP_AT_LEAST, 0, 1,
+         "components with at least this share of the largest one's voxels"),
+    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6, "without components of less ml"),
+    {"fill", &option_choice, AT(struct conf_step, fill), "", .choices = fill_choices,
+     EITHER(struct conf_step, kind, CONF_STEP_FILL),
+     .help = "with its holes: what is not connected, outside of it, with the border of its slice, "
+             "or of the volume"},
+    BALL("open_mm", CONF_STEP_OPEN, "shrunk, then grown: without what is thinner than the ball"),
+    BALL("close_mm", CONF_STEP_CLOSE, "grown, then shrunk: with gaps thinner than the ball"),
+    BALL("grow_mm", CONF_STEP_GROW, "with all voxels in a ball of this radius around each"),
+    BALL("shrink_mm", CONF_STEP_SHRINK, "the voxels whose ball of this radius lies in it"),
+    BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
+         "as open_mm, and parts that only what is thinner than the ball joins stay apart"),
+    {"connectivity", &option_integer, AT(struct conf_step, connectivity), "6", LIMITS(6, 26),
+     .help = "what hangs together: 6, voxels with a common face, or 26, an edge or a corner too"},
+};
+
+static const struct option_section step_section = {
+    ROWS(step_rows), .size = sizeof(struct conf_step), .check = check_step};
+
+#define LABELS(name_, member, help_)                                                               \
+    {                                                                                              \
+        (name_), &option_names, AT(struct conf_segment, member),                                   \
+            MANY(struct conf_segment, member##_count),                                             \
+            .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)     \
+    }
+
 static const struct option_row segment_rows[] = {
     {"label", &option_text, AT(struct conf_segment, label), NULL, LIMITS(1, 64),
      .form = &form_dicom, .help = "Segment Label (0062,0005); unique in its pipeline"},
@@ -113,11 +189,19 @@ static const struct option_row segment_rows[] = {
 #define METHOD_OPTION(methods, member, ...)                                                        \
     {__VA_ARGS__, .uses = (const struct option_use[]){{"method", (methods)}, {NULL, 0}}},
 #include "base/methods.def"
+    LABELS("within", within, "labels of segments: it lies in each of them"),
+    LABELS("minus", minus, "labels of segments: it lies in none of them"),
+    LABELS("intersect", intersect, "labels of segments: what was found is cut to each of them"),
+    {"then", &option_list, AT(struct conf_segment, then), MANY(struct conf_segment, then_count),
+     .fallback = "", LIMITS(1, 32), .section = &step_section, .later = true,
+     .help = "what is done with it then, step by step; each is exactly one of those below"},
+    {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
+     .help = "it is of use to other segments only, and not written, drawn or measured"},
     {"category", &option_group, AT(struct conf_segment, category),
      "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
-    {"type", &option_group, AT(struct conf_segment, type), NULL, .section = &code_section,
-     .help = "Segmented Property Type Code Sequence (0062,000F)"},
+    {"type", &option_group, AT(struct conf_segment, type), "", .section = &code_section,
+     .help = "Segmented Property Type Code Sequence (0062,000F); only hidden segments need none"},
     {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
     {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,

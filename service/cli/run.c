@@ -288,9 +288,11 @@ static void
 tell_segments(const struct pipeline_report *report)
 {
     for (int32_t i = 0; i < report->segment_count; i++) {
-        printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", report->segments[i].label,
-               report->segments[i].voxels, report->segments[i].millilitres);
-        run_tell_features(&report->features, i + 1);
+        const struct pipeline_segment *segment = &report->segments[i];
+        printf("  %-24s %12" PRId64 " voxels %10.2f ml%s\n", segment->label, segment->voxels,
+               segment->millilitres, segment->number > 0 ? "" : "  (hidden)");
+        if (segment->number > 0)
+            run_tell_features(&report->features, segment->number);
     }
     if (find_feature(&report->features, 0, "mean") ||
         find_feature(&report->features, 0, "contrast")) {

@@ -256,15 +256,17 @@ check_contrast(struct job *job)
     return 0;
 }
 
-/* Voxels in at least one segment. */
+/* Voxels in at least one segment that is not hidden. */
 static int64_t
-count_union(const struct image_mask *masks, size_t count, int64_t words)
+count_union(const struct segmentation *found, int64_t words)
 {
+    const struct conf_pipeline *pipeline = found->pipeline;
     int64_t voxels = 0;
     for (int64_t w = 0; w < words; w++) {
         uint64_t any = 0;
-        for (size_t i = 0; i < count; i++)
-            any |= masks[i].bits[w];
+        for (size_t i = 0; i < pipeline->segment_count; i++)
+            if (!pipeline->segments[i].hidden)
+                any |= found->masks[i].bits[w];
         voxels += __builtin_popcountll(any);
     }
     return voxels;
@@ -287,6 +289,7 @@ report_segments(struct job *job)
         const struct segment_method *method = segment_methods[job->pipeline->segments[i].method];
         char text[sizeof report->note];
         snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
+        segment->number = conf_segment_number(job->pipeline, i);
         segment->method = conf_method_names[job->pipeline->segments[i].method];
         segment->voxels = found->masks[i].voxels;
         segment->millilitres =
@@ -297,9 +300,9 @@ report_segments(struct job *job)
             pipeline_note(report, text);
     }
     report->segmented_voxels =
-        count == 1 ? found->masks[0].voxels
-                   : count_union(found->masks, count,
-                                 found->masks[0].words_per_row * report->rows * report->planes);
+        count == 1
+            ? found->masks[0].voxels
+            : count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
     return 0;
 }
 
@@ -327,9 +330,10 @@ list_regions(const struct job *job, size_t *count)
     if (!regions)
         return NULL;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->texture->regions & CONF_SEGMENTS)
-            regions[(*count)++] = (struct texture_region){
-                (int32_t)i + 1, pipeline->segments[i].label, job->segmentation.masks[i].bits};
+        if ((pipeline->texture->regions & CONF_SEGMENTS) && !pipeline->segments[i].hidden)
+            regions[(*count)++] = (struct texture_region){conf_segment_number(pipeline, i),
+                                                          pipeline->segments[i].label,
+                                                          job->segmentation.masks[i].bits};
     if (pipeline->texture->regions & CONF_VOLUME)
         regions[(*count)++] = (struct texture_region){0, "", NULL};
     return regions;

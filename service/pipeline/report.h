@@ -31,6 +31,7 @@ struct segment_number {
 
 struct pipeline_segment {
     char label[DICOM_LO_SIZE];
+    int32_t number; /* Segment Number; 0: hidden */
     int64_t voxels;
     double millilitres;
     const char *method; /* its name */

@@ -11,6 +11,7 @@
 #include "service/pipeline/results/nrrd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ seg_request_of(const struct results *results)
                 .content_time_ms = clock_unix_ms(),
             },
         .segments = results->segments,
-        .segment_count = (int32_t)pipeline->segment_count,
+        .segment_count = (int32_t)results->segment_count,
         .omit_empty_frames = pipeline->omit_empty_frames,
         .series_description = pipeline->series_description ? pipeline->series_description : "",
         .series_number = pipeline->series_number,
@@ -180,21 +181,37 @@ map_make(const struct results *results, struct result_file *file)
 
 /* ----------------------------------------------------------------------------- state codes -- */
 
+/* The level set of this number among those that are not hidden, as the lane has it; with a number
+ * beyond them, how many level sets there are. */
+static size_t
+codes_label(const struct results *results, size_t number)
+{
+    const struct segmentation *found = results->request->segmentation;
+    size_t k = 0, shown = 0;
+    for (; k < found->of[CONF_LEVEL_SET].count; k++)
+        if (!segment_at(found, CONF_LEVEL_SET, k)->hidden && shown++ == number)
+            break;
+    return k;
+}
+
 static size_t
 codes_wanted(const struct results *results)
 {
     const struct results_request *request = results->request;
-    return request->pipeline->results & CONF_RESULT_CODES
-               ? request->segmentation->of[CONF_LEVEL_SET].count
-               : 0;
+    size_t count = 0;
+    if (request->pipeline->results & CONF_RESULT_CODES)
+        while (codes_label(results, count) < request->segmentation->of[CONF_LEVEL_SET].count)
+            count++;
+    return count;
 }
 
 /* The file's number is that of the segment. */
 static void
 codes_part(const struct results *results, size_t number, char *text, size_t size)
 {
-    snprintf(text, size, "%zu",
-             results->request->segmentation->of[CONF_LEVEL_SET].segments[number] + 1);
+    const struct segmentation *found = results->request->segmentation;
+    const size_t segment = found->of[CONF_LEVEL_SET].segments[codes_label(results, number)];
+    snprintf(text, size, "%" PRId32, conf_segment_number(found->pipeline, segment));
 }
 
 static int
@@ -205,7 +222,8 @@ codes_make(const struct results *results, struct result_file *file)
     int8_t *codes = malloc((size_t)report->voxels);
     if (!codes)
         return results_file_error(report, -ENOMEM, "hold", "the state codes");
-    int rc = kernels_level_set_codes(request->lane, file->number, codes, &report->error);
+    int rc = kernels_level_set_codes(request->lane, codes_label(results, file->number), codes,
+                                     &report->error);
     if (rc == 0) {
         rc = nrrd_write_int8(file->fd, request->stack, codes);
         if (rc)

@@ -70,7 +70,10 @@ put_segments(struct json *json, const struct pipeline_report *report)
     json_begin_array(json, "segments");
     for (int32_t i = 0; i < report->segment_count; i++) {
         json_begin_object(json, NULL);
-        json_integer(json, "number", i + 1);
+        if (report->segments[i].number > 0)
+            json_integer(json, "number", report->segments[i].number);
+        else
+            json_boolean(json, "hidden", true);
         json_string(json, "label", report->segments[i].label);
         json_integer(json, "voxels", report->segments[i].voxels);
         json_number(json, "millilitres", report->segments[i].millilitres);

@@ -31,47 +31,54 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
     return error_set_system(&report->error, rc, what);
 }
 
+static void
+results_describe_segment(struct results *results, size_t i)
+{
+    const struct segmentation *found = results->request->segmentation;
+    const struct conf_segment *segment = &results->request->pipeline->segments[i];
+    const struct segment_method *method = segment_methods[segment->method];
+    const size_t n = results->segment_count++;
+    segment_describe(found, i, results->parameters[n]);
+    results->segments[n] = (struct seg_segment){
+        .label = segment->label,
+        .description = segment->description ? segment->description : "",
+        .category = segment->category,
+        .type = segment->type,
+        .modifier = segment->modifier,
+        .region = segment->region,
+        .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
+        .algorithm_family = method->family,
+        .algorithm_name = method->algorithm,
+        .algorithm_version = NOCTULE_VERSION,
+        .algorithm_parameters = results->parameters[n],
+        .bits = found->masks[i].bits,
+        .words_per_row = found->masks[i].words_per_row,
+        .map = found->maps[i],
+    };
+    if (found->maps[i])
+        results->fractional_segments[results->fractional_count++] = results->segments[n];
+    results->preview_segments[n] = (struct preview_segment){
+        .mask = &found->masks[i],
+        .color = {segment->color[0], segment->color[1], segment->color[2]},
+    };
+}
+
 static int
 results_describe_segments(struct results *results)
 {
-    const struct results_request *request = results->request;
-    const struct segmentation *found = request->segmentation;
-    size_t count = request->pipeline->segment_count;
+    const struct conf_pipeline *pipeline = results->request->pipeline;
+    const size_t count = pipeline->segment_count;
     results->segments = calloc(count, sizeof *results->segments);
     results->fractional_segments = calloc(count, sizeof *results->fractional_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
-    results->identity = conf_pipeline_identity(request->pipeline);
+    results->identity = conf_pipeline_identity(pipeline);
     if (!results->segments || !results->fractional_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
-    for (size_t i = 0; i < count; i++) {
-        const struct conf_segment *segment = &request->pipeline->segments[i];
-        const struct segment_method *method = segment_methods[segment->method];
-        method->describe(found, i, results->parameters[i]);
-        results->segments[i] = (struct seg_segment){
-            .label = segment->label,
-            .description = segment->description ? segment->description : "",
-            .category = segment->category,
-            .type = segment->type,
-            .modifier = segment->modifier,
-            .region = segment->region,
-            .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
-            .algorithm_family = method->family,
-            .algorithm_name = method->algorithm,
-            .algorithm_version = NOCTULE_VERSION,
-            .algorithm_parameters = results->parameters[i],
-            .bits = found->masks[i].bits,
-            .words_per_row = found->masks[i].words_per_row,
-            .map = found->maps[i],
-        };
-        if (found->maps[i])
-            results->fractional_segments[results->fractional_count++] = results->segments[i];
-        results->preview_segments[i] = (struct preview_segment){
-            .mask = &found->masks[i],
-            .color = {segment->color[0], segment->color[1], segment->color[2]},
-        };
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!pipeline->segments[i].hidden)
+            results_describe_segment(results, i);
     return 0;
 }
 
@@ -271,7 +278,7 @@ preview_start(struct results *results, struct preview_task *task)
                                              .stack = request->stack,
                                              .voxels = request->voxels,
                                              .segments = results->preview_segments,
-                                             .segment_count = request->pipeline->segment_count,
+                                             .segment_count = results->segment_count,
                                              .threads = request->threads};
     task->output = request->output;
     int rc = output_create(request->output, "preview.png", &task->fd);

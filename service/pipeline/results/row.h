@@ -16,7 +16,8 @@ struct results {
     const struct results_request *request;
     struct pipeline_report *report;
     char *identity; /* of the pipeline, for UIDs */
-    /* One per segment of the pipeline, in its order. */
+    /* One per segment that is not hidden, in the pipeline's order. */
+    size_t segment_count;
     struct preview_segment *preview_segments;
     struct seg_segment *segments;
     char (*parameters)[SEGMENT_DESCRIPTION];

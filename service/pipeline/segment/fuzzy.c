@@ -385,7 +385,7 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
         return error_set_system(error, -ENOMEM, "hold the objects");
     rc = kernels_fuzzy_run(lane, objects->items, count, objects->demand.relative, results, error);
     for (size_t k = 0; k < count && rc == 0; k++) {
-        segmentation->masks[segments[k]] = results[k].object;
+        segmentation->found[segments[k]] = results[k].object;
         segmentation->maps[segments[k]] = results[k].map;
     }
     free(results);
@@ -394,6 +394,7 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
 
 const struct segment_method segment_fuzzy = {
     .algorithm = "Noctule fuzzy connectedness",
+    .op = KERNELS_FUZZY,
     /* As near as PS3.16 CID 7162 gets. */
     .family = {"123101", "DCM", "Neighborhood Analysis"},
     .size = sizeof(struct fuzzy_objects),

@@ -1,6 +1,7 @@
 /* level_set.c - see level_set.h. */
 #include "service/pipeline/segment/level_set.h"
 
+#include "service/pipeline/segment/ranges.h"
 #include "service/pipeline/volume.h"
 
 #include "base/error.h"
@@ -10,78 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct image_range nothing = {.lo = 1, .hi = 0};
-
-static bool
-overlap(struct image_range a, struct image_range b)
-{
-    return !volume_range_is_empty(a) && !volume_range_is_empty(b) && a.lo <= b.hi && b.lo <= a.hi;
-}
-
-/* ------------------------------------------------------------------------------ padding ---- */
-
-/* Takes padding off an interval. Where it splits the interval in two nothing is taken off: true. */
-static bool
-cut_padding(struct image_range *range, struct image_range padding)
-{
-    if (!overlap(*range, padding))
-        return false;
-    if (padding.lo <= range->lo && range->hi <= padding.hi)
-        *range = nothing;
-    else if (padding.lo <= range->lo)
-        range->lo = padding.hi + 1;
-    else if (range->hi <= padding.hi)
-        range->hi = padding.lo - 1;
-    else
-        return true;
-    return false;
-}
-
-/* A plane's range must not lose anything to a hole that is no padding of that plane. */
-static int
-check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
-           const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane,
-           struct error *error)
-{
-    for (int32_t z = 0; z < stack->plane_count; z++) {
-        const struct dicom_instance *instance = instances[stack->planes[z].instance];
-        struct image_range padding = volume_padding(instance);
-        bool same = padding.lo == hole.lo && padding.hi == hole.hi;
-        if (same || !overlap(ranges[z], hole))
-            continue;
-        return error_set_files(
-            error, -EINVAL, CODE_PADDING_MIXED, instances[stack->planes[hole_plane].instance]->path,
-            instance->path,
-            "the padding values of the series differ (%d to %d in one file, %d to %d in another) "
-            "and lie inside the range of values to segment",
-            hole.lo, hole.hi, padding.lo, padding.hi);
-    }
-    return 0;
-}
-
-static int
-make_ranges(const struct conf_segment *segment, struct dicom_instance *const *instances,
-            const struct geometry_stack *stack, struct image_range *ranges,
-            struct image_range *hole, struct error *error)
-{
-    struct image_range limits = image_pixel_range(stack->pixel);
-    int32_t hole_plane = 0;
-    *hole = nothing;
-    for (int32_t z = 0; z < stack->plane_count; z++) {
-        const struct geometry_plane *plane = &stack->planes[z];
-        struct image_range padding = volume_padding(instances[plane->instance]);
-        struct image_rescale rescale = volume_rescale(instances, plane);
-        ranges[z] = volume_stored_range(segment->range, rescale.slope, rescale.intercept, limits);
-        if (cut_padding(&ranges[z], padding) && volume_range_is_empty(*hole)) {
-            *hole = padding;
-            hole_plane = z;
-        }
-    }
-    return volume_range_is_empty(*hole)
-               ? 0
-               : check_hole(ranges, instances, stack, *hole, hole_plane, error);
-}
 
 /* ------------------------------------------------------------------------------- shapes ---- */
 
@@ -128,10 +57,11 @@ count_shapes(const struct conf_pipeline *pipeline)
 }
 
 static int
-make_label(const struct conf_segment *segment, struct dicom_instance *const *instances,
-           const struct geometry_stack *stack, struct image_range *ranges,
-           struct kernels_shape *shapes, struct kernels_level_set_label *label, struct error *error)
+make_label(const struct segmentation *segmentation, const struct conf_segment *segment,
+           struct image_range *ranges, struct kernels_shape *shapes,
+           struct kernels_level_set_label *label, struct error *error)
 {
+    const struct geometry_stack *stack = segmentation->stack;
     for (size_t i = 0; i < segment->shape_count; i++) {
         if (level_set_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
             return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
@@ -144,7 +74,7 @@ make_label(const struct conf_segment *segment, struct dicom_instance *const *ins
         .ranges = ranges,
         .range_count = (size_t)stack->plane_count,
     };
-    return make_ranges(segment, instances, stack, ranges, &label->padding, error);
+    return ranges_make(segmentation, segment->range, ranges, &label->padding, error);
 }
 
 static int
@@ -163,15 +93,14 @@ static int
 level_set_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
     struct level_set_labels *labels = prepared;
-    const struct geometry_stack *stack = segmentation->stack;
-    const size_t planes = (size_t)stack->plane_count;
+    const size_t planes = (size_t)segmentation->stack->plane_count;
     labels->demand.labels = segmentation->of[CONF_LEVEL_SET].count;
     int rc = level_set_reserve(labels, segmentation->pipeline, planes, error);
     struct kernels_shape *shapes = labels->shapes;
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
-        rc = make_label(segment, segmentation->instances, stack, labels->ranges + k * planes,
-                        shapes, &labels->items[k], error);
+        rc = make_label(segmentation, segment, labels->ranges + k * planes, shapes,
+                        &labels->items[k], error);
         shapes += segment->shape_count;
     }
     return rc;
@@ -219,39 +148,55 @@ level_set_begin(const struct segmentation *segmentation, struct kernels_lane *la
     return kernels_level_set_begin(lane, labels->items, labels->demand.labels, error);
 }
 
-/* What they start from has been found before. */
+/* What is ready has what it starts from; the others start from nothing, for this time. */
 static void
-level_set_name_masks(const struct segmentation *segmentation, struct level_set_labels *labels)
+level_set_choose(const struct segmentation *segmentation, const struct level_set_labels *labels,
+                 struct kernels_level_set_label *chosen)
 {
-    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
     for (size_t k = 0; k < labels->demand.labels; k++) {
-        const struct conf_segment *from =
-            segment_origin(pipeline, segment_at(segmentation, CONF_LEVEL_SET, k));
-        if (from)
-            labels->items[k].mask = segmentation->masks[from - pipeline->segments].bits;
+        const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
+        chosen[k] = labels->items[k];
+        if (!segmentation->ready[segments[k]])
+            chosen[k].shape_count = 0;
+        else if (segment->from)
+            chosen[k].mask =
+                segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].bits;
     }
+}
+
+static int
+level_set_run_chosen(struct segmentation *segmentation, struct kernels_lane *lane,
+                     struct kernels_level_set_label *chosen, struct image_mask *masks,
+                     struct error *error)
+{
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
+    level_set_choose(segmentation, labels, chosen);
+    int rc = kernels_level_set_run(lane, chosen, labels->demand.labels, masks, error);
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
+        segmentation->found[segments[k]] = masks[k];
+    return rc;
 }
 
 static int
 level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
               struct error *error)
 {
-    struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
-    const size_t count = labels->demand.labels;
+    const size_t count = segmentation->of[CONF_LEVEL_SET].count;
+    struct kernels_level_set_label *chosen = calloc(count, sizeof *chosen);
     struct image_mask *masks = calloc(count, sizeof *masks);
     (void)voxels;
-    if (!masks)
-        return error_set_system(error, -ENOMEM, "hold the masks");
-    level_set_name_masks(segmentation, labels);
-    int rc = kernels_level_set_run(lane, labels->items, count, masks, error);
-    for (size_t k = 0; k < count && rc == 0; k++)
-        segmentation->masks[segmentation->of[CONF_LEVEL_SET].segments[k]] = masks[k];
+    int rc = chosen && masks ? level_set_run_chosen(segmentation, lane, chosen, masks, error)
+                             : error_set_system(error, -ENOMEM, "hold the masks");
+    free(chosen);
     free(masks);
     return rc;
 }
 
 const struct segment_method segment_level_set = {
     .algorithm = "Noctule level set",
+    .op = KERNELS_LEVEL_SET,
     .size = sizeof(struct level_set_labels),
     .prepare = level_set_prepare,
     .release = level_set_release,

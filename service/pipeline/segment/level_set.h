@@ -2,9 +2,7 @@
  * level_set.h - from level set segments as configured (real-world units, millimetres, fractions) to
  * labels as computed (stored values, voxels).
  *
- * Padding is never in range. It is cut off a plane's interval where it covers an end of it; where
- * it lies strictly inside, it becomes the label's padding range, of which there is one per label.
- * Planes whose padding differs such that this is not exact are refused (PADDING_MIXED).
+ * Ranges are ranges.h's, with the hole as the label's padding.
  *
  * Shapes. A radius in millimetres is divided by the spacing of each axis; points are volume.h's.
  */

@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/segment.h"
 
 #include "base/error.h"
+#include "service/pipeline/segment/sets.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,12 +12,6 @@
 
 const struct segment_method *const segment_methods[CONF_METHODS] = {
 #define METHOD(NAME, name, word) [CONF_##NAME] = &segment_##name,
-#include "base/methods.def"
-};
-
-static const enum kernels_op_id method_ops[CONF_METHODS] = {
-
-#define METHOD(NAME, name, word) [CONF_##NAME] = KERNELS_##NAME,
 #include "base/methods.def"
 };
 
@@ -47,7 +42,8 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     if (!prepared)
         return error_set_system(error, -ENOMEM, "prepare the segments");
     segmentation->of[m].prepared = prepared;
-    demand->of[method_ops[m]] = prepared;
+    if (method->op < KERNELS_OPS)
+        demand->of[method->op] = prepared;
     return method->prepare(segmentation, prepared, error);
 }
 
@@ -57,10 +53,13 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
 {
     size_t count = segmentation->pipeline->segment_count;
     int rc = 0;
+    segmentation->found = calloc(count, sizeof *segmentation->found);
     segmentation->masks = calloc(count, sizeof *segmentation->masks);
+    segmentation->ready = calloc(count, sizeof *segmentation->ready);
     segmentation->maps = calloc(count, sizeof *segmentation->maps);
-    if (!segmentation->masks || !segmentation->maps)
+    if (!segmentation->found || !segmentation->masks || !segmentation->ready || !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
+    rc = sets_prepare(segmentation, demand, error);
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
         rc = method_prepare(segmentation, m, demand, error);
     return rc;
@@ -75,7 +74,10 @@ segmentation_release(struct segmentation *segmentation)
         free(segmentation->of[m].prepared);
         free(segmentation->of[m].segments);
     }
+    free(segmentation->found);
     free(segmentation->masks);
+    free(segmentation->ready);
+    free(segmentation->places);
     free(segmentation->maps);
 }
 
@@ -90,24 +92,27 @@ segment_place(const struct segmentation *segmentation, size_t segment)
     return place;
 }
 
-const struct conf_segment *
-segment_origin(const struct conf_pipeline *pipeline, const struct conf_segment *segment)
+/* Whether what the segment uses is made: all of it, or what its method starts from. */
+static bool
+segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool start, const bool *made)
 {
-    for (size_t i = 0; segment->from && i < pipeline->segment_count; i++)
-        if (strcmp(pipeline->segments[i].label, segment->from) == 0)
-            return &pipeline->segments[i];
-    return NULL;
+    struct conf_use use;
+    for (size_t n = 0; conf_segment_use(&pipeline->segments[segment], n, &use); n++)
+        if ((use.start || !start) && !made[conf_find_segment(pipeline, use.label)])
+            return false;
+    return true;
 }
 
-/* Whether all that its segments start from is of methods that are done. */
+/* Whether none of its segments needs another one to start. */
 static bool
-method_may_run(const struct conf_pipeline *pipeline, enum conf_method method, const bool *done)
+method_may_begin(const struct segmentation *segmentation, int m)
 {
-    for (size_t i = 0; i < pipeline->segment_count; i++) {
-        const struct conf_segment *origin = segment_origin(pipeline, &pipeline->segments[i]);
-        if (pipeline->segments[i].method == method && origin && !done[origin->method])
-            return false;
-    }
+    struct conf_use use;
+    for (size_t k = 0; k < segmentation->of[m].count; k++)
+        for (size_t n = 0;
+             conf_segment_use(segment_at(segmentation, (enum conf_method)m, k), n, &use); n++)
+            if (use.start)
+                return false;
     return true;
 }
 
@@ -115,38 +120,103 @@ int
 segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
                    struct error *error)
 {
-    const bool none[CONF_METHODS] = {false};
     int rc = 0;
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
         if (segmentation->of[m].prepared && segment_methods[m]->begin &&
-            method_may_run(segmentation->pipeline, (enum conf_method)m, none))
+            method_may_begin(segmentation, m))
             rc = segment_methods[m]->begin(segmentation, lane, error);
     return rc;
 }
 
-/* The first method that is not done and may run; CONF_METHODS when there is none. */
-static int
-next_method(const struct segmentation *segmentation, const bool *done)
+/* Of a method's segments, those that became ready now, and those that cannot be found yet. */
+struct method_state {
+    size_t ready, waiting;
+};
+
+static struct method_state
+method_look(const struct segmentation *segmentation, int m, const bool *made)
 {
-    int m = 0;
-    while (m < CONF_METHODS &&
-           (done[m] || !method_may_run(segmentation->pipeline, (enum conf_method)m, done)))
-        m++;
-    return m;
+    struct method_state state = {0};
+    for (size_t k = 0; k < segmentation->of[m].count; k++) {
+        const size_t i = segmentation->of[m].segments[k];
+        if (segmentation->ready[i])
+            continue;
+        if (segment_has_uses(segmentation->pipeline, i, true, made))
+            state.ready++;
+        else
+            state.waiting++;
+    }
+    return state;
 }
 
+/* A method with segments to find, if there is one with all that are left, as it finds those that
+ * were found before once more; CONF_METHODS: none. */
+static int
+next_method(const struct segmentation *segmentation, const bool *made)
+{
+    int next = CONF_METHODS;
+    for (int m = CONF_METHODS - 1; m >= 0; m--) {
+        const struct method_state state = method_look(segmentation, m, made);
+        if (state.ready > 0 && (state.waiting == 0 || next == CONF_METHODS))
+            next = m;
+    }
+    return next;
+}
+
+static int
+method_find(struct segmentation *segmentation, int m, const bool *made, struct kernels_lane *lane,
+            const void *voxels, struct error *error)
+{
+    for (size_t k = 0; k < segmentation->of[m].count; k++) {
+        const size_t i = segmentation->of[m].segments[k];
+        segmentation->ready[i] |= segment_has_uses(segmentation->pipeline, i, true, made);
+    }
+    return segment_methods[m]->run ? segment_methods[m]->run(segmentation, lane, voxels, error) : 0;
+}
+
+/* Makes the masks of what was found, as far as those that they use are made. */
+static int
+make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *made,
+           struct error *error)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    bool more = true;
+    int rc = 0;
+    while (more && rc == 0) {
+        more = false;
+        for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
+            if (made[i] || !segmentation->ready[i] || !segment_has_uses(pipeline, i, false, made))
+                continue;
+            rc = sets_make(segmentation, i, lane, error);
+            made[i] = more = true;
+        }
+    }
+    return rc;
+}
+
+/* The configuration has an order for them (check_makeable). */
 int
 segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                  struct error *error)
 {
-    bool done[CONF_METHODS] = {false};
-    int m, rc = 0;
-    while (rc == 0 && (m = next_method(segmentation, done)) < CONF_METHODS) {
-        if (segmentation->of[m].prepared)
-            rc = segment_methods[m]->run(segmentation, lane, voxels, error);
-        done[m] = true;
+    bool *made = calloc(segmentation->pipeline->segment_count, sizeof *made);
+    int m, rc = made ? 0 : error_set_system(error, -ENOMEM, "find the segments");
+    while (rc == 0 && (m = next_method(segmentation, made)) < CONF_METHODS) {
+        rc = method_find(segmentation, m, made, lane, voxels, error);
+        if (rc == 0)
+            rc = make_ready(segmentation, lane, made, error);
     }
+    free(made);
     return rc;
+}
+
+void
+segment_describe(const struct segmentation *segmentation, size_t number,
+                 char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    segment_methods[segment->method]->describe(segmentation, number, text);
+    sets_describe(segment, text);
 }
 
 void

@@ -1,5 +1,7 @@
 /*
  * segment.h - how segments are found: a method is a row, which works on all of its segments at once.
+ * What a method has found is cut to other segments and goes through the segment's steps (sets.h);
+ * segments are made in the order in which they use each other.
  *
  * To add one: its operation in kernels/, a file here with its struct segment_method, and its row in
  * base/methods.def.
@@ -10,11 +12,13 @@
 #include "base/concept.h"
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "kernels/kernels.h"
+#include "kernels/mask/mask.h"
 #include "service/pipeline/report.h"
 
 #define SEGMENT_DESCRIPTION                                                                        \
     1025 /* Algorithm Parameters take 1024 characters; what is longer is cut */
+
+#define SEGMENT_NO_PLACE SIZE_MAX
 
 /* The segments of a job. The first three are borrowed. */
 struct segmentation {
@@ -28,26 +32,35 @@ struct segmentation {
         size_t *segments;
         size_t count;
     } of[CONF_METHODS];
-    /* One per segment of the pipeline, in its order, whatever the method; the lane's. */
-    struct image_mask *masks;
+    /* One per segment of the pipeline, in its order, whatever the method; the lane's. What its
+     * method has found, and what is made of that. */
+    struct image_mask *found, *masks;
+    bool *ready; /* what the method needs is there */
+    struct kernels_mask_demand sets;
+    size_t *places; /* of the segment's own mask among `sets`; SEGMENT_NO_PLACE: found is enough */
     const uint16_t **maps; /* of connectedness; NULL: none wanted */
 };
 
 /* Functions return 0 or -errno with the error filled. */
 struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
-    struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: none */
+    struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: Deformable Models */
+    enum kernels_op_id op;       /* that it demands; KERNELS_OPS: none of its own */
     /* Fills `prepared`, `size` bytes that are zeros, with what can be known before there are pixels;
-     * it begins with the demand of the method's operation, and is released also after an error. */
+     * it begins with the demand of the operation, and is released also after an error. */
     size_t size;
     int (*prepare)(const struct segmentation *segmentation, void *prepared, struct error *error);
     void (*release)(void *prepared); /* what it owns */
-    /* Before the first slice, where no segment starts from another one; NULL: no use. */
+    /* Before the first slice, where no segment needs another one to start; NULL: no use. */
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
                  struct error *error);
-    /* Fills masks and maps of its segments; `voxels` is the decoded volume. */
+    /* Fills `found` and maps of its segments that are ready, once more of those that were; `voxels`
+     * is the decoded volume. */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                struct error *error);
+    /* In place of run, where a segment is made of nothing but ranges: fills them in. */
+    void (*begin_mask)(const struct segmentation *segmentation, size_t segment,
+                       struct kernels_mask_request *request);
     /* Of a segment that was found: Algorithm Parameters (0066,0032; PS3.3 10.16), what a reader of
      * the SEG needs to do it again; and the numbers of the record (NULL: none). */
     void (*describe)(const struct segmentation *segmentation, size_t segment,
@@ -71,7 +84,7 @@ void segmentation_release(struct segmentation *segmentation);
 int segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
                        struct error *error);
 
-/* Finds all segments, those that others start from first. */
+/* Finds all segments, those that others use first. */
 int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane,
                      const void *voxels, struct error *error);
 
@@ -84,9 +97,9 @@ segment_at(const struct segmentation *segmentation, enum conf_method method, siz
 
 size_t segment_place(const struct segmentation *segmentation, size_t segment);
 
-/* The segment that this one starts from; NULL: none. */
-const struct conf_segment *segment_origin(const struct conf_pipeline *pipeline,
-                                          const struct conf_segment *segment);
+/* Algorithm Parameters of a segment that was found: its method's, and what was done then. */
+void segment_describe(const struct segmentation *segmentation, size_t segment,
+                      char text[SEGMENT_DESCRIPTION]);
 
 /* "Vessel: measured mean 40, sigma 7"; false, and nothing written, when nothing was measured. */
 bool segment_describe_measured(const struct pipeline_segment *segment, char *text, size_t size);

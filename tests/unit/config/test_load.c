@@ -527,7 +527,7 @@ static const struct {
      PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
     {1, "segments[0].shapes: a level set starts from shapes, or from a segment",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( ); " TYPE)},
-    {1, "segments[0]: type is missing",
+    {1, "segments[0]: type: is missing; only hidden segments need none",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
     {1, "segments[0].type: meaning is missing",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE
@@ -538,7 +538,7 @@ static const struct {
               "type = { code = \"12345678901234567\"; };")},
     {1, "segments[0].color[2]: 1.5 is not within 0 .. 1",
      PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
-    {1, "segments[0].method: has to be \"level-set\" or \"fuzzy-connectedness\"",
+    {1, "segments[0].method: has to be \"level-set\", \"fuzzy-connectedness\" or \"range\"",
      PIPELINE(SEGMENT "method = \"magic\";")},
     {1, "shapes[0].kind: has to be \"sphere\", \"ellipsoid\" or \"box\"",
      WITH_SHAPE("kind = \"cube\";")},
@@ -579,15 +579,8 @@ static const struct {
      WITH_FUZZY(SEEDS "from = \"A\";")},
     {1, "segments[0]: shapes: a level set starts from shapes, or from a segment",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
-    {2, "segments[0].from: there is no earlier segment \"Vessel\" with method",
-     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
-     "\nfrom = \"Vessel\"; }, " FUZZY(SEEDS) " ); } );"},
-    {2, "segments[1].from: there is no earlier segment \"Brain\" with method",
-     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
-     " }, { label = \"B\"; range = [ 0, 8 ];"
-     "\nfrom = \"Brain\"; " TYPE " } ); } );"},
     {1, "segments[0]: seeds is missing", WITH_FUZZY("")},
-    {1, "segments[0].range: is used only with method = \"level-set\"",
+    {1, "segments[0].range: is used only with method = \"level-set\" or \"range\"",
      WITH_FUZZY(SEEDS "range = [ 0, 1 ];")},
     {2, "segments[0].shapes: is used only with method = \"level-set\"",
      WITH_FUZZY(SEEDS "\nshapes = ( " SHAPE " );")},

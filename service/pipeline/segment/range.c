@@ -1,0 +1,73 @@
+/*
+ * range.c - segments that are all voxels in a range of values, as ranges.h has it: what a mask
+ * begins with (kernels/mask/mask.h), so that there is nothing to find before it.
+ */
+#include "service/pipeline/segment/ranges.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One element per segment, in the pipeline's order. */
+struct range_segments {
+    struct image_range *ranges; /* one a plane */
+    struct image_range *holes;
+};
+
+static int
+range_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
+{
+    struct range_segments *own = prepared;
+    const size_t count = segmentation->of[CONF_RANGE].count;
+    const size_t planes = (size_t)segmentation->stack->plane_count;
+    int rc = 0;
+    own->ranges = calloc(count * planes, sizeof *own->ranges);
+    own->holes = calloc(count, sizeof *own->holes);
+    if (!own->ranges || !own->holes)
+        return error_set_system(error, -ENOMEM, "prepare the segments");
+    for (size_t k = 0; k < count && rc == 0; k++)
+        rc = ranges_make(segmentation, segment_at(segmentation, CONF_RANGE, k)->range,
+                         own->ranges + k * planes, &own->holes[k], error);
+    return rc;
+}
+
+static void
+range_release(void *prepared)
+{
+    struct range_segments *own = prepared;
+    free(own->ranges);
+    free(own->holes);
+}
+
+static void
+range_begin_mask(const struct segmentation *segmentation, size_t segment,
+                 struct kernels_mask_request *request)
+{
+    const struct range_segments *own = segmentation->of[CONF_RANGE].prepared;
+    const size_t k = segment_place(segmentation, segment);
+    request->range_count = (size_t)segmentation->stack->plane_count;
+    request->ranges = own->ranges + k * request->range_count;
+    request->padding = own->holes[k];
+}
+
+static void
+range_describe(const struct segmentation *segmentation, size_t number,
+               char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", segment->range[0], segment->range[1]);
+}
+
+const struct segment_method segment_range = {
+    .algorithm = "Noctule range of values",
+    /* As near as PS3.16 CID 7162 gets. */
+    .family = {"123105", "DCM", "Histogram Analysis"},
+    .op = KERNELS_OPS,
+    .size = sizeof(struct range_segments),
+    .prepare = range_prepare,
+    .release = range_release,
+    .begin_mask = range_begin_mask,
+    .describe = range_describe,
+};

@@ -1,0 +1,247 @@
+"""Segments made of values, of other segments and of steps: `noctule run` beside scipy.ndimage, voxel for voxel."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pydicom
+import pytest
+from conftest import BIN, SHARED, SOURCE, assert_valid, needs_shared, phantom
+from scipy import ndimage
+from test_mask_peers import CORNERS, FACES, ball, kept
+from test_run import change, exact_values, seg_masks
+
+sys.path.insert(0, str(SOURCE / "tests" / "bench"))
+import peer_pipeline as peer  # noqa: E402
+
+TYPE = 'type = { code = "39607008"; scheme = "SCT"; meaning = "Lung"; };'
+SIZE, SPACING = (96, 80, 20), (2.0, 2.0, 3.0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """noctule run of a pipeline of these segments; returns the CompletedProcess."""
+    def call(segments, output, *inputs, status=0, more=""):
+        config = tmp_path / "noctule.conf"
+        config.write_text(f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "p"; segments = ( {segments} );'
+                          f' min_slices = 1; {more} }} );')
+        result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "p", "--output", output,
+                                 *map(str, inputs)], text=True, capture_output=True, timeout=300)
+        assert result.returncode == status, result.stdout + result.stderr
+        return result
+
+    return call
+
+
+def segment(label, body, hidden=False):
+    return f'{{ label = "{label}"; {body} {"hidden = true;" if hidden else TYPE} }}'
+
+
+def chest():
+    """Values of a trunk with two lungs, vessels in them, a spine, a bubble in the gut and a table: (slice, row, column)."""
+    columns, rows, slices = SIZE
+    z, y, x = np.ogrid[:slices, :rows, :columns]
+    random = np.random.default_rng(11)
+    values = np.full((slices, rows, columns), -1000.0)
+    trunk = ((x - 48) / 40) ** 2 + ((y - 36) / 27) ** 2 < 1
+    lungs = sum(((x - at) / 13) ** 2 + ((y - 34) / 17) ** 2 + ((z - 9) / 8.3) ** 2 < 1 for at in (30, 66)) > 0
+    vessels = ndimage.gaussian_filter(random.normal(size=values.shape), 1.2)
+    values[np.broadcast_to(trunk, values.shape)] = 40
+    values[lungs] = -800
+    values[lungs & (vessels > np.quantile(vessels, 0.93))] = 30
+    values[np.broadcast_to((abs(x - 48) < 5) & (abs(y - 52) < 5) & (z >= 0), values.shape)] = 600
+    values[(x - 48) ** 2 + (y - 20) ** 2 + (z - 15) ** 2 < 9] = -900
+    values[np.broadcast_to((abs(y - 68) < 2) & (x > 4) & (x < 92) & (z >= 0), values.shape)] = 100
+    return np.round(values + random.normal(scale=25, size=values.shape))
+
+
+def write(folder, values, edit=lambda number, dataset: None):
+    """The series with these values: every second slice has another slope."""
+    slices, rows, columns = values.shape
+    files = phantom(folder, "--size", f"{columns}x{rows}x{slices}", "--spacing", ",".join(map(str, SPACING)),
+                    "--bits", "16", "--signed")
+    order = {path: index for index, path in enumerate(
+        sorted(files, key=lambda path: float(pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient[2])))}
+
+    def put(number, dataset):
+        index = order[files[number]]
+        slope = 1 if index % 2 else 0.5
+        dataset.RescaleSlope, dataset.RescaleIntercept = slope, 0
+        dataset.PixelData = np.round(values[index] / slope).astype(np.int16).tobytes()
+        edit(index, dataset)
+
+    change(files, put)
+    datasets, _ = peer.read_series(folder)
+    return datasets, exact_values(datasets)
+
+
+def largest(mask, count=1, corners=False):
+    return kept(mask, corners, lambda rank, size, most: rank < count)
+
+
+def filled(mask):
+    return np.stack([ndimage.binary_fill_holes(plane) for plane in mask])
+
+
+def within(values, low, high):
+    return (values >= low) & (values <= high)
+
+
+def test_lungs_within_a_body(run, tmp_path):
+    """The segment that others use stands last; hidden ones are counted, and not written."""
+    datasets, values = write(tmp_path / "in", chest())
+    result = run(", ".join([
+        segment("Lungs", 'method = "range"; range = [ -1000, -320 ]; within = [ "Body" ];'
+                         'then = ( { keep_at_least = 0.2; }, { fill = "slices"; } );'),
+        segment("Wall", 'method = "range"; range = [ -200, 3000 ]; within = [ "Body" ]; minus = [ "Lungs", "Bone" ];'
+                        'then = ( { open_mm = 4.5; }, { cut_bridges_mm = 6; connectivity = 26; }, { keep = 1; } );'),
+        segment("Bone", 'method = "range"; range = [ 300, 3000 ]; then = ( { close_mm = 4; }, { drop_below_ml = 1; } );',
+                hidden=True),
+        segment("Body", 'method = "range"; range = [ -500, 5000 ]; then = ( { keep = 1; }, { fill = "slices"; } );',
+                hidden=True),
+        segment("Rind", 'method = "range"; range = [ -5000, 5000 ]; within = [ "Grown" ]; minus = [ "Lungs" ];'),
+        segment("Grown", 'method = "range"; range = [ -5000, 5000 ]; intersect = [ "Lungs" ];'
+                         'then = ( { grow_mm = 4; }, { fill = "volume"; }, { shrink_mm = 2; } );', hidden=True),
+    ]), tmp_path / "out", tmp_path / "in", more='results = [ "seg", "sr" ]; texture = { };')
+
+    body = filled(largest(within(values, -500, 5000)))
+    air = within(values, -1000, -320) & body
+    lungs = filled(kept(air, False, lambda rank, size, most: size >= 0.2 * most))
+    bone = ndimage.binary_closing(within(values, 300, 3000), ball(SPACING, 4.0))
+    bone = kept(bone, False, lambda rank, size, most: size * 0.012 >= 1)
+    wall = within(values, -200, 3000) & body & ~lungs & ~bone
+    wall = cut(ndimage.binary_opening(wall, ball(SPACING, 4.5)), 6.0, CORNERS)
+    wall = largest(wall)
+    grown = ndimage.binary_fill_holes(ndimage.binary_dilation(lungs, ball(SPACING, 4.0)))
+    grown = ndimage.binary_erosion(grown, ball(SPACING, 2.0))
+    expected = [lungs, wall, grown & ~lungs]
+    masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    assert len(masks) == 3
+    for found, wanted in zip(masks, expected):
+        assert 0 < wanted.sum() < wanted.size
+        assert np.array_equal(found, wanted)
+    assert ndimage.label(air, FACES)[1] > 2 and (filled(air) & ~lungs).any()  # the bubble was dropped
+
+    seg = pydicom.dcmread(tmp_path / "out" / "seg.dcm")
+    assert [s.SegmentLabel for s in seg.SegmentSequence] == ["Lungs", "Wall", "Rind"]
+    assert_valid(tmp_path / "out" / "seg.dcm")
+    parameters = seg.SegmentSequence[1].SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters
+    assert parameters == ("range -200..3000; within Body; minus Lungs, Bone; then open mm 4.5, "
+                          "cut bridges mm 6 26-connected, keep 1")
+    record = json.loads((tmp_path / "out" / "job.json").read_text())
+    assert [(s.get("number"), s.get("hidden"), s["label"], s["voxels"]) for s in record["segments"]] == [
+        (1, None, "Lungs", lungs.sum()), (2, None, "Wall", wall.sum()), (None, True, "Bone", bone.sum()),
+        (None, True, "Body", body.sum()), (3, None, "Rind", (grown & ~lungs).sum()), (None, True, "Grown", grown.sum())]
+    assert record["volume"]["segmented_voxels"] == (lungs | wall | grown).sum()
+    features = json.loads((tmp_path / "out" / "features.json").read_text())
+    assert sorted({(region["segment_number"], region["label"]) for region in features}) == [
+        (1, "Lungs"), (2, "Wall"), (3, "Rind")]
+    assert "(hidden)" in result.stdout
+
+
+def cut(mask, mm, near):
+    """cut_bridges_mm: cores grown alone, without what another one, or a neighbour of it, reaches."""
+    structure = ball(SPACING, mm)
+    labels, count = ndimage.label(ndimage.binary_erosion(mask, structure), near)
+    reached, grown = np.zeros(mask.shape, int), np.zeros(mask.shape, bool)
+    for label in range(1, count + 1):
+        one = ndimage.binary_dilation(labels == label, structure)
+        grown |= one
+        reached += ndimage.binary_dilation(one, near)
+    return grown & (reached == 1)
+
+
+def test_methods_use_each_other(run, tmp_path):
+    """A level set from a range, one from that level set, and a range cut to it: the lane's level sets run three times."""
+    datasets, values = write(tmp_path / "in", chest())
+    run(", ".join([
+        segment("Third", 'range = [ -1000, 80 ]; from = "Second"; intersect = [ "Body" ];'),
+        segment("Second", 'range = [ -1000, -320 ]; from = "Seed"; then = ( { fill = "volume"; } );'),
+        segment("Seed", 'method = "range"; range = [ -1000, -700 ]; within = [ "First" ]; then = ( { keep = 1; } );',
+                hidden=True),
+        segment("First", 'range = [ -1000, -320 ];'
+                         'shapes = ( { center = { voxel = [ 30.0, 34.0, 9.0 ]; }; radius_voxels = 4.0; } );'),
+        segment("Body", 'method = "range"; range = [ -500, 5000 ]; then = ( { keep = 1; }, { fill = "slices"; } );',
+                hidden=True),
+    ]), tmp_path / "out", tmp_path / "in", more='results = [ "seg", "codes" ];')
+    first = peer.level_set(within(values, -1000, -320), peer.sphere(values.shape, (30, 34, 9), 4))
+    seed = largest(within(values, -1000, -700) & first)
+    second = ndimage.binary_fill_holes(peer.level_set(within(values, -1000, -320), seed))
+    body = filled(largest(within(values, -500, 5000)))
+    found = peer.level_set(within(values, -1000, 80), second)
+    third = found & body
+    assert third.sum() > second.sum() > first.sum() > seed.sum() > 0 and third.sum() < found.sum()
+    for made, wanted in zip(seg_masks(tmp_path / "out" / "seg.dcm", datasets), [third, second, first]):
+        assert np.array_equal(made, wanted)
+    assert {path.name for path in (tmp_path / "out").glob("codes-*")} == {"codes-1.nrrd", "codes-2.nrrd", "codes-3.nrrd"}
+
+
+def test_fuzzy_objects_are_cut(run, tmp_path):
+    """As found, and less another segment, opened: steps are done with what the method found."""
+    values = chest()
+    files = phantom(tmp_path / "in", "--size", "96x80x20", "--spacing", "2,2,3", "--bits", "16", "--signed")
+    order = sorted(files, key=lambda path: float(pydicom.dcmread(path).ImagePositionPatient[2]))
+
+    def put(number, dataset):
+        dataset.RescaleIntercept = 0
+        dataset.PixelData = values[order.index(files[number])].astype(np.int16).tobytes()
+
+    change(files, put)
+    datasets, _ = peer.read_series(tmp_path / "in")
+    fuzzy = ('method = "fuzzy-connectedness"; seeds = ( { voxel = [ 48, 40, 10 ]; } ); object_mean = 40.0; '
+             'object_sigma = 60.0; homogeneity_sigma = 60.0;')
+    run(", ".join([
+        segment("Cut", fuzzy + 'minus = [ "Air" ]; then = ( { open_mm = 3; }, { fill = "volume"; } );'),
+        segment("Air", 'method = "range"; range = [ -2000, -320 ]; then = ( { grow_mm = 4; } );'),
+        segment("Found", fuzzy),
+    ]), tmp_path / "out", tmp_path / "in")
+    cut_off, air, found = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    assert np.array_equal(air, ndimage.binary_dilation(values <= -320, ball(SPACING, 4.0)))
+    expected = ndimage.binary_fill_holes(ndimage.binary_opening(found & ~air, ball(SPACING, 3.0)))
+    assert 0 < expected.sum() < found.sum() and np.array_equal(cut_off, expected)
+
+
+def test_padding_is_never_in_a_range(run, tmp_path):
+    def pad(_, dataset):
+        pixels = dataset.pixel_array.copy()
+        pixels[10:20] = -40
+        dataset.PixelData = pixels.tobytes()
+        dataset.add_new("PixelPaddingValue", "SS", -40)
+
+    datasets, values = write(tmp_path / "in", chest(), pad)
+    run(segment("Soft", 'method = "range"; range = [ -200, 200 ];'), tmp_path / "out", tmp_path / "in")
+    padded = np.stack([d.pixel_array for d in datasets]) == -40
+    assert (padded & within(values, -200, 200)).any()
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], within(values, -200, 200) & ~padded)
+
+
+def test_nothing_left_is_an_empty_result(run, tmp_path):
+    """What is hidden does not count."""
+    write(tmp_path / "in", chest())
+    result = run(", ".join([segment("None", 'method = "range"; range = [ -5000, 5000 ]; minus = [ "All" ];'),
+                            segment("All", 'method = "range"; range = [ -5000, 5000 ];', hidden=True)]),
+                 tmp_path / "out", tmp_path / "in", status=7)
+    assert "EMPTY" in result.stderr
+    assert not (tmp_path / "out" / "seg.dcm").exists()
+
+
+@needs_shared
+def test_a_phantom_of_a_head(run, tmp_path):
+    """ct-head-5mm: the plastic, its holes filled, and what is in it."""
+    source = SHARED / "ct-head-5mm"
+    run(", ".join([
+        segment("Head", 'method = "range"; range = [ -300, 4000 ]; then = ( { open_mm = 3; }, { keep = 1; },'
+                        '{ fill = "slices"; } );'),
+        segment("Inside", 'method = "range"; range = [ 0, 80 ]; within = [ "Head" ];'
+                          'then = ( { open_mm = 2; }, { keep = 3; connectivity = 26; } );')]),
+        tmp_path / "out", source)
+    datasets, _ = peer.read_series(source)
+    values = exact_values(datasets)
+    spacing = json.loads((tmp_path / "out" / "job.json").read_text())["volume"]["spacing_mm"]
+    head = filled(largest(ndimage.binary_opening(within(values, -300, 4000), ball(spacing, 3.0))))
+    inside = ndimage.binary_opening(within(values, 0, 80) & head, ball(spacing, 2.0))
+    inside = largest(inside, 3, True)
+    assert 0 < inside.sum() < head.sum()
+    masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    assert np.array_equal(masks[0], head) and np.array_equal(masks[1], inside)

@@ -1,0 +1,243 @@
+/* Segments that use each other, their steps and what is hidden: what is read, and what is refused. */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+
+#include <errno.h>
+
+#define TYPE  "type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };"
+#define SHAPE "shapes = ( { center = { voxel = [ 1, 2, 3 ]; }; radius_mm = 4; } );"
+#define SEEDS "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
+/* Each of the segments on a line of its own, from the second. */
+#define SEGMENTS(list) "pipelines = ( { name = \"a\"; segments = (\n" list " ); } );"
+#define RANGE(label, rest)                                                                         \
+    "{ label = \"" label "\"; method = \"range\"; range = [ 0, 9 ]; " TYPE rest " }"
+#define LEVEL(label, rest) "{ label = \"" label "\"; range = [ 0, 9 ]; " TYPE rest " }"
+#define FUZZY(label, rest)                                                                         \
+    "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " SEEDS TYPE rest " }"
+
+static struct conf *
+load_good(const char *text)
+{
+    struct error error = {0};
+    struct conf *conf = NULL;
+    int rc = conf_load(write_file("good.conf", text), &conf, &error);
+    ck_assert_msg(rc == 0, "%s\n%s", error.message, text);
+    return conf;
+}
+
+static const char every_method[] =
+    "pipelines = ( { name = \"a\"; segments = (\n"
+    "  { label = \"R\"; method = \"range\"; range = [ 0, 9 ]; within = [ \"L\", \"F\" ]; " TYPE
+    " },\n"
+    "  { label = \"L\"; range = [ 0, 9 ]; from = \"F\"; minus = [ \"H\" ]; " TYPE "\n"
+    "    then = ( { keep = 2; connectivity = 26; }, { fill = \"volume\"; },\n"
+    "             { cut_bridges_mm = 2.5; } ); },\n"
+    "  { label = \"F\"; method = \"fuzzy-connectedness\"; " SEEDS " intersect = [ \"H\" ];\n"
+    "    then = ( { keep_at_least = 0.25; } ); " TYPE " },\n"
+    "  { label = \"H\"; method = \"range\"; range = [ -5, 5 ]; hidden = true; } ); } );";
+
+START_TEST(sets_and_steps_are_read_for_every_method)
+{
+    struct conf *conf = load_good(every_method);
+    const struct conf_pipeline *pipeline = &conf->pipelines[0];
+    const struct conf_segment *range = &pipeline->segments[0], *level = &pipeline->segments[1],
+                              *fuzzy = &pipeline->segments[2], *hidden = &pipeline->segments[3];
+    ck_assert_int_eq(range->method, CONF_RANGE);
+    ck_assert_uint_eq(range->within_count, 2);
+    ck_assert_str_eq(range->within[1], "F");
+    ck_assert_ptr_null(range->then);
+    ck_assert_str_eq(level->minus[0], "H");
+    ck_assert_uint_eq(level->then_count, 3);
+    ck_assert_int_eq(level->then[0].kind, CONF_STEP_KEEP);
+    ck_assert_int_eq(level->then[0].keep, 2);
+    ck_assert_int_eq(level->then[0].connectivity, 26);
+    ck_assert_int_eq(level->then[1].kind, CONF_STEP_FILL);
+    ck_assert_int_eq(level->then[1].fill, CONF_FILL_VOLUME);
+    ck_assert_int_eq(level->then[1].connectivity, 6);
+    ck_assert_int_eq(level->then[2].kind, CONF_STEP_CUT_BRIDGES);
+    ck_assert_double_eq(level->then[2].amount, 2.5);
+    ck_assert_str_eq(fuzzy->intersect[0], "H");
+    ck_assert_double_eq(fuzzy->then[0].amount, 0.25);
+    ck_assert(hidden->hidden && !hidden->type.value && !range->hidden);
+    const int32_t numbers[] = {1, 2, 3, 0};
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_int_eq(conf_segment_number(pipeline, i), numbers[i]);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(each_step_has_its_own_word)
+{
+    static const char *const words[] = {
+        "keep = 1",          "keep_at_least = 0.5", "drop_below_ml = 1",
+        "fill = \"slices\"", "open_mm = 1",         "close_mm = 1",
+        "grow_mm = 1",       "shrink_mm = 1",       "cut_bridges_mm = 1"};
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, SEGMENTS(RANGE("R", "then = ( { %s; } );")), words[i]);
+        struct conf *conf = load_good(text);
+        ck_assert_uint_eq(conf->pipelines[0].segments[0].then[0].kind, i);
+        conf_free(conf);
+    }
+}
+
+END_TEST
+
+static const char expression[] =
+    "pipelines = ( { name = \"a\"; segments = (\n"
+    "  { label = \"R\"; method = \"range\"; range = [ 0, 9 ]; within = [ \"H\" ]; minus = [ \"L\" "
+    "];\n"
+    "    then = ( { open_mm = 1.5; }, { keep = 1; connectivity = 26; }, { fill = \"slices\"; } );\n"
+    "    " TYPE " },\n"
+    "  { label = \"L\"; range = [ 0, 9 ]; " SHAPE TYPE " },\n"
+    "  { label = \"H\"; method = \"range\"; range = [ -5, 5 ]; hidden = true; } ); } );";
+
+START_TEST(expressions_come_back_from_text)
+{
+    struct conf *conf = load_good(expression);
+    struct error error = {0};
+    struct conf_pipeline *back = NULL;
+    char *text = conf_pipeline_to_text(&conf->pipelines[0]);
+    ck_assert_msg(conf_pipeline_from_text(text, &back, &error) == 0, "%s\n%s", error.message, text);
+    char *again = conf_pipeline_to_text(back);
+    ck_assert_str_eq(text, again);
+    ck_assert_ptr_nonnull(strstr(text, "minus = [ \"L\" ];"));
+    ck_assert_ptr_nonnull(strstr(text, "fill = \"slices\";"));
+    char *identity = conf_pipeline_identity(back);
+    ck_assert_ptr_nonnull(strstr(identity, "open_mm = 1.5;"));
+    ck_assert_ptr_nonnull(strstr(identity, "hidden = true;"));
+    free(identity);
+    free(again);
+    free(text);
+    conf_pipeline_free(back);
+    conf_free(conf);
+}
+
+END_TEST
+
+static const struct {
+    int line;
+    const char *words, *text;
+} wrong[] = {
+    {3, "segments[1].within: there is no segment \"C\" in this pipeline: name one by its label",
+     SEGMENTS(RANGE("A", "") ",\n" RANGE("B", "within = [ \"A\", \"C\" ];"))},
+    {2, "segments[0].minus: there is no segment \"b\"",
+     SEGMENTS(RANGE("A", "minus = [ \"b\" ];") ",\n" RANGE("B", ""))},
+    {2, "segments[0].intersect: there is no segment \"C\"",
+     SEGMENTS(RANGE("A", "intersect = [ \"C\" ];"))},
+    {2, "segments[0].from: there is no segment \"Vessel\"",
+     SEGMENTS(LEVEL("A", "from = \"Vessel\";"))},
+    {2, "segments[0].within: \"A\" cannot be made before itself: it uses \"A\"",
+     SEGMENTS(RANGE("A", "within = [ \"A\" ];"))},
+    {3,
+     "segments[1].minus: \"B\" cannot be made before itself: it uses \"C\", which uses \"D\", "
+     "which "
+     "uses \"B\"",
+     SEGMENTS(RANGE("A", "within = [ \"B\" ];") ",\n" RANGE("B", "minus = [ \"C\" ];") ",\n" LEVEL(
+         "C", SHAPE "intersect = [ \"D\" ];") ",\n" LEVEL("D", "from = \"B\";"))},
+    {2, "segments[0].within: has 0 elements; 1 .. 16", SEGMENTS(RANGE("A", "within = [ ];"))},
+    {2, "segments[0].within: has to be an array", SEGMENTS(RANGE("A", "within = \"B\";"))},
+    {1, "segments: all of them are hidden", SEGMENTS(RANGE("A", "hidden = true;"))},
+    {2, "segments[0].connectedness_map: a hidden segment is not written",
+     SEGMENTS(FUZZY("A", "hidden = true; connectedness_map = true;"))},
+    {3, "segments[1]: type: is missing; only hidden segments need none",
+     SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"range\"; range = [ 0, 9 ]; }")},
+    {2, "segments[0].shapes: is used only with method = \"level-set\"",
+     SEGMENTS(RANGE("A", SHAPE))},
+    {2, "segments[0].range: the lower end 9 is above the upper end 8",
+     SEGMENTS("{ label = \"A\"; method = \"range\"; range = [ 9, 8 ]; " TYPE " }")},
+    {2, "segments[0]: range is missing",
+     SEGMENTS("{ label = \"A\"; method = \"range\"; " TYPE " }")},
+    {2,
+     "segments[0].then[0]: needs exactly one of keep, keep_at_least, drop_below_ml, fill, open_mm",
+     SEGMENTS(RANGE("A", "then = ( { } );"))},
+    {2, "segments[0].then[1]: needs exactly one of keep",
+     SEGMENTS(RANGE("A", "then = ( { keep = 1; }, { keep = 1; fill = \"slices\"; } );"))},
+    {2, "segments[0].then[0].fill: has to be \"slices\" or \"volume\"",
+     SEGMENTS(RANGE("A", "then = ( { fill = \"holes\"; } );"))},
+    {2, "segments[0].then[0].keep: 257 is not within 1 .. 256",
+     SEGMENTS(RANGE("A", "then = ( { keep = 257; } );"))},
+    {2, "segments[0].then[0].keep_at_least: 1.5 is not within 0 .. 1",
+     SEGMENTS(RANGE("A", "then = ( { keep_at_least = 1.5; } );"))},
+    {2, "segments[0].then[0].open_mm: 0 is not within 0.01 .. 100",
+     SEGMENTS(RANGE("A", "then = ( { open_mm = 0.0; } );"))},
+    {2, "segments[0].then[0].connectivity: is 6, by faces, or 26, by edges and corners too",
+     SEGMENTS(RANGE("A", "then = ( { keep = 1; connectivity = 18; } );"))},
+    {2, "segments[0].then[0].connectivity: is used only with keep",
+     SEGMENTS(RANGE("A", "then = ( { open_mm = 1.0; connectivity = 26; } );"))},
+    {3, "\"codes\" are those of level sets, and the pipeline has none that is not hidden",
+     "pipelines = ( { name = \"a\"; segments = ( " LEVEL("A", SHAPE "hidden = true;") ", " RANGE(
+         "B", "") " );\n\nresults = [ \"seg\", \"codes\" ]; } );"},
+};
+
+START_TEST(wrong_expressions_are_told_with_file_and_line)
+{
+    struct error error = {0};
+    char place[PATH_MAX + 32];
+    struct conf *conf = NULL;
+    const char *path = write_file("wrong.conf", wrong[_i].text);
+    ck_assert_int_eq(conf_load(path, &conf, &error), -EINVAL);
+    snprintf(place, sizeof(place), "%s:%d: pipelines[0].", path, wrong[_i].line);
+    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text,
+                  error.message);
+    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
+                  error.message);
+}
+
+END_TEST
+
+START_TEST(a_circle_of_many_is_told)
+{
+    static char text[40000];
+    size_t at = (size_t)snprintf(text, sizeof text, "pipelines = ( { name = \"a\"; segments = (\n");
+    for (int i = 0; i < 256; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "%s{ label = \"S%d\"; method = \"range\"; range = [ 0, 9 ]; " TYPE
+                               " within = [ \"S%d\" ]; }",
+                               i ? ",\n" : "", i, (i + 1) % 256);
+    snprintf(text + at, sizeof text - at, " ); } );");
+    struct error error = {0};
+    struct conf *conf = NULL;
+    ck_assert_int_eq(conf_load(write_file("circle.conf", text), &conf, &error), -EINVAL);
+    ck_assert_msg(strstr(error.message, "cannot be made before itself: it uses \"S") != NULL, "%s",
+                  error.message);
+}
+
+END_TEST
+
+/* The shipped example, without its marks. */
+START_TEST(the_lungs_of_the_shipped_file_can_be_used)
+{
+    char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
+    char *example = strstr(text, "  # { name = \"chest-lungs\";"), *end = strstr(example, "\n\n");
+    ck_assert_ptr_nonnull(end);
+    *end = '\0';
+    for (char *mark = example; (mark = strstr(mark, "  # ")); mark += 4)
+        mark[2] = ' ';
+    char *whole;
+    ck_assert_int_gt(asprintf(&whole, "pipelines = (\n%s );", example), 0);
+    struct conf *conf = load_good(whole);
+    ck_assert(conf->pipelines[0].segments[0].hidden);
+    ck_assert_str_eq(conf->pipelines[0].segments[1].within[0], "Body");
+    conf_free(conf);
+    free(whole);
+    free(text);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("uses");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, sets_and_steps_are_read_for_every_method);
+    tcase_add_test(tcase, each_step_has_its_own_word);
+    tcase_add_test(tcase, expressions_come_back_from_text);
+    tcase_add_loop_test(tcase, wrong_expressions_are_told_with_file_and_line, 0,
+                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, a_circle_of_many_is_told);
+    tcase_add_test(tcase, the_lungs_of_the_shipped_file_can_be_used);
+    return run_case(tcase, "config_uses");
+}
