@@ -18,6 +18,7 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                    sizeof(enum conf_unit) == sizeof(unsigned) &&
                    sizeof(enum conf_step_kind) == sizeof(unsigned) &&
                    sizeof(enum conf_fill) == sizeof(unsigned) &&
+                   sizeof(enum conf_object_kind) == sizeof(unsigned) &&
                    sizeof(enum discretisation) == sizeof(unsigned) &&
                    sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");

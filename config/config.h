@@ -76,6 +76,17 @@ struct conf_estimable {
     double value; /* real-world units */
 };
 
+/* Which objects that arrive beside images are looked at. */
+enum conf_object_kind { CONF_RTSTRUCT };
+
+/* A region of an object: by a pattern for its name, or by its number. */
+struct conf_object {
+    enum conf_object_kind kind;
+    char *roi; /* NULL: by number */
+    bool has_number;
+    int number;
+};
+
 /* What is done with a segment that was found (kernels/mask/mask.h has what each means). */
 enum conf_step_kind {
     CONF_STEP_KEEP,

@@ -179,6 +179,31 @@ static const struct option_section step_section = {
             .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)     \
     }
 
+static const char *const object_choices[] = {"rtstruct", NULL};
+
+static bool
+check_object(const void *object, const struct option_spot *spot)
+{
+    const struct conf_object *wanted = object;
+    if ((wanted->roi != NULL) == wanted->has_number)
+        return option_refuse(spot, "roi", "give either the name of the region, or its number");
+    return true;
+}
+
+static const struct option_row object_rows[] = {
+    {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = object_choices,
+     .help = "\"rtstruct\": an RT Structure Set"},
+    {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
+     .help = "its region with this ROI Name (3006,0026); a pattern: \"GTV*\" is every name that "
+             "begins so; exactly one has to fit"},
+    {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
+     GIVEN(struct conf_object, has_number),
+     .help = "instead, its region with this ROI Number (3006,0022)"},
+};
+
+static const struct option_section object_section = {
+    ROWS(object_rows), .size = sizeof(struct conf_object), .check = check_object};
+
 static const struct option_row segment_rows[] = {
     {"label", &option_text, AT(struct conf_segment, label), NULL, LIMITS(1, 64),
      .form = &form_dicom, .help = "Segment Label (0062,0005); unique in its pipeline"},

@@ -22,8 +22,8 @@ cli_version(const struct cli_context *context, int argc, char **argv)
 static int cli_help(const struct cli_context *context, int argc, char **argv);
 
 static const struct cli_command commands[] = {
-    {"run", true, cli_run, "--pipeline NAME --output DIR INPUT...",
-     "process files or folders now, without the daemon"},
+    {"run", true, cli_run, "--pipeline NAME --output DIR [--object FILE]... INPUT...",
+     "process files or folders now, without the daemon; --object: what was drawn on them"},
     {"explain", true, cli_explain, "[--pipeline NAME] [--json] FILE... | FOLDER... | SERIES_UID",
      "what would become of it and why, without running anything"},
     {"status", false, cli_status, "[--json] | --check",

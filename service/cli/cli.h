@@ -55,9 +55,16 @@ struct cli_option {
     int64_t *number;
     const char *noun; /* "job number"; NULL: a count */
     bool zero;        /* is a number, too */
+    struct cli_texts *texts;
 };
 
-#define CLI_MAX_OPTIONS 8
+#define CLI_MAX_OPTIONS 9
+
+/* Of an option that may be given more than once; `items` has room for as many as there are arguments. */
+struct cli_texts {
+    char **items;
+    size_t count;
+};
 
 /* EXIT_OK, or EXIT_USAGE after a complaint; optind is that of the first argument then. */
 int cli_parse_options(int argc, char **argv, const struct cli_option *options);

@@ -107,6 +107,8 @@ cli_parse_option(const char *command, const struct cli_option *option)
         *option->flag = true;
     else if (option->text)
         *option->text = optarg;
+    else if (option->texts)
+        option->texts->items[option->texts->count++] = optarg;
     else if (option->zero && strcmp(optarg, "0") == 0)
         *option->number = 0;
     else if (cli_parse_number(optarg, option->number) < 0)

@@ -28,6 +28,7 @@ struct options {
     bool accept_missing, json, quiet;
     char **inputs;
     int input_count;
+    struct cli_texts objects;
 };
 
 struct direct_run {
@@ -90,7 +91,13 @@ parse_options(const struct conf *conf, int argc, char **argv, struct options *op
                                        {"threads", 't', .text = &threads},
                                        {"json", 'j', .flag = &options->json},
                                        {"quiet", 'q', .flag = &options->quiet},
+                                       {"object", .texts = &options->objects},
                                        {.name = NULL}};
+    options->objects.items = calloc((size_t)argc, sizeof *options->objects.items);
+    if (!options->objects.items) {
+        cli_complain("%s", strerror(ENOMEM));
+        return EXIT_PARTIAL;
+    }
     int status = cli_parse_options(argc, argv, known);
     if (status == EXIT_OK && threads)
         status = parse_threads(threads, options);
@@ -389,6 +396,8 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .device_serial_number = run->conf->device_serial_number,
                             .inputs = unit->paths,
                             .input_count = unit->headers->count,
+                            .objects = run->options.objects.items,
+                            .object_count = run->options.objects.count,
                             .note = unit->note};
     struct pipeline_report report;
     if (unit->refusal.code == CODE_NONE)
@@ -485,6 +494,7 @@ run_release(struct direct_run *run)
     collect_free(&run->files);
     progress_close(run->progress);
     free(run->settings);
+    free(run->options.objects.items);
 }
 
 int
@@ -492,10 +502,10 @@ cli_run(const struct cli_context *context, int argc, char **argv)
 {
     struct direct_run run = {.conf = context->conf};
     int status = parse_options(run.conf, argc, argv, &run.options);
-    if (status != EXIT_OK)
-        return status;
-    catch_signals();
-    status = run_all(&run);
+    if (status == EXIT_OK) {
+        catch_signals();
+        status = run_all(&run);
+    }
     run_release(&run);
     return atomic_load(&stop) ? 128 + (int)stop_signal : status;
 }

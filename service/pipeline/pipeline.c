@@ -212,6 +212,8 @@ begin_volume(struct job *job)
     job->segmentation.pipeline = job->pipeline;
     job->segmentation.instances = job->headers->instances;
     job->segmentation.stack = job->stack;
+    job->segmentation.objects = job->spec->objects;
+    job->segmentation.object_count = job->spec->object_count;
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     if (rc == 0)
         rc = reserve(job, &demand);
@@ -298,6 +300,8 @@ report_segments(struct job *job)
             method->report(found, i, segment);
         if (segment_describe_measured(segment, text, sizeof text))
             pipeline_note(report, text);
+        if (segment->told[0])
+            pipeline_note(report, segment->told);
     }
     report->segmented_voxels =
         count == 1

@@ -131,6 +131,7 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_string(json, "series_instance_uid", report->series_uid);
     json_string(json, "stack", record->spec->stack);
     json_integer(json, "input_files", (int64_t)record->spec->input_count);
+    json_integer(json, "object_files", (int64_t)record->spec->object_count);
     json_string(json, "output", record->spec->output);
     record_put_volume(json, report);
     put_segments(json, report);

@@ -14,8 +14,10 @@
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/record.h"
 #include "service/pipeline/results/row.h"
+#include "service/pipeline/segment/object.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +65,28 @@ results_describe_segment(struct results *results, size_t i)
     };
 }
 
+/* What UIDs are made from, beside the images: the pipeline, and the regions that others drew. */
+static char *
+results_make_identity(const struct results_request *request)
+{
+    struct text_stream text;
+    char *pipeline = conf_pipeline_identity(request->pipeline);
+    if (!pipeline || text_open(&text)) {
+        free(pipeline);
+        return NULL;
+    }
+    fputs(pipeline, text.out);
+    for (size_t i = 0; i < request->pipeline->segment_count; i++) {
+        const struct object_region *region = object_region_of(request->segmentation, i);
+        if (region)
+            fprintf(text.out, "region %" PRId32 " of %s;\n", region->number,
+                    region->sop_instance_uid);
+    }
+    free(pipeline);
+    text_close(&text);
+    return text.bytes;
+}
+
 static int
 results_describe_segments(struct results *results)
 {
@@ -72,7 +96,7 @@ results_describe_segments(struct results *results)
     results->fractional_segments = calloc(count, sizeof *results->fractional_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
-    results->identity = conf_pipeline_identity(pipeline);
+    results->identity = results_make_identity(results->request);
     if (!results->segments || !results->fractional_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");

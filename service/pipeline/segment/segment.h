@@ -20,11 +20,13 @@
 
 #define SEGMENT_NO_PLACE SIZE_MAX
 
-/* The segments of a job. The first three are borrowed. */
+/* The segments of a job. What it is made of is borrowed. */
 struct segmentation {
     const struct conf_pipeline *pipeline;
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
+    char *const *objects; /* paths of what was drawn beside the images */
+    size_t object_count;
 
     /* What each method has prepared, NULL where it has no segment, and which segments are its. */
     struct {

@@ -538,7 +538,9 @@ static const struct {
               "type = { code = \"12345678901234567\"; };")},
     {1, "segments[0].color[2]: 1.5 is not within 0 .. 1",
      PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
-    {1, "segments[0].method: has to be \"level-set\", \"fuzzy-connectedness\" or \"range\"",
+    {1,
+     "segments[0].method: has to be \"level-set\", \"fuzzy-connectedness\", \"range\" or "
+     "\"object\"",
      PIPELINE(SEGMENT "method = \"magic\";")},
     {1, "shapes[0].kind: has to be \"sphere\", \"ellipsoid\" or \"box\"",
      WITH_SHAPE("kind = \"cube\";")},
