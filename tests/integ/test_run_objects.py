@@ -65,6 +65,7 @@ def series(tmp_path):
 @pytest.fixture
 def rois(series):
     planes = Planes(series)
+    step = np.dot(planes.origins[1] - planes.origins[0], planes.normal)
     return {
         "GTV-1": [("CLOSED_PLANAR", ring(planes, z, (33, 31), (20, 11 + z), 90)) for z in (1, 2, 5)],
         "GTV-2": [("CLOSED_PLANAR", ring(planes, 4, (30, 30), (9, 9), 40))],
@@ -72,7 +73,7 @@ def rois(series):
         "point": [("POINT", [planes.point(2, 20, 20)])],
         "none": [],
         "beside": [("CLOSED_PLANAR", ring(planes, 3, (900, 30), (5, 9), 40))],
-        "off": [("CLOSED_PLANAR", ring(planes, 3, (22, 30), (5, 9), 40, 1.0))],
+        "off": [("CLOSED_PLANAR", ring(planes, 3, (22, 30), (5, 9), 40, 0.4 * step))],
     }
 
 
