@@ -183,6 +183,13 @@ conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_
     return false;
 }
 
+bool
+conf_segment_is_object(const struct conf_segment *segment)
+{
+    return segment->method == CONF_OBJECT && segment->within_count == 0 &&
+           segment->minus_count == 0 && segment->intersect_count == 0 && segment->then_count == 0;
+}
+
 int32_t
 conf_segment_number(const struct conf_pipeline *pipeline, size_t segment)
 {

@@ -344,6 +344,9 @@ struct conf_use {
 /* The segment's use `number`, from 0; false: it has no more. A segment may use another one twice. */
 bool conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_use *use);
 
+/* Is the segment a region of an object as it is: nothing is cut off or done with it? */
+bool conf_segment_is_object(const struct conf_segment *segment);
+
 /* Which of the segments that are written this is, from 1; 0: it is hidden. */
 int32_t conf_segment_number(const struct conf_pipeline *pipeline, size_t segment);
 

@@ -21,6 +21,16 @@ static const char result_help[] = "what is written"
 #undef RESULT
     ;
 
+/* Are all segments that are measured regions of objects, to which a report can refer? */
+static bool
+pipeline_is_of_objects(const struct conf_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (!pipeline->segments[i].hidden && !conf_segment_is_object(&pipeline->segments[i]))
+            return false;
+    return true;
+}
+
 /* What the results say has to be measured, and what a report refers to has to be written. */
 static bool
 check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
@@ -34,10 +44,12 @@ check_results(const struct conf_pipeline *pipeline, const struct option_spot *sp
     if (!texture || !texture_has_features(texture))
         return option_refuse(spot, "results",
                              "\"sr\" needs measurements: give texture first_order or glcm");
-    if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG))
+    if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
+        !pipeline_is_of_objects(pipeline))
         return option_refuse(spot, "results",
                              "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
-                             "texture.regions = [ \"volume\" ] only");
+                             "texture.regions = [ \"volume\" ] only; what is measured without is "
+                             "objects as they are");
     return true;
 }
 

@@ -3,13 +3,16 @@
 import json
 import subprocess
 
+import highdicom
 import numpy as np
 import pydicom
+import pydicom.uid
 import pytest
 
 from conftest import BIN, SHARED, assert_valid, needs_shared, phantom
 from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask, ring, structure_set
 from test_run import assert_nothing_left, seg_masks
+from test_sr import assert_dciodvfy_is_content, one
 
 TYPE = 'type = { code = "86049000"; scheme = "SCT"; meaning = "Neoplasm, Primary"; };'
 
@@ -123,6 +126,43 @@ def test_what_is_no_region_is_refused(run, tmp_path, series, rois, wanted, code,
     complaint = run(drawn(wanted=wanted), [path], tmp_path / "series", status=1)
     assert f"{code}: " in complaint and words in complaint and str(path) in complaint
     assert_nothing_left(tmp_path / "out")
+
+
+MEASURED = 'texture = { first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }; '
+
+
+@pytest.mark.parametrize("study", ["", "1.2.79"])
+def test_reports_refer_to_the_structure_set(run, tmp_path, series, rois, study):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, rois)
+    ds = pydicom.dcmread(path)
+    ds.StudyInstanceUID = study or planes.files[0].StudyInstanceUID
+    ds.save_as(path)
+    segments = ", ".join([drawn("A", "number = 1"), drawn("B", "number = 3")])
+    output = run(segments, [path], tmp_path / "series", more=MEASURED + 'results = [ "sr" ];')
+    assert not (output / "seg.dcm").exists()
+    assert_dciodvfy_is_content(output / "sr.dcm")
+    report = highdicom.sr.srread(output / "sr.dcm")
+    groups = report.content.get_volumetric_roi_measurement_groups()
+    assert [group.reference_type.value for group in groups] == ["130488", "130488"]
+    for group, number in zip(groups, "13", strict=True):
+        item = one(group[0], "COMPOSITE", "130488")
+        assert item.ReferencedSOPSequence[0].ReferencedSOPClassUID == pydicom.uid.RTStructureSetStorage
+        assert item.ReferencedSOPSequence[0].ReferencedSOPInstanceUID == "1.2.9.1"
+        assert one(item, "TEXT", "130489").TextValue == number
+    evidence = {study.StudyInstanceUID: [series.SeriesInstanceUID for series in study.ReferencedSeriesSequence]
+                for study in report.CurrentRequestedProcedureEvidenceSequence}
+    own = [planes.files[0].SeriesInstanceUID]
+    assert evidence == ({planes.files[0].StudyInstanceUID: own, study: ["1.2.9.3"]} if study
+                        else {planes.files[0].StudyInstanceUID: [*own, "1.2.9.3"]})
+
+
+def test_reports_of_what_was_changed_need_a_segmentation(run, tmp_path, series, rois):
+    path = structure_set(tmp_path, Planes(series), rois)
+    cut = drawn("A", "number = 1", "then = ( { grow_mm = 2.0; } );")
+    complaint = run(cut, [path], tmp_path / "series", more=MEASURED + 'results = [ "sr" ];', status=5)
+    assert '"sr" refers to the segments in "seg": add "seg"' in complaint
+    run(cut, [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
 
 
 def elsewhere(ds, series="1.2.77", frame=None):

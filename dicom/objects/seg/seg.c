@@ -26,6 +26,10 @@ int
 seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
                  char uid[DICOM_UID_SIZE])
 {
+    if (segment->origin && segment->origin->tracking_uid[0] != '\0') {
+        snprintf(uid, DICOM_UID_SIZE, "%s", segment->origin->tracking_uid);
+        return 0;
+    }
     return uid_from_texts(
         uid,
         (const char *const[]){"tracking", derived_plane_instance(&request->source, 0)->series_uid,
@@ -36,7 +40,10 @@ void
 seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
                 char id[SEG_TRACKING_ID_SIZE])
 {
-    snprintf(id, SEG_TRACKING_ID_SIZE, "%s: %s", request->source.pipeline, segment->label);
+    if (segment->origin && segment->origin->tracking_uid[0] != '\0')
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s", segment->origin->tracking_id);
+    else
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: %s", request->source.pipeline, segment->label);
 }
 
 static const char *

@@ -16,6 +16,13 @@ extern "C" {
 
 #define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
 
+/* The object that a segment was taken from as it is, and what it is there. Strings are borrowed. */
+struct seg_origin {
+    const char *class_uid, *instance_uid, *series_uid, *study_uid;
+    int32_t number;                         /* ROI Number, or Segment Number */
+    const char *tracking_id, *tracking_uid; /* both "" where it has none */
+};
+
 /* One segment: its coding and its voxels. Strings are borrowed, UTF-8. */
 struct seg_segment {
     const char *label;       /* unique within the object, at most 64 characters */
@@ -29,6 +36,7 @@ struct seg_segment {
     const char *algorithm_name;
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */
+    const struct seg_origin *origin;  /* NULL: found, or changed */
     /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; bits beyond
      * the columns are not looked at. BINARY objects only. */
     const uint64_t *bits;
@@ -62,7 +70,7 @@ int seg_identify(const struct seg_request *request, struct derived_identity *ide
 
 /*
  * Tracking UID of a segment: the same finding of the same pipeline in the same series keeps it over
- * runs, settings and versions.
+ * runs, settings and versions; what was taken from an object has that object's, where it has one.
  */
 int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
                      char uid[DICOM_UID_SIZE]);

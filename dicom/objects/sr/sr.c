@@ -80,15 +80,15 @@ sr_invalid_request(const struct sr_request *request)
         return "no serial number or version";
     if (request->group_count == 0)
         return "no measurement group";
-    if (sr_refers_to_segments(request) &&
-        (!request->seg_identity || request->seg_identity->sop_instance_uid[0] == '\0' ||
-         request->seg_identity->series_uid[0] == '\0'))
-        return "a segmentation without identity";
     for (size_t i = 0; i < request->group_count; i++) {
         const char *what = invalid_group(request, &request->groups[i]);
         if (what)
             return what;
     }
+    if (sr_refers_to_segments(request) &&
+        (!request->seg_identity || request->seg_identity->sop_instance_uid[0] == '\0' ||
+         request->seg_identity->series_uid[0] == '\0'))
+        return "a segmentation without identity";
     return NULL;
 }
 

@@ -73,10 +73,13 @@ struct sr_group {
 struct sr_request {
     /* What the SEG was written from. Where no group is of a segment there need not be a SEG: then
      * instances, stack, equipment, pipeline and time are looked at, and the segments may be none.
+     * Where all that are measured have an origin there need not be one either: the groups refer to
+     * the objects that the segments were taken from, a region of an RT Structure Set as 130488, DCM,
+     * "Region in Space" (TID 1411). Its number is a HAS CONCEPT MOD of that, for Enhanced SR has no
+     * HAS PROPERTIES there (PS3.3 A.35.2.3.1.2).
      */
     const struct seg_request *seg;
-    const struct derived_identity
-        *seg_identity; /* of the SEG; NULL where no group is of a segment */
+    const struct derived_identity *seg_identity; /* of the SEG; NULL: there is none */
     /* In any order; the report tells of the segments first, as TID 1500 does. */
     const struct sr_group *groups;
     size_t group_count;             /* at least 1 */

@@ -6,11 +6,32 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct seg_origin *
+sr_origin(const struct sr_request *request, const struct sr_group *group)
+{
+    return group->segment == SR_WHOLE_VOLUME || request->seg_identity
+               ? NULL
+               : request->seg->segments[group->segment].origin;
+}
+
+const struct seg_origin *
+sr_new_origin(const struct sr_request *request, size_t group)
+{
+    const struct seg_origin *origin = sr_origin(request, &request->groups[group]);
+    for (size_t i = 0; origin && i < group; i++) {
+        const struct seg_origin *earlier = sr_origin(request, &request->groups[i]);
+        if (earlier && strcmp(earlier->instance_uid, origin->instance_uid) == 0)
+            return NULL;
+    }
+    return origin;
+}
+
 bool
 sr_refers_to_segments(const struct sr_request *request)
 {
     for (size_t i = 0; i < request->group_count; i++) {
-        if (request->groups[i].segment != SR_WHOLE_VOLUME)
+        const struct sr_group *group = &request->groups[i];
+        if (group->segment != SR_WHOLE_VOLUME && !sr_origin(request, group))
             return true;
     }
     return false;

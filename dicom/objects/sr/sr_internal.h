@@ -10,7 +10,15 @@
 extern "C" {
 #endif
 
-/* Is there a group of a segment: does the report refer to the SEG? */
+#define SR_RTSTRUCT_CLASS "1.2.840.10008.5.1.4.1.1.481.3"
+
+/* The object of others that a group refers to; NULL: the SEG, or none at all. */
+const struct seg_origin *sr_origin(const struct sr_request *request, const struct sr_group *group);
+
+/* The same where no earlier group refers to that object. */
+const struct seg_origin *sr_new_origin(const struct sr_request *request, size_t group);
+
+/* Does the report refer to the SEG? */
 bool sr_refers_to_segments(const struct sr_request *request);
 
 /*

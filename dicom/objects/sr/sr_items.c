@@ -118,3 +118,16 @@ sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const str
     put_head(w, SR_CONTAINS, "IMAGE", concept);
     sr_end(w, &leaf);
 }
+
+struct sr_branch
+sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept, const char *class_uid,
+                   const char *instance_uid)
+{
+    struct element_buffer *to = &w->set.elements;
+    struct sr_branch item = {.item = element_open_item(to)};
+    size_t reference = element_open_only_item(to, TAG_ReferencedSOPSequence);
+    dataset_add_reference(to, class_uid, instance_uid);
+    element_close_only_item(to, reference);
+    put_head(w, SR_CONTAINS, "COMPOSITE", concept);
+    return item;
+}

@@ -69,6 +69,17 @@ add_sop_item(struct element_buffer *to, const char *class_uid, const char *insta
 }
 
 static void
+add_origin_series(struct element_buffer *to, const struct seg_origin *origin)
+{
+    size_t item = element_open_item(to);
+    size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
+    add_sop_item(to, origin->class_uid, origin->instance_uid);
+    element_close(to, sequence);
+    element_text(to, TAG_SeriesInstanceUID, "UI", origin->series_uid);
+    element_close(to, item);
+}
+
+static void
 add_source_series(struct sr_writer *w, struct element_buffer *to)
 {
     size_t item = element_open_item(to);
@@ -80,14 +91,32 @@ add_source_series(struct sr_writer *w, struct element_buffer *to)
     element_close(to, item);
 }
 
+/* What was written of this study beside the images. */
 static void
-add_seg_series(struct sr_writer *w, struct element_buffer *to)
+add_segment_series(struct sr_writer *w, struct element_buffer *to, const char *study_uid)
+{
+    const struct derived_identity *seg = w->request->seg_identity;
+    if (sr_refers_to_segments(w->request)) {
+        const struct seg_origin own = {.class_uid = SEG_SOP_CLASS_UID,
+                                       .instance_uid = seg->sop_instance_uid,
+                                       .series_uid = seg->series_uid};
+        add_origin_series(to, &own);
+    }
+    for (size_t g = 0; g < w->request->group_count; g++) {
+        const struct seg_origin *origin = sr_new_origin(w->request, g);
+        if (origin && strcmp(origin->study_uid, study_uid) == 0)
+            add_origin_series(to, origin);
+    }
+}
+
+static void
+add_origin_study(struct element_buffer *to, const struct seg_origin *origin)
 {
     size_t item = element_open_item(to);
-    size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
-    add_sop_item(to, SEG_SOP_CLASS_UID, w->request->seg_identity->sop_instance_uid);
-    element_close(to, sequence);
-    element_text(to, TAG_SeriesInstanceUID, "UI", w->request->seg_identity->series_uid);
+    size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
+    add_origin_series(to, origin);
+    element_close(to, series);
+    element_text(to, TAG_StudyInstanceUID, "UI", origin->study_uid);
     element_close(to, item);
 }
 
@@ -96,14 +125,22 @@ static void
 put_evidence(struct sr_writer *w)
 {
     struct element_buffer *to = &w->set.elements;
-    size_t study = dataset_open_only_item(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
+    const char *study_uid = sr_source(w, 0)->study_uid;
+    dataset_reach(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
+    size_t studies = element_open_sequence(to, TAG_CurrentRequestedProcedureEvidenceSequence);
+    size_t study = element_open_item(to);
     size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
     add_source_series(w, to);
-    if (sr_refers_to_segments(w->request))
-        add_seg_series(w, to);
+    add_segment_series(w, to, study_uid);
     element_close(to, series);
-    element_text(to, TAG_StudyInstanceUID, "UI", sr_source(w, 0)->study_uid);
-    element_close_only_item(to, study);
+    element_text(to, TAG_StudyInstanceUID, "UI", study_uid);
+    element_close(to, study);
+    for (size_t g = 0; g < w->request->group_count; g++) {
+        const struct seg_origin *origin = sr_new_origin(w->request, g);
+        if (origin && strcmp(origin->study_uid, study_uid) != 0)
+            add_origin_study(to, origin);
+    }
+    element_close(to, studies);
 }
 
 /* The root of the content tree is the data set itself. */

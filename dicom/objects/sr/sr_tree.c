@@ -8,6 +8,7 @@
 #include "dicom/value/tags.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,18 +236,52 @@ put_tracking(struct sr_writer *w, const struct sr_group *group)
     sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("112040", "Tracking Unique Identifier"), uid);
 }
 
+static void
+put_region(struct sr_writer *w, const struct seg_origin *origin)
+{
+    char number[16];
+    struct sr_branch item = sr_begin_composite(w, DCM("130488", "Region in Space"),
+                                               origin->class_uid, origin->instance_uid);
+    snprintf(number, sizeof(number), "%" PRId32, origin->number);
+    sr_begin_children(w, &item);
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("130489", "Referenced Region of Interest Identifier"),
+                number);
+    sr_end(w, &item);
+}
+
+static void
+put_referenced_segment(struct sr_writer *w, const struct sr_image *reference)
+{
+    sr_add_image(w, DCM("121191", "Referenced Segment"), reference);
+    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
+               sr_source(w, 0)->series_uid);
+}
+
+/* In the SEG, or where it was taken from. */
+static void
+put_where(struct sr_writer *w, const struct sr_group *group)
+{
+    const struct seg_origin *origin = sr_origin(w->request, group);
+    if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0)
+        put_region(w, origin);
+    else if (origin)
+        put_referenced_segment(w, &(const struct sr_image){.class_uid = origin->class_uid,
+                                                           .instance_uid = origin->instance_uid,
+                                                           .segment = (uint16_t)origin->number});
+    else
+        put_referenced_segment(
+            w, &(const struct sr_image){.class_uid = SEG_SOP_CLASS_UID,
+                                        .instance_uid = w->request->seg_identity->sop_instance_uid,
+                                        .segment = (uint16_t)(group->segment + 1)});
+}
+
 /* TID 1411: what it is that is measured. */
 static void
 put_segment(struct sr_writer *w, const struct sr_group *group)
 {
     const struct seg_segment *segment = &w->request->seg->segments[group->segment];
-    const struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID,
-                                       .instance_uid = w->request->seg_identity->sop_instance_uid,
-                                       .segment = (uint16_t)(group->segment + 1)};
     put_finding(w, segment);
-    sr_add_image(w, DCM("121191", "Referenced Segment"), &reference);
-    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
-               sr_source(w, 0)->series_uid);
+    put_where(w, group);
     put_site(w, segment);
     put_algorithm(w);
 }

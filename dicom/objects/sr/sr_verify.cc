@@ -80,17 +80,41 @@ class SrVerifier
         std::set<std::string> images;
         for (const struct dicom_instance *source : sources_)
             images.insert(std::string(source->sop_class_uid) + ' ' + source->sop_instance_uid);
-        DcmItem &study = item_of(dataset_, ATTRIBUTE(CurrentRequestedProcedureEvidenceSequence));
+        std::vector<const struct seg_origin *> beside, elsewhere;
+        for (size_t g = 0; g < request_.group_count; g++)
+            if (const struct seg_origin *origin = sr_new_origin(&request_, g))
+                (strcmp(origin->study_uid, sources_[0]->study_uid) == 0 ? beside : elsewhere)
+                    .push_back(origin);
+        const std::vector<DcmItem *> studies = items_of(
+            dataset_, ATTRIBUTE(CurrentRequestedProcedureEvidenceSequence), 1 + elsewhere.size());
+        for (size_t i = 0; i < elsewhere.size(); i++)
+            check_origin_study(*studies[1 + i], *elsewhere[i]);
+        DcmItem &study = *studies[0];
         expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
                     sources_[0]->study_uid);
         const bool of_segments = sr_refers_to_segments(&request_);
-        const std::vector<DcmItem *> series =
-            items_of(study, ATTRIBUTE(ReferencedSeriesSequence), of_segments ? 2 : 1);
+        const std::vector<DcmItem *> series = items_of(study, ATTRIBUTE(ReferencedSeriesSequence),
+                                                       (of_segments ? 2 : 1) + beside.size());
         check_series(*series[0], sources_[0]->series_uid, images);
         if (of_segments)
             check_series(*series[1], request_.seg_identity->series_uid,
                          {std::string(UID_SegmentationStorage) + ' ' +
                           request_.seg_identity->sop_instance_uid});
+        for (size_t i = 0; i < beside.size(); i++)
+            check_origin(*series[(of_segments ? 2 : 1) + i], *beside[i]);
+    }
+
+    void check_origin(DcmItem &series, const struct seg_origin &origin)
+    {
+        check_series(series, origin.series_uid,
+                     {std::string(origin.class_uid) + ' ' + origin.instance_uid});
+    }
+
+    void check_origin_study(DcmItem &study, const struct seg_origin &origin)
+    {
+        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
+                    origin.study_uid);
+        check_origin(*items_of(study, ATTRIBUTE(ReferencedSeriesSequence), 1)[0], origin);
     }
 
     void check_series(DcmItem &series, const std::string &series_uid,
@@ -212,15 +236,40 @@ class SrVerifier
     {
         const struct seg_segment &segment = seg_.segments[group.segment];
         check_finding(walk, segment);
-        const Code referenced_segment = CODE_DCM_ReferencedSegment;
-        walk.image(&referenced_segment, {UID_SegmentationStorage,
-                                         request_.seg_identity->sop_instance_uid,
-                                         static_cast<uint16_t>(group.segment + 1),
-                                         {}});
-        walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation,
-                 sources_[0]->series_uid);
+        const struct seg_origin *origin = sr_origin(&request_, &group);
+        if (!origin)
+            check_referenced(walk, {UID_SegmentationStorage,
+                                    request_.seg_identity->sop_instance_uid,
+                                    static_cast<uint16_t>(group.segment + 1),
+                                    {}});
+        else if (strcmp(origin->class_uid, UID_RTStructureSetStorage) == 0)
+            check_region(walk, *origin);
+        else
+            check_referenced(walk, {origin->class_uid,
+                                    origin->instance_uid,
+                                    static_cast<uint16_t>(origin->number),
+                                    {}});
         check_site(walk, segment);
         check_algorithm(walk);
+    }
+
+    void check_referenced(Walk &walk, const Reference &reference)
+    {
+        const Code referenced_segment = CODE_DCM_ReferencedSegment;
+        walk.image(&referenced_segment, reference);
+        walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation,
+                 sources_[0]->series_uid);
+    }
+
+    void check_region(Walk &walk, const struct seg_origin &origin)
+    {
+        walk.composite({"130488", "DCM", "Region in Space"},
+                       {origin.class_uid, origin.instance_uid, 0, {}});
+        walk.down();
+        walk.text(DSRTypes::RT_hasConceptMod,
+                  {"130489", "DCM", "Referenced Region of Interest Identifier"},
+                  std::to_string(origin.number));
+        walk.up();
     }
 
     /* Frames are named where the stack has not all of an instance's. */

@@ -177,6 +177,17 @@ Walk::uid(DSRTypes::E_RelationshipType relation, const Code &concept, const std:
 }
 
 void
+Walk::composite(const Code &concept, const Reference &expected)
+{
+    DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Composite, &concept);
+    DSRCompositeReferenceValue &reference = *item.getCompositeReferencePtr();
+    if (reference.getSOPClassUID() != expected.class_uid.c_str() ||
+        reference.getSOPInstanceUID() != expected.instance_uid.c_str())
+        differ("%s: it refers to %.64s instead of %.64s", where.c_str(),
+               reference.getSOPInstanceUID().c_str(), expected.instance_uid.c_str());
+}
+
+void
 Walk::image(const Code *concept, const Reference &expected)
 {
     DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Image, concept);

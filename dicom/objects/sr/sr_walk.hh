@@ -61,6 +61,7 @@ class Walk
              const std::string &expected);
     /* concept NULL: it has no name. */
     void image(const Code *concept, const Reference &expected);
+    void composite(const Code &concept, const Reference &expected);
 
     /* Of all codes so far. */
     const std::set<std::string> &schemes() const;

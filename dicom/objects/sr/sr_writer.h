@@ -87,4 +87,8 @@ struct sr_image {
 void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
                   const struct sr_image *image);
 
+/* Of an instance that is no image; to be given its children, and ended. */
+struct sr_branch sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept,
+                                    const char *class_uid, const char *instance_uid);
+
 #endif

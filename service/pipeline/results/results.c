@@ -55,6 +55,7 @@ results_describe_segment(struct results *results, size_t i)
         .algorithm_parameters = results->parameters[n],
         .bits = found->masks[i].bits,
         .words_per_row = found->masks[i].words_per_row,
+        .origin = conf_segment_is_object(segment) ? &object_region_of(found, i)->origin : NULL,
         .map = found->maps[i],
     };
     if (found->maps[i])

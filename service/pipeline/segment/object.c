@@ -297,6 +297,13 @@ object_identify(const struct object_search *search, struct object_region *region
     memcpy(region->series_uid, set->series_uid, sizeof region->series_uid);
     memcpy(region->name, set->rois[search->roi].name, sizeof region->name);
     region->number = set->rois[search->roi].number;
+    region->origin = (struct seg_origin){.class_uid = RTSTRUCT_CLASS_UID,
+                                         .instance_uid = region->sop_instance_uid,
+                                         .series_uid = region->series_uid,
+                                         .study_uid = region->study_uid,
+                                         .number = region->number,
+                                         .tracking_id = "",
+                                         .tracking_uid = ""};
 }
 
 /* ----------------------------------------------------------------------------- the method -- */

@@ -13,6 +13,7 @@
 #ifndef NOCTULE_SEGMENT_OBJECT_H
 #define NOCTULE_SEGMENT_OBJECT_H
 
+#include "dicom/objects/seg/seg.h"
 #include "kernels/mask/contours.h"
 #include "service/pipeline/segment/segment.h"
 
@@ -21,6 +22,7 @@ struct object_region {
     char sop_instance_uid[DICOM_UID_SIZE];
     char study_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
+    struct seg_origin origin; /* where the segment is the region as it is; of the texts above */
     char name[DICOM_LO_SIZE];
     int32_t number;
     int64_t contours, left_out; /* closed ones, and others */
