@@ -44,6 +44,11 @@ struct dicom_frame {
     double slice_thickness;        /* mm; 0 when absent or impossible */
     double spacing_between_slices; /* mm; 0 when absent or impossible */
     double slope, intercept;       /* real-world value = slope * stored + intercept */
+    /* The first window of the VOI LUT module or macro (PS3.3 C.11.2), where it is linear: as it
+     * says, and the real-world values that are black and white. */
+    bool has_window;
+    double window_center, window_width;
+    double window_low, window_high;
     char position_text[3][DICOM_DS_SIZE]; /* as the source writes them */
     char orientation_text[6][DICOM_DS_SIZE];
     char spacing_text[2][DICOM_DS_SIZE];

@@ -158,6 +158,30 @@ read_rescale(const Source &source, struct dicom_frame &frame)
     frame.intercept = rescale_number(values, DCM_RescaleIntercept);
 }
 
+/*
+ * LINEAR goes from c - 0.5 - (w - 1) / 2 to c - 0.5 + (w - 1) / 2 (PS3.3 C.11.2.1.2.1), which no
+ * width below 1 can; what has one, of real numbers, means what LINEAR_EXACT says.
+ */
+void
+read_window(const Source &source, struct dicom_frame &frame)
+{
+    const Header values = source.group(DCM_FrameVOILUTSequence);
+    const std::string function = header_text(values, DCM_VOILUTFunction);
+    double center, width;
+    if (!header_number(values, DCM_WindowCenter, &center) ||
+        !header_number(values, DCM_WindowWidth, &width) || !std::isfinite(center) ||
+        !std::isfinite(width) || width <= 0 ||
+        !(function.empty() || function == "LINEAR" || function == "LINEAR_EXACT"))
+        return;
+    const bool exact = function == "LINEAR_EXACT" || width <= 1;
+    const double middle = exact ? center : center - 0.5, half = (exact ? width : width - 1) / 2;
+    frame.has_window = true;
+    frame.window_center = center;
+    frame.window_width = width;
+    frame.window_low = middle - half;
+    frame.window_high = middle + half;
+}
+
 /* When the frame was acquired, else when the instance was. */
 void
 read_acquired(const Source &source, const std::string &instance, struct dicom_frame &frame)
@@ -178,6 +202,7 @@ frame_read(const Source &source, const std::string &acquired, const struct dicom
     const std::vector<std::string> types = source_types(source);
     read_geometry(source, instance.frame_count == 1, frame);
     read_rescale(source, frame);
+    read_window(source, frame);
     read_acquired(source, acquired, frame);
     keys_read(source, types, frame);
     exclude_read(source, types, instance, frame);

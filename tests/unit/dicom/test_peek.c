@@ -104,6 +104,87 @@ START_TEST(long_decimal_strings_stay_whole)
 
 END_TEST
 
+/* 0x00281050 to 0x00281056. */
+static void
+put_window(struct dicom_bytes *bytes, const char *center, const char *width, const char *function)
+{
+    if (center)
+        bytes_text(bytes, 0x00281050, "DS", center);
+    if (width)
+        bytes_text(bytes, 0x00281051, "DS", width);
+    if (function)
+        bytes_text(bytes, 0x00281056, "CS", function);
+}
+
+static const struct {
+    const char *center, *width, *function;
+    bool given;
+    double low, high;
+} windows[] = {
+    {"40\\600", "80\\2800", NULL, true, 0, 79}, /* the first one */
+    {"40", "80", "LINEAR", true, 0, 79},
+    {"40", "80", "LINEAR_EXACT", true, 0, 80},
+    {"2.5", "0.5", NULL, true, 2.25, 2.75}, /* none that LINEAR could have */
+    {"40", "80", "SIGMOID", false, 0, 0},
+    {"40", "0", NULL, false, 0, 0},
+    {"40", "-80", NULL, false, 0, 0},
+    {"40", "x", NULL, false, 0, 0},
+    {"1e400", "80", NULL, false, 0, 0},
+    {"40", NULL, NULL, false, 0, 0},
+    {NULL, "80", NULL, false, 0, 0},
+};
+
+static int window_now;
+
+static void
+add_window(struct dicom_bytes *bytes)
+{
+    put_window(bytes, windows[window_now].center, windows[window_now].width,
+               windows[window_now].function);
+}
+
+static void
+add_shared_window(struct dicom_bytes *bytes)
+{
+    bytes_sequence(bytes, 0x52009229);
+    bytes_item(bytes);
+    bytes_sequence(bytes, 0x00289132);
+    bytes_item(bytes);
+    put_window(bytes, "40", "80", NULL);
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+}
+
+START_TEST(windows_that_are_linear)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.extra = add_window;
+    window_now = _i;
+    struct dicom_instance *i = write_and_peek(&image);
+    const struct dicom_frame *f = &i->frames[0];
+    ck_assert_int_eq(f->has_window, windows[_i].given);
+    ck_assert_double_eq(f->window_low, windows[_i].low);
+    ck_assert_double_eq(f->window_high, windows[_i].high);
+    dicom_instance_free(i);
+}
+
+END_TEST
+
+START_TEST(window_of_a_functional_group)
+{
+    struct sample_image image = enhanced_image(SYNTAX_EXPLICIT);
+    image.extra = add_shared_window;
+    struct dicom_instance *i = write_and_peek(&image);
+    for (int k = 0; k < 3; k++)
+        ck_assert(i->frames[k].has_window && i->frames[k].window_center == 40 &&
+                  i->frames[k].window_width == 80);
+    dicom_instance_free(i);
+}
+
+END_TEST
+
 START_TEST(rescale_that_is_none)
 {
     static const struct {
@@ -471,6 +552,8 @@ main(void)
     tcase_add_loop_test(reading, geometry_that_is_none, 0, 9);
     tcase_add_test(reading, long_decimal_strings_stay_whole);
     tcase_add_loop_test(reading, rescale_that_is_none, 0, 7);
+    tcase_add_loop_test(reading, windows_that_are_linear, 0, sizeof windows / sizeof windows[0]);
+    tcase_add_test(reading, window_of_a_functional_group);
     tcase_add_loop_test(reading, pixel_padding_has_the_signedness_of_the_pixels, 0, 3);
     tcase_add_test(reading, lossy_history);
     tcase_add_loop_test(reading, keys_of_a_classic_image, 0, 5);
