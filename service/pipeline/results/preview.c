@@ -1,15 +1,18 @@
 /*
  * preview.c - see preview.h.
  *
- * The palette has 224 greys and up to 32 colours. Tiles are sampled and drawn side by side by
- * several threads; each works in the part of the sheet's memory that is its tile's own.
+ * The palette has 224 greys and up to 32 colours. Panels are sampled and drawn side by side by
+ * several threads; each works in the part of the sheet that is its panel's own.
  */
 #include "service/pipeline/results/preview.h"
 
 #include "service/common/parallel.h"
+#include "service/pipeline/results/extent.h"
+#include "service/pipeline/results/grey_window.h"
 #include "service/pipeline/results/indexed_png.h"
-#include "service/pipeline/results/resample.h"
-#include "service/pipeline/volume.h"
+#include "service/pipeline/results/lettering.h"
+#include "service/pipeline/results/orientation.h"
+#include "service/pipeline/results/panel.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,223 +20,246 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILES       12
-#define TILES_A_ROW 4
-#define TILE_PIXELS 288 /* of the longer side */
-#define GAP         4
-#define GREYS       224 /* of the palette, from black on */
+#define SLICES       12
+#define SLICES_A_ROW 4
+#define PLANES       3 /* axial, coronal, sagittal */
+#define GAP          4
+#define LINE         18  /* pixels from one line of text to the next */
+#define GREYS        224 /* of the palette, from black on */
+
+/* Pixels. */
+enum {
+    SLICE_SIDE = 288,      /* the longer one */
+    ONLY_SLICE_SIDE = 576, /* of a slice that is alone */
+    PLANE_SIDE = 384,      /* of the longest of the three planes, where there is room */
+    LEAST_PLANE_SIDE = 48, /* thinner planes show nothing */
+    LEAST_CELL = 132,      /* of a caption */
+    LEAST_WIDTH = 592,     /* of the sheet */
+    SWATCH = 14,
+};
 
 struct sheet {
     const struct preview_request *request;
-    int32_t slices[TILES];
-    int tile_count, across, down;
-    int tile_width, tile_height;
-    struct resampler resampler;
-    float *scratch;          /* the resampler's, tile by tile */
-    float *values;           /* real-world values, tile by tile */
-    int32_t *columns, *rows; /* of the voxel under the centre of a tile's pixel */
-    uint8_t *cover;          /* a tile's pixels that a segment covers, with a margin of one */
-    double low, high;
+    const struct image_mask **masks;
+    struct panel_volume volume;
+    struct segments_extent extent;
+    struct panel panels[SLICES + PLANES]; /* slices first */
+    int slice_count, plane_count;
+    int slice_width, slice_height, cell_width;
+    struct box legend;
+    int legend_columns;
+    struct box footer;
+    struct grey_window window;
     struct indexed_png picture;
-    uint8_t background, shadow, digit; /* entries of its palette */
+    uint8_t background, shadow, light; /* entries of its palette */
     uint8_t *colors;                   /* likewise, one per segment */
 };
 
-/* ------------------------------------------------------------------------------ choosing ---- */
+/* --------------------------------------------------------------------------------- texts --- */
 
-static bool
-slice_has(const struct preview_request *request, int32_t z)
+enum { LABEL_SIZE = 320 };
+
+/* Three digits that count; whole millilitres from 100 on. */
+static void
+legend_text(const struct preview_segment *segment, char text[LABEL_SIZE])
 {
-    int64_t rows = request->stack->rows;
-    for (size_t i = 0; i < request->segment_count; i++) {
-        const struct image_mask *mask = request->segments[i].mask;
-        const uint64_t *words = mask->bits + z * rows * mask->words_per_row;
-        for (int64_t w = 0; w < rows * mask->words_per_row; w++) {
-            if (words[w])
-                return true;
-        }
-    }
-    return false;
+    const double ml = segment->millilitres;
+    const int decimals = ml >= 100 || ml == 0 ? 0 : ml >= 10 ? 1 : ml >= 1 ? 2 : 3;
+    snprintf(text, LABEL_SIZE, "%s %.*f ml", segment->label, decimals, ml);
 }
 
-/* Spreads the tiles over the slices that hold a segment; over all when none does. */
+static bool
+is_acquired(const struct sheet *sheet, const struct panel *panel)
+{
+    return panel < sheet->panels + sheet->slice_count;
+}
+
+/* The unit vector of an axis of the panel, to the right or downwards. */
+static void
+panel_direction(const struct sheet *sheet, int axis, bool backwards, double direction[3])
+{
+    for (int i = 0; i < 3; i++)
+        direction[i] = (backwards ? -1 : 1) * sheet->request->stack->axes[3 * axis + i];
+}
+
+/* In mm along the axis that the panel cuts. */
+static double
+panel_position(const struct sheet *sheet, const struct panel *panel)
+{
+    const struct geometry_stack *stack = sheet->request->stack;
+    const double *axis = stack->axes + 3 * (size_t)panel->through, *origin = stack->origin;
+    if (panel->through == 2)
+        return stack->planes[panel->at].position;
+    return axis[0] * origin[0] + axis[1] * origin[1] + axis[2] * origin[2] +
+           panel->at * stack->spacing[panel->through];
+}
+
+static void
+caption_text(const struct sheet *sheet, const struct panel *panel, char *text, size_t size)
+{
+    static const char *const planes[] = {"sagittal ", "coronal ", "axial "};
+    const struct geometry_stack *stack = sheet->request->stack;
+    char number[32] = "", place[ORIENTATION_PLACE_SIZE] = "";
+    const char *name = "";
+    if (is_acquired(sheet, panel))
+        snprintf(number, sizeof number, "%d/%d ", panel->at + 1, stack->plane_count);
+    else if (panel->through == 2)
+        snprintf(number, sizeof number, "%d ", panel->at + 1);
+    if (stack->has_geometry) {
+        double normal[3];
+        panel_direction(sheet, panel->through, false, normal);
+        orientation_place(normal, panel_position(sheet, panel), place);
+    }
+    if (!is_acquired(sheet, panel)) {
+        int patient[3];
+        orientation_of_axes(stack->axes, patient);
+        name = planes[patient[panel->through]];
+    }
+    snprintf(text, size, "%s%s%s", name, number, place);
+}
+
+/* ------------------------------------------------------------------------------- panels ---- */
+
+/* Spreads the panels over the slices that hold a segment; over all when none does. */
 static void
 choose_slices(struct sheet *sheet)
 {
-    const struct preview_request *request = sheet->request;
-    int32_t first = 0, last = request->stack->plane_count - 1;
-    while (first <= last && !slice_has(request, first))
-        first++;
-    if (first > last)
-        first = 0;
-    else
-        while (!slice_has(request, last))
-            last--;
-    int32_t span = last - first + 1;
-    sheet->tile_count = span < TILES ? span : TILES;
-    for (int i = 0; i < sheet->tile_count; i++)
-        sheet->slices[i] = first + (int32_t)((2 * (int64_t)i + 1) * span / (2 * sheet->tile_count));
+    const struct segments_extent *extent = &sheet->extent;
+    const int32_t span = extent->last - extent->first + 1;
+    sheet->slice_count = span < SLICES ? span : SLICES;
+    for (int i = 0; i < sheet->slice_count; i++)
+        sheet->panels[i] =
+            (struct panel){.across = 0,
+                           .down = 1,
+                           .through = 2,
+                           .at = extent->first + (int32_t)((2 * (int64_t)i + 1) * span /
+                                                           (2 * (int64_t)sheet->slice_count))};
+}
+
+static double
+axis_length(const struct sheet *sheet, int axis)
+{
+    const struct geometry_stack *stack = sheet->request->stack;
+    return panel_voxels(stack, axis) * panel_spacing(stack, axis);
+}
+
+static void
+size_slices(struct sheet *sheet)
+{
+    const double width = axis_length(sheet, 0), height = axis_length(sheet, 1);
+    const int side = sheet->slice_count == 1 ? ONLY_SLICE_SIDE : SLICE_SIDE;
+    const double scale = side / fmax(width, height);
+    sheet->slice_width = (int)fmax(1, round(width * scale));
+    sheet->slice_height = (int)fmax(1, round(height * scale));
+    sheet->cell_width = sheet->slice_width < LEAST_CELL ? LEAST_CELL : sheet->slice_width;
+    const int across = sheet->slice_count < SLICES_A_ROW ? sheet->slice_count : SLICES_A_ROW;
+    const int width_of_all = across * (sheet->cell_width + GAP) + GAP;
+    sheet->picture.width = width_of_all < LEAST_WIDTH ? LEAST_WIDTH : width_of_all;
+}
+
+/* As is usual: left is on the right, posterior below, and the feet. */
+static struct panel
+usual_plane(const struct sheet *sheet, const int axis_of[3], int through, int across, int down)
+{
+    const double *axes = sheet->request->stack->axes;
+    const double right = axes[3 * axis_of[across] + across];
+    const double below = (down == 2 ? -1 : 1) * axes[3 * axis_of[down] + down];
+    return (struct panel){
+        .across = axis_of[across],
+        .down = axis_of[down],
+        .through = axis_of[through],
+        .from_right = right < 0,
+        .from_below = below < 0,
+        .at = sheet->extent.fullest[axis_of[through]],
+    };
+}
+
+/* The three planes and their sizes, of one scale; none where they would show nothing. */
+static void
+choose_planes(struct sheet *sheet)
+{
+    static const int through[PLANES] = {2, 1, 0}, across[PLANES] = {0, 0, 1}, down[] = {1, 2, 2};
+    int patient[3], axis_of[3];
+    double length[3];
+    orientation_of_axes(sheet->request->stack->axes, patient);
+    for (int axis = 0; axis < 3; axis++) {
+        axis_of[patient[axis]] = axis;
+        length[patient[axis]] = axis_length(sheet, axis);
+    }
+    const double longest = fmax(length[0], fmax(length[1], length[2]));
+    const double shortest = fmin(length[0], fmin(length[1], length[2]));
+    const double scale = fmin(PLANE_SIDE / longest, (sheet->picture.width - (PLANES + 1) * GAP) /
+                                                        (2 * length[0] + length[1]));
+    if (!sheet->request->stack->has_geometry || scale * shortest < LEAST_PLANE_SIDE)
+        return;
+    for (int i = 0; i < PLANES; i++) {
+        struct panel *panel = &sheet->panels[sheet->slice_count + i];
+        *panel = usual_plane(sheet, axis_of, through[i], across[i], down[i]);
+        panel->box.width = (int)(scale * length[across[i]]);
+        panel->box.height = (int)(scale * length[down[i]]);
+    }
+    sheet->plane_count = PLANES;
+}
+
+/* ------------------------------------------------------------------------------- layout ---- */
+
+/* Below `top`: as many entries a line as the longest leaves room for. */
+static int
+lay_out_legend(struct sheet *sheet, int top)
+{
+    const int count = (int)sheet->request->segment_count, room = sheet->picture.width - 2 * GAP;
+    int widest = 1;
+    for (int i = 0; i < count; i++) {
+        char text[LABEL_SIZE];
+        legend_text(&sheet->request->segments[i], text);
+        const int width = lettering_width(text, 2) + SWATCH + 2 * LETTERING_ADVANCE + LINE;
+        widest = width > widest ? width : widest;
+    }
+    sheet->legend_columns = widest < room ? room / widest : 1;
+    const int lines = (count + sheet->legend_columns - 1) / sheet->legend_columns;
+    sheet->legend = (struct box){GAP, top, room, lines * LINE};
+    return top + lines * LINE;
+}
+
+static int
+lay_out_planes(struct sheet *sheet, int top)
+{
+    int left = GAP, highest = 0;
+    for (int i = sheet->slice_count; i < sheet->slice_count + sheet->plane_count; i++) {
+        struct box *box = &sheet->panels[i].box;
+        box->left = left;
+        box->top = top + LINE;
+        left += box->width + GAP;
+        highest = box->height > highest ? box->height : highest;
+    }
+    return highest > 0 ? top + LINE + highest + GAP : top;
+}
+
+static int
+lay_out_slices(struct sheet *sheet, int top)
+{
+    for (int i = 0; i < sheet->slice_count; i++)
+        sheet->panels[i].box = (struct box){
+            .left = GAP + i % SLICES_A_ROW * (sheet->cell_width + GAP),
+            .top = top + LINE + i / SLICES_A_ROW * (LINE + sheet->slice_height + GAP),
+            .width = sheet->slice_width,
+            .height = sheet->slice_height,
+        };
+    const int down = (sheet->slice_count + SLICES_A_ROW - 1) / SLICES_A_ROW;
+    return top + down * (LINE + sheet->slice_height + GAP);
 }
 
 static void
 preview_lay_out(struct sheet *sheet)
 {
-    const struct geometry_stack *stack = sheet->request->stack;
-    double width = stack->columns * (stack->has_geometry ? stack->spacing[0] : 1);
-    double height = stack->rows * (stack->has_geometry ? stack->spacing[1] : 1);
-    double scale = TILE_PIXELS / (width > height ? width : height);
-    sheet->tile_width = (int)fmax(1, round(width * scale));
-    sheet->tile_height = (int)fmax(1, round(height * scale));
-    sheet->across = sheet->tile_count < TILES_A_ROW ? sheet->tile_count : TILES_A_ROW;
-    sheet->down = (sheet->tile_count + sheet->across - 1) / sheet->across;
-    sheet->picture.width = sheet->across * (sheet->tile_width + GAP) + GAP;
-    sheet->picture.height = sheet->down * (sheet->tile_height + GAP) + GAP;
-}
-
-/* ------------------------------------------------------------------------------ sampling ---- */
-
-static size_t
-tile_pixels(const struct sheet *sheet)
-{
-    return (size_t)sheet->tile_width * (size_t)sheet->tile_height;
-}
-
-static float *
-tile_values(const struct sheet *sheet, int tile)
-{
-    return sheet->values + (size_t)tile * tile_pixels(sheet);
-}
-
-static void
-sample_tile(struct sheet *sheet, int tile)
-{
-    const struct preview_request *request = sheet->request;
-    const struct geometry_stack *stack = request->stack;
-    int32_t z = sheet->slices[tile];
-    size_t slice_bytes =
-        (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
-    float *scratch = sheet->scratch + (size_t)tile * resampler_scratch(&sheet->resampler);
-    float *values = tile_values(sheet, tile);
-    resample_slice(&sheet->resampler, (const char *)request->voxels + (size_t)z * slice_bytes,
-                   stack->pixel, scratch, values);
-    const struct image_rescale rescale = volume_rescale(request->instances, &stack->planes[z]);
-    for (size_t i = 0; i < tile_pixels(sheet); i++)
-        values[i] = (float)(rescale.slope * values[i] + rescale.intercept);
-}
-
-static void
-find_voxels(int32_t voxels, int pixels, int32_t *under)
-{
-    for (int i = 0; i < pixels; i++)
-        under[i] = (int32_t)((2 * (int64_t)i + 1) * voxels / (2 * pixels));
-}
-
-/* The row of a mask under the pixels of a tile's row. */
-static const uint64_t *
-mask_row(const struct sheet *sheet, const struct image_mask *mask, int y, int32_t z)
-{
-    int64_t row = (int64_t)z * sheet->request->stack->rows + sheet->rows[y];
-    return mask->bits + row * mask->words_per_row;
-}
-
-static bool
-row_has(const struct sheet *sheet, const uint64_t *row, int x)
-{
-    int32_t column = sheet->columns[x];
-    return row[column / 64] >> (column % 64) & 1;
-}
-
-/* --------------------------------------------------------------------------- grey window ---- */
-
-/* The value that would stand at `at` if all were sorted (Hoare's selection); reorders them. */
-static float
-select_value(float *values, size_t count, size_t at)
-{
-    ptrdiff_t low = 0, high = (ptrdiff_t)count - 1, wanted = (ptrdiff_t)at;
-    while (low < high) {
-        float pivot = values[low + (high - low) / 2];
-        ptrdiff_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (pivot < values[j])
-                j--;
-            if (i > j)
-                break;
-            float swapped = values[i];
-            values[i++] = values[j];
-            values[j--] = swapped;
-        }
-        if (wanted <= j)
-            high = j;
-        else if (wanted >= i)
-            low = i;
-        else
-            break;
-    }
-    return values[at];
-}
-
-struct spread {
-    double low, high;
-};
-
-/* The 1st and 99.5th percentile; reorders the values. */
-static struct spread
-percentiles(float *values, size_t count)
-{
-    float low = select_value(values, count, count / 100);
-    return (struct spread){low, select_value(values, count, count - 1 - count / 200)};
-}
-
-static bool
-in_any_segment(const struct sheet *sheet, int x, int y, int32_t z)
-{
-    for (size_t i = 0; i < sheet->request->segment_count; i++) {
-        if (row_has(sheet, mask_row(sheet, sheet->request->segments[i].mask, y, z), x))
-            return true;
-    }
-    return false;
-}
-
-/*
- * The window is that of the segmented tissue, widened on both sides by one and a half times its own
- * width, so that it and its neighbours can be told apart (a brain is a twentieth of what a CT
- * shows), but no wider than the picture.
- */
-static int
-choose_window(struct sheet *sheet)
-{
-    enum { STRIDE = 3 };
-
-    size_t most = (size_t)sheet->tile_count * (size_t)(sheet->tile_width / STRIDE + 1) *
-                  (size_t)(sheet->tile_height / STRIDE + 1);
-    float *all = malloc(2 * most * sizeof *all), *inside = all ? all + most : NULL;
-    size_t all_count = 0, inside_count = 0;
-    if (!all)
-        return -ENOMEM;
-    for (int tile = 0; tile < sheet->tile_count; tile++) {
-        const float *values = tile_values(sheet, tile);
-        for (int y = 0; y < sheet->tile_height; y += STRIDE) {
-            for (int x = 0; x < sheet->tile_width; x += STRIDE) {
-                float value = values[y * sheet->tile_width + x];
-                all[all_count++] = value;
-                if (in_any_segment(sheet, x, y, sheet->slices[tile]))
-                    inside[inside_count++] = value;
-            }
-        }
-    }
-    struct spread window = percentiles(all, all_count);
-    if (inside_count > 0) {
-        struct spread tissue = percentiles(inside, inside_count);
-        double margin = 1.5 * (tissue.high - tissue.low);
-        window.low = fmax(window.low, tissue.low - margin);
-        window.high = fmin(window.high, tissue.high + margin);
-    }
-    sheet->low = window.low;
-    sheet->high = window.high > window.low ? window.high : window.low + 1;
-    free(all);
-    return 0;
+    choose_slices(sheet);
+    size_slices(sheet);
+    choose_planes(sheet);
+    int top = lay_out_legend(sheet, GAP);
+    top = lay_out_planes(sheet, top);
+    top = lay_out_slices(sheet, top);
+    sheet->footer = (struct box){GAP, top, sheet->picture.width - 2 * GAP, LINE};
+    sheet->picture.height = top + LINE;
 }
 
 /* ------------------------------------------------------------------------------- palette ---- */
@@ -251,6 +277,36 @@ color_entry(struct sheet *sheet, struct rgb color)
     return indexed_png_color(&sheet->picture, GREYS, color);
 }
 
+static bool
+color_is_taken(const struct sheet *sheet, size_t segments, uint8_t entry)
+{
+    for (size_t i = 0; i < segments; i++)
+        if (sheet->colors[i] == entry)
+            return true;
+    return false;
+}
+
+/* The segment's own colour, else the first that no segment before it has. */
+static uint8_t
+segment_color(struct sheet *sheet, size_t segment)
+{
+    static const struct rgb others[] = {{255, 220, 0},  {0, 200, 255},   {60, 220, 60},
+                                        {255, 0, 220},  {255, 140, 0},   {90, 120, 255},
+                                        {0, 255, 180},  {255, 150, 170}, {180, 90, 255},
+                                        {190, 255, 60}, {255, 60, 60},   {200, 160, 110}};
+    const double *rgb = sheet->request->segments[segment].color;
+    const struct rgb own = {to_step(rgb[0], 255), to_step(rgb[1], 255), to_step(rgb[2], 255)};
+    const uint8_t entry = color_entry(sheet, own);
+    if (!color_is_taken(sheet, segment, entry))
+        return entry;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const uint8_t other = color_entry(sheet, others[i]);
+        if (!color_is_taken(sheet, segment, other))
+            return other;
+    }
+    return entry;
+}
+
 static void
 make_palette(struct sheet *sheet)
 {
@@ -261,12 +317,9 @@ make_palette(struct sheet *sheet)
     sheet->picture.colors = GREYS;
     sheet->background = color_entry(sheet, (struct rgb){24, 24, 24});
     sheet->shadow = color_entry(sheet, (struct rgb){0, 0, 0});
-    sheet->digit = color_entry(sheet, (struct rgb){235, 235, 235});
-    for (size_t i = 0; i < sheet->request->segment_count; i++) {
-        const double *rgb = sheet->request->segments[i].color;
-        struct rgb color = {to_step(rgb[0], 255), to_step(rgb[1], 255), to_step(rgb[2], 255)};
-        sheet->colors[i] = color_entry(sheet, color);
-    }
+    sheet->light = color_entry(sheet, (struct rgb){235, 235, 235});
+    for (size_t i = 0; i < sheet->request->segment_count; i++)
+        sheet->colors[i] = segment_color(sheet, i);
 }
 
 /* ------------------------------------------------------------------------------- drawing ---- */
@@ -278,124 +331,154 @@ entry_at(const struct sheet *sheet, int x, int y)
 }
 
 static void
-draw_grey(struct sheet *sheet, int tile, int left, int top)
+draw_text(struct sheet *sheet, const struct box *box, const char *text)
+{
+    const struct lettering lettering = {sheet->light, sheet->shadow,
+                                        lettering_fit(text, box->width)};
+    lettering_draw(&sheet->picture, box, text, &lettering);
+}
+
+static void
+draw_legend(struct sheet *sheet)
+{
+    const struct box *legend = &sheet->legend;
+    const int width = legend->width / sheet->legend_columns;
+    for (int i = 0; i < (int)sheet->request->segment_count; i++) {
+        char text[LABEL_SIZE];
+        struct box box = {legend->left + i % sheet->legend_columns * width,
+                          legend->top + i / sheet->legend_columns * LINE, width, LINE};
+        for (int y = 0; y < SWATCH; y++)
+            memset(entry_at(sheet, box.left, box.top + y), sheet->colors[i], SWATCH);
+        box.left += SWATCH + LETTERING_ADVANCE;
+        box.width -= SWATCH + 2 * LETTERING_ADVANCE;
+        legend_text(&sheet->request->segments[i], text);
+        draw_text(sheet, &box, text);
+    }
+}
+
+static void
+draw_footer(struct sheet *sheet)
+{
+    const struct geometry_stack *stack = sheet->request->stack;
+    const struct dicom_instance *first = sheet->request->instances[stack->planes[0].instance];
+    char text[160];
+    grey_window_describe(&sheet->window, first->value_unit, text, sizeof text);
+    draw_text(sheet, &sheet->footer, text);
+}
+
+static void
+draw_grey(struct sheet *sheet, const struct panel *panel)
 {
     const struct preview_request *request = sheet->request;
-    const struct geometry_plane *plane = &request->stack->planes[sheet->slices[tile]];
-    bool inverted = request->instances[plane->instance]->monochrome1;
-    double scale = 1 / (sheet->high - sheet->low);
-    const float *value = tile_values(sheet, tile);
-    for (int y = 0; y < sheet->tile_height; y++) {
-        uint8_t *entry = entry_at(sheet, left, top + y);
-        for (int x = 0; x < sheet->tile_width; x++) {
-            double level = (*value++ - sheet->low) * scale;
+    bool inverted = request->instances[request->stack->planes[0].instance]->monochrome1;
+    double scale = 1 / (sheet->window.high - sheet->window.low);
+    const float *value = panel->values;
+    for (int y = 0; y < panel->box.height; y++) {
+        uint8_t *entry = entry_at(sheet, panel->box.left, panel->box.top + y);
+        for (int x = 0; x < panel->box.width; x++) {
+            double level = (*value++ - sheet->window.low) * scale;
             entry[x] = to_step(inverted ? 1 - level : level, GREYS - 1);
         }
     }
 }
 
-/* A margin of pixels that are not covered runs around. */
-static uint8_t *
-mark_cover(struct sheet *sheet, int tile, const struct image_mask *mask)
-{
-    size_t pitch = (size_t)sheet->tile_width + 2, size = pitch * ((size_t)sheet->tile_height + 2);
-    uint8_t *cover = sheet->cover + (size_t)tile * size;
-    memset(cover, 0, size);
-    for (int y = 0; y < sheet->tile_height; y++) {
-        const uint64_t *row = mask_row(sheet, mask, y, sheet->slices[tile]);
-        uint8_t *at = cover + (size_t)(y + 1) * pitch + 1;
-        for (int x = 0; x < sheet->tile_width; x++)
-            at[x] = row_has(sheet, row, x);
-    }
-    return cover;
-}
-
 /* Pixels in the segment that have a neighbour outside. */
 static void
-draw_outline(struct sheet *sheet, int tile, int left, int top,
-             const struct preview_segment *segment, uint8_t color)
+draw_outline(struct sheet *sheet, const struct panel *panel, uint8_t color)
 {
-    ptrdiff_t pitch = sheet->tile_width + 2;
-    const uint8_t *at = mark_cover(sheet, tile, segment->mask) + pitch + 1;
-    for (int y = 0; y < sheet->tile_height; y++, at += pitch) {
-        uint8_t *entry = entry_at(sheet, left, top + y);
-        for (int x = 0; x < sheet->tile_width; x++) {
+    const ptrdiff_t pitch = panel->box.width + 2;
+    const uint8_t *at = panel->cover + pitch + 1;
+    for (int y = 0; y < panel->box.height; y++, at += pitch) {
+        uint8_t *entry = entry_at(sheet, panel->box.left, panel->box.top + y);
+        for (int x = 0; x < panel->box.width; x++) {
             if (at[x] & !(at[x - 1] & at[x + 1] & at[x - pitch] & at[x + pitch]))
                 entry[x] = color;
         }
     }
 }
 
-/* Digits of 5 x 7 dots, a byte a row, the leftmost dot in bit 4. */
-static const uint8_t digits[10][7] = {
-    {0x0e, 0x11, 0x13, 0x15, 0x19, 0x11, 0x0e}, {0x04, 0x0c, 0x04, 0x04, 0x04, 0x04, 0x0e},
-    {0x0e, 0x11, 0x01, 0x02, 0x04, 0x08, 0x1f}, {0x1f, 0x02, 0x04, 0x02, 0x01, 0x11, 0x0e},
-    {0x02, 0x06, 0x0a, 0x12, 0x1f, 0x02, 0x02}, {0x1f, 0x10, 0x1e, 0x01, 0x01, 0x11, 0x0e},
-    {0x06, 0x08, 0x10, 0x1e, 0x11, 0x11, 0x0e}, {0x1f, 0x01, 0x02, 0x04, 0x08, 0x08, 0x08},
-    {0x0e, 0x11, 0x11, 0x0e, 0x11, 0x11, 0x0e}, {0x0e, 0x11, 0x11, 0x0f, 0x01, 0x02, 0x0c},
-};
+enum edge { LEFT_EDGE, RIGHT_EDGE, UPPER_EDGE, LOWER_EDGE };
 
+/* Where the patient's side is that the edge faces, in the middle of it; not where it would hide the
+ * picture. */
 static void
-draw_digit(struct sheet *sheet, int digit, int left, int top, uint8_t color)
+draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
 {
-    enum { DOT = 2 };
-
-    for (int y = 0; y < 7 * DOT; y++) {
-        for (int x = 0; x < 5 * DOT; x++) {
-            if ((digits[digit][y / DOT] >> (4 - x / DOT) & 1) && left + x < sheet->picture.width &&
-                top + y < sheet->picture.height)
-                *entry_at(sheet, left + x, top + y) = color;
-        }
-    }
-}
-
-/* White on a black shadow, so that it can be read on any grey. */
-static void
-draw_number(struct sheet *sheet, int number, int left, int top)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", number);
-    for (int i = 0; text[i]; i++) {
-        int x = left + 12 * i;
-        draw_digit(sheet, text[i] - '0', x + 1, top + 1, sheet->shadow);
-        draw_digit(sheet, text[i] - '0', x, top, sheet->digit);
-    }
+    const bool vertical = edge == UPPER_EDGE || edge == LOWER_EDGE;
+    const bool backwards = edge == LEFT_EDGE || edge == UPPER_EDGE;
+    const int height = 2 * LETTERING_HEIGHT + 2;
+    struct box box = panel->box;
+    double direction[3];
+    char letters[ORIENTATION_SIZE];
+    panel_direction(sheet, vertical ? panel->down : panel->across,
+                    backwards != (vertical ? panel->from_below : panel->from_right), direction);
+    orientation_letters(direction, letters);
+    const int width = lettering_width(letters, 2);
+    if (box.width < 3 * width || box.height < 3 * height)
+        return;
+    box.left += edge == LEFT_EDGE    ? GAP
+                : edge == RIGHT_EDGE ? box.width - width - GAP
+                                     : (box.width - width) / 2;
+    box.top += edge == UPPER_EDGE   ? GAP
+               : edge == LOWER_EDGE ? box.height - height - GAP
+                                    : (box.height - height) / 2;
+    box.width = width;
+    box.height = height;
+    draw_text(sheet, &box, letters);
 }
 
 static void
-draw_tile(struct sheet *sheet, int tile)
+draw_caption(struct sheet *sheet, const struct panel *panel)
 {
-    int left = GAP + tile % sheet->across * (sheet->tile_width + GAP);
-    int top = GAP + tile / sheet->across * (sheet->tile_height + GAP);
-    draw_grey(sheet, tile, left, top);
-    for (size_t i = 0; i < sheet->request->segment_count; i++) {
-        const struct preview_segment *segment = &sheet->request->segments[i];
-        draw_outline(sheet, tile, left, top, segment, sheet->colors[i]);
-    }
-    draw_number(sheet, sheet->slices[tile] + 1, left + 6, top + 6);
+    char text[96];
+    struct box box = {panel->box.left, panel->box.top - LINE + 2, panel->box.width, LINE - 2};
+    if (is_acquired(sheet, panel))
+        box.width = sheet->cell_width;
+    caption_text(sheet, panel, text, sizeof text);
+    draw_text(sheet, &box, text);
 }
 
-/* ------------------------------------------------------------------------ tile by tile ------ */
+static void
+draw_panel(struct sheet *sheet, struct panel *panel)
+{
+    draw_grey(sheet, panel);
+    for (size_t i = 0; i < sheet->request->segment_count; i++)
+        if (panel_find_cover(&sheet->volume, panel, sheet->masks[i]))
+            draw_outline(sheet, panel, sheet->colors[i]);
+    for (enum edge edge = LEFT_EDGE; sheet->request->stack->has_geometry && edge <= LOWER_EDGE;
+         edge++)
+        draw_letters(sheet, panel, edge);
+    draw_caption(sheet, panel);
+}
 
-struct preview_tiles {
+/* ----------------------------------------------------------------------- panel by panel ---- */
+
+static void
+sample_panel(struct sheet *sheet, struct panel *panel)
+{
+    panel_sample(&sheet->volume, panel);
+}
+
+struct preview_panels {
     struct sheet *sheet;
-    void (*work)(struct sheet *sheet, int tile);
+    void (*work)(struct sheet *sheet, struct panel *panel);
 };
 
 static void
-take_tiles(struct parallel *loop, void *context)
+take_panels(struct parallel *loop, void *context)
 {
-    const struct preview_tiles *tiles = context;
-    int64_t tile;
-    while (parallel_take(loop, &tile))
-        tiles->work(tiles->sheet, (int)tile);
+    const struct preview_panels *panels = context;
+    int64_t i;
+    while (parallel_take(loop, &i))
+        panels->work(panels->sheet, &panels->sheet->panels[i]);
 }
 
 static void
-for_each_tile(struct sheet *sheet, void (*work)(struct sheet *sheet, int tile))
+for_each_panel(struct sheet *sheet, void (*work)(struct sheet *sheet, struct panel *panel))
 {
-    struct preview_tiles tiles = {sheet, work};
-    struct parallel loop = {.count = sheet->tile_count, .body = take_tiles, .context = &tiles};
+    struct preview_panels panels = {sheet, work};
+    struct parallel loop = {
+        .count = sheet->slice_count + sheet->plane_count, .body = take_panels, .context = &panels};
     parallel_run(&loop, sheet->request->threads);
 }
 
@@ -404,65 +487,79 @@ for_each_tile(struct sheet *sheet, void (*work)(struct sheet *sheet, int tile))
 static int
 preview_reserve(struct sheet *sheet)
 {
-    const struct geometry_stack *stack = sheet->request->stack;
-    size_t tiles = (size_t)sheet->tile_count;
-    size_t width = (size_t)sheet->tile_width, height = (size_t)sheet->tile_height;
-    int error = resampler_make(stack->columns, stack->rows, sheet->tile_width, sheet->tile_height,
-                               &sheet->resampler);
-    sheet->scratch = malloc(tiles * resampler_scratch(&sheet->resampler) * sizeof *sheet->scratch);
-    sheet->values = malloc(tiles * width * height * sizeof *sheet->values);
-    sheet->columns = malloc(width * sizeof *sheet->columns);
-    sheet->rows = malloc(height * sizeof *sheet->rows);
-    sheet->cover = malloc(tiles * (width + 2) * (height + 2));
-    sheet->colors = malloc(sheet->request->segment_count + 1);
-    sheet->picture.pixels = malloc((size_t)sheet->picture.width * (size_t)sheet->picture.height);
-    return error || !sheet->scratch || !sheet->values || !sheet->columns || !sheet->rows ||
-                   !sheet->cover || !sheet->colors || !sheet->picture.pixels
-               ? -ENOMEM
-               : 0;
+    const size_t pixels = (size_t)sheet->picture.width * (size_t)sheet->picture.height;
+    sheet->picture.pixels = malloc(pixels);
+    int rc = sheet->picture.pixels ? 0 : -ENOMEM;
+    for (int i = 0; i < sheet->slice_count + sheet->plane_count && rc == 0; i++)
+        rc = panel_make(&sheet->volume, &sheet->panels[i]);
+    return rc;
 }
 
 static void
 preview_release(struct sheet *sheet)
 {
-    resampler_free(&sheet->resampler);
-    free(sheet->scratch);
-    free(sheet->values);
-    free(sheet->columns);
-    free(sheet->rows);
-    free(sheet->cover);
+    for (int i = 0; i < sheet->slice_count + sheet->plane_count; i++)
+        panel_free(&sheet->panels[i]);
+    panel_volume_free(&sheet->volume);
+    free(sheet->masks);
     free(sheet->colors);
     free(sheet->picture.pixels);
+}
+
+/* Where the segments are, and what is shown of them. */
+static int
+plan_sheet(struct sheet *sheet)
+{
+    const struct preview_request *request = sheet->request;
+    const struct geometry_stack *stack = request->stack;
+    const struct image_extent size = {stack->columns, stack->rows, stack->plane_count};
+    sheet->masks = malloc((request->segment_count + 1) * sizeof(struct image_mask *));
+    sheet->colors = malloc(request->segment_count + 1);
+    if (!sheet->masks || !sheet->colors)
+        return -ENOMEM;
+    for (size_t i = 0; i < request->segment_count; i++)
+        sheet->masks[i] = request->segments[i].mask;
+    int rc = panel_volume_make(&sheet->volume);
+    if (rc == 0)
+        rc = segments_extent_find(sheet->masks, request->segment_count, size, request->threads,
+                                  &sheet->extent);
+    if (rc == 0)
+        preview_lay_out(sheet);
+    return rc;
 }
 
 static int
 draw_sheet(struct sheet *sheet)
 {
-    const struct preview_request *request = sheet->request;
-    find_voxels(request->stack->columns, sheet->tile_width, sheet->columns);
-    find_voxels(request->stack->rows, sheet->tile_height, sheet->rows);
-    for_each_tile(sheet, sample_tile);
-    int error = choose_window(sheet);
-    if (error)
-        return error;
+    const struct grey_window_request window = {&sheet->volume, sheet->panels, sheet->slice_count,
+                                               sheet->masks, sheet->request->segment_count};
+    for_each_panel(sheet, sample_panel);
+    int rc = grey_window_choose(&window, &sheet->window);
+    if (rc)
+        return rc;
     make_palette(sheet);
     memset(sheet->picture.pixels, sheet->background,
            (size_t)sheet->picture.width * (size_t)sheet->picture.height);
-    for_each_tile(sheet, draw_tile);
+    draw_legend(sheet);
+    draw_footer(sheet);
+    for_each_panel(sheet, draw_panel);
     return 0;
 }
 
 int
 preview_write(const struct preview_request *request, int fd)
 {
-    struct sheet sheet = {.request = request};
-    choose_slices(&sheet);
-    preview_lay_out(&sheet);
-    int error = preview_reserve(&sheet);
-    if (error == 0)
-        error = draw_sheet(&sheet);
-    if (error == 0)
-        error = indexed_png_write(&sheet.picture, fd);
+    struct sheet sheet = {.request = request,
+                          .volume = {.instances = request->instances,
+                                     .stack = request->stack,
+                                     .voxels = request->voxels}};
+    int rc = plan_sheet(&sheet);
+    if (rc == 0)
+        rc = preview_reserve(&sheet);
+    if (rc == 0)
+        rc = draw_sheet(&sheet);
+    if (rc == 0)
+        rc = indexed_png_write(&sheet.picture, fd);
     preview_release(&sheet);
-    return error;
+    return rc;
 }

@@ -1,10 +1,19 @@
 /*
- * preview.h - a contact sheet for people: up to twelve slices through what was segmented, each
- * segment outlined in its colour, as a PNG.
+ * preview.h - a sheet for people, as a PNG: what was segmented, and whether it can be right.
  *
- * Slices have their true proportions (pixel spacing), grey values run from the 1st to the 99.5th
- * percentile of what is shown, MONOCHROME1 is inverted for display, and each tile carries the
- * number of its slice (from 1, ascending along the normal). No patient data: nothing but pixels.
+ * From above: a legend (colour, label, volume of each segment); the axial, coronal and sagittal plane
+ * that hold most of the segments, where the volume has geometry and is thick enough; up to twelve
+ * slices as they were acquired, spread over those that hold a segment; the grey window (grey_window.h).
+ *
+ * Proportions are true (spacings and positions of the source). Each panel carries its number (from 1,
+ * ascending along the normal) and place along its normal, and on its edges the letters of
+ * the directions that they face (orientation.h). Axial, coronal and sagittal planes are turned as
+ * is usual (the patient's right on the viewer's left, anterior or head above); acquired slices are as
+ * the images are. Outlines run within the segment, one pixel wide. A segment whose colour another one
+ * before it has, as SEGs often do, gets one of its own. MONOCHROME1 is inverted for display.
+ *
+ * Nothing of the patient, the study or the images is written out but geometry. The same request gives
+ * the same bytes, whatever the threads.
  */
 #ifndef NOCTULE_PREVIEW_H
 #define NOCTULE_PREVIEW_H
@@ -14,7 +23,9 @@
 
 struct preview_segment {
     const struct image_mask *mask;
-    double color[3]; /* RGB, 0..1 */
+    double color[3];   /* RGB, 0..1 */
+    const char *label; /* UTF-8 */
+    double millilitres;
 };
 
 /* All borrowed. */

@@ -63,25 +63,6 @@ resampler_scratch(const struct resampler *resampler)
     return (size_t)resampler->columns + 2 * (size_t)resampler->width;
 }
 
-static void
-resample_row(const void *slice, enum image_pixel pixel, size_t at, int columns, float *row)
-{
-    switch (pixel) {
-    case IMAGE_UINT8:
-        for (int x = 0; x < columns; x++)
-            row[x] = ((const uint8_t *)slice)[at + (size_t)x];
-        break;
-    case IMAGE_INT16:
-        for (int x = 0; x < columns; x++)
-            row[x] = ((const int16_t *)slice)[at + (size_t)x];
-        break;
-    case IMAGE_UINT16:
-        for (int x = 0; x < columns; x++)
-            row[x] = ((const uint16_t *)slice)[at + (size_t)x];
-        break;
-    }
-}
-
 /* A row of voxels at the width of the picture: the sum of each pixel's samples. */
 static void
 sum_across(const struct resampler *resampler, const float *row, float *line)
@@ -98,8 +79,7 @@ sum_across(const struct resampler *resampler, const float *row, float *line)
 /* The two lines around a sample: rows ascend, and neighbours differ in parity. */
 struct lines {
     const struct resampler *resampler;
-    const void *slice;
-    enum image_pixel pixel;
+    const struct resample_source *source;
     float *row;
     float *line[2];
     int held[2]; /* the rows that the lines are of; -1: none */
@@ -111,8 +91,7 @@ line_of(struct lines *lines, int y)
     const struct resampler *resampler = lines->resampler;
     int parity = y & 1;
     if (lines->held[parity] != y) {
-        resample_row(lines->slice, lines->pixel, (size_t)y * (size_t)resampler->columns,
-                     resampler->columns, lines->row);
+        lines->source->read(lines->source->context, y, lines->row);
         sum_across(resampler, lines->row, lines->line[parity]);
         lines->held[parity] = y;
     }
@@ -120,13 +99,13 @@ line_of(struct lines *lines, int y)
 }
 
 void
-resample_slice(const struct resampler *resampler, const void *slice, enum image_pixel pixel,
-               float *scratch, float *values)
+resample_rows(const struct resampler *resampler, const struct resample_source *source,
+              float *scratch, float *values)
 {
     const size_t width = (size_t)resampler->width;
     const float scale = 1.0F / (float)(resampler->across * resampler->down);
     float *line = scratch + resampler->columns;
-    struct lines lines = {resampler, slice, pixel, scratch, {line, line + width}, {-1, -1}};
+    struct lines lines = {resampler, source, scratch, {line, line + width}, {-1, -1}};
     const struct resample_tap *tap = resampler->row_taps;
     for (int y = 0; y < resampler->height; y++, values += width) {
         memset(values, 0, width * sizeof *values);

@@ -1,11 +1,9 @@
 /*
- * resample.h - slices of stored values at the size of a picture: a pixel is the mean of evenly
+ * resample.h - flat cuts through a volume at the size of a picture: a pixel is the mean of evenly
  * spaced samples, each bilinear between the centres of voxels and constant beyond the outermost.
  */
 #ifndef NOCTULE_RESAMPLE_H
 #define NOCTULE_RESAMPLE_H
-
-#include "dicom/dicom.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,11 +25,17 @@ struct resampler {
 int resampler_make(int columns, int rows, int width, int height, struct resampler *resampler);
 void resampler_free(struct resampler *resampler);
 
-/* How many floats resample_slice needs to work in. */
+/* Where rows of voxels come from, any of them, any number of times. */
+struct resample_source {
+    void (*read)(const void *context, int row, float *values); /* `columns` of them */
+    const void *context;
+};
+
+/* How many floats resample_rows needs to work in. */
 size_t resampler_scratch(const struct resampler *resampler);
 
-/* `slice`: stored values, x fastest; `values`: width x height means of them, likewise. */
-void resample_slice(const struct resampler *resampler, const void *slice, enum image_pixel pixel,
-                    float *scratch, float *values);
+/* `values`: width x height means, x fastest. */
+void resample_rows(const struct resampler *resampler, const struct resample_source *source,
+                   float *scratch, float *values);
 
 #endif

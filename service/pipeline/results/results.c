@@ -63,6 +63,8 @@ results_describe_segment(struct results *results, size_t i)
     results->preview_segments[n] = (struct preview_segment){
         .mask = &found->masks[i],
         .color = {segment->color[0], segment->color[1], segment->color[2]},
+        .label = segment->label,
+        .millilitres = results->report->segments[i].millilitres,
     };
 }
 

@@ -1,8 +1,9 @@
-/* The preview's parts: resampled slices, palettes, and pictures that read back as drawn whatever
- * the threads. */
+/* The preview: resampled slices, palettes, pictures that read back as drawn whatever the threads;
+ * and sheets that show what is there where people look for it, however it was acquired. */
 #include "service/pipeline/results/preview.h"
 
 #include "service/pipeline/results/indexed_png.h"
+#include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/resample.h"
 
 #include <check.h>
@@ -34,13 +35,22 @@ make_ramp(void)
 }
 
 static void
+read_row(const void *context, int row, float *values)
+{
+    (void)context;
+    for (int x = 0; x < COLUMNS; x++)
+        values[x] = slice[row * COLUMNS + x];
+}
+
+static void
 resample(int width, int height, float *values)
 {
+    const struct resample_source source = {read_row, NULL};
     struct resampler resampler;
     ck_assert_int_eq(resampler_make(COLUMNS, ROWS, width, height, &resampler), 0);
     float *scratch = malloc(resampler_scratch(&resampler) * sizeof *scratch);
     ck_assert_ptr_nonnull(scratch);
-    resample_slice(&resampler, slice, IMAGE_INT16, scratch, values);
+    resample_rows(&resampler, &source, scratch, values);
     free(scratch);
     resampler_free(&resampler);
 }
@@ -169,103 +179,418 @@ END_TEST
 
 /* ----------------------------------------------------------------------------------- sheets - */
 
-#define PLANES 20
+#define SIDE   40 /* voxels of a cube, which are millimetres */
+#define VOXELS (SIDE * SIDE * SIDE)
+#define PANEL  384 /* pixels of each of its three planes: a panel is PANEL / SIDE pixels a voxel */
 
 struct scene {
-    int16_t voxels[PLANES * ROWS * COLUMNS];
-    uint64_t bits[PLANES * ROWS];
-    struct geometry_plane planes[PLANES];
+    int16_t voxels[VOXELS];
+    uint64_t bits[SIDE * SIDE];
+    struct geometry_plane planes[SIDE];
     struct dicom_frame frame;
     struct dicom_instance instance;
     struct dicom_instance *instances[1];
     struct geometry_stack stack;
     struct image_mask mask;
-    struct preview_segment segment;
+    struct preview_segment segments[12];
+    size_t segment_count;
 };
 
+struct drawn {
+    void *bytes;
+    size_t size;
+    uint8_t *rgb;
+    int width, height;
+};
+
+/* Noise, with a box of 22 x 29 x 20 voxels in it as the only segment. */
 static void
 make_scene(struct scene *scene)
 {
     memset(scene, 0, sizeof *scene);
-    for (int i = 0; i < PLANES * ROWS * COLUMNS; i++)
+    for (int i = 0; i < VOXELS; i++)
         scene->voxels[i] = (int16_t)(i * 7919 % 1000);
-    for (int row = 0; row < PLANES * ROWS; row++)
-        scene->bits[row] = row % ROWS > 10 && row % ROWS < 40 ? UINT64_C(0x3fffff00) : 0;
+    for (int row = 0; row < SIDE * SIDE; row++)
+        if (row % SIDE > 5 && row % SIDE < 35 && row / SIDE >= 10 && row / SIDE < 30)
+            scene->bits[row] = UINT64_C(0x3fffff00);
+    for (int z = 0; z < SIDE; z++)
+        scene->planes[z].position = z;
     scene->instance.frames = &scene->frame;
+    scene->frame.slope = 1;
     scene->instances[0] = &scene->instance;
-    scene->stack = (struct geometry_stack){.columns = COLUMNS,
-                                           .rows = ROWS,
-                                           .plane_count = PLANES,
+    scene->stack = (struct geometry_stack){.columns = SIDE,
+                                           .rows = SIDE,
+                                           .plane_count = SIDE,
                                            .planes = scene->planes,
-                                           .pixel = IMAGE_INT16};
+                                           .pixel = IMAGE_INT16,
+                                           .has_geometry = true,
+                                           .spacing = {1, 1, 1},
+                                           .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
     scene->mask = (struct image_mask){.bits = scene->bits, .words_per_row = 1};
-    scene->segment = (struct preview_segment){.mask = &scene->mask, .color = {1, 0, 0}};
+    scene->segment_count = 1;
+    for (int i = 0; i < 12; i++)
+        scene->segments[i] = (struct preview_segment){
+            .mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
 }
 
-static size_t
-draw(struct scene *scene, int threads, void **bytes)
+static struct drawn
+draw(struct scene *scene, int threads)
 {
     const struct preview_request request = {.instances = scene->instances,
                                             .stack = &scene->stack,
                                             .voxels = scene->voxels,
-                                            .segments = &scene->segment,
-                                            .segment_count = 1,
+                                            .segments = scene->segments,
+                                            .segment_count = scene->segment_count,
                                             .threads = threads};
+    struct drawn drawn;
+    png_image image = {.version = PNG_IMAGE_VERSION};
     int fd = memfd_create("preview", MFD_CLOEXEC);
     ck_assert_int_eq(preview_write(&request, fd), 0);
-    size_t size = (size_t)lseek(fd, 0, SEEK_END);
-    *bytes = malloc(size);
-    ck_assert_ptr_nonnull(*bytes);
-    ck_assert_int_eq(pread(fd, *bytes, size, 0), (ssize_t)size);
+    drawn.size = (size_t)lseek(fd, 0, SEEK_END);
+    drawn.bytes = malloc(drawn.size);
+    ck_assert_ptr_nonnull(drawn.bytes);
+    ck_assert_int_eq(pread(fd, drawn.bytes, drawn.size, 0), (ssize_t)drawn.size);
     close(fd);
-    return size;
+    ck_assert_int_ne(png_image_begin_read_from_memory(&image, drawn.bytes, drawn.size), 0);
+    image.format = PNG_FORMAT_RGB;
+    drawn.rgb = malloc(PNG_IMAGE_SIZE(image));
+    ck_assert_ptr_nonnull(drawn.rgb);
+    ck_assert_int_ne(png_image_finish_read(&image, NULL, drawn.rgb, 0, NULL), 0);
+    drawn.width = (int)image.width;
+    drawn.height = (int)image.height;
+    return drawn;
+}
+
+static void
+drawn_free(struct drawn *drawn)
+{
+    free(drawn->bytes);
+    free(drawn->rgb);
+}
+
+static int
+pixel_at(const struct drawn *drawn, int x, int y)
+{
+    const uint8_t *rgb = drawn->rgb + 3 * ((size_t)y * (size_t)drawn->width + (size_t)x);
+    return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
+}
+
+enum { RED = 0xff0000, LIGHT = 0xebebeb };
+
+/* Where a text stands in a box of the sheet, in letters of so many pixels a dot. */
+static bool
+text_is_at(const struct drawn *drawn, const uint8_t *text, int width, int height, int left, int top)
+{
+    for (int i = 0; i < width * height; i++) {
+        const int there = pixel_at(drawn, left + i % width, top + i / width);
+        if (text[i] ? there != (text[i] == 1 ? LIGHT : 0) : there == LIGHT)
+            return false;
+    }
+    return true;
+}
+
+static bool
+has_text(const struct drawn *drawn, const char *text, struct box box)
+{
+    const int width = lettering_width(text, 2), height = 2 * LETTERING_HEIGHT + 2;
+    uint8_t *wanted = calloc((size_t)(width * height), 1);
+    ck_assert_ptr_nonnull(wanted);
+    struct indexed_png picture = {.width = width, .height = height, .pixels = wanted};
+    lettering_draw(&picture, &(struct box){0, 0, width, height}, text,
+                   &(struct lettering){.color = 1, .shadow = 2, .dot = 2});
+    bool found = false;
+    for (int y = box.top; y + height <= box.top + box.height && !found; y++)
+        for (int x = box.left; x + width <= box.left + box.width && !found; x++)
+            found = text_is_at(drawn, wanted, width, height, x, y);
+    free(wanted);
+    return found;
+}
+
+static bool
+says(const struct drawn *drawn, const char *text)
+{
+    return has_text(drawn, text, (struct box){0, 0, drawn->width, drawn->height});
 }
 
 START_TEST(threads_draw_what_one_draws)
 {
     static struct scene scene;
-    void *one, *several;
     make_scene(&scene);
-    size_t size = draw(&scene, 1, &one);
-    ck_assert_uint_eq(draw(&scene, 5, &several), size);
-    ck_assert_mem_eq(one, several, size);
-    free(one);
-    free(several);
+    struct drawn one = draw(&scene, 1), several = draw(&scene, 5);
+    ck_assert_uint_eq(one.size, several.size);
+    ck_assert_mem_eq(one.bytes, several.bytes, one.size);
+    drawn_free(&one);
+    drawn_free(&several);
 }
 
 END_TEST
 
-/* The outline runs within the segment, one pixel wide: of 22 x 29 voxels, drawn at 288 / 53 of
- * their size. */
+/* The outline runs within the segment, one pixel wide: of 22 x 29 voxels of 288 / 40 pixels. */
 START_TEST(the_outline_is_the_border_of_the_segment)
 {
     static struct scene scene;
-    void *bytes;
-    png_image image = {.version = PNG_IMAGE_VERSION};
     make_scene(&scene);
-    size_t size = draw(&scene, 2, &bytes);
-    ck_assert_int_ne(png_image_begin_read_from_memory(&image, bytes, size), 0);
-    image.format = PNG_FORMAT_RGB;
-    uint8_t *rgb = malloc(PNG_IMAGE_SIZE(image));
-    ck_assert_ptr_nonnull(rgb);
-    ck_assert_int_ne(png_image_finish_read(&image, NULL, rgb, 0, NULL), 0);
+    struct drawn drawn = draw(&scene, 2);
+    const int top = drawn.height - 18 - 4 - 288; /* of the last row of slices */
     int red = 0, left = INT32_MAX, right = 0;
     for (int y = 0; y < 288; y++) {
-        for (int x = 0; x < 201; x++) {
-            const uint8_t *at = rgb + 3 * ((size_t)(y + 4) * image.width + (size_t)(x + 4));
-            if (at[0] == 255 && at[1] == 0 && at[2] == 0) {
+        for (int x = 0; x < 288; x++) {
+            if (pixel_at(&drawn, x + 4, y + top) == RED) {
                 red++;
                 left = x < left ? x : left;
                 right = x > right ? x : right;
             }
         }
     }
-    int width = right - left + 1, height = red / 2 - width + 2;
-    ck_assert_double_eq_tol(left, 8 * 288.0 / 53, 1);
-    ck_assert_double_eq_tol(width, 22 * 288.0 / 53, 1);
-    ck_assert_double_eq_tol(height, 29 * 288.0 / 53, 1);
-    free(rgb);
-    free(bytes);
+    const int width = right - left + 1, height = red / 2 - width + 2;
+    ck_assert_double_eq_tol(left, 8 * 288.0 / SIDE, 1);
+    ck_assert_double_eq_tol(width, 22 * 288.0 / SIDE, 1);
+    ck_assert_double_eq_tol(height, 29 * 288.0 / SIDE, 1);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+START_TEST(legend_window_and_places_are_told)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.segments[0].label = "L\xc3\xa4sion [1/2] \xe2\x82\xac";
+    scene.stack.origin[2] = scene.planes[0].position = -17.5;
+    for (int z = 1; z < SIDE; z++)
+        scene.planes[z].position = z - 17.5;
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(says(&drawn, "Lasion [1/2] ? 12.8 ml"));
+    ck_assert_int_eq(pixel_at(&drawn, 4 + 7, 4 + 7), RED);
+    ck_assert(says(&drawn, "11/40 F7.5 mm"));
+    ck_assert(says(&drawn, "30/40 H11.5 mm"));
+    ck_assert(says(&drawn, "axial 20 H1.5 mm"));
+    ck_assert(says(&drawn, "by the segments' values"));
+    ck_assert(!says(&drawn, "10/40"));
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+/* However the volume was acquired. */
+static const struct {
+    double axes[9];
+    const char *left, *above; /* letters of the first slice as acquired */
+} acquisitions[] = {
+    {{1, 0, 0, 0, 1, 0, 0, 0, 1}, "R", "A"},
+    {{1, 0, 0, 0, 0, -1, 0, 1, 0}, "R", "H"},  /* coronal */
+    {{0, 1, 0, 0, 0, -1, -1, 0, 0}, "A", "H"}, /* sagittal */
+    {{-1, 0, 0, 0, 1, 0, 0, 0, -1}, "L", "A"}, /* feet first, as some write it */
+    {{0, 0, -1, -1, 0, 0, 0, 1, 0}, "H", "L"}, /* turned by a quarter */
+    {{1, 0, 0, 0, 0.96, -0.28, 0, 0.28, 0.96}, "R", "AH"},
+    {{0.96, 0.28, 0, -0.28, 0.96, 0, 0, 0, 1}, "RA", "AL"},
+    {{0.28, 0.96, 0, 0, 0, -1, -0.96, 0.28, 0}, "AR", "H"},
+};
+
+/* The patient coordinate of a voxel along an axis of the patient, in voxels from the middle. */
+static double
+from_middle(const double axes[9], const int voxel[3], int patient)
+{
+    double sum = 0;
+    for (int axis = 0; axis < 3; axis++)
+        sum += axes[3 * axis + patient] * (voxel[axis] - (SIDE - 1) / 2.0);
+    return sum;
+}
+
+/* A block of the patient's left, anterior, upper part shines, and is the segment. */
+static void
+make_block(struct scene *scene, const double axes[9])
+{
+    memcpy(scene->stack.axes, axes, sizeof scene->stack.axes);
+    memset(scene->bits, 0, sizeof scene->bits);
+    for (int i = 0; i < VOXELS; i++) {
+        const int voxel[3] = {i % SIDE, i / SIDE % SIDE, i / SIDE / SIDE};
+        const double left = from_middle(axes, voxel, 0), behind = from_middle(axes, voxel, 1);
+        const double up = from_middle(axes, voxel, 2);
+        const bool in = left > 5 && left < 12 && behind < -5 && behind > -12 && up > 5 && up < 12;
+        scene->voxels[i] = in ? 1000 : 0;
+        if (in)
+            scene->bits[i / SIDE] |= UINT64_C(1) << voxel[0];
+    }
+}
+
+/* The middle of what is light in a plane, as a part of its side. */
+static void
+find_light(const struct drawn *drawn, int plane, double *x, double *y)
+{
+    const int left = 4 + plane * (PANEL + 4), top = 4 + 18 + 18;
+    double sum_x = 0, sum_y = 0, count = 0;
+    for (int i = 0; i < PANEL * PANEL; i++) {
+        if (pixel_at(drawn, left + i % PANEL, top + i / PANEL) != 0xffffff)
+            continue;
+        sum_x += i % PANEL;
+        sum_y += i / PANEL;
+        count++;
+    }
+    ck_assert_double_gt(count, 100);
+    *x = sum_x / count / PANEL;
+    *y = sum_y / count / PANEL;
+}
+
+START_TEST(planes_are_as_is_usual_however_acquired)
+{
+    static struct scene scene;
+    double x, y;
+    make_scene(&scene);
+    make_block(&scene, acquisitions[_i].axes);
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(says(&drawn, "axial"));
+    ck_assert(says(&drawn, "coronal"));
+    ck_assert(says(&drawn, "sagittal"));
+    find_light(&drawn, 0, &x, &y); /* axial: left on the right, anterior above */
+    ck_assert(x > 0.55 && y < 0.45);
+    find_light(&drawn, 1, &x, &y); /* coronal: left on the right, head above */
+    ck_assert(x > 0.55 && y < 0.45);
+    find_light(&drawn, 2, &x, &y); /* sagittal: anterior on the left, head above */
+    ck_assert(x < 0.45 && y < 0.45);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+START_TEST(edges_have_the_letters_of_what_they_face)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    make_block(&scene, acquisitions[_i].axes);
+    struct drawn drawn = draw(&scene, 2);
+    const int top = 4 + 18 + 18 + PANEL + 4 + 18;
+    const struct box first = {4, top, 288, 288};
+    ck_assert(has_text(&drawn, acquisitions[_i].left,
+                       (struct box){first.left, first.top, 60, first.height}));
+    ck_assert(has_text(&drawn, acquisitions[_i].above,
+                       (struct box){first.left, first.top, first.width, 30}));
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+/* A twelfth of the height in planes: proportions hold, and there are no planes to be seen. */
+START_TEST(a_thin_volume_has_slices_alone)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.stack.plane_count = 3;
+    memset(scene.bits, 0xff, sizeof scene.bits);
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(says(&drawn, "3/3 H2.0 mm"));
+    ck_assert(!says(&drawn, "axial"));
+    ck_assert_int_eq(drawn.width, 3 * (288 + 4) + 4);
+    ck_assert_int_eq(drawn.height, 4 + 18 + 18 + 288 + 4 + 18);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+START_TEST(an_only_slice_is_large)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.stack.plane_count = 1;
+    scene.stack.spacing[0] = 0.5;
+    scene.segment_count = 0;
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(says(&drawn, "1/1 H0.0 mm"));
+    ck_assert(says(&drawn, "by all values"));
+    ck_assert_int_eq(drawn.width, 592);
+    ck_assert_int_eq(drawn.height, 4 + 18 + 576 + 4 + 18);
+    ck_assert_int_eq(pixel_at(&drawn, 4 + 288, 4 + 18 + 100), 0x181818); /* half as wide */
+    ck_assert_int_ne(pixel_at(&drawn, 4 + 287, 4 + 18 + 100), 0x181818);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+/* Planes at 0, 1, 2, ... 19 and 39 mm: of 21 even steps the last six are nearest to the last one. */
+START_TEST(uneven_planes_lie_where_they_are)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    memset(scene.voxels, 0, sizeof scene.voxels);
+    scene.stack.plane_count = 21;
+    scene.planes[20].position = 39;
+    scene.stack.spacing[2] = 39 / 20.0;
+    for (int i = 20 * SIDE * SIDE; i < 21 * SIDE * SIDE; i++)
+        scene.voxels[i] = 1000;
+    struct drawn drawn = draw(&scene, 2);
+    int dark = 0, light = 0;
+    const int left = 4 + PANEL + 4 + 10; /* coronal, beside the segment */
+    for (int y = 4 + 18 + 18; y < 4 + 18 + 18 + PANEL; y++) {
+        light += pixel_at(&drawn, left, y) > 0xf00000 / 2;
+        dark += pixel_at(&drawn, left, y) < 0xf00000 / 2;
+    }
+    ck_assert_double_eq_tol((double)light / (light + dark), 6.0 / 21, 0.01);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+/* A voxel in 512 columns, of which 288 pixels have room for every second one. */
+START_TEST(nothing_is_too_small_to_be_seen)
+{
+    static struct scene scene;
+    static int16_t voxels[512];
+    static uint64_t bits[8];
+    make_scene(&scene);
+    scene.stack.columns = 512;
+    scene.stack.rows = scene.stack.plane_count = 1;
+    for (int i = 0; i < 512; i++) {
+        memset(bits, 0, sizeof bits);
+        bits[i / 64] = UINT64_C(1) << (i % 64);
+        const struct preview_request request = {.instances = scene.instances,
+                                                .stack = &scene.stack,
+                                                .voxels = voxels,
+                                                .segments = scene.segments,
+                                                .segment_count = 1,
+                                                .threads = 1};
+        scene.mask = (struct image_mask){.bits = bits, .words_per_row = 8};
+        scene.stack.spacing[1] = 100;
+        int fd = memfd_create("preview", MFD_CLOEXEC);
+        ck_assert_int_eq(preview_write(&request, fd), 0);
+        png_image image = {.version = PNG_IMAGE_VERSION};
+        off_t size = lseek(fd, 0, SEEK_END);
+        void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+        ck_assert_int_ne(png_image_begin_read_from_memory(&image, bytes, (size_t)size), 0);
+        image.format = PNG_FORMAT_RGB;
+        uint8_t *rgb = malloc(PNG_IMAGE_SIZE(image));
+        ck_assert_int_ne(png_image_finish_read(&image, NULL, rgb, 0, NULL), 0);
+        const uint8_t *row = rgb + 3 * (size_t)image.width * (4 + 18 + 18 + 40);
+        int red = 0;
+        for (uint32_t x = 0; x < image.width; x++)
+            red += row[3 * x] == 255 && row[3 * x + 1] == 0;
+        ck_assert_int_ge(red, 1);
+        free(rgb);
+        munmap(bytes, (size_t)size);
+        close(fd);
+    }
+}
+
+END_TEST
+
+START_TEST(colours_that_are_taken_are_replaced)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.segment_count = 12;
+    struct drawn drawn = draw(&scene, 2);
+    int colours[12], count = 0;
+    for (int y = 4; y < 4 + 6 * 18; y += 18)
+        for (int x = 4; x < drawn.width; x++) {
+            const int there = pixel_at(&drawn, x, y + 2), red = there >> 16;
+            bool known = red == (there & 255) && red == (there >> 8 & 255);
+            for (int i = 0; i < count; i++)
+                known = known || colours[i] == there;
+            if (!known && count < 12)
+                colours[count++] = there;
+        }
+    ck_assert_int_eq(count, 12);
+    ck_assert_int_eq(colours[0], RED);
+    drawn_free(&drawn);
 }
 
 END_TEST
@@ -273,6 +598,7 @@ END_TEST
 int
 main(void)
 {
+    const int ways = sizeof acquisitions / sizeof acquisitions[0];
     Suite *suite = suite_create("service_preview");
     TCase *tests = tcase_create("preview");
     tcase_add_test(tests, a_ramp_stays_a_ramp_whatever_the_size);
@@ -282,6 +608,14 @@ main(void)
     tcase_add_test(tests, a_colour_is_found_made_or_the_nearest);
     tcase_add_test(tests, threads_draw_what_one_draws);
     tcase_add_test(tests, the_outline_is_the_border_of_the_segment);
+    tcase_add_test(tests, legend_window_and_places_are_told);
+    tcase_add_loop_test(tests, planes_are_as_is_usual_however_acquired, 0, ways);
+    tcase_add_loop_test(tests, edges_have_the_letters_of_what_they_face, 0, ways);
+    tcase_add_test(tests, a_thin_volume_has_slices_alone);
+    tcase_add_test(tests, an_only_slice_is_large);
+    tcase_add_test(tests, uneven_planes_lie_where_they_are);
+    tcase_add_test(tests, nothing_is_too_small_to_be_seen);
+    tcase_add_test(tests, colours_that_are_taken_are_replaced);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

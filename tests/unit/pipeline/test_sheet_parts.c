@@ -1,0 +1,266 @@
+/* What sheets for people are made of: directions in letters, texts in dots, where segments are. */
+#include "service/pipeline/results/extent.h"
+#include "service/pipeline/results/lettering.h"
+#include "service/pipeline/results/orientation.h"
+#include "tests/unit/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------ directions - */
+
+static const struct {
+    double direction[3];
+    const char *letters;
+} directions[] = {
+    {{1, 0, 0}, "L"},
+    {{-1, 0, 0}, "R"},
+    {{0, 1, 0}, "P"},
+    {{0, -1, 0}, "A"},
+    {{0, 0, 1}, "H"},
+    {{0, 0, -1}, "F"},
+    {{0.0, 0.6, 0.8}, "HP"},
+    {{0.8, -0.6, 0}, "LA"},
+    {{-0.48, -0.36, 0.8}, "HRA"}, /* in order of size */
+    {{0.9998, 0.02, 0}, "L"},     /* a degree is none */
+    {{0.995, 0.0998, 0}, "LP"},
+};
+
+START_TEST(directions_have_letters)
+{
+    char letters[ORIENTATION_SIZE];
+    orientation_letters(directions[_i].direction, letters);
+    ck_assert_str_eq(letters, directions[_i].letters);
+}
+
+END_TEST
+
+START_TEST(places_are_told_from_the_origin)
+{
+    static const double head[3] = {0, 0, 1}, foot[3] = {0, 0, -1};
+    char text[ORIENTATION_PLACE_SIZE];
+    orientation_place(head, 12.34, text);
+    ck_assert_str_eq(text, "H12.3 mm");
+    orientation_place(head, -12.34, text);
+    ck_assert_str_eq(text, "F12.3 mm");
+    orientation_place(foot, -999999.96, text);
+    ck_assert_str_eq(text, "H1000000.0 mm");
+    orientation_place(head, 0, text);
+    ck_assert_str_eq(text, "H0.0 mm");
+}
+
+END_TEST
+
+START_TEST(every_axis_has_its_own_of_the_patient)
+{
+    static const double turned[9] = {0, 0.1, -0.9, -1, 0, 0, 0, 0.9, 0.1};
+    static const double between[9] = {0.7, 0.7, 0.14, 0.69, -0.7, -0.15, 0, 0.2, -0.97};
+    int patient[3];
+    orientation_of_axes(turned, patient);
+    ck_assert(patient[0] == 2 && patient[1] == 0 && patient[2] == 1);
+    orientation_of_axes(between, patient);
+    ck_assert(patient[0] == 0 && patient[1] == 1 && patient[2] == 2);
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------------------- texts - */
+
+#define WIDTH  64
+#define HEIGHT 24
+
+static uint8_t pixels[HEIGHT * WIDTH];
+
+static void
+letter(const char *text, struct box box, int dot)
+{
+    struct indexed_png picture = {.width = WIDTH, .height = HEIGHT, .pixels = pixels};
+    const struct lettering lettering = {.color = 2, .shadow = 1, .dot = dot};
+    memset(pixels, 0, sizeof pixels);
+    lettering_draw(&picture, &box, text, &lettering);
+}
+
+static void
+check_rows(const char *const *rows, int count, int left, int top)
+{
+    for (int y = 0; y < count; y++)
+        for (int x = 0; rows[y][x]; x++)
+            ck_assert_msg((pixels[(top + y) * WIDTH + left + x] == 2) == (rows[y][x] == '#'),
+                          "column %d of row %d", x, y);
+}
+
+START_TEST(letters_are_drawn_dot_by_dot)
+{
+    static const char *const rows[] = {".#####..###..", ".#.....#...#.", ".#.....#..##.",
+                                       ".####..#.#.#.", ".#.....##..#.", ".#.....#...#.",
+                                       ".#......###.."};
+    letter("F0", (struct box){3, 2, 40, 12}, 1);
+    check_rows(rows, 7, 3, 3);
+    ck_assert_int_eq(pixels[2 * WIDTH + 3], 1); /* the shadow's corner */
+    ck_assert_int_eq(pixels[(3 + 7) * WIDTH + 4], 1);
+    ck_assert_int_eq(lettering_width("F0", 1), 13);
+}
+
+END_TEST
+
+START_TEST(nothing_is_drawn_beyond_the_box)
+{
+    const struct box box = {10, 5, 17, 9};
+    letter("MWMWMWMW@@@", box, 2);
+    int inside = 0;
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        const int x = i % WIDTH - box.left, y = i / WIDTH - box.top;
+        const bool within = x >= 0 && x < box.width && y >= 0 && y < box.height;
+        ck_assert(within || pixels[i] == 0);
+        inside += pixels[i] != 0;
+    }
+    ck_assert_int_gt(inside, 50);
+}
+
+END_TEST
+
+START_TEST(what_is_no_ascii_is_something_near)
+{
+    static uint8_t plain[HEIGHT * WIDTH];
+
+    static const struct {
+        const char *text, *as;
+    } texts[] = {
+        {"\xc3\x84\xc3\xb6\xc3\x9f", "Aos"},
+        {"\xe2\x82\xac", "?"},
+        {"a\xf0\x9f\x98\x80"
+         "b",
+         "a?b"},
+        {"a\tb", "a?b"},
+        {"\xff\x80x", "?x"},
+        {"\xc3", "?"},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        letter(texts[i].as, (struct box){0, 0, WIDTH, HEIGHT}, 1);
+        memcpy(plain, pixels, sizeof plain);
+        letter(texts[i].text, (struct box){0, 0, WIDTH, HEIGHT}, 1);
+        ck_assert_mem_eq(pixels, plain, sizeof plain);
+        ck_assert_int_eq(lettering_width(texts[i].text, 2), lettering_width(texts[i].as, 2));
+    }
+}
+
+END_TEST
+
+START_TEST(every_letter_is_its_own)
+{
+    static uint8_t drawn[95][HEIGHT * WIDTH];
+    for (int c = 0; c < 95; c++) {
+        letter((char[]){(char)(' ' + c), '\0'}, (struct box){0, 0, 8, 9}, 1);
+        memcpy(drawn[c], pixels, sizeof pixels);
+        for (int other = 0; other < c; other++)
+            ck_assert_msg(memcmp(drawn[c], drawn[other], sizeof pixels) != 0, "%c and %c", ' ' + c,
+                          ' ' + other);
+    }
+}
+
+END_TEST
+
+/* ---------------------------------------------------------------------------------- extent - */
+
+#define COLUMNS 131 /* two words and three bits */
+#define ROWS    70
+#define SLICES  37
+#define WORDS   3
+
+static uint64_t bits[2][SLICES * ROWS * WORDS];
+
+static void
+set_voxel(int mask, int x, int y, int z)
+{
+    bits[mask][(z * ROWS + y) * WORDS + x / 64] |= UINT64_C(1) << (x % 64);
+}
+
+static struct segments_extent
+find(size_t masks, int threads)
+{
+    static const struct image_mask each[2] = {{.bits = bits[0], .words_per_row = WORDS},
+                                              {.bits = bits[1], .words_per_row = WORDS}};
+    const struct image_mask *const both[2] = {&each[0], &each[1]};
+    struct segments_extent extent;
+    ck_assert_int_eq(segments_extent_find(both, masks, (struct image_extent){COLUMNS, ROWS, SLICES},
+                                          threads, &extent),
+                     0);
+    return extent;
+}
+
+START_TEST(nothing_is_everywhere)
+{
+    memset(bits, 0, sizeof bits);
+    struct segments_extent extent = find(2, 1);
+    ck_assert(extent.first == 0 && extent.last == SLICES - 1);
+    ck_assert(extent.fullest[0] == 65 && extent.fullest[1] == 34 && extent.fullest[2] == 18);
+    extent = find(0, 3);
+    ck_assert(extent.first == 0 && extent.last == SLICES - 1);
+}
+
+END_TEST
+
+/* Against sums voxel by voxel. */
+START_TEST(the_fullest_planes_are_found)
+{
+    static int64_t counts[3][COLUMNS];
+    const int sizes[3] = {COLUMNS, ROWS, SLICES};
+    uint32_t random = 1;
+    memset(bits, 0, sizeof bits);
+    memset(counts, 0, sizeof counts);
+    for (int i = 0; i < COLUMNS * ROWS * SLICES; i++) {
+        const int x = i % COLUMNS, y = i / COLUMNS % ROWS, z = i / COLUMNS / ROWS;
+        bool any = false;
+        for (int mask = 0; mask < 2; mask++) {
+            random = random * 1664525 + 1013904223;
+            if (z > 3 && z < 30 && random >> 30 == 0) {
+                set_voxel(mask, x, y, z);
+                any = true;
+            }
+        }
+        counts[0][x] += any;
+        counts[1][y] += any;
+        counts[2][z] += any;
+    }
+    struct segments_extent extent = find(2, 3);
+    ck_assert(extent.first == 4 && extent.last == 29);
+    for (int axis = 0; axis < 3; axis++)
+        for (int i = 0; i < sizes[axis]; i++)
+            ck_assert_int_le(counts[axis][i], counts[axis][extent.fullest[axis]]);
+}
+
+END_TEST
+
+START_TEST(of_planes_as_full_the_middle_one)
+{
+    memset(bits, 0, sizeof bits);
+    set_voxel(0, 0, 3, 2);
+    set_voxel(1, 130, 60, 30);
+    set_voxel(1, 100, 20, 12);
+    struct segments_extent extent = find(2, 2);
+    ck_assert(extent.first == 2 && extent.last == 30);
+    ck_assert(extent.fullest[0] == 100 && extent.fullest[1] == 20 && extent.fullest[2] == 12);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_sheet_parts");
+    TCase *tests = tcase_create("parts");
+    tcase_add_loop_test(tests, directions_have_letters, 0,
+                        sizeof directions / sizeof directions[0]);
+    tcase_add_test(tests, places_are_told_from_the_origin);
+    tcase_add_test(tests, every_axis_has_its_own_of_the_patient);
+    tcase_add_test(tests, letters_are_drawn_dot_by_dot);
+    tcase_add_test(tests, nothing_is_drawn_beyond_the_box);
+    tcase_add_test(tests, what_is_no_ascii_is_something_near);
+    tcase_add_test(tests, every_letter_is_its_own);
+    tcase_add_test(tests, nothing_is_everywhere);
+    tcase_add_test(tests, the_fullest_planes_are_found);
+    tcase_add_test(tests, of_planes_as_full_the_middle_one);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
