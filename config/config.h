@@ -110,6 +110,27 @@ struct conf_step {
     int connectivity;
 };
 
+/* A result is to lie within these, both inclusive. */
+struct conf_bounds {
+    bool given;
+    double at[2];
+};
+
+/* Which faces of the volume a segment may touch. */
+enum conf_touches { CONF_TOUCHES_ANY, CONF_TOUCHES_TOP_BOTTOM, CONF_TOUCHES_NONE };
+
+struct conf_share {
+    char *label; /* of another segment */
+    double range[2];
+};
+
+/* What a segment has to be like for its result to be plausible; none that is empty is. */
+struct conf_expect {
+    struct conf_bounds volume_ml, mean, components, slices;
+    enum conf_touches touches;
+    struct conf_share *share_of; /* NULL: of none */
+};
+
 struct conf_segment {
     char *label;
     char *description; /* "" when not given */
@@ -126,7 +147,11 @@ struct conf_segment {
     bool hidden; /* of use to other segments only: not part of the results */
     struct coded_concept category, type, modifier, region; /* no type: only of hidden ones */
     double color[3];                                       /* RGB, 0..1 */
+    struct conf_expect *expect;                            /* NULL: nothing */
 };
+
+/* What becomes of a result that is not as expected: it waits for somebody's word, or goes on. */
+enum conf_review { CONF_HOLD, CONF_DELIVER };
 
 enum conf_result_bit {
 
@@ -159,7 +184,8 @@ struct conf_pipeline {
     int min_slices;           /* fewer: TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
     enum conf_newest duplicates;
-    bool derived;             /* reformats, projections and maps are images, too */
+    bool derived; /* reformats, projections and maps are images, too */
+    enum conf_review review;
     char *series_description; /* "": made from the name */
     int series_number;
     /* Of a job, and no part of the results' identity; 0: as jobs has it. */

@@ -70,6 +70,14 @@ extern const struct report_list report_telling_files;
 int report_list(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, FILE *out, bool json, struct error *error);
 
+/*
+ * What waits for somebody's word, oldest first: of each job a few lines, with what was expected and
+ * found, and where its preview lies below `root`; JSON: v_review. Of the filter: pipeline, series and
+ * limit.
+ */
+int report_review(struct report *report, const struct report_filter *filter, const char *root,
+                  FILE *out, bool json, struct error *error);
+
 /* All that the filter chooses, oldest first: job numbers, Series Instance UIDs. Free each and the
  * array. */
 int report_keys(struct report *report, const struct report_list *list,

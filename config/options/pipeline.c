@@ -158,6 +158,23 @@ check_shown(const struct conf_pipeline *pipeline, const struct option_spot *spot
 }
 
 static bool
+check_shares(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_expect *expect = pipeline->segments[i].expect;
+        const char *of = expect && expect->share_of ? expect->share_of->label : NULL;
+        size_t j = 0;
+        while (of && j < pipeline->segment_count &&
+               (j == i || strcmp(pipeline->segments[j].label, of) != 0))
+            j++;
+        if (of && j == pipeline->segment_count)
+            return option_refuse_of(spot, "segments", i, ".expect.share_of.label",
+                                    "there is no other segment \"%s\"", of);
+    }
+    return true;
+}
+
+static bool
 check_pipeline(const void *object, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = object;
@@ -170,9 +187,10 @@ check_pipeline(const void *object, const struct option_spot *spot)
             }
     return check_methods(pipeline, spot) && check_uses(pipeline, spot) &&
            check_makeable(pipeline, spot) && check_shown(pipeline, spot) &&
-           check_results(pipeline, spot);
+           check_shares(pipeline, spot) && check_results(pipeline, spot);
 }
 
+static const char *const review_choices[] = {"hold", "deliver", NULL};
 const char *const newest_choices[] = {"refuse", "newest", NULL};
 
 static const struct option_row pipeline_rows[] = {
@@ -203,6 +221,12 @@ static const struct option_row pipeline_rows[] = {
     {"derived", &option_boolean, AT(struct conf_pipeline, derived), "false", .later = true,
      .help = "take reformats, projections and maps as images; else they are passed over, with "
              "DERIVED_IMAGE"},
+    {"review", &option_choice, AT(struct conf_pipeline, review), "\"hold\"",
+     .choices = review_choices, .later = true,
+     .help =
+         "what is not as a segment's expect says: \"hold\" it, written and delivered to nobody, "
+         "until somebody says noctule accept or noctule reject; or \"deliver\" it all the same, "
+         "and say so in Content Description (0070,0081)"},
     {"series_description", &option_text, AT(struct conf_pipeline, series_description), "\"\"",
      LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the result; made from the name when empty"},

@@ -233,6 +233,10 @@ static const struct option_row segment_rows[] = {
      .help = "Anatomic Region Sequence (0008,2218), where the type does not say it"},
     {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
      .array = {.count = 3}, .help = "red, green and blue that viewers are told to show it in"},
+    {"expect", &option_part, AT(struct conf_segment, expect), "", .section = &option_expect,
+     .help =
+         "what it has to be like; one that is not, or in which nothing was found, is dealt with "
+         "as review says"},
 };
 
 const struct option_section option_segment = {

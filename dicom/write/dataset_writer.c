@@ -109,6 +109,7 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     ascii = ascii && value_text_is_ascii(set->source->pipeline) &&
             value_text_is_ascii(set->source->software_version) &&
             value_text_is_ascii(set->source->device_serial_number) &&
+            (!set->source->remark || value_text_is_ascii(set->source->remark)) &&
             value_text_is_ascii(set->object.description);
     if (settle_character_set(set, ascii))
         return dataset_out_of_memory(set, error);

@@ -22,6 +22,9 @@ struct derived_source {
     const char *software_version;
     const char *device_serial_number; /* stable per installation, not empty */
     int64_t content_time_ms;          /* Unix time, for Content Date and Time; UTC */
+    /* Content Description of an object that has one, cut to 64 characters; NULL, "": its Series
+     * Description. */
+    const char *remark;
 };
 
 /* Who an object is. Empty strings when memory ran out. */

@@ -292,7 +292,9 @@ stack_put_content(struct stack_writer *w, const char *label, const char *otherwi
     char cs[VALUE_CS_SIZE];
     value_cs_make(label, otherwise, cs);
     dataset_put_text(&w->set, TAG_ContentLabel, "CS", cs);
-    dataset_put_line(&w->set, TAG_ContentDescription, w->set.object.description);
+    const char *remark = w->set.source->remark;
+    dataset_put_line(&w->set, TAG_ContentDescription,
+                     remark && *remark ? remark : w->set.object.description);
     dataset_put_text(&w->set, TAG_ContentCreatorName, "PN", "");
 }
 

@@ -32,6 +32,8 @@ static const struct cli_command commands[] = {
      "[--state STATE] [--pipeline NAME] [--series UID] [--code CODE] [--since WHEN] [--limit N] "
      "[--json]",
      "list jobs, newest first"},
+    {"review", true, cli_report, "[--pipeline NAME] [--series UID] [--limit N] [--json]",
+     "results that are not as expected and wait for accept or reject, oldest first"},
     {"show", true, cli_report, "JOB [--json]", "one job with its results and events"},
     {"features", true, cli_report, "JOB [--segment N] [--json | --csv]",
      "what a job measured; segment 0: the whole volume"},

@@ -32,7 +32,7 @@ extern const struct cli_command cli_control_commands[];
 /* Or 128 + the number of the signal that ended it. */
 int cli_run(const struct cli_context *context, int argc, char **argv);
 
-/* jobs, show, features, series, destinations and deliveries, as argv[0] says. */
+/* jobs, review, show, features, series, destinations and deliveries, as argv[0] says. */
 int cli_report(const struct cli_context *context, int argc, char **argv);
 
 int cli_explain(const struct cli_context *context, int argc, char **argv);

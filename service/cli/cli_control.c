@@ -1,6 +1,6 @@
 /*
- * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, resend, ping; purge.c
- * has purge.
+ * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, accept, reject, resend,
+ * ping ...; purge.c has purge.
  *
  * One connection per command, one frame and one ANSWER per thing asked for; blocking, with a timeout.
  */
@@ -599,6 +599,47 @@ cli_priority(const struct cli_context *context, int argc, char **argv)
     return control_ask_each(context, &question, argv + 1, 1, &priority);
 }
 
+/* `options`: the reason of a rejection; NULL: it is accepted. */
+static void
+write_word(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
+{
+    char login[256];
+    struct message_reject reject = {.reason = options, .login = control_login(login, sizeof login)};
+    struct message_accept accept = {.login = reject.login};
+    cli_parse_number(job, &reject.job);
+    accept.job = reject.job;
+    message_write(writer, type, options ? (const void *)&reject : &accept);
+}
+
+static int
+cli_accept(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question question = {
+        PROTO_ACCEPT,   "job",          write_word, "accept", "one or more job numbers",
+        "a job number", control_is_job, false};
+    const struct cli_option options[] = {{.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    return status == EXIT_OK
+               ? control_ask_each(context, &question, argv + optind, argc - optind, NULL)
+               : status;
+}
+
+static int
+cli_reject(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question question = {
+        PROTO_REJECT,   "job",          write_word, "reject", "a job number and a reason",
+        "a job number", control_is_job, false};
+    const struct cli_option options[] = {{.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    if (status != EXIT_OK)
+        return status;
+    if (argc - optind != 2 || !*argv[optind + 1])
+        return cli_usage_error(argv[0], "needs %s, in quotes where it is of several words",
+                               question.needs);
+    return control_ask_each(context, &question, argv + optind, 1, argv[optind + 1]);
+}
+
 static int
 parse_resend(int argc, char **argv, struct resend *resend)
 {
@@ -714,6 +755,9 @@ const struct cli_command cli_control_commands[] = {
     {"priority", true, cli_priority, "JOB N", "change the priority of a job that waits"},
     {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
      "count series as complete now, judge refused ones again; --accept-missing: as they are"},
+    {"accept", true, cli_accept, "JOB...",
+     "take results under review as they are, and deliver them"},
+    {"reject", true, cli_reject, "JOB REASON", "end a job under review; nothing is delivered"},
     {"resend", true, cli_resend,
      "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
      "send results once more; --failed: only those that have not arrived"},

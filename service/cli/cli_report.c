@@ -1,6 +1,6 @@
 /*
- * cli_report.c - the commands that read the database: jobs, show, features, series, destinations,
- * deliveries; status is in cli_status.c.
+ * cli_report.c - the commands that read the database: jobs, review, show, features, series,
+ * destinations, deliveries; status is in cli_status.c.
  */
 #include "service/cli/cli.h"
 
@@ -108,6 +108,13 @@ answer_destinations(struct report *report, const struct report_request *request,
 }
 
 static int
+answer_review(struct report *report, const struct report_request *request, struct error *error)
+{
+    return report_review(report, &request->filter, request->conf->root, stdout, request->json,
+                         error);
+}
+
+static int
 answer_job(struct report *report, const struct report_request *request, struct error *error)
 {
     return report_job(report, request->job, stdout, request->json, error);
@@ -142,6 +149,7 @@ static const struct report_command report_commands[] = {
      false,
      answer_list,
      &report_jobs},
+    {"review", {"pipeline", "series", "limit", "json"}, false, answer_review, NULL},
     {"show", {"json"}, true, answer_job, NULL},
     {"features", {"segment", "json", "csv"}, true, answer_features, NULL},
     {"series", {"state", "series", "since", "limit", "json"}, false, answer_list, &report_series},

@@ -8,6 +8,7 @@
 #include "service/cli/units.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
+#include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/pipeline.h"
 #include "service/pipeline/results/record.h"
 
@@ -39,7 +40,7 @@ struct direct_run {
     struct units units;
     struct passed_over passed_over;
     size_t faulty;
-    size_t refused, empty;
+    size_t refused, empty, review;
     char *settings;
     struct kernels_device *device, *fallback_device;
     struct kernels_lane *lane, *fallback_lane;
@@ -259,15 +260,6 @@ find_feature(const struct feature_set *set, int32_t segment, const char *name)
     return NULL;
 }
 
-/* UCUM as people write it; nothing for "1". */
-static const char *
-spoken_unit(const char *unit)
-{
-    if (strcmp(unit, "1") == 0)
-        return "";
-    return strcmp(unit, "[hnsf'U]") == 0 ? "HU" : unit;
-}
-
 /* A few of what was measured, in a line; features.json has all of it. */
 static void
 run_tell_features(const struct feature_set *set, int32_t segment)
@@ -284,7 +276,7 @@ run_tell_features(const struct feature_set *set, int32_t segment)
             printf("%s%s none (%s)", before, names[i][1], feature->missing_reason);
         else
             printf("%s%s %.6g%s%s", before, names[i][1], feature->value,
-                   strcmp(feature->unit, "1") == 0 ? "" : " ", spoken_unit(feature->unit));
+                   strcmp(feature->unit, "1") == 0 ? "" : " ", value_unit_spoken(feature->unit));
         before = ", ";
     }
     if (before[0] == ',')
@@ -323,6 +315,18 @@ tell_files(const struct unit *unit, const struct pipeline_report *report)
         printf("%s/matrices.json\n", unit->output);
 }
 
+/* Each in a line; errors are not, and nothing is left out of what was written. */
+static void
+run_tell_breaches(const struct unit *unit, const struct pipeline_report *report)
+{
+    for (size_t i = 0; i < report->breaches.count; i++)
+        cli_complain("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
+    if (report->review)
+        cli_complain("%s: a daemon would deliver nothing of it before noctule accept: look at "
+                     "preview.png",
+                     unit->output);
+}
+
 static void
 tell_done(const struct direct_run *run, const struct unit *unit,
           const struct pipeline_report *report)
@@ -348,11 +352,14 @@ run_tell(struct direct_run *run, const struct unit *unit, const struct job_spec 
         complain_error(run, unit->output, &report->error);
         for (int i = 0; i < 2 && report->error.file[i][0]; i++)
             cli_complain("  %s", report->error.file[i]);
-    } else if (report->empty) {
-        run->empty++;
-        complain_error(run, unit->output, &report->error);
     } else {
-        tell_done(run, unit, report);
+        run->review += report->review;
+        run->empty += report->empty;
+        if (report->empty)
+            complain_error(run, unit->output, &report->error);
+        else
+            tell_done(run, unit, report);
+        run_tell_breaches(unit, report);
     }
     if (run->options.json) {
         const struct record record = {report, spec, run->options.pipeline->name,
@@ -447,7 +454,7 @@ run_units(struct direct_run *run)
     const size_t lost = run->options.accept_missing ? run->units.sorted.orphans : run->faulty;
     if (run->refused > 0 || lost > 0)
         return EXIT_PARTIAL;
-    return run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
+    return run->review > 0 ? EXIT_REVIEW : run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
 }
 
 static bool

@@ -14,6 +14,7 @@ enum {
     EXIT_CONFIG = 5,    /* the configuration is missing or wrong */
     EXIT_DATABASE = 6,  /* the database is missing or cannot be read */
     EXIT_EMPTY = 7,     /* `run`: all went well, but some job found no voxel */
+    EXIT_REVIEW = 8,    /* `run`: all went well, but some result is not as its pipeline expects */
 };
 
 #endif

@@ -8,6 +8,7 @@
 #include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/delivery/routes.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/submit.h"
 #include "service/daemon/retention/retention.h"
@@ -231,6 +232,80 @@ handle_priority(struct core *core, const struct control_request *request, struct
     return 0;
 }
 
+/* -EINVAL where it is not known any more to whom. */
+static int
+accept_expect_pipeline(struct core *core, int64_t id, struct answer *answer)
+{
+    struct queue_job job;
+    int error = queue_get_job(core->queue, id, &job);
+    if (error)
+        return error;
+    if (job.state == QUEUE_REVIEW && !conf_find_pipeline(core->conf, job.pipeline)) {
+        answer_say(answer,
+                   "%s: the configuration has no pipeline %s, so it is not known where its results "
+                   "go",
+                   code_name(CODE_NO_SUCH_PIPELINE), job.pipeline);
+        error = -EINVAL;
+    }
+    queue_job_clear(&job);
+    return error;
+}
+
+static int
+accept_tell(struct core *core, int64_t id, bool is_routed, struct answer *answer)
+{
+    struct queue_job job;
+    int error = queue_get_job(core->queue, id, &job);
+    if (error)
+        return error;
+    answer_say(answer, "job %" PRId64 " is accepted%s", id,
+               job.state == QUEUE_EMPTY ? ": there is nothing to deliver"
+               : is_routed              ? ", and its results are delivered"
+                                        : "; its pipeline delivers to nobody");
+    queue_job_clear(&job);
+    return 0;
+}
+
+static int
+handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_accept *told = &request->message.accept;
+    char by[2 * USER_NAME];
+    struct routes routes;
+    request_name(request, told->login, by);
+    log_info("control.accept", LOG_INT("job", told->job), LOG_STR("by", by));
+    int error = accept_expect_pipeline(core, told->job, answer);
+    if (error)
+        return error;
+    error = routes_find(core, told->job, &routes);
+    if (!error)
+        error = queue_accept_job(core->queue, told->job, routes.destinations, routes.count, by,
+                                 clock_unix_ms());
+    if (!error)
+        error = accept_tell(core, told->job, routes.count > 0, answer);
+    routes_free(&routes);
+    due_now(&core->deliveries_due);
+    return error;
+}
+
+static int
+handle_reject(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_reject *told = &request->message.reject;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.reject", LOG_INT("job", told->job), LOG_STR("by", by));
+    if (!*told->reason) {
+        answer_say(answer, "a rejection needs a reason");
+        return -EINVAL;
+    }
+    int error = queue_reject_job(core->queue, told->job, told->reason, by, clock_unix_ms());
+    if (!error)
+        answer_say(answer, "job %" PRId64 " is rejected, and nothing of it is delivered",
+                   told->job);
+    return error;
+}
+
 static int
 handle_resend(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -349,7 +424,8 @@ static const struct request {
     {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
     {PROTO_SUBMIT, true, handle_submit},     {PROTO_PURGE, true, handle_purge},
     {PROTO_HOLD, true, handle_hold},         {PROTO_RELEASE, true, handle_hold},
-    {PROTO_PRIORITY, true, handle_priority}, {PROTO_PING, false, handle_ping},
+    {PROTO_PRIORITY, true, handle_priority}, {PROTO_ACCEPT, true, handle_accept},
+    {PROTO_REJECT, true, handle_reject},     {PROTO_PING, false, handle_ping},
 };
 
 static const struct request *

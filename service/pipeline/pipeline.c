@@ -15,6 +15,7 @@
 #include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/measure/measure.h"
+#include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/output.h"
 #include "service/pipeline/results/results.h"
 #include "service/pipeline/segment/segment.h"
@@ -310,6 +311,40 @@ report_segments(struct job *job)
     return 0;
 }
 
+/* Is what was found plausible? */
+static int
+check_expectations(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    const struct geometry_stack *stack = job->stack;
+    char unit[FEATURE_TERM], words[FEATURE_TERM + 1];
+    struct image_rescale *rescale = calloc((size_t)stack->plane_count, sizeof *rescale);
+    if (!rescale)
+        return error_set_system(&report->error, -ENOMEM, "look at what is expected");
+    for (int32_t z = 0; z < stack->plane_count; z++)
+        rescale[z] = volume_rescale(job->headers->instances, &stack->planes[z]);
+    texture_value_unit(job->headers->instances, stack, 1, unit);
+    snprintf(words, sizeof words, "%s%s", strcmp(unit, "1") == 0 ? "" : " ",
+             value_unit_spoken(unit));
+    const struct expect_volume volume = {
+        .extent = {stack->columns, stack->rows, stack->plane_count},
+        .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
+        .voxels = job->voxels,
+        .pixel = stack->pixel,
+        .rescale = rescale,
+        .unit = words,
+    };
+    int rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,
+                          &report->error);
+    free(rescale);
+    if (report->breaches.count == 0)
+        return rc;
+    char text[sizeof report->error.message];
+    expect_tell(&report->breaches, text, sizeof text);
+    report->review = job->pipeline->review == CONF_HOLD;
+    return error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
+}
+
 static int
 compute(struct job *job)
 {
@@ -319,7 +354,9 @@ compute(struct job *job)
         rc = check_contrast(job);
     if (rc == 0)
         rc = segmentation_run(&job->segmentation, job->lane, job->voxels, error);
-    return rc ? rc : report_segments(job);
+    if (rc == 0)
+        rc = report_segments(job);
+    return rc ? rc : check_expectations(job);
 }
 
 /* -------------------------------------------------------------------------------- texture -- */
@@ -493,7 +530,7 @@ end_report(struct pipeline_report *report, int rc, double begun)
 {
     report->verdict = verdict_of(rc);
     if (rc) {
-        report->empty = false;
+        report->empty = report->review = false;
         report->result_count = 0;
         feature_set_clear(&report->features);
         if (rc == -ECANCELED)

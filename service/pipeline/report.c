@@ -42,13 +42,14 @@ pipeline_report_clear(struct pipeline_report *report)
     free(report->segments);
     free(report->results);
     feature_set_clear(&report->features);
+    expect_clear(&report->breaches);
     report->segments = NULL;
     report->results = NULL;
     report->segment_count = report->result_count = 0;
 }
 
 const char *
-pipeline_verdict_name(enum proto_verdict verdict)
+pipeline_outcome(const struct pipeline_report *report)
 {
     static const char *const names[] = {
         [PROTO_VERDICT_DONE] = "DONE",
@@ -56,5 +57,5 @@ pipeline_verdict_name(enum proto_verdict verdict)
         [PROTO_VERDICT_REJECT] = "REJECT",
         [PROTO_VERDICT_STOPPED] = "STOPPED",
     };
-    return names[verdict];
+    return report->review ? "REVIEW" : report->empty ? "EMPTY" : names[report->verdict];
 }

@@ -8,6 +8,7 @@
 #include "dicom/dicom.h"
 #include "service/common/feature.h"
 #include "service/common/proto.h"
+#include "service/pipeline/expect.h"
 
 #include <stdatomic.h>
 
@@ -44,8 +45,10 @@ struct pipeline_segment {
 
 struct pipeline_report {
     enum proto_verdict verdict;
-    struct error error; /* also of an EMPTY result ("EMPTY") */
+    struct error error; /* also of an EMPTY result ("EMPTY"), and of one that breaks expectations */
     bool empty;
+    bool review; /* what is expected is broken, and the pipeline holds such results */
+    struct expect_breaches breaches;
     double read_seconds;    /* headers, grouping, decoding */
     double compute_seconds; /* what was left to compute once all slices were there */
     double write_seconds;   /* SEG, codes and preview, synced */
@@ -89,7 +92,7 @@ int pipeline_enter(const struct pipeline_watch *watch, const char *stage);
 /* Was the job told to stop? */
 bool pipeline_stopped(const struct pipeline_watch *watch);
 
-/* "DONE", "RETRY", "REJECT", "STOPPED". */
-const char *pipeline_verdict_name(enum proto_verdict verdict);
+/* "REVIEW", "EMPTY", else the verdict: "DONE", "RETRY", "REJECT", "STOPPED". */
+const char *pipeline_outcome(const struct pipeline_report *report);
 
 #endif

@@ -55,6 +55,7 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
         .file_a = report->error.file[0],
         .file_b = report->error.file[1],
         .empty = report->empty,
+        .review = report->review,
         .read_seconds = report->read_seconds,
         .compute_seconds = report->compute_seconds,
         .write_seconds = report->write_seconds,

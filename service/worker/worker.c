@@ -80,10 +80,9 @@ send_done(struct worker_process *worker, const struct slots_event *event)
         return;
     report_write_done(&writer, event->job, report);
     child_send(&worker->child, &writer);
-    log_debug("worker.done", LOG_INT("job", event->job),
-              LOG_STR("verdict", pipeline_verdict_name(report->verdict)),
-              LOG_STR("code", code_name(report->error.code)),
-              LOG_NUM("seconds", report->total_seconds));
+    log_debug(
+        "worker.done", LOG_INT("job", event->job), LOG_STR("verdict", pipeline_outcome(report)),
+        LOG_STR("code", code_name(report->error.code)), LOG_NUM("seconds", report->total_seconds));
 }
 
 /* Before the job that found out is told of: otherwise its slot would be given another. */

@@ -35,7 +35,8 @@ def noctule(*arguments, config=SHIPPED, **options):
     ("submit",), ("submit", "1.2"), ("submit", "--all"), ("submit", "--pipeline", "p"), ("submit", "--rules", "--pipeline", "p"),
     ("submit", "--rules", "--stacks", "b0"), ("submit", "--rules", "x"), ("submit", "--rules", "--since", "2026", "1.2"),
     ("submit", "--all", "--rules", "1.2"), ("jobs", "--since", "2026-13x"), ("jobs", "--since", "h"),
-    ("retry", "1", "0"), ("cancel",), ("cancel", "--all"), ("complete",), ("complete", "not-a-uid"),
+    ("review", "1"), ("accept",), ("accept", "x"), ("reject",), ("reject", "1"), ("reject", "1", ""), ("reject", "x", "y"),
+    ("reject", "1", "two", "words"), ("retry", "1", "0"), ("cancel",), ("cancel", "--all"), ("complete",), ("complete", "not-a-uid"),
     ("complete", "1." * 40), ("ping", "x"), ("version", "x"), ("help", "x"), ("check-config", "a", "b"),
     ("check-config", "--no-such"), ("run",), ("run", "--output", "x"), ("explain",), ("explain", "--json"),
 ], ids=" ".join)
@@ -49,7 +50,7 @@ def test_wrong_arguments(tmp_path, arguments):
 def test_help_names_every_command(arguments):
     result = noctule(*arguments)
     assert result.returncode == OK and not result.stderr
-    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "submit", "hold", "release", "priority",
+    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "submit", "hold", "release", "priority", "review", "accept", "reject",
                     "cancel", "complete", "resend", "ping", "check-config", "echo", "version"):
         assert f"\n  {command}" in result.stdout
 

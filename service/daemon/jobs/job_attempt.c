@@ -52,10 +52,10 @@ static const char *
 job_end_name(enum job_end end)
 {
     static const char *const names[] = {
-        [JOB_END_DONE] = "DONE",           [JOB_END_EMPTY] = "EMPTY",
-        [JOB_END_RETRY] = "RETRY",         [JOB_END_REJECTED] = "REJECTED",
-        [JOB_END_CRASHED] = "CRASHED",     [JOB_END_RETURNED] = "RETURNED",
-        [JOB_END_CANCELLED] = "CANCELLED",
+        [JOB_END_DONE] = "DONE",         [JOB_END_EMPTY] = "EMPTY",
+        [JOB_END_REVIEW] = "REVIEW",     [JOB_END_RETRY] = "RETRY",
+        [JOB_END_REJECTED] = "REJECTED", [JOB_END_CRASHED] = "CRASHED",
+        [JOB_END_RETURNED] = "RETURNED", [JOB_END_CANCELLED] = "CANCELLED",
     };
     return names[end];
 }
@@ -145,6 +145,8 @@ job_attempt_write_end(const struct job_attempt *attempt)
         return job_attempt_write_done(attempt);
     case JOB_END_EMPTY:
         return job_attempt_write_finished(attempt, QUEUE_EMPTY, 0);
+    case JOB_END_REVIEW:
+        return job_attempt_write_finished(attempt, QUEUE_REVIEW, attempt->result_count);
     case JOB_END_REJECTED:
         return queue_fail_job(queue, attempt->base.id, attempt->code, attempt->message,
                               attempt->file_a, attempt->file_b, clock_unix_ms());

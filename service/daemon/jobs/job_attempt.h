@@ -4,6 +4,7 @@
  *     ended as       recorded as
  *     DONE           DONE with its results and features
  *     EMPTY          EMPTY with its features
+ *     REVIEW         REVIEW with its results and features, and no deliveries
  *     RETRY          DELAYED, after the last attempt FAILED
  *     REJECTED       FAILED
  *     CRASHED        DELAYED and alone from now on, after the last attempt FAILED
@@ -19,6 +20,7 @@
 enum job_end {
     JOB_END_DONE,
     JOB_END_EMPTY,
+    JOB_END_REVIEW,
     JOB_END_RETRY,
     JOB_END_REJECTED,
     JOB_END_CRASHED,
@@ -56,7 +58,7 @@ struct job_attempt {
     struct queue_figures figures;
     struct queue_result *results;
     size_t result_count;
-    /* As they came, frame by frame; they count when it ends as DONE or EMPTY. */
+    /* As they came, frame by frame; they count when it ends as DONE, EMPTY or REVIEW. */
     struct feature *features;
     size_t feature_count;
     struct queue_histogram *histograms;
@@ -78,8 +80,8 @@ struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int3
 int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
                           struct message_done *told, enum job_end *end);
 /*
- * Keep what a FEATURES or HISTOGRAM tells until the job has ended: recorded with DONE and EMPTY,
- * forgotten otherwise. 0, or -EBADMSG for what cannot be or is one too many. What finds no memory
+ * Keep what a FEATURES or HISTOGRAM tells until the job has ended: recorded with DONE, EMPTY and
+ * REVIEW, forgotten otherwise. 0, or -EBADMSG for what cannot be or is one too many. What finds no memory
  * makes job_attempt_read_done say -ENOMEM.
  */
 int job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *reader,

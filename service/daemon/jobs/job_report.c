@@ -99,12 +99,12 @@ job_report_read_results(struct job_attempt *attempt, struct proto_reader *reader
 }
 
 static int
-job_report_end(int64_t verdict, bool empty, enum job_end *end)
+job_report_end(const struct message_done *told, enum job_end *end)
 {
-    switch (verdict) {
+    switch (told->verdict) {
     case PROTO_VERDICT_DONE:
-        *end = empty ? JOB_END_EMPTY : JOB_END_DONE;
-        return 0;
+        *end = told->review ? JOB_END_REVIEW : told->empty ? JOB_END_EMPTY : JOB_END_DONE;
+        return told->review && told->code != CODE_EXPECTATION_BROKEN ? -EBADMSG : 0;
     case PROTO_VERDICT_RETRY:
         *end = JOB_END_RETRY;
         return 0;
@@ -125,8 +125,7 @@ job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
 {
     if (attempt->out_of_memory || !job_report_keep(attempt, message_keep_done(reader, told)))
         return -ENOMEM;
-    if (job_report_end(told->verdict, told->empty != 0, end) ||
-        (*end == JOB_END_DONE && reader->rows == 0))
+    if (job_report_end(told, end) || (*end == JOB_END_DONE && reader->rows == 0))
         return -EBADMSG;
     attempt->code = told->code;
     attempt->message = told->message;

@@ -164,7 +164,7 @@ static void
 local_end_as_told(const struct local_executor *local, struct job_attempt *attempt, enum job_end end)
 {
     size_t worker = attempt->place.worker, together = local->workers[worker].lost_together;
-    const bool well = end == JOB_END_DONE || end == JOB_END_EMPTY;
+    const bool well = end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW;
     if (well)
         workers_proven(local->base.core->workers, worker);
     if (attempt->overdue && !well)

@@ -27,3 +27,11 @@ texture_value_unit(struct dicom_instance *const *instances, const struct geometr
     else
         snprintf(unit, FEATURE_TERM, strchr(base, '/') ? "(%s)%d" : "%s%d", base, power);
 }
+
+const char *
+value_unit_spoken(const char *unit)
+{
+    if (strcmp(unit, "1") == 0)
+        return "";
+    return strcmp(unit, "[hnsf'U]") == 0 ? "HU" : unit;
+}

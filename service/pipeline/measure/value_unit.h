@@ -12,4 +12,7 @@
 void texture_value_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack,
                         int power, char unit[FEATURE_TERM]);
 
+/* As people write it: "HU", "" for "1"; any other as it is. */
+const char *value_unit_spoken(const char *unit);
+
 #endif

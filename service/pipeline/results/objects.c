@@ -36,6 +36,7 @@ seg_request_of(const struct results *results)
                 .software_version = NOCTULE_VERSION,
                 .device_serial_number = request->spec->device_serial_number,
                 .content_time_ms = clock_unix_ms(),
+                .remark = results->remark,
             },
         .segments = results->segments,
         .segment_count = (int32_t)results->segment_count,

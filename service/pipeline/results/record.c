@@ -23,7 +23,7 @@ static void
 put_outcome(struct json *json, const struct pipeline_report *report)
 {
     const struct error *error = &report->error;
-    json_string(json, "outcome", report->empty ? "EMPTY" : pipeline_verdict_name(report->verdict));
+    json_string(json, "outcome", pipeline_outcome(report));
     json_string(json, "code", code_name(error->code));
     json_string(json, "message", error->message);
     json_begin_array(json, "files");
@@ -85,6 +85,29 @@ put_segments(struct json *json, const struct pipeline_report *report)
     json_end_array(json);
 }
 
+/* What was expected and is not so. */
+static void
+record_put_breaches(struct json *json, const struct pipeline_report *report)
+{
+    json_begin_array(json, "broken_expectations");
+    for (size_t i = 0; i < report->breaches.count; i++) {
+        const struct expect_breach *breach = &report->breaches.at[i];
+        json_begin_object(json, NULL);
+        json_string(json, "segment", report->segments[breach->segment].label);
+        json_string(json, "expectation", breach->expectation);
+        if (breach->bounded) {
+            json_number(json, "found", breach->found);
+            json_begin_array(json, "allowed");
+            json_number(json, NULL, breach->allowed[0]);
+            json_number(json, NULL, breach->allowed[1]);
+            json_end_array(json);
+        }
+        json_string(json, "text", breach->text);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void
 put_results(struct json *json, const struct pipeline_report *report)
 {
@@ -135,6 +158,7 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_string(json, "output", record->spec->output);
     record_put_volume(json, report);
     put_segments(json, report);
+    record_put_breaches(json, report);
     put_results(json, report);
     put_seconds(json, report);
     json_string(json, "backend", report->backend);

@@ -100,6 +100,9 @@ results_describe_segments(struct results *results)
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
     results->identity = results_make_identity(results->request);
+    if (results->report->breaches.count > 0 && !results->report->review)
+        snprintf(results->remark, sizeof results->remark, "Not as expected: %s",
+                 results->report->breaches.at[0].text);
     if (!results->segments || !results->fractional_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
@@ -350,11 +353,11 @@ results_write_all(struct results *results)
     if (rc)
         return rc;
     report->empty = report->segmented_voxels == 0 && results_need_segments(results);
-    if (report->empty)
+    if (report->empty && !report->review)
         error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "
                   "range and shapes, or the seeds and Gaussians, of the pipeline");
-    else
+    if (!report->empty)
         rc = results_write_objects(results);
     if (rc == 0)
         rc = result_make_all(results, result_tables);

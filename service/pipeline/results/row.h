@@ -15,7 +15,8 @@
 struct results {
     const struct results_request *request;
     struct pipeline_report *report;
-    char *identity; /* of the pipeline, for UIDs */
+    char *identity;   /* of the pipeline, for UIDs */
+    char remark[288]; /* that it is delivered though it is not as expected; else "" */
     /* One per segment that is not hidden, in the pipeline's order. */
     size_t segment_count;
     struct preview_segment *preview_segments;

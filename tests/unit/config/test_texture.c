@@ -411,6 +411,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "spacing_tolerance = 0.01;\n"
                            "duplicates = \"refuse\";\n"
                            "derived = false;\n"
+                           "review = \"hold\";\n"
                            "series_description = \"\";\n"
                            "series_number = 9000;\n"
                            "memory_mib = 0.0;\n"

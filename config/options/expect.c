@@ -1,0 +1,74 @@
+/*
+ * expect.c - options of what a segment is expected to be like (service/pipeline/expect.h).
+ */
+#include "config/options/sections.h"
+
+static const char *const touches_choices[] = {"any", "top-bottom", "none", NULL};
+
+static bool
+check_bounds(const struct conf_bounds *bounds, const char *name, const struct option_spot *spot)
+{
+    if (!bounds->given || bounds->at[0] <= bounds->at[1])
+        return true;
+    return option_refuse(spot, name, "the lower end %g is above the upper end %g", bounds->at[0],
+                         bounds->at[1]);
+}
+
+static bool
+check_expect(const void *object, const struct option_spot *spot)
+{
+    const struct conf_expect *expect = object;
+    return check_bounds(&expect->volume_ml, "volume_ml", spot) &&
+           check_bounds(&expect->mean, "mean", spot) &&
+           check_bounds(&expect->components, "components", spot) &&
+           check_bounds(&expect->slices, "slices", spot);
+}
+
+static bool
+check_share(const void *object, const struct option_spot *spot)
+{
+    const struct conf_share *share = object;
+    if (share->range[0] > share->range[1])
+        return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
+                             share->range[0], share->range[1]);
+    return true;
+}
+
+static const struct option_row share_rows[] = {
+    {"label", &option_text, AT(struct conf_share, label), NULL, LIMITS(1, 64), .form = &form_dicom,
+     .help = "label of another segment of the pipeline"},
+    {"range", &option_numbers, AT(struct conf_share, range), NULL, LIMITS(0, 1e9),
+     .array = {.count = 2},
+     .help = "lowest and highest share, both inclusive: 0.1 is a tenth of its voxels"},
+};
+
+static const struct option_section share_section = {
+    ROWS(share_rows), .size = sizeof(struct conf_share), .check = check_share};
+
+#define BOUNDS(name_, low, high, help_)                                                            \
+    {                                                                                              \
+#name_, &option_numbers, .offset = offsetof(struct conf_expect, name_.at), .fallback = "", \
+                                 GIVEN(struct conf_expect, name_.given), LIMITS(low, high),        \
+                                 .array = {.count = 2 }, .help = (help_)                           \
+    }
+
+static const struct option_row expect_rows[] = {
+    BOUNDS(volume_ml, 0, 1e9, "lowest and highest volume, both inclusive"),
+    BOUNDS(
+        mean, -1e9, 1e9,
+        "lowest and highest mean of the values in it, both inclusive, in real-world units (HU in "
+        "CT)"),
+    BOUNDS(components, 1, 1e9,
+           "least and greatest number of pieces: voxels that share a face are of one"),
+    BOUNDS(slices, 1, 65535, "in how many slices it has voxels, at least and at most"),
+    {"touches", &option_choice, AT(struct conf_expect, touches), "\"any\"",
+     .choices = touches_choices, .later = true,
+     .help =
+         "which faces of the volume it may touch: any, those of the lowest and the highest slice "
+         "alone, or none"},
+    {"share_of", &option_part, AT(struct conf_expect, share_of), "", .section = &share_section,
+     .help = "its voxels as a part of those of another segment"},
+};
+
+const struct option_section option_expect = {ROWS(expect_rows), .size = sizeof(struct conf_expect),
+                                             .check = check_expect};

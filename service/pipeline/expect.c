@@ -1,0 +1,475 @@
+/* expect.c - see expect.h. */
+#include "service/pipeline/expect.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t *
+expect_row(const struct image_extent *extent, const struct image_mask *mask, int64_t y, int64_t z)
+{
+    return mask->bits + (z * extent->rows + y) * mask->words_per_row;
+}
+
+/* ------------------------------------------------------------------------------- components -- */
+
+/* Neighbours in a row, from first to last. */
+struct expect_run {
+    int64_t first, last;
+    int64_t label; /* a place in `parents` */
+};
+
+struct slice_runs {
+    struct expect_run *at;
+    int64_t *rows; /* where those of each row begin, and behind the last where they end */
+};
+
+struct component_sweep {
+    const struct image_extent *extent;
+    const struct image_mask *mask;
+    struct slice_runs now, before;
+    int64_t *parents; /* of labels: of the slice before, and behind them of this one */
+    int64_t labels;
+    int64_t count; /* runs that were not joined to any other so far */
+};
+
+static int64_t
+sweep_root(struct component_sweep *sweep, int64_t label)
+{
+    int64_t *parents = sweep->parents;
+    while (parents[label] != label) {
+        parents[label] = parents[parents[label]];
+        label = parents[label];
+    }
+    return label;
+}
+
+static void
+sweep_join(struct component_sweep *sweep, int64_t a, int64_t b)
+{
+    a = sweep_root(sweep, a);
+    b = sweep_root(sweep, b);
+    if (a == b)
+        return;
+    sweep->parents[a > b ? a : b] = a > b ? b : a;
+    sweep->count--;
+}
+
+/* The next voxel from `x` on that is `set`; the number of columns when there is none. */
+static int64_t
+row_next(const uint64_t *row, int64_t columns, int64_t x, bool set)
+{
+    while (x < columns) {
+        const uint64_t word = set ? row[x / 64] : ~row[x / 64];
+        const uint64_t rest = word >> (x % 64);
+        if (rest) {
+            x += __builtin_ctzll(rest);
+            return x < columns ? x : columns;
+        }
+        x = (x / 64 + 1) * 64;
+    }
+    return columns;
+}
+
+/* Lists the runs of a row behind those at `end`, each a component of its own; where they end. */
+static int64_t
+sweep_add_row(struct component_sweep *sweep, int64_t y, int64_t z, int64_t end)
+{
+    const int64_t columns = sweep->extent->columns;
+    const uint64_t *row = expect_row(sweep->extent, sweep->mask, y, z);
+    int64_t x = row_next(row, columns, 0, true);
+    while (x < columns) {
+        const int64_t behind = row_next(row, columns, x, false);
+        sweep->parents[sweep->labels] = sweep->labels;
+        sweep->now.at[end++] = (struct expect_run){x, behind - 1, sweep->labels++};
+        sweep->count++;
+        x = row_next(row, columns, behind, true);
+    }
+    return end;
+}
+
+/* Joins the runs of a row with those of a neighbouring row that they overlap. */
+static void
+sweep_join_rows(struct component_sweep *sweep, int64_t y, const struct slice_runs *other,
+                int64_t other_y)
+{
+    int64_t i = sweep->now.rows[y], j = other->rows[other_y];
+    while (i < sweep->now.rows[y + 1] && j < other->rows[other_y + 1]) {
+        const struct expect_run *a = &sweep->now.at[i], *b = &other->at[j];
+        if (a->first <= b->last && b->first <= a->last)
+            sweep_join(sweep, a->label, b->label);
+        if (a->last < b->last)
+            i++;
+        else
+            j++;
+    }
+}
+
+static void
+sweep_slice(struct component_sweep *sweep, int64_t z)
+{
+    sweep->now.rows[0] = 0;
+    for (int64_t y = 0; y < sweep->extent->rows; y++) {
+        sweep->now.rows[y + 1] = sweep_add_row(sweep, y, z, sweep->now.rows[y]);
+        if (y > 0)
+            sweep_join_rows(sweep, y, &sweep->now, y - 1);
+        if (z > 0)
+            sweep_join_rows(sweep, y, &sweep->before, y);
+    }
+}
+
+/* Only components that this slice has can be joined any more: they get the first labels. `fresh`: the
+ * new one of each root. */
+static void
+sweep_forget(struct component_sweep *sweep, int64_t *fresh)
+{
+    const int64_t runs = sweep->now.rows[sweep->extent->rows];
+    int64_t labels = 0;
+    for (int64_t label = 0; label < sweep->labels; label++)
+        fresh[label] = -1;
+    for (int64_t i = 0; i < runs; i++) {
+        const int64_t root = sweep_root(sweep, sweep->now.at[i].label);
+        if (fresh[root] < 0)
+            fresh[root] = labels++;
+        sweep->now.at[i].label = fresh[root];
+    }
+    for (int64_t label = 0; label < labels; label++)
+        sweep->parents[label] = label;
+    sweep->labels = labels;
+    const struct slice_runs now = sweep->now;
+    sweep->now = sweep->before;
+    sweep->before = now;
+}
+
+int
+expect_count_components(const struct image_extent *extent, const struct image_mask *mask,
+                        int64_t *count)
+{
+    struct component_sweep sweep = {.extent = extent, .mask = mask};
+    const size_t most = (size_t)(extent->rows * ((extent->columns + 1) / 2));
+    const size_t rows = (size_t)extent->rows + 1;
+    struct expect_run *runs = malloc(2 * most * sizeof *runs);
+    int64_t *numbers = malloc((4 * most + 2 * rows) * sizeof *numbers);
+    *count = 0;
+    if (!runs || !numbers) {
+        free(runs);
+        free(numbers);
+        return -ENOMEM;
+    }
+    sweep.parents = numbers;
+    sweep.now = (struct slice_runs){runs, numbers + 4 * most};
+    sweep.before = (struct slice_runs){runs + most, numbers + 4 * most + rows};
+    for (int64_t z = 0; z < extent->slices; z++) {
+        sweep_slice(&sweep, z);
+        sweep_forget(&sweep, numbers + 2 * most);
+    }
+    *count = sweep.count;
+    free(runs);
+    free(numbers);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------- measuring -- */
+
+static bool
+slice_has_voxels(const struct image_extent *extent, const struct image_mask *mask, int64_t z)
+{
+    const uint64_t *bits = expect_row(extent, mask, 0, z);
+    for (int64_t w = 0; w < extent->rows * mask->words_per_row; w++)
+        if (bits[w])
+            return true;
+    return false;
+}
+
+static int64_t
+count_slices(const struct image_extent *extent, const struct image_mask *mask)
+{
+    int64_t slices = 0;
+    for (int64_t z = 0; z < extent->slices; z++)
+        slices += slice_has_voxels(extent, mask, z);
+    return slices;
+}
+
+static double
+volume_ml(const struct expect_volume *volume, const struct image_mask *mask)
+{
+    return (double)mask->voxels * volume->spacing[0] * volume->spacing[1] * volume->spacing[2] /
+           1000;
+}
+
+/* Stored values of a plane's voxels, and how many these are. */
+static int64_t
+sum_plane(const struct expect_volume *volume, const struct image_mask *mask, int64_t z,
+          int64_t *voxels)
+{
+    const struct image_extent *extent = &volume->extent;
+    int64_t sum = 0;
+    *voxels = 0;
+    for (int64_t y = 0; y < extent->rows; y++) {
+        const uint64_t *row = expect_row(extent, mask, y, z);
+        const int64_t begin = (z * extent->rows + y) * extent->columns;
+        for (int64_t w = 0; w < mask->words_per_row; w++) {
+            *voxels += __builtin_popcountll(row[w]);
+            for (uint64_t bits = row[w]; bits; bits &= bits - 1)
+                sum += image_value(volume->voxels, volume->pixel,
+                                   begin + 64 * w + __builtin_ctzll(bits));
+        }
+    }
+    return sum;
+}
+
+static double
+mean_of(const struct expect_volume *volume, const struct image_mask *mask)
+{
+    double sum = 0;
+    for (int64_t z = 0; z < volume->extent.slices; z++) {
+        int64_t voxels;
+        const int64_t stored = sum_plane(volume, mask, z, &voxels);
+        const struct image_rescale *rescale = &volume->rescale[z];
+        if (voxels > 0)
+            sum += rescale->slope * (double)stored + rescale->intercept * (double)voxels;
+    }
+    return sum / (double)mask->voxels;
+}
+
+/* ----------------------------------------------------------------------------------- touching */
+
+enum face {
+    FACE_FIRST_COLUMN,
+    FACE_LAST_COLUMN,
+    FACE_FIRST_ROW,
+    FACE_LAST_ROW,
+    FACE_LOWEST_SLICE,
+    FACE_HIGHEST_SLICE,
+    FACES
+};
+
+static const char *const face_names[FACES] = {"first column", "last column",  "first row",
+                                              "last row",     "lowest slice", "highest slice"};
+
+static bool
+row_has_voxels(const struct image_extent *extent, const struct image_mask *mask, int64_t y,
+               int64_t z)
+{
+    const uint64_t *row = expect_row(extent, mask, y, z);
+    for (int64_t w = 0; w < mask->words_per_row; w++)
+        if (row[w])
+            return true;
+    return false;
+}
+
+/* A set of faces. */
+static unsigned
+faces_of(const struct image_extent *extent, const struct image_mask *mask)
+{
+    const int64_t last = extent->columns - 1;
+    unsigned faces = 0;
+    for (int64_t z = 0; z < extent->slices; z++) {
+        for (int64_t y = 0; y < extent->rows; y++) {
+            const uint64_t *row = expect_row(extent, mask, y, z);
+            if (row[0] & 1)
+                faces |= 1u << FACE_FIRST_COLUMN;
+            if (row[last / 64] >> (last % 64) & 1)
+                faces |= 1u << FACE_LAST_COLUMN;
+        }
+        if (row_has_voxels(extent, mask, 0, z))
+            faces |= 1u << FACE_FIRST_ROW;
+        if (row_has_voxels(extent, mask, extent->rows - 1, z))
+            faces |= 1u << FACE_LAST_ROW;
+    }
+    if (slice_has_voxels(extent, mask, 0))
+        faces |= 1u << FACE_LOWEST_SLICE;
+    if (slice_has_voxels(extent, mask, extent->slices - 1))
+        faces |= 1u << FACE_HIGHEST_SLICE;
+    return faces;
+}
+
+/* ----------------------------------------------------------------------------------- breaches */
+
+struct expect_look {
+    const struct conf_pipeline *pipeline;
+    const struct expect_volume *volume;
+    const struct image_mask *masks;
+    struct expect_breaches *breaches; /* there is room */
+    size_t segment;                   /* from 0 */
+};
+
+static void __attribute__((format(printf, 3, 4)))
+look_add(const struct expect_look *look, const struct expect_breach *given, const char *format, ...)
+{
+    struct expect_breach *breach = &look->breaches->at[look->breaches->count++];
+    *breach = *given;
+    breach->segment = look->segment;
+    int length = snprintf(breach->text, sizeof breach->text,
+                          "%s: ", look->pipeline->segments[look->segment].label);
+    va_list values;
+    va_start(values, format);
+    if (length > 0 && (size_t)length < sizeof breach->text)
+        vsnprintf(breach->text + length, sizeof breach->text - (size_t)length, format, values);
+    va_end(values);
+    text_utf8_mend_end(breach->text);
+}
+
+/* Six digits, or all where these would say that it lies within the bounds. */
+static void
+look_put_found(double found, const double bounds[2], char text[TEXT_DIGITS])
+{
+    snprintf(text, TEXT_DIGITS, "%.6g", found);
+    const double rounded = strtod(text, NULL);
+    if (rounded >= bounds[0] && rounded <= bounds[1])
+        text_digits(found, text);
+}
+
+/* `before` and `behind`: the words around the number that was found and those that are expected. */
+static void
+look_compare(const struct expect_look *look, const char *expectation, const double bounds[2],
+             double found, const char *before, const char *behind)
+{
+    char number[TEXT_DIGITS], expected[80];
+    if (found >= bounds[0] && found <= bounds[1])
+        return;
+    look_put_found(found, bounds, number);
+    if (bounds[0] < bounds[1])
+        snprintf(expected, sizeof expected, "%.10g to %.10g", bounds[0], bounds[1]);
+    else
+        snprintf(expected, sizeof expected, "%.10g", bounds[0]);
+    const struct expect_breach breach = {.expectation = expectation,
+                                         .found = found,
+                                         .bounded = true,
+                                         .allowed = {bounds[0], bounds[1]}};
+    look_add(look, &breach, "%s%s%s, expected %s%s", before, number, behind, expected, behind);
+}
+
+static void
+look_at_touches(const struct expect_look *look, enum conf_touches touches)
+{
+    static const unsigned allowed[] = {
+        [CONF_TOUCHES_ANY] = ~0u,
+        [CONF_TOUCHES_TOP_BOTTOM] = 1u << FACE_LOWEST_SLICE | 1u << FACE_HIGHEST_SLICE,
+        [CONF_TOUCHES_NONE] = 0,
+    };
+    char names[160] = "";
+    const char *between = "";
+    int broken = 0;
+    if (touches == CONF_TOUCHES_ANY)
+        return;
+    const unsigned faces =
+        faces_of(&look->volume->extent, &look->masks[look->segment]) & ~allowed[touches];
+    for (int face = 0; face < FACES; face++) {
+        if (!(faces >> face & 1))
+            continue;
+        const size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", between, face_names[face]);
+        between = ", ";
+        broken++;
+    }
+    const struct expect_breach breach = {.expectation = "touches", .found = broken};
+    if (broken)
+        look_add(look, &breach, "reaches the edge of the volume (%s), expected %s", names,
+                 touches == CONF_TOUCHES_NONE ? "to reach none"
+                                              : "in the lowest and the highest slice alone");
+}
+
+static void
+look_at_share(const struct expect_look *look, const struct conf_share *share)
+{
+    size_t other = 0;
+    char before[96];
+    while (strcmp(look->pipeline->segments[other].label, share->label) != 0)
+        other++;
+    const int64_t whole = look->masks[other].voxels;
+    const struct expect_breach breach = {.expectation = "share_of"};
+    if (whole == 0) {
+        look_add(look, &breach, "its share of %s is not known, in which nothing was found",
+                 share->label);
+        return;
+    }
+    snprintf(before, sizeof before, "share of %s ", share->label);
+    look_compare(look, "share_of", share->range,
+                 (double)look->masks[look->segment].voxels / (double)whole, before, "");
+}
+
+static int
+look_at_components(const struct expect_look *look, const struct conf_bounds *bounds)
+{
+    int64_t count;
+    if (!bounds->given)
+        return 0;
+    int rc = expect_count_components(&look->volume->extent, &look->masks[look->segment], &count);
+    if (rc == 0)
+        look_compare(look, "components", bounds->at, (double)count, "components: ", "");
+    return rc;
+}
+
+static int
+look_at_segment(const struct expect_look *look)
+{
+    const struct conf_expect *expect = look->pipeline->segments[look->segment].expect;
+    const struct image_mask *mask = &look->masks[look->segment];
+    const struct expect_volume *volume = look->volume;
+    if (!expect)
+        return 0;
+    if (mask->voxels == 0) {
+        look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
+        return 0;
+    }
+    if (expect->volume_ml.given)
+        look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(volume, mask), "volume ",
+                     " ml");
+    if (expect->mean.given)
+        look_compare(look, "mean", expect->mean.at, mean_of(volume, mask), "mean ", volume->unit);
+    int rc = look_at_components(look, &expect->components);
+    if (expect->slices.given)
+        look_compare(look, "slices", expect->slices.at, (double)count_slices(&volume->extent, mask),
+                     "slices with voxels: ", "");
+    look_at_touches(look, expect->touches);
+    if (expect->share_of)
+        look_at_share(look, expect->share_of);
+    return rc;
+}
+
+enum { MOST_OF_A_SEGMENT = 6 }; /* one an option */
+
+int
+expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
+             const struct image_mask *masks, struct expect_breaches *breaches, struct error *error)
+{
+    struct expect_look look = {pipeline, volume, masks, breaches, 0};
+    *breaches = (struct expect_breaches){
+        calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at), 0};
+    int rc = breaches->at ? 0 : -ENOMEM;
+    for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
+        rc = look_at_segment(&look);
+    if (rc)
+        expect_clear(breaches);
+    return rc ? error_set_system(error, rc, "compare the segments with what is expected") : 0;
+}
+
+void
+expect_clear(struct expect_breaches *breaches)
+{
+    free(breaches->at);
+    *breaches = (struct expect_breaches){0};
+}
+
+void
+expect_tell(const struct expect_breaches *breaches, char *text, size_t size)
+{
+    enum { ROOM_FOR_REST = 40 };
+
+    size_t length = 0;
+    *text = '\0';
+    for (size_t i = 0; i < breaches->count; i++) {
+        const char *next = breaches->at[i].text;
+        const size_t rest = i + 1 < breaches->count ? ROOM_FOR_REST : 0;
+        if (length > 0 && length + 2 + strlen(next) + rest >= size) {
+            snprintf(text + length, size - length, "; and %zu more: job.json", breaches->count - i);
+            return;
+        }
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i ? "; " : "", next);
+    }
+}

@@ -1,0 +1,314 @@
+/* Expectations: each option at and beyond its bounds, on masks that are drawn here. */
+#include "service/pipeline/expect.h"
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 70, ROWS_ = 5, SLICES = 4, WORDS = 2, VOXELS = COLUMNS * ROWS_ * SLICES };
+
+static uint64_t bits[2][WORDS * ROWS_ * SLICES];
+static int16_t voxels[VOXELS];
+static struct image_mask masks[2];
+static struct conf_expect expect;
+static struct conf_segment segments[2];
+static struct image_rescale rescale[SLICES];
+static struct expect_breaches found;
+
+static const struct image_extent extent = {COLUMNS, ROWS_, SLICES};
+static const struct conf_pipeline pipeline = {.segments = segments, .segment_count = 2};
+
+static void
+begin(void)
+{
+    memset(bits, 0, sizeof bits);
+    memset(voxels, 0, sizeof voxels);
+    expect = (struct conf_expect){.touches = CONF_TOUCHES_ANY};
+    segments[0] = (struct conf_segment){.label = (char *)"Brain", .expect = &expect};
+    segments[1] = (struct conf_segment){.label = (char *)"Body"};
+    for (int i = 0; i < 2; i++)
+        masks[i] = (struct image_mask){bits[i], WORDS, 0};
+    for (int z = 0; z < SLICES; z++)
+        rescale[z] = (struct image_rescale){1, 0};
+}
+
+static void
+end(void)
+{
+    expect_clear(&found);
+}
+
+static void
+put(int mask, int x, int y, int z)
+{
+    bits[mask][(z * ROWS_ + y) * WORDS + x / 64] |= UINT64_C(1) << (x % 64);
+    masks[mask].voxels++;
+}
+
+static size_t
+check(void)
+{
+    struct error error;
+    const struct expect_volume volume = {extent, {0.5, 2, 4}, voxels, IMAGE_INT16, rescale, " HU"};
+    expect_clear(&found);
+    ck_assert_int_eq(expect_check(&pipeline, &volume, masks, &found, &error), 0);
+    return found.count;
+}
+
+static void
+assert_broken(const char *expectation, const char *text)
+{
+    ck_assert_uint_eq(check(), 1);
+    ck_assert_str_eq(found.at[0].expectation, expectation);
+    ck_assert_str_eq(found.at[0].text, text);
+    ck_assert_uint_eq(found.at[0].segment, 0);
+}
+
+static struct conf_bounds
+bounds(double low, double high)
+{
+    return (struct conf_bounds){true, {low, high}};
+}
+
+START_TEST(volumes)
+{
+    for (int x = 0; x < 10; x++) /* of 0.004 ml each */
+        put(0, x, 1, 1);
+    expect.volume_ml = bounds(0.04, 0.04);
+    ck_assert_uint_eq(check(), 0);
+    expect.volume_ml = bounds(0.05, 9);
+    assert_broken("volume_ml", "Brain: volume 0.04 ml, expected 0.05 to 9 ml");
+    ck_assert(found.at[0].bounded && found.at[0].found == 0.04);
+    ck_assert(found.at[0].allowed[0] == 0.05 && found.at[0].allowed[1] == 9);
+    expect.volume_ml = bounds(0, 0.03);
+    assert_broken("volume_ml", "Brain: volume 0.04 ml, expected 0 to 0.03 ml");
+}
+
+END_TEST
+
+/* What six digits would make look as expected is told with all of them. */
+START_TEST(a_hair_beyond_is_seen)
+{
+    put(0, 0, 0, 0);
+    put(0, 1, 0, 0);
+    put(0, 2, 0, 0);
+    rescale[0] = (struct image_rescale){1, 100.00000001};
+    expect.mean = bounds(0, 100);
+    assert_broken("mean", "Brain: mean 100.00000001 HU, expected 0 to 100 HU");
+}
+
+END_TEST
+
+START_TEST(means)
+{
+    put(0, 3, 2, 0);
+    put(0, 69, 2, 0);
+    put(0, 64, 4, 3);
+    voxels[2 * COLUMNS + 3] = -100;
+    voxels[2 * COLUMNS + 69] = 40;
+    voxels[(3 * ROWS_ + 4) * COLUMNS + 64] = 30;
+    rescale[0] = (struct image_rescale){2, 10};
+    rescale[3] = (struct image_rescale){0.5, -3};
+    expect.mean = bounds(-88.0 / 3, -88.0 / 3); /* -190 + 90 + 12 */
+    ck_assert_uint_eq(check(), 0);
+    expect.mean = bounds(0, 80);
+    assert_broken("mean", "Brain: mean -29.3333 HU, expected 0 to 80 HU");
+}
+
+END_TEST
+
+/* The obvious way: floods from each voxel that no other flood has reached. */
+static void
+flood(uint8_t *left, int x, int y, int z)
+{
+    if (x < 0 || y < 0 || z < 0 || x >= COLUMNS || y >= ROWS_ || z >= SLICES ||
+        !left[(z * ROWS_ + y) * COLUMNS + x])
+        return;
+    left[(z * ROWS_ + y) * COLUMNS + x] = 0;
+    flood(left, x - 1, y, z);
+    flood(left, x + 1, y, z);
+    flood(left, x, y - 1, z);
+    flood(left, x, y + 1, z);
+    flood(left, x, y, z - 1);
+    flood(left, x, y, z + 1);
+}
+
+static int64_t
+count_by_floods(void)
+{
+    uint8_t left[VOXELS];
+    int64_t count = 0;
+    for (int i = 0; i < VOXELS; i++)
+        left[i] = bits[0][i / COLUMNS * WORDS + i % COLUMNS / 64] >> (i % COLUMNS % 64) & 1;
+    for (int i = 0; i < VOXELS; i++)
+        if (left[i]) {
+            count++;
+            flood(left, i % COLUMNS, i / COLUMNS % ROWS_, i / COLUMNS / ROWS_);
+        }
+    return count;
+}
+
+START_TEST(components_are_those_of_floods)
+{
+    uint32_t random = 1;
+    for (int round = 0; round < 400; round++) {
+        int64_t count;
+        begin();
+        for (int i = 0; i < VOXELS; i++) {
+            random = random * 1664525 + 1013904223;
+            if ((int)(random >> 24) % 100 < round / 4)
+                put(0, i % COLUMNS, i / COLUMNS % ROWS_, i / COLUMNS / ROWS_);
+        }
+        ck_assert_int_eq(expect_count_components(&extent, &masks[0], &count), 0);
+        ck_assert_int_eq(count, count_by_floods());
+    }
+}
+
+END_TEST
+
+/* Arms that meet only in the last slice, and in the first. */
+START_TEST(components_that_meet_late)
+{
+    for (int z = 0; z < SLICES; z++) {
+        put(0, 0, 0, z);
+        put(0, 69, 0, z);
+        put(0, 30, 2, z);
+    }
+    for (int x = 1; x < 69; x++)
+        put(0, x, 0, 3);
+    expect.components = bounds(1, 1);
+    assert_broken("components", "Brain: components: 2, expected 1");
+    put(0, 30, 1, 0);
+    ck_assert_uint_eq(check(), 1);
+    put(0, 30, 1, 3);
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
+START_TEST(slices)
+{
+    put(0, 5, 2, 0);
+    put(0, 5, 2, 3);
+    expect.slices = bounds(2, 2);
+    ck_assert_uint_eq(check(), 0);
+    expect.slices = bounds(3, 4);
+    assert_broken("slices", "Brain: slices with voxels: 2, expected 3 to 4");
+}
+
+END_TEST
+
+START_TEST(faces)
+{
+    static const struct {
+        int x, y, z;
+        const char *name;
+        bool slice;
+    } cases[] = {
+        {0, 2, 1, "first column", false}, {69, 2, 1, "last column", false},
+        {5, 0, 1, "first row", false},    {5, 4, 1, "last row", false},
+        {5, 2, 0, "lowest slice", true},  {5, 2, 3, "highest slice", true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[160];
+        begin();
+        put(0, 5, 2, 1);
+        expect.touches = CONF_TOUCHES_NONE;
+        ck_assert_uint_eq(check(), 0);
+        put(0, cases[i].x, cases[i].y, cases[i].z);
+        snprintf(text, sizeof text,
+                 "Brain: reaches the edge of the volume (%s), expected to reach none",
+                 cases[i].name);
+        assert_broken("touches", text);
+        expect.touches = CONF_TOUCHES_ANY;
+        ck_assert_uint_eq(check(), 0);
+        expect.touches = CONF_TOUCHES_TOP_BOTTOM;
+        ck_assert_uint_eq(check(), !cases[i].slice);
+    }
+    put(0, 0, 0, 0);
+    assert_broken("touches", "Brain: reaches the edge of the volume (first column, first row), "
+                             "expected in the lowest and the highest slice alone");
+}
+
+END_TEST
+
+START_TEST(shares)
+{
+    struct conf_share share = {(char *)"Body", {0.25, 0.5}};
+    expect.share_of = &share;
+    for (int x = 0; x < 8; x++)
+        put(1, x, 0, 0);
+    put(0, 0, 0, 0);
+    assert_broken("share_of", "Brain: share of Body 0.125, expected 0.25 to 0.5");
+    put(0, 1, 0, 0);
+    ck_assert_uint_eq(check(), 0);
+    masks[1].voxels = 0;
+    assert_broken("share_of", "Brain: its share of Body is not known, in which nothing was found");
+    ck_assert(!found.at[0].bounded);
+}
+
+END_TEST
+
+START_TEST(an_empty_one_breaks_what_is_expected_once)
+{
+    ck_assert_uint_eq(check(), 1);
+    expect.volume_ml = bounds(0, 5);
+    expect.touches = CONF_TOUCHES_NONE;
+    assert_broken("expect", "Brain: nothing was found");
+    segments[0].expect = NULL;
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
+START_TEST(all_that_is_broken_is_told)
+{
+    struct conf_expect body = {.slices = bounds(4, 4)};
+    char text[512], small[120];
+    put(0, 0, 0, 0);
+    put(1, 0, 0, 0);
+    segments[1].expect = &body;
+    expect.volume_ml = bounds(1, 2);
+    expect.mean = bounds(1, 2);
+    expect.components = bounds(2, 3);
+    expect.slices = bounds(2, 3);
+    expect.touches = CONF_TOUCHES_NONE;
+    ck_assert_uint_eq(check(), 6);
+    ck_assert_uint_eq(found.at[5].segment, 1);
+    expect_tell(&found, text, sizeof text);
+    ck_assert_str_eq(
+        text,
+        "Brain: volume 0.004 ml, expected 1 to 2 ml; Brain: mean 0 HU, expected 1 to 2 HU; "
+        "Brain: components: 1, expected 2 to 3; Brain: slices with voxels: 1, expected 2 to 3; "
+        "Brain: reaches the edge of the volume (first column, first row, lowest slice), "
+        "expected to reach none; Body: slices with voxels: 1, expected 4");
+    expect_tell(&found, small, sizeof small);
+    ck_assert_str_eq(small, "Brain: volume 0.004 ml, expected 1 to 2 ml; and 5 more: job.json");
+}
+
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {volumes,
+                                  a_hair_beyond_is_seen,
+                                  means,
+                                  components_are_those_of_floods,
+                                  components_that_meet_late,
+                                  slices,
+                                  faces,
+                                  shares,
+                                  an_empty_one_breaks_what_is_expected_once,
+                                  all_that_is_broken_is_told};
+    Suite *suite = suite_create("expect");
+    TCase *tcase = tcase_create("expect");
+    tcase_add_checked_fixture(tcase, begin, end);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        tcase_add_test(tcase, tests[i]);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
