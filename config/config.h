@@ -87,6 +87,21 @@ struct conf_object {
     int number;
 };
 
+/* Where a range of values comes from: it is given, or follows from the values of a segment, or of the
+ * volume (kernels/mask/relative.h has what each means). */
+enum conf_relative { CONF_ABSOLUTE, CONF_PERCENTILE, CONF_OTSU, CONF_SIGMA, CONF_OF_MAX };
+
+struct conf_range {
+    double ends[2]; /* of CONF_ABSOLUTE; real-world units */
+    enum conf_relative relative;
+    double percentile[2];
+    int otsu, otsu_class; /* how many classes, and which of them, from 1 */
+    bool has_class;
+    double sigma;
+    double of_max;
+    char *of; /* a label; NULL: the volume less padding, or with CONF_SIGMA the start region */
+};
+
 /* What is done with a segment that was found (kernels/mask/mask.h has what each means). */
 enum conf_step_kind {
     CONF_STEP_KEEP,

@@ -66,7 +66,7 @@ struct option_row {
     union {                                   /* what the kind asks for */
         const struct option_form *form;       /* text, names; NULL: any */
         const char *const *choices;           /* word, choice, flags, switch; ends with NULL */
-        const struct option_section *section; /* group, part, list */
+        const struct option_section *section; /* group, part, list, range */
 
         struct {
             size_t count;    /* numbers, integers: of one element */
@@ -105,12 +105,13 @@ extern const struct option_kind option_text, /* char * */
     option_path,                             /* char *, absolute and without "//" and "/./" */
     option_word,                             /* char *, one of the choices */
     option_choice,                           /* an enum: the number of the choice */
-    option_flags,    /* unsigned: bit n for choice n; an array of strings in the file */
-    option_switch,   /* bool, as one of two choices; the first is false */
-    option_number,   /* double */
-    option_integer,  /* int */
-    option_boolean,  /* bool */
-    option_numbers,  /* double[count] */
+    option_flags,   /* unsigned: bit n for choice n; an array of strings in the file */
+    option_switch,  /* bool, as one of two choices; the first is false */
+    option_number,  /* double */
+    option_integer, /* int */
+    option_boolean, /* bool */
+    option_numbers, /* double[count] */
+    option_range, /* a struct that begins with double[2], in the file; or a section that fills it */
     option_integers, /* a pointer to int[count] each, and a size_t: [ 1, 2 ], ( [ 1, 2, 3 ], ... ) */
     option_names,    /* a pointer to char *, and a size_t; an array of strings in the file */
     option_group,    /* a section within the same struct */

@@ -29,9 +29,14 @@ static bool
 check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
-    if (segment->range[0] > segment->range[1])
+    const struct conf_range *range = &segment->range;
+    if (range->ends[0] > range->ends[1])
         return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
-                             segment->range[0], segment->range[1]);
+                             range->ends[0], range->ends[1]);
+    if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of)
+        return option_refuse(spot, "range",
+                             "sigma is of the start region, and only level sets have one: name a "
+                             "segment in of");
     if (segment->method == CONF_LEVEL_SET && segment->shape_count == 0 && !segment->from)
         return option_refuse(spot, "shapes", "a level set starts from shapes, or from a segment");
     if (segment->threshold >= 1)
@@ -41,6 +46,23 @@ check_segment(const void *object, const struct option_spot *spot)
                              "a hidden segment is not written: leave one of the two out");
     if (!segment->hidden && !segment->type.value)
         return option_refuse(spot, "type", "is missing; only hidden segments need none");
+    return true;
+}
+
+static bool
+check_range(const void *object, const struct option_spot *spot)
+{
+    const struct conf_range *range = object;
+    if (range->percentile[0] > range->percentile[1])
+        return option_refuse(spot, "percentile", "%g is above %g", range->percentile[0],
+                             range->percentile[1]);
+    if (range->relative != CONF_OTSU && range->has_class)
+        return option_refuse(spot, "class", "is used only with otsu");
+    if (range->relative == CONF_OTSU && !range->has_class)
+        return option_refuse(spot, "class", "is missing: which of the classes, 1 the lowest");
+    if (range->otsu_class > range->otsu)
+        return option_refuse(spot, "class", "there is no class %d of %d", range->otsu_class,
+                             range->otsu);
     return true;
 }
 
@@ -141,6 +163,29 @@ static const struct option_row seed_rows[] = {
 
 static const struct option_section seed_section = {ROWS(seed_rows),
                                                    .size = sizeof(struct conf_seed)};
+
+static const struct option_row range_rows[] = {
+    {"percentile", &option_numbers, AT(struct conf_range, percentile), "", LIMITS(0, 100),
+     .array = {.count = 2}, EITHER(struct conf_range, relative, CONF_PERCENTILE),
+     .help = "from one percentile of the values to another"},
+    {"otsu", &option_integer, AT(struct conf_range, otsu), "", LIMITS(2, 8),
+     EITHER(struct conf_range, relative, CONF_OTSU),
+     .help = "one of so many classes of values, between which the variance is largest"},
+    {"class", &option_integer, AT(struct conf_range, otsu_class), "", LIMITS(1, 8),
+     GIVEN(struct conf_range, has_class), .help = "which of otsu's classes, 1 the lowest"},
+    {"sigma", &option_number, AT(struct conf_range, sigma), "", LIMITS(0, 1000),
+     EITHER(struct conf_range, relative, CONF_SIGMA),
+     .help = "so many standard deviations to either side of the mean"},
+    {"of_max", &option_number, AT(struct conf_range, of_max), "", LIMITS(0, 1),
+     EITHER(struct conf_range, relative, CONF_OF_MAX),
+     .help = "from this share of the largest value on"},
+    {"of", &option_text, AT(struct conf_range, of), "", LIMITS(1, 64), .form = &form_dicom,
+     .help = "label of the segment whose values these are of; of the whole volume, and sigma of "
+             "the start region, when not given"},
+};
+
+static const struct option_section range_section = {
+    ROWS(range_rows), .size = sizeof(struct conf_range), .check = check_range};
 
 #define STEP(name_, kind_, low, high, help_)                                                       \
     {                                                                                              \

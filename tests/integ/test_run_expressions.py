@@ -1,5 +1,6 @@
 """Segments made of values, of other segments and of steps: `noctule run` beside scipy.ndimage, voxel for voxel."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -224,6 +225,97 @@ def test_nothing_left_is_an_empty_result(run, tmp_path):
                  tmp_path / "out", tmp_path / "in", status=7)
     assert "EMPTY" in result.stderr
     assert not (tmp_path / "out" / "seg.dcm").exists()
+
+
+def percentile(values, share):
+    """The least value that at least so many of 100 values do not exceed."""
+    ordered, counts = np.unique(values, return_counts=True)
+    return ordered[np.argmax(np.cumsum(counts) >= share / 100 * values.size)]
+
+
+def otsu(values, classes):
+    """First and last value of each class, by trying all splits into classes."""
+    ordered, counts = np.unique(values, return_counts=True)
+    numbers = np.concatenate([[0], np.cumsum(counts)])
+    sums = np.concatenate([[0], np.cumsum((ordered - values.mean()) * counts)])
+
+    def gain(first, end):
+        return (sums[end] - sums[first]) ** 2 / (numbers[end] - numbers[first])
+
+    best = max(itertools.combinations(range(1, len(ordered)), classes - 1),
+               key=lambda splits: sum(gain(a, b) for a, b in zip((0, *splits), (*splits, len(ordered)))))
+    return [(ordered[a], ordered[b - 1]) for a, b in zip((0, *best), (*best, len(ordered)))]
+
+
+def coarse(values):
+    """So few values that all classes can be tried."""
+    return np.round(values / 50) * 50
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_relative_ranges(run, tmp_path, padded):
+    def pad(_, dataset):
+        pixels = dataset.pixel_array.copy()
+        pixels[:7] = -2000
+        dataset.PixelData = pixels.tobytes()
+        dataset.add_new("PixelPaddingValue", "SS", -2000)
+
+    datasets, values = write(tmp_path / "in", coarse(chest()), pad if padded else lambda number, dataset: None)
+    start = "shapes = ( { center = { voxel = [ 48.0, 20.0, 10.0 ]; }; radius_voxels = 7.0; } );"
+    result = run(", ".join([
+        segment("Percentile", 'method = "range"; range = { percentile = [ 20.0, 90.5 ]; of = "Body"; };'
+                              'within = [ "Body" ];'),
+        segment("Middle", 'method = "range"; range = { otsu = 3; class = 2; };'),
+        segment("Sigma", f'range = {{ sigma = 1.5; }}; {start}'),
+        segment("Body sigma", 'method = "range"; range = { sigma = 0.5; of = "Body"; };'),
+        segment("Warm", f'range = {{ of_max = 0.05; of = "Body"; }}; from = "Sigma"; {start}'),
+        segment("Hot", 'method = "range"; range = { of_max = 0.75; };'),
+        segment("Body", 'method = "range"; range = [ -500, 5000 ]; then = ( { keep = 1; }, { fill = "slices"; } );',
+                hidden=True)]), tmp_path / "out", tmp_path / "in")
+    stored = np.stack([d.pixel_array for d in datasets])
+    real = stored != -2000 if padded else np.ones(values.shape, bool)
+    body = filled(largest(within(values, -500, 5000) & real))
+    region = values[body & real]
+    ranges = {"Percentile": (percentile(region, 20), percentile(region, 90.5)),
+              "Middle": otsu(values[real], 3)[1]}
+    initial = peer.sphere(values.shape, (48, 20, 10), 7)
+    for label, chosen, share in (("Sigma", values[initial & real], 1.5), ("Body sigma", region, 0.5)):
+        ranges[label] = (chosen.mean() - share * chosen.std(), chosen.mean() + share * chosen.std())
+    ranges["Warm"] = (0.05 * region.max(), np.inf)
+    ranges["Hot"] = (0.75 * values[real].max(), np.inf)
+    found = {label: within(values, *ends) & real for label, ends in ranges.items()}
+    found["Percentile"] &= body
+    found["Sigma"] = peer.level_set(found["Sigma"], initial)
+    found["Warm"] = peer.level_set(found["Warm"], initial | found["Sigma"])
+    masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    record = json.loads((tmp_path / "out" / "job.json").read_text())
+    seg = pydicom.dcmread(tmp_path / "out" / "seg.dcm")
+    for label, mask, told, item in zip(found, masks, record["segments"], seg.SegmentSequence):
+        assert 0 < found[label].sum() < values.size, label
+        assert np.array_equal(mask, found[label]), label
+        low, high = ranges[label]
+        assert told["range_from"] == pytest.approx(low, rel=1e-8) and "range_from" in told["measured"]
+        assert told.get("range_to") == (pytest.approx(high, rel=1e-8) if np.isfinite(high) else None)
+        parameters = item.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters
+        assert parameters.startswith(f"range {low:.9g}..{high:.9g} (" if np.isfinite(high)
+                                     else f"range from {low:.9g} (")
+    assert record["segments"][0]["measured_voxels"] == region.size
+    assert record["segments"][1]["measured_voxels"] == real.sum()
+    assert "Percentile: measured range from" in result.stdout
+
+
+@pytest.mark.parametrize("segments, words", [
+    (segment("A", 'method = "range"; range = { of_max = 0.5; of = "None"; };') + ", "
+     + segment("None", 'method = "range"; range = [ 20000, 20001 ];'), 'segment "A" has no range: None, whose values'),
+    (segment("A", 'range = { otsu = 8; class = 1; of = "Two"; };'
+                  'shapes = ( { center = { voxel = [ 5, 5, 5 ]; }; radius_voxels = 3; } );') + ", "
+     + segment("Two", 'method = "range"; range = [ 0, 50 ];'), 'Two has 2 different values, which cannot be 8 classes'),
+])
+def test_ranges_of_nothing_are_refused(run, tmp_path, segments, words):
+    write(tmp_path / "in", coarse(chest()))
+    result = run(segments, tmp_path / "out", tmp_path / "in", status=1)
+    assert "RANGE_UNDEFINED" in result.stderr and words in result.stderr
+    assert not list((tmp_path / "out").glob("*.dcm"))
 
 
 @needs_shared

@@ -1,6 +1,7 @@
 /* level_set.c - see level_set.h. */
 #include "service/pipeline/segment/level_set.h"
 
+#include "kernels/level_set/shape.h"
 #include "service/pipeline/segment/ranges.h"
 #include "service/pipeline/volume.h"
 
@@ -57,11 +58,10 @@ count_shapes(const struct conf_pipeline *pipeline)
 }
 
 static int
-make_label(const struct segmentation *segmentation, const struct conf_segment *segment,
+make_label(const struct conf_segment *segment, const struct geometry_stack *stack,
            struct image_range *ranges, struct kernels_shape *shapes,
            struct kernels_level_set_label *label, struct error *error)
 {
-    const struct geometry_stack *stack = segmentation->stack;
     for (size_t i = 0; i < segment->shape_count; i++) {
         if (level_set_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
             return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
@@ -73,8 +73,21 @@ make_label(const struct segmentation *segmentation, const struct conf_segment *s
         .shape_count = segment->shape_count,
         .ranges = ranges,
         .range_count = (size_t)stack->plane_count,
+        .padding = {1, 0},
     };
-    return ranges_make(segmentation, segment->range, ranges, &label->padding, error);
+    return 0;
+}
+
+/* Where the range is known. */
+static int
+level_set_fill_ranges(const struct segmentation *segmentation,
+                      const struct level_set_labels *labels, size_t k, struct error *error)
+{
+    const size_t segment = segmentation->of[CONF_LEVEL_SET].segments[k];
+    struct image_range *ranges = labels->ranges + k * (size_t)segmentation->stack->plane_count;
+    if (!segmentation->ranges[segment].known)
+        return 0;
+    return ranges_make(segmentation, segment, ranges, &labels->items[k].padding, error);
 }
 
 static int
@@ -99,8 +112,10 @@ level_set_prepare(const struct segmentation *segmentation, void *prepared, struc
     struct kernels_shape *shapes = labels->shapes;
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
-        rc = make_label(segmentation, segment, labels->ranges + k * planes, shapes,
+        rc = make_label(segment, segmentation->stack, labels->ranges + k * planes, shapes,
                         &labels->items[k], error);
+        if (rc == 0)
+            rc = level_set_fill_ranges(segmentation, labels, k, error);
         shapes += segment->shape_count;
     }
     return rc;
@@ -128,7 +143,7 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
                    char text[SEGMENT_DESCRIPTION])
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", segment->range[0], segment->range[1]);
+    ranges_describe(segmentation, number, text);
     for (size_t i = 0; i < segment->shape_count; i++) {
         const struct conf_shape *shape = &segment->shapes[i];
         const double *c = shape->center, *r = shape->radius;
@@ -165,6 +180,59 @@ level_set_choose(const struct segmentation *segmentation, const struct level_set
     }
 }
 
+/* The voxels of a label's shapes and of its mask, into as many words as a mask has. */
+static void
+level_set_draw_start(const struct geometry_stack *stack,
+                     const struct kernels_level_set_label *label, uint64_t *bits)
+{
+    const int64_t words = (stack->columns - 1) / 64 + 1;
+    const int64_t rows = (int64_t)stack->rows * stack->plane_count;
+    if (label->mask)
+        memcpy(bits, label->mask, (size_t)(rows * words) * sizeof *bits);
+    for (int64_t row = 0; row < rows; row++)
+        for (size_t s = 0; s < label->shape_count; s++) {
+            const struct shape_interval columns =
+                shape_row(&label->shapes[s], row % stack->rows, row / stack->rows, stack->columns);
+            for (int64_t x = columns.first; x <= columns.last; x++)
+                bits[row * words + x / 64] |= UINT64_C(1) << x % 64;
+        }
+}
+
+static int
+level_set_find_range(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
+                     const struct kernels_level_set_label *label, struct error *error)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    const size_t words =
+        (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows * (size_t)stack->plane_count;
+    uint64_t *start = calloc(words, sizeof *start);
+    if (!start)
+        return error_set_system(error, -ENOMEM, "hold the start region");
+    level_set_draw_start(stack, label, start);
+    int rc = ranges_find(segmentation, segment, lane, start, error);
+    free(start);
+    return rc;
+}
+
+/* The ranges of what has become ready. */
+static int
+level_set_find_ranges(struct segmentation *segmentation, struct kernels_lane *lane,
+                      struct kernels_level_set_label *chosen, struct error *error)
+{
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
+    int rc = 0;
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
+        if (!segmentation->ready[segments[k]] || segmentation->ranges[segments[k]].known)
+            continue;
+        rc = level_set_find_range(segmentation, segments[k], lane, &chosen[k], error);
+        if (rc == 0)
+            rc = level_set_fill_ranges(segmentation, labels, k, error);
+        chosen[k].padding = labels->items[k].padding;
+    }
+    return rc;
+}
+
 static int
 level_set_run_chosen(struct segmentation *segmentation, struct kernels_lane *lane,
                      struct kernels_level_set_label *chosen, struct image_mask *masks,
@@ -173,7 +241,9 @@ level_set_run_chosen(struct segmentation *segmentation, struct kernels_lane *lan
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
     const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
     level_set_choose(segmentation, labels, chosen);
-    int rc = kernels_level_set_run(lane, chosen, labels->demand.labels, masks, error);
+    int rc = level_set_find_ranges(segmentation, lane, chosen, error);
+    if (rc == 0)
+        rc = kernels_level_set_run(lane, chosen, labels->demand.labels, masks, error);
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
         segmentation->found[segments[k]] = masks[k];
     return rc;
@@ -203,4 +273,5 @@ const struct segment_method segment_level_set = {
     .begin = level_set_begin,
     .run = level_set_run,
     .describe = level_set_describe,
+    .report = ranges_report,
 };

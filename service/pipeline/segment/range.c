@@ -7,7 +7,6 @@
 #include "base/error.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* One element per segment, in the pipeline's order. */
@@ -16,21 +15,33 @@ struct range_segments {
     struct image_range *holes;
 };
 
+/* Of ranges that are known. */
+static int
+range_fill(const struct segmentation *segmentation, const struct range_segments *own,
+           struct error *error)
+{
+    const size_t planes = (size_t)segmentation->stack->plane_count;
+    int rc = 0;
+    for (size_t k = 0; k < segmentation->of[CONF_RANGE].count && rc == 0; k++) {
+        const size_t segment = segmentation->of[CONF_RANGE].segments[k];
+        if (segmentation->ranges[segment].known)
+            rc =
+                ranges_make(segmentation, segment, own->ranges + k * planes, &own->holes[k], error);
+    }
+    return rc;
+}
+
 static int
 range_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
     struct range_segments *own = prepared;
     const size_t count = segmentation->of[CONF_RANGE].count;
     const size_t planes = (size_t)segmentation->stack->plane_count;
-    int rc = 0;
     own->ranges = calloc(count * planes, sizeof *own->ranges);
     own->holes = calloc(count, sizeof *own->holes);
     if (!own->ranges || !own->holes)
         return error_set_system(error, -ENOMEM, "prepare the segments");
-    for (size_t k = 0; k < count && rc == 0; k++)
-        rc = ranges_make(segmentation, segment_at(segmentation, CONF_RANGE, k)->range,
-                         own->ranges + k * planes, &own->holes[k], error);
-    return rc;
+    return range_fill(segmentation, own, error);
 }
 
 static void
@@ -39,6 +50,20 @@ range_release(void *prepared)
     struct range_segments *own = prepared;
     free(own->ranges);
     free(own->holes);
+}
+
+static int
+range_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+          struct error *error)
+{
+    int rc = 0;
+    (void)voxels;
+    for (size_t k = 0; k < segmentation->of[CONF_RANGE].count && rc == 0; k++) {
+        const size_t segment = segmentation->of[CONF_RANGE].segments[k];
+        if (segmentation->ready[segment] && !segmentation->ranges[segment].known)
+            rc = ranges_find(segmentation, segment, lane, NULL, error);
+    }
+    return rc ? rc : range_fill(segmentation, segmentation->of[CONF_RANGE].prepared, error);
 }
 
 static void
@@ -52,14 +77,6 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment,
     request->padding = own->holes[k];
 }
 
-static void
-range_describe(const struct segmentation *segmentation, size_t number,
-               char text[SEGMENT_DESCRIPTION])
-{
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", segment->range[0], segment->range[1]);
-}
-
 const struct segment_method segment_range = {
     .algorithm = "Noctule range of values",
     /* As near as PS3.16 CID 7162 gets. */
@@ -68,6 +85,8 @@ const struct segment_method segment_range = {
     .size = sizeof(struct range_segments),
     .prepare = range_prepare,
     .release = range_release,
+    .run = range_run,
     .begin_mask = range_begin_mask,
-    .describe = range_describe,
+    .describe = ranges_describe,
+    .report = ranges_report,
 };

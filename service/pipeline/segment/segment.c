@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/segment.h"
 
 #include "base/error.h"
+#include "service/pipeline/segment/ranges.h"
 #include "service/pipeline/segment/sets.h"
 
 #include <errno.h>
@@ -56,9 +57,12 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     segmentation->found = calloc(count, sizeof *segmentation->found);
     segmentation->masks = calloc(count, sizeof *segmentation->masks);
     segmentation->ready = calloc(count, sizeof *segmentation->ready);
+    segmentation->ranges = calloc(count, sizeof *segmentation->ranges);
     segmentation->maps = calloc(count, sizeof *segmentation->maps);
-    if (!segmentation->found || !segmentation->masks || !segmentation->ready || !segmentation->maps)
+    if (!segmentation->found || !segmentation->masks || !segmentation->ready ||
+        !segmentation->ranges || !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
+    ranges_prepare(segmentation, demand);
     rc = sets_prepare(segmentation, demand, error);
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
         rc = method_prepare(segmentation, m, demand, error);
@@ -77,6 +81,7 @@ segmentation_release(struct segmentation *segmentation)
     free(segmentation->found);
     free(segmentation->masks);
     free(segmentation->ready);
+    free(segmentation->ranges);
     free(segmentation->places);
     free(segmentation->maps);
 }
@@ -103,17 +108,25 @@ segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool star
     return true;
 }
 
-/* Whether none of its segments needs another one to start. */
+/* Whether a segment needs neither another one nor values of the volume to start. */
+static bool
+segment_may_begin(const struct conf_segment *segment)
+{
+    struct conf_use use;
+    for (size_t n = 0; conf_segment_use(segment, n, &use); n++)
+        if (use.start)
+            return false;
+    return segment->range.relative == CONF_ABSOLUTE;
+}
+
 static bool
 method_may_begin(const struct segmentation *segmentation, int m)
 {
-    struct conf_use use;
-    for (size_t k = 0; k < segmentation->of[m].count; k++)
-        for (size_t n = 0;
-             conf_segment_use(segment_at(segmentation, (enum conf_method)m, k), n, &use); n++)
-            if (use.start)
-                return false;
-    return true;
+    size_t k = 0;
+    while (k < segmentation->of[m].count &&
+           segment_may_begin(segment_at(segmentation, (enum conf_method)m, k)))
+        k++;
+    return k == segmentation->of[m].count;
 }
 
 int
@@ -171,7 +184,7 @@ method_find(struct segmentation *segmentation, int m, const bool *made, struct k
         const size_t i = segmentation->of[m].segments[k];
         segmentation->ready[i] |= segment_has_uses(segmentation->pipeline, i, true, made);
     }
-    return segment_methods[m]->run ? segment_methods[m]->run(segmentation, lane, voxels, error) : 0;
+    return segment_methods[m]->run(segmentation, lane, voxels, error);
 }
 
 /* Makes the masks of what was found, as far as those that they use are made. */

@@ -20,6 +20,13 @@
 
 #define SEGMENT_NO_PLACE SIZE_MAX
 
+/* A range of real-world values: as given, or computed of so many values. */
+struct segment_range {
+    double ends[2];
+    uint64_t values;
+    bool known;
+};
+
 /* The segments of a job. What it is made of is borrowed. */
 struct segmentation {
     const struct conf_pipeline *pipeline;
@@ -37,7 +44,8 @@ struct segmentation {
     /* One per segment of the pipeline, in its order, whatever the method; the lane's. What its
      * method has found, and what is made of that. */
     struct image_mask *found, *masks;
-    bool *ready; /* what the method needs is there */
+    bool *ready;                  /* what the method needs is there */
+    struct segment_range *ranges; /* of methods that have one */
     struct kernels_mask_demand sets;
     size_t *places; /* of the segment's own mask among `sets`; SEGMENT_NO_PLACE: found is enough */
     const uint16_t **maps; /* of connectedness; NULL: none wanted */
@@ -53,14 +61,14 @@ struct segment_method {
     size_t size;
     int (*prepare)(const struct segmentation *segmentation, void *prepared, struct error *error);
     void (*release)(void *prepared); /* what it owns */
-    /* Before the first slice, where no segment needs another one to start; NULL: no use. */
+    /* Before the first slice, where all segments may start by then; NULL: no use. */
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
                  struct error *error);
     /* Fills `found` and maps of its segments that are ready, once more of those that were; `voxels`
      * is the decoded volume. */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                struct error *error);
-    /* In place of run, where a segment is made of nothing but ranges: fills them in. */
+    /* Where a segment is made of nothing but ranges, and run finds no mask: fills them in. */
     void (*begin_mask)(const struct segmentation *segmentation, size_t segment,
                        struct kernels_mask_request *request);
     /* Of a segment that was found: Algorithm Parameters (0066,0032; PS3.3 10.16), what a reader of

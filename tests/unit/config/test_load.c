@@ -108,7 +108,7 @@ START_TEST(a_pipeline_gets_its_defaults)
     ck_assert_str_eq(segment->label, "Brain");
     ck_assert_str_eq(segment->description, "");
     ck_assert_int_eq(segment->method, CONF_LEVEL_SET);
-    ck_assert_double_eq(segment->range[1], 80);
+    ck_assert_double_eq(segment->range.ends[1], 80);
     ck_assert_str_eq(segment->category.value, "123037004");
     ck_assert_str_eq(segment->type.meaning, "Brain");
     ck_assert_ptr_null(segment->modifier.value);

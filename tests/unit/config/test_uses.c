@@ -147,6 +147,28 @@ static const struct {
      SEGMENTS(RANGE("A", SHAPE))},
     {2, "segments[0].range: the lower end 9 is above the upper end 8",
      SEGMENTS("{ label = \"A\"; method = \"range\"; range = [ 9, 8 ]; " TYPE " }")},
+    {2, "segments[0].range: has to be [ ... ] of 2 numbers, or a group { ... }",
+     SEGMENTS("{ label = \"A\"; method = \"range\"; range = 5; " TYPE " }")},
+    {2, "segments[0].range: needs exactly one of percentile, otsu, sigma, of_max",
+     SEGMENTS("{ label = \"A\"; range = { }; " SHAPE TYPE " }")},
+    {2, "segments[0].range: needs exactly one of percentile, otsu, sigma, of_max",
+     SEGMENTS("{ label = \"A\"; range = { sigma = 2; of_max = 0.5; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range.percentile: 96 is above 5",
+     SEGMENTS("{ label = \"A\"; range = { percentile = [ 96, 5 ]; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range.percentile[1]: 101 is not within 0 .. 100",
+     SEGMENTS("{ label = \"A\"; range = { percentile = [ 6, 101 ]; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range: class: is missing: which of the classes, 1 the lowest",
+     SEGMENTS("{ label = \"A\"; range = { otsu = 3; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range.class: there is no class 4 of 3",
+     SEGMENTS("{ label = \"A\"; range = { otsu = 3; class = 4; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range.class: is used only with otsu",
+     SEGMENTS("{ label = \"A\"; range = { sigma = 3; class = 1; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range: sigma is of the start region, and only level sets have one",
+     SEGMENTS("{ label = \"A\"; method = \"range\"; range = { sigma = 3; }; " TYPE " }")},
+    {2, "segments[0].range.of: there is no segment \"B\" in this pipeline",
+     SEGMENTS("{ label = \"A\"; range = { sigma = 3; of = \"B\"; }; " SHAPE TYPE " }")},
+    {2, "segments[0].range.of: \"A\" cannot be made before itself",
+     SEGMENTS("{ label = \"A\"; range = { sigma = 3; of = \"A\"; }; " SHAPE TYPE " }")},
     {2, "segments[0]: range is missing",
      SEGMENTS("{ label = \"A\"; method = \"range\"; " TYPE " }")},
     {2,
@@ -183,6 +205,41 @@ START_TEST(wrong_expressions_are_told_with_file_and_line)
                   error.message);
     ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
                   error.message);
+}
+
+END_TEST
+
+static const char relative[] =
+    "pipelines = ( { name = \"a\"; segments = (\n"
+    "  { label = \"P\"; method = \"range\"; range = { percentile = [ 5.0, 95.5 ]; of = \"O\"; "
+    "}; " TYPE " },\n"
+    "  { label = \"O\"; method = \"range\"; range = { otsu = 3; class = 2; }; " TYPE " },\n"
+    "  { label = \"S\"; range = { sigma = 2.5; }; " SHAPE TYPE " },\n"
+    "  { label = \"M\"; range = { of_max = 0.41; of = \"S\"; }; from = \"S\"; " TYPE " } ); } );";
+
+START_TEST(relative_ranges_are_read_and_come_back)
+{
+    struct conf *conf = load_good(relative);
+    const struct conf_segment *segments = conf->pipelines[0].segments;
+    ck_assert_int_eq(segments[0].range.relative, CONF_PERCENTILE);
+    ck_assert_double_eq(segments[0].range.percentile[1], 95.5);
+    ck_assert_str_eq(segments[0].range.of, "O");
+    ck_assert_int_eq(segments[1].range.relative, CONF_OTSU);
+    ck_assert_int_eq(segments[1].range.otsu, 3);
+    ck_assert_int_eq(segments[1].range.otsu_class, 2);
+    ck_assert_ptr_null(segments[1].range.of);
+    ck_assert_int_eq(segments[2].range.relative, CONF_SIGMA);
+    ck_assert_double_eq(segments[3].range.of_max, 0.41);
+    char *text = conf_pipeline_to_text(&conf->pipelines[0]);
+    struct error error = {0};
+    struct conf_pipeline *back = NULL;
+    ck_assert_msg(conf_pipeline_from_text(text, &back, &error) == 0, "%s\n%s", error.message, text);
+    char *again = conf_pipeline_to_text(back);
+    ck_assert_str_eq(text, again);
+    free(again);
+    free(text);
+    conf_pipeline_free(back);
+    conf_free(conf);
 }
 
 END_TEST
@@ -237,6 +294,7 @@ main(void)
     tcase_add_test(tcase, expressions_come_back_from_text);
     tcase_add_loop_test(tcase, wrong_expressions_are_told_with_file_and_line, 0,
                         sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, relative_ranges_are_read_and_come_back);
     tcase_add_test(tcase, a_circle_of_many_is_told);
     tcase_add_test(tcase, the_lungs_of_the_shipped_file_can_be_used);
     return run_case(tcase, "config_uses");

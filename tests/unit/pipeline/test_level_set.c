@@ -134,7 +134,7 @@ make_series(void)
                                 .radius_unit = CONF_VOXEL,
                                 .radius = {2, 2, 2}};
     segment = (struct conf_segment){
-        .label = label_name, .range = {0, 100}, .shapes = &shape, .shape_count = 1};
+        .label = label_name, .range = {.ends = {0, 100}}, .shapes = &shape, .shape_count = 1};
     pipeline =
         (struct conf_pipeline){.name = pipeline_name, .segments = &segment, .segment_count = 1};
 }
@@ -158,7 +158,7 @@ first_misjudged(const struct kernels_level_set_label *label, int z)
         double value = frames[z].slope * v + frames[z].intercept;
         bool padded =
             instance->has_padding && instance->padding_lo <= v && v <= instance->padding_hi;
-        bool expected = segment.range[0] <= value && value <= segment.range[1] && !padded;
+        bool expected = segment.range.ends[0] <= value && value <= segment.range.ends[1] && !padded;
         bool found = label->ranges[z].lo <= v && v <= label->ranges[z].hi &&
                      !(label->padding.lo <= v && v <= label->padding.hi);
         if (expected != found)

@@ -1,0 +1,48 @@
+/*
+ * range.c - options that are two numbers, or a group that says where they come from: the row's
+ * field is a struct that begins with the two, and that the group's section fills.
+ */
+#include "config/kinds/kinds.h"
+
+/* The two numbers, as an option of their own. */
+static struct option_row
+range_pair(const struct option_row *row)
+{
+    return (struct option_row){
+        .kind = &option_numbers, .min = row->min, .max = row->max, .array = {.count = 2}};
+}
+
+static int
+range_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *field)
+{
+    const struct option_row pair = range_pair(row);
+    if (config_setting_is_group(setting))
+        return read_section(reader, row->section, setting, field);
+    if (!read_is_sequence(setting) || config_setting_length(setting) != 2)
+        return read_fail(reader, setting, "has to be [ ... ] of 2 numbers, or a group { ... }");
+    return pair.kind->read(reader, &pair, setting, field);
+}
+
+static void
+range_write(const struct option_writer *writer, const struct option_row *row, const void *field)
+{
+    const struct option_row pair = range_pair(row);
+    if (option_group.has(writer, row, field))
+        option_group.write(writer, row, field);
+    else
+        pair.kind->write(writer, &pair, field);
+}
+
+static void
+range_clear(const struct option_row *row, void *field)
+{
+    option_clear(row->section, field);
+}
+
+const struct option_kind option_range = {.read = range_read,
+                                         .write = range_write,
+                                         .clear = range_clear,
+                                         .type = "2 numbers or group",
+                                         .below = ".",
+                                         .limits = ""};
