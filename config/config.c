@@ -20,6 +20,7 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                    sizeof(enum conf_fill) == sizeof(unsigned) &&
                    sizeof(enum conf_object_kind) == sizeof(unsigned) &&
                    sizeof(enum conf_relative) == sizeof(unsigned) &&
+                   sizeof(enum conf_auto) == sizeof(unsigned) &&
                    sizeof(enum discretisation) == sizeof(unsigned) &&
                    sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");
@@ -169,11 +170,12 @@ conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_
         char *const *labels;
         size_t count;
         bool start;
-    } lists[] = {{"from", &segment->from, segment->from != NULL, true},
-                 {"range.of", &segment->range.of, segment->range.of != NULL, true},
-                 {"within", segment->within, segment->within_count, false},
-                 {"minus", segment->minus, segment->minus_count, false},
-                 {"intersect", segment->intersect, segment->intersect_count, false}};
+    } lists[] = {
+        {"from", &segment->from, segment->from != NULL, true},
+        {"range.of", &segment->range.of, segment->range.of != NULL, true},
+        {"within", segment->within, segment->within_count, segment->automatic == CONF_AUTO_LARGEST},
+        {"minus", segment->minus, segment->minus_count, false},
+        {"intersect", segment->intersect, segment->intersect_count, false}};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         if (number < lists[i].count) {

@@ -91,6 +91,9 @@ struct conf_object {
  * volume (kernels/mask/relative.h has what each means). */
 enum conf_relative { CONF_ABSOLUTE, CONF_PERCENTILE, CONF_OTSU, CONF_SIGMA, CONF_OF_MAX };
 
+/* Where a level set starts that nothing else starts. */
+enum conf_auto { CONF_AUTO_NONE, CONF_AUTO_LARGEST, CONF_AUTO_CENTER };
+
 struct conf_range {
     double ends[2]; /* of CONF_ABSOLUTE; real-world units */
     enum conf_relative relative;

@@ -6,6 +6,7 @@
 /* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
 #define FAR 1e6
 
+static const char *const auto_choices[] = {"none", "largest", "center", NULL};
 static const char *const fill_choices[] = {"slices", "volume", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
 const char *const conf_method_names[CONF_METHODS + 1] = {
@@ -26,6 +27,24 @@ check_shape(const void *object, const struct option_spot *spot)
 }
 
 static bool
+check_start(const struct conf_segment *segment, const struct option_spot *spot)
+{
+    const bool given = segment->shape_count > 0 || segment->from;
+    if (segment->automatic == CONF_AUTO_NONE)
+        return given || option_refuse(spot, "shapes",
+                                      "a level set starts from shapes, or from a segment, or from "
+                                      "what auto finds");
+    if (given)
+        return option_refuse(spot, "auto", "shapes or from say where it starts: give one of them");
+    if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA &&
+        !segment->range.of)
+        return option_refuse(spot, "range",
+                             "sigma is of the start region, which auto finds by the range: name a "
+                             "segment in of");
+    return true;
+}
+
+static bool
 check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
@@ -37,8 +56,8 @@ check_segment(const void *object, const struct option_spot *spot)
         return option_refuse(spot, "range",
                              "sigma is of the start region, and only level sets have one: name a "
                              "segment in of");
-    if (segment->method == CONF_LEVEL_SET && segment->shape_count == 0 && !segment->from)
-        return option_refuse(spot, "shapes", "a level set starts from shapes, or from a segment");
+    if (segment->method == CONF_LEVEL_SET && !check_start(segment, spot))
+        return false;
     if (segment->threshold >= 1)
         return option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
     if (segment->hidden && segment->connectedness_map)

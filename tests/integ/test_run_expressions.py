@@ -227,6 +227,27 @@ def test_nothing_left_is_an_empty_result(run, tmp_path):
     assert not (tmp_path / "out" / "seg.dcm").exists()
 
 
+def test_level_sets_find_their_start(run, tmp_path):
+    """The largest component in range within a body, which leaves the larger air around it; and the middle."""
+    datasets, values = write(tmp_path / "in", chest())
+    run(", ".join([
+        segment("Lung", 'range = [ -1000, -320 ]; auto = "largest"; within = [ "Body" ]; then = ( { fill = "volume"; } );'),
+        segment("Air", 'range = [ -2000, -320 ]; auto = "largest";'),
+        segment("Middle", 'range = [ -200, 200 ]; auto = "center";'),
+        segment("Body", 'method = "range"; range = [ -500, 5000 ]; then = ( { keep = 1; }, { fill = "slices"; } );',
+                hidden=True)]), tmp_path / "out", tmp_path / "in")
+    body = filled(largest(within(values, -500, 5000)))
+    lung = peer.level_set(within(values, -1000, -320), largest(within(values, -1000, -320) & body)) & body
+    air = peer.level_set(within(values, -2000, -320), largest(within(values, -2000, -320)))
+    middle = np.zeros(values.shape, bool)
+    middle[9:11, 39:41, 47:49] = True
+    middle = peer.level_set(within(values, -200, 200), middle)
+    expected = [ndimage.binary_fill_holes(lung), air, middle]
+    for found, wanted in zip(seg_masks(tmp_path / "out" / "seg.dcm", datasets), expected):
+        assert 0 < wanted.sum() < wanted.size and np.array_equal(found, wanted)
+    assert not (air & lung).any()
+
+
 def percentile(values, share):
     """The least value that at least so many of 100 values do not exceed."""
     ordered, counts = np.unique(values, return_counts=True)

@@ -3,6 +3,7 @@
 
 #include "kernels/level_set/shape.h"
 #include "service/pipeline/segment/ranges.h"
+#include "service/pipeline/segment/sets.h"
 #include "service/pipeline/volume.h"
 
 #include "base/error.h"
@@ -78,6 +79,20 @@ make_label(const struct conf_segment *segment, const struct geometry_stack *stac
     return 0;
 }
 
+/* The voxel in the middle; of an even number along an axis, the two. */
+static void
+level_set_start_center(const struct geometry_stack *stack, struct kernels_shape *shape,
+                       struct kernels_level_set_label *label)
+{
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    shape->kind = KERNELS_BOX;
+    for (int axis = 0; axis < 3; axis++) {
+        shape->center[axis] = (size[axis] - 1) / 2.0;
+        shape->radius[axis] = 0.5;
+    }
+    label->shape_count = 1;
+}
+
 /* Where the range is known. */
 static int
 level_set_fill_ranges(const struct segmentation *segmentation,
@@ -97,8 +112,9 @@ level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *p
     size_t count = labels->demand.labels;
     labels->items = calloc(count, sizeof *labels->items);
     labels->ranges = calloc(count * planes, sizeof *labels->ranges);
-    labels->shapes = calloc(count_shapes(pipeline) + 1, sizeof *labels->shapes);
-    bool complete = labels->items && labels->ranges && labels->shapes;
+    labels->shapes = calloc(count_shapes(pipeline) + count, sizeof *labels->shapes);
+    labels->shape_counts = calloc(count, sizeof *labels->shape_counts);
+    bool complete = labels->items && labels->ranges && labels->shapes && labels->shape_counts;
     return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
 
@@ -114,9 +130,12 @@ level_set_prepare(const struct segmentation *segmentation, void *prepared, struc
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
         rc = make_label(segment, segmentation->stack, labels->ranges + k * planes, shapes,
                         &labels->items[k], error);
+        if (rc == 0 && segment->automatic == CONF_AUTO_CENTER)
+            level_set_start_center(segmentation->stack, shapes, &labels->items[k]);
         if (rc == 0)
             rc = level_set_fill_ranges(segmentation, labels, k, error);
-        shapes += segment->shape_count;
+        labels->shape_counts[k] = labels->items[k].shape_count;
+        shapes += labels->items[k].shape_count;
     }
     return rc;
 }
@@ -128,6 +147,7 @@ level_set_release(void *prepared)
     free(labels->items);
     free(labels->ranges);
     free(labels->shapes);
+    free(labels->shape_counts);
 }
 
 /* ------------------------------------------------------------------------- the method ---- */
@@ -153,6 +173,10 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
     }
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
+    if (segment->automatic == CONF_AUTO_LARGEST)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the largest component in range");
+    if (segment->automatic == CONF_AUTO_CENTER)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the volume's middle");
 }
 
 static int
@@ -163,19 +187,18 @@ level_set_begin(const struct segmentation *segmentation, struct kernels_lane *la
     return kernels_level_set_begin(lane, labels->items, labels->demand.labels, error);
 }
 
-/* What is ready has what it starts from; the others start from nothing, for this time. */
+/* What is ready has what it starts from; the others start from nothing, for this time. The labels
+ * stay where they are, which tells the lane that they are those that it was told of before. */
 static void
-level_set_choose(const struct segmentation *segmentation, const struct level_set_labels *labels,
-                 struct kernels_level_set_label *chosen)
+level_set_choose(const struct segmentation *segmentation, const struct level_set_labels *labels)
 {
     const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
     for (size_t k = 0; k < labels->demand.labels; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
-        chosen[k] = labels->items[k];
-        if (!segmentation->ready[segments[k]])
-            chosen[k].shape_count = 0;
-        else if (segment->from)
-            chosen[k].mask =
+        struct kernels_level_set_label *label = &labels->items[k];
+        label->shape_count = segmentation->ready[segments[k]] ? labels->shape_counts[k] : 0;
+        if (segmentation->ready[segments[k]] && segment->from)
+            label->mask =
                 segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].bits;
     }
 }
@@ -214,36 +237,43 @@ level_set_find_range(struct segmentation *segmentation, size_t segment, struct k
     return rc;
 }
 
-/* The ranges of what has become ready. */
+/* What has become ready gets its range, and then what auto finds by it. */
 static int
-level_set_find_ranges(struct segmentation *segmentation, struct kernels_lane *lane,
-                      struct kernels_level_set_label *chosen, struct error *error)
+level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, size_t k,
+                   struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
-    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
+    const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
+    const size_t number = segmentation->of[CONF_LEVEL_SET].segments[k];
+    struct kernels_level_set_label *label = &labels->items[k];
     int rc = 0;
-    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
-        if (!segmentation->ready[segments[k]] || segmentation->ranges[segments[k]].known)
-            continue;
-        rc = level_set_find_range(segmentation, segments[k], lane, &chosen[k], error);
+    if (!segmentation->ready[number])
+        return 0;
+    if (!segmentation->ranges[number].known) {
+        rc = level_set_find_range(segmentation, number, lane, label, error);
         if (rc == 0)
             rc = level_set_fill_ranges(segmentation, labels, k, error);
-        chosen[k].padding = labels->items[k].padding;
+    }
+    if (rc == 0 && segment->automatic == CONF_AUTO_LARGEST && !label->mask) {
+        const struct kernels_mask_request request = {
+            .ranges = label->ranges, .range_count = label->range_count, .padding = label->padding};
+        rc = sets_make_start(segmentation, number, lane, &request, &label->mask, error);
     }
     return rc;
 }
 
 static int
-level_set_run_chosen(struct segmentation *segmentation, struct kernels_lane *lane,
-                     struct kernels_level_set_label *chosen, struct image_mask *masks,
-                     struct error *error)
+level_set_run_into(struct segmentation *segmentation, struct kernels_lane *lane,
+                   struct image_mask *masks, struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
     const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
-    level_set_choose(segmentation, labels, chosen);
-    int rc = level_set_find_ranges(segmentation, lane, chosen, error);
+    int rc = 0;
+    level_set_choose(segmentation, labels);
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
+        rc = level_set_complete(segmentation, lane, k, error);
     if (rc == 0)
-        rc = kernels_level_set_run(lane, chosen, labels->demand.labels, masks, error);
+        rc = kernels_level_set_run(lane, labels->items, labels->demand.labels, masks, error);
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
         segmentation->found[segments[k]] = masks[k];
     return rc;
@@ -253,13 +283,10 @@ static int
 level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
               struct error *error)
 {
-    const size_t count = segmentation->of[CONF_LEVEL_SET].count;
-    struct kernels_level_set_label *chosen = calloc(count, sizeof *chosen);
-    struct image_mask *masks = calloc(count, sizeof *masks);
+    struct image_mask *masks = calloc(segmentation->of[CONF_LEVEL_SET].count, sizeof *masks);
     (void)voxels;
-    int rc = chosen && masks ? level_set_run_chosen(segmentation, lane, chosen, masks, error)
-                             : error_set_system(error, -ENOMEM, "hold the masks");
-    free(chosen);
+    int rc = masks ? level_set_run_into(segmentation, lane, masks, error)
+                   : error_set_system(error, -ENOMEM, "hold the masks");
     free(masks);
     return rc;
 }

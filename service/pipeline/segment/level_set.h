@@ -23,6 +23,7 @@ struct level_set_labels {
     struct kernels_level_set_label *items;
     struct image_range *ranges; /* storage of the items' */
     struct kernels_shape *shapes;
+    size_t *shape_counts; /* of the items, while they are ready */
 };
 
 #endif

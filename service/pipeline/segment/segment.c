@@ -83,6 +83,7 @@ segmentation_release(struct segmentation *segmentation)
     free(segmentation->ready);
     free(segmentation->ranges);
     free(segmentation->places);
+    free(segmentation->starts);
     free(segmentation->maps);
 }
 
@@ -116,7 +117,7 @@ segment_may_begin(const struct conf_segment *segment)
     for (size_t n = 0; conf_segment_use(segment, n, &use); n++)
         if (use.start)
             return false;
-    return segment->range.relative == CONF_ABSOLUTE;
+    return segment->range.relative == CONF_ABSOLUTE && segment->automatic != CONF_AUTO_LARGEST;
 }
 
 static bool

@@ -391,6 +391,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "    };\n"
                            "    radius_mm = 4.0;\n"
                            "  } );\n"
+                           "  auto = \"none\";\n"
                            "  hidden = false;\n"
                            "  category = {\n"
                            "    code = \"123037004\";\n"
