@@ -3,8 +3,8 @@
 
     gpu_runs.py BIN [BACKEND OTHER]     BIN: a folder of noctule and noctule-phantom; default: cuda cpu
 
-Runs a pipeline of level sets, fuzzy objects, all patterns and co-occurrence over synthetic series with each backend, and
-compares what it leaves: tables byte by byte, objects by their pixels (dates and times differ). Needs nothing but Python.
+Runs a pipeline of level sets, fuzzy objects, all patterns and co-occurrence over synthetic series with each backend, and one of
+segments that are made of each other, and compares what they leave: tables byte by byte, objects by their pixels (dates and times differ). Needs nothing but Python.
 """
 
 import json
@@ -32,6 +32,22 @@ pipelines = ( {{ name = "both";
       seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); threshold = 0.4; connectedness_map = true; }} );
   texture = {{ regions = [ "segments", "volume" ]; patterns = [ "lbp", "tlbap", "lanadp" ];
     glcm = {{ discretisation = "{discretisation}"; {bins} aggregation = "{aggregation}"; matrices = "counts"; }}; }};
+}}, {{ name = "expressions";
+  results = [ "seg", "codes" ];
+  segments = (
+    {{ label = "Inside"; range = {{ percentile = [ 10.0, 95.0 ]; of = "Body"; }}; auto = "largest"; within = [ "Body" ];
+      type = {type}; then = ( {{ open_mm = 2.0; }}, {{ keep = 3; connectivity = 26; }} ); }},
+    {{ label = "Again"; range = {{ sigma = 1.5; }}; from = "Inside"; minus = [ "Object" ]; type = {type}; }},
+    {{ label = "Rest"; method = "range"; range = {{ otsu = 3; class = 1; }}; minus = [ "Inside", "Grown" ];
+      type = {type}; then = ( {{ drop_below_ml = 0.1; }}, {{ close_mm = 3.0; }}, {{ cut_bridges_mm = 2.0; }},
+        {{ keep_at_least = 0.1; }} ); }},
+    {{ label = "Bright"; method = "range"; range = {{ of_max = 0.4; of = "Body"; }}; intersect = [ "Grown" ]; type = {type}; }},
+    {{ label = "Object"; method = "fuzzy-connectedness"; type = {type}; intersect = [ "Body" ];
+      seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); threshold = 0.4; then = ( {{ fill = "volume"; }} ); }},
+    {{ label = "Grown"; method = "range"; range = [ -1e9, 1e9 ]; within = [ "Object" ]; hidden = true;
+      then = ( {{ grow_mm = 6.0; }}, {{ shrink_mm = 1.0; }} ); }},
+    {{ label = "Body"; method = "range"; range = {{ otsu = 2; class = 2; }}; hidden = true;
+      then = ( {{ keep = 1; }}, {{ fill = "slices"; }} ); }} );
 }} );
 """
 
@@ -41,15 +57,17 @@ TEXTURES = [
     ("pyradiomics-bin-width", "bin_width = 25.0;", "3d-averaged"),
 ]
 
+RUNS = [*(("both", texture) for texture in TEXTURES), ("expressions", TEXTURES[0])]
+
 TYPE = '{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }'
 
 
-def run(programs, folder, backend, source, texture):
+def run(programs, folder, backend, source, pipeline, texture):
     discretisation, bins, aggregation = texture
     config, output = folder / f"{backend}.conf", folder / "output"
     config.write_text(SETTINGS.format(root=folder / "root", backend=backend, type=TYPE, discretisation=discretisation,
                                       bins=bins, aggregation=aggregation))
-    subprocess.run([programs / "noctule", "--config", config, "run", "--quiet", "--pipeline", "both", "--output", output,
+    subprocess.run([programs / "noctule", "--config", config, "run", "--quiet", "--pipeline", pipeline, "--output", output,
                     source], check=True)
     used = json.loads((output / "job.json").read_text())["backend"]
     assert used == backend, f"the job ran on {used}, not on {backend}"
@@ -81,15 +99,15 @@ def main():
             source = pathlib.Path(scratch) / name
             subprocess.run([programs / "noctule-phantom", "--output", source, *arguments], check=True,
                            stdout=subprocess.DEVNULL)
-            for number, texture in enumerate(TEXTURES):
+            for number, (pipeline, texture) in enumerate(RUNS):
                 folder = pathlib.Path(scratch) / f"{name}-{number}"
                 folder.mkdir()
-                one, other = (run(programs, folder, backend, source, texture) for backend in backends)
-                assert one.keys() == other.keys(), f"{name}, {texture}: {sorted(one)}, {sorted(other)}"
+                one, other = (run(programs, folder, backend, source, pipeline, texture) for backend in backends)
+                assert one.keys() == other.keys(), f"{name}, {pipeline}, {texture}: {sorted(one)}, {sorted(other)}"
                 for file, content in one.items():
-                    assert content == other[file], f"{name}, {texture}: {file} differs"
+                    assert content == other[file], f"{name}, {pipeline}, {texture}: {file} differs"
                 files += len(one)
-    print(f"100%: {files} files of {len(SERIES) * len(TEXTURES)} runs are the same")
+    print(f"100%: {files} files of {len(SERIES) * len(RUNS)} runs are the same")
 
 
 if __name__ == "__main__":
