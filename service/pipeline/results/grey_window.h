@@ -5,9 +5,9 @@
  * shown have the same one, at least half of the segmented tissue that is shown lies within it (a
  * twentieth of everything, where there is no segment), and it is at most sixteen times as wide as
  * the tissue's values spread (from their 1st to their 99.5th percentile). Else it is the tissue's
- * spread, widened on both sides by one and a half times itself, so that it and its neighbours can be
- * told apart (a brain is a twentieth of what a CT shows), but no wider than the spread of all that
- * is shown; and without a segment it is this spread.
+ * spread, widened on both sides by one and a half times itself, so that it and its neighbours can
+ * be told apart (a brain is a twentieth of what a CT shows), but no wider than the spread of all
+ * that is shown; and without a segment it is this spread.
  */
 #ifndef NOCTULE_GREY_WINDOW_H
 #define NOCTULE_GREY_WINDOW_H

@@ -62,7 +62,8 @@ put_palette(const struct indexed_png *picture, png_structp png, png_infop info)
 }
 
 /* Of differences from the row above, runs and Huffman codes alone: neighbours in the palette are
- * neighbours in grey, so that slices become smaller than by level 6 of zlib, in a fifth of its time. */
+ * neighbours in grey, so that slices become smaller than by level 6 of zlib, in a fifth of its
+ * time. */
 static void
 put_picture(const struct indexed_png *picture, png_structp png, png_infop info)
 {

@@ -3,8 +3,9 @@
  *
  * Letters are those of Patient Orientation (0020,0020; PS3.3 C.7.6.1.1.1): L, P and H (head) are
  * the positive directions of patient coordinates, R, A and F (foot) the negative ones; what lies
- * between has up to three letters, the one of the largest component first. The standard does not say
- * how small a component has none: here it is one below 0.05, less than 3 degrees off the others.
+ * between has up to three letters, the one of the largest component first. The standard does not
+ * say how small a component has none: here it is one below 0.05, less than 3 degrees off the
+ * others.
  */
 #ifndef NOCTULE_ORIENTATION_H
 #define NOCTULE_ORIENTATION_H
@@ -24,8 +25,8 @@ void orientation_letters(const double direction[3], char letters[ORIENTATION_SIZ
 void orientation_place(const double direction[3], double position,
                        char text[ORIENTATION_PLACE_SIZE]);
 
-/* Of each of three orthogonal unit vectors the patient axis (0: left, 1: posterior, 2: head) that it
- * runs nearest along, in either direction; of every patient axis there is one. */
+/* Of each of three orthogonal unit vectors the patient axis (0: left, 1: posterior, 2: head) that
+ * it runs nearest along, in either direction; of every patient axis there is one. */
 void orientation_of_axes(const double axes[9], int patient[3]);
 
 #endif

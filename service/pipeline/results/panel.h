@@ -2,10 +2,10 @@
  * panel.h - a flat cut through a volume along the axes of its stack, at the size of a picture: its
  * values, and which of its pixels a mask covers.
  *
- * A cut has a row of voxels across and one down, either of them in either direction; planes that lie
- * unevenly are taken by their positions, the nearest one for each even step, so that distances are
- * true. A pixel is covered by every voxel whose centre lies in it, or, where voxels are larger, by
- * the one that its centre lies in: nothing is too small to be seen.
+ * A cut has a row of voxels across and one down, either of them in either direction; planes that
+ * lie unevenly are taken by their positions, the nearest one for each even step, so that distances
+ * are true. A pixel is covered by every voxel whose centre lies in it, or, where voxels are larger,
+ * by the one that its centre lies in: nothing is too small to be seen.
  */
 #ifndef NOCTULE_PANEL_H
 #define NOCTULE_PANEL_H

@@ -1,19 +1,20 @@
 /*
  * preview.h - a sheet for people, as a PNG: what was segmented, and whether it can be right.
  *
- * From above: a legend (colour, label, volume of each segment); the axial, coronal and sagittal plane
- * that hold most of the segments, where the volume has geometry and is thick enough; up to twelve
- * slices as they were acquired, spread over those that hold a segment; the grey window (grey_window.h).
+ * From above: a legend (colour, label, volume of each segment); the axial, coronal and sagittal
+ * plane that hold most of the segments, where the volume has geometry and is thick enough; up to
+ * twelve slices as they were acquired, spread over those that hold a segment; the grey window
+ * (grey_window.h).
  *
- * Proportions are true (spacings and positions of the source). Each panel carries its number (from 1,
- * ascending along the normal) and place along its normal, and on its edges the letters of
- * the directions that they face (orientation.h). Axial, coronal and sagittal planes are turned as
- * is usual (the patient's right on the viewer's left, anterior or head above); acquired slices are as
- * the images are. Outlines run within the segment, one pixel wide. A segment whose colour another one
- * before it has, as SEGs often do, gets one of its own. MONOCHROME1 is inverted for display.
+ * Proportions are true (spacings and positions of the source). Each panel carries its number (from
+ * 1, ascending along the normal) and place along its normal, and on its edges the letters of the
+ * directions that they face (orientation.h). Axial, coronal and sagittal planes are turned as is
+ * usual (the patient's right on the viewer's left, anterior or head above); acquired slices are as
+ * the images are. Outlines run within the segment, one pixel wide. A segment whose colour another
+ * one before it has, as SEGs often do, gets one of its own. MONOCHROME1 is inverted for display.
  *
- * Nothing of the patient, the study or the images is written out but geometry. The same request gives
- * the same bytes, whatever the threads.
+ * Nothing of the patient, the study or the images is written out but geometry. The same request
+ * gives the same bytes, whatever the threads.
  */
 #ifndef NOCTULE_PREVIEW_H
 #define NOCTULE_PREVIEW_H
