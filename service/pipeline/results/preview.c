@@ -46,13 +46,13 @@ struct sheet {
     struct panel panels[SLICES + PLANES]; /* slices first */
     int slice_count, plane_count;
     int slice_width, slice_height, cell_width;
-    struct box legend;
+    struct box warnings, legend;
     int legend_columns;
     struct box footer;
     struct grey_window window;
     struct indexed_png picture;
-    uint8_t background, shadow, light; /* entries of its palette */
-    uint8_t *colors;                   /* likewise, one per segment */
+    uint8_t background, shadow, light, warning; /* entries of its palette */
+    uint8_t *colors;                            /* likewise, one per segment */
 };
 
 /* --------------------------------------------------------------------------------- texts --- */
@@ -203,6 +203,14 @@ choose_planes(struct sheet *sheet)
 
 /* ------------------------------------------------------------------------------- layout ---- */
 
+static int
+lay_out_warnings(struct sheet *sheet, int top)
+{
+    const int height = (int)sheet->request->warning_count * LINE;
+    sheet->warnings = (struct box){GAP, top, sheet->picture.width - 2 * GAP, height};
+    return top + height;
+}
+
 /* Below `top`: as many entries a line as the longest leaves room for. */
 static int
 lay_out_legend(struct sheet *sheet, int top)
@@ -255,7 +263,8 @@ preview_lay_out(struct sheet *sheet)
     choose_slices(sheet);
     size_slices(sheet);
     choose_planes(sheet);
-    int top = lay_out_legend(sheet, GAP);
+    int top = lay_out_warnings(sheet, GAP);
+    top = lay_out_legend(sheet, top);
     top = lay_out_planes(sheet, top);
     top = lay_out_slices(sheet, top);
     sheet->footer = (struct box){GAP, top, sheet->picture.width - 2 * GAP, LINE};
@@ -318,6 +327,7 @@ make_palette(struct sheet *sheet)
     sheet->background = color_entry(sheet, (struct rgb){24, 24, 24});
     sheet->shadow = color_entry(sheet, (struct rgb){0, 0, 0});
     sheet->light = color_entry(sheet, (struct rgb){235, 235, 235});
+    sheet->warning = color_entry(sheet, (struct rgb){255, 196, 0});
     for (size_t i = 0; i < sheet->request->segment_count; i++)
         sheet->colors[i] = segment_color(sheet, i);
 }
@@ -331,11 +341,25 @@ entry_at(const struct sheet *sheet, int x, int y)
 }
 
 static void
+draw_colored(struct sheet *sheet, const struct box *box, const char *text, uint8_t color)
+{
+    const struct lettering lettering = {color, sheet->shadow, lettering_fit(text, box->width)};
+    lettering_draw(&sheet->picture, box, text, &lettering);
+}
+
+static void
 draw_text(struct sheet *sheet, const struct box *box, const char *text)
 {
-    const struct lettering lettering = {sheet->light, sheet->shadow,
-                                        lettering_fit(text, box->width)};
-    lettering_draw(&sheet->picture, box, text, &lettering);
+    draw_colored(sheet, box, text, sheet->light);
+}
+
+static void
+draw_warnings(struct sheet *sheet)
+{
+    struct box box = sheet->warnings;
+    box.height = LINE;
+    for (size_t i = 0; i < sheet->request->warning_count; i++, box.top += LINE)
+        draw_colored(sheet, &box, sheet->request->warnings[i], sheet->warning);
 }
 
 static void
@@ -540,6 +564,7 @@ draw_sheet(struct sheet *sheet)
     make_palette(sheet);
     memset(sheet->picture.pixels, sheet->background,
            (size_t)sheet->picture.width * (size_t)sheet->picture.height);
+    draw_warnings(sheet);
     draw_legend(sheet);
     draw_footer(sheet);
     for_each_panel(sheet, draw_panel);

@@ -1,7 +1,7 @@
 /*
  * preview.h - a sheet for people, as a PNG: what was segmented, and whether it can be right.
  *
- * From above: a legend (colour, label, volume of each segment); the axial, coronal and sagittal
+ * From above: lines that are given, as warnings; a legend (colour, label, volume of each segment); the axial, coronal and sagittal
  * plane that hold most of the segments, where the volume has geometry and is thick enough; up to
  * twelve slices as they were acquired, spread over those that hold a segment; the grey window
  * (grey_window.h).
@@ -36,6 +36,8 @@ struct preview_request {
     const void *voxels; /* stored values, stack->pixel, x fastest */
     const struct preview_segment *segments;
     size_t segment_count;
+    const char *const *warnings; /* lines of UTF-8 */
+    size_t warning_count;
     int threads; /* that may draw, the caller's among them */
 };
 

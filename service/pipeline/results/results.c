@@ -90,6 +90,23 @@ results_make_identity(const struct results_request *request)
     return text.bytes;
 }
 
+/* What is not as expected, for the preview. */
+static int
+results_list_warnings(struct results *results)
+{
+    const struct pipeline_report *report = results->report;
+    results->warnings = calloc(report->breaches.count + 1, sizeof *results->warnings);
+    if (!results->warnings)
+        return error_set_system(&results->report->error, -ENOMEM, "list what is not as expected");
+    if (report->breaches.count > 0)
+        results->warnings[results->warning_count++] =
+            report->review ? "REVIEW: not as expected, held until it is accepted"
+                           : "Not as expected, and delivered";
+    for (size_t i = 0; i < report->breaches.count; i++)
+        results->warnings[results->warning_count++] = report->breaches.at[i].text;
+    return 0;
+}
+
 static int
 results_describe_segments(struct results *results)
 {
@@ -309,6 +326,8 @@ preview_start(struct results *results, struct preview_task *task)
                                              .voxels = request->voxels,
                                              .segments = results->preview_segments,
                                              .segment_count = results->segment_count,
+                                             .warnings = results->warnings,
+                                             .warning_count = results->warning_count,
                                              .threads = request->threads};
     task->output = request->output;
     int rc = output_create(request->output, "preview.png", &task->fd);
@@ -349,6 +368,8 @@ results_write_all(struct results *results)
     struct preview_task preview;
     int rc = results_describe_segments(results);
     if (rc == 0)
+        rc = results_list_warnings(results);
+    if (rc == 0)
         rc = preview_start(results, &preview);
     if (rc)
         return rc;
@@ -373,6 +394,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
         rc = results_write_all(&results);
     free(results.fractional_segments);
     free(results.preview_segments);
+    free(results.warnings);
     free(results.segments);
     free(results.parameters);
     free(results.identity);

@@ -20,6 +20,8 @@ struct results {
     /* One per segment that is not hidden, in the pipeline's order. */
     size_t segment_count;
     struct preview_segment *preview_segments;
+    const char **warnings; /* what is not as expected, under a line that says so */
+    size_t warning_count;
     struct seg_segment *segments;
     char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *fractional_segments; /* those with a connectedness map */

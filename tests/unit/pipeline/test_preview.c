@@ -194,6 +194,8 @@ struct scene {
     struct image_mask mask;
     struct preview_segment segments[12];
     size_t segment_count;
+    const char *warnings[2];
+    size_t warning_count;
 };
 
 struct drawn {
@@ -241,6 +243,8 @@ draw(struct scene *scene, int threads)
                                             .voxels = scene->voxels,
                                             .segments = scene->segments,
                                             .segment_count = scene->segment_count,
+                                            .warnings = scene->warnings,
+                                            .warning_count = scene->warning_count,
                                             .threads = threads};
     struct drawn drawn;
     png_image image = {.version = PNG_IMAGE_VERSION};
@@ -275,7 +279,7 @@ pixel_at(const struct drawn *drawn, int x, int y)
     return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
 }
 
-enum { RED = 0xff0000, LIGHT = 0xebebeb };
+enum { RED = 0xff0000, LIGHT = 0xebebeb, WARNING = 0xffc400 };
 
 /* Where a text stands in a box of the sheet, in letters of so many pixels a dot. */
 static bool
@@ -283,7 +287,8 @@ text_is_at(const struct drawn *drawn, const uint8_t *text, int width, int height
 {
     for (int i = 0; i < width * height; i++) {
         const int there = pixel_at(drawn, left + i % width, top + i / width);
-        if (text[i] ? there != (text[i] == 1 ? LIGHT : 0) : there == LIGHT)
+        const bool lettered = there == LIGHT || there == WARNING;
+        if (text[i] == 2 ? there != 0 : (text[i] == 1) != lettered)
             return false;
     }
     return true;
@@ -572,6 +577,23 @@ START_TEST(nothing_is_too_small_to_be_seen)
 
 END_TEST
 
+START_TEST(warnings_stand_above_all)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.warnings[0] = "REVIEW: held";
+    scene.warnings[1] = "Box: volume 12.8 ml, expected 900 to 1900 ml";
+    scene.warning_count = 2;
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(has_text(&drawn, scene.warnings[0], (struct box){4, 4, drawn.width - 4, 18}));
+    ck_assert(has_text(&drawn, scene.warnings[1], (struct box){4, 22, drawn.width - 4, 18}));
+    ck_assert_int_eq(pixel_at(&drawn, 4 + 1, 4 + 1), WARNING);
+    ck_assert_int_eq(pixel_at(&drawn, 4 + 7, 4 + 36 + 7), RED);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
 START_TEST(colours_that_are_taken_are_replaced)
 {
     static struct scene scene;
@@ -615,6 +637,7 @@ main(void)
     tcase_add_test(tests, an_only_slice_is_large);
     tcase_add_test(tests, uneven_planes_lie_where_they_are);
     tcase_add_test(tests, nothing_is_too_small_to_be_seen);
+    tcase_add_test(tests, warnings_stand_above_all);
     tcase_add_test(tests, colours_that_are_taken_are_replaced);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
