@@ -185,6 +185,9 @@ enum conf_result { /* OR-able */
 #undef RESULT
 };
 
+/* What becomes of a stack that is sheared or unevenly spaced. */
+enum conf_tilt { CONF_TILT_STRAIGHTEN, CONF_TILT_REFUSE };
+
 /* What texture is measured of. */
 enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */
 
@@ -202,7 +205,9 @@ struct conf_pipeline {
     int min_slices;           /* fewer: TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
     enum conf_newest duplicates;
-    bool derived; /* reformats, projections and maps are images, too */
+    enum conf_tilt tilt;
+    double grid_mm; /* between slices of a straightened stack; 0: as its closest planes */
+    bool derived;   /* reformats, projections and maps are images, too */
     enum conf_review review;
     char *series_description; /* "": made from the name */
     int series_number;

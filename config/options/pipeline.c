@@ -191,6 +191,18 @@ check_pipeline(const void *object, const struct option_spot *spot)
 }
 
 static const char *const review_choices[] = {"hold", "deliver", NULL};
+static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
+
+static const struct option_row grid_rows[] = {
+    {"mm", &option_number, AT(struct conf_pipeline, grid_mm), "0.0", LIMITS(0, 100), .later = true,
+     .help =
+         "between the slices of a straightened stack, at most, for the first and the last lie on "
+         "its first and last plane; 0 means the distance of its two closest planes"},
+};
+
+static const struct option_section grid_section = {ROWS(grid_rows),
+                                                   .size = sizeof(struct conf_pipeline)};
+
 const char *const newest_choices[] = {"refuse", "newest", NULL};
 
 static const struct option_row pipeline_rows[] = {
@@ -218,6 +230,15 @@ static const struct option_row pipeline_rows[] = {
      .choices = newest_choices, .later = true,
      .help = "of several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or "
              "take the \"newest\" where creation, content or acquisition time says which it is"},
+    {"tilt", &option_choice, AT(struct conf_pipeline, tilt), "\"straighten\"",
+     .choices = tilt_choices, .later = true,
+     .help = "stacks that are sheared (a tilted gantry) or unevenly spaced: \"straighten\" them to "
+             "an upright grid, on which segments and texture are found, or \"refuse\" them: "
+             "GANTRY_TILT, SPACING_NOT_UNIFORM; pipelines with the result \"pmap\" or "
+             "with method = \"object\" refuse them"},
+    {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
+     .help = "of a straightened stack: pixels as in its planes, values between planes linear and "
+             "rounded to stored values"},
     {"derived", &option_boolean, AT(struct conf_pipeline, derived), "false", .later = true,
      .help = "take reformats, projections and maps as images; else they are passed over, with "
              "DERIVED_IMAGE"},

@@ -240,10 +240,10 @@ StackObject::check_shared_groups()
         expect_decimal(measures, ATTRIBUTE(PixelSpacing), first.pixel_spacing[i], i);
     if (decimal_of(measures, ATTRIBUTE(SliceThickness)) <= 0.0)
         differ("SliceThickness is not positive");
-    if (stack_.plane_count > 1)
+    if (stack_.plane_count > 1 && !stack_.uneven)
         expect_decimal(measures, ATTRIBUTE(SpacingBetweenSlices), stack_.spacing[2]);
     else if (measures.tagExists(DCM_SpacingBetweenSlices))
-        differ("SpacingBetweenSlices is there for one plane");
+        differ("SpacingBetweenSlices is there for one plane, or unevenly spaced ones");
     return groups;
 }
 

@@ -388,7 +388,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
     size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
     format_length(first->slice_thickness > 0.0 ? first->slice_thickness : stack->spacing[2], text);
     element_text(to, TAG_SliceThickness, "DS", text);
-    if (stack->plane_count > 1) {
+    if (stack->plane_count > 1 && !stack->uneven) {
         format_length(stack->spacing[2], text);
         element_text(to, TAG_SpacingBetweenSlices, "DS", text);
     }

@@ -494,6 +494,17 @@ resample_fill_nearest(const struct resample_frame *frame, const struct resample_
     }
 }
 
+/* The grid's slice of a plane; -1: none. */
+static int32_t
+resample_nearest_slice(const struct resample_frame *frame, const struct resample_grid *grid,
+                       int64_t plane)
+{
+    const double height = resample_shift(frame, plane, 2);
+
+    return resample_nearest(resample_rounded((height - grid->origin[2]) / grid->spacing[2]),
+                            grid->extent.slices);
+}
+
 /* A row of the planes from a row of the grid; the bits set. */
 static int64_t
 resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns, uint64_t *row)
@@ -543,9 +554,7 @@ kernels_resample_mask(const struct image_planes *planes, const struct resample_g
     *voxels = 0;
     memset(on_planes, 0, (size_t)(words * from->rows * from->slices) * sizeof(*on_planes));
     for (int64_t z = 0; z < from->slices; z++) {
-        const double height = resample_shift(&frame, z, 2);
-        const int32_t slice = resample_nearest(
-            resample_rounded((height - grid->origin[2]) / grid->spacing[2]), to->slices);
+        const int32_t slice = resample_nearest_slice(&frame, grid, z);
 
         if (slice < 0)
             continue;
@@ -557,6 +566,39 @@ kernels_resample_mask(const struct image_planes *planes, const struct resample_g
             if (rows[y] >= 0 && !resample_row_is_empty(row, grid_words))
                 *voxels += resample_mask_row(row, columns, from->columns,
                                              on_planes + (z * from->rows + y) * words);
+        }
+    }
+    free(columns);
+    return 0;
+}
+
+int
+kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
+                     const uint16_t *map, uint16_t *on_planes, struct error *error)
+{
+    const struct image_extent *from = &planes->extent, *to = &grid->extent;
+    const struct resample_frame frame = resample_frame_of(planes);
+    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+
+    if (!columns)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to resample a map.");
+    int32_t *rows = columns + from->columns;
+    memset(on_planes, 0, (size_t)image_voxels(from) * sizeof(*on_planes));
+    for (int64_t z = 0; z < from->slices; z++) {
+        const int32_t slice = resample_nearest_slice(&frame, grid, z);
+
+        if (slice < 0)
+            continue;
+        resample_fill_nearest(&frame, grid, z, 0, columns);
+        resample_fill_nearest(&frame, grid, z, 1, rows);
+        for (int64_t y = 0; y < from->rows; y++) {
+            const uint16_t *row = map + (slice * to->rows + rows[y]) * to->columns;
+            uint16_t *target = on_planes + (z * from->rows + y) * from->columns;
+
+            for (int64_t x = 0; rows[y] >= 0 && x < from->columns; x++)
+                if (columns[x] >= 0)
+                    target[x] = row[columns[x]];
         }
     }
     free(columns);

@@ -89,6 +89,10 @@ int kernels_resample_mask(const struct image_planes *planes, const struct resamp
                           const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
                           struct error *error);
 
+/* The same of a map, x fastest and tightly packed; 0 beyond the grid. */
+int kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
+                         const uint16_t *map, uint16_t *on_planes, struct error *error);
+
 /* ---- within kernels/ ---- */
 
 struct kernels_arena;

@@ -32,13 +32,10 @@ explained_judgements(const struct explained_request *request, const struct expla
     const struct rules_series subject = explained_subject(explained);
     const struct conf *conf = request->conf;
     unsigned wanted = 0;
-    int lenient = 0;
     for (size_t i = 0; i < explained->rule_count; i++)
         if (rules_match_series(explained->rules[i].rule, &subject, NULL))
             wanted |= 1u << judgement_of_name(conf, explained->rules[i].rule->pipeline);
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        lenient |= judgement_of(&conf->pipelines[i]);
-    return wanted ? wanted : 1u << lenient;
+    return wanted ? wanted : 1u << judgement_lenient(conf);
 }
 
 static struct geometry_limits
@@ -50,8 +47,7 @@ explained_limits(const struct explained_request *request, int judgement)
     for (size_t i = 0; i < request->conf->pipeline_count && !request->pipeline; i++)
         limits.spacing_tolerance =
             fmax(limits.spacing_tolerance, request->conf->pipelines[i].spacing_tolerance);
-    limits.include_derived = judgement & JUDGEMENT_DERIVED;
-    limits.newest_of_duplicates = judgement & JUDGEMENT_NEWEST;
+    judgement_set_limits(judgement, &limits);
     limits.allow_missing = request->accept_missing;
     return limits;
 }

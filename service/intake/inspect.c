@@ -153,13 +153,12 @@ static void
 inspect_add_stacks(struct inspect *inspect, int judgement)
 {
     const struct message_inspect *request = &inspect->request;
-    const struct geometry_limits limits = {
+    struct geometry_limits limits = {
         .min_planes = 1,
         .spacing_tolerance = request->spacing_tolerance,
         .allow_missing = request->allow_missing != 0,
-        .include_derived = judgement & JUDGEMENT_DERIVED,
-        .newest_of_duplicates = judgement & JUDGEMENT_NEWEST,
     };
+    judgement_set_limits(judgement, &limits);
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {

@@ -12,8 +12,10 @@
 #include "config/config.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
+#include "service/common/judgement.h"
 #include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
+#include "service/pipeline/grid.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/output.h"
@@ -37,8 +39,9 @@ struct job {
     struct conf_pipeline *pipeline;
     struct output *output;
     struct geometry_series *series;
-    const struct geometry_stack *stack;
-    struct kernels_lane *lane; /* the one that the job runs on */
+    const struct geometry_stack *stack; /* the source's */
+    struct grid grid;                   /* that is computed on */
+    struct kernels_lane *lane;          /* the one that the job runs on */
     struct segmentation segmentation;
     void *voxels;                  /* the lane's */
     struct texture_result texture; /* less the features, which are the report's */
@@ -92,12 +95,12 @@ check_headers(struct job *job)
 struct geometry_limits
 pipeline_limits(const struct conf_pipeline *pipeline)
 {
-    return (struct geometry_limits){
+    struct geometry_limits limits = {
         .min_planes = pipeline->min_slices,
         .spacing_tolerance = pipeline->spacing_tolerance,
-        .include_derived = pipeline->derived,
-        .newest_of_duplicates = pipeline->duplicates == CONF_NEWEST,
     };
+    judgement_set_limits(judgement_of(pipeline), &limits);
+    return limits;
 }
 
 /* That the stack is whole does not say that the series is. */
@@ -136,12 +139,27 @@ choose_stack(struct job *job)
         report->error = job->stack->error;
         return -EINVAL;
     }
-    report->columns = job->stack->columns;
-    report->rows = job->stack->rows;
-    report->planes = job->stack->plane_count;
-    report->voxels = (int64_t)report->columns * report->rows * report->planes;
-    memcpy(report->spacing, job->stack->spacing, sizeof report->spacing);
     note_times(job);
+    return 0;
+}
+
+/* What is told of the volume is of the grid that is computed on. */
+static int
+choose_grid(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    int rc =
+        grid_make(job->pipeline, job->headers->instances, job->stack, &job->grid, &report->error);
+    if (rc)
+        return rc;
+    const struct geometry_stack *stack = job->grid.stack;
+    report->columns = stack->columns;
+    report->rows = stack->rows;
+    report->planes = stack->plane_count;
+    report->voxels = (int64_t)report->columns * report->rows * report->planes;
+    memcpy(report->spacing, stack->spacing, sizeof report->spacing);
+    if (job->grid.straight)
+        pipeline_note(report, job->grid.text);
     return 0;
 }
 
@@ -166,14 +184,14 @@ fall_back(struct job *job, const char *reason)
     pipeline_note(job->report, text);
 }
 
+/* Begins a volume of the stack's, whose voxels are to be put into job->voxels. */
 static int
-reserve(struct job *job, const struct kernels_demand *demand)
+reserve(struct job *job, const struct geometry_stack *stack, const struct kernels_demand *demand)
 {
     struct error error; /* is none when the job falls back */
-    const struct geometry_stack *stack = job->stack;
     const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
     int rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
-    if (rc == -ENOMEM && job->compute->fallback_lane) {
+    if (rc == -ENOMEM && job->compute->fallback_lane && job->lane == job->compute->lane) {
         fall_back(job, error.message);
         rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
     }
@@ -191,53 +209,108 @@ most_bytes(const struct job *job)
     return own > 0 && (most <= 0 || own < most) ? own : most;
 }
 
-/* Which option it was, where there are two. */
+/* Of that, what a lane may take; a straightened stack takes some beside it. */
+static int64_t
+most_of_lane(const struct job *job)
+{
+    const int64_t most = most_bytes(job), beside = grid_bytes(&job->grid, job->pipeline);
+    if (most <= 0)
+        return 0;
+    return most > beside ? most - beside : 1;
+}
+
+/* Which option it was, where there are two, and what the grid has to do with it. */
 static void
 tell_whose_memory(struct job *job)
 {
     char *message = job->report->error.message;
-    const size_t length = strlen(message), size = sizeof job->report->error.message;
-    if (job->report->error.code == CODE_JOB_TOO_LARGE &&
-        most_bytes(job) != job->compute->most_bytes)
-        snprintf(message + length, size - length, " (memory_mib of pipeline %s)",
+    const size_t size = sizeof job->report->error.message;
+    const int64_t beside = grid_bytes(&job->grid, job->pipeline);
+    if (job->report->error.code != CODE_JOB_TOO_LARGE)
+        return;
+    if (job->grid.straight)
+        snprintf(message + strlen(message), size - strlen(message),
+                 " beside %.0f for the straightened copy (%s): a larger grid.mm takes less",
+                 (double)beside / (1 << 20), job->grid.text);
+    if (most_bytes(job) != job->compute->most_bytes)
+        snprintf(message + strlen(message), size - strlen(message), " (memory_mib of pipeline %s)",
                  job->pipeline->name);
 }
 
+/* The volume that is computed on: what can be known before its voxels are there. */
 static int
 begin_volume(struct job *job)
 {
     struct error *error = &job->report->error;
-    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_bytes(job)};
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
     if (job->pipeline->texture)
         texture_demand(job->pipeline->texture, &demand);
     job->segmentation.pipeline = job->pipeline;
-    job->segmentation.instances = job->headers->instances;
-    job->segmentation.stack = job->stack;
+    job->segmentation.instances = job->grid.instances;
+    job->segmentation.stack = job->grid.stack;
     job->segmentation.objects = job->spec->objects;
     job->segmentation.object_count = job->spec->object_count;
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     if (rc == 0)
-        rc = reserve(job, &demand);
+        rc = reserve(job, job->grid.stack, &demand);
     if (rc)
         tell_whose_memory(job);
     return rc ? rc : segmentation_begin(&job->segmentation, job->lane, error);
 }
 
 static int
-decode(struct job *job)
+decode_source(struct job *job)
 {
-    int rc = begin_volume(job);
-    if (rc == 0)
-        rc = pipeline_enter(job->watch, "pixels");
-    if (rc)
-        return rc;
     const struct decode_request request = {.instances = job->headers->instances,
                                            .stack = job->stack,
                                            .lane = job->lane,
                                            .voxels = job->voxels,
                                            .threads = job->compute->threads,
                                            .watch = job->watch};
-    return decode_stack(&request, &job->report->error);
+    int rc = pipeline_enter(job->watch, "pixels");
+    return rc ? rc : decode_stack(&request, &job->report->error);
+}
+
+/* The source in the lane, and what becomes of it in memory of the grid's. */
+static int
+straighten(struct job *job)
+{
+    const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &job->grid.demand},
+                                          .most_bytes = most_of_lane(job)};
+    int rc = reserve(job, job->stack, &demand);
+    if (rc == 0)
+        rc = decode_source(job);
+    if (rc == 0)
+        rc = grid_resample(&job->grid, job->lane, job->voxels, demand.most_bytes,
+                           &job->report->error);
+    if (rc)
+        tell_whose_memory(job);
+    return rc;
+}
+
+/* Once more, for what is padding is known now. */
+static int
+begin_straightened(struct job *job)
+{
+    segmentation_release(&job->segmentation);
+    memset(&job->segmentation, 0, sizeof job->segmentation);
+    int rc = begin_volume(job);
+    if (rc)
+        return rc;
+    memcpy(job->voxels, job->grid.voxels,
+           (size_t)job->report->voxels * image_pixel_size(job->grid.stack->pixel));
+    return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
+}
+
+/* A volume that is straightened begins twice: what cannot be done is known before it is decoded. */
+static int
+decode(struct job *job)
+{
+    int rc = begin_volume(job);
+    if (rc || !job->grid.straight)
+        return rc ? rc : decode_source(job);
+    rc = straighten(job);
+    return rc ? rc : begin_straightened(job);
 }
 
 static int
@@ -245,8 +318,9 @@ check_contrast(struct job *job)
 {
     int32_t value;
     struct error *error = &job->report->error;
-    struct image_range padding = volume_common_padding(job->headers->instances, job->stack);
-    switch (contrast_find(job->voxels, job->stack->pixel, job->report->voxels, padding, &value)) {
+    struct image_range padding = volume_common_padding(job->grid.instances, job->grid.stack);
+    switch (
+        contrast_find(job->voxels, job->grid.stack->pixel, job->report->voxels, padding, &value)) {
     case CONTRAST_NO_VALUE:
         return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
                          "every pixel of the series is padding");
@@ -281,7 +355,7 @@ report_segments(struct job *job)
 {
     struct pipeline_report *report = job->report;
     const struct segmentation *found = &job->segmentation;
-    const double *spacing = job->stack->spacing;
+    const double *spacing = job->grid.stack->spacing;
     size_t count = job->pipeline->segment_count;
     report->segments = calloc(count + 1, sizeof *report->segments);
     if (!report->segments)
@@ -316,14 +390,14 @@ static int
 check_expectations(struct job *job)
 {
     struct pipeline_report *report = job->report;
-    const struct geometry_stack *stack = job->stack;
+    const struct geometry_stack *stack = job->grid.stack;
     char unit[FEATURE_TERM], words[FEATURE_TERM + 1];
     struct image_rescale *rescale = calloc((size_t)stack->plane_count, sizeof *rescale);
     if (!rescale)
         return error_set_system(&report->error, -ENOMEM, "look at what is expected");
     for (int32_t z = 0; z < stack->plane_count; z++)
-        rescale[z] = volume_rescale(job->headers->instances, &stack->planes[z]);
-    texture_value_unit(job->headers->instances, stack, 1, unit);
+        rescale[z] = volume_rescale(job->grid.instances, &stack->planes[z]);
+    texture_value_unit(job->grid.instances, stack, 1, unit);
     snprintf(words, sizeof words, "%s%s", strcmp(unit, "1") == 0 ? "" : " ",
              value_unit_spoken(unit));
     const struct expect_volume volume = {
@@ -354,6 +428,8 @@ compute(struct job *job)
         rc = check_contrast(job);
     if (rc == 0)
         rc = segmentation_run(&job->segmentation, job->lane, job->voxels, error);
+    for (size_t i = 0; rc == 0 && job->grid.straight && i < job->pipeline->segment_count; i++)
+        grid_cut_padding(&job->grid, job->voxels, &job->segmentation.masks[i]);
     if (rc == 0)
         rc = report_segments(job);
     return rc ? rc : check_expectations(job);
@@ -386,8 +462,8 @@ measure_regions(struct job *job, const struct texture_region *regions, size_t co
     struct texture_result *result = &job->texture;
     const struct texture_request request = {
         .options = job->pipeline->texture,
-        .instances = job->headers->instances,
-        .stack = job->stack,
+        .instances = job->grid.instances,
+        .stack = job->grid.stack,
         .regions = regions,
         .region_count = count,
         .maps = (job->pipeline->results & CONF_RESULT_PMAP) != 0,
@@ -449,6 +525,7 @@ write_results(struct job *job, double begun)
         .headers = job->headers,
         .pipeline = job->pipeline,
         .stack = job->stack,
+        .grid = &job->grid,
         .segmentation = &job->segmentation,
         .lane = job->lane,
         .voxels = job->voxels,
@@ -500,6 +577,8 @@ run_steps(struct job *job, double begun)
     if (error == 0)
         error = choose_stack(job);
     if (error == 0)
+        error = choose_grid(job);
+    if (error == 0)
         error = decode(job);
     double decoded = clock_seconds();
     report->read_seconds = decoded - begun;
@@ -518,6 +597,7 @@ release(struct job *job)
 {
     output_close(job->output);
     segmentation_release(&job->segmentation);
+    grid_release(&job->grid);
     texture_result_clear(&job->texture);
     if (job->series)
         geometry_series_free(job->series);

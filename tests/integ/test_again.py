@@ -227,7 +227,9 @@ def test_submit_says_why_not(daemon, tmp_path):
 
 
 def test_what_was_refused_is_judged_again(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=0.5)
+    change(d, 'name = "head-ct";', 'name = "head-ct"; tilt = "refuse";')
+    d.start()
     files = small(tmp_path / "ct")
     for path in files[3:]:  # 5 mm apart, and once 5.3
         dataset = pydicom.dcmread(path)
@@ -236,11 +238,11 @@ def test_what_was_refused_is_judged_again(daemon, tmp_path):
     drop(files, d.inbox)
     (series,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
     assert series["code"] == "SPACING_NOT_UNIFORM"
-    change(d, 'name = "head-ct";', 'name = "head-ct"; spacing_tolerance = 0.2;')
+    change(d, 'tilt = "refuse";', 'tilt = "straighten";')
     reload(d)
     d.ctl("complete", series["series_uid"])
     (job,) = d.wait_jobs()
-    assert (job["state"], job["revision"]) == ("DONE", 2)
+    assert (job["state"], job["revision"]) == ("DONE", 2) and "6 planes 26.7 to 27 mm apart" in job["note"]
     assert d.ctl("complete", series["series_uid"], check=False).returncode == 1
 
 

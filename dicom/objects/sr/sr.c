@@ -130,7 +130,7 @@ group_is_ascii(const struct sr_request *request, const struct sr_group *group)
 static bool
 sr_request_is_ascii(const struct sr_request *request)
 {
-    bool ascii = true;
+    bool ascii = !sr_has_parameters(request) || value_text_is_ascii(request->algorithm_parameters);
     for (size_t i = 0; i < request->group_count && ascii; i++)
         ascii = group_is_ascii(request, &request->groups[i]);
     return ascii;

@@ -82,8 +82,9 @@ struct sr_request {
     const struct derived_identity *seg_identity; /* of the SEG; NULL: there is none */
     /* In any order; the report tells of the segments first, as TID 1500 does. */
     const struct sr_group *groups;
-    size_t group_count;             /* at least 1 */
-    const char *series_description; /* "": "<pipeline> measurements" */
+    size_t group_count;               /* at least 1 */
+    const char *algorithm_parameters; /* of what was measured as a whole; NULL or "": none */
+    const char *series_description;   /* "": "<pipeline> measurements" */
     int32_t series_number;
 };
 

@@ -68,6 +68,12 @@ sr_has_words(const struct sr_measurement *measurement)
     return measurement->words.text && measurement->words.text[0] != '\0';
 }
 
+bool
+sr_has_parameters(const struct sr_request *request)
+{
+    return request->algorithm_parameters && request->algorithm_parameters[0] != '\0';
+}
+
 static void
 name_code(struct uid_name *name, const struct coded_concept *code)
 {
@@ -121,6 +127,8 @@ sr_make_uid(const struct sr_request *request, const struct derived_identity *seg
     uid_name_text(name, role);
     uid_name_text(name, seg->sop_instance_uid);
     uid_name_text(name, seg->series_uid);
+    if (sr_has_parameters(request))
+        uid_name_text(name, request->algorithm_parameters);
     uid_name_number(name, (int64_t)request->group_count);
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];

@@ -32,6 +32,8 @@ int sr_track(const struct sr_request *request, const struct sr_group *group,
 const char *sr_absence(const struct sr_measurement *measurement);
 bool sr_has_words(const struct sr_measurement *measurement);
 
+bool sr_has_parameters(const struct sr_request *request);
+
 /* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
 int sr_make_identity(const struct sr_request *request, struct derived_identity *identity);
 

@@ -88,7 +88,7 @@ put_common_descriptors(struct sr_writer *w)
                   stack->spacing[0], &millimeter);
     sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111066", "Vertical Pixel Spacing"), stack->spacing[1],
                   &millimeter);
-    if (stack->plane_count > 1)
+    if (stack->plane_count > 1 && !stack->uneven)
         sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("112226", "Spacing between slices"),
                       stack->spacing[2], &millimeter);
 }
@@ -170,6 +170,9 @@ put_algorithm(struct sr_writer *w)
     sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111001", "Algorithm Name"), "Noctule");
     sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111003", "Algorithm Version"),
                 w->request->seg->source.software_version);
+    if (sr_has_parameters(w->request))
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"),
+                    w->request->algorithm_parameters);
 }
 
 /* What a number depends on, and why there is none. */

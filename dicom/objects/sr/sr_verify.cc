@@ -207,7 +207,7 @@ class SrVerifier
             walk.uid(context, CODE_DCM_FrameOfReferenceUID, sources_[0]->frame_of_reference_uid);
         walk.number(context, CODE_DCM_HorizontalPixelSpacing, stack.spacing[0], millimeter);
         walk.number(context, CODE_DCM_VerticalPixelSpacing, stack.spacing[1], millimeter);
-        if (stack.plane_count > 1)
+        if (stack.plane_count > 1 && !stack.uneven)
             walk.number(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
         for (const struct dicom_instance *source : sources_)
             walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, {}});
@@ -295,6 +295,9 @@ class SrVerifier
         walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
         walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion,
                   lines(seg_.source.software_version));
+        if (sr_has_parameters(&request_))
+            walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmParameters,
+                      lines(request_.algorithm_parameters));
     }
 
     void check_finding(Walk &walk, const struct seg_segment &segment)

@@ -50,6 +50,16 @@
  * tolerance is more than a quarter of the step. The spacing of an accepted stack is its mean step. A
  * stack of one plane is accepted where min_planes allows.
  *
+ * Straightening. With `straighten`, a stack that is only sheared or unevenly spaced is accepted, and
+ * says so (tilted, uneven): whoever computes with it resamples it to an upright grid. It stays
+ * refused as it is without where
+ *   - a step is too long to be filled, for a slice may be missing: one and a half times as long as the
+ *     longer step beside it, or as is to be expected: the median step; or, where every plane tells its
+ *     Slice Thickness, the mean thickness of the two planes times the median of what steps are of it
+ *     (so 2.5 mm slices that go on as 5 mm ones are unevenly spaced, and none is missing);
+ *   - a plane is shifted from the one before by more than it is away from it (45 degrees);
+ *   - its planes differ in rescale or padding: values between two planes would mean nothing.
+ *
  * Whole. Unless allow_missing, a stack is refused as INCOMPLETE_SERIES where no gap shows it, but:
  *   - more than half of the positions have k >= 2 planes and the others fewer;
  *   - a stack of its orientation that shares a position with it, or one that shares one with that,
@@ -120,6 +130,9 @@ struct geometry_stack {
                           1, for one plane */
     double origin[3];  /* mm, centre of voxel (0, 0, 0) */
     double axes[9];    /* unit vectors of x, y, z in patient coordinates */
+    /* Accepted to be straightened: spacing, origin and axes alone do not say where its voxels are. */
+    bool tilted, uneven;
+    double tilt_degrees; /* of a tilted one: its shear */
 };
 
 struct geometry_series {
@@ -135,6 +148,7 @@ struct geometry_limits {
     bool allow_missing;        /* INCOMPLETE_SERIES was judged before, or an operator accepts it */
     bool include_derived;      /* what is only excluded as derived is an image */
     bool newest_of_duplicates; /* of two slices at one position the newer, else neither */
+    bool straighten;           /* what is sheared or unevenly spaced is accepted, to be resampled */
 };
 
 /*
@@ -151,6 +165,13 @@ int geometry_group(struct dicom_instance *const *instances, int32_t count,
                    const struct geometry_limits *limits, struct geometry_series **series,
                    struct error *error);
 void geometry_series_free(struct geometry_series *series);
+
+/* Whether it has to be resampled before anything is computed of it. */
+static inline bool
+geometry_is_crooked(const struct geometry_stack *stack)
+{
+    return stack->tilted || stack->uneven;
+}
 
 /* Voxel coordinates (may be fractional or outside) of a point in mm, LPS. */
 void geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3],

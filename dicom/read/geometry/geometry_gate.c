@@ -13,6 +13,10 @@
 /* Pixel spacings within one stack may differ by rounding alone. */
 #define PIXEL_SPACING_TOLERANCE 1e-3
 
+/* What is straightened: a shear of so much at most, and steps of less than so many expected ones. */
+#define STRAIGHTEN_DEGREES 45
+#define STRAIGHTEN_STEPS   1.5
+
 void
 geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
                 const struct plane *b, const char *format, ...)
@@ -360,32 +364,104 @@ is_upright(const struct ruler *ruler, const struct plane *a, const struct plane 
             shift_beyond_digits(ruler, normal, shift) <= steps * tolerance);
 }
 
-static void
-refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane *b)
+/* ---- what can be straightened ---- */
+
+static bool
+same_padding(const struct dicom_instance *a, const struct dicom_instance *b)
 {
-    double normal[3], shift[3];
-    const double step = b->position - a->position, length = shift_between(a, b, normal, shift);
-    geometry_refuse(verdict, CODE_GANTRY_TILT, a, b,
-                    "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the "
-                    "normal, the image shifts by %.4g mm.",
-                    atan2(length, step) * 180 / M_PI, geometry_plane_name(a),
-                    geometry_plane_name(b), step, length);
+    return a->has_padding == b->has_padding &&
+           (!a->has_padding || (a->padding_lo == b->padding_lo && a->padding_hi == b->padding_hi));
 }
 
-/* From each plane to the next and, where the digits hide that, from the first to the last. */
+/* What speaks against resampling the planes: NULL, nothing; "" when nobody wants it. */
+static const char *
+straighten_obstacle(const struct group *group, const struct geometry_limits *limits)
+{
+    const struct plane *first = &group->planes[0];
+    if (!limits->straighten)
+        return "";
+    for (int32_t i = 1; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        if (first->frame->slope != plane->frame->slope ||
+            first->frame->intercept != plane->frame->intercept)
+            return " It is not straightened, for its slices differ in their rescale.";
+        if (!same_padding(first->instance, plane->instance))
+            return " It is not straightened, for its slices differ in their padding.";
+    }
+    return NULL;
+}
+
+static double
+shear_degrees(const struct plane *a, const struct plane *b)
+{
+    double normal[3], shift[3];
+    return atan2(shift_between(a, b, normal, shift), b->position - a->position) * 180 / M_PI;
+}
+
 static void
-check_tilt(struct verdict *verdict, const struct group *group, const struct ruler *ruler,
-           const struct geometry_limits *limits)
+refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane *b, const char *why)
+{
+    double normal[3], shift[3];
+    geometry_refuse(verdict, CODE_GANTRY_TILT, a, b,
+                    "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the "
+                    "normal, the image shifts by %.4g mm.%s",
+                    shear_degrees(a, b), geometry_plane_name(a), geometry_plane_name(b),
+                    b->position - a->position, shift_between(a, b, normal, shift), why);
+}
+
+/* The first pair that is not upright, of each plane with the next and, where the digits hide that, of
+ * the first with the last; false: none. */
+static bool
+find_shear(const struct group *group, const struct ruler *ruler,
+           const struct geometry_limits *limits, const struct plane *pair[2])
 {
     const struct plane *planes = group->planes;
     const int32_t last = group->count - 1;
     for (int32_t i = 0; i < last; i++)
         if (!is_upright(ruler, &planes[i], &planes[i + 1], 1, limits)) {
-            refuse_shear(verdict, &planes[i], &planes[i + 1]);
-            return;
+            pair[0] = &planes[i];
+            pair[1] = &planes[i + 1];
+            return true;
         }
-    if (!is_upright(ruler, &planes[0], &planes[last], last, limits))
-        refuse_shear(verdict, &planes[0], &planes[last]);
+    pair[0] = &planes[0];
+    pair[1] = &planes[last];
+    return !is_upright(ruler, &planes[0], &planes[last], last, limits);
+}
+
+/* The steepest pair of neighbours. */
+static const struct plane *
+find_steepest(const struct group *group)
+{
+    const struct plane *steepest = group->planes;
+    for (int32_t i = 1; i + 1 < group->count; i++)
+        if (shear_degrees(&group->planes[i], &group->planes[i + 1]) >
+            shear_degrees(steepest, steepest + 1))
+            steepest = &group->planes[i];
+    return steepest;
+}
+
+static void
+check_tilt(struct verdict *verdict, const struct group *group, const struct ruler *ruler,
+           const struct geometry_limits *limits, struct geometry_stack *stack)
+{
+    const struct plane *pair[2], *planes = group->planes;
+    const int32_t last = group->count - 1;
+    if (!find_shear(group, ruler, limits, pair))
+        return;
+    const char *obstacle = straighten_obstacle(group, limits);
+    const struct plane *steepest = find_steepest(group);
+    if (obstacle) {
+        refuse_shear(verdict, pair[0], pair[1], obstacle);
+    } else if (shear_degrees(steepest, steepest + 1) > STRAIGHTEN_DEGREES) {
+        refuse_shear(verdict, steepest, steepest + 1, " That is too much to be straightened.");
+    } else {
+        stack->tilted = true;
+        if (!is_upright(ruler, &planes[0], &planes[last], last, limits)) {
+            pair[0] = &planes[0];
+            pair[1] = &planes[last];
+        }
+        stack->tilt_degrees = shear_degrees(pair[0], pair[1]);
+    }
 }
 
 /* ---- gaps ---- */
@@ -400,8 +476,47 @@ is_gap(double step, double regular, double tolerance)
            fabs(step - slices * regular) <= fmin(slices * tolerance, regular / 4);
 }
 
+/* Of two neighbours; 0 where one does not tell its own. */
+static double
+mean_thickness(const struct group *group, int32_t i)
+{
+    const double a = group->planes[i].frame->slice_thickness;
+    const double b = group->planes[i + 1].frame->slice_thickness;
+    return a > 0 && b > 0 ? (a + b) / 2 : 0;
+}
+
+/* The median of what steps are of their planes' thickness; 0 where that is not told of all. */
+static double
+step_of_thickness(const struct group *group, double *scratch)
+{
+    for (int32_t i = 0; i + 1 < group->count; i++) {
+        if (mean_thickness(group, i) <= 0)
+            return 0;
+        scratch[i] = step_after(group, i) / mean_thickness(group, i);
+    }
+    geometry_sort_numbers(scratch, group->count - 1);
+    return scratch[(group->count - 2) / 2];
+}
+
+/* Whether a slice may be missing within a step: see "Straightening" in geometry.h. */
+static bool
+has_long_step(const struct group *group, double regular, double *scratch)
+{
+    const double share = step_of_thickness(group, scratch);
+    for (int32_t i = 0; i + 1 < group->count; i++) {
+        const double step = step_after(group, i);
+        const double before = i > 0 ? step_after(group, i - 1) : 0;
+        const double after = i + 2 < group->count ? step_after(group, i + 1) : 0;
+        const double expected = share > 0 ? share * mean_thickness(group, i) : regular;
+        if (step >= STRAIGHTEN_STEPS * fmin(expected, fmax(before, after)))
+            return true;
+    }
+    return false;
+}
+
 static void
-check_steps(struct verdict *verdict, const struct group *group, double regular, double tolerance)
+check_steps(struct verdict *verdict, const struct group *group, double regular, double tolerance,
+            const char *why)
 {
     int32_t gap = -1, irregular = -1;
     int64_t missing = 0; /* at most a thousand for each of 2^31 steps */
@@ -433,19 +548,45 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
             verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
             &group->planes[irregular + 1],
             "The spacing changes: %.4g mm between %s and %s where %.4g mm are regular; all "
-            "steps are from %.4g to %.4g mm.",
+            "steps are from %.4g to %.4g mm.%s",
             step_after(group, irregular), geometry_plane_name(&group->planes[irregular]),
-            geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest);
+            geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest, why);
+}
+
+static bool
+is_even(const struct group *group, const struct ruler *ruler)
+{
+    for (int32_t i = 0; i + 1 < group->count; i++)
+        if (fabs(step_after(group, i) - ruler->regular) > ruler->tolerance)
+            return false;
+    return true;
 }
 
 static void
-check_positions(struct verdict *verdict, struct grouping *grouping, const struct group *group)
+check_spacing(struct verdict *verdict, struct grouping *grouping, const struct group *group,
+              const struct ruler *ruler, struct geometry_stack *stack)
+{
+    if (is_even(group, ruler))
+        return;
+    const char *obstacle = straighten_obstacle(group, grouping->limits);
+    if (!obstacle && has_long_step(group, ruler->regular, grouping->scratch))
+        obstacle = " It is not straightened, for a slice may be missing where a step is much "
+                   "longer than those beside it or than its slices are thick.";
+    if (obstacle)
+        check_steps(verdict, group, ruler->regular, ruler->tolerance, obstacle);
+    else
+        stack->uneven = true;
+}
+
+static void
+check_positions(struct verdict *verdict, struct grouping *grouping, const struct group *group,
+                struct geometry_stack *stack)
 {
     const struct ruler ruler = find_ruler(grouping, group);
     if (!check_repeats(verdict, grouping, group, ruler.tolerance))
         return;
-    check_tilt(verdict, group, &ruler, grouping->limits);
-    check_steps(verdict, group, ruler.regular, ruler.tolerance);
+    check_tilt(verdict, group, &ruler, grouping->limits, stack);
+    check_spacing(verdict, grouping, group, &ruler, stack);
 }
 
 /* In the order of docs/codes.md. */
@@ -459,7 +600,7 @@ geometry_judge(struct grouping *grouping, const struct group *group, struct geom
     check_rescale(&verdict, group);
     check_count(&verdict, group, grouping->limits->min_planes);
     if (stack->has_geometry && group->count > 1)
-        check_positions(&verdict, grouping, group);
+        check_positions(&verdict, grouping, group, stack);
     if (stack->has_geometry && !grouping->limits->allow_missing)
         geometry_check_whole(&verdict, grouping, group);
     stack->accepted = !verdict.refused;

@@ -51,15 +51,12 @@ unsigned
 wish_judgements(const struct conf *conf, const struct queue_series *series)
 {
     unsigned wanted = 0;
-    int lenient = 0;
     struct conf_rule *rules = calloc(conf->rule_count + 1, sizeof *rules);
     const size_t count = rules ? wish_find_rules(conf, series, rules) : 0;
     for (size_t i = 0; i < count; i++)
         wanted |= 1u << judgement_of_rule(conf, &rules[i]);
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        lenient |= judgement_of(&conf->pipelines[i]);
     free(rules);
-    return wanted ? wanted : 1u << lenient;
+    return wanted ? wanted : 1u << judgement_lenient(conf);
 }
 
 /* -------------------------------------------------------------------------- one judgement ---- */

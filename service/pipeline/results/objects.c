@@ -117,6 +117,7 @@ objects_sr_prepare(const struct results *results, struct sr_parts *report)
         .seg_identity = seg_wanted(results) ? &report->identity : NULL,
         .groups = report->measurements.groups,
         .group_count = report->measurements.group_count,
+        .algorithm_parameters = request->grid->text,
         .series_description = "",
         .series_number = series_number(&report->seg, 1),
     };
@@ -226,7 +227,7 @@ codes_make(const struct results *results, struct result_file *file)
     int rc = kernels_level_set_codes(request->lane, codes_label(results, file->number), codes,
                                      &report->error);
     if (rc == 0) {
-        rc = nrrd_write_int8(file->fd, request->stack, codes);
+        rc = nrrd_write_int8(file->fd, request->grid->stack, codes);
         if (rc)
             results_file_error(report, rc, "write", file->name);
     }

@@ -43,7 +43,7 @@ results_describe_segment(struct results *results, size_t i)
     segment_describe(found, i, results->parameters[n]);
     results->segments[n] = (struct seg_segment){
         .label = segment->label,
-        .description = segment->description ? segment->description : "",
+        .description = results->placed.descriptions[i],
         .category = segment->category,
         .type = segment->type,
         .modifier = segment->modifier,
@@ -53,12 +53,12 @@ results_describe_segment(struct results *results, size_t i)
         .algorithm_name = method->algorithm,
         .algorithm_version = NOCTULE_VERSION,
         .algorithm_parameters = results->parameters[n],
-        .bits = found->masks[i].bits,
-        .words_per_row = found->masks[i].words_per_row,
+        .bits = results->placed.masks[i].bits,
+        .words_per_row = results->placed.masks[i].words_per_row,
         .origin = conf_segment_is_object(segment) ? &object_region_of(found, i)->origin : NULL,
-        .map = found->maps[i],
+        .map = results->placed.maps[i],
     };
-    if (found->maps[i])
+    if (results->placed.maps[i])
         results->fractional_segments[results->fractional_count++] = results->segments[n];
     results->preview_segments[n] = (struct preview_segment){
         .mask = &found->masks[i],
@@ -123,6 +123,9 @@ results_describe_segments(struct results *results)
     if (!results->segments || !results->fractional_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
+    int rc = on_planes_make(results->request, &results->placed, &results->report->error);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < count; i++)
         if (!pipeline->segments[i].hidden)
             results_describe_segment(results, i);
@@ -321,8 +324,8 @@ preview_start(struct results *results, struct preview_task *task)
 {
     const struct results_request *request = results->request;
     memset(task, 0, sizeof *task);
-    task->request = (struct preview_request){.instances = request->headers->instances,
-                                             .stack = request->stack,
+    task->request = (struct preview_request){.instances = request->grid->instances,
+                                             .stack = request->grid->stack,
                                              .voxels = request->voxels,
                                              .segments = results->preview_segments,
                                              .segment_count = results->segment_count,
@@ -361,6 +364,17 @@ results_need_segments(const struct results *results)
            (pipeline->texture->regions & CONF_SEGMENTS);
 }
 
+/* What is between two planes of a straightened stack alone is on none of them. */
+static bool
+results_are_empty(const struct results *results)
+{
+    int64_t voxels = 0;
+    for (size_t i = 0; i < results->placed.count; i++)
+        if (!results->request->pipeline->segments[i].hidden)
+            voxels += results->placed.masks[i].voxels;
+    return results->report->segmented_voxels == 0 || voxels == 0;
+}
+
 static int
 results_write_all(struct results *results)
 {
@@ -373,7 +387,7 @@ results_write_all(struct results *results)
         rc = preview_start(results, &preview);
     if (rc)
         return rc;
-    report->empty = report->segmented_voxels == 0 && results_need_segments(results);
+    report->empty = results_are_empty(results) && results_need_segments(results);
     if (report->empty && !report->review)
         error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "
@@ -392,6 +406,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     int rc = pipeline_enter(request->watch, "write");
     if (rc == 0)
         rc = results_write_all(&results);
+    on_planes_release(&results.placed);
     free(results.fractional_segments);
     free(results.preview_segments);
     free(results.warnings);

@@ -10,6 +10,7 @@
 #define NOCTULE_RESULTS_H
 
 #include "service/common/job.h"
+#include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/output.h"
 #include "service/pipeline/segment/segment.h"
@@ -21,10 +22,11 @@ struct results_request {
     const struct job_spec *spec;
     const struct headers *headers;
     const struct conf_pipeline *pipeline;
-    const struct geometry_stack *stack;
+    const struct geometry_stack *stack;      /* the source's, which objects refer to */
+    const struct grid *grid;                 /* of masks, voxels, preview and codes */
     const struct segmentation *segmentation; /* done */
     struct kernels_lane *lane;               /* for the state codes of level sets */
-    const void *voxels;                      /* stored values, stack->pixel, x fastest */
+    const void *voxels;                      /* stored values, grid->stack->pixel, x fastest */
     const struct feature_map *maps;
     size_t map_count;
     int threads;

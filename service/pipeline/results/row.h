@@ -8,6 +8,7 @@
 #define NOCTULE_RESULT_ROW_H
 
 #include "dicom/objects/seg/seg.h"
+#include "service/pipeline/results/on_planes.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/results.h"
 
@@ -23,6 +24,7 @@ struct results {
     const char **warnings; /* what is not as expected, under a line that says so */
     size_t warning_count;
     struct seg_segment *segments;
+    struct on_planes placed;
     char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *fractional_segments; /* those with a connectedness map */
     int32_t fractional_count;

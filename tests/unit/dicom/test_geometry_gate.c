@@ -280,6 +280,141 @@ START_TEST(what_is_passed_over_is_of_the_same_patient)
 
 END_TEST
 
+/* ---- straightening ---- */
+
+static const struct geometry_limits straightening = {
+    .min_planes = 2, .spacing_tolerance = 0.01, .straighten = true};
+
+/* What becomes of the only stack where stacks are straightened. */
+static struct geometry_stack
+straightened(void)
+{
+    struct geometry_series *result = group_with(&straightening);
+    ck_assert_int_eq(result->stack_count, 1);
+    struct geometry_stack stack = result->stacks[0];
+    geometry_series_free(result);
+    ck_assert(stack.accepted == (stack.error.code == CODE_NONE));
+    return stack;
+}
+
+static void
+add_thick_slices(int32_t count, double first, double step)
+{
+    for (int32_t i = 0; i < count; i++)
+        add_slice(first + i * step)->slice_thickness = step;
+}
+
+START_TEST(a_tilted_stack_is_accepted_to_be_straightened)
+{
+    for (int32_t i = 0; i < 10; i++)
+        place_frame(add_frames(1), axial, -10, -20 + 0.7 * i, 2 * i);
+    const struct geometry_stack stack = straightened();
+    ck_assert(stack.accepted && stack.tilted && !stack.uneven && geometry_is_crooked(&stack));
+    ck_assert_double_eq_tol(stack.tilt_degrees, atan(0.35) * 180 / M_PI, 1e-9);
+    ck_assert_int_eq(code_of_group(), CODE_GANTRY_TILT);
+}
+
+END_TEST
+
+START_TEST(an_upright_stack_is_not_crooked)
+{
+    add_slices(10, 0, 2);
+    const struct geometry_stack stack = straightened();
+    ck_assert(stack.accepted && !geometry_is_crooked(&stack));
+}
+
+END_TEST
+
+START_TEST(thicker_slices_that_go_on_are_uneven_and_none_is_missing)
+{
+    add_thick_slices(12, 0, 2.5);
+    add_thick_slices(10, 12 * 2.5 + 1.25, 5);
+    const struct geometry_stack stack = straightened();
+    ck_assert(stack.accepted && stack.uneven && !stack.tilted);
+    ck_assert_int_eq(code_of_group(), CODE_MISSING_SLICE);
+}
+
+END_TEST
+
+START_TEST(a_slice_that_may_be_missing_is_not_made_up)
+{
+    static const double lost[] = {5, 22.5, 41.25, 61.25}; /* one of each part, and beside its end */
+    for (size_t k = 0; k < 4; k++) {
+        add_thick_slices(12, 0, 2.5);
+        add_thick_slices(10, 12 * 2.5 + 1.25, 5);
+        for (int32_t i = 0; i < series.count; i++)
+            if (series.storage[i].frames->position[2] == lost[k])
+                series.storage[i].frames->position[2] = 1e4; /* out of the way */
+        int32_t kept = 0;
+        for (int32_t i = 0; i < series.count; i++)
+            if (series.storage[i].frames->position[2] < 1e4)
+                series.instances[kept++] = &series.storage[i];
+        ck_assert_int_eq(kept, series.count - 1);
+        struct geometry_series *result;
+        struct error error;
+        ck_assert_int_eq(geometry_group(series.instances, kept, &straightening, &result, &error),
+                         0);
+        ck_assert(!result->stacks[0].accepted);
+        ck_assert_ptr_nonnull(strstr(result->stacks[0].error.message, "may be missing"));
+        geometry_series_free(result);
+        free_series();
+    }
+}
+
+END_TEST
+
+START_TEST(without_thickness_the_steps_beside_it_tell_what_is_long)
+{
+    static const struct {
+        double step, last;
+        enum code code;
+    } cases[] = {{2.9, 2, CODE_NONE},
+                 {3.1, 2, CODE_SPACING_NOT_UNIFORM},
+                 {4, 2, CODE_MISSING_SLICE},
+                 {1.4, 2, CODE_NONE}};
+
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        add_slices(8, 0, 2);
+        add_slices(8, 14 + cases[k].step, 2);
+        for (int32_t i = 0; i < series.count; i++)
+            series.storage[i].frames->slice_thickness = 0;
+        ck_assert_int_eq(straightened().error.code, cases[k].code);
+        free_series();
+    }
+}
+
+END_TEST
+
+START_TEST(what_differs_in_rescale_or_padding_is_not_straightened)
+{
+    for (int differs = 0; differs < 2; differs++) {
+        for (int32_t i = 0; i < 10; i++)
+            place_frame(add_frames(1), axial, -10, -20 + 0.7 * i, 2 * i);
+        if (differs)
+            last()->has_padding = true;
+        else
+            last()->frames->slope = 2;
+        const struct geometry_stack stack = straightened();
+        ck_assert_int_eq(stack.error.code, CODE_GANTRY_TILT);
+        ck_assert_ptr_nonnull(
+            strstr(stack.error.message, differs ? "in their padding" : "in their rescale"));
+        free_series();
+    }
+}
+
+END_TEST
+
+START_TEST(a_shear_beyond_45_degrees_is_refused)
+{
+    for (int32_t i = 0; i < 10; i++)
+        place_frame(add_frames(1), axial, -10, -20 + (i == 5 ? 2.2 : 0), 2 * i);
+    const struct geometry_stack stack = straightened();
+    ck_assert_int_eq(stack.error.code, CODE_GANTRY_TILT);
+    ck_assert_ptr_nonnull(strstr(stack.error.message, "too much"));
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -291,6 +426,13 @@ main(void)
     tcase_add_test(gate, a_missing_slice_and_an_irregular_step);
     tcase_add_test(gate, duplicate_positions);
     tcase_add_test(gate, gantry_tilt);
+    tcase_add_test(gate, a_tilted_stack_is_accepted_to_be_straightened);
+    tcase_add_test(gate, an_upright_stack_is_not_crooked);
+    tcase_add_test(gate, thicker_slices_that_go_on_are_uneven_and_none_is_missing);
+    tcase_add_test(gate, a_slice_that_may_be_missing_is_not_made_up);
+    tcase_add_test(gate, without_thickness_the_steps_beside_it_tell_what_is_long);
+    tcase_add_test(gate, what_differs_in_rescale_or_padding_is_not_straightened);
+    tcase_add_test(gate, a_shear_beyond_45_degrees_is_refused);
     tcase_add_test(gate, no_tilt_from_rounding);
     tcase_add_test(gate, no_geometry);
     tcase_add_test(gate, no_geometry_at_all);

@@ -1,0 +1,78 @@
+/*
+ * grid.h - the working grid: what segments and texture are found on. That is the stack as it is; or,
+ * where it is tilted or unevenly spaced, an upright grid of its own that it is resampled to.
+ *
+ * The grid. Along the first plane's rows and columns and its normal; pixels as in the planes, as many
+ * more as these are shifted; the first and the last slice lie on the first and the last plane, and
+ * those between them at equal distances, of pipeline.grid.mm at most, or, where that is 0, of the two
+ * closest planes. Values are linear between stored values (kernels/resample/resample.h, order 1), and
+ * rounded to stored values. Points in mm mean what they mean in the planes; voxels and fractions are
+ * of the grid.
+ *
+ * What is nothing. A voxel beyond the planes, and one in whose value padding has a share that could
+ * change it, has the stored value `outside`, which is padding of the grid: it belongs to no range and
+ * no measurement, but, as padding does, to the volume. It is the lowest value of the planes' padding;
+ * where they have none, the value below their lowest, or above their highest one; pixels of 8 bits
+ * become ones of 16, so that there is one. GRID_VALUES_FULL where there is none.
+ *
+ * Whoever computes sees a stack of the grid's slices and one instance, in which the planes agree: the
+ * gate has seen to it that they have one rescale and one padding (geometry.h, "Straightening").
+ *
+ * Masks and maps go back to the planes by the nearest voxel of the grid.
+ */
+#ifndef NOCTULE_GRID_H
+#define NOCTULE_GRID_H
+
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
+#include "kernels/resample/resample.h"
+
+struct grid {
+    /* What is computed with: the source's, or the grid's own. */
+    struct dicom_instance *const *instances;
+    const struct geometry_stack *stack;
+    bool straight;  /* the grid is one of its own, and what follows is of that */
+    char text[256]; /* "straightened: 28 planes tilted by 18.5 degrees to 37 slices of ..."; "" */
+
+    const struct geometry_stack *source;
+    double *origins;            /* of the planes */
+    struct image_planes planes; /* the source's */
+    struct resample_grid to;
+    struct resample_demand demand; /* to be had from a lane with the source's volume */
+    void *voxels;                  /* once resampled: stack->pixel, x fastest */
+    struct geometry_stack own;
+    struct dicom_instance instance, *only;
+    struct dicom_frame frame;
+};
+
+/*
+ * The grid for an accepted stack; both are borrowed. grid_release takes it back, also after an error:
+ * VOLUME_TOO_LARGE (-E2BIG), OUT_OF_MEMORY.
+ */
+int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
+              const struct geometry_stack *stack, struct grid *grid, struct error *error);
+void grid_release(struct grid *grid);
+
+/* Bytes that a job takes for it beside what its lane predicts; 0 where it has none of its own. */
+int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline);
+
+/*
+ * Fills grid->voxels, and says what is padding, from the source's volume, which is all there in the
+ * lane (begun with grid->demand and no more than most_bytes). Another volume may begin in the lane
+ * after that. What kernels_resample and kernels_volume_begin say; GRID_VALUES_FULL (-EINVAL);
+ * OUT_OF_MEMORY.
+ */
+int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels,
+                  int64_t most_bytes, struct error *error);
+
+/* Takes what is padding out of a mask of the grid: a step that grows it may have gone there. */
+void grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask);
+
+/* A mask of the grid on the source's planes, in *bits, to be freed also after an error. -ENOMEM. */
+int grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint64_t **bits,
+                        struct image_mask *on_planes, struct error *error);
+/* The same of a map; NULL makes none. */
+int grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes,
+                       struct error *error);
+
+#endif

@@ -1,0 +1,85 @@
+/* on_planes.c - see on_planes.h. */
+#include "service/pipeline/results/on_planes.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+on_planes_place(const struct results_request *request, size_t i, struct on_planes *placed,
+                struct error *error)
+{
+    const struct segmentation *found = request->segmentation;
+    if (!request->grid->straight) {
+        placed->masks[i] = found->masks[i];
+        placed->maps[i] = found->maps[i];
+        return 0;
+    }
+    int rc = grid_mask_on_planes(request->grid, &found->masks[i], &placed->own_bits[i],
+                                 &placed->masks[i], error);
+    if (rc == 0)
+        rc = grid_map_on_planes(request->grid, found->maps[i], &placed->own_maps[i], error);
+    placed->maps[i] = placed->own_maps[i];
+    return rc;
+}
+
+static int
+on_planes_describe(const struct results_request *request, size_t i, struct on_planes *placed,
+                   struct error *error)
+{
+    const char *given = request->pipeline->segments[i].description;
+    const char *text = request->grid->text;
+    const char *between = given && given[0] && text[0] ? "; " : "";
+    if (asprintf(&placed->descriptions[i], "%s%s%s", given ? given : "", between, text) >= 0)
+        return 0;
+    placed->descriptions[i] = NULL;
+    return error_set_system(error, -ENOMEM, "describe the segments");
+}
+
+int
+on_planes_make(const struct results_request *request, struct on_planes *placed, struct error *error)
+{
+    const size_t count = request->pipeline->segment_count;
+    int rc = 0;
+    *placed = (struct on_planes){
+        .count = count,
+        .masks = calloc(count, sizeof *placed->masks),
+        .maps = calloc(count, sizeof *placed->maps),
+        .descriptions = calloc(count, sizeof *placed->descriptions),
+        .own_bits = calloc(count, sizeof *placed->own_bits),
+        .own_maps = calloc(count, sizeof *placed->own_maps),
+    };
+    if (!placed->masks || !placed->maps || !placed->descriptions || !placed->own_bits ||
+        !placed->own_maps)
+        return error_set_system(error, -ENOMEM, "describe the segments");
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        if (request->pipeline->segments[i].hidden)
+            continue;
+        rc = on_planes_place(request, i, placed, error);
+        if (rc == 0)
+            rc = on_planes_describe(request, i, placed, error);
+    }
+    return rc;
+}
+
+static void
+on_planes_free_each(void **each, size_t count)
+{
+    for (size_t i = 0; each && i < count; i++)
+        free(each[i]);
+    free(each);
+}
+
+void
+on_planes_release(struct on_planes *placed)
+{
+    on_planes_free_each((void **)placed->descriptions, placed->count);
+    on_planes_free_each((void **)placed->own_bits, placed->count);
+    on_planes_free_each((void **)placed->own_maps, placed->count);
+    free(placed->masks);
+    free(placed->maps);
+    *placed = (struct on_planes){0};
+}
