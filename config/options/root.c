@@ -48,7 +48,9 @@ static const struct option_row jobs_rows[] = {
     {"retry_max_seconds", &option_number, AT(struct conf_jobs, retry_max_seconds), "600.0",
      LIMITS(0, 86400), .help = "the longest such wait"},
     {"deadline_seconds", &option_number, AT(struct conf_jobs, deadline_seconds), "3600.0",
-     LIMITS(1, 604800), .help = "a job that takes longer is stopped; it counts as an attempt"},
+     LIMITS(1, 604800),
+     .help = "a job that takes longer is stopped, and counts as an attempt; looked at once a "
+             "second"},
     {"memory_mib", &option_number, AT(struct conf_jobs, memory_mib), "0.0", LIMITS(0, 16777216),
      .help = "memory that a job may take; one that needs more fails at once; 0 means what the "
              "machine has"},
