@@ -95,7 +95,8 @@ child_look(struct child *child, const struct conf *conf)
         return;
     child->looking = true;
     child->look.data = child;
-    uv_queue_work(child->loop, &child->look, child_on_look, child_after_look);
+    if (uv_queue_work(child->loop, &child->look, child_on_look, child_after_look) != 0)
+        child_after_look(&child->look, UV_ECANCELED); /* the next reload looks again */
 }
 
 static void
