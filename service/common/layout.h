@@ -18,4 +18,8 @@
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
 
+/* What rows say of an instance that came from an inbox: "inbox:<path>". The caller's to free; NULL:
+ * no memory. */
+char *layout_inbox_source(const char *inbox);
+
 #endif

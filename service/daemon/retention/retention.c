@@ -3,6 +3,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
+#include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/daemon/retention/remover.h"
 #include "service/daemon/spool.h"
@@ -82,11 +83,7 @@ retention_free_sources(struct retention *retention)
 static bool
 retention_add_source(struct retention *retention, const char *folder)
 {
-    char *source = NULL;
-    if (folder && asprintf(&source, "inbox:%s", folder) < 0)
-        source = NULL;
-    if (!folder)
-        source = strdup(QUEUE_SOURCE_RECOVERED);
+    char *source = folder ? layout_inbox_source(folder) : strdup(QUEUE_SOURCE_RECOVERED);
     if (!source)
         return false;
     retention->sources[retention->sweep.source_count++] = source;

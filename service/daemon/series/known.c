@@ -2,10 +2,10 @@
 #include "service/daemon/series/known.h"
 
 #include "service/common/file_ops.h"
+#include "service/common/layout.h"
 #include "service/common/messages.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +67,8 @@ known_tell_kept(struct known *known, const char *inbox)
     struct queue_kept *kept = NULL;
     struct proto_writer writer;
     size_t count = 0;
-    char *source;
-    if (asprintf(&source, "inbox:%s", inbox) < 0)
+    char *source = layout_inbox_source(inbox);
+    if (!source)
         return false;
     core_failed(core,
                 queue_kept(core->queue, source, core->conf->retention.delete_originals, known->file,
@@ -116,7 +116,7 @@ known_forget(struct known *known, struct proto_reader *reader)
     struct message_forget told;
     struct message_forgotten_file file;
     char *source;
-    if (message_read_forget(reader, &told) || asprintf(&source, "inbox:%s", told.inbox) < 0)
+    if (message_read_forget(reader, &told) || !(source = layout_inbox_source(told.inbox)))
         return;
     while (message_next_forgotten_file(reader, &file))
         if (!core_change(core) ||

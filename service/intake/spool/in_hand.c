@@ -4,6 +4,7 @@
 #include "service/intake/spool/in_hand.h"
 
 #include "service/common/commitment.h"
+#include "service/common/layout.h"
 #include "service/intake/inbox/seen_files.h"
 
 #include <errno.h>
@@ -104,10 +105,10 @@ in_hand_free(struct in_hand_item *item)
 
 /* In memory that the caller frees; NULL: there is none. */
 static char *
-in_hand_join(const char *a, const char *between, const char *b)
+in_hand_path(const char *folder, const char *name)
 {
     char *text;
-    return asprintf(&text, "%s%s%s", a, between, b) < 0 ? NULL : text;
+    return asprintf(&text, "%s/%s", folder, name) < 0 ? NULL : text;
 }
 
 static void
@@ -115,9 +116,9 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
-    char *inbox = item->inbox ? in_hand_join("inbox:", item->import.folder, "") : NULL;
+    char *inbox = item->inbox ? layout_inbox_source(item->import.folder) : NULL;
     const bool kept = item->inbox && item->import.after == CONF_KEEP;
-    char *original = kept ? in_hand_join(item->import.folder, "/", item->import.relative) : NULL;
+    char *original = kept ? in_hand_path(item->import.folder, item->import.relative) : NULL;
     const struct message_arrived message = {
         .token = item->import.token,
         .sop_instance = report->sop_instance_uid,
@@ -158,7 +159,7 @@ static void
 write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
-    char *original = in_hand_join(item->import.folder, "/", item->import.relative);
+    char *original = in_hand_path(item->import.folder, item->import.relative);
     const struct message_quarantined message = {
         .token = item->import.token,
         .path = report->path,
