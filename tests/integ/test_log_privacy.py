@@ -3,8 +3,9 @@
 import os
 
 import pydicom
+import pytest
 from conftest import PEERS, drop, free_port, phantom, storescu, wait_for
-from patients import MARK, SIGNS, identify
+from patients import MARK, NAMES, NUMBERS, SIGNS, TEXTS, identify
 from test_deliveries import QUICK, objects, to_archive, to_folder
 
 
@@ -17,9 +18,36 @@ def marked(folder, *arguments, **changes):
     return [file.rename(file.with_name(f"{MARK}_{file.name}")) for file in files]
 
 
+def named(text):
+    """The lines that name a patient."""
+    return [line for line in text.splitlines() if SIGNS.search(line)]
+
+
 def logged(text):
     """The lines of a log: a program's words to its user may name the user's files."""
     return [line for line in text.splitlines() if "level=" in line]
+
+
+@pytest.mark.parametrize("keyword", [*NAMES, *NUMBERS, *TEXTS, "PatientBirthDate"])
+def test_a_leak_would_be_found(keyword):
+    """Whatever identifies a patient, in a line as the log writes it; and the line without it is none."""
+    dataset = pydicom.Dataset()
+    identify(dataset)
+    line = 'ts=2026-01-31T02:03:04.567Z level=info role=daemon event=series.settled series=1.2.3 text="{}" files=6'
+    leak = line.format(dataset[keyword].value)
+    assert named(f"{line}\n{leak}\n{line}") == [leak]
+    assert logged(leak) == [leak]
+
+
+def test_a_leak_of_the_service_is_found(daemon, tmp_path):
+    """What the log does say, AE titles, with a patient's name: the check is of what the programs write."""
+    d = daemon(dicom=PEERS)
+    d.start()
+    (file, *_) = phantom(tmp_path / "sent", "--size", "16x16x3")
+    storescu(d.port, file, calling=f"{MARK}STRANGER", check=False)
+    d.wait_log("association.rejected")
+    assert d.stop() == 0
+    assert any("association.rejected" in line for line in logged("\n".join(named(d.log.read_text()))))
 
 
 def ruin_and_ask_again(d, folder, sent):
@@ -39,7 +67,7 @@ def ruin_and_ask_again(d, folder, sent):
              d.ctl("run", "--pipeline", "head-ct", "--output", str(folder / "ruined"), str(spooled.parent), check=False)]
     wait_for(lambda: d.query("SELECT 1 FROM v_jobs WHERE state = 'FAILED' OR code <> ''"), 60, "the job that fails")
     for each in asked:
-        assert not [line for line in logged(each.stdout + each.stderr) if SIGNS.search(line)], each.args
+        assert not named("\n".join(logged(each.stdout + each.stderr))), each.args
 
 
 def test_the_log_names_no_patient(daemon, tmp_path):
@@ -96,6 +124,5 @@ def test_the_log_names_no_patient(daemon, tmp_path):
     for event in ("association.rejected", "file.quarantined", "delivery.ended", "job.", "inbox.skipped", "control.complete",
                   "control.submit", "FOLDER_CONFLICT", "FILE_TRUNCATED", "level=warn", "level=error"):
         assert event in text, event
-    named = [line for line in text.splitlines() if SIGNS.search(line)]
-    assert not named, named[:5]
+    assert not named(text), named(text)[:5]
     assert any(SIGNS.search(str(tuple(row))) for row in d.query("SELECT * FROM v_quarantine")), "the marks were there"
