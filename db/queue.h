@@ -89,8 +89,8 @@ int queue_add_instance(struct queue *queue, const struct queue_instance *instanc
 
 /*
  * What came of `source` and whose original was kept, by `file` and behind `after` (INT64_MIN: from the
- * first); free the array. Instances whose file is missing have none. with_original: those only whose
- * original is known by its path.
+ * first); free the array. Instances whose file is missing have none; those that were removed do.
+ * with_original: of those that were not, only whose original is known by its path.
  */
 int queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after,
                size_t limit, struct queue_kept **kept, size_t *count);

@@ -83,6 +83,7 @@ struct queue_purged {
     int64_t images, results, quarantined; /* whose files are there, or were */
     int64_t bytes;                        /* of images and results */
     int64_t undelivered;                  /* deliveries that have not arrived */
+    int64_t originals;                    /* files of inboxes that keep them, and stay there */
 };
 
 /*

@@ -564,9 +564,10 @@ static const struct database_field purged_fields[] = {
     {DATABASE_INT64, offsetof(struct queue_purged, quarantined)},
     {DATABASE_INT64, offsetof(struct queue_purged, bytes)},
     {DATABASE_INT64, offsetof(struct queue_purged, undelivered)},
+    {DATABASE_INT64, offsetof(struct queue_purged, originals)},
 };
 static const struct database_shape purged_shape = {"series", sizeof(struct queue_purged),
-                                                   purged_fields, 5};
+                                                   purged_fields, 6};
 
 static int
 purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
@@ -583,7 +584,9 @@ purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
         "(SELECT coalesce(sum(r.size_bytes), 0) FROM result r JOIN job j ON j.id = r.job_id "
         "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
         "(SELECT count(*) FROM job j JOIN delivery d ON d.job_id = j.id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL AND " NOT_ARRIVED ")",
+        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL AND " NOT_ARRIVED "), "
+        "(SELECT count(*) FROM kept k JOIN instance i ON i.id = k.instance_id "
+        "  WHERE i.series_id = ?1 AND i.original_path = '')",
         VALUES(value_int(id), value_text(purge->series_uid)), &purged_shape, purged);
 }
 

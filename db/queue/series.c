@@ -293,7 +293,7 @@ queue_kept(struct queue *queue, const char *source, bool with_original, int64_t 
 {
     return queue_list(queue,
                       "SELECT file, look FROM kept WHERE source = ?1 AND file > ?2 AND (NOT ?3 "
-                      "OR EXISTS (SELECT 1 FROM instance "
+                      "OR instance_id IS NULL OR EXISTS (SELECT 1 FROM instance "
                       "  WHERE id = instance_id AND original_path <> '')) ORDER BY file LIMIT ?4",
                       VALUES(value_text(source), value_int(after), value_int(with_original),
                              queue_row_limit(limit)),

@@ -347,6 +347,7 @@ purge_describe(const struct message_purge *told, const struct queue_purged *purg
     json_integer(&json, "quarantined", purged->quarantined);
     json_integer(&json, "bytes", purged->bytes);
     json_integer(&json, "undelivered", purged->undelivered);
+    json_integer(&json, "originals", purged->originals);
     json_boolean(&json, "removed", !error && !told->dry_run);
     json_string(&json, "refused", error ? refusal : "");
     json_end_object(&json);
@@ -364,6 +365,27 @@ purge_now(struct core *core)
         error = retention_set_aside_all(core);
     retention_look(core->retention);
     return error;
+}
+
+static void
+purge_say(const struct message_purge *told, const struct queue_purged *purged,
+          struct answer *answer)
+{
+    const char *done = told->dry_run ? " would go" : " are removed";
+    char stay[120] = "";
+    if (purged->originals > 0)
+        snprintf(stay, sizeof stay,
+                 "; %" PRId64 " originals stay in their inbox, and are not taken in again",
+                 purged->originals);
+    if (!*told->series_uid)
+        answer_say(answer, "%" PRId64 " files in quarantine of no known series%s",
+                   purged->quarantined, done);
+    else
+        answer_say(answer,
+                   "series %s: %" PRId64 " images, %" PRId64 " results, %" PRId64
+                   " files in quarantine, %.1f MiB%s%s",
+                   told->series_uid, purged->images, purged->results, purged->quarantined,
+                   (double)purged->bytes / (1 << 20), done, stay);
 }
 
 static int
@@ -384,18 +406,9 @@ handle_purge(struct core *core, const struct control_request *request, struct an
         error = described;
     if (!error && !told->dry_run)
         error = purge_now(core);
-    if (error)
-        return error;
-    if (!*told->series_uid)
-        answer_say(answer, "%" PRId64 " files in quarantine of no known series%s",
-                   purged.quarantined, told->dry_run ? " would go" : " are removed");
-    else
-        answer_say(answer,
-                   "series %s: %" PRId64 " images, %" PRId64 " results, %" PRId64
-                   " files in quarantine, %.1f MiB%s",
-                   told->series_uid, purged.images, purged.results, purged.quarantined,
-                   (double)purged.bytes / (1 << 20), told->dry_run ? " would go" : " are removed");
-    return 0;
+    if (!error)
+        purge_say(told, &purged, answer);
+    return error;
 }
 
 static int

@@ -179,7 +179,7 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
 
 
 def test_submit_says_why_not(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=0.5, after="delete").start()  # an original would bring a missing file back
     good, refused, late = (small(tmp_path / str(seed), seed) for seed in (1, 2, 3))
     drop(good, d.inbox / "1")
     drop(refused[:2] + refused[4:], d.inbox / "2")

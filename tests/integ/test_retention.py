@@ -121,6 +121,22 @@ def test_an_inbox_that_keeps_its_files_keeps_its_series(daemon, tmp_path):
     assert d.query("SELECT revision FROM v_series")[0][0] == 1
 
 
+def test_what_was_purged_does_not_come_back_from_its_inbox(daemon, tmp_path):
+    d = working(daemon, tmp_path, after="keep")
+    files = run_series(d, tmp_path)
+    uid = d.query("SELECT series_uid FROM v_series")[0][0]
+    assert f"{len(files)} originals stay in their inbox" in d.ctl("purge", "--yes", uid).stdout
+    for _ in range(2):
+        d.stop()
+        d.start()
+        wait_for(lambda: f"event=inbox.swept inbox={d.inbox} known={len(files)} " in d.log.read_text().split("daemon.started")[-1],
+                 20, "a sweep")
+        assert d.query("SELECT revision FROM v_series WHERE removed_at IS NOT NULL") == [(1,)]
+    for path in d.inbox.iterdir():  # meant to come again
+        path.touch()
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE revision = 2 AND instances = ?", len(files)), 20, "the series")
+
+
 def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
     d = working(daemon, tmp_path)
     run_series(d, tmp_path)

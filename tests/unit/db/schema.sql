@@ -43,11 +43,11 @@ CREATE TABLE instance (
     received_at TEXT NOT NULL, replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced >= 0), original_path TEXT NOT NULL DEFAULT '',
     UNIQUE (series_id, sop_instance_uid)
 ) STRICT;
+CREATE INDEX instance_sop ON instance (sop_instance_uid);
 CREATE TRIGGER instance_missing_forgets AFTER UPDATE OF missing ON instance WHEN NEW.missing
 BEGIN
     DELETE FROM kept WHERE instance_id = NEW.id;
 END;
-CREATE INDEX instance_sop ON instance (sop_instance_uid);
 
 CREATE TABLE stack (
     id INTEGER PRIMARY KEY,
@@ -254,15 +254,6 @@ CREATE TABLE hold (
     CHECK ((kind = 'queue') = (name = ''))
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE kept (
-    source TEXT NOT NULL, -- "inbox:<path>"
-    file INTEGER NOT NULL, -- digest of its path below the inbox
-    look INTEGER NOT NULL, -- of its inode, size and times
-    instance_id INTEGER NOT NULL REFERENCES instance (id) ON DELETE CASCADE,
-    PRIMARY KEY (source, file)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX kept_by_instance ON kept (instance_id);
-
 CREATE TABLE "job" (
     id INTEGER PRIMARY KEY,
     series_id INTEGER NOT NULL REFERENCES series (id),
@@ -362,3 +353,12 @@ CREATE TABLE object_reference (
     PRIMARY KEY (kind, uid, object_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX object_reference_object ON object_reference (object_id);
+
+CREATE TABLE kept (
+    source TEXT NOT NULL, -- "inbox:<path>"
+    file INTEGER NOT NULL, -- digest of its path below the inbox
+    look INTEGER NOT NULL, -- of its inode, size and times
+    instance_id INTEGER REFERENCES instance (id) ON DELETE SET NULL, -- NULL: it was removed
+    PRIMARY KEY (source, file)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX kept_by_instance ON kept (instance_id);

@@ -1,4 +1,5 @@
 /* Instances and series: every call, every edge, legal and not. */
+#include "db/retention.h"
 #include "tests/unit/db/sample.h"
 
 #include <math.h>
@@ -720,6 +721,24 @@ START_TEST(originals_that_stay_are_kept_in_mind)
 
 END_TEST
 
+START_TEST(originals_of_what_was_purged_are_not_taken_in_again)
+{
+    const struct queue_purge purge = {.series_uid = "1.2.3", .by = "root"};
+    struct queue_purged purged;
+    add_kept(1, 7, 71, "");
+    add_kept(2, 8, 81, "/drop/2"); /* goes with its series */
+    sample_settle(s.queue, 1, 1);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.originals, 1);
+    assert_kept(false, INT64_MIN, 10, "7=71 8=81 ");
+    assert_kept(true, INT64_MIN, 10, "7=71 8=81 ");
+    add_kept(1, 7, 72, ""); /* it has changed */
+    assert_kept(false, INT64_MIN, 10, "7=72 8=81 ");
+    assert_answer(&s, "SELECT revision FROM v_series", "2");
+}
+
+END_TEST
+
 START_TEST(files_that_are_there_are_told_by_path)
 {
     char **paths;
@@ -783,5 +802,6 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
             series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
             the_first_sender_is_kept, an_impossible_time_is_refused,
-            originals_that_stay_are_kept_in_mind, files_that_are_there_are_told_by_path,
-            stacks_of_the_revision_are_told)
+            originals_that_stay_are_kept_in_mind,
+            originals_of_what_was_purged_are_not_taken_in_again,
+            files_that_are_there_are_told_by_path, stacks_of_the_revision_are_told)
