@@ -163,6 +163,12 @@ conf_find_segment(const struct conf_pipeline *pipeline, const char *label)
 }
 
 bool
+conf_segment_looks(const struct conf_segment *segment)
+{
+    return segment->automatic != CONF_AUTO_NONE && segment->automatic != CONF_AUTO_CENTER;
+}
+
+bool
 conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_use *use)
 {
     const struct {
@@ -170,12 +176,11 @@ conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_
         char *const *labels;
         size_t count;
         bool start;
-    } lists[] = {
-        {"from", &segment->from, segment->from != NULL, true},
-        {"range.of", &segment->range.of, segment->range.of != NULL, true},
-        {"within", segment->within, segment->within_count, segment->automatic == CONF_AUTO_LARGEST},
-        {"minus", segment->minus, segment->minus_count, false},
-        {"intersect", segment->intersect, segment->intersect_count, false}};
+    } lists[] = {{"from", &segment->from, segment->from != NULL, true},
+                 {"range.of", &segment->range.of, segment->range.of != NULL, true},
+                 {"within", segment->within, segment->within_count, conf_segment_looks(segment)},
+                 {"minus", segment->minus, segment->minus_count, false},
+                 {"intersect", segment->intersect, segment->intersect_count, false}};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         if (number < lists[i].count) {

@@ -92,7 +92,13 @@ struct conf_object {
 enum conf_relative { CONF_ABSOLUTE, CONF_PERCENTILE, CONF_OTSU, CONF_SIGMA, CONF_OF_MAX };
 
 /* Where a level set starts that nothing else starts. */
-enum conf_auto { CONF_AUTO_NONE, CONF_AUTO_LARGEST, CONF_AUTO_CENTER };
+enum conf_auto {
+    CONF_AUTO_NONE,
+    CONF_AUTO_LARGEST,
+    CONF_AUTO_CENTER,
+    CONF_AUTO_HIGHEST,
+    CONF_AUTO_LOWEST,
+};
 
 struct conf_range {
     double ends[2]; /* of CONF_ABSOLUTE; real-world units */
@@ -398,6 +404,9 @@ bool conf_segment_is_object(const struct conf_segment *segment);
 
 /* Which of the segments that are written this is, from 1; 0: it is hidden. */
 int32_t conf_segment_number(const struct conf_pipeline *pipeline, size_t segment);
+
+/* Whether its start is looked for in the image, and within the segments of `within`. */
+bool conf_segment_looks(const struct conf_segment *segment);
 
 const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const char *name);
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);

@@ -6,7 +6,7 @@
 /* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
 #define FAR 1e6
 
-static const char *const auto_choices[] = {"none", "largest", "center", NULL};
+static const char *const auto_choices[] = {"none", "largest", "center", "highest", "lowest", NULL};
 static const char *const fill_choices[] = {"slices", "volume", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
 const char *const conf_method_names[CONF_METHODS + 1] = {

@@ -248,6 +248,64 @@ def test_level_sets_find_their_start(run, tmp_path):
     assert not (air & lung).any()
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_level_sets_start_where_the_mean_is_extreme(run, tmp_path, alike):
+    """Boxes of 3 x 3 x 1 and 5 x 5 x 3 voxels; none where one leaves the volume or holds padding."""
+    def edit(number, dataset):
+        pixels = dataset.pixel_array.copy()
+        if alike:
+            pixels = np.round(pixels * float(dataset.RescaleSlope)).astype(np.int16)
+            dataset.RescaleSlope = 1
+        else:
+            dataset.RescaleIntercept = number % 3 * 7 - 1
+        pixels[40:44, 40:60] = -2000
+        dataset.PixelData = pixels.tobytes()
+        dataset.add_new("PixelPaddingValue", "SS", -2000)
+
+    datasets, values = write(tmp_path / "in", chest(), edit)
+    run(", ".join([
+        segment("Bone", 'range = [ 300, 3000 ]; auto = "highest"; auto_mm = 10;'),
+        segment("Vessel", 'range = [ -2000, -400 ]; auto = "highest"; auto_mm = 4; within = [ "Air" ];'),
+        segment("Air", 'range = { sigma = 3; }; auto = "lowest"; auto_mm = 8; then = ( { grow_mm = 6; } );')]),
+        tmp_path / "out", tmp_path / "in")
+    padded = np.stack([d.pixel_array for d in datasets]) == -2000
+    assert padded.any()
+
+    def start(sign, mm, mask=True):
+        reach = [int(mm / 2 / step) for step in reversed(SPACING)]
+        window = np.lib.stride_tricks.sliding_window_view
+        shape = [2 * n + 1 for n in reach]
+        if alike:
+            mean = sign * window(values.astype(np.int64), shape).sum((3, 4, 5)).astype(float)
+        else:
+            slopes = [float(d.RescaleSlope) for d in datasets]
+            intercepts = [float(d.RescaleIntercept) for d in datasets]
+            stored = np.stack([d.pixel_array.astype(np.int64) for d in datasets])
+            planes = window(stored, shape[1:], (1, 2)).sum((3, 4)).astype(float)
+            planes = np.stack([s * plane + i * (shape[1] * shape[2])
+                               for s, i, plane in zip(slopes, intercepts, planes)])
+            mean = np.zeros((len(planes) - 2 * reach[0], *planes.shape[1:]))
+            for k in range(shape[0]):
+                mean = mean + planes[k:k + mean.shape[0]]
+            mean = sign * mean
+        mean[window(padded, shape).any((3, 4, 5))] = -np.inf
+        whole = np.full(values.shape, -np.inf)
+        whole[tuple(slice(n, size - n) for n, size in zip(reach, values.shape))] = mean
+        whole[~np.broadcast_to(mask, values.shape)] = -np.inf
+        return largest(whole == whole.max())
+
+    def sigma(region, share):
+        chosen = values[region]
+        return within(values, chosen.mean() - share * chosen.std(), chosen.mean() + share * chosen.std()) & ~padded
+
+    low, high = start(-1, 8), start(1, 10)
+    air = ndimage.binary_dilation(peer.level_set(sigma(low, 3), low), ball(SPACING, 6.0))
+    vessel = peer.level_set(within(values, -2000, -400) & ~padded, start(1, 4, air)) & air
+    bone = peer.level_set(within(values, 300, 3000) & ~padded, high)
+    for found, wanted in zip(seg_masks(tmp_path / "out" / "seg.dcm", datasets), [bone, vessel, air]):
+        assert 0 < wanted.sum() < wanted.size and np.array_equal(found, wanted)
+
+
 def percentile(values, share):
     """The least value that at least so many of 100 values do not exceed."""
     ordered, counts = np.unique(values, return_counts=True)

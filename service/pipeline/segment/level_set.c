@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/level_set.h"
 
 #include "kernels/level_set/shape.h"
+#include "service/pipeline/segment/extreme.h"
 #include "service/pipeline/segment/ranges.h"
 #include "service/pipeline/segment/sets.h"
 #include "service/pipeline/volume.h"
@@ -175,6 +176,10 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
     if (segment->automatic == CONF_AUTO_LARGEST)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the largest component in range");
+    if (segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the %s mean over %g mm",
+                       segment->automatic == CONF_AUTO_LOWEST ? "lowest" : "highest",
+                       segment->auto_mm);
     if (segment->automatic == CONF_AUTO_CENTER)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the volume's middle");
 }
@@ -203,6 +208,13 @@ level_set_choose(const struct segmentation *segmentation, const struct level_set
     }
 }
 
+static size_t
+level_set_words(const struct geometry_stack *stack)
+{
+    return (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows *
+           (size_t)stack->plane_count;
+}
+
 /* The voxels of a label's shapes and of its mask, into as many words as a mask has. */
 static void
 level_set_draw_start(const struct geometry_stack *stack,
@@ -226,9 +238,7 @@ level_set_find_range(struct segmentation *segmentation, size_t segment, struct k
                      const struct kernels_level_set_label *label, struct error *error)
 {
     const struct geometry_stack *stack = segmentation->stack;
-    const size_t words =
-        (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows * (size_t)stack->plane_count;
-    uint64_t *start = calloc(words, sizeof *start);
+    uint64_t *start = calloc(level_set_words(stack), sizeof *start);
     if (!start)
         return error_set_system(error, -ENOMEM, "hold the start region");
     level_set_draw_start(stack, label, start);
@@ -237,33 +247,77 @@ level_set_find_range(struct segmentation *segmentation, size_t segment, struct k
     return rc;
 }
 
-/* What has become ready gets its range, and then what auto finds by it. */
 static int
-level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, size_t k,
-                   struct error *error)
+level_set_look_for_extreme(const struct segmentation *segmentation, size_t number,
+                           struct kernels_lane *lane, const void *voxels,
+                           const uint64_t *const *within, uint64_t *highest,
+                           struct kernels_level_set_label *label, struct error *error)
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct extreme_request request = {.mm = segment->auto_mm,
+                                            .lowest = segment->automatic == CONF_AUTO_LOWEST,
+                                            .within = within,
+                                            .within_count = segment->within_count};
+    const uint64_t *const plateau[] = {highest};
+    const struct kernels_mask_request start = {
+        .padding = {1, 0}, .within = plateau, .within_count = 1};
+    int rc = extreme_find(segmentation, &request, voxels, highest, error);
+    return rc ? rc : sets_make_start(segmentation, number, lane, &start, &label->mask, error);
+}
+
+/* What auto starts a label from, once. */
+static int
+level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
+               const void *voxels, struct kernels_level_set_label *label, struct error *error)
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const bool largest = segment->automatic == CONF_AUTO_LARGEST;
+    const uint64_t **within = calloc(1 + segment->within_count, sizeof *within);
+    uint64_t *highest = calloc(largest ? 1 : level_set_words(segmentation->stack), sizeof *highest);
+    struct kernels_mask_request request = {.ranges = label->ranges,
+                                           .range_count = label->range_count,
+                                           .padding = label->padding,
+                                           .within = within};
+    int rc = within && highest ? 0 : error_set_system(error, -ENOMEM, "look for the start region");
+    if (rc == 0) {
+        request.within_count = sets_within(segmentation, number, within);
+        rc = largest ? sets_make_start(segmentation, number, lane, &request, &label->mask, error)
+                     : level_set_look_for_extreme(segmentation, number, lane, voxels, within,
+                                                  highest, label, error);
+    }
+    free(within);
+    free(highest);
+    return rc;
+}
+
+/* What has become ready gets its range and what auto finds: by the range the largest component, and
+ * a mean before the range, which may be of it. */
+static int
+level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+                   size_t k, struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
     const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
     const size_t number = segmentation->of[CONF_LEVEL_SET].segments[k];
     struct kernels_level_set_label *label = &labels->items[k];
+    const bool looks = conf_segment_looks(segment) && !label->mask;
     int rc = 0;
     if (!segmentation->ready[number])
         return 0;
-    if (!segmentation->ranges[number].known) {
+    if (looks && segment->automatic != CONF_AUTO_LARGEST)
+        rc = level_set_look(segmentation, number, lane, voxels, label, error);
+    if (rc == 0 && !segmentation->ranges[number].known) {
         rc = level_set_find_range(segmentation, number, lane, label, error);
         if (rc == 0)
             rc = level_set_fill_ranges(segmentation, labels, k, error);
     }
-    if (rc == 0 && segment->automatic == CONF_AUTO_LARGEST && !label->mask) {
-        const struct kernels_mask_request request = {
-            .ranges = label->ranges, .range_count = label->range_count, .padding = label->padding};
-        rc = sets_make_start(segmentation, number, lane, &request, &label->mask, error);
-    }
+    if (rc == 0 && looks && segment->automatic == CONF_AUTO_LARGEST)
+        rc = level_set_look(segmentation, number, lane, voxels, label, error);
     return rc;
 }
 
 static int
-level_set_run_into(struct segmentation *segmentation, struct kernels_lane *lane,
+level_set_run_into(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                    struct image_mask *masks, struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
@@ -271,7 +325,7 @@ level_set_run_into(struct segmentation *segmentation, struct kernels_lane *lane,
     int rc = 0;
     level_set_choose(segmentation, labels);
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
-        rc = level_set_complete(segmentation, lane, k, error);
+        rc = level_set_complete(segmentation, lane, voxels, k, error);
     if (rc == 0)
         rc = kernels_level_set_run(lane, labels->items, labels->demand.labels, masks, error);
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
@@ -284,8 +338,7 @@ level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, cons
               struct error *error)
 {
     struct image_mask *masks = calloc(segmentation->of[CONF_LEVEL_SET].count, sizeof *masks);
-    (void)voxels;
-    int rc = masks ? level_set_run_into(segmentation, lane, masks, error)
+    int rc = masks ? level_set_run_into(segmentation, lane, voxels, masks, error)
                    : error_set_system(error, -ENOMEM, "hold the masks");
     free(masks);
     return rc;

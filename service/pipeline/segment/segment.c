@@ -117,7 +117,7 @@ segment_may_begin(const struct conf_segment *segment)
     for (size_t n = 0; conf_segment_use(segment, n, &use); n++)
         if (use.start)
             return false;
-    return segment->range.relative == CONF_ABSOLUTE && segment->automatic != CONF_AUTO_LARGEST;
+    return segment->range.relative == CONF_ABSOLUTE && !conf_segment_looks(segment);
 }
 
 static bool

@@ -47,7 +47,7 @@ struct segmentation {
     bool *ready;                  /* what the method needs is there */
     struct segment_range *ranges; /* of methods that have one */
     struct kernels_mask_demand sets;
-    size_t *starts; /* among them, of what auto = "largest" has found */
+    size_t *starts; /* among them, of what auto has found */
     size_t *places; /* of the segment's own mask among `sets`; SEGMENT_NO_PLACE: found is enough */
     const uint16_t **maps; /* of connectedness; NULL: none wanted */
 };

@@ -91,7 +91,7 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
     memcpy(sets->spacing, segmentation->stack->spacing, sizeof sets->spacing);
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         segmentation->places[i] = set_is_made(pipeline, i) ? sets->masks++ : SEGMENT_NO_PLACE;
-        if (pipeline->segments[i].automatic == CONF_AUTO_LARGEST)
+        if (conf_segment_looks(&pipeline->segments[i]))
             segmentation->starts[i] = sets->masks++;
         set_demand_steps(&pipeline->segments[i], sets);
     }
@@ -141,26 +141,28 @@ set_fill(const struct segmentation *segmentation, size_t number, struct set_requ
     request->steps = set->steps;
 }
 
+size_t
+sets_within(const struct segmentation *segmentation, size_t number, const uint64_t **masks)
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    size_t count = 0;
+    set_add(segmentation, segment->within, segment->within_count, masks, &count);
+    return count;
+}
+
 int
 sets_make_start(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
                 const struct kernels_mask_request *begun, const uint64_t **bits,
                 struct error *error)
 {
     static const struct kernels_mask_step largest = {.kind = KERNELS_MASK_KEEP, .amount = 1};
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const uint64_t **within = calloc(1 + segment->within_count, sizeof *within);
     struct kernels_mask_request request = *begun;
     struct kernels_mask_result result;
-    if (!within)
-        return error_set_system(error, -ENOMEM, "make the masks");
-    set_add(segmentation, segment->within, segment->within_count, within, &request.within_count);
-    request.within = within;
     request.steps = &largest;
     request.step_count = 1;
     int rc = kernels_mask_run(lane, segmentation->starts[number], &request, &result, error);
     if (rc == 0)
         *bits = result.mask.bits;
-    free(within);
     return rc;
 }
 

@@ -11,8 +11,11 @@
 int sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
                  struct error *error);
 
-/* Makes what auto = "largest" starts a segment from: of what the request begins with, within the
- * segments that it lies in, the largest component. The bits are the lane's. */
+/* The masks that the segment lies within, as many as it names; returns how many. */
+size_t sets_within(const struct segmentation *segmentation, size_t segment, const uint64_t **masks);
+
+/* Makes what auto starts a segment from: the largest component of the request, which has no steps.
+ * The bits are the lane's. */
 int sets_make_start(const struct segmentation *segmentation, size_t segment,
                     struct kernels_lane *lane, const struct kernels_mask_request *request,
                     const uint64_t **bits, struct error *error);

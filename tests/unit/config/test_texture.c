@@ -392,6 +392,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "    radius_mm = 4.0;\n"
                            "  } );\n"
                            "  auto = \"none\";\n"
+                           "  auto_mm = 10.0;\n"
                            "  hidden = false;\n"
                            "  category = {\n"
                            "    code = \"123037004\";\n"

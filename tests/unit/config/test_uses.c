@@ -171,7 +171,7 @@ static const struct {
      SEGMENTS("{ label = \"A\"; range = { sigma = 3; of = \"A\"; }; " SHAPE TYPE " }")},
     {2, "segments[0].auto: shapes or from say where it starts: give one of them",
      SEGMENTS(LEVEL("A", SHAPE "auto = \"largest\";"))},
-    {2, "segments[0].auto: has to be \"none\", \"largest\" or \"center\"",
+    {2, "segments[0].auto: has to be \"none\", \"largest\", \"center\", \"highest\" or \"lowest\"",
      SEGMENTS(LEVEL("A", "auto = \"lungs\";"))},
     {2, "segments[0].range: sigma is of the start region, which auto finds by the range",
      SEGMENTS("{ label = \"A\"; range = { sigma = 3; }; auto = \"largest\"; " TYPE " }")},
