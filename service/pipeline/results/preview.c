@@ -203,10 +203,42 @@ choose_planes(struct sheet *sheet)
 
 /* ------------------------------------------------------------------------------- layout ---- */
 
+static void
+take_part(const char *text, size_t length, char line[LABEL_SIZE])
+{
+    const size_t size = length < LABEL_SIZE ? length : LABEL_SIZE - 1;
+    memcpy(line, text, size);
+    line[size] = '\0';
+}
+
+/* The first line of a text that is broken at spaces, and where the next one begins. What has no
+ * space to break it at stays whole. */
+static const char *
+break_line(const char *text, int width, char line[LABEL_SIZE])
+{
+    const size_t length = strlen(text);
+    size_t taken = 0;
+    take_part(text, length, line);
+    if (lettering_width(line, 2) <= width)
+        return text + length;
+    for (const char *space = strchr(text, ' '); space; space = strchr(space + 1, ' ')) {
+        take_part(text, (size_t)(space - text), line);
+        if (lettering_width(line, 2) > width)
+            break;
+        taken = (size_t)(space - text);
+    }
+    take_part(text, taken > 0 ? taken : length, line);
+    return text + (taken > 0 ? taken + 1 : length);
+}
+
 static int
 lay_out_warnings(struct sheet *sheet, int top)
 {
-    const int height = (int)sheet->request->warning_count * LINE;
+    char line[LABEL_SIZE];
+    int height = 0;
+    for (size_t i = 0; i < sheet->request->warning_count; i++)
+        for (const char *text = sheet->request->warnings[i]; *text; height += LINE)
+            text = break_line(text, sheet->picture.width - 2 * GAP, line);
     sheet->warnings = (struct box){GAP, top, sheet->picture.width - 2 * GAP, height};
     return top + height;
 }
@@ -268,7 +300,7 @@ preview_lay_out(struct sheet *sheet)
     top = lay_out_planes(sheet, top);
     top = lay_out_slices(sheet, top);
     sheet->footer = (struct box){GAP, top, sheet->picture.width - 2 * GAP, LINE};
-    sheet->picture.height = top + LINE;
+    sheet->picture.height = top + (sheet->request->note[0] ? 2 : 1) * LINE;
 }
 
 /* ------------------------------------------------------------------------------- palette ---- */
@@ -358,8 +390,12 @@ draw_warnings(struct sheet *sheet)
 {
     struct box box = sheet->warnings;
     box.height = LINE;
-    for (size_t i = 0; i < sheet->request->warning_count; i++, box.top += LINE)
-        draw_colored(sheet, &box, sheet->request->warnings[i], sheet->warning);
+    char line[LABEL_SIZE];
+    for (size_t i = 0; i < sheet->request->warning_count; i++)
+        for (const char *text = sheet->request->warnings[i]; *text; box.top += LINE) {
+            text = break_line(text, box.width, line);
+            draw_colored(sheet, &box, line, sheet->warning);
+        }
 }
 
 static void
@@ -388,6 +424,10 @@ draw_footer(struct sheet *sheet)
     char text[160];
     grey_window_describe(&sheet->window, first->value_unit, text, sizeof text);
     draw_text(sheet, &sheet->footer, text);
+    struct box below = sheet->footer;
+    below.top += LINE;
+    if (sheet->request->note[0])
+        draw_text(sheet, &below, sheet->request->note);
 }
 
 static void

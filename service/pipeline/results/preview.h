@@ -1,16 +1,16 @@
 /*
  * preview.h - a sheet for people, as a PNG: what was segmented, and whether it can be right.
  *
- * From above: lines that are given, as warnings; a legend (colour, label, volume of each segment); the axial, coronal and sagittal
- * plane that hold most of the segments, where the volume has geometry and is thick enough; up to
- * twelve slices as they were acquired, spread over those that hold a segment; the grey window
- * (grey_window.h).
+ * From above: lines that are given, as warnings; a legend (colour, label, volume of each segment);
+ * the axial, coronal and sagittal plane that hold most of the segments, where the volume has
+ * geometry and is thick enough; up to twelve slices of the stack, spread over those that hold a
+ * segment; the grey window (grey_window.h), and a note on what is shown.
  *
- * Proportions are true (spacings and positions of the source). Each panel carries its number (from
+ * Proportions are true (spacings and positions of the stack). Each panel carries its number (from
  * 1, ascending along the normal) and place along its normal, and on its edges the letters of the
  * directions that they face (orientation.h). Axial, coronal and sagittal planes are turned as is
- * usual (the patient's right on the viewer's left, anterior or head above); acquired slices are as
- * the images are. Outlines run within the segment, one pixel wide. A segment whose colour another
+ * usual (the patient's right on the viewer's left, anterior or head above); slices are as the
+ * stack is. Outlines run within the segment, one pixel wide. A segment whose colour another
  * one before it has, as SEGs often do, gets one of its own. MONOCHROME1 is inverted for display.
  *
  * Nothing of the patient, the study or the images is written out but geometry. The same request
@@ -36,8 +36,9 @@ struct preview_request {
     const void *voxels; /* stored values, stack->pixel, x fastest */
     const struct preview_segment *segments;
     size_t segment_count;
-    const char *const *warnings; /* lines of UTF-8 */
+    const char *const *warnings; /* lines of UTF-8, broken where they are longer than the sheet */
     size_t warning_count;
+    const char *note; /* a line at the end; "": none */
     int threads; /* that may draw, the caller's among them */
 };
 

@@ -331,6 +331,7 @@ preview_start(struct results *results, struct preview_task *task)
                                              .segment_count = results->segment_count,
                                              .warnings = results->warnings,
                                              .warning_count = results->warning_count,
+                                             .note = request->grid->text,
                                              .threads = request->threads};
     task->output = request->output;
     int rc = output_create(request->output, "preview.png", &task->fd);

@@ -196,6 +196,7 @@ struct scene {
     size_t segment_count;
     const char *warnings[2];
     size_t warning_count;
+    const char *note;
 };
 
 struct drawn {
@@ -230,6 +231,7 @@ make_scene(struct scene *scene)
                                            .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
     scene->mask = (struct image_mask){.bits = scene->bits, .words_per_row = 1};
     scene->segment_count = 1;
+    scene->note = "";
     for (int i = 0; i < 12; i++)
         scene->segments[i] = (struct preview_segment){
             .mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
@@ -245,6 +247,7 @@ draw(struct scene *scene, int threads)
                                             .segment_count = scene->segment_count,
                                             .warnings = scene->warnings,
                                             .warning_count = scene->warning_count,
+                                            .note = scene->note,
                                             .threads = threads};
     struct drawn drawn;
     png_image image = {.version = PNG_IMAGE_VERSION};
@@ -552,6 +555,7 @@ START_TEST(nothing_is_too_small_to_be_seen)
                                                 .voxels = voxels,
                                                 .segments = scene.segments,
                                                 .segment_count = 1,
+                                                .note = "",
                                                 .threads = 1};
         scene.mask = (struct image_mask){.bits = bits, .words_per_row = 8};
         scene.stack.spacing[1] = 100;
@@ -589,6 +593,28 @@ START_TEST(warnings_stand_above_all)
     ck_assert(has_text(&drawn, scene.warnings[1], (struct box){4, 22, drawn.width - 4, 18}));
     ck_assert_int_eq(pixel_at(&drawn, 4 + 1, 4 + 1), WARNING);
     ck_assert_int_eq(pixel_at(&drawn, 4 + 7, 4 + 36 + 7), RED);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+/* 592 pixels have room for 48 letters. */
+START_TEST(long_warnings_are_broken_and_a_note_ends_the_sheet)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.stack.plane_count = 1;
+    scene.segment_count = 0;
+    scene.warnings[0] =
+        "Box: reaches the edge of the volume (lowest slice), expected to reach none";
+    scene.warning_count = 1;
+    scene.note = "straightened";
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert_int_eq(drawn.height, 4 + 2 * 18 + 18 + 576 + 4 + 2 * 18);
+    ck_assert(has_text(&drawn, "Box: reaches the edge of the volume (lowest",
+                       (struct box){4, 4, 588, 18}));
+    ck_assert(has_text(&drawn, "slice), expected to reach none", (struct box){4, 22, 588, 18}));
+    ck_assert(has_text(&drawn, "straightened", (struct box){4, drawn.height - 18, 588, 18}));
     drawn_free(&drawn);
 }
 
@@ -638,6 +664,7 @@ main(void)
     tcase_add_test(tests, uneven_planes_lie_where_they_are);
     tcase_add_test(tests, nothing_is_too_small_to_be_seen);
     tcase_add_test(tests, warnings_stand_above_all);
+    tcase_add_test(tests, long_warnings_are_broken_and_a_note_ends_the_sheet);
     tcase_add_test(tests, colours_that_are_taken_are_replaced);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
