@@ -37,6 +37,22 @@ scan_fail(const struct scanner *scanner, const char *format, ...)
                      scanner->source->files[scanner->file], scanner->line, text);
 }
 
+/* Why it could not be read. */
+static const char *
+source_reason(int rc)
+{
+    return rc == -EMEDIUMTYPE ? "it is a folder, a pipe or a device, not a regular file"
+                              : strerror(-rc);
+}
+
+/* An included file that is not there or not for it to read is a mistake; what passes is none. */
+static int
+scan_fail_to_read(const struct scanner *scanner, const char *path, int rc)
+{
+    const int told = scan_fail(scanner, "cannot include %s: %s", path, source_reason(rc));
+    return rc == -EMFILE || rc == -ENFILE || rc == -EIO ? rc : told;
+}
+
 /* ---------------------------------------------------------------------- the expanded text ---- */
 
 static int
@@ -276,14 +292,6 @@ source_open_regular(const char *path)
     return rc;
 }
 
-/* Why it could not be read. */
-static const char *
-source_reason(int rc)
-{
-    return rc == -EMEDIUMTYPE ? "it is a folder, a pipe or a device, not a regular file"
-                              : strerror(-rc);
-}
-
 /* The whole file in malloc'd memory, with a NUL after it. */
 static int
 source_read_whole(const char *path, char **bytes, size_t *size)
@@ -326,7 +334,7 @@ scan_file(struct scanner *parent, const char *path)
     if (rc == -ENOMEM)
         return source_out_of_memory(parent->error);
     if (rc < 0)
-        return scan_fail(parent, "cannot include %s: %s", path, source_reason(rc));
+        return scan_fail_to_read(parent, path, rc);
     scanner.at = bytes;
     scanner.end = bytes + size;
     scanner.line = 1;

@@ -6,6 +6,7 @@
 #include "tests/unit/edge.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* A good segment and pipeline; cases below change one thing in them. */
@@ -420,6 +421,29 @@ START_TEST(includes_are_relative_to_their_file)
     conf_free(conf);
     ck_assert_int_eq(remove(test_path("site/inner.conf")), 0);
     ck_assert_int_eq(remove(test_path("site/outer.conf")), 0);
+}
+
+END_TEST
+
+/* No mistake of the configuration: it is read another time. */
+START_TEST(an_include_that_cannot_be_read_now)
+{
+    char text[PATH_MAX + 64];
+    struct conf *conf = NULL;
+    struct error error = {0};
+    struct rlimit limit;
+    snprintf(text, sizeof text, "@include \"%s\"",
+             write_file("good.conf", "log_level = \"debug\";"));
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const int rc = conf_from_text(text, &conf, &error);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(rc, -EMFILE);
+    ck_assert_ptr_nonnull(strstr(error.message, "cannot include "));
+    ck_assert_ptr_nonnull(strstr(error.message, strerror(EMFILE)));
+    ck_assert_int_eq(conf_from_text(text, &conf, &error), 0);
+    conf_free(conf);
 }
 
 END_TEST
@@ -887,6 +911,7 @@ main(void)
     tcase_add_test(tcase, destinations_are_read);
     tcase_add_test(tcase, paths_are_below_the_root);
     tcase_add_test(tcase, includes_are_relative_to_their_file);
+    tcase_add_test(tcase, an_include_that_cannot_be_read_now);
     tcase_add_test(tcase, comments_strings_and_byte_order_marks);
     tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
                         sizeof(wrong) / sizeof(wrong[0]));
