@@ -29,7 +29,8 @@ extern "C" {
 
 #define DICOM_LEFT_OUT_SIZE   256
 
-/* Registers codecs and silences DCMTK's own logger. Call once, before any other call here. */
+/* Registers codecs and silences DCMTK's own logger. Call once, before any other call here. Without the memory for it
+ * the process ends with EX_TEMPFAIL. */
 void dicom_init(void);
 
 /* One plane of pixels: a classic instance, or one frame of an enhanced multi-frame one. */

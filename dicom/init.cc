@@ -11,20 +11,34 @@
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <new>
+
+#include <sysexits.h>
+
+static void
+init_dcmtk()
+{
+    /* Leaves are silent: what matters comes back as a struct error. */
+    OFLog::configure(OFLogger::OFF_LOG_LEVEL);
+    /* Loaded lazily otherwise, under a lock, by the first file. */
+    (void)dcmDataDict.isDictionaryLoaded();
+    /* Standard attributes whose VR got lost on their way (UN) have that of the dictionary. */
+    dcmEnableUnknownVRConversion.set(OFTrue);
+    DJDecoderRegistration::registerCodecs();
+    DJLSDecoderRegistration::registerCodecs();
+}
 
 void
 dicom_init(void)
 {
     static std::once_flag once;
-    std::call_once(once, [] {
-        /* Leaves are silent: what matters comes back as a struct error. */
-        OFLog::configure(OFLogger::OFF_LOG_LEVEL);
-        /* Loaded lazily otherwise, under a lock, by the first file. */
-        (void)dcmDataDict.isDictionaryLoaded();
-        /* Standard attributes whose VR got lost on their way (UN) have that of the dictionary. */
-        dcmEnableUnknownVRConversion.set(OFTrue);
-        DJDecoderRegistration::registerCodecs();
-        DJLSDecoderRegistration::registerCodecs();
-    });
+    try {
+        std::call_once(once, init_dcmtk);
+    } catch (const std::bad_alloc &) { /* half made: nothing of it is used, not even to end */
+        std::fputs("There is not enough memory to begin. Try again.\n", stderr);
+        std::_Exit(EX_TEMPFAIL);
+    }
 }

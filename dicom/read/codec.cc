@@ -6,6 +6,8 @@
  */
 #include "dicom/read/codec.hh"
 
+#include "dicom/read/header.hh"
+
 #include <dcmtk/config/osconfig.h>
 
 #include <dcmtk/dcmdata/dcpixel.h>
@@ -101,15 +103,18 @@ void
 codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
 {
     const Uint16 width = bits > 8 ? 16 : 8;
-    dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1);
-    dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2");
-    dataset.putAndInsertString(DCM_NumberOfFrames, "1");
-    dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows));
-    dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns));
-    dataset.putAndInsertUint16(DCM_BitsAllocated, width);
-    dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits));
-    dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1));
-    dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed);
+    const OFCondition conditions[] = {
+        dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1),
+        dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2"),
+        dataset.putAndInsertString(DCM_NumberOfFrames, "1"),
+        dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows)),
+        dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns)),
+        dataset.putAndInsertUint16(DCM_BitsAllocated, width),
+        dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits)),
+        dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1)),
+        dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
+    for (const OFCondition &condition : conditions)
+        header_is_good(condition);
 }
 
 /* A pixel sequence with an empty offset table and one fragment; owned by the caller. */
@@ -119,7 +124,8 @@ wrap(const std::vector<uint8_t> &bytes)
     auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
     auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
     auto fragment = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
-    if (fragment->putUint8Array(bytes.data(), static_cast<unsigned long>(bytes.size())).bad())
+    if (!header_is_good(
+            fragment->putUint8Array(bytes.data(), static_cast<unsigned long>(bytes.size()))))
         return nullptr;
     sequence->insert(table.release());
     sequence->insert(fragment.release());
@@ -141,7 +147,7 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
     OFString color_model;
     const OFCondition condition = pixels.getUncompressedFrame(
         &dataset, 0, fragment, buffer, static_cast<Uint32>(size), color_model);
-    return condition.good() ? std::string() : std::string(condition.text());
+    return header_is_good(condition) ? std::string() : std::string(condition.text());
 }
 
 } // namespace

@@ -218,7 +218,7 @@ std::string
 value_of(DcmElement &element)
 {
     OFString text;
-    if (element.getOFStringArray(text, OFFalse).bad())
+    if (!header_is_good(element.getOFStringArray(text, OFFalse)))
         return {};
     std::string value(text.c_str(), text.size());
     value.resize(value.find_last_not_of(std::string(" \0", 2)) + 1);

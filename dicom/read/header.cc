@@ -19,6 +19,14 @@ header_encoding(bool implicit_vr, bool big_endian)
     return big_endian ? EXS_BigEndianExplicit : EXS_LittleEndianExplicit;
 }
 
+bool
+header_is_good(const OFCondition &condition)
+{
+    if (condition == EC_MemoryExhausted)
+        throw std::bad_alloc();
+    return condition.good();
+}
+
 OFCondition
 header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDataset &dataset)
 {
@@ -28,8 +36,7 @@ header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDatase
     dataset.transferInit();
     const OFCondition condition = dataset.read(stream, syntax, EGL_noChange, DCM_MaxReadLength);
     dataset.transferEnd();
-    if (condition == EC_MemoryExhausted)
-        throw std::bad_alloc(); /* no fault of the bytes */
+    header_is_good(condition); /* no fault of the bytes, where it leaves */
     return condition;
 }
 
@@ -142,7 +149,7 @@ static std::string
 unknown_text(DcmElement &element)
 {
     Uint8 *bytes = nullptr;
-    if (element.getUint8Array(bytes).bad() || !bytes)
+    if (!header_is_good(element.getUint8Array(bytes)) || !bytes)
         return {};
     return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
 }
@@ -156,7 +163,7 @@ whole_text(DcmElement &element)
     if (is_unknown(element))
         return unknown_text(element);
     OFString text;
-    if (element.getOFStringArray(text, OFFalse).bad())
+    if (!header_is_good(element.getOFStringArray(text, OFFalse)))
         return {};
     return std::string(text.c_str(), text.length());
 }
@@ -214,7 +221,7 @@ static bool
 assign(OFCondition condition, const T &number, double *value)
 {
     *value = static_cast<double>(number);
-    return condition.good();
+    return header_is_good(condition);
 }
 
 bool
@@ -297,7 +304,7 @@ unknown_number(DcmElement &element, double *value, unsigned long index)
 {
     Uint8 *bytes = nullptr;
     T number;
-    if (element.getUint8Array(bytes).bad() || !bytes ||
+    if (!header_is_good(element.getUint8Array(bytes)) || !bytes ||
         element.getLength() < (index + 1) * sizeof(number))
         return false;
     std::memcpy(&number, bytes + index * sizeof(number), sizeof(number));

@@ -22,6 +22,8 @@
 #include <vector>
 
 E_TransferSyntax header_encoding(bool implicit_vr, bool big_endian);
+/* What DCMTK did not do for want of memory leaves as std::bad_alloc: it is neither damaged nor not there. */
+bool header_is_good(const OFCondition &condition);
 /* Parses a data set in memory. */
 OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax,
                           DcmDataset &dataset);

@@ -391,7 +391,8 @@ rtstruct_text(const Header &item, const DcmTagKey &tag)
     char *text = nullptr;
     Uint32 length = 0;
     DcmElement *element = item.find(tag);
-    if (!element || element->getLength() == 0 || element->getString(text, length).bad() || !text)
+    if (!element || element->getLength() == 0 ||
+        !header_is_good(element->getString(text, length)) || !text)
         return {};
     return {text, length};
 }

@@ -17,7 +17,8 @@ csa_number(const Header &dataset, const char *name, double *value, unsigned long
     char values[6][CSA_VALUE];
     Uint8 *bytes = nullptr;
     DcmElement *element = dataset.find(header_private(dataset, csa_header));
-    if (!element || element->getUint8Array(bytes).bad() || !bytes || index >= std::size(values))
+    if (!element || !header_is_good(element->getUint8Array(bytes)) || !bytes ||
+        index >= std::size(values))
         return false;
     return csa_values(bytes, element->getLength(), name, values, index + 1) == index + 1 &&
            header_parse_number(values[index], value);

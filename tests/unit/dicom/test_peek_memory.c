@@ -6,6 +6,9 @@
 #include "tests/unit/dicom/peek_sample.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <sysexits.h>
 
 static int countdown; /* to the one that fails; 0: none */
 static bool hit;
@@ -61,6 +64,38 @@ expect_told(const struct sample_image *image)
     dicom_instance_free(whole);
 }
 
+/* A process that begins while its nth allocation fails; how it ended. */
+static int
+begin_starved(int n)
+{
+    int status = 0;
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        close(STDERR_FILENO);
+        hit = false;
+        countdown = n;
+        dicom_init();
+        _exit(hit ? 1 : 0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* Nothing was made ready before: without setup. All of the first, later a few of the thousands of the dictionary. */
+START_TEST(a_start_without_memory)
+{
+    int status, n = 1;
+    while ((status = begin_starved(n)) != 0) {
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL, "allocation %d: %#x",
+                      n, (unsigned)status);
+        n += n < 50 ? 1 : n / 10;
+    }
+    ck_assert_int_gt(n, 50);
+}
+
+END_TEST
+
 START_TEST(a_classic_header)
 {
     for (size_t i = 0; i < sizeof(native_syntaxes) / sizeof(*native_syntaxes); i++) {
@@ -84,6 +119,9 @@ int
 main(void)
 {
     Suite *suite = suite_create("dicom_peek_memory");
+    TCase *start = tcase_create("start");
+    tcase_add_test(start, a_start_without_memory);
+    suite_add_tcase(suite, start);
     TCase *tests = new_case(suite, "memory");
     tcase_add_test(tests, a_classic_header);
     tcase_add_test(tests, a_header_with_functional_groups);
