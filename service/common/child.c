@@ -37,11 +37,19 @@ child_fail(struct child *child, const char *why)
     child_end(child);
 }
 
+void
+child_note_failure(struct child *child, int error)
+{
+    child_log(child, "protocol", strerror(-error));
+    child->short_of = error == -ENOMEM || error == -ENOBUFS;
+    child->failed = true;
+}
+
 static void
 child_fail_with(struct child *child, int error)
 {
-    child->short_of = error == -ENOMEM || error == -ENOBUFS;
-    child_fail(child, strerror(-error));
+    child_note_failure(child, error);
+    child_end(child);
 }
 
 int

@@ -58,6 +58,8 @@ void child_renew(struct child *child, const char *why);
 void child_look(struct child *child, const struct conf *conf);
 /* Ends the child, with the reason in the log as ROLE.protocol. */
 void child_fail(struct child *child, const char *why);
+/* Fails by `error` without an end, which the caller sees to. */
+void child_note_failure(struct child *child, int error);
 /* To exit with: EX_TEMPFAIL where it failed for what passes. */
 int child_status(const struct child *child);
 /* What is queued goes out. The loop has to run once more. */

@@ -56,12 +56,22 @@ intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run, uv_aft
     uv_queue_work(&intake->loop, work, run, after); /* fails only for want of a callback */
 }
 
+static void
+on_drain_timeout(uv_timer_t *timer)
+{
+    intake_stop(timer->data);
+}
+
+/* The daemon would wait for what it is not told: the next intake begins anew. Only once this turn is over, for whoever
+ * sends is amid what the end takes away. */
 void
 intake_send_frame(struct intake *intake, struct proto_writer *writer)
 {
-    int error = channel_send(intake->child.channel, writer);
-    if (error && error != -EPIPE) /* the end of the pipe is told by child_role.end */
-        log_error("intake.send", LOG_STR("error", strerror(-error)));
+    const int error = channel_send(intake->child.channel, writer);
+    if (!error || error == -EPIPE) /* the end of the pipe is told by child_role.end */
+        return;
+    child_note_failure(&intake->child, error);
+    uv_timer_start(&intake->drain, on_drain_timeout, 0, 0);
 }
 
 /* -------------------------------------------------------------------------- frames ------ */
@@ -121,12 +131,6 @@ intake_on_message(void *context, struct proto_reader *reader)
         intake->paused = false;
         intake_send_again(intake, 0);
     }
-}
-
-static void
-on_drain_timeout(uv_timer_t *timer)
-{
-    intake_stop(timer->data);
 }
 
 static void

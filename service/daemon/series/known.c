@@ -22,7 +22,10 @@ struct known {
 static void
 known_send(struct known *known, struct proto_writer *writer)
 {
-    pool_send(known->core->pool, known->core->intake, writer); /* -EPIPE: the next intake asks */
+    const int error = pool_send(known->core->pool, known->core->intake, writer);
+    if (error &&
+        error != -EPIPE) /* it would wait for good; the next intake asks, as after -EPIPE */
+        pool_kill(known->core->pool, known->core->intake, "it cannot be told what is known");
 }
 
 /* That was all, if need be before its end: what is not told is looked at. */

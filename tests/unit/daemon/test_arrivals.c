@@ -51,6 +51,31 @@ tear_down(void)
     sample_close(&s);
 }
 
+/* What the pool is asked, by --wrap. */
+static int send_error; /* of each frame to a child; 0: none */
+static int kills;
+
+int __real_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
+int __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
+void __real_pool_kill(struct pool *pool, int slot, const char *why);
+void __wrap_pool_kill(struct pool *pool, int slot, const char *why);
+
+int
+__wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer)
+{
+    if (!send_error)
+        return __real_pool_send(pool, slot, writer);
+    proto_release(writer);
+    return send_error;
+}
+
+void
+__wrap_pool_kill(struct pool *pool, int slot, const char *why)
+{
+    kills++;
+    __real_pool_kill(pool, slot, why);
+}
+
 /* Its file is where it is said to be. */
 static void
 put_file(const char *path)
@@ -174,6 +199,23 @@ START_TEST(what_is_told_as_known_is_on_disk)
 
 END_TEST
 
+/* Else the intake would wait for good. */
+START_TEST(an_intake_that_cannot_be_told)
+{
+    static const int errors[] = {-EPIPE, -ENOMEM, -EMSGSIZE};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        struct proto_writer writer;
+        send_error = errors[i];
+        kills = 0;
+        proto_start(&writer, PROTO_ASK_KNOWN);
+        hand_frame(&writer);
+        send_error = 0;
+        ck_assert_int_eq(kills, errors[i] != -EPIPE);
+    }
+}
+
+END_TEST
+
 /* The intake saw it, and then it was removed: no row says that it is there. */
 START_TEST(an_image_that_is_gone)
 {
@@ -265,6 +307,7 @@ START_TEST(whether_files_can_come_in)
 END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
-            an_image_that_its_inbox_keeps, what_is_told_as_known_is_on_disk, an_image_that_is_gone,
-            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_that_never_came_whole,
-            a_commitment_report, whether_files_can_come_in)
+            an_image_that_its_inbox_keeps, what_is_told_as_known_is_on_disk,
+            an_intake_that_cannot_be_told, an_image_that_is_gone, a_file_in_quarantine,
+            a_file_that_cannot_be_read, an_instance_that_never_came_whole, a_commitment_report,
+            whether_files_can_come_in)
