@@ -3,6 +3,8 @@
  */
 #include "config/source.h"
 
+#include "config/share.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -314,14 +316,28 @@ source_read_whole(const char *path, char **bytes, size_t *size)
     return rc;
 }
 
-/* A path written in `from`, relative to the folder that file is in. */
+/*
+ * A path written in `from`: relative to the folder that file is in, else, where there is no such file,
+ * to what is installed beside the program.
+ */
 static char *
 scan_resolve(const char *from, const char *path, size_t length)
 {
     const char *slash = strrchr(from, '/');
     int folder = path[0] == '/' || !slash ? 0 : (int)(slash - from) + 1;
     char *resolved;
-    return asprintf(&resolved, "%.*s%.*s", folder, from, (int)length, path) < 0 ? NULL : resolved;
+    if (asprintf(&resolved, "%.*s%.*s", folder, from, (int)length, path) < 0)
+        return NULL;
+    if (path[0] == '/' || access(resolved, F_OK) == 0)
+        return resolved;
+    char *name = strndup(path, length), *shared = name ? share_path(name) : NULL;
+    free(name);
+    if (!shared || access(shared, F_OK) != 0) {
+        free(shared);
+        return resolved;
+    }
+    free(resolved);
+    return shared;
 }
 
 static int

@@ -46,6 +46,8 @@ static const struct cli_command commands[] = {
      "list deliveries, newest first"},
     {"echo", true, cli_echo, "DESTINATION", "ask a destination whether it is there (C-ECHO)"},
     {"check-config", false, cli_check_config, "[--print] [FILE]", "check a configuration file"},
+    {"presets", false, cli_presets, "[--json] [NAME]",
+     "what is shipped, what it rests on and its limits; NAME: one as it is written"},
     {"version", false, cli_version, "", "print the version"},
     {"help", false, cli_help, "", "print this"},
     {0},

@@ -38,6 +38,7 @@ int cli_report(const struct cli_context *context, int argc, char **argv);
 int cli_explain(const struct cli_context *context, int argc, char **argv);
 int cli_echo(const struct cli_context *context, int argc, char **argv);
 int cli_check_config(const struct cli_context *context, int argc, char **argv);
+int cli_presets(const struct cli_context *context, int argc, char **argv);
 
 /* "noctule: " and the message on standard error. */
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -34,8 +34,14 @@ measure $bin/bench_seg "$scratch" 5
 (cd "$scratch" && measure "$OLDPWD/$bin/bench_queue" 5)
 if [[ -d $brain ]]; then
     measure $bin/bench_admission $brain 2 21
+    cat >"$scratch/brain.conf" <<'END'
+pipelines = ( { name = "brain-mr"; min_slices = 1;
+    segments = ( { label = "White matter"; range = [ 58.0, 90.0 ];
+        shapes = ( { kind = "sphere"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_voxels = 50.0; } );
+        type = { code = "68523003"; scheme = "SCT"; meaning = "Cerebral white matter"; }; } ); } );
+END
     for _ in 1 2 3 4 5 6; do
-        measure /usr/bin/time -f '%e s, %M KiB' $bin/noctule --config config/noctule.conf run --quiet \
+        measure /usr/bin/time -f '%e s, %M KiB' $bin/noctule --config "$scratch/brain.conf" run --quiet \
             --pipeline brain-mr --output "$scratch/brain" $brain
     done
     for label in scipy cc3d; do

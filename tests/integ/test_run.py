@@ -40,6 +40,12 @@ pipelines = (
         shapes = ( {{ kind = "sphere"; center = {{ voxel = [ 0.0, 0.0, 0.0 ]; }}; radius_voxels = 0.5; }} );
         type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
     results = [ "seg", "codes" ]; min_slices = 1; }},
+  {{ name = "white";
+    segments = (
+      {{ label = "White matter"; range = [ 58.0, 90.0 ];
+        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_voxels = 50.0; }} );
+        type = {{ code = "68523003"; scheme = "SCT"; meaning = "Cerebral white matter"; }}; }} );
+    min_slices = 1; }},
   {{ name = "hot";
     segments = (
       {{ label = "Warm"; range = [ 1000.0, 1e7 ];
@@ -630,8 +636,8 @@ def shipped(pipeline, output, folder, status=0):
 
 
 @needs_shared
-def test_the_brain_is_the_reference(tmp_path):
-    shipped("brain-mr", tmp_path / "out", SHARED / "mr-brain-t1")
+def test_white_matter_is_the_reference(run, tmp_path):
+    run("white", tmp_path / "out", SHARED / "mr-brain-t1")
     datasets, values = peer.read_series(SHARED / "mr-brain-t1")
     center = [(n - 1) / 2 for n in reversed(values.shape)]
     expected = peer.level_set((values >= 58) & (values <= 90), peer.sphere(values.shape, center, 50), "cc3d")
@@ -641,7 +647,7 @@ def test_the_brain_is_the_reference(tmp_path):
 
 @needs_shared
 def test_a_real_ct_is_the_reference(tmp_path):
-    shipped("head-ct", tmp_path / "out", SHARED / "ct-head-5mm")
+    shipped("example", tmp_path / "out", SHARED / "ct-head-5mm")
     datasets, _ = peer.read_series(SHARED / "ct-head-5mm")
     values = exact_values(datasets)
     expected = peer.level_set((values >= 0) & (values <= 80), ball(datasets, values.shape, 40))

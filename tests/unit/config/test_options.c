@@ -98,7 +98,7 @@ START_TEST(the_shipped_file_gives_the_defaults)
     ck_assert_msg(conf_load(SHIPPED, &shipped, &error) == 0, "%s", error.message);
     ck_assert_int_eq(conf_load(write_file("empty.conf", ""), &empty, &error), 0);
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "head-ct"));
-    ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "brain-mr"));
+    ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "example"));
     ck_assert_uint_gt(shipped->rule_count, 1);
 
     /* All but pipelines and rules is what an empty file gives. */

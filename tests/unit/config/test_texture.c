@@ -662,7 +662,8 @@ START_TEST(the_example_of_the_shipped_file_can_be_used)
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
     uncomment(text, "\n    # texture = {", "\n    # };");
     struct conf *conf = load_good(text);
-    const struct texture_options *texture = texture_of(conf);
+    const struct texture_options *texture = conf_find_pipeline(conf, "example")->texture;
+    ck_assert_ptr_nonnull(texture);
     ck_assert_ptr_nonnull(texture->glcm);
     ck_assert(texture->levels.has_range);
     ck_assert_uint_eq(texture->patterns,

@@ -1,0 +1,340 @@
+"""
+The presets that are shipped: right on phantoms whose truth is known, held for review where they leak, and as measured on real
+series. docs/presets.md has the numbers that are bounds here; NOCTULE_WRITE_PRESETS=1 writes its list of the presets.
+"""
+
+import json
+import os
+import re
+import subprocess
+
+import numpy as np
+import pydicom
+import pytest
+import scipy.ndimage
+from conftest import BIN, SHARED, SOURCE, needs_shared, phantom, read_truth, run_program
+from test_run import exact_values, peer, seg_masks
+
+OK, EMPTY, REVIEW = 0, 7, 8
+PRESETS = sorted(path.stem for path in (SOURCE / "config" / "presets").glob("*.conf"))
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    """Every preset as a pipeline of its name; found as an installed one is, not beside this file."""
+    path = tmp_path_factory.mktemp("config") / "noctule.conf"
+    pipelines = ",\n".join(f'{{ name = "{name}";\n@include "presets/{name}.conf"\n}}' for name in PRESETS)
+    path.write_text(f'root = "{path.parent}/root";\npipelines = (\n{pipelines} );\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """A phantom's folder and its truth, drawn once: series("chest") or series("head-tilted", "--tilt", "0")."""
+    drawn = {}
+
+    def draw(kind, *options):
+        if (kind, *options) not in drawn:
+            folder = tmp_path_factory.mktemp(kind)
+            size = () if "--size" in options else ("--size", "200x200x100")
+            phantom(folder / "in", "--kind", kind, *size, *options, "--truth", folder / "truth.seg.nrrd")
+            drawn[(kind, *options)] = folder / "in", read_truth(folder / "truth.seg.nrrd")
+        return drawn[(kind, *options)]
+
+    return draw
+
+
+def run(config, preset, output, folder, status=OK):
+    """What it says of how it ended."""
+    result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", preset, "--output", output, folder],
+                            text=True, capture_output=True, timeout=300)
+    assert result.returncode == status, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def found(output, folder):
+    """The masks of the segments by label, and the series' values."""
+    datasets, _ = peer.read_series(folder)
+    labels = [s.SegmentLabel for s in pydicom.dcmread(output / "seg.dcm", stop_before_pixels=True).SegmentSequence]
+    return dict(zip(labels, seg_masks(output / "seg.dcm", datasets))), exact_values(datasets)
+
+
+def voxel_ml(folder):
+    """Of a stack that is neither tilted nor uneven."""
+    first, second = (pydicom.dcmread(path) for path in sorted(folder.glob("*.dcm"))[:2])
+    step = np.array(second.ImagePositionPatient, float) - np.array(first.ImagePositionPatient, float)
+    return float(first.PixelSpacing[0] * first.PixelSpacing[1] * np.linalg.norm(step)) / 1000
+
+
+def dice(a, b):
+    return 2 * (a & b).sum() / (a.sum() + b.sum())
+
+
+def union(truth, *names):
+    return np.logical_or.reduce([truth[name] for name in names])
+
+
+def filled(mask):
+    return np.stack([scipy.ndimage.binary_fill_holes(plane) for plane in mask])
+
+
+# ---------------------------------------------------------------- on phantoms, against their truth
+
+
+@pytest.mark.parametrize("kind", ["chest", "body"])
+def test_body(config, series, tmp_path, kind):
+    folder, truth = series(kind)
+    run(config, "body", tmp_path / "out", folder)
+    body = found(tmp_path / "out", folder)[0]["Body"]
+    expected = filled(union(truth, *(set(truth) - {"table"})))
+    assert dice(body, expected) > 0.995
+    assert (body & truth["table"]).sum() < 0.2 * truth["table"].sum(), "but for where it touches"
+    assert (expected & ~body).sum() < 0.002 * expected.sum(), "both arms are in it"
+
+
+def lungs_of(truth):
+    return union(truth, "right lung", "left lung", "emphysema", "vessel")
+
+
+def test_lung(config, series, tmp_path):
+    folder, truth = series("chest")
+    run(config, "lung", tmp_path / "out", folder)
+    segments, values = found(tmp_path / "out", folder)
+    assert list(segments) == ["Lungs"]
+    lungs, expected = segments["Lungs"], lungs_of(truth)
+    assert dice(lungs, expected) > 0.995 and abs(lungs.sum() / expected.sum() - 1) < 0.005
+    assert scipy.ndimage.label(lungs)[1] == 2
+    assert (lungs & truth["airway"]).sum() < 0.32 * truth["airway"].sum(), "what lies within the lungs"
+    assert not (lungs & truth["heart"]).sum() > 0.001 * truth["heart"].sum()
+    assert (lungs & truth["vessel"]).sum() > 0.85 * truth["vessel"].sum()
+
+
+def test_lung_with_an_open_chest_is_held(config, series, tmp_path):
+    """A wound joins a lung with the air outside: its slices are missing, and it falls in two."""
+    folder, truth = series("chest-open")
+    told = run(config, "lung", tmp_path / "out", folder, REVIEW)
+    assert "Lungs" in told and "components" in told
+    lungs = found(tmp_path / "out", folder)[0]["Lungs"]
+    assert lungs.sum() < 0.98 * lungs_of(truth).sum()
+
+
+def test_lung_in_an_abdomen_is_nothing(config, series, tmp_path):
+    folder, _ = series("body")
+    assert run(config, "lung", tmp_path / "out", folder, REVIEW)
+
+
+def test_emphysema(config, series, tmp_path):
+    folder, truth = series("chest")
+    run(config, "emphysema", tmp_path / "out", folder)
+    segments, values = found(tmp_path / "out", folder)
+    assert list(segments) == ["Lungs", "Emphysema"]
+    assert dice(segments["Lungs"], lungs_of(truth)) > 0.995
+    assert np.array_equal(segments["Emphysema"], segments["Lungs"] & (values >= -1100) & (values <= -950))
+    assert 0.85 < segments["Emphysema"].sum() / truth["emphysema"].sum() < 1.05
+    assert (segments["Emphysema"] & ~truth["emphysema"] & ~truth["airway"]).sum() < 0.01 * segments["Emphysema"].sum()
+
+
+def test_emphysema_of_thick_slices_is_held(config, series, tmp_path):
+    folder, _ = series("chest", "--size", "128x128x60")
+    assert "slices" in run(config, "emphysema", tmp_path / "out", folder, REVIEW)
+
+
+@pytest.mark.parametrize("kind", ["chest", "body"])
+def test_bone(config, series, tmp_path, kind):
+    """At pixels of 0.8 to 0.9 mm; borders of thin bone that are blurred are above 150 HU, so it is too much."""
+    folder, truth = series(kind, "--size", "512x512x30")
+    run(config, "bone", tmp_path / "out", folder)
+    bone = found(tmp_path / "out", folder)[0]["Bone"]
+    body = filled(union(truth, *(set(truth) - {"table"})))
+    parts, _ = scipy.ndimage.label(body)
+    trunk = parts == np.bincount(parts[parts > 0]).argmax()  # an arm that touches nothing is not in it
+    expected = union(truth, "bone", "marrow") & trunk
+    assert (bone & truth["bone"] & trunk).sum() > 0.99 * (truth["bone"] & trunk).sum()
+    assert 1 < bone.sum() / expected.sum() < 1.15
+    assert dice(bone, expected) > 0.925
+
+
+def test_fat(config, series, tmp_path):
+    folder, truth = series("body", "--size", "512x512x30")
+    run(config, "fat", tmp_path / "out", folder)
+    segments, _ = found(tmp_path / "out", folder)
+    assert list(segments) == ["Subcutaneous fat", "Inner fat"]
+    inner, outer = segments["Inner fat"], segments["Subcutaneous fat"]
+    assert dice(inner, truth["visceral fat"]) > 0.985
+    x = np.arange(512)[None, None, :]
+    trunk = (x > 512 * (0.5 - 155 / 480)) & (x < 512 * (0.5 + 150 / 480))  # without arms, of which one touches
+    assert dice(outer & trunk, truth["subcutaneous fat"] & trunk) > 0.98
+    assert (outer & truth["visceral fat"]).sum() < 0.002 * inner.sum()
+
+
+def test_fat_that_the_field_of_view_cuts_is_held(config, series, tmp_path):
+    folder, _ = series("body-cut")
+    assert "Whole trunk: reaches the edge" in run(config, "fat", tmp_path / "out", folder, REVIEW)
+
+
+@pytest.mark.parametrize("kind", ["ct-head", "head-tilted"])
+def test_head_ct(config, series, tmp_path, kind):
+    options = ("--tilt", "0") if kind == "head-tilted" else ()
+    folder, truth = series(kind, *options)
+    run(config, "head-ct", tmp_path / "out", folder)
+    head = found(tmp_path / "out", folder)[0]["Intracranial"]
+    expected = union(truth, *({"grey matter", "white matter", "ventricle", "cord"} & set(truth)))
+    assert dice(head, expected) > 0.97
+    assert (head & truth["scalp"]).sum() < 0.001 * head.sum()
+
+
+def test_head_ct_of_another_part_is_held(config, series, tmp_path):
+    folder, _ = series("body")
+    assert "Intracranial" in run(config, "head-ct", tmp_path / "out", folder, REVIEW)
+
+
+@pytest.fixture
+def suv_series(tmp_path):
+    """The phantom of a PET in SUV: 20000, 12000 and 2000 Bq/ml are 5.9, 3.6 and 0.6."""
+    phantom(tmp_path / "pet", "--kind", "pet", "--size", "64x64x40", "--truth", tmp_path / "pet.nrrd")
+    factor = 75000 / (370e6 * 2 ** (-3600 / 6586.2))
+    for path in (tmp_path / "pet").glob("*.dcm"):
+        dataset = pydicom.dcmread(path)
+        dataset.Units, dataset.RescaleSlope = "GML", f"{dataset.RescaleSlope * factor:.10g}"
+        dataset.save_as(path)
+    return tmp_path / "pet", read_truth(tmp_path / "pet.nrrd")
+
+
+def test_pet_uptake(config, suv_series, tmp_path):
+    folder, truth = suv_series
+    run(config, "pet-uptake", tmp_path / "out", folder)
+    assert np.array_equal(found(tmp_path / "out", folder)[0]["Uptake"], truth["hotter spot"])
+
+
+def test_pet_uptake_in_becquerels_is_held(config, tmp_path):
+    phantom(tmp_path / "in", "--kind", "pet", "--size", "64x64x40")
+    assert "Uptake" in run(config, "pet-uptake", tmp_path / "out", tmp_path / "in", REVIEW)
+
+
+# ------------------------------------------------------------------------------- on real series
+
+
+def volumes(config, preset, output, folder, status=OK):
+    run(config, preset, output, folder, status)
+    masks, values = found(output, folder)
+    return {label: (mask.sum() * voxel_ml(folder), mask, values) for label, mask in masks.items()}
+
+
+THIGH = SHARED / "sarcoma" / "STS_001" / "CT" / "image"
+PELVIS = SHARED / "sarcoma" / "STS_002" / "CT" / "image"
+CHEST = SHARED / "ibsi" / "ibsi_1_ct_radiomics_phantom" / "dicom" / "image"
+
+
+@needs_shared
+@pytest.mark.parametrize("folder,ml", [(THIGH, 5416), (PELVIS, 2106), (CHEST, 4602)], ids=["thigh", "pelvis", "chest"])
+def test_body_of_a_patient(config, tmp_path, folder, ml):
+    found_ml, body, values = volumes(config, "body", tmp_path / "out", folder)["Body"]
+    assert abs(found_ml - ml) < 0.03 * ml
+    assert values[body].mean() > -50, "neither table nor air around it"
+
+
+@needs_shared
+@pytest.mark.parametrize("folder,ml", [(THIGH, 270), (PELVIS, 137)], ids=["thigh", "pelvis"])
+def test_bone_of_a_patient(config, tmp_path, folder, ml):
+    found_ml, _, _ = volumes(config, "bone", tmp_path / "out", folder)["Bone"]
+    assert abs(found_ml - ml) < 0.03 * ml
+
+
+@needs_shared
+def test_bone_with_contrast_medium_is_held(config, tmp_path):
+    """Heart and aorta are above 226 HU in it: the mean tells."""
+    assert "mean" in run(config, "bone", tmp_path / "out", CHEST, REVIEW)
+
+
+@needs_shared
+def test_fat_of_a_thigh_is_held(config, tmp_path):
+    """The field of view cuts its skin."""
+    assert "Whole trunk: reaches the edge" in run(config, "fat", tmp_path / "out", THIGH, REVIEW)
+
+
+@needs_shared
+def test_a_lung_that_the_field_of_view_cuts_is_held(config, tmp_path):
+    run(config, "lung", tmp_path / "out", CHEST, REVIEW)
+
+
+@needs_shared
+def test_a_plastic_head_is_held(config, tmp_path):
+    told = run(config, "head-ct", tmp_path / "out", SHARED / "ct-head-5mm", REVIEW)
+    assert "Intracranial" in told
+
+
+@needs_shared
+@pytest.mark.parametrize("name,ml", [("STS_001", 65.1), ("STS_002", 50.0)])
+def test_uptake_of_a_patient(config, tmp_path, name, ml):
+    """Within what was drawn as the tumour's volume, and the voxels of SUV 4 and above in parts of 0.5 ml."""
+    folder = SHARED / "sarcoma" / name / "PET" / "image"
+    found_ml, uptake, values = volumes(config, "pet-uptake", tmp_path / "out", folder)["Uptake"]
+    assert abs(found_ml - ml) < 0.01 * ml
+    parts, count = scipy.ndimage.label(values >= 4)
+    sizes = np.bincount(parts.ravel()) * voxel_ml(folder)
+    assert np.array_equal(uptake, (parts > 0) & (sizes >= 0.5)[parts])
+
+
+# -------------------------------------------------------------------------------- what is told
+
+
+def told(name):
+    return next(preset for preset in json.loads(run_program("noctule", "presets", "--json").stdout) if preset["name"] == name)
+
+
+def test_the_list_is_the_files(config):
+    listed = json.loads(run_program("noctule", "presets", "--json").stdout)
+    assert [preset["name"] for preset in listed] == PRESETS
+    text = " ".join(run_program("noctule", "presets").stdout.split())
+    for preset in listed:
+        assert all(preset.values()) and preset["include"] == f"presets/{preset['name']}.conf"
+        for key in ("title", "modality", "segments", "gate", "evidence", "limits"):
+            assert preset[key] in text, (preset["name"], key)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_head_names_the_segments(config, name):
+    printed = run_program("noctule", "check-config", "--print", config).stdout
+    pipeline = re.search(rf'name = "{name}";.*?(?=\n}}|\Z)', printed, re.S)[0]
+    blocks = re.findall(r'label = "([^"]*)";(.*?)(?=label = "|\Z)', pipeline, re.S)
+    shown = [label for label, rest in blocks if "hidden = true" not in rest and "method" in rest]
+    assert ", ".join(shown) == told(name)["segments"]
+    assert "expect" in pipeline
+
+
+def test_one_is_printed_as_it_is_written():
+    for name in PRESETS:
+        assert run_program("noctule", "presets", name).stdout == (
+            SOURCE / "config" / "presets" / f"{name}.conf").read_text()
+    missing = run_program("noctule", "presets", "liver", check=False)
+    assert missing.returncode == 3 and 'no preset "liver"' in missing.stderr
+    for wrong in (["../noctule"], ["lung", "body"], ["--json", "lung"]):
+        assert run_program("noctule", "presets", *wrong, check=False).returncode == 2
+
+
+def test_a_preset_beside_the_configuration_comes_first(tmp_path):
+    (tmp_path / "presets").mkdir()
+    text = (SOURCE / "config" / "presets" / "head-ct.conf").read_text()
+    (tmp_path / "presets" / "head-ct.conf").write_text(text.replace("900.0, 1900.0", "800.0, 2000.0"))
+    path = tmp_path / "noctule.conf"
+    path.write_text('pipelines = (\n{ name = "a";\n@include "presets/head-ct.conf"\n},\n'
+                    '{ name = "b";\n@include "presets/pet-uptake.conf"\n} );')
+    printed = run_program("noctule", "check-config", "--print", path).stdout
+    assert "800" in printed and '"Uptake"' in printed
+    path.write_text('@include "presets/none.conf"\n')
+    assert f"cannot include {tmp_path}/presets/none.conf: No such file" in run_program(
+        "noctule", "check-config", path, check=False).stderr
+
+
+def test_the_page_has_them_all():
+    page = SOURCE / "docs" / "presets.md"
+    head, line, _ = page.read_text().partition("## The presets\n")
+    made = head + line
+    for preset in json.loads(run_program("noctule", "presets", "--json").stdout):
+        made += f"\n### {preset['name']}\n\n{preset['title'][0].upper()}{preset['title'][1:]}.\n\n"
+        for key, word in (("modality", "Modality"), ("segments", "Segments"), ("gate", "Gate"), ("evidence", "Rests on"),
+                          ("limits", "Limits")):
+            made += f"- {word}: {preset[key].rstrip('.')}.\n"
+    if os.environ.get("NOCTULE_WRITE_PRESETS"):
+        page.write_text(made)
+    assert page.read_text() == made, "run this test once more with NOCTULE_WRITE_PRESETS=1 in the environment"
