@@ -253,8 +253,10 @@ conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
     struct conf_pipeline settings = *pipeline;
     settings.deliver = NULL;
     settings.deliver_count = 0;
-    if (identity)
+    if (identity) { /* what of it is at its default is not told */
         settings.memory_mib = settings.deadline_seconds = 0;
+        settings.patience_seconds = CONF_PATIENCE_SECONDS;
+    }
     return write_section(&option_pipeline, &settings, identity);
 }
 

@@ -85,7 +85,10 @@ struct conf_object {
     char *roi; /* NULL: by number */
     bool has_number;
     int number;
+    char *from_ae; /* who has to have sent it; NULL: anybody */
 };
+
+extern const char *const conf_object_kind_names[];
 
 /* Where a range of values comes from: it is given, or follows from the values of a segment, or of the
  * volume (kernels/mask/relative.h has what each means). */
@@ -217,6 +220,8 @@ struct conf_pipeline {
     enum conf_review review;
     char *series_description; /* "": made from the name */
     int series_number;
+#define CONF_PATIENCE_SECONDS 86400.0 /* by default */
+    double patience_seconds; /* with objects that did not come; no part of the results' identity */
     /* Of a job, and no part of the results' identity; 0: as jobs has it. */
     double memory_mib;
     double deadline_seconds;

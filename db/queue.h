@@ -24,6 +24,12 @@
 
 struct queue;
 
+/* Ids of rows; the caller frees `at`. */
+struct queue_ids {
+    int64_t *at;
+    size_t count;
+};
+
 /*
  * Opens or creates the database, migrates it to this version (a newer one: -EPROTONOSUPPORT),
  * refuses network file systems (-EREMOTE).
@@ -116,7 +122,24 @@ struct queue_object {
 };
 
 int queue_add_object(struct queue *queue, const struct queue_object *object, int64_t now_ms,
-                     enum queue_arrival *arrival);
+                     enum queue_arrival *arrival, int64_t *object_id);
+
+/* Objects that are input for the jobs of a series: of it, current, ours not, and their files are there.
+ * By path; free the array after clearing its elements. */
+struct queue_input {
+    char *path, *kind, *sender;
+};
+
+int queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs,
+                        size_t *count);
+void queue_input_clear(struct queue_input *input);
+/* Whether an object is input, by itself: current, not ours, not removed. 1, 0 or -errno. */
+int queue_object_is_input(struct queue *queue, int64_t object_id);
+/* The series that it is of. */
+int queue_object_series(struct queue *queue, int64_t object_id, struct queue_ids *series);
+/* What its jobs were made of has changed: SETTLED -> GATHERING, a new revision; 1: it has not
+ * settled, or is removed, and nothing changed. */
+int queue_revise_series(struct queue *queue, int64_t series_id, const char *why, int64_t now_ms);
 
 /* A file that could not be taken in. */
 struct queue_quarantine {
@@ -263,6 +286,7 @@ struct queue_job {
     enum queue_job_state state;
     int64_t not_before_ms; /* of a DELAYED one */
     bool alone;            /* it crashed a worker before: run it with no other beside it */
+    bool awaits;           /* DELAYED until an object comes */
     char *failed_on;       /* the worker of its last attempt when that failed, else "" */
 };
 
@@ -276,12 +300,10 @@ struct queue_new_job {
     bool again;        /* though one has ended with these settings */
     const char *asked; /* who wants it, when the rules do not: for its event; NULL */
     bool dry_run;      /* nothing is changed: is there one, or would this be new (job 0)? */
-};
-
-/* Ids of rows; the caller frees `at`. */
-struct queue_ids {
-    int64_t *at;
-    size_t count;
+    /* What it lacks, in words: it waits (DELAYED, OBJECT_WAITING) until queue_object_came, or until
+     * then, when it is FAILED (OBJECT_MISSING). NULL: nothing. */
+    const char *lacks;
+    int64_t until_ms;
 };
 
 /*
@@ -305,6 +327,11 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
  */
 int queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
                 size_t *count);
+/* The jobs of the newest revision of a series that have not been superseded, by id; likewise. */
+int queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs,
+                      size_t *count);
+/* DELAYED -> READY: what it waited for is there. -EAGAIN when it does not wait for an object. */
+int queue_object_came(struct queue *queue, int64_t job_id, int64_t now_ms);
 int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED; -ENOENT when none */
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 

@@ -175,6 +175,31 @@ check_shares(const struct conf_pipeline *pipeline, const struct option_spot *spo
 }
 
 static bool
+is_same_title(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* A job has the objects of its pipeline, and does not know which is for which segment. */
+static bool
+check_senders(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const struct conf_segment *a = &pipeline->segments[i], *b = &pipeline->segments[j];
+            if (a->method == CONF_OBJECT && b->method == CONF_OBJECT &&
+                a->object.kind == b->object.kind &&
+                !is_same_title(a->object.from_ae, b->object.from_ae))
+                return option_refuse_of(
+                    spot, "segments", i, ".object",
+                    "from_ae: \"%s\" takes the same kind of object from another "
+                    "sender: give each a pipeline of its own",
+                    b->label);
+        }
+    return true;
+}
+
+static bool
 check_pipeline(const void *object, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = object;
@@ -187,7 +212,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
             }
     return check_methods(pipeline, spot) && check_uses(pipeline, spot) &&
            check_makeable(pipeline, spot) && check_shown(pipeline, spot) &&
-           check_shares(pipeline, spot) && check_results(pipeline, spot);
+           check_shares(pipeline, spot) && check_senders(pipeline, spot) &&
+           check_results(pipeline, spot);
 }
 
 static const char *const review_choices[] = {"hold", "deliver", NULL};
@@ -261,6 +287,10 @@ static const struct option_row pipeline_rows[] = {
      LIMITS(0, 604800), .later = true,
      .help = "a job of this pipeline that takes longer is stopped, and counts as an attempt; 0 "
              "means jobs.deadline_seconds"},
+    {"patience_seconds", &option_number, AT(struct conf_pipeline, patience_seconds), "86400.0",
+     LIMITS(0, 31536000), .later = true,
+     .help = "how long a job waits for the objects that its segments name (OBJECT_WAITING), once "
+             "its series has settled; then it fails with OBJECT_MISSING"},
     {"deliver", &option_names, AT(struct conf_pipeline, deliver),
      MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_name,

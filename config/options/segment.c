@@ -243,7 +243,7 @@ static const struct option_section step_section = {
             .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)     \
     }
 
-static const char *const object_choices[] = {"rtstruct", NULL};
+const char *const conf_object_kind_names[] = {"rtstruct", NULL};
 
 static bool
 check_object(const void *object, const struct option_spot *spot)
@@ -255,7 +255,7 @@ check_object(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row object_rows[] = {
-    {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = object_choices,
+    {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
      .help = "\"rtstruct\": an RT Structure Set"},
     {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "its region with this ROI Name (3006,0026); a pattern: \"GTV*\" is every name that "
@@ -263,6 +263,10 @@ static const struct option_row object_rows[] = {
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
      .help = "instead, its region with this ROI Number (3006,0022)"},
+    {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
+     .later = true,
+     .help = "of what was received, only what this AE title sent; of one kind the same in all "
+             "segments of a pipeline"},
 };
 
 static const struct option_section object_section = {

@@ -73,6 +73,7 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
     FIELD(NAME(queue_job_states), state, "j.state")                                                \
     FIELD(TIME, not_before_ms, "j.not_before_at")                                                  \
     FIELD(BOOL, alone, "j.alone")                                                                  \
+    FIELD(BOOL, awaits, "j.state = 'DELAYED' AND j.code = 'OBJECT_WAITING'")                       \
     FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")
 #define JOB_COLUMNS_OF(source)                                                                     \
     JOB_FIELDS(DATABASE_COLUMN)                                                                    \

@@ -94,6 +94,23 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     return queue_add_event(queue, &event, now_ms);
 }
 
+/* READY -> DELAYED: it lacks an object. */
+static int
+job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_read_row(queue, &machine_job, job_id, &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = 'OBJECT_WAITING', "
+        "message = ?4 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks)));
+    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", CODE_OBJECT_WAITING,
+                      job->lacks, now_ms);
+}
+
 /* -> CANCELLED, from any state that is not an end. */
 static int
 job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code,
@@ -192,6 +209,8 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
     rc = job_supersede_unfinished(queue, job, now_ms, running);
     if (rc == 0)
         rc = job_insert(queue, job, now_ms, job_id);
+    if (rc == 0 && job->lacks)
+        rc = job_await(queue, *job_id, job, now_ms);
     return rc == 0 ? job_succeed_older(queue, *job_id, now_ms) : rc;
 }
 
@@ -220,6 +239,51 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
 }
 
 /* ---------------------------------------------------------------------------------- starting - */
+
+/* What it waited for has not come: DELAYED -> FAILED, without a run. */
+static int
+job_give_up(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    static const char words[] =
+        "An object that its pipeline names (v_objects) did not come within patience_seconds. Send "
+        "it; the series is then processed anew.";
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'FAILED', ended_at = ?3, not_before_at = NULL, code = ?4, "
+        "message = message || ' ' || ?5 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(CODE_OBJECT_MISSING)),
+               value_text(words)));
+    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", CODE_OBJECT_MISSING, words,
+                      now_ms);
+}
+
+static int
+job_object_came(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
+                                  "message = '', not_before_at = NULL, started_at = NULL "
+                                  "WHERE id = ?1 AND state = ?2 AND code = 'OBJECT_WAITING'",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
+}
+
+int
+queue_object_came(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_DELAYED), &row);
+    return rc < 0 ? rc : queue_leave(queue, job_object_came(queue, &row, now_ms));
+}
+
+int
+queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs, size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT " JOB_COLUMNS "WHERE j.series_id = ? AND j.revision = s.revision "
+                      "AND j.superseded_by IS NULL ORDER BY j.id",
+                      VALUES(value_int(series_id)), &job_shape, jobs, count);
+}
 
 static int
 make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
@@ -281,8 +345,14 @@ queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job 
     rc = edge_for_each(queue, &machine_job,
                        "SELECT id FROM job INDEXED BY job_delayed "
                        "WHERE state = 'DELAYED' AND not_before_at <= ? "
-                       "ORDER BY not_before_at, id",
-                       VALUES(value_time(now_ms)), make_due, now_ms, &moved);
+                       "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
+                       VALUES(value_time(now_ms)), job_give_up, now_ms, &moved);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job INDEXED BY job_delayed "
+                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                           "ORDER BY not_before_at, id",
+                           VALUES(value_time(now_ms)), make_due, now_ms, &moved);
     if (rc == 0)
         rc = job_supersede_first(queue, now_ms, queue_row_limit(limit));
     rc = queue_leave(queue, rc);

@@ -49,6 +49,40 @@ queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *o
                       VALUES(value_int(series_id)), &database_id, &objects->at, &objects->count);
 }
 
+#define OBJECT_IS_INPUT "NOT own AND NOT missing AND superseded_by IS NULL AND removed_at IS NULL"
+
+static const struct database_field input_fields[] = {
+    {DATABASE_TEXT, offsetof(struct queue_input, path)},
+    {DATABASE_TEXT, offsetof(struct queue_input, kind)},
+    {DATABASE_TEXT, offsetof(struct queue_input, sender)},
+};
+static const struct database_shape input_shape = {"object", sizeof(struct queue_input),
+                                                  input_fields, 3};
+
+int
+queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs,
+                    size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT path, kind, sender FROM object WHERE " OBJECT_IS_INPUT
+                      " AND id IN (" OBJECTS_OF_SERIES ") ORDER BY path",
+                      VALUES(value_int(series_id)), &input_shape, inputs, count);
+}
+
+void
+queue_input_clear(struct queue_input *input)
+{
+    database_clear_row(&input_shape, input);
+}
+
+int
+queue_object_is_input(struct queue *queue, int64_t object_id)
+{
+    int64_t found;
+    return database_get(&queue->db, "SELECT 1 FROM object WHERE id = ? AND " OBJECT_IS_INPUT,
+                        VALUES(value_int(object_id)), &found);
+}
+
 /* -------------------------------------------------------------------------------- versions -- */
 
 /* Of object ?1: what it names as its predecessors, and earlier versions of the same, which refer to
@@ -98,6 +132,7 @@ struct object_row {
     int64_t id;
     int32_t replaced;
     bool missing, removed;
+    bool sent; /* it came over the network */
 };
 
 static const struct database_field object_row_fields[] = {
@@ -105,16 +140,18 @@ static const struct database_field object_row_fields[] = {
     {DATABASE_INT32, offsetof(struct object_row, replaced)},
     {DATABASE_BOOL, offsetof(struct object_row, missing)},
     {DATABASE_BOOL, offsetof(struct object_row, removed)},
+    {DATABASE_BOOL, offsetof(struct object_row, sent)},
 };
 static const struct database_shape object_row_shape = {"object", sizeof(struct object_row),
-                                                       object_row_fields, 4};
+                                                       object_row_fields, 5};
 
 static int
 object_read(struct queue *queue, const struct queue_object *object, struct object_row *row)
 {
     return queue_read_row(
         queue,
-        "SELECT id, replaced, missing, removed_at IS NOT NULL FROM object "
+        "SELECT id, replaced, missing, removed_at IS NOT NULL, sender <> '' "
+        "FROM object "
         "WHERE series_uid = ? AND sop_instance_uid = ?",
         VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid)),
         &object_row_shape, row);
@@ -204,19 +241,21 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
     return rc ? rc : object_note(queue, event, row.id, detail, now_ms);
 }
 
-/* How it came to be there is known better by now. */
+/* How it came to be there is known better by now; who sent it is what some wait for. */
 static int
 object_note_known(struct queue *queue, const struct queue_object *object,
                   const struct object_row *row, enum queue_arrival *arrival)
 {
-    *arrival = row->missing ? QUEUE_RETURNED : QUEUE_KNOWN;
-    return database_run(&queue->db,
-                        "UPDATE object SET missing = 0, "
-                        "source = iif(source = '" QUEUE_SOURCE_RECOVERED "', ?2, source), "
-                        "sender = iif(source = '" QUEUE_SOURCE_RECOVERED "', ?3, sender), "
-                        "original_path = iif(?4 = '', original_path, ?4) WHERE id = ?1",
-                        VALUES(value_int(row->id), value_text(object->source),
-                               value_text(object->sender), value_text(object->original_path)));
+    const bool says_more = !row->sent && object->sender && *object->sender;
+    *arrival = row->missing || says_more ? QUEUE_RETURNED : QUEUE_KNOWN;
+    int rc = database_run(&queue->db,
+                          "UPDATE object SET missing = 0, "
+                          "source = iif(source = '" QUEUE_SOURCE_RECOVERED "', ?2, source), "
+                          "sender = iif(sender = '', ?3, sender), "
+                          "original_path = iif(?4 = '', original_path, ?4) WHERE id = ?1",
+                          VALUES(value_int(row->id), value_text(object->source),
+                                 value_text(object->sender), value_text(object->original_path)));
+    return rc == 0 && says_more ? object_find_versions(queue, row->id) : rc;
 }
 
 /* 1 for a file that was found where it is still to be removed from: nobody sent it again. */
@@ -235,7 +274,7 @@ static int
 object_add(struct queue *queue, const struct queue_object *object, int64_t now_ms,
            enum queue_arrival *arrival)
 {
-    struct object_row row;
+    struct object_row row = {0};
     int absent = object_read(queue, object, &row);
     const int goes = absent < 0 ? absent : object_is_to_go(queue, object);
     *arrival = QUEUE_KNOWN;
@@ -251,14 +290,19 @@ object_add(struct queue *queue, const struct queue_object *object, int64_t now_m
 
 int
 queue_add_object(struct queue *queue, const struct queue_object *object, int64_t now_ms,
-                 enum queue_arrival *arrival)
+                 enum queue_arrival *arrival, int64_t *object_id)
 {
+    struct object_row row = {0};
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
     rc = object_add(queue, object, now_ms, arrival);
     if (rc == 0)
         rc = queue_cure(queue, object->series_uid, object->sop_instance_uid, now_ms);
+    if (rc == 0)
+        rc = object_read(queue, object, &row);
+    rc = rc == 1 ? 0 : rc; /* it is to go, and has no row any more */
+    *object_id = row.id;
     return queue_leave(queue, rc);
 }
 

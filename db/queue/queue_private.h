@@ -91,9 +91,7 @@ int queue_refuse_removed(struct queue *queue, const char *series_uid);
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
                int64_t now_ms);
 
-/* The series that an object is of, and the objects that are of a series and whose files are not
- * removed (objects.c). */
-int queue_object_series(struct queue *queue, int64_t object_id, struct queue_ids *series);
+/* The objects that are of a series and whose files are not removed (objects.c). */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
 /* The file of an object is gone; 1: there is none at that path. */
 int queue_object_missing(struct queue *queue, const char *path, int64_t now_ms);

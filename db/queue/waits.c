@@ -60,7 +60,8 @@ queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_l
         return rc;
     rc = database_change(&queue->db,
                          "UPDATE job SET not_before_at = ?1 "
-                         "WHERE state = 'DELAYED' AND not_before_at > ?1",
+                         "WHERE state = 'DELAYED' AND not_before_at > ?1 "
+                         "AND code <> 'OBJECT_WAITING'",
                          VALUES(value_time(job_latest_ms)));
     if (rc >= 0)
         rc = database_change(&queue->db,

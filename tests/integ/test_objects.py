@@ -165,3 +165,120 @@ def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
     wait_for(lambda: not files_below(d), 30, "the end of the stray")
     assert send(d.port, plan) == [0]
     assert len(objects(d, "removed_at IS NULL")) == 1
+
+
+# ---- pipelines that name an object ----
+
+PIPELINE = """
+root = "{root}";
+inbox = ( {{ path = "inbox"; after = "keep"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 0.5; complete_seconds = 0.3; patience_seconds = 0.5; }};
+min_free_mib = 1;
+log_level = "debug";
+pipelines = (
+  {{ name = "gtv"; patience_seconds = {patience};
+    segments = ( {{ label = "GTV"; method = "object"; object = {{ kind = "rtstruct"; roi = "GTV*"; {sender} }};
+                   type = {{ code = "M-01000"; scheme = "SRT"; meaning = "Lesion"; }}; }} ); }},
+  {{ name = "head-ct";
+    segments = (
+      {{ label = "Brain"; method = "level-set"; range = [ 0.0, 80.0 ];
+        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 10.0; }} );
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "gtv"; }},
+          {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; }} );
+"""
+
+
+def naming(daemon, tmp_path, sender="", patience=86400.0):
+    root = tmp_path / f"daemon{len(list(tmp_path.glob('daemon*')))}" / "root"
+    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender),
+                  dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "PYNETDICOM"; }, { ae_title = "TPS"; } );'
+                  ).start()
+
+
+def gtv(d, *states):
+    """Its newest job, once it is in one of these states."""
+    def newest():
+        rows = [row for row in d.jobs() if row["pipeline"] == "gtv" and row["superseded_by"] is None]
+        return rows[-1] if rows and rows[-1]["state"] in states else None
+    return wait_for(newest, 60, f"a job in {states}")
+
+
+def voxels(d, job):
+    """How many the segmentation of a job has."""
+    (row,) = d.query("SELECT path FROM v_results WHERE job = ? AND kind = 'seg'", job["job"])
+    return int(pydicom.dcmread(d.root / row["path"]).pixel_array.sum())
+
+
+@pytest.mark.parametrize("first", ["the object", "the series"])
+def test_a_job_waits_for_the_object_that_its_pipeline_names(daemon, files, tmp_path, first):
+    d = naming(daemon, tmp_path)
+    plan = structure_set(files)
+    if first == "the object":
+        assert send(d.port, plan) == [0]
+    storescu(d.port, *files)
+    if first == "the series":
+        job = gtv(d, "DELAYED")
+        assert job["code"] == "OBJECT_WAITING" and "structure set" in job["message"], dict(job)
+        assert "drawn" in d.ctl("status", check=False).stdout
+        assert d.wait_jobs()[0]["pipeline"] == "head-ct"  # the other does not wait
+        d.kill_all()
+        d.start()
+        assert gtv(d, "DELAYED")["job"] == job["job"]
+        assert send(d.port, segmentation(files)) == [0]  # of another kind
+        assert gtv(d, "DELAYED")["job"] == job["job"]
+        assert send(d.port, plan) == [0]
+    job = gtv(d, "DONE", "FAILED")
+    assert (job["state"], job["revision"]) == ("DONE", 1), job["message"]
+    assert voxels(d, job) > 0
+    assert len(d.jobs()) == 2
+
+
+def test_a_new_version_makes_a_new_revision_and_a_new_job(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path)
+    assert send(d.port, structure_set(files)) == [0]
+    storescu(d.port, *files)
+    before = gtv(d, "DONE")
+    assert send(d.port, segmentation(files), structure_set(files, made="20250101")) == [0, 0]  # neither is one
+    assert send(d.port, structure_set(files[:3], made="20260301")) == [0]
+    after = wait_for(lambda: (job := gtv(d, "DONE"))["revision"] == 2 and job, 60, "the new job")
+    assert voxels(d, after) == voxels(d, before) // 2
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["state"], series["revision"]) == ("SETTLED", 2)
+    results = {row["sop_instance_uid"] for row in d.query("SELECT * FROM v_results WHERE pipeline = 'gtv'")}
+    assert len(results) == 2
+
+
+def test_patience_ends_with_a_refusal_by_name(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, patience=0.5)
+    storescu(d.port, *files)
+    job = gtv(d, "FAILED")
+    assert job["code"] == "OBJECT_MISSING" and job["attempts"] == 0
+    assert send(d.port, structure_set(files)) == [0]
+    job = gtv(d, "DONE")
+    assert job["revision"] == 2
+
+
+def test_it_is_to_come_from_one_that_is_named(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, sender='from_ae = "TPS";')
+    storescu(d.port, *files)
+    assert "from TPS" in gtv(d, "DELAYED")["message"]
+    plan = structure_set(files)
+    assert send(d.port, plan, structure_set(files, label="Other")) == [0, 0]
+    drop_object(d, structure_set(files, label="Dropped"))
+    wait_for(lambda: len(objects(d)) == 3, 20, "the objects")
+    assert gtv(d, "DELAYED")
+    mine = structure_set(files, label="Mine")
+    assert send(d.port, mine, calling="TPS") == [0]
+    assert gtv(d, "DONE", "FAILED")["state"] == "DONE"
+    assert len(objects(d, "superseded_by IS NULL")) == 4
+
+
+def test_an_object_without_the_region_is_refused_by_name(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path)
+    assert send(d.port, structure_set(files, roi="Heart")) == [0]
+    storescu(d.port, *files)
+    assert gtv(d, "FAILED")["code"] == "ROI_NOT_FOUND"
+    assert {job["pipeline"] for job in d.wait_jobs(2)} == {"gtv", "head-ct"}
+    assert send(d.port, structure_set(files, made="20260302")) == [0]
+    assert gtv(d, "DONE")["revision"] == 2

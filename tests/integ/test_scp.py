@@ -26,6 +26,7 @@ from raw_peer import (ABORT, ASSOCIATE_RJ, COMMITMENT, COMMITMENT_INSTANCE, CT, 
 TRANSFER_SYNTAXES = ["1.2.840.10008.1.2" + end for end in (
     "", ".1", ".1.99", ".2", ".4.50", ".4.51", ".4.57", ".4.70", ".4.80", ".4.81", ".4.90", ".4.91", ".4.201",
     ".4.202", ".4.203", ".5")]
+PMAP = "1.2.840.10008.5.1.4.1.1.30"
 STORAGE_CLASSES = ["1.2.840.10008.5.1.4.1.1." + end for end in (
     "2", "2.1", "2.2", "4", "4.1", "4.4", "128", "130", "128.1", "481.3", "66.4", "66.7", "88.22", "88.33", "88.34")]
 C_STORE, C_FIND, C_ECHO, N_EVENT_REPORT, N_ACTION = 0x0001, 0x0020, 0x0030, 0x0100, 0x0130
@@ -187,7 +188,7 @@ def test_the_first_proposed_transfer_syntax_is_taken(server):
     with Raw(server.port) as raw:
         answers = raw.associate([
             (CT, [EXPLICIT, jpeg, IMPLICIT]), (CT, [jpeg, EXPLICIT]), (CT, [private, mpeg, IMPLICIT, EXPLICIT]),
-            (CT, [mpeg, private]), (SEG, [EXPLICIT]), (VERIFICATION, [jpeg, IMPLICIT]), ("1.2.3", [IMPLICIT]),
+            (CT, [mpeg, private]), (PMAP, [EXPLICIT]), (VERIFICATION, [jpeg, IMPLICIT]), ("1.2.3", [IMPLICIT]),
         ])
         assert [answers[i] for i in (1, 3, 5)] == [(0, EXPLICIT), (0, jpeg), (0, IMPLICIT)]
         assert (answers[7][0], answers[9][0], answers[13][0]) == (4, 3, 3)

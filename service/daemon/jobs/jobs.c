@@ -10,6 +10,7 @@
 #include "service/common/crash_point.h"
 #include "service/common/job.h"
 #include "service/common/log.h"
+#include "service/daemon/jobs/awaited.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -43,6 +44,18 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the worker could not be told");
 }
 
+/* What its pipeline as the job has it names; what cannot be read is the worker's to say. */
+static int
+jobs_find_objects(const struct core *core, const struct queue_job *job, struct job_spec *spec)
+{
+    struct conf_pipeline *pipeline;
+    if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
+        return 0;
+    int error = awaited_paths(core, job->series_id, pipeline, &spec->objects, &spec->object_count);
+    conf_pipeline_free(pipeline);
+    return error;
+}
+
 static int
 jobs_write_file(struct core *core, const struct queue_job *job)
 {
@@ -53,6 +66,8 @@ jobs_write_file(struct core *core, const struct queue_job *job)
                             .device_serial_number = core->conf->device_serial_number};
     char *file = spool_job_file(core->root, job->id);
     int error = queue_series_paths(core->queue, job->series_id, &spec.inputs, &spec.input_count);
+    if (!error)
+        error = jobs_find_objects(core, job, &spec);
     for (size_t i = 0; i < spec.input_count; i++) {
         char *path = core_path(core, spec.inputs[i]);
         free(spec.inputs[i]);
@@ -63,7 +78,10 @@ jobs_write_file(struct core *core, const struct queue_job *job)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
     for (size_t i = 0; i < spec.input_count; i++)
         free(spec.inputs[i]);
+    for (size_t i = 0; i < spec.object_count; i++)
+        free(spec.objects[i]);
     free(spec.inputs);
+    free(spec.objects);
     free(spec.output);
     free(file);
     return error;

@@ -4,6 +4,7 @@
 #include "service/common/clock.h"
 #include "service/common/judgement.h"
 #include "service/common/log.h"
+#include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/jobs.h"
 
 #include <errno.h>
@@ -196,9 +197,12 @@ int
 wish_add_job(struct core *core, const struct queue_series *series, struct wish_job *job)
 {
     const char *pipeline = job->pick->pipeline;
-    char *settings = conf_pipeline_to_text(conf_find_pipeline(core->conf, pipeline));
+    const struct conf_pipeline *conf = conf_find_pipeline(core->conf, pipeline);
+    char lacks[AWAITED_WORDS];
+    int error = awaited_lacks(core, series->id, conf, lacks);
+    char *settings = error ? NULL : conf_pipeline_to_text(conf);
     if (!settings)
-        return -ENOMEM;
+        return error ? error : -ENOMEM;
     const struct queue_new_job new_job = {.series_id = series->id,
                                           .revision = series->revision,
                                           .stack = job->stack,
@@ -207,9 +211,12 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
                                           .priority = job->pick->priority,
                                           .again = job->again,
                                           .asked = job->asked,
-                                          .dry_run = job->dry_run};
+                                          .dry_run = job->dry_run,
+                                          .lacks = *lacks ? lacks : NULL,
+                                          .until_ms = clock_unix_ms() +
+                                                      (int64_t)(1000 * conf->patience_seconds)};
     struct queue_ids superseded;
-    int error = queue_add_job(core->queue, &new_job, clock_unix_ms(), &job->id, &superseded);
+    error = queue_add_job(core->queue, &new_job, clock_unix_ms(), &job->id, &superseded);
     free(settings);
     jobs_stop_superseded(core->jobs, &superseded);
     if (error || job->dry_run)

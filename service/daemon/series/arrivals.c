@@ -10,6 +10,7 @@
 #include "service/common/log.h"
 #include "service/common/messages.h"
 #include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/awaited.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
 
@@ -128,12 +129,16 @@ arrivals_add_object(struct core *core, const struct message_arrived *told)
 {
     const struct queue_object object = arrivals_object(core, told);
     enum queue_arrival arrival;
-    int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival);
+    int64_t id;
+    int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival, &id);
+    if (!error && arrival != QUEUE_KNOWN)
+        error = awaited_came(core, id, object.kind, object.sender);
     if (core_failed(core, error, "store an object"))
         return;
     log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
               LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
     arrivals_send_stored_on_commit(core, told->token);
+    inspections_look_for_news(core->inspections); /* a series may be made anew with it */
 }
 
 static void

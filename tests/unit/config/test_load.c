@@ -16,8 +16,11 @@
 #define PIPELINE(rest) "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
 #define WITH_SHAPE(shape)                                                                          \
     PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
-#define SEEDS            "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
-#define FUZZY(rest)      "{ label = \"Vessel\"; method = \"fuzzy-connectedness\"; " rest "\n" TYPE " }"
+#define SEEDS       "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
+#define FUZZY(rest) "{ label = \"Vessel\"; method = \"fuzzy-connectedness\"; " rest "\n" TYPE " }"
+#define DRAWN(label_, rest)                                                                        \
+    "{ label = \"" label_                                                                          \
+    "\"; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"R\"; " rest " }; " TYPE " }"
 #define WITH_FUZZY(rest) "pipelines = ( { name = \"a\"; segments = ( " FUZZY(rest) " ); } );\n"
 #define AE(name)         "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
 #define CENTER           "center = { voxel = [ 1, 2, 3 ]; };"
@@ -601,6 +604,11 @@ static const struct {
      PIPELINE(SEGMENT) "rules = ( { pipeline = \"a\"; stacks = \"\"; } );"},
     {2, "rules[0].match.modality: has 0 characters",
      PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
+    {1, "segments[1].object: from_ae: \"A\" takes the same kind of object from another sender",
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"TPS\";") ", " DRAWN(
+         "B", "") " ); } );"},
+    {1, "segments[0].object.from_ae: has 0 characters",
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"\";") " ); } );"},
     {1, "segments[0].from: is used only with method = \"level-set\"",
      WITH_FUZZY(SEEDS "from = \"A\";")},
     {1, "segments[0]: shapes: a level set starts from shapes, or from a segment",

@@ -196,7 +196,7 @@ END_TEST
 /* Raised where a job failed for it, the results stay the same objects. */
 START_TEST(what_a_job_may_take_is_no_part_of_the_identity)
 {
-    check_identity_of("memory_mib = 500; deadline_seconds = 60;");
+    check_identity_of("memory_mib = 500; deadline_seconds = 60; patience_seconds = 5;");
     struct conf_pipeline limited = {.name = "p", .memory_mib = 500, .deadline_seconds = 60};
     char *text = conf_pipeline_to_text(&limited);
     ck_assert_ptr_nonnull(strstr(text, "memory_mib = 500.0;\ndeadline_seconds = 60.0;"));

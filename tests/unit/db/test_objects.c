@@ -42,7 +42,8 @@ static enum queue_arrival
 add(struct queue_object object)
 {
     enum queue_arrival arrival;
-    ck_assert_int_eq(queue_add_object(s.queue, &object, SAMPLE_NOW, &arrival), 0);
+    int64_t id;
+    ck_assert_int_eq(queue_add_object(s.queue, &object, SAMPLE_NOW, &arrival, &id), 0);
     return arrival;
 }
 
@@ -138,6 +139,7 @@ START_TEST(told_again_it_is_known)
     found.source = QUEUE_SOURCE_RECOVERED;
     found.sender = "";
     ck_assert_int_eq(add(found), QUEUE_NEW);
+    ck_assert_int_eq(add(plan), QUEUE_RETURNED); /* who sent it is news */
     ck_assert_int_eq(add(plan), QUEUE_KNOWN);
     ck_assert_int_eq(add(found), QUEUE_KNOWN);
     assert_answer(&s, "SELECT source || sender FROM v_objects", "scu:TPSTPS");
@@ -350,6 +352,124 @@ START_TEST(it_is_purged_with_its_series)
 
 END_TEST
 
+/* ---- what waits for it ---- */
+
+static int64_t
+waiting_job(const char *series_uid, int64_t until_ms)
+{
+    struct queue_ids running;
+    int64_t job, series = sample_series(s.queue, series_uid, 2);
+    ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+    const struct queue_new_job wanted = {.series_id = series,
+                                         .revision = 1,
+                                         .stack = "",
+                                         .pipeline = "gtv",
+                                         .settings = "name = \"gtv\";",
+                                         .lacks = "an RTSTRUCT from TPS",
+                                         .until_ms = until_ms};
+    ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW, &job, &running), 0);
+    ck_assert_uint_eq(running.count, 0);
+    ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW, &job, &running), -EEXIST);
+    return job;
+}
+
+static size_t
+ready_at(int64_t now_ms)
+{
+    struct queue_job *jobs;
+    size_t count;
+    ck_assert_int_eq(queue_ready(s.queue, now_ms, 10, &jobs, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        queue_job_clear(&jobs[i]);
+    free(jobs);
+    return count;
+}
+
+START_TEST(a_job_waits_for_it)
+{
+    struct queue_job *jobs;
+    size_t count;
+    int64_t due;
+    const int64_t job = waiting_job("1.2", SAMPLE_NOW + DAY);
+    assert_answer(&s, "SELECT state || code || message FROM v_jobs",
+                  "DELAYEDOBJECT_WAITINGan RTSTRUCT from TPS");
+    ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
+    ck_assert_int_eq(due, SAMPLE_NOW + DAY);
+    ck_assert_int_eq(queue_bound_waits(s.queue, SAMPLE_NOW + 1, SAMPLE_NOW + 1), 0);
+    ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY - 1), 0);
+    ck_assert_int_eq(queue_series_jobs(s.queue, 1, &jobs, &count), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert(jobs[0].awaits);
+    queue_job_clear(&jobs[0]);
+    free(jobs);
+    ck_assert_int_eq(queue_object_came(s.queue, job, SAMPLE_NOW + 5), 0);
+    assert_answer(&s, "SELECT state || code || message FROM v_jobs", "READY");
+    ck_assert_int_eq(queue_object_came(s.queue, job, SAMPLE_NOW + 5), -EAGAIN);
+    ck_assert_uint_eq(ready_at(SAMPLE_NOW + 5), 1);
+}
+
+END_TEST
+
+START_TEST(a_job_that_waits_in_vain)
+{
+    int64_t series_id = 1;
+    waiting_job("1.2", SAMPLE_NOW + DAY);
+    ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY), 0);
+    assert_answer(&s, "SELECT state || code || attempts FROM v_jobs", "FAILEDOBJECT_MISSING0");
+    assert_answer(&s, "SELECT message LIKE 'an RTSTRUCT from TPS An object%' FROM v_jobs", "1");
+    /* It comes after all: what had settled is made anew. */
+    ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY),
+                     0);
+    ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY),
+                     1);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE to_state = 'GATHERING' AND event > 3",
+                  "an object came: revision 2");
+}
+
+END_TEST
+
+START_TEST(a_job_that_waits_gives_way)
+{
+    const int64_t job = waiting_job("1.2", SAMPLE_NOW + DAY);
+    int64_t next;
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &next), 0); /* an operator does not wait */
+    ck_assert_int_eq(next, job);
+    assert_answer(&s, "SELECT state || code FROM v_jobs", "READY");
+    const int64_t other = waiting_job("1.3", SAMPLE_NOW + DAY);
+    bool was_running;
+    ck_assert_int_eq(queue_cancel_job(s.queue, other, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),
+                     0);
+    ck_assert_uint_eq(ready_at(SAMPLE_NOW + 2 * DAY), 1);
+}
+
+END_TEST
+
+START_TEST(what_is_input_of_its_jobs)
+{
+    struct queue_input *inputs;
+    size_t count;
+    const int64_t series = sample_series(s.queue, "1.2", 2);
+    struct queue_object late = another("1.8", "1.8.1", "series/1.8/1.8.1.dcm");
+    struct queue_object seg = another("1.7", "1.7.1", "series/1.7/1.7.1.dcm");
+    seg.kind = "seg";
+    add(plan);
+    add(late);
+    add(seg);
+    ck_assert_int_eq(queue_object_is_input(s.queue, 1), 0); /* superseded */
+    ck_assert_int_eq(queue_object_is_input(s.queue, 2), 1);
+    ck_assert_int_eq(queue_report_missing(s.queue, seg.path, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_series_inputs(s.queue, series, &inputs, &count), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_str_eq(inputs[0].path, late.path);
+    ck_assert_str_eq(inputs[0].kind, "rtstruct");
+    ck_assert_str_eq(inputs[0].sender, "TPS");
+    queue_input_clear(&inputs[0]);
+    free(inputs);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -368,6 +488,10 @@ main(void)
         it_goes_with_its_series,
         what_is_of_no_series_goes_by_its_age,
         it_is_purged_with_its_series,
+        a_job_waits_for_it,
+        a_job_that_waits_in_vain,
+        a_job_that_waits_gives_way,
+        what_is_input_of_its_jobs,
     };
     return sample_run("objects", tests, sizeof tests / sizeof *tests, open_sample, close_sample);
 }
