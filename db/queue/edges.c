@@ -97,8 +97,10 @@ edge_read_row(struct queue *queue, const struct machine *machine, int64_t id, st
 int
 edge_wrong_state(struct queue *queue, const struct edge_row *row)
 {
-    return database_refuse(&queue->db, -EAGAIN, "%s %lld is %s", row->machine->row_shape->what,
-                           (long long)row->id, row->machine->states[row->state]);
+    const bool review = row->machine == &machine_job && row->state == QUEUE_REVIEW;
+    return database_refuse(&queue->db, -EAGAIN, "%s %lld is %s%s", row->machine->row_shape->what,
+                           (long long)row->id, row->machine->states[row->state],
+                           review ? ": noctule accept or reject it" : "");
 }
 
 int

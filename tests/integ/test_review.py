@@ -55,7 +55,8 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         assert volume["found"] == record["segments"][0]["millilitres"]
         assert volume["text"] in row["message"]
         # What an administrator sees.
-        assert "1 job is under review, and nothing of it is delivered: noctule review" in check(d, "WARNING")
+        told = check(d, "WARNING")
+        assert "1 job is under review, and nothing of it is delivered: noctule review" in told and " jobs_review=1 " in told
         told = d.ctl("review").stdout
         assert told.startswith("Job 1, pipeline head-ct, since 20") and f"preview   {d.root}/outbox/1/preview.png" in told
         assert "found     Brain: volume " in told
@@ -64,7 +65,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         # A restart, and what operators may do to other jobs, changes nothing.
         d.stop()
         d.start()
-        assert "job 1 is REVIEW" in d.ctl("cancel", "1", check=False).stderr
+        assert "job 1 is REVIEW: noctule accept or reject it" in d.ctl("cancel", "1", check=False).stderr
         assert "--force" in d.ctl("retry", "1", check=False).stderr
         assert d.ctl("resend", "--job", "1").stdout == "0 deliveries are sent again\n"
         assert "under review" in d.ctl("purge", "--yes", "--undelivered", row["series_uid"], check=False).stderr

@@ -477,6 +477,39 @@ START_TEST(what_the_worker_writes_of_an_empty_job_is_believed)
 
 END_TEST
 
+/* Its results are there, and go nowhere. */
+START_TEST(what_the_worker_writes_of_an_unexpected_result_is_believed)
+{
+    static struct pipeline_result results[] = {
+        {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
+    const struct pipeline_report report = {
+        .verdict = PROTO_VERDICT_DONE,
+        .review = true,
+        .results = results,
+        .result_count = 1,
+        .error = {.code = CODE_EXPECTATION_BROKEN, .message = "Brain: 31 ml"}};
+    ck_assert_int_eq(hear_report(&report), JOB_END_REVIEW);
+    record(JOB_END_REVIEW);
+    assert_answer(&s,
+                  "SELECT state || ' ' || code || ' ' || message || ' ' || result_path FROM v_jobs",
+                  "REVIEW EXPECTATION_BROKEN Brain: 31 ml outbox/1/seg.dcm");
+    assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
+}
+
+END_TEST
+
+START_TEST(a_review_without_a_reason_is_refused)
+{
+    struct proto_writer writer;
+    enum job_end end = JOB_END_CANCELLED;
+    message_write_done(
+        &writer,
+        &(struct message_done){.job = job, .verdict = PROTO_VERDICT_DONE, .review = 1, .empty = 1});
+    ck_assert_int_eq(hear(&writer, &end), -EBADMSG);
+}
+
+END_TEST
+
 START_TEST(what_the_worker_writes_of_a_refused_job_is_believed)
 {
     const struct pipeline_report report = {
@@ -497,6 +530,7 @@ SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_
             made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
             more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
             frames_of_a_job_that_no_lane_runs_are_refused,
-            what_the_worker_writes_of_a_good_job_is_believed,
+            what_the_worker_writes_of_an_unexpected_result_is_believed,
+            a_review_without_a_reason_is_refused, what_the_worker_writes_of_a_good_job_is_believed,
             what_the_worker_writes_of_an_empty_job_is_believed,
             what_the_worker_writes_of_a_refused_job_is_believed)

@@ -45,7 +45,7 @@ close_sample(void)
 
 /* -------------------------------------------------------------------------- what was printed - */
 
-enum what { STATUS, JOBS, SERIES, JOB, DELIVERIES, DESTINATIONS };
+enum what { STATUS, JOBS, SERIES, JOB, DELIVERIES, DESTINATIONS, REVIEW };
 
 static const struct report_filter everything = {0};
 
@@ -81,6 +81,9 @@ print(enum what what, const struct report_filter *filter, int64_t job, bool json
     case DESTINATIONS:
         *rc = report_destinations(report, configured, 2, out, json, &error);
         break;
+    case REVIEW:
+        *rc = report_review(report, filter, "/srv", out, json, &error);
+        break;
     }
     fclose(out);
     return text;
@@ -114,6 +117,52 @@ START_TEST(jobs_as_json)
              ask_json(json, "SELECT group_concat(key) FROM json_each(?1, '$[0]')"));
     assert_answer(&s, "SELECT group_concat(name) FROM pragma_table_info('v_jobs')", names);
     free(json);
+}
+
+END_TEST
+
+/* As somebody reads it in the morning: the oldest first, what is broken line by line. */
+START_TEST(what_waits_for_a_word)
+{
+    const struct report_filter others = {.pipeline = "others"};
+    static const char nothing[] = "no job is under review\n";
+    char *text = printed(REVIEW, &everything, 0, false);
+    ck_assert_str_eq(text, nothing);
+    free(text);
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, 3,
+                         &(struct queue_finish){QUEUE_REVIEW, &figures, &sample_result, 1,
+                                                CODE_EXPECTATION_BROKEN,
+                                                "Brain: volume 31 ml, expected 900 to 1900 ml; "
+                                                "Brain: components: 2, expected 1"},
+                         SAMPLE_NOW + 4000),
+        0);
+    enum queue_arrival arrival;
+    int64_t series;
+    text = printed(REVIEW, &everything, 0, false);
+    ck_assert_str_eq(text,
+                     "Job 3, pipeline head-ct, since 2026-01-31 02:03:24 UTC\n"
+                     "  series    1.2.3, CT HEAD \"Head 5 mm\"\n"
+                     "  found     Brain: volume 31 ml, expected 900 to 1900 ml\n"
+                     "  found     Brain: components: 2, expected 1\n"
+                     "  preview   /srv/outbox/3/preview.png\n"
+                     "\n"
+                     "noctule accept JOB delivers it as it is, noctule reject JOB REASON ends "
+                     "it\n");
+    free(text);
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 9, &arrival, &series), 0);
+    text = printed(REVIEW, &everything, 0, false);
+    ck_assert_ptr_nonnull(
+        strstr(text, "  outdated  late slices have come since: it can only be rejected\n"));
+    free(text);
+    text = printed(REVIEW, &others, 0, false);
+    ck_assert_str_eq(text, nothing);
+    free(text);
+    text = printed(REVIEW, &everything, 0, true);
+    assert_json(text, "SELECT json_array_length(?1) || json_extract(?1, '$[0].preview_path')",
+                "1outbox/3/preview.png");
+    free(text);
 }
 
 END_TEST
@@ -753,8 +802,8 @@ START_TEST(another_version_is_refused)
 END_TEST
 
 SAMPLE_MAIN("db_report", open_sample, close_sample, jobs_as_json, series_as_json, status_as_json,
-            a_job_as_json, filters, keys_of_rows, deliveries_filtered, deliveries_as_a_table,
-            destinations_configured_and_not, a_job_tells_its_deliveries,
+            what_waits_for_a_word, a_job_as_json, filters, keys_of_rows, deliveries_filtered,
+            deliveries_as_a_table, destinations_configured_and_not, a_job_tells_its_deliveries,
             fifty_rows_unless_told_otherwise, what_is_not_there, a_stored_series_has_its_files,
             jobs_as_a_table, series_as_a_table, a_job_as_text, foreign_text_moves_no_cursor,
             a_full_disk_is_told, the_night_at_a_glance, an_idle_night,
