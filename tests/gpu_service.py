@@ -82,6 +82,29 @@ def test_the_service_gives_what_the_processors_give(daemon, tmp_path):
     assert not [name for name, content in one.items() if content != other[name]]
 
 
+def test_what_is_straightened_is_the_same(daemon, tmp_path):
+    """Tilted planes with padding, which the device resamples twice: the values, and where the padding is."""
+    files = phantom(tmp_path / "tilted", "--kind", "ct-head", "--size", "131x120x28", "--tilt", "18.5")
+    for file in files:
+        dataset = pydicom.dcmread(file)
+        dataset.PixelData = bytes(2 * 131 * 30) + dataset.PixelData[2 * 131 * 30:]
+        dataset.add_new("PixelPaddingValue", "US", 0)
+        dataset.save_as(file)
+    uid = pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
+    given = []
+    for backend in (BACKEND, "cpu"):
+        d = start(daemon, backend, pipeline_extra=PIPELINE.replace(', "pmap"', ', "codes"'))
+        drop(files, d.inbox)
+        (row,) = d.wait_jobs(1, seconds=240)
+        assert row["state"] == "DONE" and row["backend"] == backend, row["message"]
+        assert "28 planes tilted by 18.5 degrees" in row["note"]
+        given.append(results_of(d, {"tilted": uid}))
+        assert d.stop() == 0
+    one, other = given
+    assert one.keys() == other.keys() and len(one) >= 4
+    assert not [name for name, content in one.items() if content != other[name]]
+
+
 def test_the_worker_is_confined(daemon, tmp_path):
     it = Intruders(daemon, tmp_path, compute=COMPUTE[BACKEND])
     landlock, seccomp = map(int, re.search(r"landlock=(\d+) seccomp=(\d)", it.daemon.log.read_text()).groups())

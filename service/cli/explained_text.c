@@ -182,6 +182,15 @@ plane_name(const struct explained *explained, const struct geometry_stack *stack
     return text_base_name(explained->files->paths[stack->planes[plane].instance]);
 }
 
+/* Why segments are found on an upright grid. */
+static const char *
+text_crooked(const struct geometry_stack *stack)
+{
+    if (!stack->tilted)
+        return "its planes are unevenly spaced";
+    return stack->uneven ? "its planes are tilted and unevenly spaced" : "its planes are tilted";
+}
+
 static void
 text_stack(const struct explained *explained, const struct geometry_stack *stack)
 {
@@ -203,6 +212,8 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
                        files);
     if (!stack->accepted)
         explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);
+    else if (geometry_is_crooked(stack))
+        explained_put_line("    straightened", "%s", text_crooked(stack));
 }
 
 static void
@@ -213,7 +224,7 @@ text_view(const struct explained *explained, const struct explained_view *view)
         printf("  stacks: %d\n", view->grouped->stack_count);
     else
         printf("  stacks: %d, of pipelines with%s %s\n", view->grouped->stack_count,
-               *options ? "" : "out", *options ? options : "derived, duplicates");
+               *options ? "" : "out", *options ? options : judgement_options(JUDGEMENTS - 1));
     for (int32_t i = 0; i < view->grouped->stack_count; i++) {
         const struct geometry_stack *stack = &view->grouped->stacks[i];
         text_stack(explained, stack);

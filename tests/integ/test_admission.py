@@ -99,7 +99,7 @@ class Series:
 # ------------------------------------------------------------------------------- what the program says ----
 
 
-PIPELINE = """{ name = "%s"; %s segments = ( { label = "Ball"; range = [ -1e6, 1e6 ];
+PIPELINE = """{ name = "%s"; tilt = "refuse"; %s segments = ( { label = "Ball"; range = [ -1e6, 1e6 ];
     shapes = ( { kind = "sphere"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 5.0; } );
     type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } ); }"""
 PIPELINES = {"plain": "", "newest": 'duplicates = "newest";', "derived": "derived = true;"}

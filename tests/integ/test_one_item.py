@@ -84,7 +84,7 @@ class Rejecting(Destination):
 def configuration(folder, ports):
     names = ", ".join(f'"{name}"' for name in (*GOOD_ENDS, *ENDS))
     options = {"frugal": "memory_mib = 1.0;", "hasty": "deadline_seconds = 0.5; " + LASTING, "held": ""}
-    good = (PIPELINE % ("good", f'tilt = "refuse"; deliver = [ {names} ];')).replace("radius_mm = 5.0", "radius_mm = 30.0")
+    good = (PIPELINE % ("good", f"deliver = [ {names} ];")).replace("radius_mm = 5.0", "radius_mm = 30.0")
     (folder / "file").write_text("no folder")
     patient = [to_archive(port, name).replace("connect_seconds = 2.0; dimse_seconds = 5.0;", "")
                for name, port in ports.items()]
