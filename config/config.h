@@ -77,7 +77,7 @@ struct conf_estimable {
 };
 
 /* Which objects that arrive beside images are looked at. */
-enum conf_object_kind { CONF_RTSTRUCT };
+enum conf_object_kind { CONF_RTSTRUCT, CONF_SEG };
 
 /* A region of an object: by a pattern for its name, or by its number. */
 struct conf_object {
@@ -86,6 +86,8 @@ struct conf_object {
     bool has_number;
     int number;
     char *from_ae; /* who has to have sent it; NULL: anybody */
+    double threshold; /* of CONF_SEG: of what is fractional */
+    bool own;         /* of CONF_SEG: our own results too */
 };
 
 extern const char *const conf_object_kind_names[];

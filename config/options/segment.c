@@ -243,7 +243,7 @@ static const struct option_section step_section = {
             .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)     \
     }
 
-const char *const conf_object_kind_names[] = {"rtstruct", NULL};
+const char *const conf_object_kind_names[] = {"rtstruct", "seg", NULL};
 
 static bool
 check_object(const void *object, const struct option_spot *spot)
@@ -256,13 +256,21 @@ check_object(const void *object, const struct option_spot *spot)
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
-     .help = "\"rtstruct\": an RT Structure Set"},
+     .help = "\"rtstruct\": an RT Structure Set; \"seg\": a Segmentation, also a label map"},
     {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "its region with this ROI Name (3006,0026); a pattern: \"GTV*\" is every name that "
+     .help = "its region with this ROI Name (3006,0026), or Segment Label (0062,0005); a pattern: "
+             "\"GTV*\" is every name that "
              "begins so; exactly one has to fit"},
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
-     .help = "instead, its region with this ROI Number (3006,0022)"},
+     .help = "instead, its region with this ROI Number (3006,0022), or Segment Number (0062,0004)"},
+    {"threshold", &option_number, AT(struct conf_object, threshold), "0.5", LIMITS(0, 1),
+     .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
+     .help = "of a FRACTIONAL Segmentation: what has at least this share of the greatest value "
+             "belongs to the segment, but nothing that is 0"},
+    {"own", &option_boolean, AT(struct conf_object, own), "false",
+     .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
+     .help = "take Segmentations that Noctule wrote, too"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
      .help = "of what was received, only what this AE title sent; of one kind the same in all "

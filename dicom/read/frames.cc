@@ -117,26 +117,6 @@ spacing_or_zero(const Header &header, const DcmTagKey &tag)
     return header_number(header, tag, &value) && is_spacing(value) ? value : 0;
 }
 
-void
-read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame)
-{
-    frame.has_position =
-        (source.has_groups() || only_frame) &&
-        read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
-                      frame.position, frame.position_text) &&
-        is_position(frame.position);
-    frame.has_orientation =
-        read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
-                      frame.orientation, frame.orientation_text) &&
-        is_orthonormal(frame.orientation);
-    const Header measures = source.group(DCM_PixelMeasuresSequence);
-    frame.has_spacing =
-        read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&
-        is_spacing(frame.pixel_spacing[0]) && is_spacing(frame.pixel_spacing[1]);
-    frame.slice_thickness = spacing_or_zero(measures, DCM_SliceThickness);
-    frame.spacing_between_slices = spacing_or_zero(measures, DCM_SpacingBetweenSlices);
-}
-
 /* What is there but no number becomes NaN, which the gate refuses. */
 double
 rescale_number(const Header &header, const DcmTagKey &tag)
@@ -195,12 +175,32 @@ read_acquired(const Source &source, const std::string &instance, struct dicom_fr
 
 } // namespace
 
+void
+frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame)
+{
+    frame.has_position =
+        (source.has_groups() || only_frame) &&
+        read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
+                      frame.position, frame.position_text) &&
+        is_position(frame.position);
+    frame.has_orientation =
+        read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
+                      frame.orientation, frame.orientation_text) &&
+        is_orthonormal(frame.orientation);
+    const Header measures = source.group(DCM_PixelMeasuresSequence);
+    frame.has_spacing =
+        read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&
+        is_spacing(frame.pixel_spacing[0]) && is_spacing(frame.pixel_spacing[1]);
+    frame.slice_thickness = spacing_or_zero(measures, DCM_SliceThickness);
+    frame.spacing_between_slices = spacing_or_zero(measures, DCM_SpacingBetweenSlices);
+}
+
 static void
 frame_read(const Source &source, const std::string &acquired, const struct dicom_instance &instance,
            struct dicom_frame &frame)
 {
     const std::vector<std::string> types = source_types(source);
-    read_geometry(source, instance.frame_count == 1, frame);
+    frame_read_geometry(source, instance.frame_count == 1, frame);
     read_rescale(source, frame);
     read_window(source, frame);
     read_acquired(source, acquired, frame);

@@ -205,6 +205,18 @@ header_texts(const Header &header, const DcmTagKey &tag)
     return texts;
 }
 
+std::string
+header_character_sets(const Header &header)
+{
+    std::string declared;
+    bool first = true;
+    for (const std::string &set : header_texts(header, DCM_SpecificCharacterSet)) {
+        declared += first ? set : "\\" + set;
+        first = false;
+    }
+    return declared;
+}
+
 bool
 header_parse_number(const std::string &text, double *value)
 {

@@ -64,6 +64,8 @@ bool header_has(const Header &header, const DcmTagKey &tag); /* there and not em
 std::string header_text(const Header &header, const DcmTagKey &tag, unsigned long index = 0);
 /* As many as LIMIT_VALUES, which is more than any attribute here has. */
 std::vector<std::string> header_texts(const Header &header, const DcmTagKey &tag);
+/* Specific Character Set (0008,0005), all values, as it is declared. */
+std::string header_character_sets(const Header &header);
 /* False when absent, empty or no number. Not necessarily finite. */
 bool header_number(const Header &header, const DcmTagKey &tag, double *value,
                    unsigned long index = 0);
@@ -115,6 +117,15 @@ header_copy(char (&destination)[size], const std::string &text)
     const size_t length = text.size() < size ? text.size() : size - 1;
     text.copy(destination, length);
     destination[length] = 0;
+}
+
+/* Cuts UTF-8 likewise, between characters. */
+template <size_t size>
+void
+header_copy_name(char (&destination)[size], const std::string &utf8)
+{
+    header_copy(destination, utf8);
+    text_utf8_mend_end(destination);
 }
 
 /* Runs a C entry's body; no C++ exception gets past it. */

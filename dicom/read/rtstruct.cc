@@ -124,34 +124,6 @@ struct Opening : Refusal {
     }
 };
 
-/* What is no character of the set becomes "?", byte by byte. */
-template <size_t size>
-void
-rtstruct_name(Charset &charset, const std::string &text, char (&name)[size])
-{
-    std::string utf8;
-    if (!charset.decode(text, utf8)) {
-        utf8 = text;
-        std::replace_if(
-            utf8.begin(), utf8.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-    }
-    header_copy(name, utf8);
-    text_utf8_mend_end(name);
-}
-
-/* Specific Character Set, all values. */
-std::string
-rtstruct_declared(const Header &dataset)
-{
-    std::string declared;
-    bool first = true;
-    for (const std::string &set : header_texts(dataset, DCM_SpecificCharacterSet)) {
-        declared += first ? set : "\\" + set;
-        first = false;
-    }
-    return declared;
-}
-
 int
 rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
 {
@@ -168,7 +140,7 @@ rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
             return rc;
         if (!opening.by_number.emplace(roi.number, opening.rois.size()).second)
             return opening.invalid(DCM_ROINumber, "two regions have " + std::to_string(roi.number));
-        rtstruct_name(charset, header_text(item, DCM_ROIName), roi.name);
+        header_copy_name(roi.name, charset_name(charset, header_text(item, DCM_ROIName)));
         opening.rois.push_back(roi);
         return 0;
     });
@@ -293,7 +265,7 @@ rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset
         rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, set.study_uid);
     if (!rc)
         rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, set.series_uid);
-    rtstruct_name(charset, header_text(dataset, DCM_StructureSetLabel), set.label);
+    header_copy_name(set.label, charset_name(charset, header_text(dataset, DCM_StructureSetLabel)));
     return rc;
 }
 
@@ -323,7 +295,7 @@ rtstruct_read(Opening &opening, struct rtstruct &set)
     if (const int rc = header_parse(opening.items.scan, opening.path, parsed, opening.error))
         return rc;
     const Header dataset(parsed);
-    Charset charset(rtstruct_declared(dataset));
+    Charset charset(header_character_sets(dataset));
     int rc = rtstruct_read_identity(opening, dataset, charset, set);
     if (!rc)
         rc = rtstruct_read_rois(opening, dataset, charset);

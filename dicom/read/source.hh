@@ -72,6 +72,8 @@ bool siemens_number(const Source &source, const struct siemens_attribute &attrib
 /* What the type of the frame says: Image Type, or Frame Type of an enhanced frame. */
 std::vector<std::string> source_types(const Source &source);
 
+/* Fills where the frame lies and how large its pixels are. (frames.cc) */
+void frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame);
 /* Fills the keys that set the frame apart (keys.def). (keys.cc) */
 void keys_read(const Source &source, const std::vector<std::string> &types,
                struct dicom_frame &frame);

@@ -234,3 +234,15 @@ try {
 
     return -EIO;
 }
+
+std::string
+charset_name(Charset &charset, const std::string &text)
+{
+    std::string utf8;
+    if (charset.decode(text, utf8))
+        return utf8;
+    utf8 = text;
+    std::replace_if(
+        utf8.begin(), utf8.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return utf8;
+}

@@ -33,6 +33,9 @@ class Charset
     bool is_known_;
 };
 
+/* A name for people, as UTF-8: where it is not of the set, bytes that are no ASCII become "?". */
+std::string charset_name(Charset &charset, const std::string &text);
+
 /* Whether the text is UTF-8 throughout. */
 bool charset_is_utf8(const std::string &text);
 

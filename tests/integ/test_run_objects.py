@@ -200,9 +200,169 @@ def test_objects_are_of_their_series(run, tmp_path, series, rois):
     assert record_of(output)["segments"][0]["contours"] == 1
 
 
+def test_straightened_series_are_refused(run, tmp_path):
+    tilted = phantom(tmp_path / "tilted", "--size", "70x61x9", "--tilt", "18.5")
+    planes = Planes(tilted)
+    path = structure_set(tmp_path, planes, {"GTV": [("CLOSED_PLANAR", ring(planes, 4, (30, 30), (9, 9), 40))]})
+    assert "GANTRY_TILT: " in run(drawn(), [path], tmp_path / "tilted", status=1)
+
+
 @pytest.mark.parametrize(("wanted", "words"), [
     ('roi = "a"; number = 1', "give either the name of the region, or its number"),
     ("", "give either the name of the region, or its number"),
 ])
 def test_options_agree(run, tmp_path, series, wanted, words):
     assert words in run(drawn(wanted=wanted), [], tmp_path / "series", status=5)
+
+
+# ---- what other programs segmented
+
+def parts(series):
+    """Two segments, empty in some slices, on the slices in ascending order; and the files in that order."""
+    planes = Planes(series)
+    z, y, x = np.indices(planes.shape)
+    ball = (x - 33) ** 2 + (y - 29) ** 2 + 9 * (z - 4) ** 2 < 300
+    block = (x > 50) & (y < 20) & (z > 2) & (z < 5)
+    return np.stack([ball, block], axis=-1), [pydicom.dcmread(file.filename) for file in planes.files]
+
+
+def segmentation(path, files, pixels, kind, **more):
+    """By highdicom; kind is a Segmentation Type."""
+    segments = [highdicom.seg.SegmentDescription(
+        number, label, highdicom.sr.CodedConcept("123037004", "SCT", "Anatomical Structure"),
+        highdicom.sr.CodedConcept("10200004", "SCT", "Liver"), "MANUAL", tracking_id=f"{label} of 7", tracking_uid=f"1.2.66.{number}")
+        for number, label in enumerate(("Ball", "Block"), start=1)]
+    seg = highdicom.seg.Segmentation(files, pixels, kind, segments, "1.2.65.3", 1, more.pop("uid", "1.2.65.1"), 1, "Someone", "Else", "1",
+                                     "7", **more)
+    seg.save_as(path)
+    return path
+
+
+def found(label="GTV", wanted='roi = "Ball"', more=""):
+    return drawn(label, wanted, more).replace('"rtstruct"', '"seg"')
+
+
+@pytest.mark.parametrize("kind", ["BINARY", "FRACTIONAL", "LABELMAP"])
+@pytest.mark.parametrize("kept", [False, True], ids=["", "with empty frames"])
+def test_segmentations_are_segments(run, tmp_path, series, kind, kept):
+    pixels, files = parts(series)
+    given = pixels.astype(np.uint8)
+    if kind == "FRACTIONAL":
+        given = np.where(pixels, 0.5, 0.2) * (pixels | (np.indices(pixels.shape)[2] % 3 == 0))
+    path = segmentation(tmp_path / "seg.dcm", files, given, kind, omit_empty_frames=not kept,
+                        **({"max_fractional_value": 200} if kind == "FRACTIONAL" else {}))
+    output = run(", ".join([found("A"), found("B", "number = 2")]), [path], tmp_path / "series",
+                 more=MEASURED + 'results = [ "seg", "sr" ];')
+    masks = mask_of(output, [file.filename for file in files])
+    assert np.array_equal(masks, np.moveaxis(pixels, 3, 0))
+    # Findings are known by the names that they had.
+    written = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [(item.TrackingID, item.TrackingUID) for item in written] == [("Ball of 7", "1.2.66.1"), ("Block of 7", "1.2.66.2")]
+    alone = dict(more=MEASURED + 'results = [ "sr" ];', output="alone")
+    if kind == "LABELMAP":
+        assert "OBJECT_NOT_REFERABLE: " in run(found(), [path], tmp_path / "series", status=1, **alone)
+        return
+    output = run(found(), [path], tmp_path / "series", **alone)
+    assert_dciodvfy_is_content(output / "sr.dcm")
+    (group,) = highdicom.sr.srread(output / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    reference = one(group[0], "IMAGE", "121191").ReferencedSOPSequence[0]
+    assert reference.ReferencedSOPInstanceUID == "1.2.65.1" and reference.ReferencedSegmentNumber == 1
+    assert group.tracking_identifier == "Ball of 7" and group.tracking_uid == "1.2.66.1"
+
+
+def test_fractions_are_cut_at_the_threshold(run, tmp_path, series):
+    _, files = parts(series)
+    values = np.zeros((*Planes(series).shape, 2))
+    for i in range(11):
+        values[2, 10, 5 * i:5 * i + 3, :] = i / 10
+    path = segmentation(tmp_path / "seg.dcm", files, values, "FRACTIONAL", max_fractional_value=250)
+    for threshold, count in (("0.0", 10), ("0.3", 8), ("0.5", 6), ("1.0", 1)):
+        output = run(found(wanted=f'roi = "Ball"; threshold = {threshold}'), [path], tmp_path / "series", output=threshold)
+        assert record_of(output)["segments"][0]["voxels"] == 3 * count
+
+
+def test_frames_of_other_pixels_are_resampled(run, tmp_path, series):
+    """A part of the slices in pixels half as large: a voxel takes the pixel that is nearest to its centre."""
+    pixels, files = parts(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
+    ds = pydicom.dcmread(path)
+    shared = ds.SharedFunctionalGroupsSequence[0]
+    old = [float(value) for value in shared.PixelMeasuresSequence[0].PixelSpacing]
+    shared.PixelMeasuresSequence[0].PixelSpacing = [old[0] / 2, old[1] / 2]
+    generator = np.random.default_rng(5)
+    frames = generator.integers(0, 2, (ds.NumberOfFrames, 40, 52)).astype(np.uint8)
+    ds.Rows, ds.Columns = 40, 52
+    ds.PixelData = np.packbits(frames.ravel(), bitorder="little").tobytes().ljust((frames.size + 15) // 16 * 2, b"\0")
+    expected = np.zeros(Planes(series).shape, bool)
+    planes = Planes(series)
+    for frame, group in zip(frames, ds.PerFrameFunctionalGroupsSequence, strict=True):
+        position = np.array(group.PlanePositionSequence[0].ImagePositionPatient, float)
+        z = planes.nearest(position)
+        moved = position + 10 * old[1] * planes.axes[0] + 20 * old[0] * planes.axes[1]
+        group.PlanePositionSequence[0].ImagePositionPatient = [f"{value:.10g}" for value in moved]
+        if group.SegmentIdentificationSequence[0].ReferencedSegmentNumber == 1:
+            expected[z, 20:40, 10:36] = frame[::2, ::2]
+    ds.save_as(path)
+    output = run(found(), [path], tmp_path / "series")
+    assert np.array_equal(mask_of(output, [file.filename for file in files])[0], expected)
+
+
+@pytest.mark.parametrize(("code", "words"), [
+    ("SEG_GRID_DIFFERS", "is not parallel to the slices"), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
+    ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),
+    ("OBJECT_OTHER_SERIES", "was not drawn on this series"), ("OBJECT_OTHER_FRAME", "another frame of reference"),
+    ("ROI_EMPTY", "within its 0 frames"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
+    ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "Send it uncompressed"),
+    ("FILE_TRUNCATED", "bytes of pixel data"), ("TAG_INVALID", "two segments have 1"), ("TAG_INVALID", "there is no segment 9"),
+    ("OWN_RESULT", "object = { own = true; }"), ("PIXELS_UNSUPPORTED", "pixels of 8 bits"),
+])
+def test_segmentations_that_cannot_be_segments_are_refused(run, tmp_path, series, code, words):
+    pixels, files = parts(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY")
+    ds = pydicom.dcmread(path)
+    first = ds.PerFrameFunctionalGroupsSequence[0]
+    wanted = 'roi = "Ball"'
+    if "parallel" in words:
+        ds.SharedFunctionalGroupsSequence[0].PlaneOrientationSequence[0].ImageOrientationPatient = [1, 0, 0, 0, 0, 1]
+    elif "none of" in words:
+        position = first.PlanePositionSequence[0].ImagePositionPatient
+        position[2] += 0.3 * float(Planes(series).origins[1][2] - Planes(series).origins[0][2])
+    elif "earlier" in words:
+        first.PlanePositionSequence = ds.PerFrameFunctionalGroupsSequence[1].PlanePositionSequence
+    elif "position" in words:
+        del first.PlanePositionSequence
+    elif code.startswith("OBJECT"):
+        ds.FrameOfReferenceUID = "1.2.78"
+        if code == "OBJECT_OTHER_SERIES":
+            ds.ReferencedSeriesSequence[0].SeriesInstanceUID = "1.2.77"
+    elif code == "ROI_EMPTY":
+        for group in ds.PerFrameFunctionalGroupsSequence:
+            group.SegmentIdentificationSequence[0].ReferencedSegmentNumber = 2
+    elif code.startswith("ROI"):
+        wanted = 'roi = "ball"' if code == "ROI_NOT_FOUND" else 'roi = "B*"'
+    elif code == "TRANSFER_SYNTAX_UNSUPPORTED":
+        ds.file_meta.TransferSyntaxUID = pydicom.uid.DeflatedExplicitVRLittleEndian
+    elif code == "FILE_TRUNCATED":
+        ds.PixelData = ds.PixelData[:-100]
+    elif "two segments" in words:
+        ds.SegmentSequence[1].SegmentNumber = 1
+    elif "segment 9" in words:
+        first.SegmentIdentificationSequence[0].ReferencedSegmentNumber = 9
+    elif code == "OWN_RESULT":
+        ds.Manufacturer, ds.ManufacturerModelName = "Noctule", "noctuled"
+    else:
+        ds.BitsAllocated, ds.BitsStored, ds.HighBit = 8, 8, 7
+    ds.save_as(path)
+    complaint = run(found(wanted=wanted), [path], tmp_path / "series", status=1)
+    assert f"{code}: " in complaint and words in complaint and str(path) in complaint
+    assert_nothing_left(tmp_path / "out")
+
+
+def test_our_own_results_are_taken_where_the_pipeline_says_so(run, tmp_path, series, rois):
+    structures = structure_set(tmp_path, Planes(series), rois)
+    one_seg = run(drawn("Ball", "number = 3"), [structures], tmp_path / "series", output="one") / "seg.dcm"
+    again = run(found(wanted='roi = "Ball"; own = true'), [one_seg, structures], tmp_path / "series", output="again")
+    masks = [seg_masks(path, [pydicom.dcmread(file, stop_before_pixels=True) for file in series])
+             for path in (one_seg, again / "seg.dcm")]
+    assert np.array_equal(*masks) and masks[0].any()
+    assert "OBJECT_MISSING" in run(found(), [structures], tmp_path / "series", status=1)

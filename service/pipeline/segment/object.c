@@ -3,7 +3,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dicom/read/rtstruct.h"
+#include "service/pipeline/segment/object_frames.h"
+#include "service/pipeline/segment/object_set.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -22,9 +23,8 @@ struct object_segments {
 struct object_search {
     const struct segmentation *segmentation;
     const struct conf_segment *segment;
-    struct rtstruct *set; /* that has it; NULL: none so far */
-    const char *path;     /* its file */
-    int32_t roi;
+    struct object_set *set; /* that has it; NULL: none so far */
+    int32_t item;
     struct error refusal; /* why the last one of the kind is not it; CODE_NONE: there was none */
 };
 
@@ -37,66 +37,57 @@ object_image(const struct segmentation *segmentation)
 }
 
 static bool
-object_names_series(const struct rtstruct *set, const char *series_uid)
+object_names_series(const struct object_set *set, const char *series_uid)
 {
     for (int32_t i = 0; i < set->series_count; i++)
-        if (strcmp(set->series[i].series_uid, series_uid) == 0)
+        if (strcmp(set->series[i], series_uid) == 0)
             return true;
     return false;
 }
 
-/* The region's own, or the first that the set tells; roi -1: no region. */
-static const char *
-object_frame(const struct rtstruct *set, int32_t roi)
-{
-    const char *frame = roi >= 0 ? set->rois[roi].frame_of_reference_uid : "";
-    for (int32_t i = 0; i < set->series_count && !frame[0]; i++)
-        frame = set->series[i].frame_of_reference_uid;
-    return frame;
-}
-
 /* That the set is of the images: their series is named, or the frame of reference is theirs. */
 static int
-object_check_series(const struct object_search *search, const struct rtstruct *set, int32_t roi,
-                    const char *path, struct error *error)
+object_check_series(const struct object_search *search, const struct object_set *set, int32_t item,
+                    struct error *error)
 {
     const struct dicom_instance *image = object_image(search->segmentation);
-    const char *frame = object_frame(set, roi), *own = image->frame_of_reference_uid;
+    const char *frame = item >= 0 ? set->items[item].frame : set->frame;
+    const char *own = image->frame_of_reference_uid;
     const bool named = object_names_series(set, image->series_uid);
     if (named && frame[0] && own[0] && strcmp(frame, own) != 0)
-        return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_FRAME, path, NULL,
+        return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_FRAME, set->path, NULL,
                                "%s names this series, but lies in another frame of reference (%s) "
                                "than its images (%s).",
-                               text_base_name(path), frame, own);
+                               text_base_name(set->path), frame, own);
     if (named || (own[0] && strcmp(frame, own) == 0))
         return 0;
-    return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_SERIES, path, NULL,
+    return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_SERIES, set->path, NULL,
                            "%s was not drawn on this series (%s), nor in its images' frame of "
                            "reference.",
-                           text_base_name(path), image->series_uid);
+                           text_base_name(set->path), image->series_uid);
 }
 
 /* ------------------------------------------------------------------------------ finding ---- */
 
 static bool
-object_is_wanted(const struct conf_object *wanted, const struct rtstruct_roi *roi)
+object_is_wanted(const struct conf_object *wanted, const struct object_item *item)
 {
-    return wanted->roi ? fnmatch(wanted->roi, roi->name, 0) == 0 : roi->number == wanted->number;
+    return wanted->roi ? fnmatch(wanted->roi, item->name, 0) == 0 : item->number == wanted->number;
 }
 
-/* The first region from `roi` on that is wanted; -1: there is none. */
+/* The first region from `item` on that is wanted; -1: there is none. */
 static int32_t
-object_next_roi(const struct conf_object *wanted, const struct rtstruct *set, int32_t roi)
+object_next(const struct conf_object *wanted, const struct object_set *set, int32_t item)
 {
-    for (; roi < set->roi_count; roi++)
-        if (object_is_wanted(wanted, &set->rois[roi]))
-            return roi;
+    for (; item < set->item_count; item++)
+        if (object_is_wanted(wanted, &set->items[item]))
+            return item;
     return -1;
 }
 
 static int
-object_refuse_absent(const struct object_search *search, const struct rtstruct *set,
-                     const char *path, struct error *error)
+object_refuse_absent(const struct object_search *search, const struct object_set *set,
+                     struct error *error)
 {
     const struct conf_object *wanted = &search->segment->object;
     char which[96], names[200] = "";
@@ -104,67 +95,84 @@ object_refuse_absent(const struct object_search *search, const struct rtstruct *
         snprintf(which, sizeof which, "named \"%s\"", wanted->roi);
     else
         snprintf(which, sizeof which, "with number %d", wanted->number);
-    for (int32_t i = 0; i < set->roi_count; i++)
+    for (int32_t i = 0; i < set->item_count; i++)
         segment_append(names, sizeof names, "%s%" PRId32 " \"%s\"", i > 0 ? ", " : "",
-                       set->rois[i].number, set->rois[i].name);
+                       set->items[i].number, set->items[i].name);
     text_utf8_mend_end(names);
-    return error_set_files(error, -EINVAL, CODE_ROI_NOT_FOUND, path, NULL,
+    return error_set_files(error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL,
                            "%s has no region %s for segment \"%s\"; it has %s.",
-                           text_base_name(path), which, search->segment->label,
+                           text_base_name(set->path), which, search->segment->label,
                            names[0] ? names : "none at all");
 }
 
 static int
-object_refuse_second(const struct object_search *search, const struct rtstruct *set, int32_t roi,
-                     int32_t second, const char *path, struct error *error)
+object_refuse_second(const struct object_search *search, const struct object_set *set, int32_t item,
+                     int32_t second, struct error *error)
 {
-    const struct rtstruct_roi *a = &set->rois[roi], *b = &set->rois[second];
-    return error_set_files(error, -EINVAL, CODE_ROI_AMBIGUOUS, path, NULL,
+    const struct object_item *a = &set->items[item], *b = &set->items[second];
+    return error_set_files(error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
                            "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32
                            ") and \"%s\" (%" PRId32 "); name one as it is, or by its number.",
-                           text_base_name(path), search->segment->label, a->name, a->number,
+                           text_base_name(set->path), search->segment->label, a->name, a->number,
                            b->name, b->number);
+}
+
+static int
+object_refuse_own(const struct object_set *set, struct error *error)
+{
+    return error_set_files(error, -EINVAL, CODE_OWN_RESULT, set->path, NULL,
+                           "%s was written by Noctule, which takes its own results only where the "
+                           "pipeline says so: object = { own = true; }.",
+                           text_base_name(set->path));
 }
 
 /* 0 where the set has the region; else search->refusal says why not, or *error why no other one
  * need be asked. */
 static int
-object_judge(struct object_search *search, const struct rtstruct *set, const char *path,
-             int32_t *roi, struct error *error)
+object_judge(struct object_search *search, const struct object_set *set, int32_t *item,
+             struct error *error)
 {
     const struct conf_object *wanted = &search->segment->object;
-    *roi = object_next_roi(wanted, set, 0);
-    int rc = object_check_series(search, set, *roi, path, &search->refusal);
+    *item = object_next(wanted, set, 0);
+    int rc = object_check_series(search, set, *item, &search->refusal);
     if (rc)
         return rc;
-    if (*roi < 0)
-        return object_refuse_absent(search, set, path, &search->refusal);
-    const int32_t second = object_next_roi(wanted, set, *roi + 1);
-    return second < 0 ? 0 : object_refuse_second(search, set, *roi, second, path, error);
+    if (set->own && !wanted->own)
+        return object_refuse_own(set, &search->refusal);
+    if (*item < 0)
+        return object_refuse_absent(search, set, &search->refusal);
+    const int32_t second = object_next(wanted, set, *item + 1);
+    return second < 0 ? 0 : object_refuse_second(search, set, *item, second, error);
+}
+
+static int
+object_refuse_rival(const struct object_search *search, const struct object_set *set,
+                    struct error *error)
+{
+    return error_set_files(error, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
+                           "%s and %s both have the region of segment \"%s\"; name what only one "
+                           "of them has, or leave one out.",
+                           text_base_name(search->set->path), text_base_name(set->path),
+                           search->segment->label);
 }
 
 /* The set is the search's where it has the region, and closed where it has not. */
 static int
-object_consider(struct object_search *search, struct rtstruct *set, const char *path,
-                struct error *error)
+object_consider(struct object_search *search, struct object_set *set, struct error *error)
 {
     struct error found = {.code = CODE_NONE};
-    int32_t roi;
+    int32_t item;
     const bool again =
         search->set && strcmp(search->set->sop_instance_uid, set->sop_instance_uid) == 0;
-    int rc = again ? -EEXIST : object_judge(search, set, path, &roi, &found);
-    if (rc == 0 && search->set) {
-        error_set_files(&found, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->path, path,
-                        "%s and %s both have the region of segment \"%s\"; name what only one of "
-                        "them has, or leave one out.",
-                        text_base_name(search->path), text_base_name(path), search->segment->label);
-    } else if (rc == 0) {
+    int rc = again ? -EEXIST : object_judge(search, set, &item, &found);
+    if (rc == 0 && !search->set) {
         search->set = set;
-        search->path = path;
-        search->roi = roi;
+        search->item = item;
         return 0;
     }
-    rtstruct_close(set);
+    if (rc == 0)
+        object_refuse_rival(search, set, &found);
+    object_set_close(set);
     if (found.code == CODE_NONE)
         return 0;
     if (error)
@@ -181,9 +189,9 @@ object_refuse_all(const struct object_search *search, struct error *error)
         return -EINVAL;
     }
     return error_set(error, -EINVAL, CODE_OBJECT_MISSING,
-                     "segment \"%s\" is a region of an RT Structure Set, and the job has none: "
-                     "noctule run takes one with --object FILE.",
-                     search->segment->label);
+                     "segment \"%s\" is a region of a %s, and the job has none: noctule run takes "
+                     "one with --object FILE.",
+                     search->segment->label, object_kind_name(search->segment->object.kind));
 }
 
 /* What is of another kind is of no concern; what cannot be read could be what is wanted. */
@@ -194,10 +202,10 @@ object_search(struct object_search *search, struct error *error)
     int rc = 0;
     for (size_t i = 0; i < segmentation->object_count && rc == 0; i++) {
         struct error unread = {.code = CODE_NONE};
-        struct rtstruct *set;
-        rc = rtstruct_open(segmentation->objects[i], &set, &unread);
+        struct object_set *set;
+        rc = object_set_open(search->segment->object.kind, segmentation->objects[i], &set, &unread);
         if (rc == 0)
-            rc = object_consider(search, set, segmentation->objects[i], error);
+            rc = object_consider(search, set, error);
         else if (unread.code == CODE_SOP_CLASS_UNSUPPORTED)
             rc = 0;
         else if (error)
@@ -215,36 +223,92 @@ static int
 object_refuse_contours(const struct object_search *search, int rc, const struct error *why,
                        struct error *error)
 {
-    return error_set_files(error, rc, why->code, search->path, NULL, "%s, region \"%s\": %.300s",
-                           text_base_name(search->path), search->set->rois[search->roi].name,
-                           why->message);
+    return error_set_files(error, rc, why->code, search->set->path, NULL,
+                           "%s, region \"%s\": %.300s", text_base_name(search->set->path),
+                           search->set->items[search->item].name, why->message);
 }
 
 static int
 object_draw(const struct object_search *search, const struct image_planes *planes,
-            const struct rtstruct_contours *contours, struct object_region *region,
-            struct error *error)
+            struct object_region *region, struct error *error)
+{
+    struct rtstruct_contours contours;
+    struct error why = {.code = CODE_NONE};
+    int rc = rtstruct_contours_read(search->set->rtstruct, search->item, &contours, error);
+    if (rc)
+        return rc;
+    region->contours = contours.count;
+    region->left_out = contours.left_out;
+    rc = kernels_mask_contours(planes, contours.contours, contours.count, region->bits,
+                               &region->drawn, &why);
+    rtstruct_contours_free(&contours);
+    return rc ? object_refuse_contours(search, rc, &why, error) : 0;
+}
+
+/* Planes without a frame are told to be empty: none is missing. */
+static int
+object_fill(const struct object_search *search, const struct image_planes *planes,
+            struct object_region *region, struct error *error)
+{
+    const struct object_frames frames = {.source = search->set->seg,
+                                         .segment = search->item,
+                                         .threshold = search->segment->object.threshold,
+                                         .planes = planes};
+    struct object_filled filled;
+    int rc = object_frames_fill(&frames, region->bits, &filled, error);
+    region->frames = filled.frames;
+    region->drawn = (struct contours_drawn){
+        .voxels = filled.voxels, .planes = filled.planes, .farthest = filled.farthest};
+    return rc;
+}
+
+static int
+object_refuse_empty(const struct object_search *search, const struct object_region *region,
+                    struct error *error)
+{
+    const char *path = search->set->path;
+    if (search->set->seg)
+        return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL,
+                               "%s, segment \"%s\": no voxel of the series lies within its %" PRId64
+                               " frames.",
+                               text_base_name(path), region->name, region->frames);
+    return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL,
+                           "%s, region \"%s\": no voxel of the series lies within its %" PRId64
+                           " closed contours%s.",
+                           text_base_name(path), region->name, region->contours,
+                           region->left_out > 0 ? "; points and open lines enclose none" : "");
+}
+
+/* DCMTK 3.6.7 cannot read a report with an IMAGE item of that class, nor can older readers. */
+static int
+object_check_report(const struct object_search *search, struct error *error)
+{
+    const struct conf_pipeline *pipeline = search->segmentation->pipeline;
+    const struct object_set *set = search->set;
+    if (!(pipeline->results & CONF_RESULT_SR) || (pipeline->results & CONF_RESULT_SEG) ||
+        search->segment->hidden || strcmp(set->class_uid, SEG_SOURCE_LABELMAP_CLASS) != 0)
+        return 0;
+    return error_set_files(error, -EINVAL, CODE_OBJECT_NOT_REFERABLE, set->path, NULL,
+                           "%s is a Label Map Segmentation, to which readers of reports know no "
+                           "reference: results of pipeline %s need \"seg\" too.",
+                           text_base_name(set->path), pipeline->name);
+}
+
+static int
+object_make_mask(const struct object_search *search, const struct image_planes *planes,
+                 struct object_region *region, struct error *error)
 {
     const int64_t words = (planes->extent.columns + 63) / 64;
-    struct error why = {.code = CODE_NONE};
-    region->contours = contours->count;
-    region->left_out = contours->left_out;
     region->bits =
         calloc((size_t)(words * planes->extent.rows * planes->extent.slices), sizeof *region->bits);
     if (!region->bits)
         return error_set_system(error, -ENOMEM, "hold the mask of a region");
-    int rc = kernels_mask_contours(planes, contours->contours, contours->count, region->bits,
-                                   &region->drawn, &why);
+    int rc = search->set->seg ? object_fill(search, planes, region, error)
+                              : object_draw(search, planes, region, error);
     if (rc)
-        return object_refuse_contours(search, rc, &why, error);
+        return rc;
     region->mask = (struct image_mask){region->bits, words, region->drawn.voxels};
-    if (region->mask.voxels > 0)
-        return 0;
-    return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, search->path, NULL,
-                           "%s, region \"%s\": no voxel of the series lies within its %" PRId64
-                           " closed contours%s.",
-                           text_base_name(search->path), region->name, region->contours,
-                           region->left_out > 0 ? "; points and open lines enclose none" : "");
+    return region->mask.voxels > 0 ? 0 : object_refuse_empty(search, region, error);
 }
 
 /* Origins as the files have them: where they are regular they need not be evenly spaced. */
@@ -272,38 +336,39 @@ object_make_planes(const struct segmentation *segmentation, struct image_planes 
 }
 
 static int
-object_draw_roi(const struct object_search *search, struct object_region *region,
-                struct error *error)
+object_make_region(const struct object_search *search, struct object_region *region,
+                   struct error *error)
 {
-    struct rtstruct_contours contours;
     struct image_planes planes;
-    int rc = rtstruct_contours_read(search->set, search->roi, &contours, error);
-    if (rc)
-        return rc;
     double *origins = object_make_planes(search->segmentation, &planes);
-    rc = origins ? object_draw(search, &planes, &contours, region, error)
-                 : error_set_system(error, -ENOMEM, "hold the planes of the series");
+    int rc = origins ? object_make_mask(search, &planes, region, error)
+                     : error_set_system(error, -ENOMEM, "hold the planes of the series");
     free(origins);
-    rtstruct_contours_free(&contours);
     return rc;
 }
 
 static void
 object_identify(const struct object_search *search, struct object_region *region)
 {
-    const struct rtstruct *set = search->set;
-    memcpy(region->sop_instance_uid, set->sop_instance_uid, sizeof region->sop_instance_uid);
-    memcpy(region->study_uid, set->study_uid, sizeof region->study_uid);
-    memcpy(region->series_uid, set->series_uid, sizeof region->series_uid);
-    memcpy(region->name, set->rois[search->roi].name, sizeof region->name);
-    region->number = set->rois[search->roi].number;
-    region->origin = (struct seg_origin){.class_uid = RTSTRUCT_CLASS_UID,
+    const struct object_set *set = search->set;
+    const struct object_item *item = &set->items[search->item];
+    snprintf(region->class_uid, sizeof region->class_uid, "%s", set->class_uid);
+    snprintf(region->sop_instance_uid, sizeof region->sop_instance_uid, "%s",
+             set->sop_instance_uid);
+    snprintf(region->study_uid, sizeof region->study_uid, "%s", set->study_uid);
+    snprintf(region->series_uid, sizeof region->series_uid, "%s", set->series_uid);
+    snprintf(region->name, sizeof region->name, "%s", item->name);
+    snprintf(region->tracking_id, sizeof region->tracking_id, "%s", item->tracking_id);
+    snprintf(region->tracking_uid, sizeof region->tracking_uid, "%s", item->tracking_uid);
+    region->what = set->what;
+    region->number = item->number;
+    region->origin = (struct seg_origin){.class_uid = region->class_uid,
                                          .instance_uid = region->sop_instance_uid,
                                          .series_uid = region->series_uid,
                                          .study_uid = region->study_uid,
                                          .number = region->number,
-                                         .tracking_id = "",
-                                         .tracking_uid = ""};
+                                         .tracking_id = region->tracking_id,
+                                         .tracking_uid = region->tracking_uid};
 }
 
 /* ----------------------------------------------------------------------------- the method -- */
@@ -321,11 +386,13 @@ object_prepare(const struct segmentation *segmentation, void *prepared, struct e
         struct object_search search = {.segmentation = segmentation,
                                        .segment = segment_at(segmentation, CONF_OBJECT, k)};
         rc = object_search(&search, error);
+        if (rc == 0)
+            rc = object_check_report(&search, error);
         if (rc == 0) {
             object_identify(&search, &own->regions[k]);
-            rc = object_draw_roi(&search, &own->regions[k], error);
+            rc = object_make_region(&search, &own->regions[k], error);
         }
-        rtstruct_close(search.set);
+        object_set_close(search.set);
     }
     return rc;
 }
@@ -367,8 +434,8 @@ object_describe(const struct segmentation *segmentation, size_t segment,
 {
     const struct object_region *region = object_region_of(segmentation, segment);
     snprintf(text, SEGMENT_DESCRIPTION,
-             "region %" PRId32 " \"%s\" of RT Structure Set %s, drawn on %" PRId64 " slices",
-             region->number, region->name, region->sop_instance_uid, region->drawn.planes);
+             "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
+             region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     if (region->drawn.missing > 0)
         segment_append(text, SEGMENT_DESCRIPTION,
                        "; %" PRId64 " slices between them have no contour and are left empty",
@@ -381,7 +448,9 @@ object_report(const struct segmentation *segmentation, size_t segment,
 {
     const struct object_region *region = object_region_of(segmentation, segment);
     report->numbers[report->number_count++] =
-        (struct segment_number){"contours", "contours", (double)region->contours, false};
+        region->frames > 0
+            ? (struct segment_number){"frames", "frames", (double)region->frames, false}
+            : (struct segment_number){"contours", "contours", (double)region->contours, false};
     report->numbers[report->number_count++] = (struct segment_number){
         "slices_drawn", "slices drawn", (double)region->drawn.planes, false};
     report->numbers[report->number_count++] = (struct segment_number){
@@ -395,7 +464,7 @@ object_report(const struct segmentation *segmentation, size_t segment,
 }
 
 const struct segment_method segment_object = {
-    .algorithm = "Noctule mask of contours",
+    .algorithm = "Noctule mask of an object",
     .family = {"123109", "DCM", "Manual Processing"},
     .op = KERNELS_OPS,
     .size = sizeof(struct object_segments),

@@ -1,14 +1,17 @@
 /*
- * object.h - segments that are regions of objects which came beside the images: what someone drew.
+ * object.h - segments that are regions of objects which came beside the images: what someone
+ * drew, or another program found.
  *
  * An object is looked at when it is of the configured kind. It fits when it names the series of the
  * stack as one that it was drawn on, or else when its region lies in the images' frame of reference;
  * a region of another frame of reference never fits. Of all objects that fit exactly one has to
- * have the region; an object that is there twice counts once. The mask is that of contours.h, on the
- * planes of the stack, and is made before there are pixels.
+ * have the region; an object that is there twice counts once. The mask is that of contours.h or of
+ * object_frames.h, on the planes of the stack, and is made before there are pixels. Noctule's own
+ * results are taken where the segment says so.
  *
  * Codes: those of reading, OBJECT_MISSING, OBJECT_OTHER_SERIES, OBJECT_OTHER_FRAME,
- * OBJECT_AMBIGUOUS, ROI_NOT_FOUND, ROI_AMBIGUOUS, ROI_EMPTY and those of kernels_mask_contours.
+ * OBJECT_AMBIGUOUS, OWN_RESULT, OBJECT_NOT_REFERABLE, ROI_NOT_FOUND, ROI_AMBIGUOUS, ROI_EMPTY, those of
+ * kernels_mask_contours, and SEG_GRID_DIFFERS.
  */
 #ifndef NOCTULE_SEGMENT_OBJECT_H
 #define NOCTULE_SEGMENT_OBJECT_H
@@ -19,13 +22,17 @@
 
 /* A region that became a segment. */
 struct object_region {
+    const char *what; /* "RT Structure Set" */
+    char class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char study_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
     struct seg_origin origin; /* where the segment is the region as it is; of the texts above */
     char name[DICOM_LO_SIZE];
     int32_t number;
-    int64_t contours, left_out; /* closed ones, and others */
+    char tracking_id[SEG_TRACKING_ID_SIZE], tracking_uid[DICOM_UID_SIZE]; /* "" where it has none */
+    int64_t contours, left_out; /* closed ones, and others; of a structure set */
+    int64_t frames;             /* of a Segmentation */
     struct contours_drawn drawn;
     struct image_mask mask;
     uint64_t *bits; /* its own */

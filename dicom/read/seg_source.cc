@@ -1,0 +1,453 @@
+/* seg_source.cc - see seg_source.h. */
+#include "dicom/read/seg_source.h"
+#include "dicom/read/source.hh"
+#include "dicom/value/charset.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <memory>
+#include <unistd.h>
+
+namespace
+{
+
+/* Ascending; everything that is looked at, in items, too. */
+constexpr uint32_t wanted_tags[] = {
+    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00081090, 0x00081115, 0x00180050, 0x00180088,
+    0x0020000D, 0x0020000E, 0x00200032, 0x00200037, 0x00200052, 0x00209113, 0x00209116, 0x00280002,
+    0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103,
+    0x00289110, 0x00620001, 0x00620002, 0x00620004, 0x00620005, 0x0062000A, 0x0062000B, 0x0062000E,
+    0x00620020, 0x00620021, 0x52009229, 0x52009230,
+};
+
+/* One file being opened. */
+struct Opening {
+    const char *path;
+    struct scan &scan;
+    const Header &dataset;
+    struct seg_source &source;
+    struct error *error;
+    std::map<int32_t, int32_t> by_number;
+
+    int refuse(enum code code, const std::string &what) const
+    {
+        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
+                               what.c_str());
+    }
+
+    int invalid(const DcmTagKey &tag, const std::string &why) const
+    {
+        return refuse(CODE_TAG_INVALID,
+                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
+    }
+
+    template <size_t size>
+    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
+                 char (&destination)[size]) const
+    {
+        const std::string text = header_text(header, tag);
+        if (text.empty())
+            return required ? refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".") : 0;
+        if (!header_is_uid(text))
+            return refuse(CODE_UID_INVALID,
+                          "has an invalid " + header_tag_name(tag) +
+                              ": a UID has 1 to 64 digits and dots, a digit first.");
+        header_copy(destination, text);
+        return 0;
+    }
+
+    int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
+                    int32_t *number) const
+    {
+        if (!header_has(header, tag))
+            return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
+        if (!header_integer(header, tag, number) || *number < low || *number > high)
+            return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
+                                    std::to_string(high));
+        return 0;
+    }
+};
+
+DcmSequenceOfItems *
+seg_source_sequence(const Header &header, const DcmTagKey &tag)
+{
+    DcmElement *element = header.find(tag);
+    return element && element->ident() == EVR_SQ ? static_cast<DcmSequenceOfItems *>(element)
+                                                 : nullptr;
+}
+
+/* A C array with room for as many items, and one more: none is no failure. */
+template <typename T>
+void
+seg_source_allocate(T *&array, size_t count)
+{
+    array = static_cast<T *>(calloc(count + 1, sizeof(T)));
+    if (!array)
+        throw std::bad_alloc();
+}
+
+/* ------------------------------------------------------------------------ what it is ---- */
+
+int
+seg_source_read_identity(Opening &opening)
+{
+    struct seg_source &source = opening.source;
+    const Header &dataset = opening.dataset;
+    std::string class_uid = header_text(dataset, DCM_SOPClassUID);
+    if (class_uid.empty())
+        class_uid = opening.scan.media_class_uid;
+    if (class_uid != SEG_SOURCE_CLASS_UID && class_uid != SEG_SOURCE_LABELMAP_CLASS)
+        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is no Segmentation.");
+    header_copy(source.class_uid, class_uid);
+    source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
+                 header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
+    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, source.study_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, source.series_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_FrameOfReferenceUID, false,
+                              source.frame_of_reference_uid);
+    return rc;
+}
+
+int
+seg_source_read_series(Opening &opening)
+{
+    DcmSequenceOfItems *items = seg_source_sequence(opening.dataset, DCM_ReferencedSeriesSequence);
+    seg_source_allocate(opening.source.series, items ? items->card() : 0);
+    for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
+         item = items->nextInContainer(item)) {
+        const int rc =
+            opening.read_uid(Header(*static_cast<DcmItem *>(item)), DCM_SeriesInstanceUID, true,
+                             opening.source.series[opening.source.series_count]);
+        if (rc)
+            return rc;
+        opening.source.series_count++;
+    }
+    return 0;
+}
+
+int
+seg_source_read_segment(Opening &opening, const Header &item, Charset &charset,
+                        struct seg_source_segment &segment)
+{
+    int rc = opening.read_number(item, DCM_SegmentNumber, 0, UINT16_MAX, &segment.number);
+    if (!rc)
+        rc = opening.read_uid(item, DCM_TrackingUID, false, segment.tracking_uid);
+    if (rc)
+        return rc;
+    header_copy_name(segment.label, charset_name(charset, header_text(item, DCM_SegmentLabel)));
+    header_copy_name(segment.tracking_id, charset_name(charset, header_text(item, DCM_TrackingID)));
+    if (!segment.tracking_id[0] || !segment.tracking_uid[0])
+        segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
+    if (opening.by_number.emplace(segment.number, opening.source.segment_count).second)
+        return 0;
+    return opening.invalid(DCM_SegmentNumber,
+                           "two segments have " + std::to_string(segment.number));
+}
+
+int
+seg_source_read_segments(Opening &opening)
+{
+    DcmSequenceOfItems *items = seg_source_sequence(opening.dataset, DCM_SegmentSequence);
+    Charset charset(header_character_sets(opening.dataset));
+    seg_source_allocate(opening.source.segments, items ? items->card() : 0);
+    for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
+         item = items->nextInContainer(item)) {
+        const int rc =
+            seg_source_read_segment(opening, Header(*static_cast<DcmItem *>(item)), charset,
+                                    opening.source.segments[opening.source.segment_count]);
+        if (rc)
+            return rc;
+        opening.source.segment_count++;
+    }
+    return items ? 0
+                 : opening.refuse(CODE_TAG_MISSING,
+                                  "has no " + header_tag_name(DCM_SegmentSequence) + ".");
+}
+
+/* ----------------------------------------------------------------------------- pixels ---- */
+
+int
+seg_source_read_type(Opening &opening)
+{
+    static const std::map<std::string, enum seg_source_type> types = {
+        {"BINARY", SEG_SOURCE_BINARY},
+        {"FRACTIONAL", SEG_SOURCE_FRACTIONAL},
+        {"LABELMAP", SEG_SOURCE_LABELMAP}};
+
+    const auto type = types.find(header_text(opening.dataset, DCM_SegmentationType));
+    if (type == types.end())
+        return opening.invalid(DCM_SegmentationType, "neither BINARY, FRACTIONAL nor LABELMAP");
+    opening.source.type = type->second;
+    return type->second != SEG_SOURCE_FRACTIONAL
+               ? 0
+               : opening.read_number(opening.dataset, DCM_MaximumFractionalValue, 1, UINT8_MAX,
+                                     &opening.source.maximum);
+}
+
+int
+seg_source_read_sizes(Opening &opening)
+{
+    struct seg_source &source = opening.source;
+    const Header &dataset = opening.dataset;
+    int32_t stored = 0, high = 0, is_signed = 0, samples = 0;
+    int rc = opening.read_number(dataset, DCM_Rows, 1, UINT16_MAX, &source.rows);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_Columns, 1, UINT16_MAX, &source.columns);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_NumberOfFrames, 1, LIMIT_FRAMES, &source.frame_count);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_BitsAllocated, 1, 64, &source.bits);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_BitsStored, 1, 64, &stored);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_HighBit, 0, 63, &high);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_PixelRepresentation, 0, 1, &is_signed);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_SamplesPerPixel, 1, 4, &samples);
+    if (rc)
+        return rc;
+    const bool fits = source.type == SEG_SOURCE_BINARY ? source.bits == 1
+                      : source.type == SEG_SOURCE_FRACTIONAL
+                          ? source.bits == 8
+                          : source.bits == 8 || source.bits == 16;
+    if (fits && stored == source.bits && high == stored - 1 && !is_signed && samples == 1)
+        return 0;
+    return opening.refuse(CODE_PIXELS_UNSUPPORTED,
+                          "has pixels of " + std::to_string(source.bits) + " bits with " +
+                              std::to_string(stored) +
+                              " stored, which a segmentation of its type cannot have.");
+}
+
+int
+seg_source_measure(Opening &opening, const struct stream &stream)
+{
+    struct seg_source &source = opening.source;
+    const struct scan &scan = opening.scan;
+    const int64_t pixels = int64_t{source.rows} * source.columns;
+    if (!scan.syntax || scan.encapsulated || scan.syntax->deflated || scan.big_endian)
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              "has pixels that are compressed or big endian. Send it "
+                              "uncompressed.");
+    if (pixels > int64_t{LIMIT_PLANE_MI} << 20 ||
+        pixels * source.frame_count > int64_t{LIMIT_VOXELS_MI} << 20)
+        return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more pixels than are ever read.");
+    if (scan.pixel_tag != SCAN_TAG_PIXELS)
+        return opening.refuse(CODE_TAG_MISSING, "has no Pixel Data (7FE0,0010).");
+    const int64_t needed = (pixels * source.frame_count * source.bits + 7) / 8;
+    const int64_t there = std::min(scan.pixel_length, stream_remaining(&stream));
+    source.pixel_offset = scan.pixel_offset;
+    source.file_size = stream.file_size;
+    if (there >= needed)
+        return 0;
+    return opening.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
+                                                   std::to_string(needed) +
+                                                   " bytes of pixel data. Send it again.");
+}
+
+/* ----------------------------------------------------------------------------- frames ---- */
+
+int
+seg_source_read_frame_segment(Opening &opening, const Source &groups, int32_t *segment)
+{
+    *segment = -1;
+    if (opening.source.type == SEG_SOURCE_LABELMAP)
+        return 0;
+    int32_t number;
+    const int rc = opening.read_number(groups.group(DCM_SegmentIdentificationSequence),
+                                       DCM_ReferencedSegmentNumber, 0, UINT16_MAX, &number);
+    if (rc)
+        return rc;
+    const auto found = opening.by_number.find(number);
+    if (found == opening.by_number.end())
+        return opening.invalid(DCM_ReferencedSegmentNumber,
+                               "there is no segment " + std::to_string(number));
+    *segment = found->second;
+    return 0;
+}
+
+void
+seg_source_read_geometry(const Source &groups, int32_t frame_count, struct seg_source_frame &frame)
+{
+    struct dicom_frame read = {};
+    frame_read_geometry(groups, frame_count == 1, read);
+    frame.has_geometry = read.has_position && read.has_orientation && read.has_spacing;
+    std::copy(std::begin(read.position), std::end(read.position), frame.position);
+    std::copy(std::begin(read.orientation), std::end(read.orientation), frame.orientation);
+    frame.spacing[0] = read.pixel_spacing[1];
+    frame.spacing[1] = read.pixel_spacing[0];
+}
+
+int
+seg_source_read_frames(Opening &opening)
+{
+    struct seg_source &source = opening.source;
+    Source groups(opening.dataset, opening.scan);
+    seg_source_allocate(source.frames, static_cast<size_t>(source.frame_count));
+    for (int32_t i = 0; i < source.frame_count; i++) {
+        groups.advance();
+        int rc = seg_source_read_frame_segment(opening, groups, &source.frames[i].segment);
+        if (!rc)
+            rc = scan_check_time(&opening.scan, opening.path, opening.error);
+        if (rc)
+            return rc;
+        seg_source_read_geometry(groups, source.frame_count, source.frames[i]);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------- the whole ---- */
+
+int
+seg_source_read_header(Opening &opening, const struct stream &stream)
+{
+    int rc = seg_source_read_identity(opening);
+    if (!rc)
+        rc = seg_source_read_series(opening);
+    if (!rc)
+        rc = seg_source_read_segments(opening);
+    if (!rc)
+        rc = seg_source_read_type(opening);
+    if (!rc)
+        rc = seg_source_read_sizes(opening);
+    if (!rc)
+        rc = seg_source_measure(opening, stream);
+    /* Last: only now is the number of frames known to be backed by as many bytes. */
+    return rc ? rc : seg_source_read_frames(opening);
+}
+
+struct SourceClose {
+    void operator()(struct seg_source *source) const
+    {
+        seg_source_close(source);
+    }
+};
+
+int
+seg_source_read_file(int fd, const char *path, struct seg_source **result, struct error *error)
+{
+    std::unique_ptr<struct seg_source, SourceClose> source(
+        static_cast<struct seg_source *>(calloc(1, sizeof(struct seg_source))));
+    if (!source || !(source->path = strdup(path)))
+        throw std::bad_alloc();
+    struct stream stream;
+    int rc = fd < 0 ? stream_open(&stream, path) : stream_open_again(&stream, fd);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(path),
+                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    struct scan_wanted wanted =
+        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+    wanted.nested = true;
+    struct scan scan;
+    rc = scan_file(&stream, path, &wanted, &scan, error);
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    DcmDataset parsed;
+    if (!rc)
+        rc = header_parse(scan, path, parsed, error);
+    if (rc)
+        return rc;
+    const Header dataset(parsed);
+    Opening opening{path, scan, dataset, *source, error, {}};
+    rc = seg_source_read_header(opening, stream);
+    if (!rc)
+        *result = source.release();
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------- reading ---- */
+
+/* Frames of bits follow each other without padding, the first pixel lowest (PS3.5 8.1.1). */
+void
+seg_source_unpack(const struct seg_source &source, const std::vector<uint8_t> &bytes, int64_t first,
+                  uint16_t *pixels)
+{
+    const int64_t count = int64_t{source.rows} * source.columns;
+    for (int64_t i = 0; i < count; i++) {
+        const auto at = static_cast<size_t>(i);
+        if (source.bits == 1) {
+            const auto bit = static_cast<size_t>(first + i);
+            pixels[i] = bytes[bit / 8] >> bit % 8 & 1;
+        } else if (source.bits == 8) {
+            pixels[i] = bytes[at];
+        } else {
+            pixels[i] = static_cast<uint16_t>(bytes[2 * at] | bytes[2 * at + 1] << 8);
+        }
+    }
+}
+
+int
+seg_source_read_pixels(const struct seg_source &source, int fd, int32_t frame, uint16_t *pixels,
+                       struct error *error)
+{
+    const int64_t bits = int64_t{source.rows} * source.columns * source.bits;
+    const int64_t first = bits * frame, end = first + bits;
+    std::vector<uint8_t> bytes(static_cast<size_t>((end + 7) / 8 - first / 8));
+    const int rc = stream_read_at(fd, bytes.data(), bytes.size(), source.pixel_offset + first / 8);
+    if (rc)
+        return error_set_files(error, rc == -ENODATA ? -EBADMSG : rc,
+                               rc == -ENODATA ? CODE_FILE_TRUNCATED : CODE_FILE_UNREADABLE,
+                               source.path, nullptr, "The pixels of %s cannot be read: %s.",
+                               text_base_name(source.path),
+                               rc == -ENODATA ? "the file ends early" : strerror(-rc));
+    seg_source_unpack(source, bytes, first % 8, pixels);
+    return 0;
+}
+
+} // namespace
+
+int
+seg_source_open(const char *path, struct seg_source **source, struct error *error)
+{
+    return seg_source_open_file(-1, path, source, error);
+}
+
+int
+seg_source_open_file(int fd, const char *path, struct seg_source **source, struct error *error)
+{
+    *source = nullptr;
+    return header_guard(path, error, [&] { return seg_source_read_file(fd, path, source, error); });
+}
+
+void
+seg_source_close(struct seg_source *source)
+{
+    if (!source)
+        return;
+    free(source->path);
+    free(source->series);
+    free(source->segments);
+    free(source->frames);
+    free(source);
+}
+
+int
+seg_source_read_from(const struct seg_source *source, int fd, int32_t frame, uint16_t *pixels,
+                     struct error *error)
+{
+    return header_guard(source->path, error,
+                        [&] { return seg_source_read_pixels(*source, fd, frame, pixels, error); });
+}
+
+int
+seg_source_read(const struct seg_source *source, int32_t frame, uint16_t *pixels,
+                struct error *error)
+{
+    const int fd = open(source->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_files(error, -errno, CODE_FILE_UNREADABLE, source->path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(source->path),
+                               strerror(errno));
+    const int rc = seg_source_read_from(source, fd, frame, pixels, error);
+    close(fd);
+    return rc;
+}

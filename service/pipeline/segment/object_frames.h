@@ -1,0 +1,38 @@
+/*
+ * object_frames.h - the mask of a segment of a Segmentation, on the planes of a series.
+ *
+ * Frames have to lie on the planes, within a tenth of the distance to the nearest other one, and be
+ * parallel to them, rows with rows. A pixel of a plane takes the frame's that is nearest to it,
+ * its place rounded to 2^-16 of a frame's pixel, the later of two; what is beyond the frame is not
+ * in the mask: so frames on the very pixels of the planes are copied, and others, of a part of them
+ * or of larger pixels, are resampled. A plane without a frame is empty.
+ *
+ * A pixel belongs to the segment where it is 1, is the segment's number (label map), or is at least
+ * `threshold` of Maximum Fractional Value, and not 0.
+ */
+#ifndef NOCTULE_SEGMENT_OBJECT_FRAMES_H
+#define NOCTULE_SEGMENT_OBJECT_FRAMES_H
+
+#include "base/planes.h"
+#include "dicom/read/seg_source.h"
+
+struct object_frames {
+    const struct seg_source *source;
+    int32_t segment; /* index */
+    double threshold;
+    const struct image_planes *planes;
+};
+
+struct object_filled {
+    int64_t voxels;
+    int64_t frames;  /* of the segment */
+    int64_t planes;  /* with a voxel */
+    double farthest; /* mm from a frame to its plane */
+};
+
+/* Sets bits of a mask of all planes, which are 0. Codes: those of seg_source_read, OUT_OF_MEMORY, and
+ * SEG_GRID_DIFFERS. */
+int object_frames_fill(const struct object_frames *frames, uint64_t *bits,
+                       struct object_filled *filled, struct error *error);
+
+#endif
