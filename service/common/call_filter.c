@@ -4,12 +4,14 @@
 #include "service/common/log.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -238,20 +240,69 @@ call_add_all(scmp_filter_ctx filter, enum confine_role role, bool lists_allowed)
 }
 
 static int
-call_filter_load(enum confine_role role)
+call_filter_build(scmp_filter_ctx filter, enum confine_role role, bool lists_allowed)
 {
-    const bool lists_allowed = role != CONFINE_GPU_WORKER;
-    scmp_filter_ctx filter = seccomp_init(lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW);
-    if (!filter)
-        return -ENOMEM;
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* in the kernel's log, where it can */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);      /* computing is not to be slowed down */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree of numbers */
-    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    return call_add_all(filter, role, lists_allowed);
+}
+
+/* As the kernel takes it, BPF_MAXINSNS at most. */
+static int
+call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
+{
+    const off_t most = (off_t)(BPF_MAXINSNS * sizeof *program->filter);
+    const int fd = memfd_create("call_filter", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int rc = seccomp_export_bpf(filter, fd);
+    const off_t size = rc ? 0 : lseek(fd, 0, SEEK_END);
+    if (!rc && (size <= 0 || size > most))
+        rc = -E2BIG;
+    if (!rc && pread(fd, program->filter, (size_t)size, 0) != size)
+        rc = -EIO;
+    close(fd);
+    program->len = (unsigned short)((size_t)size / sizeof *program->filter);
+    return rc;
+}
+
+/* For all threads. */
+static int
+call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
+{
+    uint32_t logs = 0, keeps_speed = 0;
+    seccomp_attr_get(filter, SCMP_FLTATR_CTL_LOG, &logs);
+    seccomp_attr_get(filter, SCMP_FLTATR_CTL_SSB, &keeps_speed);
+    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | (logs ? SECCOMP_FILTER_FLAG_LOG : 0) |
+                           (keeps_speed ? SECCOMP_FILTER_FLAG_SPEC_ALLOW : 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -errno;
+    const long rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
+    return rc < 0 ? -errno : rc > 0 ? -ECANCELED : 0; /* a thread that cannot be filtered */
+}
+
+/*
+ * libseccomp 2.5 leaves rules out where it has no memory for them, and says that all went well: the process could then not
+ * even return from a signal. What it generated is looked at before it is loaded; that memory was short is left in errno.
+ */
+static int
+call_filter_load(enum confine_role role)
+{
+    const bool lists_allowed = role != CONFINE_GPU_WORKER;
+    struct sock_filter instructions[BPF_MAXINSNS];
+    struct sock_fprog program = {.filter = instructions};
+    scmp_filter_ctx filter = seccomp_init(lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW);
+    if (!filter)
+        return -ENOMEM;
+    errno = 0; /* what the kernel lacks is asked at first */
+    int rc = call_filter_build(filter, role, lists_allowed);
     if (!rc)
-        rc = call_add_all(filter, role, lists_allowed);
+        rc = call_filter_export(filter, &program);
+    if (!rc && errno == ENOMEM)
+        rc = -ENOMEM;
     if (!rc)
-        rc = seccomp_load(filter);
+        rc = call_filter_apply(filter, &program);
     seccomp_release(filter);
     return rc;
 }

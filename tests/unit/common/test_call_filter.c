@@ -1,4 +1,5 @@
-/* Which calls each role may make, and that all of them can be made before. Each case is a process of its own. */
+/* Which calls each role may make, and that all of them can be made before. Each
+ * case is a process of its own. */
 #include "service/common/call_filter.h"
 
 #include "service/common/log.h"
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -18,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INTAKE  CONFINE_INTAKE
@@ -335,6 +338,102 @@ START_TEST(threads_that_run_already_are_filtered_too)
 
 END_TEST
 
+/* ----------------------------------------------------------------------
+ * without memory ------ */
+
+static int countdown; /* to the allocation that fails, libseccomp's among them;
+                         0: none */
+static bool hit;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+static bool
+fails_now(void)
+{
+    if (countdown == 0 || --countdown > 0)
+        return false;
+    errno = ENOMEM;
+    return hit = true;
+}
+
+void *
+malloc(size_t size)
+{
+    return fails_now() ? NULL : __libc_malloc(size);
+}
+
+void *
+calloc(size_t count, size_t size)
+{
+    return fails_now() ? NULL : __libc_calloc(count, size);
+}
+
+void *
+realloc(void *old, size_t size)
+{
+    return fails_now() ? NULL : __libc_realloc(old, size);
+}
+#endif
+
+static void
+on_signal(int number)
+{
+    (void)number;
+}
+
+/* Told where it is not installed, and whole where it is. */
+static bool
+install_starved(int n, bool *installed)
+{
+    struct timespec now;
+    signal(SIGCHLD, on_signal);
+    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 1, .rlim_max = 1});
+    countdown = n;
+    const int rc = call_filter_install(COURIER);
+    countdown = 0;
+    if (rc)
+        return hit;
+    *installed = true;
+    /* Their rows are at both ends of the tree; a handler returns by a call. */
+    return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0 && raise(SIGCHLD) == 0 &&
+           syscall(SYS_read, -1, NULL, 0) < 0 && errno == EBADF && (!filtered || run_a_program());
+}
+
+/* libseccomp 2.5 may crash or never end where it has no memory; what it could
+ * not build is never in force. */
+START_TEST(a_filter_that_lacks_a_part_is_not_loaded)
+{
+    struct shared {
+        bool installed, hit;
+    } *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    int n = 1;
+    do {
+        int status;
+        *shared = (struct shared){.hit = true};
+        const pid_t pid = fork();
+        if (pid == 0) {
+            const bool good = install_starved(n, &shared->installed);
+            shared->hit = hit;
+            _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0 || (WIFSIGNALED(status) && !shared->installed),
+                      "allocation %d: %#x", n, (unsigned)status);
+        n += 29;
+    } while (shared->hit);
+    if (filtered)
+        ck_assert_int_gt(n, 100);
+    munmap(shared, sizeof *shared);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -347,6 +446,8 @@ main(void)
     tcase_add_test(tests, a_worker);
     tcase_add_test(tests, a_worker_of_a_gpu);
     tcase_add_test(tests, threads_that_run_already_are_filtered_too);
+    tcase_add_test(tests, a_filter_that_lacks_a_part_is_not_loaded);
+    tcase_set_timeout(tests, 240);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_FORK);
