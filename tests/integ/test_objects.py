@@ -33,7 +33,7 @@ def drop_object(d, ds, name="object.dcm"):
 @pytest.mark.parametrize("first", ["the object", "the series"])
 @pytest.mark.parametrize("way", ["inbox", "network"])
 def test_it_belongs_to_its_series_whichever_came_first(daemon, files, way, first):
-    d = daemon(dicom=PEERS, quiet=0.5).start()
+    d = daemon(dicom=PEERS, quiet=60.0).start()
     plan = structure_set(files)
 
     def give():
@@ -153,7 +153,7 @@ def test_a_file_without_a_row_is_taken_in_at_start(daemon, files):
 
 
 def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
-    d = daemon(dicom=PEERS, quiet=0.5).start()
+    d = daemon(dicom=PEERS, quiet=60.0).start()
     plan, stray = structure_set(files), structure_set(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "9"))
     assert send(d.port, plan, stray) == [0, 0]
     storescu(d.port, *files)
@@ -172,7 +172,7 @@ def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
 PIPELINE = """
 root = "{root}";
 inbox = ( {{ path = "inbox"; after = "keep"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = 0.5; complete_seconds = 0.3; patience_seconds = 0.5; }};
+series = {{ quiet_seconds = 60.0; complete_seconds = 0.3; patience_seconds = 60.0; }};
 min_free_mib = 1;
 log_level = "debug";
 pipelines = (
