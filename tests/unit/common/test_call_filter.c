@@ -359,19 +359,19 @@ fails_now(void)
     return hit = true;
 }
 
-void *
+__attribute__((visibility("default"))) void *
 malloc(size_t size)
 {
     return fails_now() ? NULL : __libc_malloc(size);
 }
 
-void *
+__attribute__((visibility("default"))) void *
 calloc(size_t count, size_t size)
 {
     return fails_now() ? NULL : __libc_calloc(count, size);
 }
 
-void *
+__attribute__((visibility("default"))) void *
 realloc(void *old, size_t size)
 {
     return fails_now() ? NULL : __libc_realloc(old, size);
