@@ -85,7 +85,7 @@ struct conf_object {
     char *roi; /* NULL: by number */
     bool has_number;
     int number;
-    char *from_ae; /* who has to have sent it; NULL: anybody */
+    char *from_ae;    /* who has to have sent it; NULL: anybody */
     double threshold; /* of CONF_SEG: of what is fractional */
     bool own;         /* of CONF_SEG: our own results too */
 };

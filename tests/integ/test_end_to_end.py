@@ -261,7 +261,7 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
                    "WHERE id = (SELECT series_id FROM instance WHERE path = ?)", [path])
         db.execute("DELETE FROM instance WHERE path = ?", [path])
         db.commit()
-    restart(1, 1)  # a file without a row, and its original
+    restart(0, 1)  # a file without a row, whose original was taken in once
 
 
 def test_an_operator_completes_a_series(daemon, tmp_path):

@@ -131,7 +131,7 @@ def test_what_was_purged_does_not_come_back_from_its_inbox(daemon, tmp_path):
         d.start()
         wait_for(lambda: f"event=inbox.swept inbox={d.inbox} known={len(files)} " in d.log.read_text().split("daemon.started")[-1],
                  20, "a sweep")
-        assert d.query("SELECT revision FROM v_series WHERE removed_at IS NOT NULL") == [(1,)]
+        assert [row[0] for row in d.query("SELECT revision FROM v_series WHERE removed_at IS NOT NULL")] == [1]
     for path in d.inbox.iterdir():  # meant to come again
         path.touch()
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE revision = 2 AND instances = ?", len(files)), 20, "the series")

@@ -39,7 +39,7 @@ struct preview_request {
     const char *const *warnings; /* lines of UTF-8, broken where they are longer than the sheet */
     size_t warning_count;
     const char *note; /* a line at the end; "": none */
-    int threads; /* that may draw, the caller's among them */
+    int threads;      /* that may draw, the caller's among them */
 };
 
 /* Draws the sheet and writes it to `fd`; 0 or -errno. Does not look at any other state: may run in
