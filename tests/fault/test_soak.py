@@ -103,7 +103,12 @@ def test_nothing_grows(tmp_path):
     try:
         with storescp(tmp_path / "archive", ["--unique-filenames"]) as archive:
             d = service(tmp_path / "service", retention(), PACS=archive.port).start()
-            children = {role: d.children(role) for role in ("intake", "worker")}
+
+            def kept():
+                return {role: d.children(role) for role in ("intake", "worker")}
+
+            wait_for(lambda: all(kept().values()), what="the children")
+            children = kept()
             hospital = Hospital(d, tmp_path / "sources", 1)
             with concurrent.futures.ThreadPoolExecutor(5) as pool:
                 people = [pool.submit(paced, hospital, one)
@@ -116,7 +121,7 @@ def test_nothing_grows(tmp_path):
                 for each in people:
                     each.result()
             print(f"{SOAK_SECONDS:.0f} s: {len(hospital.promised)} instances, {hospital.lies} hostile connections")
-            assert {role: d.children(role) for role in children} == children, "a child was started again"
+            assert kept() == children, "a child was started again"
             assert grown(samples) == []
             # Rows go when their files are gone for as long as these stayed; a sweep comes ten times in that.
             wait_for(lambda: not any(d.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("series", "job", "removal")),
