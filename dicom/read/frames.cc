@@ -25,13 +25,7 @@ Source::advance()
     has_own_ = next_ < scan_.frame_count;
     if (!has_own_)
         return;
-    const size_t start = next_ > 0 ? scan_.frame_ends[next_ - 1] : 0;
-    const size_t size = scan_.frame_ends[next_++] - start;
-    if (size == 0)
-        return;
-    if (header_decode(scan_.frames.bytes + start, size,
-                      header_encoding(scan_.frames_implicit_vr, scan_.big_endian), item_)
-            .bad())
+    if (!header_parse_apart(scan_, next_++, item_))
         throw std::runtime_error("a frame's functional groups");
     frame_ = Header(item_);
 }

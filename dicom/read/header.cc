@@ -3,6 +3,7 @@
 #include <dcmtk/dcmdata/dcistrmb.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +12,18 @@
 #include <map>
 #include <new>
 
-E_TransferSyntax
+int
+header_open(int fd, const char *path, struct stream *stream, struct error *error)
+{
+    const int rc = fd < 0 ? stream_open(stream, path) : stream_open_again(stream, fd);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(path),
+                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+    return 0;
+}
+
+static E_TransferSyntax
 header_encoding(bool implicit_vr, bool big_endian)
 {
     if (implicit_vr)
@@ -51,6 +63,25 @@ header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, str
     return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
                            "%s is damaged: its header cannot be parsed (%s). Send it again.",
                            text_base_name(path), condition.text());
+}
+
+int
+header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted,
+            struct scan *scan, DcmDataset &dataset, struct error *error)
+{
+    const int rc = scan_file(stream, path, &wanted, scan, error);
+    return rc ? rc : header_parse(*scan, path, dataset, error);
+}
+
+bool
+header_parse_apart(const struct scan &scan, int32_t number, DcmDataset &item)
+{
+    const size_t start = number > 0 ? scan.frame_ends[number - 1] : 0;
+    const size_t size = scan.frame_ends[number] - start;
+    return size == 0 ||
+           header_decode(scan.frames.bytes + start, size,
+                         header_encoding(scan.frames_implicit_vr, scan.big_endian), item)
+               .good();
 }
 
 using Elements = std::vector<std::pair<uint32_t, DcmElement *>>;

@@ -21,7 +21,9 @@
 #include <string>
 #include <vector>
 
-E_TransferSyntax header_encoding(bool implicit_vr, bool big_endian);
+/* The stream of the path, or, when it is open, of `fd`. Code: FILE_UNREADABLE. */
+int header_open(int fd, const char *path, struct stream *stream, struct error *error);
+
 /* What DCMTK did not do for want of memory leaves as std::bad_alloc: it is neither damaged nor not there. */
 bool header_is_good(const OFCondition &condition);
 /* Parses a data set in memory. */
@@ -30,6 +32,11 @@ OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax synta
 /* Parses what the scan kept. Code: TAG_INVALID. */
 int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
                  struct error *error);
+/* Scans, and parses what was kept; the scan is the caller's to release, also after an error. */
+int header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted,
+                struct scan *scan, DcmDataset &dataset, struct error *error);
+/* Parses the item of this number that the scan kept apart; an empty one adds nothing. False: damaged. */
+bool header_parse_apart(const struct scan &scan, int32_t number, DcmDataset &item);
 
 struct private_attribute;
 

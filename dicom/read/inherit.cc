@@ -60,14 +60,12 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
         return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
                                "%s cannot be opened: %s.", text_base_name(path), strerror(-rc));
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
-    struct scan scan;
+    struct scan scan = {};
     const struct scan_wanted wanted =
         scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
-    rc = scan_file(&stream, path, &wanted, &scan, error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;
-    if (!rc)
-        rc = header_parse(scan, path, dataset, error);
+    rc = header_scan(&stream, path, wanted, &scan, dataset, error);
     if (rc)
         return rc;
     const std::string left_out = fitness_restore(dataset);

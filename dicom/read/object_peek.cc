@@ -222,15 +222,13 @@ object_measure(Look &look, const struct scan &scan)
 int
 object_look_short(Look &look, const struct dicom_asker *asker)
 {
-    struct scan scan;
+    struct scan scan = {};
     struct scan_wanted wanted = scan_wanted_of(short_tags, std::size(short_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     wanted.asker = asker;
-    int rc = scan_file(&look.stream, look.path, &wanted, &scan, look.error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;
-    if (!rc)
-        rc = header_parse(scan, look.path, dataset, look.error);
+    int rc = header_scan(&look.stream, look.path, wanted, &scan, dataset, look.error);
     if (rc)
         return rc;
     const Header header(dataset);
@@ -249,29 +247,23 @@ void
 object_walk_apart(Look &look, const struct scan &scan, int32_t number)
 {
     DcmDataset item;
-    const size_t start = number > 0 ? scan.frame_ends[number - 1] : 0;
-    const size_t size = scan.frame_ends[number] - start;
-    if (size > 0 && header_decode(scan.frames.bytes + start, size,
-                                  header_encoding(scan.frames_implicit_vr, scan.big_endian), item)
-                        .good())
+    if (header_parse_apart(scan, number, item))
         object_walk(look, item, false);
 }
 
 int
 object_look_long(Look &look, const struct dicom_asker *asker)
 {
-    struct scan scan;
+    struct scan scan = {};
     struct scan_wanted wanted = scan_wanted_of(long_tags, std::size(long_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     wanted.asker = asker;
     if (strcmp(look.peek.kind, "rtstruct") == 0)
         wanted.apart = &object_contours;
     stream_rewind(&look.stream);
-    int rc = scan_file(&look.stream, look.path, &wanted, &scan, look.error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;
-    if (!rc)
-        rc = header_parse(scan, look.path, dataset, look.error);
+    int rc = header_scan(&look.stream, look.path, wanted, &scan, dataset, look.error);
     if (rc)
         return rc;
     object_walk(look, dataset, false);
@@ -320,11 +312,9 @@ object_look(int fd, const char *path, const struct dicom_asker *asker, struct ob
     if (!peek)
         throw std::bad_alloc();
     struct stream stream;
-    int rc = stream_open_again(&stream, fd);
+    int rc = header_open(fd, path, &stream, error);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(path),
-                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+        return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     peek->file_size = stream.file_size;
     Look look{path, stream, *peek, error, {}, {}, {}, {}};

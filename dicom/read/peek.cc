@@ -593,13 +593,6 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_asker *a
     return rc ? read_transfer_syntax(peek) : peek_judge(peek);
 }
 
-/* Of the path, or, when it is open, of `fd`. */
-int
-peek_open(struct stream &stream, const char *path, int fd)
-{
-    return fd < 0 ? stream_open(&stream, path) : stream_open_again(&stream, fd);
-}
-
 int
 peek_file(const char *path, int fd, const struct dicom_asker *asker, struct dicom_instance **result,
           struct error *error)
@@ -608,11 +601,9 @@ peek_file(const char *path, int fd, const struct dicom_asker *asker, struct dico
     if (!instance || !(instance->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
-    int rc = peek_open(stream, path, fd);
+    int rc = header_open(fd, path, &stream, error);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(path),
-                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+        return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     instance->file_size = stream.file_size;
     rc = peek_stream(path, stream, asker, instance, error);
@@ -664,7 +655,7 @@ dicom_identify_open(int fd, const char *path, struct dicom_identity *identity)
     *identity = {};
     struct stream stream;
     struct error error;
-    if (peek_open(stream, path, fd))
+    if (header_open(fd, path, &stream, &error))
         return;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     (void)header_guard(path, &error, [&] { return identify_stream(path, stream, *identity); });

@@ -188,12 +188,7 @@ rtstruct_read_series(Opening &opening, const Header &dataset)
 void
 rtstruct_parse_item(const struct rtstruct_items &items, int32_t number, DcmDataset &item)
 {
-    const struct scan &scan = items.scan;
-    const size_t start = number > 0 ? scan.frame_ends[number - 1] : 0;
-    const size_t size = scan.frame_ends[number] - start;
-    if (size > 0 && header_decode(scan.frames.bytes + start, size,
-                                  header_encoding(scan.frames_implicit_vr, scan.big_endian), item)
-                        .bad())
+    if (!header_parse_apart(items.scan, number, item))
         throw std::runtime_error("the contours of a region");
 }
 
@@ -316,11 +311,9 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
     set->items = new struct rtstruct_items;
     set->items->path = path;
     struct stream stream;
-    int rc = fd < 0 ? stream_open(&stream, path) : stream_open_again(&stream, fd);
+    int rc = header_open(fd, path, &stream, error);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(path),
-                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+        return rc;
     struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), UINT32_MAX);
     wanted.nested = true;
     wanted.apart = &contour_items;

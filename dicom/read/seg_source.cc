@@ -339,21 +339,17 @@ seg_source_read_file(int fd, const char *path, struct seg_source **result, struc
     if (!source || !(source->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
-    int rc = fd < 0 ? stream_open(&stream, path) : stream_open_again(&stream, fd);
+    int rc = header_open(fd, path, &stream, error);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(path),
-                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+        return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     struct scan_wanted wanted =
         scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
-    struct scan scan;
-    rc = scan_file(&stream, path, &wanted, &scan, error);
+    struct scan scan = {};
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset parsed;
-    if (!rc)
-        rc = header_parse(scan, path, parsed, error);
+    rc = header_scan(&stream, path, wanted, &scan, parsed, error);
     if (rc)
         return rc;
     const Header dataset(parsed);
