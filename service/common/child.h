@@ -11,7 +11,7 @@
 
 #include "config/config.h"
 #include "service/common/channel.h"
-#include "service/common/confine.h"
+#include "service/common/confine/confine.h"
 #include "service/common/messages.h"
 
 /* Callbacks may be NULL, except that of a message. */

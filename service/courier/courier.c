@@ -9,9 +9,9 @@
  */
 #include "service/common/role.h"
 
-#include "service/common/call_filter.h"
 #include "service/common/child.h"
-#include "service/common/confine.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
 #include "service/common/log.h"
 #include "service/common/settings.h"
 #include "service/courier/sender.h"

@@ -15,9 +15,9 @@
 
 #include "base/durable.h"
 #include "db/retention.h"
-#include "service/common/call_filter.h"
 #include "service/common/clock.h"
-#include "service/common/confine.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"

@@ -19,8 +19,8 @@
  */
 #include "service/intake/intake_private.h"
 
-#include "service/common/call_filter.h"
-#include "service/common/confine.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
 #include "service/common/log.h"
 #include "service/common/role.h"
 #include "service/intake/spool/store.h"

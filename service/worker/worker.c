@@ -8,9 +8,9 @@
  */
 #include "service/common/role.h"
 
-#include "service/common/call_filter.h"
 #include "service/common/child.h"
-#include "service/common/confine.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"

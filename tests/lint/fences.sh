@@ -34,7 +34,7 @@ fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_/]+\.(cc|hh):'
 fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):'
 fence libpng 'png\.h' 'service/pipeline/results/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
-fence libseccomp 'seccomp\.h' 'service/common/call_filter\.c:'
+fence libseccomp 'seccomp\.h' 'service/common/confine/call_filter\.c:'
 
 # Includes are written from the root, so that each says which room it asks.
 offend 'an include is written from the root' \

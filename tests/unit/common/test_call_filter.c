@@ -1,6 +1,6 @@
 /* Which calls each role may make, and that all of them can be made before. Each
  * case is a process of its own. */
-#include "service/common/call_filter.h"
+#include "service/common/confine/call_filter.h"
 
 #include "service/common/log.h"
 

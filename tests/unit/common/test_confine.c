@@ -1,5 +1,5 @@
 /* What a confined process can still do, and what not. Each case is a process of its own. */
-#include "service/common/confine.h"
+#include "service/common/confine/confine.h"
 
 #include "service/common/log.h"
 

@@ -1,5 +1,5 @@
 /* confine_places.c - see confine_places.h. */
-#include "service/common/confine_places.h"
+#include "service/common/confine/confine_places.h"
 
 #include "base/array.h"
 #include "service/common/layout.h"

@@ -1,5 +1,5 @@
 /* confine.c - see confine.h. The kernel's interface is called as it is: there is no library for it. */
-#include "service/common/confine.h"
+#include "service/common/confine/confine.h"
 
 #include "service/common/file_ops.h"
 #include "service/common/log.h"

@@ -1,5 +1,5 @@
 /* call_filter.c - see call_filter.h. */
-#include "service/common/call_filter.h"
+#include "service/common/confine/call_filter.h"
 
 #include "service/common/log.h"
 

@@ -8,7 +8,7 @@
 #ifndef NOCTULE_CALL_FILTER_H
 #define NOCTULE_CALL_FILTER_H
 
-#include "service/common/confine_places.h"
+#include "service/common/confine/confine_places.h"
 
 bool call_filter_possible(void);
 

@@ -18,7 +18,7 @@
 #ifndef NOCTULE_CONFINE_H
 #define NOCTULE_CONFINE_H
 
-#include "service/common/confine_places.h"
+#include "service/common/confine/confine_places.h"
 
 /* What the kernel has of Landlock: its version of the interface, 0: nothing. */
 long confine_landlock(void);
