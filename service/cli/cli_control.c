@@ -8,7 +8,7 @@
 
 #include "db/report.h"
 #include "service/common/layout.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>

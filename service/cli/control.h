@@ -5,7 +5,7 @@
 #define NOCTULE_CLI_CONTROL_H
 
 #include "service/cli/cli.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <stddef.h>
 

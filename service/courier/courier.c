@@ -9,11 +9,11 @@
  */
 #include "service/common/role.h"
 
-#include "service/common/child.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"
 #include "service/common/settings.h"
+#include "service/common/wire/child.h"
 #include "service/courier/sender.h"
 
 #include <errno.h>

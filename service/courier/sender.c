@@ -4,9 +4,9 @@
 #include "dicom/net/scu.h"
 #include "dicom/value/uid.h"
 #include "service/common/clock.h"
-#include "service/common/commitment.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
+#include "service/common/wire/commitment.h"
 #include "service/courier/folder.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 
 #include "config/config.h"
 #include "dicom/net/scp.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 struct sender;
 

@@ -6,10 +6,10 @@
  */
 #include "service/daemon/control.h"
 
-#include "service/common/channel.h"
 #include "service/common/handle.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/common/wire/channel.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #ifndef NOCTULE_CONTROL_H
 #define NOCTULE_CONTROL_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <sys/types.h>
 #include <uv.h>

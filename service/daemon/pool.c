@@ -20,11 +20,11 @@
  */
 #include "service/daemon/pool.h"
 
-#include "service/common/channel.h"
 #include "service/common/clock.h"
 #include "service/common/handle.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
+#include "service/common/wire/channel.h"
+#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <inttypes.h>

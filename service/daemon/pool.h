@@ -14,7 +14,7 @@
 #ifndef NOCTULE_POOL_H
 #define NOCTULE_POOL_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <uv.h>
 

@@ -7,7 +7,7 @@
 #ifndef NOCTULE_INSPECT_H
 #define NOCTULE_INSPECT_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 struct inspect;
 

@@ -8,8 +8,8 @@
 #ifndef NOCTULE_INTAKE_PRIVATE_H
 #define NOCTULE_INTAKE_PRIVATE_H
 
-#include "service/common/child.h"
 #include "service/common/settings.h"
+#include "service/common/wire/child.h"
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/listener.h"
 #include "service/intake/net/receive.h"

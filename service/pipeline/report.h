@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "dicom/dicom.h"
 #include "service/common/feature.h"
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 #include "service/pipeline/expect.h"
 
 #include <stdatomic.h>

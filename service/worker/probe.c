@@ -7,9 +7,9 @@
 #include "service/common/role.h"
 
 #include "kernels/gpu.h"
-#include "service/common/child.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
+#include "service/common/wire/child.h"
 #include "service/worker/fake_gpus.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_REPORT_H
 #define NOCTULE_REPORT_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/pipeline/report.h"
 
 void report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,

@@ -8,12 +8,12 @@
  */
 #include "service/common/role.h"
 
-#include "service/common/child.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"
+#include "service/common/wire/child.h"
 #include "service/worker/bound.h"
 #include "service/worker/report.h"
 #include "service/worker/slots.h"

@@ -5,7 +5,7 @@
  *
  * The first byte says how large the pieces are.
  */
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""Frames between the daemon and its children, as service/common/messages.def says, and one end of such a pipe."""
+"""Frames between the daemon and its children, as service/common/wire/messages.def says, and one end of such a pipe."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 
-MESSAGES_DEF = pathlib.Path(__file__).parents[2] / "service" / "common" / "messages.def"
+MESSAGES_DEF = pathlib.Path(__file__).parents[2] / "service" / "common" / "wire" / "messages.def"
 
 
 class Type:

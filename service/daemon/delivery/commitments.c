@@ -8,7 +8,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <inttypes.h>

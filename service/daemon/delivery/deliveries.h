@@ -7,7 +7,7 @@
 #ifndef NOCTULE_DELIVERIES_H
 #define NOCTULE_DELIVERIES_H
 
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
 
 int deliveries_open(struct core *core, struct deliveries **deliveries);

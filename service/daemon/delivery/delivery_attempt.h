@@ -10,7 +10,7 @@
 #ifndef NOCTULE_DELIVERY_ATTEMPT_H
 #define NOCTULE_DELIVERY_ATTEMPT_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/daemon/attempt.h"
 
 struct delivery_attempt {

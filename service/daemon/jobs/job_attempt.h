@@ -14,7 +14,7 @@
 #ifndef NOCTULE_JOB_ATTEMPT_H
 #define NOCTULE_JOB_ATTEMPT_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/daemon/attempt.h"
 
 enum job_end {

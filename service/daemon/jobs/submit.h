@@ -2,7 +2,7 @@
 #ifndef NOCTULE_SUBMIT_H
 #define NOCTULE_SUBMIT_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/daemon/core.h"
 
 /*

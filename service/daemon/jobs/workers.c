@@ -2,8 +2,8 @@
 #include "service/daemon/jobs/workers.h"
 
 #include "service/common/log.h"
-#include "service/common/messages.h"
 #include "service/common/role.h"
+#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/series/inspection.h"

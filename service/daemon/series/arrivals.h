@@ -4,7 +4,7 @@
 #ifndef NOCTULE_ARRIVALS_H
 #define NOCTULE_ARRIVALS_H
 
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
 
 /* The intake's slot. An unknown frame is latched as an error in the reader. */

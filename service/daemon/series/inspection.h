@@ -5,7 +5,7 @@
 #ifndef NOCTULE_INSPECTION_H
 #define NOCTULE_INSPECTION_H
 
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
 
 struct inspections;

@@ -3,7 +3,7 @@
 
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef NOCTULE_KNOWN_H
 #define NOCTULE_KNOWN_H
 
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
 
 struct known;

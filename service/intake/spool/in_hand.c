@@ -3,8 +3,8 @@
  */
 #include "service/intake/spool/in_hand.h"
 
-#include "service/common/commitment.h"
 #include "service/common/layout.h"
+#include "service/common/wire/commitment.h"
 #include "service/intake/inbox/seen_files.h"
 
 #include <errno.h>

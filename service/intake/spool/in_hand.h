@@ -8,7 +8,7 @@
 #ifndef NOCTULE_IN_HAND_H
 #define NOCTULE_IN_HAND_H
 
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/receive.h"
 

@@ -1,5 +1,5 @@
 /* Channels over socket pairs: pieces, big frames, hang-ups, garbage, peers that do not read. */
-#include "service/common/channel.h"
+#include "service/common/wire/channel.h"
 
 #include <check.h>
 #include <errno.h>

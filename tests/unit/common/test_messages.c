@@ -1,5 +1,5 @@
 /* Every message of messages.def, from its writer to its reader; and no message that is less or more. */
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include "tests/unit/suite.h"
 
@@ -59,7 +59,7 @@ frame(void)
 #define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
     MESSAGE(NAME, name, number, from, to, fields)                                                  \
     MESSAGE(NAME, row, number, from, to, row_fields)
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 
 #define I64(field)  ck_assert_int_eq(got->field, sent->field);
 #define F64(field)  ck_assert_double_eq(got->field, sent->field);
@@ -77,7 +77,7 @@ frame(void)
 #define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
     MESSAGE(NAME, name, number, from, to, fields)                                                  \
     MESSAGE(NAME, row, number, from, to, row_fields)
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 
 /* ------------------------------------------------------------------------- round trips ----- */
 
@@ -124,7 +124,7 @@ frame(void)
         free(kept);                                                                                \
     }                                                                                              \
     END_TEST
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 
 /* --------------------------------------------------------------------- broken messages ----- */
 
@@ -269,7 +269,7 @@ main(void)
 #define MESSAGE(NAME, name, number, from, to, fields) tcase_add_test(whole, name##_arrives);
 #define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
     MESSAGE(NAME, name, number, from, to, fields)
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
     suite_add_tcase(suite, whole);
     TCase *broken = tcase_create("broken");
     tcase_add_checked_fixture(broken, NULL, release);

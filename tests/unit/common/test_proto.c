@@ -1,5 +1,5 @@
 /* Frames and fields: round trips, and everything a broken peer may send. */
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 
 #include <check.h>
 #include <errno.h>

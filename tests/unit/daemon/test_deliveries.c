@@ -5,7 +5,7 @@
 #include "service/daemon/delivery/deliveries.h"
 
 #include "service/common/clock.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 #include "service/daemon/series/inspection.h"
 #include "tests/unit/db/sample.h"
 

@@ -1,5 +1,5 @@
 /* messages.c - see messages.h. A struct is the sequence of its fields, a word each. */
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const struct message messages[] = {
     {PROTO_##NAME, #NAME, #from, #to, "" fields, NULL},
 #define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
     {PROTO_##NAME, #NAME, #from, #to, "" fields, "" row_fields},
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 };
 
 #define I64(name)  "i"
@@ -36,7 +36,7 @@ static const struct message messages[] = {
 #define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
     MESSAGE(NAME, name, number, from, to, fields)                                                  \
     MESSAGE(NAME, row, number, from, to, row_fields)
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 
 const struct message *
 message_find(enum proto_type type)

@@ -4,7 +4,7 @@
  * No I/O and no state of its own. Every length that comes from a peer is checked against what is
  * really there before it is used.
  */
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 
 #include "base/array.h"
 

@@ -10,9 +10,9 @@
 #define NOCTULE_CHILD_H
 
 #include "config/config.h"
-#include "service/common/channel.h"
 #include "service/common/confine/confine.h"
-#include "service/common/messages.h"
+#include "service/common/wire/channel.h"
+#include "service/common/wire/messages.h"
 
 /* Callbacks may be NULL, except that of a message. */
 struct child_role {

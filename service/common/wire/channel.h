@@ -7,7 +7,7 @@
 #ifndef NOCTULE_CHANNEL_H
 #define NOCTULE_CHANNEL_H
 
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 
 #include <uv.h>
 

@@ -29,7 +29,7 @@ enum proto_type {
 
 #define MESSAGE(NAME, name, number, from, to, fields)               PROTO_##NAME = (number),
 #define LIST(NAME, name, number, from, to, fields, row, row_fields) PROTO_##NAME = (number),
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 };
 
 enum proto_verdict {

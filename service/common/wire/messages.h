@@ -20,7 +20,7 @@
 #ifndef NOCTULE_MESSAGES_H
 #define NOCTULE_MESSAGES_H
 
-#include "service/common/proto.h"
+#include "service/common/wire/proto.h"
 
 #define I64(name)  int64_t name;
 #define F64(name)  double name;
@@ -34,13 +34,13 @@
 #define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
     MESSAGE(NAME, name, number, from, to, fields)                                                  \
     MESSAGE(NAME, row, number, from, to, row_fields)
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 
 /* Any of them. */
 union message_any {
 #define MESSAGE(NAME, name, number, from, to, fields)               struct message_##name name;
 #define LIST(NAME, name, number, from, to, fields, row, row_fields) struct message_##name name;
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 };
 
 /* What is known of a type. Fields are letters: i, f, s and c. */
@@ -95,6 +95,6 @@ void *message_keep(struct proto_reader *reader, enum proto_type type, void *mess
     {                                                                                              \
         return message_next(reader, PROTO_##NAME, item);                                           \
     }
-#include "service/common/messages.def"
+#include "service/common/wire/messages.def"
 
 #endif

@@ -3,7 +3,7 @@
 #define NOCTULE_COMMITMENT_H
 
 #include "dicom/net/scp.h"
-#include "service/common/messages.h"
+#include "service/common/wire/messages.h"
 
 /* `ae_title` reports it, on an association to `destination` or ("") one of its own. */
 void commitment_write(struct proto_writer *writer, int64_t token, const char *ae_title,

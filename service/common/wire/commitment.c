@@ -1,5 +1,5 @@
 /* commitment.c - see commitment.h. */
-#include "service/common/commitment.h"
+#include "service/common/wire/commitment.h"
 
 void
 commitment_write(struct proto_writer *writer, int64_t token, const char *ae_title,

@@ -6,7 +6,7 @@
  * channel_close. A write that fails because the peer went away does not end a channel: what it sent
  * before is still read first, and the end comes from the reading side.
  */
-#include "service/common/channel.h"
+#include "service/common/wire/channel.h"
 
 #include "service/common/handle.h"
 

@@ -1,5 +1,5 @@
 /* child.c - see child.h. */
-#include "service/common/child.h"
+#include "service/common/wire/child.h"
 
 #include "service/common/log.h"
 #include "service/common/role.h"
