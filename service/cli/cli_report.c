@@ -5,7 +5,7 @@
 #include "service/cli/cli.h"
 
 #include "db/report.h"
-#include "service/common/feature.h"
+#include "service/common/jobs/feature.h"
 #include "service/common/layout.h"
 
 #include <errno.h>

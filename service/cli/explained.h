@@ -12,8 +12,8 @@
 #include "dicom/read/geometry/geometry.h"
 #include "service/cli/collect.h"
 #include "service/cli/sorted.h"
-#include "service/common/judgement.h"
-#include "service/common/rules.h"
+#include "service/common/jobs/judgement.h"
+#include "service/common/jobs/rules.h"
 
 #include <stdbool.h>
 #include <stddef.h>

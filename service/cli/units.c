@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "service/common/rules.h"
+#include "service/common/jobs/rules.h"
 #include "service/pipeline/pipeline.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* inspect.c - see inspect.h. */
 #include "service/intake/inspect.h"
 
-#include "service/common/judgement.h"
+#include "service/common/jobs/judgement.h"
 #include "service/common/parallel.h"
 
 #include "dicom/dicom.h"

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/judgement.h"
+#include "service/common/jobs/judgement.h"
 #include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/grid.h"

@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/kernels.h"
-#include "service/common/job.h"
+#include "service/common/jobs/job.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/report.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "dicom/dicom.h"
-#include "service/common/feature.h"
+#include "service/common/jobs/feature.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expect.h"
 

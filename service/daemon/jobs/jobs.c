@@ -8,7 +8,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/job.h"
+#include "service/common/jobs/job.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/spool.h"

@@ -2,7 +2,7 @@
 #include "service/daemon/jobs/wish.h"
 
 #include "service/common/clock.h"
-#include "service/common/judgement.h"
+#include "service/common/jobs/judgement.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/jobs.h"

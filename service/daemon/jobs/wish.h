@@ -7,7 +7,7 @@
 #ifndef NOCTULE_WISH_H
 #define NOCTULE_WISH_H
 
-#include "service/common/rules.h"
+#include "service/common/jobs/rules.h"
 #include "service/daemon/core.h"
 
 struct wish_stack {

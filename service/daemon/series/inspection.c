@@ -13,7 +13,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/handle.h"
-#include "service/common/judgement.h"
+#include "service/common/jobs/judgement.h"
 #include "service/common/log.h"
 #include "service/common/series_size.h"
 #include "service/common/wire/messages.h"

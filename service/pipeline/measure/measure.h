@@ -16,7 +16,7 @@
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/common/feature.h"
+#include "service/common/jobs/feature.h"
 
 #include "kernels/features/family.h"
 

@@ -5,7 +5,7 @@
 #define NOCTULE_VALUE_UNIT_H
 
 #include "dicom/read/geometry/geometry.h"
-#include "service/common/feature.h"
+#include "service/common/jobs/feature.h"
 
 /* UCUM unit of the stack's real-world values to a power: "[hnsf'U]", "(Bq/ml)2"; "1" where it is
  * not known, and for power 0. */

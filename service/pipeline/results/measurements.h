@@ -5,7 +5,7 @@
 #ifndef NOCTULE_MEASUREMENTS_H
 #define NOCTULE_MEASUREMENTS_H
 
-#include "service/common/feature.h"
+#include "service/common/jobs/feature.h"
 
 #include "dicom/objects/sr/sr.h"
 

@@ -4,7 +4,7 @@
 #ifndef NOCTULE_RECORD_H
 #define NOCTULE_RECORD_H
 
-#include "service/common/job.h"
+#include "service/common/jobs/job.h"
 #include "service/common/json.h"
 #include "service/pipeline/report.h"
 

@@ -9,7 +9,7 @@
 #ifndef NOCTULE_RESULTS_H
 #define NOCTULE_RESULTS_H
 
-#include "service/common/job.h"
+#include "service/common/jobs/job.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/output.h"

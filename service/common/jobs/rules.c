@@ -1,5 +1,5 @@
 /* rules.c - see rules.h. */
-#include "service/common/rules.h"
+#include "service/common/jobs/rules.h"
 
 #include <fnmatch.h>
 #include <stdarg.h>

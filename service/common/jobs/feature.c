@@ -4,7 +4,7 @@
  * JSON and CSV are two ways to write one list of fields, so that they cannot come apart: each field
  * has a name and a function that says what it holds.
  */
-#include "service/common/feature.h"
+#include "service/common/jobs/feature.h"
 
 #include "service/common/json.h"
 

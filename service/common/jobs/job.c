@@ -1,5 +1,5 @@
 /* job.c - see job.h. */
-#include "service/common/job.h"
+#include "service/common/jobs/job.h"
 
 #include "base/array.h"
 #include "base/durable.h"
