@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MAX_THREADS 256
 
@@ -139,6 +140,21 @@ collect(struct direct_run *run)
     return status;
 }
 
+/* It lies among the images, and is no surprise. */
+static bool
+run_is_given_object(const struct direct_run *run, const char *path)
+{
+    const struct cli_texts *objects = &run->options.objects;
+    struct stat file, object;
+    if (stat(path, &file) != 0)
+        return false;
+    for (size_t i = 0; i < objects->count; i++)
+        if (stat(objects->items[i], &object) == 0 && object.st_dev == file.st_dev &&
+            object.st_ino == file.st_ino)
+            return true;
+    return false;
+}
+
 /* Tells of the files that cannot be read; folders hold other things than images, too. */
 static int
 sort_out(struct direct_run *run)
@@ -149,8 +165,9 @@ sort_out(struct direct_run *run)
         if (run->headers.rc[i] == 0)
             continue;
         if (sorted_is_other_thing(error)) {
-            rc = passed_over_add(&run->passed_over, run->files.paths[i], error->code,
-                                 error->message);
+            if (!run_is_given_object(run, run->files.paths[i]))
+                rc = passed_over_add(&run->passed_over, run->files.paths[i], error->code,
+                                     error->message);
             continue;
         }
         run->faulty++;

@@ -100,6 +100,22 @@ def test_regions_are_segments(run, tmp_path, series, rois):
         'region 1 "GTV-1" of RT Structure Set 1.2.9.1, drawn on 3 slices; 2 slices')
 
 
+def test_an_object_among_the_images_is_no_surprise(tmp_path, series, rois):
+    planes = Planes(series)
+    given = structure_set(tmp_path / "series", planes, rois)
+    other = given.with_name("other.dcm")
+    other.write_bytes(given.read_bytes())
+    (tmp_path / "link.dcm").symlink_to(given)
+    config = tmp_path / "noctule.conf"
+    config.write_text(f'root = "{tmp_path}"; pipelines = ( {{ name = "drawn"; segments = ( {drawn(wanted="number = 2")} ); }} );')
+    result = subprocess.run([BIN / "noctule", "--config", config, "run", "-p", "drawn", "-o", tmp_path / "out", "--json",
+                             "--object", tmp_path / "link.dcm", tmp_path / "series"], text=True, capture_output=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    passed_over = json.loads(result.stdout)["passed_over"]
+    assert [(file["file"], file["code"]) for file in passed_over] == [(str(other), "SOP_CLASS_UNSUPPORTED")]
+    assert "rtstruct.dcm" not in result.stderr
+
+
 def test_another_object_makes_another_result(run, tmp_path, series, rois):
     path = structure_set(tmp_path, Planes(series), rois)
     uids = []
