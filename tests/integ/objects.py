@@ -66,16 +66,18 @@ def structure_set(files, label="Plan", roi="GTV", of_series=KEEP, made="20260131
     return ds
 
 
-def segmentation(files, label="Liver"):
-    """A BINARY segmentation of a block in the middle."""
+def segmentation(files, label="Liver", made="20260131", kind="BINARY", **which):
+    """A segmentation of a block in the middle of the images; series and sop: its UIDs."""
     images = sorted(datasets(files), key=lambda image: float(image.ImagePositionPatient[2]))
     mask = np.zeros((len(images), images[0].Rows, images[0].Columns), np.uint8)
     mask[:, images[0].Rows // 4:-(images[0].Rows // 4), images[0].Columns // 4:-(images[0].Columns // 4)] = 1
     segment = highdicom.seg.SegmentDescription(
         1, label, codes.SCT.Organ, codes.SCT.Liver, highdicom.seg.SegmentAlgorithmTypeValues.MANUAL)
-    return highdicom.seg.Segmentation(
-        images, mask, highdicom.seg.SegmentationTypeValues.BINARY, [segment], generate_uid(), 1, generate_uid(), 1,
-        "Hand", "Paper", "1", "1")
+    ds = highdicom.seg.Segmentation(
+        images, mask if kind != "FRACTIONAL" else mask.astype(float), highdicom.seg.SegmentationTypeValues[kind],
+        [segment], which.get("series", generate_uid()), 1, which.get("sop", generate_uid()), 1, "Hand", "Paper", "1", "1")
+    ds.ContentDate, ds.ContentTime = made, "120000"
+    return ds
 
 
 def report(files, predecessor=None):

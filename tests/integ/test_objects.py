@@ -177,7 +177,7 @@ min_free_mib = 1;
 log_level = "debug";
 pipelines = (
   {{ name = "gtv"; patience_seconds = {patience};
-    segments = ( {{ label = "GTV"; method = "object"; object = {{ kind = "rtstruct"; roi = "GTV*"; {sender} }};
+    segments = ( {{ label = "GTV"; method = "object"; object = {{ {wanted} {sender} }};
                    type = {{ code = "M-01000"; scheme = "SRT"; meaning = "Lesion"; }}; }} ); }},
   {{ name = "head-ct";
     segments = (
@@ -189,9 +189,9 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "gtv"; }},
 """
 
 
-def naming(daemon, tmp_path, sender="", patience=86400.0):
+def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";'):
     root = tmp_path / f"daemon{len(list(tmp_path.glob('daemon*')))}" / "root"
-    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender),
+    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted),
                   dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "PYNETDICOM"; }, { ae_title = "TPS"; } );'
                   ).start()
 

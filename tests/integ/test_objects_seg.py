@@ -1,0 +1,111 @@
+"""Segmentations of others as input of jobs, from highdicom's file and DCMTK's senders to the result: what test_objects.py
+has of structure sets."""
+
+import subprocess
+
+import pydicom
+import pytest
+from conftest import phantom, storescu, wait_for
+from objects import save, segmentation
+from test_objects import gtv, naming, objects
+
+WANTED = 'kind = "seg"; roi = "Liver*";'
+
+
+@pytest.fixture
+def files(tmp_path):
+    return phantom(tmp_path / "images", "--size", "32x32x6")
+
+
+def dcmsend(d, *objects, calling="STORESCU", sent=True):
+    """Sends them as files; whether all were stored is to be as said."""
+    paths = [save(ds, d.folder / f"{ds.SOPInstanceUID}.dcm") for ds in objects]
+    done = subprocess.run(["dcmsend", "-v", "-aet", calling, "-aec", "NOCTULE", "127.0.0.1", str(d.port), *paths],
+                          text=True, capture_output=True)
+    assert (f"with status SUCCESS  : {len(paths)}" in done.stdout + done.stderr) == sent, done.stdout + done.stderr
+
+
+def mask(d, job):
+    """Of its result, the frames from the feet to the head: those without a voxel are not written."""
+    (row,) = d.query("SELECT path FROM v_results WHERE job = ? AND kind = 'seg'", job["job"])
+    return pydicom.dcmread(d.root / row["path"]).pixel_array
+
+
+@pytest.mark.parametrize("kind", ["BINARY", "FRACTIONAL", "LABELMAP"])
+@pytest.mark.parametrize("first", ["the object", "the series"])
+def test_a_job_waits_for_its_segmentation(daemon, files, tmp_path, first, kind):
+    d = naming(daemon, tmp_path, wanted=WANTED)
+    seg = segmentation(files, kind=kind)
+    if first == "the object":
+        dcmsend(d, seg)
+    storescu(d.port, *files)
+    if first == "the series":
+        job = gtv(d, "DELAYED")
+        assert job["code"] == "OBJECT_WAITING" and "segmentation (seg)" in job["message"], dict(job)
+        d.kill_all()
+        d.start()
+        dcmsend(d, segmentation(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "9")))  # of another patient
+        assert gtv(d, "DELAYED")["job"] == job["job"]
+        dcmsend(d, seg)
+    job = gtv(d, "DONE", "FAILED")
+    assert (job["state"], job["revision"]) == ("DONE", 1), job["message"]
+    assert (mask(d, job) == (seg.pixel_array > 0)).all() and mask(d, job).sum() == 6 * 16 * 16
+    assert [row["kind"] for row in objects(d, f"series_uid = '{job['series_uid']}'")] == ["seg"]
+
+
+def test_a_revised_one_makes_a_new_revision(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, wanted=WANTED)
+    first = segmentation(files)
+    dcmsend(d, first)
+    storescu(d.port, *files)
+    before = gtv(d, "DONE")
+    dcmsend(d, first, segmentation(files, made="20250101"))  # the same again, and an older one: no news
+    dcmsend(d, segmentation(files[:3], made="20260301", series=first.SeriesInstanceUID))
+    after = wait_for(lambda: (job := gtv(d, "DONE", "FAILED"))["revision"] == 2 and job, 60, "the new job")
+    assert (after["state"], after["revision"]) == ("DONE", 2), after["message"]
+    assert mask(d, after).shape[0] == 3 and mask(d, before).shape[0] == 6
+
+
+def test_one_that_never_comes(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, wanted=WANTED, patience=0.5)
+    storescu(d.port, *files)
+    job = gtv(d, "FAILED")
+    assert job["code"] == "OBJECT_MISSING" and "segmentation (seg)" in job["message"], dict(job)
+    dcmsend(d, segmentation(files))
+    assert gtv(d, "DONE")["revision"] == 2
+
+
+def test_one_from_another_title(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, wanted=WANTED, sender='from_ae = "TPS";')
+    storescu(d.port, *files)
+    assert "segmentation (seg) from TPS" in gtv(d, "DELAYED")["message"]
+    dcmsend(d, segmentation(files))
+    assert len(objects(d)) == 1 and gtv(d, "DELAYED")
+    mine = segmentation(files[:4])
+    dcmsend(d, mine, calling="TPS")
+    job = gtv(d, "DONE", "FAILED")
+    assert job["state"] == "DONE" and (mask(d, job) == mine.pixel_array).all()
+
+
+def disguised(seg):
+    """Of a system that writes its own equipment into what passes through it."""
+    seg.Manufacturer, seg.ManufacturerModelName, seg.SoftwareVersions = "Router", "Box", "1"
+    return seg
+
+
+def test_our_own_results_are_no_input(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, wanted='kind = "seg"; roi = "*";')
+    dcmsend(d, segmentation(files))
+    storescu(d.port, *files)
+    job = gtv(d, "DONE")
+    (row,) = d.query("SELECT path FROM v_results WHERE job = ? AND kind = 'seg'", job["job"])
+    ours = pydicom.dcmread(d.root / row["path"])
+    dcmsend(d, ours, sent=False)
+    assert len(objects(d)) == 1
+    dcmsend(d, disguised(ours))  # its row is committed with what comes of it
+    assert [bool(row["own"]) for row in objects(d)] == [False, True]
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["state"], series["revision"]) == ("SETTLED", 1)
+    d.ctl("submit", "--pipeline", "gtv", "--force", job["series_uid"])
+    again = wait_for(lambda: [row for row in d.jobs() if row["job"] > job["job"] and row["ended_at"]], 60, "its end")[-1]
+    assert again["state"] == "DONE", again["message"]  # with both it would be OBJECT_AMBIGUOUS
