@@ -1,0 +1,199 @@
+/* object_search.c - see object_search.h. */
+#include "service/pipeline/segment/object_search.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------ fitting ---- */
+
+static const struct dicom_instance *
+object_image(const struct segmentation *segmentation)
+{
+    return segmentation->instances[segmentation->stack->planes[0].instance];
+}
+
+static bool
+object_names_series(const struct object_set *set, const char *series_uid)
+{
+    for (int32_t i = 0; i < set->series_count; i++)
+        if (strcmp(set->series[i], series_uid) == 0)
+            return true;
+    return false;
+}
+
+/* That the set is of the images: their series is named, or the frame of reference is theirs. */
+static int
+object_check_series(const struct object_search *search, const struct object_set *set, int32_t item,
+                    struct error *error)
+{
+    const struct dicom_instance *image = object_image(search->segmentation);
+    const char *frame = item >= 0 ? set->items[item].frame : set->frame;
+    const char *own = image->frame_of_reference_uid;
+    const bool named = object_names_series(set, image->series_uid);
+    if (named && frame[0] && own[0] && strcmp(frame, own) != 0)
+        return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_FRAME, set->path, NULL,
+                               "%s names this series, but lies in another frame of reference (%s) "
+                               "than its images (%s).",
+                               text_base_name(set->path), frame, own);
+    if (named || (own[0] && strcmp(frame, own) == 0))
+        return 0;
+    return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_SERIES, set->path, NULL,
+                           "%s was not drawn on this series (%s), nor in its images' frame of "
+                           "reference.",
+                           text_base_name(set->path), image->series_uid);
+}
+
+/* ------------------------------------------------------------------------------ finding ---- */
+
+static bool
+object_is_wanted(const struct conf_object *wanted, const struct object_item *item)
+{
+    return wanted->roi ? fnmatch(wanted->roi, item->name, 0) == 0 : item->number == wanted->number;
+}
+
+/* The first region from `item` on that is wanted; -1: there is none. */
+static int32_t
+object_next(const struct conf_object *wanted, const struct object_set *set, int32_t item)
+{
+    for (; item < set->item_count; item++)
+        if (object_is_wanted(wanted, &set->items[item]))
+            return item;
+    return -1;
+}
+
+static int
+object_refuse_absent(const struct object_search *search, const struct object_set *set,
+                     struct error *error)
+{
+    const struct conf_object *wanted = &search->segment->object;
+    char which[96], names[200] = "";
+    if (wanted->roi)
+        snprintf(which, sizeof which, "named \"%s\"", wanted->roi);
+    else
+        snprintf(which, sizeof which, "with number %d", wanted->number);
+    for (int32_t i = 0; i < set->item_count; i++)
+        segment_append(names, sizeof names, "%s%" PRId32 " \"%s\"", i > 0 ? ", " : "",
+                       set->items[i].number, set->items[i].name);
+    text_utf8_mend_end(names);
+    return error_set_files(error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL,
+                           "%s has no region %s for segment \"%s\"; it has %s.",
+                           text_base_name(set->path), which, search->segment->label,
+                           names[0] ? names : "none at all");
+}
+
+static int
+object_refuse_second(const struct object_search *search, const struct object_set *set, int32_t item,
+                     int32_t second, struct error *error)
+{
+    const struct object_item *a = &set->items[item], *b = &set->items[second];
+    return error_set_files(error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
+                           "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32
+                           ") and \"%s\" (%" PRId32 "); name one as it is, or by its number.",
+                           text_base_name(set->path), search->segment->label, a->name, a->number,
+                           b->name, b->number);
+}
+
+static int
+object_refuse_own(const struct object_set *set, struct error *error)
+{
+    return error_set_files(error, -EINVAL, CODE_OWN_RESULT, set->path, NULL,
+                           "%s was written by Noctule, which takes its own results only where the "
+                           "pipeline says so: object = { own = true; }.",
+                           text_base_name(set->path));
+}
+
+/* 0 where the set has the region; else search->refusal says why not, or *error why no other one
+ * need be asked. */
+static int
+object_judge(struct object_search *search, const struct object_set *set, int32_t *item,
+             struct error *error)
+{
+    const struct conf_object *wanted = &search->segment->object;
+    *item = object_next(wanted, set, 0);
+    int rc = object_check_series(search, set, *item, &search->refusal);
+    if (rc)
+        return rc;
+    if (set->own && !wanted->own)
+        return object_refuse_own(set, &search->refusal);
+    if (*item < 0)
+        return object_refuse_absent(search, set, &search->refusal);
+    const int32_t second = object_next(wanted, set, *item + 1);
+    return second < 0 ? 0 : object_refuse_second(search, set, *item, second, error);
+}
+
+static int
+object_refuse_rival(const struct object_search *search, const struct object_set *set,
+                    struct error *error)
+{
+    return error_set_files(error, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
+                           "%s and %s both have the region of segment \"%s\"; name what only one "
+                           "of them has, or leave one out.",
+                           text_base_name(search->set->path), text_base_name(set->path),
+                           search->segment->label);
+}
+
+/* The set is the search's where it has the region, and closed where it has not. */
+static int
+object_consider(struct object_search *search, struct object_set *set, struct error *error)
+{
+    struct error found = {.code = CODE_NONE};
+    int32_t item;
+    const bool again =
+        search->set && strcmp(search->set->sop_instance_uid, set->sop_instance_uid) == 0;
+    int rc = again ? -EEXIST : object_judge(search, set, &item, &found);
+    if (rc == 0 && !search->set) {
+        search->set = set;
+        search->item = item;
+        return 0;
+    }
+    if (rc == 0)
+        object_refuse_rival(search, set, &found);
+    object_set_close(set);
+    if (found.code == CODE_NONE)
+        return 0;
+    if (error)
+        *error = found;
+    return -EINVAL;
+}
+
+static int
+object_refuse_all(const struct object_search *search, struct error *error)
+{
+    if (search->refusal.code != CODE_NONE) {
+        if (error)
+            *error = search->refusal;
+        return -EINVAL;
+    }
+    return error_set(error, -EINVAL, CODE_OBJECT_MISSING,
+                     "segment \"%s\" is a region of a %s, and the job has none: noctule run takes "
+                     "one with --object FILE.",
+                     search->segment->label, object_kind_name(search->segment->object.kind));
+}
+
+/* What is of another kind is of no concern; what cannot be read could be what is wanted. */
+int
+object_search_run(struct object_search *search, struct error *error)
+{
+    const struct segmentation *segmentation = search->segmentation;
+    int rc = 0;
+    for (size_t i = 0; i < segmentation->object_count && rc == 0; i++) {
+        struct error unread = {.code = CODE_NONE};
+        struct object_set *set;
+        rc = object_set_open(search->segment->object.kind, segmentation->objects[i], &set, &unread);
+        if (rc == 0)
+            rc = object_consider(search, set, error);
+        else if (unread.code == CODE_SOP_CLASS_UNSUPPORTED)
+            rc = 0;
+        else if (error)
+            *error = unread;
+    }
+    if (rc == 0 && !search->set)
+        rc = object_refuse_all(search, error);
+    return rc;
+}
