@@ -260,8 +260,7 @@ static const struct option_row pipeline_rows[] = {
      .choices = tilt_choices, .later = true,
      .help = "stacks that are sheared (a tilted gantry) or unevenly spaced: \"straighten\" them to "
              "an upright grid, on which segments and texture are found, or \"refuse\" them: "
-             "GANTRY_TILT, SPACING_NOT_UNIFORM; pipelines with the result \"pmap\" or "
-             "with method = \"object\" refuse them"},
+             "GANTRY_TILT, SPACING_NOT_UNIFORM; pipelines with the result \"pmap\" refuse them"},
     {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
      .help = "of a straightened stack: pixels as in its planes, values between planes linear and "
              "rounded to stored values"},

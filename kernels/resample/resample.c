@@ -18,14 +18,6 @@
 
 /* ---- planes in mm along rows, columns and normal ---- */
 
-/* Planes as they are taken: one mean step apart where they are regular. */
-struct resample_frame {
-    const struct image_planes *planes;
-    bool regular;
-    double step; /* the mean one */
-    double normal[3];
-};
-
 /* As the origins say. */
 static double
 resample_told_shift(const struct resample_frame *frame, int64_t plane, int axis)
@@ -52,7 +44,7 @@ resample_is_regular(const struct resample_frame *frame)
     return true;
 }
 
-static struct resample_frame
+struct resample_frame
 resample_frame_of(const struct image_planes *planes)
 {
     const int64_t slices = planes->extent.slices;
@@ -65,8 +57,7 @@ resample_frame_of(const struct image_planes *planes)
     return frame;
 }
 
-/* mm from the first plane's origin. */
-static double
+double
 resample_shift(const struct resample_frame *frame, int64_t plane, int axis)
 {
     if (!frame->regular)
@@ -89,7 +80,7 @@ resample_bounds(const struct resample_frame *frame, int axis, double bounds[2])
 
 /* ---- grids ---- */
 
-static int64_t *
+int64_t *
 resample_side(struct image_extent *extent, int axis)
 {
     return axis == 0 ? &extent->columns : axis == 1 ? &extent->rows : &extent->slices;
@@ -154,14 +145,13 @@ resample_spaced(const struct image_planes *planes, const double mm[3], struct re
 
 /* ---- places ---- */
 
-static double
+double
 resample_rounded(double place)
 {
     return floor(place * PLACES + 0.5) / PLACES;
 }
 
-/* In samples from the first plane, of a height. */
-static double
+double
 resample_between(const struct resample_frame *frame, double height)
 {
     int64_t low = 0, high = frame->planes->extent.slices - 1;
@@ -181,14 +171,13 @@ resample_between(const struct resample_frame *frame, double height)
                             (height - below) / (resample_shift(frame, high, 2) - below));
 }
 
-/* In samples of a plane's columns or rows. */
-static double
+double
 resample_beside(const struct image_planes *planes, double mm, double shift, int axis)
 {
     return resample_rounded((mm - shift) / planes->spacing[axis]);
 }
 
-static double
+double
 resample_mm(const struct resample_grid *grid, int axis, int64_t i)
 {
     return grid->origin[axis] + (double)i * grid->spacing[axis];
@@ -207,7 +196,7 @@ resample_within(double place, int64_t samples)
     return fmin(fmax(place, 0), (double)(samples - 1));
 }
 
-static int32_t
+int32_t
 resample_nearest(double place, int64_t samples)
 {
     if (!resample_reaches(place, samples))
@@ -472,135 +461,4 @@ kernels_resample(struct kernels_lane *lane, const struct resample_request *reque
     if (!rc)
         rc = resample_check(lane, request, error);
     return rc ? rc : kernels_op_run(lane, KERNELS_RESAMPLE, &run, error);
-}
-
-/* ---- masks ---- */
-
-/* The grid's voxel of each pixel along an axis of a plane; -1: none. */
-static void
-resample_fill_nearest(const struct resample_frame *frame, const struct resample_grid *grid,
-                      int64_t plane, int axis, int32_t *nearest)
-{
-    const struct image_planes *planes = frame->planes;
-    struct image_extent from = planes->extent, to = grid->extent;
-    const double shift = resample_shift(frame, plane, axis);
-
-    for (int64_t i = 0; i < *resample_side(&from, axis); i++) {
-        const double mm = shift + (double)i * planes->spacing[axis];
-
-        nearest[i] =
-            resample_nearest(resample_rounded((mm - grid->origin[axis]) / grid->spacing[axis]),
-                             *resample_side(&to, axis));
-    }
-}
-
-/* The grid's slice of a plane; -1: none. */
-static int32_t
-resample_nearest_slice(const struct resample_frame *frame, const struct resample_grid *grid,
-                       int64_t plane)
-{
-    const double height = resample_shift(frame, plane, 2);
-
-    return resample_nearest(resample_rounded((height - grid->origin[2]) / grid->spacing[2]),
-                            grid->extent.slices);
-}
-
-/* A row of the planes from a row of the grid; the bits set. */
-static int64_t
-resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns, uint64_t *row)
-{
-    int64_t voxels = 0;
-
-    for (int64_t x = 0; x < columns; x += 64) {
-        const int64_t count = columns - x < 64 ? columns - x : 64;
-        uint64_t word = 0;
-
-        for (int64_t i = 0; i < count; i++) {
-            const int32_t at = nearest[x + i];
-
-            if (at >= 0)
-                word |= (bits[at / 64] >> at % 64 & 1) << i;
-        }
-        row[x / 64] = word;
-        voxels += __builtin_popcountll(word);
-    }
-    return voxels;
-}
-
-static bool
-resample_row_is_empty(const uint64_t *bits, int64_t words)
-{
-    uint64_t any = 0;
-
-    for (int64_t i = 0; i < words; i++)
-        any |= bits[i];
-    return any == 0;
-}
-
-int
-kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
-                      const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
-                      struct error *error)
-{
-    const struct resample_frame frame = resample_frame_of(planes);
-    const struct image_extent *from = &planes->extent, *to = &grid->extent;
-    const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
-    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
-
-    if (!columns)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample a mask.");
-    int32_t *rows = columns + from->columns;
-    *voxels = 0;
-    memset(on_planes, 0, (size_t)(words * from->rows * from->slices) * sizeof(*on_planes));
-    for (int64_t z = 0; z < from->slices; z++) {
-        const int32_t slice = resample_nearest_slice(&frame, grid, z);
-
-        if (slice < 0)
-            continue;
-        resample_fill_nearest(&frame, grid, z, 0, columns);
-        resample_fill_nearest(&frame, grid, z, 1, rows);
-        for (int64_t y = 0; y < from->rows; y++) {
-            const uint64_t *row = bits + (slice * to->rows + rows[y]) * grid_words;
-
-            if (rows[y] >= 0 && !resample_row_is_empty(row, grid_words))
-                *voxels += resample_mask_row(row, columns, from->columns,
-                                             on_planes + (z * from->rows + y) * words);
-        }
-    }
-    free(columns);
-    return 0;
-}
-
-int
-kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
-                     const uint16_t *map, uint16_t *on_planes, struct error *error)
-{
-    const struct image_extent *from = &planes->extent, *to = &grid->extent;
-    const struct resample_frame frame = resample_frame_of(planes);
-    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
-
-    if (!columns)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample a map.");
-    int32_t *rows = columns + from->columns;
-    memset(on_planes, 0, (size_t)image_voxels(from) * sizeof(*on_planes));
-    for (int64_t z = 0; z < from->slices; z++) {
-        const int32_t slice = resample_nearest_slice(&frame, grid, z);
-
-        if (slice < 0)
-            continue;
-        resample_fill_nearest(&frame, grid, z, 0, columns);
-        resample_fill_nearest(&frame, grid, z, 1, rows);
-        for (int64_t y = 0; y < from->rows; y++) {
-            const uint16_t *row = map + (slice * to->rows + rows[y]) * to->columns;
-            uint16_t *target = on_planes + (z * from->rows + y) * from->columns;
-
-            for (int64_t x = 0; rows[y] >= 0 && x < from->columns; x++)
-                if (columns[x] >= 0)
-                    target[x] = row[columns[x]];
-        }
-    }
-    free(columns);
-    return 0;
 }

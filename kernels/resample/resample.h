@@ -89,13 +89,46 @@ int kernels_resample_mask(const struct image_planes *planes, const struct resamp
                           const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
                           struct error *error);
 
-/* The same of a map, x fastest and tightly packed; 0 beyond the grid. */
+/*
+ * A mask of the planes on the grid, for what was drawn on them. A voxel has the bit of the pixel that
+ * kernels_resample_mask gives its own to, the first of several: so what was drawn comes back as it
+ * was, from all planes that have a slice of the grid to themselves. Another voxel has the bit of the
+ * nearest pixel of the nearest plane, the later of two, and none beyond the planes. -ENOMEM.
+ */
+int kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
+                           const uint64_t *bits, uint64_t *on_grid, int64_t *voxels,
+                           struct error *error);
+
+/* A map of the grid on the planes, as a mask of it, x fastest and tightly packed; 0 beyond the grid. */
 int kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
                          const uint16_t *map, uint16_t *on_planes, struct error *error);
 
 /* ---- within kernels/ ---- */
 
 struct kernels_arena;
+
+/* Planes as they are taken: one mean step apart where they are regular. */
+struct resample_frame {
+    const struct image_planes *planes;
+    bool regular;
+    double step; /* the mean one */
+    double normal[3];
+};
+
+struct resample_frame resample_frame_of(const struct image_planes *planes);
+
+/* mm along an axis: of a plane's origin from the first one's; and of the grid's voxel `i`. */
+double resample_shift(const struct resample_frame *frame, int64_t plane, int axis);
+double resample_mm(const struct resample_grid *grid, int axis, int64_t i);
+
+/* Places in samples, rounded: a height among the planes, and mm among a plane's columns or rows,
+ * which are shifted by so many. The sample that is nearest to a place, the later of two; -1: none. */
+double resample_rounded(double place);
+double resample_between(const struct resample_frame *frame, double height);
+double resample_beside(const struct image_planes *planes, double mm, double shift, int axis);
+int32_t resample_nearest(double place, int64_t samples);
+
+int64_t *resample_side(struct image_extent *extent, int axis);
 
 /* What lies at a place of an axis: (1 - part) * sample `at` + part * the next. */
 struct resample_pair {

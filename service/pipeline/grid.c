@@ -137,7 +137,8 @@ int
 grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
           const struct geometry_stack *stack, struct grid *grid, struct error *error)
 {
-    *grid = (struct grid){.instances = instances, .stack = stack, .source = stack};
+    *grid = (struct grid){
+        .instances = instances, .stack = stack, .source = stack, .source_instances = instances};
     if (!geometry_is_crooked(stack))
         return 0;
     grid->straight = true;
@@ -194,6 +195,9 @@ grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline)
     int64_t bytes = own + image_voxels(from) / 8;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         bytes += extent_words(from) * (int64_t)sizeof(uint64_t);
+        if (pipeline->segments[i].method == CONF_OBJECT)
+            bytes +=
+                (extent_words(from) + extent_words(&grid->to.extent)) * (int64_t)sizeof(uint64_t);
         if (pipeline->segments[i].connectedness_map)
             bytes += image_voxels(from) * (int64_t)sizeof(uint16_t);
     }
@@ -388,17 +392,33 @@ grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask 
         }
 }
 
+static int
+grid_reserve_mask(const struct image_extent *extent, uint64_t **bits, struct image_mask *mask,
+                  struct error *error)
+{
+    *bits = calloc((size_t)extent_words(extent), sizeof **bits);
+    *mask = (struct image_mask){.bits = *bits, .words_per_row = (extent->columns + 63) / 64};
+    return *bits ? 0 : error_set_system(error, -ENOMEM, "put the masks on another grid");
+}
+
 int
 grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint64_t **bits,
                     struct image_mask *on_planes, struct error *error)
 {
-    const struct image_extent *from = &grid->planes.extent;
-    *bits = calloc((size_t)extent_words(from), sizeof **bits);
-    if (!*bits)
-        return error_set_system(error, -ENOMEM, "put the masks on the planes");
-    *on_planes = (struct image_mask){.bits = *bits, .words_per_row = (from->columns + 63) / 64};
-    return kernels_resample_mask(&grid->planes, &grid->to, mask->bits, *bits, &on_planes->voxels,
-                                 error);
+    int rc = grid_reserve_mask(&grid->planes.extent, bits, on_planes, error);
+    return rc ? rc
+              : kernels_resample_mask(&grid->planes, &grid->to, mask->bits, *bits,
+                                      &on_planes->voxels, error);
+}
+
+int
+grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
+                    struct image_mask *mask, struct error *error)
+{
+    int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
+    return rc ? rc
+              : kernels_resample_drawn(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels,
+                                       error);
 }
 
 int

@@ -18,7 +18,9 @@
  * Whoever computes sees a stack of the grid's slices and one instance, in which the planes agree: the
  * gate has seen to it that they have one rescale and one padding (geometry.h, "Straightening").
  *
- * Masks and maps go back to the planes by the nearest voxel of the grid.
+ * Masks and maps go back to the planes by the nearest voxel of the grid. What was drawn on the planes
+ * comes to the grid by the same way (kernels_resample_drawn), so that it would come back as it was,
+ * from all planes that have a slice of the grid to themselves; less what is padding of the grid.
  */
 #ifndef NOCTULE_GRID_H
 #define NOCTULE_GRID_H
@@ -35,6 +37,7 @@ struct grid {
     char text[256]; /* "straightened: 28 planes tilted by 18.5 degrees to 37 slices of ..."; "" */
 
     const struct geometry_stack *source;
+    struct dicom_instance *const *source_instances;
     double *origins;            /* of the planes */
     struct image_planes planes; /* the source's */
     struct resample_grid to;
@@ -71,7 +74,10 @@ void grid_cut_padding(const struct grid *grid, const void *voxels, struct image_
 /* A mask of the grid on the source's planes, in *bits, to be freed also after an error. -ENOMEM. */
 int grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint64_t **bits,
                         struct image_mask *on_planes, struct error *error);
-/* The same of a map; NULL makes none. */
+/* A mask of the planes on the grid, likewise. */
+int grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
+                        struct image_mask *mask, struct error *error);
+/* A map of the grid on the planes, likewise; NULL makes none. */
 int grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes,
                        struct error *error);
 

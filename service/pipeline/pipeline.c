@@ -248,6 +248,7 @@ begin_volume(struct job *job)
     job->segmentation.pipeline = job->pipeline;
     job->segmentation.instances = job->grid.instances;
     job->segmentation.stack = job->grid.stack;
+    job->segmentation.grid = &job->grid;
     job->segmentation.objects = job->spec->objects;
     job->segmentation.object_count = job->spec->object_count;
     int rc = segmentation_prepare(&job->segmentation, &demand, error);

@@ -178,6 +178,34 @@ def mask_on_planes(stack, report, mask):
     return result
 
 
+def taken(back, there, nearest):
+    """A voxel takes the sample that is given to it, the first of several, or else the nearest; -1: none."""
+    result = np.where(nearest[2], nearest[0], -1)
+    for i in reversed(np.flatnonzero(there)):
+        result[back[i]] = i
+    return result
+
+
+def mask_on_grid(stack, report, mask):
+    """What was drawn on the planes: the inverse of mask_on_planes."""
+    def places(mm, axis):
+        at, _, there = taps(rounded((mm - report["origin"][axis]) / report["spacing"][axis]), report["extent"][axis], 0)
+        return at, there
+
+    def of_axis(z, axis):
+        own, count = stack.shifts[z][axis], stack.shape[2 - axis]
+        nearest = taps(rounded((positions(report, axis) - own) / stack.spacing[axis]), count, 0)
+        return taken(*places(own + np.arange(count) * stack.spacing[axis], axis), nearest)
+
+    planes = taken(*places(stack.shifts[:, 2], 2), taps(rounded(stack.heights(positions(report, 2))), stack.shape[0], 0))
+    result = np.zeros(report["extent"][::-1], bool)
+    for k, z in enumerate(planes):
+        if z >= 0:
+            x, y = of_axis(z, 0), of_axis(z, 1)
+            result[k] = mask[z][np.ix_(y, x)] & (y >= 0)[:, None] & (x >= 0)[None, :]
+    return result
+
+
 @pytest.mark.parametrize("grid", ("spaced:1.1,0.9,1.7", "spaced:3,3,3", "spaced:0,0,1"))
 def test_numpy_has_the_same_splines(tmp_path, grid):
     images = series_of(tmp_path, "upright")

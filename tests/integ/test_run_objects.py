@@ -11,6 +11,8 @@ import pytest
 
 from conftest import BIN, SHARED, assert_valid, needs_shared, phantom
 from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask, ring, structure_set
+from test_grid import Reference, uneven
+from test_resample import mask_on_grid, mask_on_planes
 from test_run import assert_nothing_left, seg_masks
 from test_sr import assert_dciodvfy_is_content, one
 
@@ -216,11 +218,73 @@ def test_objects_are_of_their_series(run, tmp_path, series, rois):
     assert record_of(output)["segments"][0]["contours"] == 1
 
 
-def test_straightened_series_are_refused(run, tmp_path):
-    tilted = phantom(tmp_path / "tilted", "--size", "70x61x9", "--tilt", "18.5")
-    planes = Planes(tilted)
-    path = structure_set(tmp_path, planes, {"GTV": [("CLOSED_PLANAR", ring(planes, 4, (30, 30), (9, 9), 40))]})
-    assert "GANTRY_TILT: " in run(drawn(), [path], tmp_path / "tilted", status=1)
+# ---- stacks that are straightened
+
+def tilted(tmp_path, kind):
+    """Files of a stack that is computed on upright: a phantom's, tilted, or with steps of 1 and 1.4, or a patient's head."""
+    if kind == "head":
+        return sorted((SHARED / "ct-head-tilted").glob("*.dcm"))
+    files = phantom(tmp_path / "tilted", "--size", "70x61x12", "--tilt", kind if kind != "uneven" else "7")
+    return uneven(files) if kind == "uneven" else files
+
+
+def check_straightened(run, tmp_path, files, path, regions, mm=0.0):
+    """Two regions as they are and what the second leaves of the first; features of what the grid has of them."""
+    segments = ", ".join([drawn("A", "number = 1"), drawn("B", "number = 2"), drawn("C", "number = 1", 'minus = [ "B" ];')])
+    output = run(segments, [path], *files, more=MEASURED + f'results = [ "seg", "sr" ]; min_slices = 3; grid = {{ mm = {mm}; }};',
+                 output=f"out-{mm}")
+    reference = Reference(files, mm)
+    values = reference.grid()
+    there = [mask_on_grid(reference, reference.report, region) for region in regions]
+    there.append(there[0] & ~there[1])
+    on_planes = [*regions, mask_on_planes(reference, reference.report, there[2] & ~np.isnan(values))]
+    masks = mask_of(output, [file.filename for file in reference.files])
+    assert [np.count_nonzero(mask != expected) for mask, expected in zip(masks, on_planes, strict=True)] == [0, 0, 0]
+    record = record_of(output)
+    there = [mask & ~np.isnan(values) for mask in there]
+    assert [segment["voxels"] for segment in record["segments"]] == [mask.sum() for mask in there] and min(map(np.sum, there)) > 0
+    means = {feature["segment_number"]: feature["value"] for feature in json.loads((output / "features.json").read_text())
+             if feature["name"] == "mean"}
+    assert means == {number: pytest.approx(values[mask].mean(), rel=1e-9) for number, mask in enumerate(there, start=1)}
+    assert "straightened" in record["note"] and "volumes are of that grid" in record["note"]
+    return reference, there
+
+
+@needs_shared
+@pytest.mark.parametrize("kind", ["18.5", "-7", "uneven", "head"])
+def test_regions_of_straightened_series_are_as_they_were_drawn(run, tmp_path, kind):
+    files = tilted(tmp_path, kind)
+    planes = Planes(files)
+    slices, rows, columns = planes.shape
+    middle, sides = (0.45 * columns, 0.5 * rows), (0.3 * columns, 0.2 * rows)
+    path = structure_set(tmp_path, planes, {
+        "A": [("CLOSED_PLANAR", ring(planes, z, middle, (sides[0], sides[1] + z), 200)) for z in range(1, slices - 1)],
+        "B": [("CLOSED_PLANAR", ring(planes, z, (columns, rows / 2), sides, 90)) for z in range(slices // 2, slices)]})
+    regions = [peer_mask(planes, [item.ContourData for item in roi.ContourSequence])
+               for roi in pydicom.dcmread(path).ROIContourSequence]
+    reference, there = check_straightened(run, tmp_path, files, path, regions)
+    assert kind == "head" or assert_valid(tmp_path / "out-0.0" / "seg.dcm") is None
+    # Every plane has a slice of its own, so the way back loses nothing; twice as far apart they have not.
+    assert np.array_equal(mask_on_planes(reference, reference.report, there[0]), regions[0])
+    if kind == "18.5":
+        thick, there = check_straightened(run, tmp_path, files, path, regions, 2 * reference.report["spacing"][2])
+        assert not np.array_equal(mask_on_planes(thick, thick.report, there[0]), regions[0])
+
+
+def test_segmentations_of_straightened_series_are_as_they_were(run, tmp_path):
+    files = tilted(tmp_path, "18.5")
+    pixels, datasets = parts(files)
+    path = segmentation(tmp_path / "seg.dcm", datasets, pixels.astype(np.uint8), "BINARY")
+    output = run(", ".join([found("A"), found("B", "number = 2")]), [path], tmp_path / "tilted")
+    assert np.array_equal(mask_of(output, [file.filename for file in datasets]), np.moveaxis(pixels, 3, 0))
+
+
+def test_a_region_between_the_slices_of_the_grid_is_refused(run, tmp_path):
+    files = tilted(tmp_path, "18.5")
+    planes = Planes(files)
+    path = structure_set(tmp_path, planes, {"A": [("CLOSED_PLANAR", ring(planes, 1, (30, 30), (9, 9), 40))]})
+    complaint = run(drawn(wanted="number = 1"), [path], tmp_path / "tilted", status=1, more="grid = { mm = 60.0; };")
+    assert "ROI_EMPTY: " in complaint and "give the pipeline a smaller grid.mm" in complaint
 
 
 @pytest.mark.parametrize(("wanted", "words"), [

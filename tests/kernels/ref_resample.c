@@ -319,3 +319,48 @@ ref_resample_mask(const struct image_planes *planes, const struct resample_grid 
             }
     return voxels;
 }
+
+/* The sample that voxel i of the grid takes along an axis: the first that is given to it, or else the
+ * nearest; -1 for none. */
+static int64_t
+drawn_of(const struct resample_request *request, int axis, int64_t i, int64_t z)
+{
+    const int64_t samples = side(request->planes->extent, axis);
+
+    for (int64_t p = 0; p < samples; p++)
+        if (voxel_of(request->planes, request->grid, axis, p, axis < 2 ? z : p) == i)
+            return p;
+    const struct along nearest = along(request, axis, i, z);
+    return nearest.outside ? -1 : nearest.at;
+}
+
+int64_t
+ref_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
+                   const uint64_t *bits, uint64_t *on_grid)
+{
+    const struct resample_request request = {planes, grid, RESAMPLE_NEAREST, 0};
+    const struct image_extent *from = &planes->extent, *to = &grid->extent;
+    const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
+    int64_t voxels = 0;
+
+    begin(planes);
+    for (int64_t i = 0; i < grid_words * to->rows * to->slices; i++)
+        on_grid[i] = 0;
+    for (int64_t k = 0; k < to->slices; k++) {
+        const int64_t z = drawn_of(&request, 2, k, 0);
+
+        for (int64_t i = 0; i < to->columns && z >= 0; i++) {
+            const int64_t x = drawn_of(&request, 0, i, z);
+
+            for (int64_t j = 0; j < to->rows && x >= 0; j++) {
+                const int64_t y = drawn_of(&request, 1, j, z);
+
+                if (y < 0 || !(bits[(z * from->rows + y) * words + x / 64] >> x % 64 & 1))
+                    continue;
+                on_grid[(k * to->rows + j) * grid_words + i / 64] |= UINT64_C(1) << i % 64;
+                voxels++;
+            }
+        }
+    }
+    return voxels;
+}

@@ -12,4 +12,8 @@ void ref_resample(const struct resample_request *request, enum image_pixel pixel
 int64_t ref_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
                           const uint64_t *bits, uint64_t *on_planes);
 
+/* The planes' mask on the grid, likewise. */
+int64_t ref_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
+                           const uint64_t *bits, uint64_t *on_grid);
+
 #endif

@@ -294,6 +294,101 @@ START_TEST(masks_go_back)
 
 END_TEST
 
+/* Bits of columns alone: rows are padded to whole words. */
+static uint64_t *
+make_random_mask(const struct image_extent *extent, uint64_t seed)
+{
+    const int64_t words = (extent->columns + 63) / 64, rows = extent->rows * extent->slices;
+    uint64_t *bits = allocate(words * rows, sizeof(*bits)), random = seed;
+
+    for (int64_t i = 0; i < words * rows; i++) {
+        const int64_t rest = extent->columns - i % words * 64;
+
+        bits[i] = ref_random(&random) & (rest < 64 ? (UINT64_C(1) << rest) - 1 : UINT64_MAX);
+    }
+    return bits;
+}
+
+static int64_t
+mask_words(const struct image_extent *extent)
+{
+    return (extent->columns + 63) / 64 * extent->rows * extent->slices;
+}
+
+START_TEST(drawn_masks_come_to_the_grid)
+{
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct resample_case each;
+        resample_make_case(&each, seed, RESAMPLE_NEAREST);
+        const int64_t words = mask_words(&each.grid.extent);
+        uint64_t *drawn = make_random_mask(&each.planes.extent, seed);
+        uint64_t *mask = allocate(words, sizeof(*mask)), *expected = allocate(words, sizeof(*mask));
+        int64_t voxels;
+
+        memset(mask, 0xFF, (size_t)words * sizeof(*mask));
+        ck_assert_int_eq(
+            kernels_resample_drawn(&each.planes, &each.grid, drawn, mask, &voxels, &error), 0);
+        ck_assert_int_eq(voxels, ref_resample_drawn(&each.planes, &each.grid, drawn, expected));
+        ck_assert_mem_eq(mask, expected, (size_t)words * sizeof(*mask));
+        free(drawn);
+        free(mask);
+        free(expected);
+    }
+}
+
+END_TEST
+
+/* The upright grid, with a slice on the last plane and none farther apart than the closest planes. */
+static void
+lay_out_as_jobs_do(struct resample_case *each)
+{
+    double normal[3];
+
+    image_planes_normal(&each->planes, normal);
+    const double *last = each->origins + 3 * (each->planes.extent.slices - 1);
+    const double height = image_planes_along(last, each->origins, normal);
+    resample_straight(&each->planes, 0, &each->grid);
+    const double steps = fmax(ceil(height / each->grid.spacing[2] - 1e-6), 1);
+    each->grid.spacing[2] = height / steps;
+    each->grid.extent.slices = (int64_t)steps + 1;
+}
+
+/* Also where all planes are shifted by half a pixel, or lie half way between two slices. */
+START_TEST(drawn_masks_come_back)
+{
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct resample_case each;
+        int64_t there, back;
+        resample_make_case(&each, 2 * seed, RESAMPLE_NEAREST);
+        if (each.planes.extent.slices < 2)
+            continue;
+        for (int64_t z = 0; z < each.planes.extent.slices && seed % 3 == 0; z++) {
+            const double height = z < 2 ? (double)z : (double)z + 0.5;
+
+            memcpy(each.planes.axes, (const double[6]){1, 0, 0, 0, 1, 0}, sizeof(each.planes.axes));
+            each.origins[3 * z] = 0;
+            each.origins[3 * z + 1] = (double)z * 0.5 * each.planes.spacing[1];
+            each.origins[3 * z + 2] = height;
+        }
+        lay_out_as_jobs_do(&each);
+        const int64_t words = mask_words(&each.planes.extent);
+        uint64_t *drawn = make_random_mask(&each.planes.extent, seed);
+        uint64_t *mask = allocate(mask_words(&each.grid.extent), sizeof(*mask));
+        uint64_t *again = allocate(words, sizeof(*again));
+
+        ck_assert_int_eq(
+            kernels_resample_drawn(&each.planes, &each.grid, drawn, mask, &there, &error), 0);
+        ck_assert_int_eq(
+            kernels_resample_mask(&each.planes, &each.grid, mask, again, &back, &error), 0);
+        ck_assert_mem_eq(again, drawn, (size_t)words * sizeof(*again));
+        free(drawn);
+        free(mask);
+        free(again);
+    }
+}
+
+END_TEST
+
 /* ---- what is refused ---- */
 
 START_TEST(refusals)
@@ -377,6 +472,8 @@ main(void)
     tcase_add_test(tests, voxels_of_two_mm);
     tcase_add_test(tests, tilted_planes_become_upright);
     tcase_add_test(tests, masks_go_back);
+    tcase_add_test(tests, drawn_masks_come_to_the_grid);
+    tcase_add_test(tests, drawn_masks_come_back);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, out_of_order);
     suite_add_tcase(suite, tests);

@@ -15,14 +15,10 @@
 #define JUDGEMENT_UPRIGHT 4 /* tilted and unevenly spaced stacks are refused */
 #define JUDGEMENTS        8
 
-/* Maps of patterns, and regions that were drawn, are of the source's own planes, which a straightened
- * grid has not. */
+/* Maps of patterns are of the source's own planes, which a straightened grid has not. */
 static inline bool
 judgement_is_upright(const struct conf_pipeline *pipeline)
 {
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->segments[i].method == CONF_OBJECT)
-            return true;
     return pipeline->tilt == CONF_TILT_REFUSE || (pipeline->results & CONF_RESULT_PMAP);
 }
 

@@ -2,6 +2,7 @@
 #include "service/pipeline/results/on_planes.h"
 
 #include "base/error.h"
+#include "service/pipeline/segment/object.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +14,9 @@ on_planes_place(const struct results_request *request, size_t i, struct on_plane
                 struct error *error)
 {
     const struct segmentation *found = request->segmentation;
-    if (!request->grid->straight) {
-        placed->masks[i] = found->masks[i];
+    const struct object_region *drawn = object_region_alone(found, i);
+    if (drawn || !request->grid->straight) {
+        placed->masks[i] = drawn ? drawn->whole : found->masks[i];
         placed->maps[i] = found->maps[i];
         return 0;
     }

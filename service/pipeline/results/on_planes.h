@@ -2,7 +2,8 @@
  * on_planes.h - what was found, as objects have it: on the planes that they refer to, and described.
  *
  * Of a stack that is computed on as it is, that is what was found; of a straightened one it is put back
- * by the nearest voxel (grid.h), and the descriptions say so.
+ * by the nearest voxel (grid.h), and the descriptions say so; but regions that were drawn there, and
+ * nothing else was done with, are as they were.
  */
 #ifndef NOCTULE_RESULT_ON_PLANES_H
 #define NOCTULE_RESULT_ON_PLANES_H

@@ -109,20 +109,39 @@ object_make_mask(const struct object_search *search, const struct image_planes *
                               : object_draw(search, planes, region, error);
     if (rc)
         return rc;
-    region->mask = (struct image_mask){region->bits, words, region->drawn.voxels};
-    return region->mask.voxels > 0 ? 0 : object_refuse_empty(search, region, error);
+    region->whole = (struct image_mask){region->bits, words, region->drawn.voxels};
+    return region->whole.voxels > 0 ? 0 : object_refuse_empty(search, region, error);
+}
+
+/* On the grid that is computed on. */
+static int
+object_place_mask(const struct object_search *search, struct object_region *region,
+                  struct error *error)
+{
+    const struct grid *grid = search->segmentation->grid;
+    region->mask = region->whole;
+    if (!grid->straight)
+        return 0;
+    int rc = grid_mask_of_planes(grid, region->bits, &region->grid_bits, &region->mask, error);
+    if (rc || region->mask.voxels > 0)
+        return rc;
+    return error_set_files(
+        error, -EINVAL, CODE_ROI_EMPTY, search->set->path, NULL,
+        "%s, region \"%s\": none of the slices that it is drawn on is nearest to "
+        "a slice of the upright grid; give the pipeline a smaller grid.mm.",
+        text_base_name(search->set->path), region->name);
 }
 
 /* Origins as the files have them: where they are regular they need not be evenly spaced. */
 static double *
 object_make_planes(const struct segmentation *segmentation, struct image_planes *planes)
 {
-    const struct geometry_stack *stack = segmentation->stack;
+    const struct geometry_stack *stack = segmentation->grid->source;
     double *origins = calloc((size_t)stack->plane_count, 3 * sizeof *origins);
     const struct dicom_frame *first = NULL;
     for (int32_t z = stack->plane_count - 1; z >= 0 && origins; z--) {
         const struct geometry_plane *plane = &stack->planes[z];
-        first = &segmentation->instances[plane->instance]->frames[plane->frame];
+        first = &segmentation->grid->source_instances[plane->instance]->frames[plane->frame];
         memcpy(origins + (size_t)z * 3, first->position, 3 * sizeof *origins);
     }
     if (!first)
@@ -146,7 +165,7 @@ object_make_region(const struct object_search *search, struct object_region *reg
     int rc = origins ? object_make_mask(search, &planes, region, error)
                      : error_set_system(error, -ENOMEM, "hold the planes of the series");
     free(origins);
-    return rc;
+    return rc ? rc : object_place_mask(search, region, error);
 }
 
 static void
@@ -203,8 +222,10 @@ static void
 object_release(void *prepared)
 {
     struct object_segments *own = prepared;
-    for (size_t k = 0; k < own->count && own->regions; k++)
+    for (size_t k = 0; k < own->count && own->regions; k++) {
         free(own->regions[k].bits);
+        free(own->regions[k].grid_bits);
+    }
     free(own->regions);
 }
 
@@ -227,6 +248,14 @@ object_region_of(const struct segmentation *segmentation, size_t segment)
     const struct object_segments *own = segmentation->of[CONF_OBJECT].prepared;
     return segmentation->pipeline->segments[segment].method == CONF_OBJECT
                ? &own->regions[segment_place(segmentation, segment)]
+               : NULL;
+}
+
+const struct object_region *
+object_region_alone(const struct segmentation *segmentation, size_t segment)
+{
+    return segmentation->places[segment] == SEGMENT_NO_PLACE
+               ? object_region_of(segmentation, segment)
                : NULL;
 }
 

@@ -6,8 +6,9 @@
  * stack as one that it was drawn on, or else when its region lies in the images' frame of reference;
  * a region of another frame of reference never fits. Of all objects that fit exactly one has to
  * have the region; an object that is there twice counts once. The mask is that of contours.h or of
- * object_frames.h, on the planes of the stack, and is made before there are pixels. Noctule's own
- * results are taken where the segment says so.
+ * object_frames.h, on the planes of the source, and is made before there are pixels. Of a straightened
+ * stack it comes to the grid as grid.h says; what is written of it, where nothing else was done with
+ * it, is what was drawn. Noctule's own results are taken where the segment says so.
  *
  * Codes: those of reading, OBJECT_MISSING, OBJECT_OTHER_SERIES, OBJECT_OTHER_FRAME,
  * OBJECT_AMBIGUOUS, OWN_RESULT, OBJECT_NOT_REFERABLE, ROI_NOT_FOUND, ROI_AMBIGUOUS, ROI_EMPTY, those of
@@ -34,12 +35,17 @@ struct object_region {
     int64_t contours, left_out; /* closed ones, and others; of a structure set */
     int64_t frames;             /* of a Segmentation */
     struct contours_drawn drawn;
-    struct image_mask mask;
-    uint64_t *bits; /* its own */
+    struct image_mask mask;     /* on the grid that is computed on */
+    struct image_mask whole;    /* on the source's planes, as it was drawn */
+    uint64_t *bits, *grid_bits; /* their own; on the planes themselves there is no second */
 };
 
 /* The region of a segment that was prepared; NULL where it is found in another way. */
 const struct object_region *object_region_of(const struct segmentation *segmentation,
                                              size_t segment);
+
+/* The same, of a segment that is nothing but its region. */
+const struct object_region *object_region_alone(const struct segmentation *segmentation,
+                                                size_t segment);
 
 #endif

@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/mask/mask.h"
+#include "service/pipeline/grid.h"
 #include "service/pipeline/report.h"
 
 #define SEGMENT_DESCRIPTION                                                                        \
@@ -32,7 +33,8 @@ struct segmentation {
     const struct conf_pipeline *pipeline;
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
-    char *const *objects; /* paths of what was drawn beside the images */
+    const struct grid *grid; /* whose the two are, and how the source's planes lie to them */
+    char *const *objects;    /* paths of what was drawn beside the images */
     size_t object_count;
 
     /* What each method has prepared, NULL where it has no segment, and which segments are its. */

@@ -1,0 +1,254 @@
+/*
+ * resample_mask.c - see resample.h: masks and maps, each voxel or pixel with what is nearest to it.
+ * Along each axis that is a table.
+ */
+#include "kernels/resample/resample.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The grid's voxel of each pixel along an axis of a plane; -1: none. */
+static void
+resample_fill_nearest(const struct resample_frame *frame, const struct resample_grid *grid,
+                      int64_t plane, int axis, int32_t *nearest)
+{
+    const struct image_planes *planes = frame->planes;
+    struct image_extent from = planes->extent, to = grid->extent;
+    const double shift = resample_shift(frame, plane, axis);
+
+    for (int64_t i = 0; i < *resample_side(&from, axis); i++) {
+        const double mm = shift + (double)i * planes->spacing[axis];
+
+        nearest[i] =
+            resample_nearest(resample_rounded((mm - grid->origin[axis]) / grid->spacing[axis]),
+                             *resample_side(&to, axis));
+    }
+}
+
+/* The grid's slice of a plane; -1: none. */
+static int32_t
+resample_nearest_slice(const struct resample_frame *frame, const struct resample_grid *grid,
+                       int64_t plane)
+{
+    const double height = resample_shift(frame, plane, 2);
+
+    return resample_nearest(resample_rounded((height - grid->origin[2]) / grid->spacing[2]),
+                            grid->extent.slices);
+}
+
+/* A row from the one that has what is nearest to it; the bits set. */
+static int64_t
+resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns, uint64_t *row)
+{
+    int64_t voxels = 0;
+
+    for (int64_t x = 0; x < columns; x += 64) {
+        const int64_t count = columns - x < 64 ? columns - x : 64;
+        uint64_t word = 0;
+
+        for (int64_t i = 0; i < count; i++) {
+            const int32_t at = nearest[x + i];
+
+            if (at >= 0)
+                word |= (bits[at / 64] >> at % 64 & 1) << i;
+        }
+        row[x / 64] = word;
+        voxels += __builtin_popcountll(word);
+    }
+    return voxels;
+}
+
+static bool
+resample_row_is_empty(const uint64_t *bits, int64_t words)
+{
+    uint64_t any = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        any |= bits[i];
+    return any == 0;
+}
+
+int
+kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
+                      const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
+                      struct error *error)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    const struct image_extent *from = &planes->extent, *to = &grid->extent;
+    const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
+    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+
+    if (!columns)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to resample a mask.");
+    int32_t *rows = columns + from->columns;
+    *voxels = 0;
+    memset(on_planes, 0, (size_t)(words * from->rows * from->slices) * sizeof(*on_planes));
+    for (int64_t z = 0; z < from->slices; z++) {
+        const int32_t slice = resample_nearest_slice(&frame, grid, z);
+
+        if (slice < 0)
+            continue;
+        resample_fill_nearest(&frame, grid, z, 0, columns);
+        resample_fill_nearest(&frame, grid, z, 1, rows);
+        for (int64_t y = 0; y < from->rows; y++) {
+            const uint64_t *row = bits + (slice * to->rows + rows[y]) * grid_words;
+
+            if (rows[y] >= 0 && !resample_row_is_empty(row, grid_words))
+                *voxels += resample_mask_row(row, columns, from->columns,
+                                             on_planes + (z * from->rows + y) * words);
+        }
+    }
+    free(columns);
+    return 0;
+}
+
+int
+kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
+                     const uint16_t *map, uint16_t *on_planes, struct error *error)
+{
+    const struct image_extent *from = &planes->extent, *to = &grid->extent;
+    const struct resample_frame frame = resample_frame_of(planes);
+    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+
+    if (!columns)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to resample a map.");
+    int32_t *rows = columns + from->columns;
+    memset(on_planes, 0, (size_t)image_voxels(from) * sizeof(*on_planes));
+    for (int64_t z = 0; z < from->slices; z++) {
+        const int32_t slice = resample_nearest_slice(&frame, grid, z);
+
+        if (slice < 0)
+            continue;
+        resample_fill_nearest(&frame, grid, z, 0, columns);
+        resample_fill_nearest(&frame, grid, z, 1, rows);
+        for (int64_t y = 0; y < from->rows; y++) {
+            const uint16_t *row = map + (slice * to->rows + rows[y]) * to->columns;
+            uint16_t *target = on_planes + (z * from->rows + y) * from->columns;
+
+            for (int64_t x = 0; rows[y] >= 0 && x < from->columns; x++)
+                if (columns[x] >= 0)
+                    target[x] = row[columns[x]];
+        }
+    }
+    free(columns);
+    return 0;
+}
+
+/* ---- what was drawn ---- */
+
+/* Which sample each voxel of the grid takes; `back` is room for a table of the samples. */
+struct resample_drawn {
+    int32_t *columns, *rows, *slices, *back;
+};
+
+static int64_t
+resample_longest(const struct image_extent *extent)
+{
+    const int64_t side = extent->columns > extent->rows ? extent->columns : extent->rows;
+
+    return side > extent->slices ? side : extent->slices;
+}
+
+static int
+resample_drawn_reserve(struct resample_drawn *drawn, const struct image_extent *from,
+                       const struct image_extent *to, struct error *error)
+{
+    const int64_t own = to->columns + to->rows + to->slices;
+
+    drawn->columns = calloc((size_t)(own + resample_longest(from)), sizeof(*drawn->columns));
+    if (!drawn->columns)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to resample a mask.");
+    drawn->rows = drawn->columns + to->columns;
+    drawn->slices = drawn->rows + to->rows;
+    drawn->back = drawn->slices + to->slices;
+    return 0;
+}
+
+/* A voxel takes what is given to it on the way back, the first of several. */
+static void
+resample_invert(const int32_t *back, int64_t samples, int32_t *taken)
+{
+    for (int64_t i = samples - 1; i >= 0; i--)
+        if (back[i] >= 0)
+            taken[back[i]] = (int32_t)i;
+}
+
+static void
+resample_fill_drawn(const struct resample_frame *frame, const struct resample_grid *grid,
+                    int64_t plane, int axis, int32_t *back, int32_t *taken)
+{
+    struct image_extent from = frame->planes->extent, to = grid->extent;
+    const double shift = resample_shift(frame, plane, axis);
+
+    for (int64_t i = 0; i < *resample_side(&to, axis); i++)
+        taken[i] = resample_nearest(
+            resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
+            *resample_side(&from, axis));
+    resample_fill_nearest(frame, grid, plane, axis, back);
+    resample_invert(back, *resample_side(&from, axis), taken);
+}
+
+static void
+resample_fill_drawn_planes(const struct resample_frame *frame, const struct resample_grid *grid,
+                           int32_t *back, int32_t *taken)
+{
+    const int64_t planes = frame->planes->extent.slices;
+
+    for (int64_t k = 0; k < grid->extent.slices; k++)
+        taken[k] = resample_nearest(resample_between(frame, resample_mm(grid, 2, k)), planes);
+    for (int64_t z = 0; z < planes; z++)
+        back[z] = resample_nearest_slice(frame, grid, z);
+    resample_invert(back, planes, taken);
+}
+
+/* A slice of the grid of a plane's rows; the bits set. */
+static int64_t
+resample_drawn_slice(const struct resample_drawn *drawn, const struct image_extent *from,
+                     const struct image_extent *to, const uint64_t *plane, uint64_t *slice)
+{
+    const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
+    int64_t voxels = 0;
+
+    for (int64_t y = 0; y < to->rows; y++) {
+        const uint64_t *row = plane + drawn->rows[y] * words;
+
+        if (drawn->rows[y] >= 0 && !resample_row_is_empty(row, words))
+            voxels += resample_mask_row(row, drawn->columns, to->columns, slice + y * grid_words);
+    }
+    return voxels;
+}
+
+int
+kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
+                       const uint64_t *bits, uint64_t *on_grid, int64_t *voxels,
+                       struct error *error)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    const struct image_extent *from = &planes->extent, *to = &grid->extent;
+    const int64_t plane_words = (from->columns + 63) / 64 * from->rows;
+    const int64_t slice_words = (to->columns + 63) / 64 * to->rows;
+    struct resample_drawn drawn = {0};
+    const int rc = resample_drawn_reserve(&drawn, from, to, error);
+
+    if (rc)
+        return rc;
+    *voxels = 0;
+    memset(on_grid, 0, (size_t)(slice_words * to->slices) * sizeof(*on_grid));
+    resample_fill_drawn_planes(&frame, grid, drawn.back, drawn.slices);
+    for (int64_t k = 0; k < to->slices; k++) {
+        const int32_t z = drawn.slices[k];
+
+        if (z < 0)
+            continue;
+        resample_fill_drawn(&frame, grid, z, 0, drawn.back, drawn.columns);
+        resample_fill_drawn(&frame, grid, z, 1, drawn.back, drawn.rows);
+        *voxels += resample_drawn_slice(&drawn, from, to, bits + z * plane_words,
+                                        on_grid + k * slice_words);
+    }
+    free(drawn.columns);
+    return 0;
+}
