@@ -103,6 +103,7 @@ struct texture_options {
     unsigned regions; /* enum conf_region, or-ed */
     struct discretisation_options levels;
     bool levels_wanted; /* the discretisation is given, and not only what families need */
+    double sigma; /* re-segmentation: values farther from the mean take no part; 0: none does */
     /* Which families: first_order is that of the statistics, and shape. */
 #define FAMILY_OPTION(id, ...) bool id;
 #include "base/families.def"

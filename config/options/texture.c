@@ -154,7 +154,13 @@ static const struct option_row texture_rows[] = {
      GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9),
      .array = {.count = 2}, .past = &within_glcm,
      .help = "re-segmentation: voxels whose value is not within these two, both inclusive and in "
-             "real-world units, have no grey level"},
+             "real-world units, take no part in intensities and grey levels"},
+    {"sigma", &option_number, AT(struct texture_options, sigma), "0.0", LIMITS(0, 100),
+     .later = true,
+     .help =
+         "re-segmentation: nor do voxels whose value is farther from the mean of the region than "
+         "so many standard deviations, both of the region before re-segmentation; IBSI has 3; 0 "
+         "means that none is too far"},
 #define FAMILY_OPTION(id, fallback, is_later, words)                                               \
     {#id,      &option_boolean,   AT(struct texture_options, id),                                  \
      fallback, .later = is_later, .help = words},

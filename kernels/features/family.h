@@ -54,13 +54,20 @@ struct feature_volume {
     size_t region_count;
 };
 
-/* A region of it: its voxels, their values, and their levels. */
+/*
+ * A region of it, by IBSI's two masks. The morphological mask is its bits. The intensity mask is what
+ * of these has a value (padding has none) that re-segmentation keeps: a voxel of the bits is of the
+ * intensity mask exactly where `histograms` counts its stored value (feature_region_keeps). Values and
+ * levels are the intensity mask's.
+ */
 struct feature_region {
     const struct feature_volume *volume;
     size_t number;              /* among the volume's regions */
     const void *prepared;       /* by the family */
     const uint64_t *bits;       /* as of struct image_mask; NULL: the whole volume */
-    const uint64_t *histograms; /* [tables][values] of texture_histogram_run, without padding */
+    const uint64_t *histograms; /* [tables][values] of texture_histogram_run, intensity mask */
+    double
+        kept[2]; /* real-world values that re-segmentation may keep; -INFINITY .. INFINITY: all */
     /* Levels: why there are none, or level_of[tables][values] (texture.h) and how many. */
     enum feature_missing no_levels;
     const uint16_t *level_of;
@@ -138,6 +145,16 @@ enum {
     FEATURE_FAMILIES,
 };
 extern const struct feature_family *const feature_families[FEATURE_FAMILIES];
+
+/* Is a voxel of the region's bits, of that stored value and slice, of its intensity mask? */
+static inline bool
+feature_region_keeps(const struct feature_region *region, int64_t slice, int32_t stored)
+{
+    const struct feature_volume *volume = region->volume;
+    const size_t table = volume->tables > 1 ? (size_t)slice : 0;
+
+    return region->histograms[table * volume->values + (size_t)(stored - volume->smallest)] > 0;
+}
 
 static inline struct feature_value
 feature_present(double value)

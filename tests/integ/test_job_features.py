@@ -11,7 +11,7 @@ from conftest import BIN, SETTINGS, drop, phantom, uncounted, wait_for
 NOT_FOUND, USAGE = 3, 2
 TEXTURE = """texture = {
       regions = [ "segments", "volume" ];
-      glcm = { levels = 16; distances = [ 1, 2 ]; range = [ -1000.0, 400.0 ]; };
+      sigma = 5.0; glcm = { levels = 16; distances = [ 1, 2 ]; range = [ -1000.0, 400.0 ]; };
       patterns = [ "lbp", "tlbap" ]; };
     results = [ "seg", "sr" ];"""
 # Nothing is left to make levels of: a number for each statistic, a reason for each texture.
@@ -34,13 +34,15 @@ def objects(d, job):
     found = []
     for row in d.query("SELECT * FROM v_features WHERE job = ? ORDER BY place", job):
         bounds = [row["range_low"], row["range_high"]]
+        settings = dict(setting.split("=") for setting in row["settings"].split(";") if setting)
         texts = {key: row[key] or None for key in (
             "label", "name", "meaning", "family", "ibsi_code", "reason", "unit", "aggregation",
             "aggregation_ibsi_code", "discretisation", "directions")}
         numbers = {key: row[key] for key in ("value", "levels", "bin_width", "distance")}
         found.append({
             **texts, **numbers, "segment_number": row["segment"], "range": None if bounds == [None, None] else bounds,
-            "symmetric": None if row["symmetric"] is None else bool(row["symmetric"])})
+            "symmetric": None if row["symmetric"] is None else bool(row["symmetric"]),
+            "sigma": settings.get("sigma") and float(settings["sigma"])})
     return found
 
 
@@ -73,7 +75,7 @@ def test_the_database_says_what_the_files_say(daemon, tmp_path):
     d = measured(daemon, tmp_path)
     told = assert_one_set(d)
     assert {(f["segment_number"], f["distance"]) for f in told} == {(n, k) for n in (0, 1) for k in (None, 1, 2)}
-    assert all(f["range"] == [-1000, 400] for f in told if f["family"] == "glcm")
+    assert all((f["range"], f["sigma"]) == ([-1000, 400], 5) for f in told if f["family"] != "shape")
     assert len(histograms(d, 1)) == 4
     volume = next(f["value"] for f in told if f["segment_number"] == 0 and f["name"] == "voxel_count")
     assert volume == 48 * 40 * 8
@@ -126,7 +128,7 @@ def test_values_that_are_not_there_have_a_reason(daemon, tmp_path):
     d = measured(daemon, tmp_path, NO_LEVELS)
     told = assert_one_set(d)
     absent = [f for f in told if f["value"] is None]
-    assert {f["name"] for f in told if f["value"] is not None} >= {"mean", "volume", "voxel_count"}
+    assert {f["name"] for f in told if f["value"] is not None} >= {"volume", "voxel_count"}
     assert {f["family"] for f in absent} >= {"glcm"} and all(f["reason"] for f in absent)
     assert not any(f["reason"] for f in told if f["value"] is not None)
     reason = next(f["reason"] for f in absent if f["name"] == "joint_entropy")

@@ -89,7 +89,7 @@ def test_the_digital_phantom_of_ibsi(run, tmp_path, place, aggregation, discreti
         discretisation, 6, 1, True)
     assert matrix["bin_width"] == (None if discretisation == "fixed-bin-number" else 1)
     assert matrix["range"] == ([1, 6] if discretisation == "fixed-bin-size" else None)
-    assert (found["Q4LE"]["aggregation"], found["Q4LE"]["levels"], found["Q4LE"]["range"]) == (None, None, None)
+    assert (found["Q4LE"]["aggregation"], found["Q4LE"]["levels"], found["Q4LE"]["range"]) == (None, None, matrix["range"])
 
 
 # --- pyradiomics ---
@@ -255,7 +255,7 @@ def test_the_matrices_of_ibsis_phantom(run, tmp_path):
     assert np.array_equal(merged.pop("counts"), expected)
     assert merged == {"segment_number": 1, "label": "Phantom", "aggregation": "3d-merged",
                       "aggregation_ibsi_code": "IAZD", "discretisation": "fixed-bin-number", "levels": 6,
-                      "bin_width": None, "range": None, "distance": 1, "symmetric": True, "slice": None,
+                      "bin_width": None, "range": None, "distance": 1, "symmetric": True, "sigma": None, "slice": None,
                       "offset": None, "pairs": 1054}
     run(source, tmp_path / "slices", 'glcm = { levels = 6; aggregation = "2d-averaged"; matrices = "counts"; };',
         phantom_of)

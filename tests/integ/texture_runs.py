@@ -214,7 +214,7 @@ def told_by(group):
 
 def settings_of(item):
     """Codes, numbers and words of how a measurement was made, by their own code."""
-    codes = {name_of(child)[0]: code_of(child.ConceptCodeSequence)[0] for child in children(item, "CODE")}
+    codes = sorted([name_of(child)[0], code_of(child.ConceptCodeSequence)[0]] for child in children(item, "CODE"))
     numbers = {name_of(child)[0]: child.MeasuredValueSequence[0].FloatingPointValue
                for child in children(item, "NUM")}
     return {"codes": codes, "numbers": numbers,
@@ -231,22 +231,26 @@ def as_told(feature):
     """A feature of features.json as the report has to tell it."""
     concept = (feature["ibsi_code"], "IBSI") if feature["ibsi_code"] else CONCEPTS.get(
         feature["name"], (feature["name"], "99NOCTULE"))
-    codes, numbers = {}, {}
+    codes, numbers = [], {}
     if feature["aggregation"]:
-        codes["5QB6"] = feature["aggregation_ibsi_code"]
+        codes.append(["5QB6", feature["aggregation_ibsi_code"]])
         if not feature["symmetric"]:
-            codes["MATRIX"] = "DIRECTIONAL"
+            codes.append(["MATRIX", "DIRECTIONAL"])
     if feature["discretisation"]:
-        codes["4R0B"], name = DISCRETISATIONS[feature["discretisation"]]
+        code, name = DISCRETISATIONS[feature["discretisation"]]
+        codes.append(["4R0B", code])
         numbers[name] = feature["bin_width"] or feature["levels"]
     if feature["distance"]:
         numbers["PVMT"] = feature["distance"]
     if feature["range"]:
-        codes["IF9H"] = "USB3"
+        codes.append(["IF9H", "USB3"])
         numbers["RANGE_LOW"], numbers["RANGE_HIGH"] = feature["range"]
+    if feature["sigma"]:
+        codes.append(["IF9H", "7ACA"])
+        numbers["SIGMA"] = feature["sigma"]
     present = feature["value"] is not None
     return concept, feature["value"], feature["unit"] if present else None, {
-        "codes": codes, "numbers": numbers, "directions": [d for d in [feature["directions"]] if d]}
+        "codes": sorted(codes), "numbers": numbers, "directions": [d for d in [feature["directions"]] if d]}
 
 
 def assert_no_new_remarks(path, source):

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "service/pipeline/measure/keep.h"
+#include "service/pipeline/measure/resegment.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/volume.h"
 
@@ -17,7 +18,6 @@
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,34 +159,15 @@ leave_out_padding(const struct step *step, bool levels)
 /* ------------------------------------------------------------------ the region, its levels -- */
 
 static int
-count_values(struct step *step, const struct texture_region *region)
+count_values(struct step *step, struct feature_region *region)
 {
     int rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
                                    step->histograms, step->error);
-    if (rc == 0)
-        leave_out_padding(step, false);
-    return rc;
-}
-
-/* Real-world values of the region's voxels within the range, exactly as discretise() has them;
- * lo > hi: none. */
-static void
-find_extremes(const struct step *step, double *lo, double *hi)
-{
-    const struct feature_volume *volume = &step->volume;
-    const struct discretisation_options *levels = &volume->options->levels;
-    *lo = INFINITY;
-    *hi = -INFINITY;
-    for (size_t i = 0; i < volume->tables * volume->values; i++) {
-        const struct image_rescale *rescale = &volume->rescales[i / volume->values];
-        const double stored = (double)volume->smallest + (double)(i % volume->values);
-        const double value = rescale->slope * stored + rescale->intercept;
-        if (step->histograms[i] == 0 ||
-            (levels->has_range && (value < levels->range[0] || value > levels->range[1])))
-            continue;
-        *lo = value < *lo ? value : *lo;
-        *hi = value > *hi ? value : *hi;
-    }
+    if (rc)
+        return rc;
+    leave_out_padding(step, false);
+    resegment(&step->volume, step->histograms, region->kept);
+    return 0;
 }
 
 static void
@@ -205,7 +186,7 @@ make_levels(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
     double lo, hi;
-    find_extremes(step, &lo, &hi);
+    resegment_extremes(volume, step->histograms, &lo, &hi);
     int rc = discretise(&volume->options->levels, volume->rescales, volume->tables, volume->values,
                         volume->smallest, lo, hi, step->level_of, &region->levels);
     region->no_levels = rc        ? FEATURE_NOT_DISCRETISED
@@ -232,10 +213,18 @@ describe_levels(const struct feature_region *region, char settings[FEATURE_SETTI
         feature_put_integer(settings, FEATURE_levels, region->no_levels ? 0 : region->levels);
         feature_put_number(settings, FEATURE_bin_width, levels->bin_width);
     }
-    if (levels->has_range) {
-        feature_put_number(settings, FEATURE_range_low, levels->range[0]);
-        feature_put_number(settings, FEATURE_range_high, levels->range[1]);
+}
+
+/* How the intensity mask came of the region. */
+static void
+describe_resegmentation(const struct texture_options *options, char settings[FEATURE_SETTINGS])
+{
+    if (options->levels.has_range) {
+        feature_put_number(settings, FEATURE_range_low, options->levels.range[0]);
+        feature_put_number(settings, FEATURE_range_high, options->levels.range[1]);
     }
+    if (options->sigma > 0)
+        feature_put_number(settings, FEATURE_sigma, options->sigma);
 }
 
 static int
@@ -246,6 +235,8 @@ measure_add_feature(struct step *step, const struct measured *measured,
     char settings[FEATURE_SETTINGS] = "", unit[FEATURE_TERM];
     if (definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS)
         describe_levels(measured->region, settings);
+    if (family->needs >= FEATURE_NEEDS_VALUES)
+        describe_resegmentation(step->request->options, settings);
     if (family->describe)
         family->describe(step->request->options, measured->set, settings);
     texture_value_unit(step->request->instances, step->request->stack, definition->value_power,
@@ -402,7 +393,7 @@ measure_region(struct step *step, size_t number)
         .no_levels = FEATURE_NOT_DISCRETISED,
         .level_of = step->level_of,
     };
-    int rc = step->needs >= FEATURE_NEEDS_VALUES ? count_values(step, named) : 0;
+    int rc = step->needs >= FEATURE_NEEDS_VALUES ? count_values(step, &region) : 0;
     if (rc == 0 && step->levels_wanted)
         make_levels(step, &region);
     for (size_t f = 0; f < FEATURE_FAMILIES; f++) {

@@ -3,8 +3,8 @@
  * co-occurrence and local patterns, as the pipeline asks.
  *
  * What is left out. Pixel padding has a place and no value: it counts as a voxel of its region, and
- * in no intensity, matrix or entropy (PS3.3 C.7.5.1.1.2). The re-segmentation range is one of the
- * matrices and of the entropy of their levels; the other intensities are of the whole region.
+ * in no intensity, matrix or entropy (PS3.3 C.7.5.1.1.2). What re-segmentation leaves out is the same:
+ * place and volume are of the morphological mask, all else is of the intensity mask (family.h).
  *
  * Where slices differ in rescale or padding each has its own histogram and table of levels: 0.6 MiB
  * per slice of 16 bits while a region is measured. A set of matrices takes 8 bytes a cell.

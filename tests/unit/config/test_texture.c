@@ -102,7 +102,7 @@ START_TEST(everything_is_read)
     struct conf *conf = load_good(
         PIPELINE("texture = { regions = [ \"volume\", \"segments\" ]; first_order = false;\n"
                  "  discretisation = \"fixed-bin-size\"; bin_width = 25;\n"
-                 "  range = [ -1000.0, 400.5 ];\n"
+                 "  range = [ -1000.0, 400.5 ]; sigma = 3;\n"
                  "  glcm = { aggregation = \"2.5d-merged\"; symmetric = false;\n"
                  "           distances = [ 255, 1 ]; angles = [ 135, 0 ]; };\n"
                  "  patterns = [ \"lbp\", \"tlbap\", \"lanadp\" ]; tlbap_threshold = 0.123457;\n"
@@ -123,6 +123,7 @@ START_TEST(everything_is_read)
     ck_assert(texture->levels.has_range);
     ck_assert_double_eq(texture->levels.range[0], -1000);
     ck_assert_double_eq(texture->levels.range[1], 400.5);
+    ck_assert_double_eq(texture->sigma, 3);
     const struct glcm_options *glcm = glcm_of(conf);
     ck_assert_int_eq(glcm->aggregation, AGGREGATION_2_5D_MERGED);
     ck_assert(!glcm->symmetric);
@@ -438,6 +439,7 @@ START_TEST(texture_is_written_with_its_defaults)
     ck_assert_ptr_nonnull(strstr(text, "\ntexture = {\n"
                                        "  regions = [ \"segments\" ];\n"
                                        "  levels = 32;\n"
+                                       "  sigma = 0.0;\n"
                                        "  first_order = true;\n"
                                        "  glcm = {\n"
                                        "    aggregation = \"2d-averaged\";\n"

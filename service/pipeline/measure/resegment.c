@@ -1,0 +1,78 @@
+/* resegment.c - see resegment.h. */
+#include "service/pipeline/measure/resegment.h"
+
+#include <math.h>
+
+/* What an entry of the tables stands for, exactly as discretise() has it. */
+static double
+entry_value(const struct feature_volume *volume, size_t entry)
+{
+    const struct image_rescale *rescale = &volume->rescales[entry / volume->values];
+    const double stored = (double)volume->smallest + (double)(entry % volume->values);
+    return rescale->slope * stored + rescale->intercept;
+}
+
+void
+resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms, double *lo,
+                   double *hi)
+{
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (size_t i = 0; i < volume->tables * volume->values; i++) {
+        if (histograms[i] == 0)
+            continue;
+        const double value = entry_value(volume, i);
+        *lo = value < *lo ? value : *lo;
+        *hi = value > *hi ? value : *hi;
+    }
+}
+
+/* Of what the histograms count, which is something; from the smallest value, so that one value is
+ * its own mean exactly. */
+static void
+find_moments(const struct feature_volume *volume, const uint64_t *histograms, double smallest,
+             double *mean, double *deviation)
+{
+    const size_t entries = volume->tables * volume->values;
+    double total = 0, above = 0, squares = 0;
+    for (size_t i = 0; i < entries; i++)
+        if (histograms[i] > 0) {
+            total += (double)histograms[i];
+            above += (double)histograms[i] * (entry_value(volume, i) - smallest);
+        }
+    *mean = smallest + above / total;
+    for (size_t i = 0; i < entries; i++)
+        if (histograms[i] > 0) {
+            const double from = entry_value(volume, i) - *mean;
+            squares += (double)histograms[i] * from * from;
+        }
+    *deviation = sqrt(squares / total);
+}
+
+static void
+keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, double kept[2])
+{
+    const double sigma = volume->options->sigma;
+    double lo, hi, mean, deviation;
+    resegment_extremes(volume, histograms, &lo, &hi);
+    if (lo > hi)
+        return;
+    find_moments(volume, histograms, lo, &mean, &deviation);
+    kept[0] = fmax(kept[0], mean - sigma * deviation);
+    kept[1] = fmin(kept[1], mean + sigma * deviation);
+}
+
+void
+resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2])
+{
+    const struct texture_options *options = volume->options;
+    kept[0] = options->levels.has_range ? options->levels.range[0] : -INFINITY;
+    kept[1] = options->levels.has_range ? options->levels.range[1] : INFINITY;
+    if (options->sigma > 0)
+        keep_near_mean(volume, histograms, kept);
+    for (size_t i = 0; i < volume->tables * volume->values; i++) {
+        const double value = entry_value(volume, i);
+        if (value < kept[0] || value > kept[1])
+            histograms[i] = 0;
+    }
+}

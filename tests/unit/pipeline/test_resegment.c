@@ -1,0 +1,155 @@
+/* Intensity masks: what a range and standard deviations leave of a region's values. */
+#include "service/pipeline/measure/resegment.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUES = 256 };
+
+static const struct image_rescale rescales[2] = {{2, -100}, {1, -100}};
+static struct texture_options options;
+static uint64_t histograms[2 * VALUES];
+
+static struct feature_volume volume = {
+    .options = &options, .tables = 1, .values = VALUES, .rescales = rescales};
+
+static void
+set_up(void)
+{
+    options = (struct texture_options){0};
+    volume.tables = 1;
+    memset(histograms, 0, sizeof histograms);
+}
+
+/* What is left, of how many voxels; the smallest and the largest value of it. */
+static uint64_t
+left(double *lo, double *hi)
+{
+    double kept[2];
+    uint64_t count = 0;
+    resegment(&volume, histograms, kept);
+    for (size_t i = 0; i < volume.tables * VALUES; i++)
+        count += histograms[i];
+    resegment_extremes(&volume, histograms, lo, hi);
+    ck_assert(*lo > *hi || (kept[0] <= *lo && *hi <= kept[1]));
+    return count;
+}
+
+START_TEST(all_is_left_unasked)
+{
+    double lo, hi, kept[2];
+    for (int v = 0; v < VALUES; v++)
+        histograms[v] = 1;
+    ck_assert_uint_eq(left(&lo, &hi), VALUES);
+    ck_assert(lo == -100 && hi == 410);
+    resegment(&volume, histograms, kept);
+    ck_assert(kept[0] == -INFINITY && kept[1] == INFINITY);
+}
+
+END_TEST
+
+/* In real-world units, both ends included, whatever a slice's rescale is. */
+START_TEST(a_range_is_of_real_world_values)
+{
+    double lo, hi;
+    volume.tables = 2;
+    for (int i = 0; i < 2 * VALUES; i++)
+        histograms[i] = 3;
+    options.levels.has_range = true;
+    options.levels.range[0] = 0;
+    options.levels.range[1] = 10;
+    ck_assert_uint_eq(left(&lo, &hi), 3 * (6 + 11));
+    ck_assert(lo == 0 && hi == 10);
+}
+
+END_TEST
+
+/* Of 10 zeros and one value at 100: mean 100/11, deviation 28.7; 3 of them reach 95.3 and 4 reach 124. */
+START_TEST(outliers_are_left_out)
+{
+    double lo, hi;
+    for (int sigma = 3; sigma <= 4; sigma++) {
+        histograms[50] = 10;
+        histograms[100] = 1;
+        options.sigma = sigma;
+        ck_assert_uint_eq(left(&lo, &hi), sigma == 3 ? 10 : 11);
+        ck_assert(lo == 0 && hi == (sigma == 3 ? 0 : 100));
+    }
+}
+
+END_TEST
+
+/* The mean is of the region and not of what the range leaves: both ranges are made and intersected. */
+START_TEST(both_are_of_the_region_as_it_was)
+{
+    double lo, hi;
+    histograms[50] = 10;  /* 0 */
+    histograms[60] = 1;   /* 20: 2.8 deviations from the zeros alone, much less from all */
+    histograms[250] = 10; /* 400 */
+    options.levels.has_range = true;
+    options.levels.range[1] = 100;
+    options.sigma = 2;
+    ck_assert_uint_eq(left(&lo, &hi), 11);
+    ck_assert(lo == 0 && hi == 20);
+}
+
+END_TEST
+
+START_TEST(one_value_is_no_outlier)
+{
+    double lo, hi;
+    histograms[77] = 1000003;
+    options.sigma = 1e-6;
+    ck_assert_uint_eq(left(&lo, &hi), 1000003);
+    ck_assert(lo == hi && lo == 54);
+}
+
+END_TEST
+
+START_TEST(nothing_is_left_of_nothing)
+{
+    double lo, hi;
+    options.sigma = 3;
+    ck_assert_uint_eq(left(&lo, &hi), 0);
+    ck_assert(lo > hi);
+}
+
+END_TEST
+
+/* What families ask of a voxel is what is counted. */
+START_TEST(a_voxel_is_of_the_intensity_mask)
+{
+    const struct feature_region region = {.volume = &volume, .histograms = histograms};
+    double lo, hi;
+    volume.tables = 2;
+    histograms[50] = histograms[VALUES + 50] = 1; /* 0 and -50 */
+    options.levels.has_range = true;
+    left(&lo, &hi);
+    ck_assert(feature_region_keeps(&region, 0, 50) && !feature_region_keeps(&region, 1, 50));
+    ck_assert(!feature_region_keeps(&region, 0, 51));
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("resegment");
+    TCase *tcase = tcase_create("resegment");
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, all_is_left_unasked);
+    tcase_add_test(tcase, a_range_is_of_real_world_values);
+    tcase_add_test(tcase, outliers_are_left_out);
+    tcase_add_test(tcase, both_are_of_the_region_as_it_was);
+    tcase_add_test(tcase, one_value_is_no_outlier);
+    tcase_add_test(tcase, nothing_is_left_of_nothing);
+    tcase_add_test(tcase, a_voxel_is_of_the_intensity_mask);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
