@@ -95,7 +95,7 @@ int queue_add_instance(struct queue *queue, const struct queue_instance *instanc
 
 /*
  * What came of `source` and whose original was kept, by `file` and behind `after` (INT64_MIN: from the
- * first); free the array. Instances whose file is missing have none; those that were removed do.
+ * first); free the array. What is missing has none; what was removed does.
  * with_original: of those that were not, only whose original is known by its path.
  */
 int queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after,
@@ -119,6 +119,7 @@ struct queue_object {
     const char *references;
     int64_t size;
     int32_t replaced;
+    struct queue_kept kept;
 };
 
 int queue_add_object(struct queue *queue, const struct queue_object *object, int64_t now_ms,

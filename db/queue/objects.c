@@ -298,6 +298,8 @@ queue_add_object(struct queue *queue, const struct queue_object *object, int64_t
         return rc;
     rc = object_add(queue, object, now_ms, arrival);
     if (rc == 0)
+        rc = queue_keep_in_mind(queue, object->source, &object->kept, object->path);
+    if (rc == 0)
         rc = queue_cure(queue, object->series_uid, object->sop_instance_uid, now_ms);
     if (rc == 0)
         rc = object_read(queue, object, &row);

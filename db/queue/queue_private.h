@@ -87,6 +87,10 @@ int queue_reopen_series(struct queue *queue, struct series_row *row, const char 
 /* -ESTALE, in words: there is nothing to work on any more. */
 int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
+/* What came from `source` lies at `path`, and its inbox keeps the original (kept.c). */
+int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
+                       const char *path);
+
 /* A good file of this instance came: it is not lacking any more (quarantine.c). */
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
                int64_t now_ms);

@@ -293,49 +293,6 @@ note_known_instance(struct queue *queue, const struct queue_instance *instance,
     return newer > 0 ? replace_instance(queue, instance, row, instance_id, now_ms) : 0;
 }
 
-/* Not of one whose file another has replaced meanwhile. */
-static int
-keep_in_mind(struct queue *queue, const struct queue_instance *instance)
-{
-    if (instance->kept.file == 0 && instance->kept.look == 0)
-        return 0;
-    return database_run(
-        &queue->db,
-        "INSERT INTO kept SELECT ?, ?, ?, id FROM instance WHERE path = ? "
-        "ON CONFLICT DO UPDATE SET look = excluded.look, instance_id = excluded.instance_id",
-        VALUES(value_text(instance->source), value_int(instance->kept.file),
-               value_int(instance->kept.look), value_text(instance->path)));
-}
-
-static const struct database_field kept_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_kept, file)},
-    {DATABASE_INT64, offsetof(struct queue_kept, look)},
-};
-static const struct database_shape kept_shape = {"kept", sizeof(struct queue_kept), kept_fields, 2};
-
-int
-queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after, size_t limit,
-           struct queue_kept **kept, size_t *count)
-{
-    return queue_list(queue,
-                      "SELECT file, look FROM kept WHERE source = ?1 AND file > ?2 AND (NOT ?3 "
-                      "OR instance_id IS NULL OR EXISTS (SELECT 1 FROM instance "
-                      "  WHERE id = instance_id AND original_path <> '')) ORDER BY file LIMIT ?4",
-                      VALUES(value_text(source), value_int(after), value_int(with_original),
-                             queue_row_limit(limit)),
-                      &kept_shape, kept, count);
-}
-
-int
-queue_forget_kept(struct queue *queue, const char *source, int64_t file)
-{
-    int rc = queue_enter(queue);
-    if (rc == 0)
-        rc = database_run(&queue->db, "DELETE FROM kept WHERE source = ? AND file = ?",
-                          VALUES(value_text(source), value_int(file)));
-    return queue_leave(queue, rc);
-}
-
 /* 1 for a file that was found where it is still to be removed from: nobody sent it again. */
 static int
 is_to_go(struct queue *queue, const struct queue_instance *instance)
@@ -375,7 +332,7 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
                : add_new_instance(queue, instance, !absent, &row, now_ms);
     *series_id = row.id;
     if (rc >= 0)
-        rc = keep_in_mind(queue, instance);
+        rc = queue_keep_in_mind(queue, instance->source, &instance->kept, instance->path);
     return rc < 0 ? rc
                   : queue_cure(queue, instance->series_uid, instance->sop_instance_uid, now_ms);
 }

@@ -89,6 +89,31 @@ def test_again_otherwise_and_anew(daemon, files, tmp_path):
     assert [row["sop_instance_uid"] for row in current] == [late.SOPInstanceUID]
 
 
+def swept_known(d, count):
+    """Of the files that the inbox keeps this many were known when the daemon last started."""
+    line = f"event=inbox.swept inbox={d.inbox} known={count} "
+    wait_for(lambda: line in d.log.read_text().split("daemon.started")[-1], 20, "a sweep")
+
+
+def test_what_an_inbox_keeps_is_not_read_again(daemon, files):
+    d = daemon(dicom=PEERS, quiet=60.0).start()
+    drop(files, d.inbox)
+    drop_object(d, structure_set(files), "plan.dcm")
+    drop_object(d, segmentation(files), "seg.dcm")
+    (job,) = d.wait_jobs()
+    wait_for(lambda: len(objects(d)) == 2, 20, "the objects")
+    d.stop()
+    d.start()
+    swept_known(d, len(files) + 2)
+    d.ctl("purge", "--yes", job["series_uid"])  # and does not come back
+    d.stop()
+    d.start()
+    swept_known(d, len(files) + 2)
+    assert not objects(d, "removed_at IS NULL")
+    (d.inbox / "plan.dcm").touch()  # but when somebody means it
+    wait_for(lambda: [row["kind"] for row in objects(d, "removed_at IS NULL")] == ["rtstruct"], 20, "the object")
+
+
 def test_one_bad_object_stops_nothing(daemon, files):
     d = daemon(dicom=PEERS, quiet=600.0, after="delete").start()
     nothing = structure_set(files, of_series=None)

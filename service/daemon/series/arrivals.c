@@ -120,6 +120,7 @@ arrivals_object(const struct core *core, const struct message_arrived *told)
         .references = told->references,
         .size = told->size,
         .replaced = core_count(told->replaced),
+        .kept = {told->kept_key, told->kept_look},
     };
 }
 

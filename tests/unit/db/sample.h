@@ -122,6 +122,23 @@ sample_ask(const struct sample *sample, const char *sql)
 
 #define assert_answer(sample, sql, expected) ck_assert_str_eq(sample_ask(sample, sql), expected)
 
+/* Of the inbox /drop: "file=look " each. */
+static inline void
+assert_kept(const struct sample *sample, bool with_original, int64_t after, size_t limit,
+            const char *expected)
+{
+    struct queue_kept *kept;
+    char text[256] = "";
+    size_t count;
+    ck_assert_int_eq(
+        queue_kept(sample->queue, "inbox:/drop", with_original, after, limit, &kept, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%lld=%lld ",
+                 (long long)kept[i].file, (long long)kept[i].look);
+    free(kept);
+    ck_assert_str_eq(text, expected);
+}
+
 static inline int
 sample_add(struct queue *queue, const char *series_uid, int number, enum queue_arrival *arrival,
            int64_t *series_id)

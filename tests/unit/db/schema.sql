@@ -345,6 +345,10 @@ CREATE INDEX object_instance ON object (sop_instance_uid);
 CREATE INDEX object_superseded_by ON object (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX object_stored ON object (received_at, id) WHERE removed_at IS NULL;
 CREATE INDEX object_removed ON object (removed_at, id) WHERE removed_at IS NOT NULL;
+CREATE TRIGGER object_missing_forgets AFTER UPDATE OF missing ON object WHEN NEW.missing
+BEGIN
+    DELETE FROM kept WHERE object_id = NEW.id;
+END;
 
 CREATE TABLE object_reference (
     kind TEXT NOT NULL CHECK (kind IN ('series', 'instance', 'frame', 'predecessor')),
@@ -358,7 +362,8 @@ CREATE TABLE kept (
     source TEXT NOT NULL, -- "inbox:<path>"
     file INTEGER NOT NULL, -- digest of its path below the inbox
     look INTEGER NOT NULL, -- of its inode, size and times
-    instance_id INTEGER REFERENCES instance (id) ON DELETE SET NULL, -- NULL: it was removed
+    instance_id INTEGER REFERENCES instance (id) ON DELETE SET NULL, object_id INTEGER REFERENCES object (id) ON DELETE SET NULL, -- NULL: it was removed
     PRIMARY KEY (source, file)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX kept_by_instance ON kept (instance_id);
+CREATE INDEX kept_by_object ON kept (object_id) WHERE object_id IS NOT NULL;

@@ -200,6 +200,34 @@ START_TEST(a_good_file_takes_the_blame_from_its_series)
 
 END_TEST
 
+START_TEST(its_original_is_kept_in_mind)
+{
+    struct queue_purged purged;
+    const struct queue_purge purge = {.series_uid = "1.2", .by = "admin"};
+    struct queue_object kept = plan, other = another("1.8", "1.8.1", "series/1.8/1.8.1.dcm");
+    kept.source = other.source = "inbox:/drop";
+    kept.kept = (struct queue_kept){7, 71};
+    other.kept = (struct queue_kept){8, 81};
+    other.original_path = "/drop/8";
+    const int64_t series = sample_series(s.queue, "1.2", 1);
+    add(kept);
+    add(other);
+    assert_kept(&s, false, INT64_MIN, 10, "7=71 8=81 ");
+    assert_kept(&s, true, INT64_MIN, 10, "8=81 ");
+    ck_assert_int_eq(queue_report_missing(s.queue, other.path, SAMPLE_NOW), 0);
+    assert_kept(&s, false, INT64_MIN, 10, "7=71 ");
+    add(other);
+    /* What was removed is not taken in again, as long as it stays as it is. */
+    ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    assert_kept(&s, true, INT64_MIN, 10, "7=71 8=81 ");
+    sweep((struct queue_sweep){0}, 0, DAY);
+    assert_answer(&s, "SELECT count(*) FROM object", "0");
+    assert_kept(&s, true, INT64_MIN, 10, "7=71 8=81 ");
+}
+
+END_TEST
+
 /* ---- versions ---- */
 
 static void
@@ -480,6 +508,7 @@ main(void)
         told_again_it_is_known,
         its_file_is_missed_and_returns,
         another_file_takes_its_place,
+        its_original_is_kept_in_mind,
         a_good_file_takes_the_blame_from_its_series,
         a_later_version_takes_its_place,
         what_is_no_version_of_it_stays,

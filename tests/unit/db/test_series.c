@@ -685,38 +685,23 @@ add_kept(int number, int64_t file, int64_t look, const char *original)
     ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
 }
 
-static void
-assert_kept(bool with_original, int64_t after, size_t limit, const char *expected)
-{
-    struct queue_kept *kept;
-    char text[256] = "";
-    size_t count;
-    ck_assert_int_eq(queue_kept(s.queue, "inbox:/drop", with_original, after, limit, &kept, &count),
-                     0);
-    for (size_t i = 0; i < count; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%lld=%lld ",
-                 (long long)kept[i].file, (long long)kept[i].look);
-    free(kept);
-    ck_assert_str_eq(text, expected);
-}
-
 START_TEST(originals_that_stay_are_kept_in_mind)
 {
     add_kept(1, 7, 71, "");
     add_kept(2, -5, 51, "/drop/2");
     add_kept(3, INT64_MAX, 91, "/drop/3");
     add_kept(4, 0, 0, ""); /* it has none */
-    assert_kept(false, INT64_MIN, 10, "-5=51 7=71 9223372036854775807=91 ");
-    assert_kept(false, INT64_MIN, 2, "-5=51 7=71 ");
-    assert_kept(false, 7, 2, "9223372036854775807=91 ");
-    assert_kept(true, INT64_MIN, 10, "-5=51 9223372036854775807=91 ");
+    assert_kept(&s, false, INT64_MIN, 10, "-5=51 7=71 9223372036854775807=91 ");
+    assert_kept(&s, false, INT64_MIN, 2, "-5=51 7=71 ");
+    assert_kept(&s, false, 7, 2, "9223372036854775807=91 ");
+    assert_kept(&s, true, INT64_MIN, 10, "-5=51 9223372036854775807=91 ");
     add_kept(2, 7, 72, "");   /* another file has come to the name of the first */
     add_kept(3, 8, 81, NULL); /* a second file of one instance */
-    assert_kept(false, INT64_MIN, 10, "-5=51 7=72 8=81 9223372036854775807=91 ");
+    assert_kept(&s, false, INT64_MIN, 10, "-5=51 7=72 8=81 9223372036854775807=91 ");
     ck_assert_int_eq(queue_forget_kept(s.queue, "inbox:/drop", -5), 0);
     ck_assert_int_eq(queue_forget_kept(s.queue, "inbox:/elsewhere", 8), 0);
     ck_assert_int_eq(queue_report_missing(s.queue, "series/1.2.3/1.2.3.2.dcm", SAMPLE_NOW), 0);
-    assert_kept(false, INT64_MIN, 10, "8=81 9223372036854775807=91 ");
+    assert_kept(&s, false, INT64_MIN, 10, "8=81 9223372036854775807=91 ");
 }
 
 END_TEST
@@ -730,10 +715,10 @@ START_TEST(originals_of_what_was_purged_are_not_taken_in_again)
     sample_settle(s.queue, 1, 1);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
     ck_assert_int_eq(purged.originals, 1);
-    assert_kept(false, INT64_MIN, 10, "7=71 8=81 ");
-    assert_kept(true, INT64_MIN, 10, "7=71 8=81 ");
+    assert_kept(&s, false, INT64_MIN, 10, "7=71 8=81 ");
+    assert_kept(&s, true, INT64_MIN, 10, "7=71 8=81 ");
     add_kept(1, 7, 72, ""); /* it has changed */
-    assert_kept(false, INT64_MIN, 10, "7=72 8=81 ");
+    assert_kept(&s, false, INT64_MIN, 10, "7=72 8=81 ");
     assert_answer(&s, "SELECT revision FROM v_series", "2");
 }
 
