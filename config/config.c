@@ -168,8 +168,9 @@ conf_segment_looks(const struct conf_segment *segment)
     return segment->automatic != CONF_AUTO_NONE && segment->automatic != CONF_AUTO_CENTER;
 }
 
-bool
-conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_use *use)
+/* The use of the segment itself; `number` becomes less by as many as there are when it has no more. */
+static bool
+segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_use *use)
 {
     const struct {
         const char *option;
@@ -183,11 +184,32 @@ conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_
                  {"intersect", segment->intersect, segment->intersect_count, false}};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        if (number < lists[i].count) {
-            *use = (struct conf_use){lists[i].option, lists[i].labels[number], lists[i].start};
+        if (*number < lists[i].count) {
+            *use = (struct conf_use){lists[i].option, lists[i].labels[*number], lists[i].start};
             return true;
         }
-        number -= lists[i].count;
+        *number -= lists[i].count;
+    }
+    return false;
+}
+
+bool
+conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
+                 struct conf_use *use)
+{
+    const bool together =
+        pipeline->relative_connectedness && pipeline->segments[segment].method == CONF_FUZZY;
+    if (segment_own_use(&pipeline->segments[segment], &number, use))
+        return true;
+    for (size_t i = 0; i < pipeline->segment_count && together; i++) {
+        const struct conf_segment *other = &pipeline->segments[i];
+        if (i == segment || other->method != CONF_FUZZY || !conf_segment_looks(other))
+            continue;
+        if (number < other->within_count) {
+            *use = (struct conf_use){"within", other->within[number], true};
+            return true;
+        }
+        number -= other->within_count;
     }
     return false;
 }

@@ -403,8 +403,12 @@ struct conf_use {
     bool start; /* the method needs it, not only what is done with what the method found */
 };
 
-/* The segment's use `number`, from 0; false: it has no more. A segment may use another one twice. */
-bool conf_segment_use(const struct conf_segment *segment, size_t number, struct conf_use *use);
+/*
+ * The segment's use `number`, from 0; false: it has no more. A segment may use another one twice.
+ * Objects of relative connectedness are found together: what one needs to start is a use of all.
+ */
+bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
+                      struct conf_use *use);
 
 /* Is the segment a region of an object as it is: nothing is cut off or done with it? */
 bool conf_segment_is_object(const struct conf_segment *segment);

@@ -77,7 +77,7 @@ check_uses(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     struct conf_use use;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        for (size_t n = 0; conf_segment_use(&pipeline->segments[i], n, &use); n++) {
+        for (size_t n = 0; conf_segment_use(pipeline, i, n, &use); n++) {
             char option[16];
             if (conf_find_segment(pipeline, use.label) < pipeline->segment_count)
                 continue;
@@ -95,7 +95,7 @@ static bool
 find_unmade(const struct conf_pipeline *pipeline, size_t segment, const bool *made,
             struct conf_use *use)
 {
-    for (size_t n = 0; conf_segment_use(&pipeline->segments[segment], n, use); n++)
+    for (size_t n = 0; conf_segment_use(pipeline, segment, n, use); n++)
         if (!made[conf_find_segment(pipeline, use->label)])
             return true;
     return false;

@@ -27,6 +27,21 @@ check_shape(const void *object, const struct option_spot *spot)
 }
 
 static bool
+check_seeds(const struct conf_segment *segment, const struct option_spot *spot)
+{
+    if (segment->automatic == CONF_AUTO_NONE)
+        return segment->seed_count > 0 || option_refuse(spot, "seeds",
+                                                        "fuzzy connectedness starts from seeds, or "
+                                                        "from what auto finds");
+    if (segment->seed_count > 0)
+        return option_refuse(spot, "auto", "seeds say where it starts: give one of them");
+    if (segment->automatic == CONF_AUTO_LARGEST && segment->within_count == 0)
+        return option_refuse(spot, "auto",
+                             "the largest component is one of the segments of within: name one");
+    return true;
+}
+
+static bool
 check_start(const struct conf_segment *segment, const struct option_spot *spot)
 {
     const bool given = segment->shape_count > 0 || segment->from;
@@ -57,6 +72,8 @@ check_segment(const void *object, const struct option_spot *spot)
                              "sigma is of the start region, and only level sets have one: name a "
                              "segment in of");
     if (segment->method == CONF_LEVEL_SET && !check_start(segment, spot))
+        return false;
+    if (segment->method == CONF_FUZZY && !check_seeds(segment, spot))
         return false;
     if (segment->threshold >= 1)
         return option_refuse(spot, "threshold", "nothing is connected more strongly than 1");

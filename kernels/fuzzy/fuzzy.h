@@ -29,14 +29,15 @@ struct kernels_voxel {
  * the affinity of two neighbours of stored values a and b is floor(65535 * (first + second)) in
  * double precision without fused multiply-add, at most 65535; it is 0 when either value is padding.
  * The connectedness map of a voxel is the largest, over all paths from a seed, of the smallest
- * affinity on the path; 65535 at a seed. The object is where map > threshold. Seeds lie in the volume
- * (-EINVAL otherwise); a seed that is padding counts as any other, and reaches nothing. Sigmas are
+ * affinity on the path; 65535 at a seed, and 0 everywhere without one. The object is where map >
+ * threshold. Seeds lie in the volume (-EINVAL otherwise); a seed that is padding counts as any other, and reaches nothing. Sigmas are
  * > 0, the weight is in 0..1, everything is finite, and so are the sigmas' squares, which are not 0
  * either, in double precision.
  */
 struct kernels_fuzzy_object {
     const struct kernels_voxel *seeds;
-    size_t seed_count; /* 0: the map is 0 everywhere */
+    size_t seed_count;
+    const uint64_t *start; /* more seeds, as struct image_mask has bits; NULL: none */
     double mean, sigma;
     double homogeneity_sigma;
     double weight;

@@ -17,6 +17,7 @@
 #include "kernels/fuzzy/edge_flood.h"
 #include "kernels/fuzzy/fuzzy.h"
 #include "kernels/fuzzy/fuzzy_grow_cpu.h"
+#include "kernels/fuzzy/seeds.h"
 #include "kernels/range/range.h"
 
 #include <errno.h>
@@ -421,6 +422,8 @@ cpu_fuzzy_settle_seeds(const struct run *run, uint64_t *bits)
 
         bits[row * run->extent.words_per_row + seed->x / 64] |= UINT64_C(1) << seed->x % 64;
     }
+    for (int64_t i = 0; run->object->start && i < bits_words(&run->extent); i++)
+        bits[i] |= run->object->start[i];
 }
 
 static void
@@ -501,12 +504,14 @@ find_map(struct run *run)
 }
 
 static struct tiles_box
-box_of_seeds(const struct kernels_fuzzy_object *object)
+box_of_seeds(const struct run *run)
 {
     struct tiles_box box = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
+    struct fuzzy_seeds seeds = fuzzy_seeds_of(run->object, &run->lane->base.extent);
+    struct kernels_voxel seed;
 
-    for (size_t i = 0; i < object->seed_count; i++) {
-        int64_t at[3] = {object->seeds[i].x, object->seeds[i].y, object->seeds[i].z};
+    while (fuzzy_seeds_next(&seeds, &seed)) {
+        const int64_t at[3] = {seed.x, seed.y, seed.z};
 
         for (int axis = 0; axis < 3; axis++) {
             box.first[axis] = at[axis] < box.first[axis] ? at[axis] : box.first[axis];
@@ -520,10 +525,10 @@ box_of_seeds(const struct kernels_fuzzy_object *object)
 static void
 find_object(struct run *run)
 {
-    struct tiles_box box = box_of_seeds(run->object);
+    const struct tiles_box box = box_of_seeds(run);
 
     memset(run->bits, 0, (size_t)bits_words(&run->extent) * sizeof(*run->bits));
-    if (run->object->seed_count == 0 || run->object->threshold == STRONGEST)
+    if (box.last[0] < 0 || run->object->threshold == STRONGEST) /* there is no seed */
         return;
     cpu_fuzzy_each_row(run, find_strong_edges);
     cpu_fuzzy_settle_seeds(run, run->bits);

@@ -7,6 +7,7 @@
 #include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/fuzzy_map.cuh"
 #include "kernels/fuzzy/fuzzy_object.cuh"
+#include "kernels/fuzzy/seeds.h"
 #include "kernels/range/range.h"
 
 #include <errno.h>
@@ -152,21 +153,23 @@ seed_in_volume(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
     return (uint32_t)(seed->x + size[0] * (seed->y + size[1] * seed->z));
 }
 
-/* Sends a batch of seeds, from `first` on, as the places that `place` says. */
+/* Sends the next batch of seeds, none when there are no more, as the places that `place` says. */
 static int
-send_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, size_t first,
+send_seeds(struct cuda_lane *lane, struct fuzzy_seeds *seeds,
            uint32_t (*place)(const struct cuda_fuzzy *, const struct kernels_voxel *),
            uint32_t *count, struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-    const size_t left = object->seed_count - first;
+    const bool is_first = seeds->listed == 0 && seeds->word == 0;
+    struct kernels_voxel seed;
 
-    *count = (uint32_t)(left < SEED_BATCH ? left : SEED_BATCH);
-    if (first != 0) /* the batch before has gone */
+    *count = 0;
+    if (!is_first) /* the batch before has gone */
         CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    for (size_t i = 0; i < *count; i++)
-        fuzzy->host_seeds[i] = place(fuzzy, &object->seeds[first + i]);
-    CUDA_SEND(lane, fuzzy->seeds, fuzzy->host_seeds, *count);
+    while (*count < SEED_BATCH && fuzzy_seeds_next(seeds, &seed))
+        fuzzy->host_seeds[(*count)++] = place(fuzzy, &seed);
+    if (*count > 0)
+        CUDA_SEND(lane, fuzzy->seeds, fuzzy->host_seeds, *count);
     return 0;
 }
 
@@ -175,20 +178,21 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
+    struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &lane->base.extent);
     uint32_t count;
 
     CUDA_TRY(device,
              cudaMemsetAsync(fuzzy->memory.seeds, 0,
                              (size_t)fuzzy->grid.tile_count * (FUZZY_TILE_VOXELS / 8), lane->work));
-    for (size_t first = 0; first < object->seed_count; first += count) {
-        int rc = send_seeds(lane, object, first, seed_in_tiles, &count, error);
+    do {
+        int rc = send_seeds(lane, &seeds, seed_in_tiles, &count, error);
 
         if (rc != 0)
             return rc;
         mark_seeds<<<SEED_BATCH / 256, 256, 0, lane->work>>>(fuzzy->memory.seeds, fuzzy->seeds,
                                                              count);
         CUDA_LAUNCHED(device);
-    }
+    } while (count == SEED_BATCH);
     return 0;
 }
 
@@ -242,16 +246,18 @@ cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_objec
                         struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
+    struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &lane->base.extent);
     uint32_t count;
 
-    for (size_t first = 0; first < object->seed_count; first += count) {
-        int rc = send_seeds(lane, object, first, seed_in_volume, &count, error);
+    do {
+        int rc = send_seeds(lane, &seeds, seed_in_volume, &count, error);
 
         if (rc != 0)
             return rc;
-        CUDA_TRY(cuda_device_of(&lane->base),
-                 edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
-    }
+        if (count > 0)
+            CUDA_TRY(cuda_device_of(&lane->base),
+                     edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
+    } while (count == SEED_BATCH);
     return 0;
 }
 
@@ -266,7 +272,7 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
     int rc;
 
     *found = false;
-    if (object->seed_count == 0 || object->threshold == UINT16_MAX ||
+    if (!fuzzy_seeds_any(object, &lane->base.extent) || object->threshold == UINT16_MAX ||
         !fuzzy_fill_reach(tables, object->threshold, fuzzy->host_reach))
         return 0;
     CUDA_SEND(lane, fuzzy->reach, fuzzy->host_reach, 2 * (size_t)tables->span + 2);

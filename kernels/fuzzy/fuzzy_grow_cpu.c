@@ -12,6 +12,7 @@
  * volume 6.
  */
 #include "kernels/fuzzy/fuzzy_grow_cpu.h"
+#include "kernels/fuzzy/seeds.h"
 
 #include <string.h>
 
@@ -255,10 +256,13 @@ grow_pixels(struct growth *growth, enum image_pixel pixel)
 static bool
 plant(struct growth *growth, const struct kernels_fuzzy_object *object)
 {
-    for (size_t s = 0; s < object->seed_count; s++) {
-        const struct kernels_voxel *seed = &object->seeds[s];
-        uint32_t i = (uint32_t)seed->x + (uint32_t)seed->y * growth->step[1] +
-                     (uint32_t)seed->z * growth->step[2];
+    const struct image_extent extent = {growth->size[0], growth->size[1], growth->size[2]};
+    struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &extent);
+    struct kernels_voxel seed;
+
+    while (fuzzy_seeds_next(&seeds, &seed)) {
+        uint32_t i = (uint32_t)seed.x + (uint32_t)seed.y * growth->step[1] +
+                     (uint32_t)seed.z * growth->step[2];
 
         if (growth->map[i] != 0)
             continue;

@@ -234,6 +234,12 @@ ref_fuzzy_map(struct image_extent extent, enum image_pixel pixel, const void *vo
         const struct kernels_voxel *seed = &object->seeds[s];
         strengthen(&search, (seed->z * extent.rows + seed->y) * extent.columns + seed->x, 65535);
     }
+    for (int64_t i = 0; object->start && i < ref_voxels(extent); i++)
+        if (object->start[i / extent.columns * ((extent.columns + 63) / 64) +
+                          i % extent.columns / 64] >>
+                i % extent.columns % 64 &
+            1)
+            strengthen(&search, i, 65535);
     for (int strength = STRENGTHS - 1; strength > 0; strength--) {
         int64_t i;
 

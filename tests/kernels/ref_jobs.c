@@ -484,6 +484,8 @@ random_object(uint64_t *random, struct image_extent extent, struct kernels_voxel
         thresholds[ref_random_below(random, sizeof(thresholds) / sizeof(thresholds[0]))];
     object->padding = random_padding(random);
     object->map = ref_random_below(random, 2) == 0;
+    if (ref_random_below(random, 3) == 0)
+        object->start = random_mask(random, extent);
 }
 
 struct ref_whole *
@@ -533,6 +535,8 @@ ref_random_job_free(struct ref_whole *whole)
         free_const(whole->job.labels[i].ranges);
         free_const(whole->job.labels[i].mask);
     }
+    for (size_t i = 0; i < whole->object_count; i++)
+        free_const(whole->objects[i].start);
     free_const(whole->job.voxels);
     free_const(whole->job.order);
     free(whole);

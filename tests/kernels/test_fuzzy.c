@@ -236,6 +236,22 @@ random_object(uint64_t *random, const struct job *job, int32_t top, struct kerne
     return object;
 }
 
+/* Some voxels, which the caller frees; now and then none. */
+static uint64_t *
+random_start(uint64_t *random, struct image_extent extent)
+{
+    static const double densities[] = {0, 0.001, 0.05, 1};
+    const double density = densities[ref_random_below(random, 4)];
+    const int64_t words = (extent.columns + 63) / 64;
+    uint64_t *bits = allocate(words * extent.rows * extent.slices, sizeof(*bits));
+
+    for (int64_t row = 0; row < extent.rows * extent.slices; row++)
+        for (int64_t x = 0; x < extent.columns; x++)
+            if ((double)ref_random_below(random, 1000) < 1000 * density)
+                bits[row * words + x / 64] |= UINT64_C(1) << x % 64;
+    return bits;
+}
+
 static void
 check_random_volume(uint64_t seed)
 {
@@ -247,6 +263,7 @@ check_random_volume(uint64_t seed)
     struct kernels_voxel seeds[MAX_OBJECTS][MAX_SEEDS];
     int32_t tops[] = {7, 255, 4000, 32767};
     int32_t top = tops[ref_random_below(&random, job.pixel == IMAGE_UINT8 ? 2 : 4)];
+    uint64_t *start;
     char what[64];
 
     job.voxels = allocate(ref_voxels(job.extent), 2);
@@ -254,12 +271,16 @@ check_random_volume(uint64_t seed)
     ref_islands(job.extent, job.pixel, (int)ref_random_below(&random, 3), 0, seed, job.voxels);
     for (size_t i = 0; i < job.count; i++)
         job.objects[i] = random_object(&random, &job, top, seeds[i]);
+    start = random_start(&random, job.extent);
+    if (ref_random_below(&random, 2))
+        job.objects[job.count - 1].start = start;
     /* The same object twice: everything is a tie. */
     if (job.count > 1 && ref_random_below(&random, 3) == 0)
         job.objects[1] = job.objects[0];
     snprintf(what, sizeof(what), "random volume %llu", (unsigned long long)seed);
     check_job(&job, what);
     free(job.voxels);
+    free(start);
 }
 
 START_TEST(random_volumes_equal_the_reference)

@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/fuzzy.h"
 
 #include "base/error.h"
+#include "service/pipeline/segment/start.h"
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MIDDLE = 8 }; /* voxels of it, at most */
 
 /* --------------------------------------------------------------------- what a series has to be */
 
@@ -71,6 +74,19 @@ find_seed(const struct conf_segment *segment, size_t i, const struct geometry_st
     return 0;
 }
 
+/* The voxel in the middle; of an even number along an axis, the two. */
+static size_t
+find_middle(const struct geometry_stack *stack, struct kernels_voxel seeds[MIDDLE])
+{
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    size_t count = 0;
+    for (int32_t z = (size[2] - 1) / 2; z <= size[2] / 2; z++)
+        for (int32_t y = (size[1] - 1) / 2; y <= size[1] / 2; y++)
+            for (int32_t x = (size[0] - 1) / 2; x <= size[0] / 2; x++)
+                seeds[count++] = (struct kernels_voxel){x, y, z};
+    return count;
+}
+
 static int
 make_object(const struct conf_segment *segment, const struct geometry_stack *stack,
             struct image_range padding, struct kernels_voxel *seeds,
@@ -81,7 +97,10 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
         rc = find_seed(segment, i, stack, &seeds[i], error);
     *object = (struct kernels_fuzzy_object){
         .seeds = seeds,
-        .seed_count = segment->seed_count,
+        .seed_count = segment->automatic == CONF_AUTO_CENTER ? find_middle(stack, seeds)
+                                                             : segment->seed_count,
+        .sigma = 1, /* these two until they are measured */
+        .homogeneity_sigma = 1,
         .weight = segment->weight,
         .threshold = (uint16_t)floor(65535 * segment->threshold),
         .padding = padding,
@@ -92,6 +111,12 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
 
 /* -------------------------------------------------------------------------------- objects ---- */
 
+static size_t
+fuzzy_most_seeds(const struct conf_segment *segment)
+{
+    return segment->automatic == CONF_AUTO_CENTER ? MIDDLE : segment->seed_count;
+}
+
 static int
 fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
               struct error *error)
@@ -99,10 +124,10 @@ fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipelin
     const size_t count = objects->demand.objects;
     size_t seeds = 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        seeds += pipeline->segments[i].seed_count;
+        seeds += fuzzy_most_seeds(&pipeline->segments[i]);
     objects->items = calloc(count, sizeof *objects->items);
     objects->gaussians = calloc(count, sizeof *objects->gaussians);
-    objects->seeds = calloc(seeds, sizeof *objects->seeds);
+    objects->seeds = calloc(1 + seeds, sizeof *objects->seeds);
     bool complete = objects->items && objects->gaussians && objects->seeds;
     return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
@@ -122,7 +147,7 @@ make_objects(const struct segmentation *segmentation, struct fuzzy_objects *obje
             .homogeneity_sigma = segment->homogeneity_sigma,
         };
         objects->demand.maps += segment->connectedness_map;
-        seeds += segment->seed_count;
+        seeds += fuzzy_most_seeds(segment);
     }
     return rc;
 }
@@ -151,170 +176,6 @@ fuzzy_release(void *prepared)
     free(objects->seeds);
 }
 
-/* ------------------------------------------------------------------------------ measuring ---- */
-
-struct neighbourhood {
-    const struct kernels_fuzzy_object *object;
-    const struct geometry_stack *stack;
-    const void *voxels;
-    int64_t reach; /* from a seed along each axis */
-};
-
-/* Sums over the voxels and pairs of a neighbourhood. Values are taken less the first one, which
- * keeps the sums far within 64 bits: 256 cubes of 33^3 voxels of 17 bits. */
-struct sums {
-    int64_t first;
-    int64_t voxels, values, squares;
-    int64_t pairs, square_differences;
-};
-
-static bool
-is_in_cube(const struct kernels_voxel *at, const struct kernels_voxel *seed, int64_t reach)
-{
-    return llabs(at->x - seed->x) <= reach && llabs(at->y - seed->y) <= reach &&
-           llabs(at->z - seed->z) <= reach;
-}
-
-/* Whether one of the first `count` seeds has the voxel in its cube. */
-static bool
-is_near(const struct neighbourhood *n, const struct kernels_voxel *at, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (is_in_cube(at, &n->object->seeds[i], n->reach))
-            return true;
-    return false;
-}
-
-/* A voxel of the neighbourhood that is no padding: its value. */
-static bool
-fuzzy_take(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t *value)
-{
-    *value = image_value(n->voxels, n->stack->pixel,
-                         (at->z * n->stack->rows + at->y) * n->stack->columns + at->x);
-    return *value < n->object->padding.lo || *value > n->object->padding.hi;
-}
-
-/* The pairs of a voxel with its next ones along the axes: so every pair is met once. */
-static void
-add_pairs(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t value,
-          struct sums *sums)
-{
-    const struct geometry_stack *stack = n->stack;
-    const struct kernels_voxel next[3] = {
-        {at->x + 1, at->y, at->z}, {at->x, at->y + 1, at->z}, {at->x, at->y, at->z + 1}};
-    for (int axis = 0; axis < 3; axis++) {
-        const struct kernels_voxel *other = &next[axis];
-        int32_t other_value;
-        if (other->x >= stack->columns || other->y >= stack->rows ||
-            other->z >= stack->plane_count || !is_near(n, other, n->object->seed_count) ||
-            !fuzzy_take(n, other, &other_value))
-            continue;
-        int64_t difference = (int64_t)value - other_value;
-        sums->square_differences += difference * difference;
-        sums->pairs++;
-    }
-}
-
-static void
-add_voxel(const struct neighbourhood *n, const struct kernels_voxel *at, struct sums *sums)
-{
-    int32_t value;
-    if (!fuzzy_take(n, at, &value))
-        return;
-    if (sums->voxels++ == 0)
-        sums->first = value;
-    int64_t shifted = value - sums->first;
-    sums->values += shifted;
-    sums->squares += shifted * shifted;
-    add_pairs(n, at, value, sums);
-}
-
-static int64_t
-clip(int64_t value, int64_t size)
-{
-    return value < 0 ? 0 : value >= size ? size - 1 : value;
-}
-
-/* The voxels around a seed that are in no earlier seed's cube. */
-static void
-add_cube(const struct neighbourhood *n, size_t index, struct sums *sums)
-{
-    const struct geometry_stack *stack = n->stack;
-    const struct kernels_voxel *seed = &n->object->seeds[index];
-    struct kernels_voxel at;
-    for (at.z = clip(seed->z - n->reach, stack->plane_count);
-         at.z <= clip(seed->z + n->reach, stack->plane_count); at.z++)
-        for (at.y = clip(seed->y - n->reach, stack->rows);
-             at.y <= clip(seed->y + n->reach, stack->rows); at.y++)
-            for (at.x = clip(seed->x - n->reach, stack->columns);
-                 at.x <= clip(seed->x + n->reach, stack->columns); at.x++)
-                if (!is_near(n, &at, index))
-                    add_voxel(n, &at, sums);
-}
-
-/* In stored values, never 0. */
-static double
-deviation(double mean_square)
-{
-    return mean_square > 0 ? sqrt(mean_square) : 1;
-}
-
-static void
-fill_in(struct conf_estimable *number, double measured)
-{
-    if (!number->given)
-        number->value = measured;
-}
-
-static int
-measure(const struct conf_segment *segment, const struct neighbourhood *n,
-        struct image_rescale rescale, struct fuzzy_gaussians *gaussians, struct error *error)
-{
-    struct sums sums = {0};
-    for (size_t i = 0; i < n->object->seed_count; i++)
-        add_cube(n, i, &sums);
-    if (sums.voxels == 0)
-        return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
-                         "there is nothing but padding within %d voxels of the seeds of segment "
-                         "\"%s\", so its values cannot be measured",
-                         segment->estimate_voxels, segment->label);
-    double count = (double)sums.voxels, mean = (double)sums.values / count;
-    double variance = (double)sums.squares / count - mean * mean;
-    double half_squares =
-        sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
-    fill_in(&gaussians->mean, rescale.slope * ((double)sums.first + mean) + rescale.intercept);
-    fill_in(&gaussians->sigma, fabs(rescale.slope) * deviation(variance));
-    fill_in(&gaussians->homogeneity_sigma, fabs(rescale.slope) * deviation(half_squares));
-    gaussians->measured_voxels = sums.voxels;
-    return 0;
-}
-
-int
-fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
-                      struct error *error)
-{
-    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
-    for (size_t i = 0; i < objects->demand.objects; i++) {
-        const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, i);
-        struct kernels_fuzzy_object *object = &objects->items[i];
-        struct fuzzy_gaussians *gaussians = &objects->gaussians[i];
-        const struct neighbourhood neighbourhood = {object, segmentation->stack, voxels,
-                                                    segment->estimate_voxels};
-        bool all_given =
-            gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
-        int rc =
-            all_given ? 0 : measure(segment, &neighbourhood, objects->rescale, gaussians, error);
-        if (rc)
-            return rc;
-        object->mean =
-            (gaussians->mean.value - objects->rescale.intercept) / objects->rescale.slope;
-        object->sigma = gaussians->sigma.value / fabs(objects->rescale.slope);
-        object->homogeneity_sigma =
-            gaussians->homogeneity_sigma.value / fabs(objects->rescale.slope);
-    }
-    return 0;
-}
-
 /* ------------------------------------------------------------------------- the method ---- */
 
 static const char *
@@ -337,14 +198,15 @@ fuzzy_describe(const struct segmentation *segmentation, size_t number,
                                 *homogeneity = &gaussians->homogeneity_sigma;
     snprintf(text, SEGMENT_DESCRIPTION,
              "object mean %.9g%s, sigma %.9g%s; homogeneity sigma %.9g%s; weight %g; threshold "
-             "%g%s; seeds in voxels",
+             "%g%s",
              mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value,
              origin(homogeneity), segment->weight, segment->threshold,
              objects->demand.relative ? "; relative connectedness" : "");
+    start_describe(segment, text);
     for (size_t i = 0; i < object->seed_count; i++) {
         const struct kernels_voxel *seed = &object->seeds[i];
-        segment_append(text, SEGMENT_DESCRIPTION, " %" PRId64 ",%" PRId64 ",%" PRId64, seed->x,
-                       seed->y, seed->z);
+        segment_append(text, SEGMENT_DESCRIPTION, "%s %" PRId64 ",%" PRId64 ",%" PRId64,
+                       i == 0 ? "; seeds in voxels" : "", seed->x, seed->y, seed->z);
     }
 }
 
@@ -370,6 +232,24 @@ fuzzy_report(const struct segmentation *segmentation, size_t segment,
     report->measured_voxels = gaussians->measured_voxels;
 }
 
+/* What has become ready gets what auto finds, once. */
+static int
+fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+           struct error *error)
+{
+    static const struct kernels_mask_request any_value = {.padding = {1, 0}};
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    int rc = 0;
+    for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
+        const size_t number = segmentation->of[CONF_FUZZY].segments[k];
+        struct kernels_fuzzy_object *object = &objects->items[k];
+        if (segmentation->ready[number] && !object->start &&
+            conf_segment_looks(&segmentation->pipeline->segments[number]))
+            rc = start_find(segmentation, number, lane, voxels, &any_value, &object->start, error);
+    }
+    return rc;
+}
+
 static int
 fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
           struct error *error)
@@ -377,7 +257,9 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
     const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
     const size_t *segments = segmentation->of[CONF_FUZZY].segments;
     const size_t count = objects->demand.objects;
-    int rc = fuzzy_objects_measure(segmentation, voxels, error);
+    int rc = fuzzy_look(segmentation, lane, voxels, error);
+    if (rc == 0)
+        rc = fuzzy_objects_measure(segmentation, voxels, error);
     if (rc)
         return rc;
     struct kernels_fuzzy_result *results = calloc(count, sizeof *results);

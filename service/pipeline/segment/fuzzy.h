@@ -9,7 +9,7 @@
  * slices differ in padding too (PADDING_MIXED): an affinity compares values of two slices.
  *
  * Seeds. A seed is the voxel nearest to its point (halves towards larger coordinates); one that is
- * not in the volume is refused (SEED_OUTSIDE).
+ * not in the volume is refused (SEED_OUTSIDE). Of what auto finds (start.h), all voxels are seeds.
  *
  * Estimates. What a segment does not give is measured in stored values among the voxels of the
  * cubes that reach estimate_voxels from each seed along every axis, cut off at the edge of the
@@ -17,7 +17,7 @@
  * for homogeneity_sigma sqrt(mean of ((a - b) / 2)^2) over all pairs of 6-neighbours that are both
  * among these voxels - the sigma under which the second Gaussian, whose mean is 0, makes the
  * half differences most likely. Sums are exact, so that the order does not matter. A deviation that
- * comes out as 0 becomes 1 stored value. All of it padding: SEEDS_IN_PADDING.
+ * comes out as 0 becomes 1 stored value. All of it padding, or no seed: SEEDS_IN_PADDING.
  */
 #ifndef NOCTULE_SEGMENT_FUZZY_H
 #define NOCTULE_SEGMENT_FUZZY_H
@@ -41,8 +41,9 @@ struct fuzzy_objects {
     struct image_rescale rescale; /* of the series */
 };
 
-/* Measures what is missing in the decoded volume (stack->pixel, x fastest) and fills in the items'
- * Gaussians: kernels_fuzzy_run may have them then. 0, or -EINVAL with SEEDS_IN_PADDING. */
+/* fuzzy_measure.c: measures what is missing of the segments that are ready in the decoded volume
+ * (stack->pixel, x fastest) and fills in the items' Gaussians: kernels_fuzzy_run may have them then.
+ * 0, -ENOMEM, or -EINVAL with SEEDS_IN_PADDING. */
 int fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
                           struct error *error);
 

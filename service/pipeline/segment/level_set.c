@@ -2,9 +2,8 @@
 #include "service/pipeline/segment/level_set.h"
 
 #include "kernels/level_set/shape.h"
-#include "service/pipeline/segment/extreme.h"
 #include "service/pipeline/segment/ranges.h"
-#include "service/pipeline/segment/sets.h"
+#include "service/pipeline/segment/start.h"
 #include "service/pipeline/volume.h"
 
 #include "base/error.h"
@@ -174,14 +173,7 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
     }
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
-    if (segment->automatic == CONF_AUTO_LARGEST)
-        segment_append(text, SEGMENT_DESCRIPTION, "; from the largest component in range");
-    if (segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST)
-        segment_append(text, SEGMENT_DESCRIPTION, "; from the %s mean over %g mm",
-                       segment->automatic == CONF_AUTO_LOWEST ? "lowest" : "highest",
-                       segment->auto_mm);
-    if (segment->automatic == CONF_AUTO_CENTER)
-        segment_append(text, SEGMENT_DESCRIPTION, "; from the volume's middle");
+    start_describe(segment, text);
 }
 
 static int
@@ -247,47 +239,14 @@ level_set_find_range(struct segmentation *segmentation, size_t segment, struct k
     return rc;
 }
 
-static int
-level_set_look_for_extreme(const struct segmentation *segmentation, size_t number,
-                           struct kernels_lane *lane, const void *voxels,
-                           const uint64_t *const *within, uint64_t *highest,
-                           struct kernels_level_set_label *label, struct error *error)
-{
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const struct extreme_request request = {.mm = segment->auto_mm,
-                                            .lowest = segment->automatic == CONF_AUTO_LOWEST,
-                                            .within = within,
-                                            .within_count = segment->within_count};
-    const uint64_t *const plateau[] = {highest};
-    const struct kernels_mask_request start = {
-        .padding = {1, 0}, .within = plateau, .within_count = 1};
-    int rc = extreme_find(segmentation, &request, voxels, highest, error);
-    return rc ? rc : sets_make_start(segmentation, number, lane, &start, &label->mask, error);
-}
-
 /* What auto starts a label from, once. */
 static int
 level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
                const void *voxels, struct kernels_level_set_label *label, struct error *error)
 {
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const bool largest = segment->automatic == CONF_AUTO_LARGEST;
-    const uint64_t **within = calloc(1 + segment->within_count, sizeof *within);
-    uint64_t *highest = calloc(largest ? 1 : level_set_words(segmentation->stack), sizeof *highest);
-    struct kernels_mask_request request = {.ranges = label->ranges,
-                                           .range_count = label->range_count,
-                                           .padding = label->padding,
-                                           .within = within};
-    int rc = within && highest ? 0 : error_set_system(error, -ENOMEM, "look for the start region");
-    if (rc == 0) {
-        request.within_count = sets_within(segmentation, number, within);
-        rc = largest ? sets_make_start(segmentation, number, lane, &request, &label->mask, error)
-                     : level_set_look_for_extreme(segmentation, number, lane, voxels, within,
-                                                  highest, label, error);
-    }
-    free(within);
-    free(highest);
-    return rc;
+    const struct kernels_mask_request range = {
+        .ranges = label->ranges, .range_count = label->range_count, .padding = label->padding};
+    return start_find(segmentation, number, lane, voxels, &range, &label->mask, error);
 }
 
 /* What has become ready gets its range and what auto finds: by the range the largest component, and

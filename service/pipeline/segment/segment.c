@@ -103,7 +103,7 @@ static bool
 segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool start, const bool *made)
 {
     struct conf_use use;
-    for (size_t n = 0; conf_segment_use(&pipeline->segments[segment], n, &use); n++)
+    for (size_t n = 0; conf_segment_use(pipeline, segment, n, &use); n++)
         if ((use.start || !start) && !made[conf_find_segment(pipeline, use.label)])
             return false;
     return true;
@@ -111,10 +111,11 @@ segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool star
 
 /* Whether a segment needs neither another one nor values of the volume to start. */
 static bool
-segment_may_begin(const struct conf_segment *segment)
+segment_may_begin(const struct conf_pipeline *pipeline, size_t number)
 {
+    const struct conf_segment *segment = &pipeline->segments[number];
     struct conf_use use;
-    for (size_t n = 0; conf_segment_use(segment, n, &use); n++)
+    for (size_t n = 0; conf_segment_use(pipeline, number, n, &use); n++)
         if (use.start)
             return false;
     return segment->range.relative == CONF_ABSOLUTE && !conf_segment_looks(segment);
@@ -125,7 +126,7 @@ method_may_begin(const struct segmentation *segmentation, int m)
 {
     size_t k = 0;
     while (k < segmentation->of[m].count &&
-           segment_may_begin(segment_at(segmentation, (enum conf_method)m, k)))
+           segment_may_begin(segmentation->pipeline, segmentation->of[m].segments[k]))
         k++;
     return k == segmentation->of[m].count;
 }

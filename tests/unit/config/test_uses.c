@@ -175,7 +175,13 @@ static const struct {
      SEGMENTS(LEVEL("A", "auto = \"lungs\";"))},
     {2, "segments[0].range: sigma is of the start region, which auto finds by the range",
      SEGMENTS("{ label = \"A\"; range = { sigma = 3; }; auto = \"largest\"; " TYPE " }")},
-    {2, "segments[0].auto: is used only with method = \"level-set\"",
+    {1, "segments[1].within: \"B\" cannot be made before itself: it uses \"A\", which uses \"B\"",
+     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( "
+     "{ label = \"A\"; method = \"fuzzy-connectedness\"; " SEEDS TYPE " }, " RANGE(
+         "B", "within = [ \"A\" ];") ", "
+                                     "{ label = \"C\"; method = \"fuzzy-connectedness\"; auto = "
+                                     "\"largest\"; within = [ \"B\" ]; " TYPE " } ); } );"},
+    {2, "segments[0].auto: is used only with method = \"level-set\" or \"fuzzy-connectedness\"",
      SEGMENTS(RANGE("A", "auto = \"center\";"))},
     {2, "segments[0]: range is missing",
      SEGMENTS("{ label = \"A\"; method = \"range\"; " TYPE " }")},

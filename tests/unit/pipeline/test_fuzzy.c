@@ -89,6 +89,8 @@ make(void)
         (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
     int rc = segmentation_prepare(&segmentation, &demand, &error);
     objects = segmentation.of[CONF_FUZZY].prepared;
+    for (size_t i = 0; i < pipeline.segment_count; i++)
+        segmentation.ready[i] = true;
     if (rc)
         segmentation_release(&segmentation);
     return rc;
