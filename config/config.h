@@ -88,6 +88,7 @@ struct conf_object {
     char *from_ae;    /* who has to have sent it; NULL: anybody */
     double threshold; /* of CONF_SEG: of what is fractional */
     bool own;         /* of CONF_SEG: our own results too */
+    bool interpolate; /* of CONF_RTSTRUCT: planes between drawn ones */
 };
 
 extern const char *const conf_object_kind_names[];
@@ -410,7 +411,7 @@ struct conf_use {
 bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
                       struct conf_use *use);
 
-/* Is the segment a region of an object as it is: nothing is cut off or done with it? */
+/* Is the segment a region of an object as it is: nothing is made up, cut off or done with it? */
 bool conf_segment_is_object(const struct conf_segment *segment);
 
 /* Which of the segments that are written this is, from 1; 0: it is hidden. */

@@ -288,6 +288,10 @@ static const struct option_row object_rows[] = {
     {"own", &option_boolean, AT(struct conf_object, own), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
      .help = "take Segmentations that Noctule wrote, too"},
+    {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
+     .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
+     .help = "slices between two that have contours are filled by the shape of these; they stay "
+             "empty, and are told, when not"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
      .help = "of what was received, only what this AE title sent; of one kind the same in all "

@@ -2,10 +2,10 @@
  * before each are the mask. */
 #include "kernels/mask/contours.h"
 #include "base/limits.h"
+#include "kernels/mask/between.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,40 +263,58 @@ contours_finish(struct contours_work *work, const bool *has)
             drawn->first_missing = plane;
 }
 
-int
-kernels_mask_contours(const struct image_planes *planes, const struct contour *contours,
-                      int64_t count, uint64_t *bits, struct contours_drawn *drawn,
-                      struct error *error)
+/* Contours in their order; `has` becomes which planes have one. */
+static int
+contours_draw_all(struct contours_work *work, const struct contours_request *request, bool *has)
 {
-    struct contours_work work = {.planes = planes,
-                                 .words_per_row = (planes->extent.columns + 63) / 64,
+    int rc = 0;
+
+    for (int64_t i = 0; i < request->count && !rc; i++) {
+        int64_t plane;
+
+        if (request->contours[i].count < CONTOURS_ENCLOSE)
+            continue;
+        rc = contours_find_plane(work, &request->contours[i], i + 1, &plane);
+        if (!rc)
+            rc = contours_draw(work, &request->contours[i], i + 1, plane);
+        if (!rc)
+            has[plane] = true;
+    }
+    return rc;
+}
+
+static int
+contours_interpolate(struct contours_work *work, const bool *has)
+{
+    work->drawn->interpolated = work->drawn->missing > 0;
+    return work->drawn->interpolated ? kernels_mask_between(work->planes, has, work->bits,
+                                                            &work->drawn->voxels, work->error)
+                                     : 0;
+}
+
+int
+kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
+                      struct contours_drawn *drawn, struct error *error)
+{
+    const struct image_extent *extent = &request->planes->extent;
+    struct contours_work work = {.planes = request->planes,
+                                 .words_per_row = (extent->columns + 63) / 64,
                                  .bits = bits,
                                  .drawn = drawn,
                                  .error = error};
-    bool *has = calloc((size_t)planes->extent.slices, sizeof(*has));
-    int rc = 0;
+    bool *has = calloc((size_t)extent->slices, sizeof(*has));
 
     if (!has)
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to draw contours.");
-    image_planes_normal(planes, work.normal);
+    image_planes_normal(work.planes, work.normal);
     *drawn = (struct contours_drawn){.first = -1, .last = -1, .first_missing = -1};
-    memset(bits, 0,
-           (size_t)(planes->extent.slices * planes->extent.rows * work.words_per_row) *
-               sizeof(*bits));
-    for (int64_t i = 0; i < count && !rc; i++) {
-        int64_t plane;
-
-        if (contours[i].count < CONTOURS_ENCLOSE)
-            continue;
-        rc = contours_find_plane(&work, &contours[i], i + 1, &plane);
-        if (!rc)
-            rc = contours_draw(&work, &contours[i], i + 1, plane);
-        if (!rc)
-            has[plane] = true;
-    }
-    if (!rc)
+    memset(bits, 0, (size_t)(extent->slices * extent->rows * work.words_per_row) * sizeof(*bits));
+    int rc = contours_draw_all(&work, request, has);
+    if (!rc) {
         contours_finish(&work, has);
+        rc = request->interpolate ? contours_interpolate(&work, has) : 0;
+    }
     free(has);
     return rc;
 }

@@ -10,7 +10,8 @@
  * does on edges with the inside to the right or below (larger column or row), it does not on the
  * others; so contours that share an edge share no voxel, and leave none out. A vertex on a row is
  * the end of the edge above it and not of that below. What has fewer than three points encloses
- * nothing and is passed over.
+ * nothing and is passed over. Planes between two drawn ones are empty, or, if that is asked for, filled
+ * by between.h.
  *
  * Plain C on one thread; nothing is kept. The cost grows with the points and the rows that their
  * edges cross (LIMIT_ROI_CROSSINGS_MI).
@@ -22,14 +23,24 @@
 #include "base/error.h"
 #include "base/planes.h"
 
+#include <stdbool.h>
+
 /* How far a point may lie from its plane, of the distance to the nearest other plane. */
 #define CONTOURS_TOLERANCE 0.1
 
+struct contours_request {
+    const struct image_planes *planes;
+    const struct contour *contours;
+    int64_t count;
+    bool interpolate; /* planes between drawn ones that have no contour */
+};
+
 struct contours_drawn {
     int64_t voxels;
-    int64_t planes;        /* that have a contour */
-    int64_t first, last;   /* of them; -1 when there is none */
-    int64_t missing;       /* planes between the two without a contour: they stay empty */
+    int64_t planes;      /* that have a contour */
+    int64_t first, last; /* of them; -1 when there is none */
+    int64_t missing;     /* planes between the two without a contour: they stay empty, or: */
+    bool interpolated;
     int64_t first_missing; /* -1 when there is none */
     double farthest;       /* mm from a point to its plane */
 };
@@ -37,10 +48,10 @@ struct contours_drawn {
 /*
  * Writes the mask of all planes: rows of (columns + 63) / 64 words, as in struct image_mask. Codes,
  * -EBADMSG but for OUT_OF_MEMORY: CONTOUR_OFF_PLANES, CONTOUR_OBLIQUE, and SIZE_IMPLAUSIBLE for what lies 2^20 pixels
- * away or crosses more rows than LIMIT_ROI_CROSSINGS_MI; the mask is then undefined.
+ * away or crosses more rows than LIMIT_ROI_CROSSINGS_MI, and what kernels_mask_between says; the mask is then
+ * undefined.
  */
-int kernels_mask_contours(const struct image_planes *planes, const struct contour *contours,
-                          int64_t count, uint64_t *bits, struct contours_drawn *drawn,
-                          struct error *error);
+int kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
+                          struct contours_drawn *drawn, struct error *error);
 
 #endif

@@ -168,8 +168,9 @@ time_contours(void)
         contours[i / POINTS] = (struct contour){points + 3 * (i / POINTS) * POINTS, POINTS};
     }
     for (int i = 0; i < repeats; i++) {
+        const struct contours_request request = {&planes, contours, COUNT, false};
         const double begun = ref_clock();
-        must(kernels_mask_contours(&planes, contours, COUNT, bits, &drawn, &error));
+        must(kernels_mask_contours(&request, bits, &drawn, &error));
         seconds[i] = ref_clock() - begun;
     }
     printf("{\"case\":\"contours\",\"contours\":%d,\"points\":%d,\"voxels\":%lld,"

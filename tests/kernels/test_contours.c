@@ -104,8 +104,10 @@ add_box(int64_t z, double left, double top, double right, double bottom)
 static int
 draw(void)
 {
-    return kernels_mask_contours(&drawing.planes, drawing.contours, drawing.count, drawing.bits,
-                                 &drawing.drawn, &drawing.error);
+    const struct contours_request request = {&drawing.planes, drawing.contours, drawing.count,
+                                             false};
+
+    return kernels_mask_contours(&request, drawing.bits, &drawing.drawn, &drawing.error);
 }
 
 static bool
@@ -425,8 +427,9 @@ draw_zigzag(const double *points, int64_t n)
 {
     const struct contour contour = {points, n};
 
-    return kernels_mask_contours(&drawing.planes, &contour, 1, drawing.bits, &drawing.drawn,
-                                 &drawing.error);
+    const struct contours_request request = {&drawing.planes, &contour, 1, false};
+
+    return kernels_mask_contours(&request, drawing.bits, &drawing.drawn, &drawing.error);
 }
 
 START_TEST(limit_of_crossings)
@@ -480,10 +483,9 @@ planes_cost(const void *kind, size_t n)
         }
         contours[i] = (struct contour){points + 9 * i, 3};
     }
+    const struct contours_request request = {&planes, contours, (int64_t)n, false};
     const double begun = growth_clock();
-    ck_assert_int_eq(
-        kernels_mask_contours(&planes, contours, (int64_t)n, bits, &drawing.drawn, &drawing.error),
-        0);
+    ck_assert_int_eq(kernels_mask_contours(&request, bits, &drawing.drawn, &drawing.error), 0);
     const double seconds = growth_clock() - begun;
     ck_assert_int_eq(drawing.drawn.planes, (int64_t)n);
     free(origins);

@@ -46,7 +46,9 @@ draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t 
     int rc = rtstruct_contours_read(set, roi, &contours, &error);
     parsed = seconds_of(CLOCK_MONOTONIC);
     if (!rc)
-        rc = kernels_mask_contours(planes, contours.contours, contours.count, bits, &drawn, &error);
+        rc = kernels_mask_contours(
+            &(struct contours_request){planes, contours.contours, contours.count, false}, bits,
+            &drawn, &error);
     done = seconds_of(CLOCK_MONOTONIC);
     printf("{\"number\": %d, \"name\": \"%s\", \"type\": \"%s\", ", set->rois[roi].number,
            set->rois[roi].name, set->rois[roi].type);

@@ -41,8 +41,9 @@ object_draw(const struct object_search *search, const struct image_planes *plane
         return rc;
     region->contours = contours.count;
     region->left_out = contours.left_out;
-    rc = kernels_mask_contours(planes, contours.contours, contours.count, region->bits,
-                               &region->drawn, &why);
+    const struct contours_request request = {planes, contours.contours, contours.count,
+                                             search->segment->object.interpolate};
+    rc = kernels_mask_contours(&request, region->bits, &region->drawn, &why);
     rtstruct_contours_free(&contours);
     return rc ? object_refuse_contours(search, rc, &why, error) : 0;
 }
@@ -269,8 +270,9 @@ object_describe(const struct segmentation *segmentation, size_t segment,
              region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     if (region->drawn.missing > 0)
         segment_append(text, SEGMENT_DESCRIPTION,
-                       "; %" PRId64 " slices between them have no contour and are left empty",
-                       region->drawn.missing);
+                       "; %" PRId64 " slices between them have no contour and are %s",
+                       region->drawn.missing,
+                       region->drawn.interpolated ? "interpolated by shape" : "left empty");
 }
 
 static void
@@ -290,8 +292,9 @@ object_report(const struct segmentation *segmentation, size_t segment,
         (struct segment_number){"farthest_mm", "farthest mm", region->drawn.farthest, false};
     if (region->drawn.missing > 0)
         snprintf(report->told, sizeof report->told,
-                 "%.64s: %" PRId64 " slices between drawn ones have no contour, and stay empty",
-                 report->label, region->drawn.missing);
+                 "%.64s: %" PRId64 " slices between drawn ones have no contour, and %s",
+                 report->label, region->drawn.missing,
+                 region->drawn.interpolated ? "are interpolated" : "stay empty");
 }
 
 const struct segment_method segment_object = {

@@ -1,0 +1,239 @@
+/*
+ * between.c - see between.h. Where two drawn planes agree so do those between them; of the other pixels
+ * the distances are looked for row by row, with the nearest in each row from a table.
+ */
+#include "kernels/mask/between.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define BETWEEN_PARTS   65536
+#define BETWEEN_TALLEST 1024.0     /* squared distances, times squared parts, fit 128 bits */
+#define BETWEEN_NONE    UINT16_MAX /* images have fewer columns */
+
+__extension__ typedef unsigned __int128 between_square;
+
+#define BETWEEN_INFINITE (~(between_square)0)
+
+/* A drawn plane: columns from each pixel to the nearest of its row that is in the mask, or not. */
+struct between_shape {
+    const uint64_t *bits;
+    uint16_t *inside, *outside;
+};
+
+struct between_work {
+    const struct image_planes *planes;
+    int64_t words;
+    uint64_t step;   /* of a row, in parts of a column's */
+    uint64_t *parts; /* of the way from a drawn plane to the next, of each plane between them */
+    uint64_t *bits;
+    struct between_shape low, high;
+};
+
+static bool
+between_has(const struct between_work *work, const uint64_t *bits, int64_t x, int64_t y)
+{
+    return bits[y * work->words + x / 64] >> x % 64 & 1;
+}
+
+static uint16_t
+between_next(uint16_t columns)
+{
+    return columns == BETWEEN_NONE ? BETWEEN_NONE : (uint16_t)(columns + 1);
+}
+
+/* Of one row: from the left, then from the right. */
+static void
+between_fill_row(const struct between_work *work, const struct between_shape *shape, int64_t y)
+{
+    const int64_t columns = work->planes->extent.columns;
+    uint16_t *inside = shape->inside + y * columns, *outside = shape->outside + y * columns;
+    uint16_t in = BETWEEN_NONE, out = BETWEEN_NONE;
+
+    for (int64_t x = 0; x < columns; x++) {
+        const bool has = between_has(work, shape->bits, x, y);
+
+        inside[x] = in = has ? 0 : between_next(in);
+        outside[x] = out = has ? between_next(out) : 0;
+    }
+    in = out = BETWEEN_NONE;
+    for (int64_t x = columns - 1; x >= 0; x--) {
+        in = inside[x] == 0 ? 0 : between_next(in);
+        out = outside[x] == 0 ? 0 : between_next(out);
+        inside[x] = in < inside[x] ? in : inside[x];
+        outside[x] = out < outside[x] ? out : outside[x];
+    }
+}
+
+static void
+between_load(const struct between_work *work, struct between_shape *shape, int64_t plane)
+{
+    shape->bits = work->bits + plane * work->planes->extent.rows * work->words;
+    for (int64_t y = 0; y < work->planes->extent.rows; y++)
+        between_fill_row(work, shape, y);
+}
+
+static between_square
+between_nearer(between_square best, between_square rows, uint16_t columns)
+{
+    if (columns == BETWEEN_NONE)
+        return best;
+    const uint64_t across = (uint64_t)columns * BETWEEN_PARTS;
+    const between_square square = rows + (between_square)across * across;
+    return square < best ? square : best;
+}
+
+/* Squared, from a pixel to the nearest that the table is of. */
+static between_square
+between_distance(const struct between_work *work, const uint16_t *table, int64_t x, int64_t y)
+{
+    const int64_t columns = work->planes->extent.columns, rows = work->planes->extent.rows;
+    between_square best = BETWEEN_INFINITE;
+
+    for (int64_t away = 0; y - away >= 0 || y + away < rows; away++) {
+        const uint64_t down = (uint64_t)away * work->step;
+        const between_square square = (between_square)down * down;
+
+        if (square >= best)
+            break;
+        if (y - away >= 0)
+            best = between_nearer(best, square, table[(y - away) * columns + x]);
+        if (y + away < rows)
+            best = between_nearer(best, square, table[(y + away) * columns + x]);
+    }
+    return best;
+}
+
+/* Whether `inside`, on one plane, outweighs `outside`, on the other, `part` of the way to that. */
+static bool
+between_belongs(between_square inside, between_square outside, uint64_t part)
+{
+    const uint64_t rest = BETWEEN_PARTS - part;
+
+    if (outside == BETWEEN_INFINITE || inside == BETWEEN_INFINITE)
+        return outside != BETWEEN_INFINITE;
+    return (between_square)(rest * rest) * inside >= (between_square)(part * part) * outside;
+}
+
+static double
+between_height(const struct image_planes *planes, int64_t plane)
+{
+    double normal[3];
+
+    image_planes_normal(planes, normal);
+    return image_planes_along(planes->origins + 3 * plane, planes->origins, normal);
+}
+
+static void
+between_fill_parts(const struct between_work *work, int64_t low, int64_t high)
+{
+    const double first = between_height(work->planes, low);
+    const double last = between_height(work->planes, high);
+
+    for (int64_t z = low + 1; z < high; z++) {
+        const double part = (between_height(work->planes, z) - first) / (last - first);
+
+        work->parts[z] = (uint64_t)floor(part * BETWEEN_PARTS + 0.5);
+    }
+}
+
+/* A pixel that only one of the two planes has, on all planes between them; as many as get it. */
+static int64_t
+between_fill_pixel(const struct between_work *work, int64_t low, int64_t high, int64_t x, int64_t y)
+{
+    const int64_t rows = work->planes->extent.rows;
+    const bool is_low = between_has(work, work->low.bits, x, y);
+    const struct between_shape *in = is_low ? &work->low : &work->high;
+    const struct between_shape *out = is_low ? &work->high : &work->low;
+    const between_square inside = between_distance(work, in->outside, x, y);
+    const between_square outside = between_distance(work, out->inside, x, y);
+    int64_t voxels = 0;
+
+    for (int64_t z = low + 1; z < high; z++) {
+        const uint64_t part = is_low ? work->parts[z] : BETWEEN_PARTS - work->parts[z];
+
+        if (!between_belongs(inside, outside, part))
+            continue;
+        work->bits[(z * rows + y) * work->words + x / 64] |= (uint64_t)1 << x % 64;
+        voxels++;
+    }
+    return voxels;
+}
+
+static int64_t
+between_fill_word(const struct between_work *work, int64_t low, int64_t high, int64_t y, int64_t w)
+{
+    const int64_t rows = work->planes->extent.rows;
+    const uint64_t a = work->low.bits[y * work->words + w];
+    const uint64_t b = work->high.bits[y * work->words + w];
+    int64_t voxels = 0;
+
+    for (int64_t z = low + 1; z < high; z++) {
+        work->bits[(z * rows + y) * work->words + w] = a & b;
+        voxels += __builtin_popcountll(a & b);
+    }
+    for (uint64_t left = a ^ b; left; left &= left - 1)
+        voxels += between_fill_pixel(work, low, high, w * 64 + __builtin_ctzll(left), y);
+    return voxels;
+}
+
+static int64_t
+between_fill(struct between_work *work, int64_t low, int64_t high)
+{
+    int64_t voxels = 0;
+
+    between_load(work, &work->low, low);
+    between_load(work, &work->high, high);
+    between_fill_parts(work, low, high);
+    for (int64_t y = 0; y < work->planes->extent.rows; y++)
+        for (int64_t w = 0; w < work->words; w++)
+            voxels += between_fill_word(work, low, high, y, w);
+    return voxels;
+}
+
+static int64_t
+between_fill_all(struct between_work *work, const bool *drawn)
+{
+    int64_t low = -1, voxels = 0;
+
+    for (int64_t z = 0; z < work->planes->extent.slices; z++) {
+        if (!drawn[z])
+            continue;
+        if (low >= 0 && z > low + 1)
+            voxels += between_fill(work, low, z);
+        low = z;
+    }
+    return voxels;
+}
+
+int
+kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits,
+                     int64_t *voxels, struct error *error)
+{
+    const int64_t pixels = image_slice_voxels(&planes->extent);
+    const double tall = planes->spacing[1] / planes->spacing[0];
+    struct between_work work = {
+        .planes = planes, .words = (planes->extent.columns + 63) / 64, .bits = bits};
+
+    if (!(tall <= BETWEEN_TALLEST))
+        return error_set(error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                         "Pixels are %.3g times as high as they are wide.", tall);
+    uint16_t *tables = calloc((size_t)pixels, 4 * sizeof(*tables));
+    work.parts = calloc((size_t)planes->extent.slices, sizeof(*work.parts));
+    if (!tables || !work.parts) {
+        free(tables);
+        free(work.parts);
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to draw between contours.");
+    }
+    work.step = (uint64_t)floor(tall * BETWEEN_PARTS + 0.5);
+    work.low.inside = tables;
+    work.low.outside = tables + pixels;
+    work.high.inside = tables + 2 * pixels;
+    work.high.outside = tables + 3 * pixels;
+    *voxels += between_fill_all(&work, drawn);
+    free(tables);
+    free(work.parts);
+    return 0;
+}

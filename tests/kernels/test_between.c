@@ -1,0 +1,183 @@
+/* test_between.c - planes between drawn ones against the signed distances, and what is refused. */
+#include "kernels/mask/between.h"
+#include "tests/kernels/ref_volumes.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 70, ROWS = 33, SLICES = 9, WORDS = 2 };
+
+static uint64_t bits[SLICES * ROWS * WORDS];
+static double origins[3 * SLICES];
+static struct image_planes planes = {
+    {COLUMNS, ROWS, SLICES}, {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
+static struct error error;
+
+static void
+begin(double high)
+{
+    memset(bits, 0, sizeof(bits));
+    planes.spacing[1] = high;
+    for (int z = 0; z < SLICES; z++)
+        origins[3 * z + 2] = z + 0.25 * (z % 3);
+}
+
+static bool
+has(int z, int y, int x)
+{
+    return bits[(z * ROWS + y) * WORDS + x / 64] >> x % 64 & 1;
+}
+
+static void
+set(int z, int y, int x)
+{
+    bits[(z * ROWS + y) * WORDS + x / 64] |= UINT64_C(1) << x % 64;
+}
+
+/* Two ellipses in a random place: parts that touch, and parts that do not. */
+static void
+draw(int z, uint64_t *random)
+{
+    for (int part = 0; part < 2; part++) {
+        const double cx = (double)ref_random_below(random, COLUMNS),
+                     rx = 3 + (double)ref_random_below(random, 15);
+        const double cy = (double)ref_random_below(random, ROWS),
+                     ry = 2 + (double)ref_random_below(random, 9);
+
+        for (int y = 0; y < ROWS; y++)
+            for (int x = 0; x < COLUMNS; x++)
+                if ((x - cx) * (x - cx) / rx / rx + (y - cy) * (y - cy) / ry / ry <= 1)
+                    set(z, y, x);
+    }
+}
+
+/* Of the pixel's centre, more than 0 inside. */
+static double
+signed_distance(int z, int y, int x)
+{
+    const bool own = has(z, y, x);
+    double best = INFINITY;
+
+    for (int b = 0; b < ROWS; b++)
+        for (int a = 0; a < COLUMNS; a++)
+            if (has(z, b, a) != own)
+                best = fmin(best, hypot(a - x, (b - y) * planes.spacing[1]));
+    return own ? best : -best;
+}
+
+/* Linear between the two planes; what is as good as 0 is not judged here. */
+static void
+expect_between(int low, int high)
+{
+    for (int y = 0; y < ROWS; y++)
+        for (int x = 0; x < COLUMNS; x++) {
+            const double a = signed_distance(low, y, x), b = signed_distance(high, y, x);
+
+            for (int z = low + 1; z < high; z++) {
+                const double part = (origins[3 * z + 2] - origins[3 * low + 2]) /
+                                    (origins[3 * high + 2] - origins[3 * low + 2]);
+                const double value = (1 - part) * a + part * b;
+
+                if (fabs(value) > 1e-2)
+                    ck_assert_msg(has(z, y, x) == (value > 0), "%d, %d, %d: %g", x, y, z, value);
+            }
+        }
+}
+
+START_TEST(shapes_are_linear_between_drawn_planes)
+{
+    static const bool drawn[SLICES] = {[1] = true, [2] = true, [5] = true, [7] = true};
+    int64_t voxels = 0, expected = 0;
+    uint64_t random = 4 + (uint64_t)_i;
+
+    begin(_i % 3 ? 0.7 : 1);
+    for (int z = 0; z < SLICES; z++)
+        if (drawn[z])
+            draw(z, &random);
+    for (int i = 0; i < SLICES * ROWS * WORDS; i++)
+        expected -= __builtin_popcountll(bits[i]);
+    ck_assert_int_eq(kernels_mask_between(&planes, drawn, bits, &voxels, &error), 0);
+    expect_between(2, 5);
+    expect_between(5, 7);
+    for (int i = 0; i < SLICES * ROWS * WORDS; i++)
+        expected += __builtin_popcountll(bits[i]);
+    ck_assert_int_eq(voxels, expected);
+    for (int i = 0; i < ROWS * WORDS; i++)
+        ck_assert(bits[i] == 0 && bits[8 * ROWS * WORDS + i] == 0);
+}
+
+END_TEST
+
+/* Half way between x < 4 and x < 7 lies x < 6: the pixel at 5 is as far in as it is out. */
+START_TEST(what_is_on_the_border_belongs)
+{
+    static const bool drawn[SLICES] = {[3] = true, [5] = true};
+    int64_t voxels = 0;
+
+    begin(1);
+    origins[3 * 4 + 2] = (origins[3 * 3 + 2] + origins[3 * 5 + 2]) / 2 + 1e-9;
+    for (int y = 0; y < ROWS; y++)
+        for (int x = 0; x < 7; x++) {
+            set(5, y, x);
+            if (x < 4)
+                set(3, y, x);
+        }
+    ck_assert_int_eq(kernels_mask_between(&planes, drawn, bits, &voxels, &error), 0);
+    ck_assert_int_eq(voxels, 6 * ROWS);
+    ck_assert(has(4, 2, 5) && !has(4, 2, 6));
+}
+
+END_TEST
+
+/* What fills its plane has no border, and what is empty draws nothing towards it. */
+START_TEST(full_and_empty_planes)
+{
+    static const bool drawn[SLICES] = {[0] = true, [2] = true, [4] = true, [6] = true};
+    int64_t voxels = 0;
+
+    begin(1);
+    for (int y = 0; y < ROWS; y++)
+        for (int x = 0; x < COLUMNS; x++)
+            set(2, y, x);
+    set(4, 9, 9);
+    ck_assert_int_eq(kernels_mask_between(&planes, drawn, bits, &voxels, &error), 0);
+    ck_assert_int_eq(voxels, COLUMNS * ROWS);
+    ck_assert(has(3, 0, 0) && !has(1, 9, 9) && !has(5, 9, 9));
+}
+
+END_TEST
+
+START_TEST(pixels_like_needles_are_refused)
+{
+    static const bool drawn[SLICES] = {[0] = true, [2] = true};
+    int64_t voxels = 0;
+
+    begin(1025);
+    ck_assert_int_eq(kernels_mask_between(&planes, drawn, bits, &voxels, &error), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_SIZE_IMPLAUSIBLE);
+    begin(1024);
+    ck_assert_int_eq(kernels_mask_between(&planes, drawn, bits, &voxels, &error), 0);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("between");
+    TCase *tests = tcase_create("between");
+
+    tcase_add_loop_test(tests, shapes_are_linear_between_drawn_planes, 0, 9);
+    tcase_add_test(tests, what_is_on_the_border_belongs);
+    tcase_add_test(tests, full_and_empty_planes);
+    tcase_add_test(tests, pixels_like_needles_are_refused);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
