@@ -19,12 +19,23 @@
 #include <sysexits.h>
 
 static void
+end_for_want_of(const char *what)
+{
+    /* Half made: nothing of it is used, not even to end. */
+    std::fprintf(stderr, "There is %s. Try again.\n", what);
+    std::_Exit(EX_TEMPFAIL);
+}
+
+static void
 init_dcmtk()
 {
     /* Leaves are silent: what matters comes back as a struct error. */
     OFLog::configure(OFLogger::OFF_LOG_LEVEL);
-    /* Loaded lazily otherwise, under a lock, by the first file. */
-    (void)dcmDataDict.isDictionaryLoaded();
+    /* Loaded lazily otherwise, under a lock, by the first file. Without it names of attributes mean nothing: results
+     * would lack what they inherit. */
+    if (!dcmDataDict.isDictionaryLoaded())
+        end_for_want_of("no data dictionary of DCMTK, or no memory to load it (dicom.dic, where "
+                        "DCMDICTPATH says)");
     /* Standard attributes whose VR got lost on their way (UN) have that of the dictionary. */
     dcmEnableUnknownVRConversion.set(OFTrue);
     DJDecoderRegistration::registerCodecs();
@@ -37,8 +48,7 @@ dicom_init(void)
     static std::once_flag once;
     try {
         std::call_once(once, init_dcmtk);
-    } catch (const std::bad_alloc &) { /* half made: nothing of it is used, not even to end */
-        std::fputs("There is not enough memory to begin. Try again.\n", stderr);
-        std::_Exit(EX_TEMPFAIL);
+    } catch (const std::bad_alloc &) {
+        end_for_want_of("not enough memory to begin");
     }
 }

@@ -625,6 +625,15 @@ def test_quiet_says_nothing(run, tmp_path):
     assert str(tmp_path / "out" / "seg.dcm") in told and "ml" in told
 
 
+def test_nothing_is_done_without_the_dictionary(run, tmp_path):
+    """The results would lack the patient, for attributes would have no names."""
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    result = run("ball", tmp_path / "out", tmp_path / "in", status=os.EX_TEMPFAIL,
+                 env={**os.environ, "DCMDICTPATH": str(tmp_path / "nowhere")})
+    assert "data dictionary" in result.stderr
+    assert_nothing_left(tmp_path / "out")
+
+
 def shipped(pipeline, output, folder, status=0):
     """With the configuration that is installed."""
     result = subprocess.run(
