@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Times cupyx.scipy.ndimage.label on the level set's spheres and mazes; one JSON line a case.
+"""Times cupyx.scipy.ndimage on the level set's spheres and mazes, or on steps of masks; one JSON line a case.
 
-    python3 tests/bench/peers_gpu.py
+    python3 tests/bench/peers_gpu.py [--masks build/release/bin/noctule-bench]
 
 Two labellings (in range, out of range), the flags of the components that hold a settled voxel, and
 the choice of voxels: the whole problem from a mask on the device to the region there. Only the two
 calls of label are timed in "label_ms"; "all_ms" has the rest. Beside noctule-bench's lines of the
-same machine, cases have the same names.
+same machine, cases have the same names. With --masks the voxels are those of noctule-bench's own cases,
+"label_ms" is one labelling, "all_ms" the step, and Noctule's "ours_ms" has the way of the mask to the host.
 """
 
 import argparse
 import json
 import statistics
+import subprocess
+import tempfile
 
 import cupy
 import cupyx.scipy.ndimage
@@ -73,10 +76,49 @@ def label_both(mask):
     cupyx.scipy.ndimage.label(~mask)
 
 
+MASKS = (300, 512, 512)
+
+
+def keep_largest(mask):
+    labels = cupyx.scipy.ndimage.label(mask)[0]
+    return labels == cupy.bincount(labels.ravel())[1:].argmax() + 1
+
+
+def steps_of_masks(program, repeat):
+    """The case, what it is done to, and what the peer does."""
+    steps = {"keep-1-body": keep_largest, "keep-1-noise": keep_largest,
+             "fill-volume-body": cupyx.scipy.ndimage.binary_fill_holes}
+    for case, step in steps.items():
+        ours, expected = bench(program, case, repeat)
+        mask = bench(program, f"copy-{case.split('-')[-1]}", 1)[1]
+        label_ms, _ = milliseconds(lambda mask=mask: cupyx.scipy.ndimage.label(mask), repeat)
+        all_ms, theirs = milliseconds(lambda mask=mask, step=step: step(mask), repeat)
+        print(json.dumps({
+            "case": f"mask/{case}",
+            "ours_ms": round(1e3 * ours["median_seconds"], 3),
+            "label_ms": round(label_ms, 3),
+            "all_ms": round(all_ms, 3),
+            "differ": int((theirs != expected).sum()),
+        }), flush=True)
+
+
+def bench(program, case, repeat):
+    with tempfile.NamedTemporaryFile() as out:
+        text = subprocess.run([program, "--backend", "cuda", "--repeat", str(repeat), "--mask-out", out.name, f"mask/{case}"],
+                              check=True, capture_output=True, text=True).stdout
+        bits = cupy.fromfile(out.name, cupy.uint8).reshape(-1, 1)
+    mask = (bits >> cupy.arange(8, dtype=cupy.uint8)) & 1
+    return json.loads(text.splitlines()[0]), mask.reshape(*MASKS[:2], -1)[:, :, :MASKS[2]].astype(bool)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--masks", metavar="PROGRAM")
     options = parser.parse_args()
+    if options.masks:
+        steps_of_masks(options.masks, options.repeat)
+        return
     cases = [(f"level-set-{side}-r{side // 8}", side, side / 8, None) for side in (128, 256, 512)]
     cases += [("level-set-1024-r128", 1024, 128, None)]
     cases += [("level-set-serpentine-x-512", 512, 64, serpentine)]
