@@ -6,13 +6,14 @@ An operation is lived through once without a fault, which counts its calls; then
 is each from which on all fail. NOCTULE_FAULT_POINTS is how many cases of each process and call are tried, spread over all:
 a few for every day, all (0) for a night. NOCTULE_FAULT_WORKERS is how many lives are lived at once, NOCTULE_FAULT_SECONDS
 when to begin no more, NOCTULE_FAULT_PART=I/N the Ith of N shares, and NOCTULE_FAULT_ONLY cases by name, with commas
-between.
+between; a name with a * stands for those of the cases that it matches.
 """
 
 import collections
 import concurrent.futures
 import ctypes
 import errno
+import fnmatch
 import multiprocessing
 import os
 import resource
@@ -161,6 +162,15 @@ def report(cases, lived, seconds):
     print("once, and it took a restart:", dict(sorted(restarted.items())))
 
 
+def only(cases, names):
+    """Those of the names, and any others that are named whole: points shift from build to build."""
+    for name in names:
+        if "*" in name:
+            yield from (case for case in cases if fnmatch.fnmatchcase(str(case), name))
+        else:
+            yield Case.named(name)
+
+
 def test_any_call_may_fail(tmp_path):
     known = {role: set() for role in ROLES}
     for kind in OPERATIONS:
@@ -170,7 +180,7 @@ def test_any_call_may_fail(tmp_path):
     cases = sorted((each for trial in trials.values() for each in trial.cases()), key=Case.number)
     cases = [each for each in cases if each.number() % PARTS == PART - 1]
     if ONLY:
-        cases = [Case.named(name) for name in ONLY.split(",")]
+        cases = list(only(cases, ONLY.split(",")))
     lived = []
     with concurrent.futures.ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork")) as pool:
         futures = [pool.submit(live, case) for case in cases]

@@ -9,7 +9,8 @@
  *   fork                                                 processes and threads
  *   connect send receive                                 on sockets
  * NOCTULE_FAULT_HIT names a file whose first byte is no longer 0 when it has happened. Without "always" it happens once
- * for all processes.
+ * for all processes. With NOCTULE_FAULT_STACK it tells where, the first time; that loads what unwinds the stack, which else
+ * may fail later.
  *
  * NOCTULE_FAULT_COUNTS names a file of the size of struct counted, where the most calls of each kind that a process of
  * each role has made are counted. There are a hundred thousand of malloc, most of them from the same places: of these it
@@ -93,7 +94,7 @@ static struct {
     atomic_char *hit; /* mapped at the start: later a process may be confined */
     long nth;
     int errno_value;
-    bool always;
+    bool always, tells_stack;
 } fault;
 
 static atomic_long calls_made[CALLS];
@@ -191,8 +192,10 @@ fault_begin(const char *told, const char *own_role)
     fault.nth = nth;
     fault.errno_value = errno_value;
     fault.always = strcmp(always, "always") == 0;
+    fault.tells_stack = getenv("NOCTULE_FAULT_STACK") != NULL;
     signal(SIGSEGV, on_death);
     signal(SIGBUS, on_death);
+    signal(SIGABRT, on_death); /* the C library's own abort cannot be put in place of */
     for (enum call i = 1; i < CALLS; i++)
         if (strcmp(call_names[i], call) == 0)
             fault.call = i; /* last: this begins it */
@@ -215,11 +218,24 @@ faults_begin(void)
     counts_begin(counts, role);
 }
 
+static void
+stack_tell(void)
+{
+    void *frames[PLACE_DEPTH];
+    const enum call call = fault.call;
+    fault.call = NONE;
+    backtrace_symbols_fd(frames, backtrace(frames, PLACE_DEPTH), STDERR_FILENO);
+    fault.call = call;
+}
+
 /* Marks that it happens; false where it has happened once and is to happen no more. */
 static bool
 fault_mark(void)
 {
-    return (fault.hit && !atomic_exchange(fault.hit, 1)) || fault.always;
+    const bool first = fault.hit && !atomic_exchange(fault.hit, 1);
+    if (first && fault.tells_stack)
+        stack_tell();
+    return first || fault.always;
 }
 
 /* The nth malloc: keeps it where it is the first from its place. */
@@ -499,14 +515,6 @@ HOOK_ANY(void *, mmap, (void *at, size_t size, int protection, int flags, int fd
          (at, size, protection, flags, fd, offset), MAP_FAILED, MALLOC)
 HOOK_ANY(void *, mmap64, (void *at, size_t size, int protection, int flags, int fd, off64_t offset),
          (at, size, protection, flags, fd, offset), MAP_FAILED, MALLOC)
-
-void
-abort(void)
-{
-    death_tell();
-    NEXT(abort)();
-    _exit(EXIT_FAILURE);
-}
 
 /* ------------------------------------------------------------------------------- clock ------ */
 
