@@ -13,7 +13,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 
 #include <sysexits.h>
@@ -26,7 +25,7 @@ end_for_want_of(const char *what)
     std::_Exit(EX_TEMPFAIL);
 }
 
-static void
+static bool
 init_dcmtk()
 {
     /* Leaves are silent: what matters comes back as a struct error. */
@@ -40,14 +39,15 @@ init_dcmtk()
     dcmEnableUnknownVRConversion.set(OFTrue);
     DJDecoderRegistration::registerCodecs();
     DJLSDecoderRegistration::registerCodecs();
+    return true;
 }
 
 void
 dicom_init(void)
 {
-    static std::once_flag once;
-    try {
-        std::call_once(once, init_dcmtk);
+    try { /* no std::call_once: what is thrown passes the C library there, which needs memory for it, or aborts */
+        static const bool ready = init_dcmtk();
+        (void)ready;
     } catch (const std::bad_alloc &) {
         end_for_want_of("not enough memory to begin");
     }

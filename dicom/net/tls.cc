@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <new>
 
 struct dicom_tls {
@@ -116,20 +115,25 @@ tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &sett
     return 0;
 }
 
+bool
+network_begin()
+{
+    /* A peer's name is nobody's business here, and asking for it can take half a minute. */
+    dcmDisableGethostbyaddr.set(OFTrue);
+    DcmTLSTransportLayer::initializeOpenSSL();
+    T_ASC_Network *network = nullptr;
+    if (ASC_initializeNetwork(NET_REQUESTOR, 0, 1, &network).good())
+        ASC_dropNetwork(&network);
+    return true;
+}
+
 } // namespace
 
 void
 network_ready()
 {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        /* A peer's name is nobody's business here, and asking for it can take half a minute. */
-        dcmDisableGethostbyaddr.set(OFTrue);
-        DcmTLSTransportLayer::initializeOpenSSL();
-        T_ASC_Network *network = nullptr;
-        if (ASC_initializeNetwork(NET_REQUESTOR, 0, 1, &network).good())
-            ASC_dropNetwork(&network);
-    });
+    static const bool ready = network_begin(); /* init.cc says why it is no std::call_once */
+    (void)ready;
 }
 
 const char *
