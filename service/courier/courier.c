@@ -289,10 +289,9 @@ static void
 courier_serve(struct courier *courier)
 {
     const struct child *child = &courier->child;
-    call_filter_install(CONFINE_COURIER);
     uv_run(&courier->loop, UV_RUN_DEFAULT);
     if (child->hung_up || child->failed)
-        _exit(child->failed ? EXIT_FAILURE : EXIT_SUCCESS);
+        _exit(child_status(child));
     child_close(&courier->child);
 }
 
@@ -305,7 +304,9 @@ run_courier(struct courier *courier)
     courier->news.data = courier;
     error = uv_async_init(&courier->loop, &courier->news, courier_on_news);
     if (error == 0) {
-        error = child_open(&courier->child, &courier->loop, &courier_role, courier);
+        error = call_filter_install(CONFINE_COURIER);
+        if (error == 0)
+            error = child_open(&courier->child, &courier->loop, &courier_role, courier);
         if (error == 0)
             courier_serve(courier);
         uv_close((uv_handle_t *)&courier->news, NULL);
@@ -335,12 +336,14 @@ courier_main(const struct role_args *args)
     struct courier courier = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     courier.last = &courier.first;
     dicom_init();
-    if (courier_load_settings(&courier, args->config_file) != 0)
-        return EXIT_FAILURE;
-    confine_self(CONFINE_COURIER, courier.settings->conf);
-    int error = run_courier(&courier);
+    int error = courier_load_settings(&courier, args->config_file);
+    if (error)
+        return child_start_status(error);
+    error = confine_self(CONFINE_COURIER, courier.settings->conf);
+    if (!error)
+        error = run_courier(&courier);
     settings_drop(courier.settings);
     if (error)
         log_error("courier.start", LOG_STR("error", strerror(-error)));
-    return error ? EXIT_FAILURE : EXIT_SUCCESS;
+    return child_start_status(error);
 }

@@ -302,6 +302,8 @@ open_loop(struct intake *intake)
     if (!error)
         error = listener_open(&intake->loop, intake->receiver, &intake->listener);
     if (!error)
+        error = call_filter_install(CONFINE_INTAKE);
+    if (!error)
         error = child_open(&intake->child, &intake->loop, &intake_role, intake);
     if (error)
         return error;
@@ -356,15 +358,16 @@ intake_main(const struct role_args *args)
     raise_descriptors();
     keep_little_memory();
     dicom_init();
-    if (open_files(&intake, args->config_file) != 0)
-        return EXIT_FAILURE;
-    confine_self(CONFINE_INTAKE, intake.conf);
-    int error = open_loop(&intake);
+    int error = open_files(&intake, args->config_file);
+    if (error)
+        return child_start_status(error);
+    error = confine_self(CONFINE_INTAKE, intake.conf);
+    if (!error)
+        error = open_loop(&intake);
     if (error) {
         log_error("intake.open", LOG_STR("error", strerror(-error)));
-        return EXIT_FAILURE;
+        return child_start_status(error);
     }
-    call_filter_install(CONFINE_INTAKE);
     uv_run(&intake.loop, UV_RUN_DEFAULT);
     close_all(&intake);
     return child_status(&intake.child);

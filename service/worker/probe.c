@@ -56,7 +56,7 @@ probe_main(const struct role_args *args)
         error = child_open(&child, &loop, &role, NULL);
     if (error) {
         log_error("probe.start", LOG_STR("error", strerror(-error)));
-        return EXIT_FAILURE;
+        return child_start_status(error);
     }
     crash_point("probe_before_devices");
     send_devices(&child);
@@ -64,5 +64,5 @@ probe_main(const struct role_args *args)
     child_close(&child);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
-    return child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return child_status(&child);
 }

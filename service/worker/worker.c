@@ -251,7 +251,6 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
 static void
 worker_serve(struct worker_process *worker)
 {
-    call_filter_install(worker->confined);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     /* The slots first: they wake the loop's handles. Then what is queued goes out. */
     slots_close(worker->slots);
@@ -267,7 +266,9 @@ open_and_serve(struct worker_process *worker, const struct conf *conf, const str
         worker->lost = strcmp(args->device, "cpu") != 0;
         return error;
     }
-    error = child_open(&worker->child, &worker->loop, &worker_role, worker);
+    error = call_filter_install(worker->confined);
+    if (error == 0)
+        error = child_open(&worker->child, &worker->loop, &worker_role, worker);
     if (error == 0)
         worker_serve(worker);
     slots_close(worker->slots);
@@ -300,18 +301,19 @@ worker_main(const struct role_args *args)
     int rc = conf_load(args->config_file, &conf, &error);
     if (rc) {
         log_error("worker.config", LOG_STR("error", error.message));
-        return EXIT_FAILURE;
+        return child_start_status(rc);
     }
     log_set_level(conf->log_level);
     step_back();
     dicom_init();
     worker.confined = strcmp(args->device, "cpu") == 0 ? CONFINE_WORKER : CONFINE_GPU_WORKER;
-    confine_self(worker.confined, conf);
-    rc = run_worker(&worker, conf, args);
+    rc = confine_self(worker.confined, conf);
+    if (!rc)
+        rc = run_worker(&worker, conf, args);
     conf_free(conf);
     if (rc)
         log_error("worker.start", LOG_STR("error", strerror(-rc)));
     if (worker.lost && !worker.child.failed)
         return ROLE_EXIT_DEVICE;
-    return rc || worker.child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return rc ? child_start_status(rc) : child_status(&worker.child);
 }

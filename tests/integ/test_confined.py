@@ -4,7 +4,7 @@ older kernel keeps less and breaks nothing.
 """
 
 import pytest
-from conftest import drop, phantom, storescu, wait_for
+from conftest import BIN, drop, phantom, storescu, wait_for
 from intruders import ROLES, SMALL, Intruders
 from test_deliveries import QUICK, objects, to_folder
 from test_gpu_workers import A, Gpus, needs_fakes
@@ -46,6 +46,18 @@ def test_older_kernels(daemon, tmp_path, landlock):
             assert (deed in done) == (landlock < 4 or letter in it.may[deed])
     assert f"landlock={landlock} seccomp=0" in it.daemon.log.read_text()
     it.go_on(tmp_path)
+
+
+@pytest.mark.parametrize("kernel, event", [("-2 1", "role.confine"), ("-1 2", "role.call_filter")])
+def test_who_cannot_be_confined_does_not_begin(daemon, kernel, event):
+    """Where the kernel has what it then does not do; the daemon tells, and tries again."""
+    d = daemon(environment={"LD_PRELOAD": str(BIN / "libnoctule_intruder.so"), "NOCTULE_KERNEL": kernel}).start(wait=False)
+    for role in ("intake", "worker"):
+        d.wait_log(f"role={role} event={event} ")
+        d.wait_log(f"event=child.gone child={role} number=0", 2)
+        assert f"event=child.ready child={role}" not in d.log.read_text()
+    assert "the intake died" in d.ctl("status", check=False).stdout
+    assert d.stop() == 0
 
 
 def test_a_destination_that_becomes_another_folder(daemon, tmp_path):

@@ -10,12 +10,13 @@
  *   mount chmod          what is not there
  *
  * NOCTULE_KERNEL="LANDLOCK SECCOMP" makes the kernel an older one, whose Landlock has this version (0: none), with or without seccomp
- * (1, 0).
+ * (1, 0), or one whose Landlock (-2) or seccomp (2) is there and takes nothing.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -43,6 +44,19 @@ static long landlock_version = -1, has_seccomp = 1; /* -1: as it is */
 
 /* ------------------------------------------------------------------------------ the kernel ---- */
 
+/* The errno that a kernel as it is told has for this call; 0: the call is made. */
+static int
+kernel_refuses(long number, long operation)
+{
+    if ((number == SYS_landlock_create_ruleset && landlock_version == 0) ||
+        (number == SYS_seccomp && !has_seccomp))
+        return ENOSYS;
+    if ((number == SYS_landlock_restrict_self && landlock_version == -2) ||
+        (number == SYS_seccomp && has_seccomp == 2 && operation == SECCOMP_SET_MODE_FILTER))
+        return EINVAL;
+    return 0;
+}
+
 long
 syscall(long number, ...)
 {
@@ -56,9 +70,9 @@ syscall(long number, ...)
     if (!next)
         next = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
     const bool asks_version = number == SYS_landlock_create_ruleset && given[2] == 1;
-    if ((number == SYS_landlock_create_ruleset && landlock_version == 0) ||
-        (number == SYS_seccomp && !has_seccomp)) {
-        errno = ENOSYS;
+    const int refused = kernel_refuses(number, given[0]);
+    if (refused) {
+        errno = refused;
         return -1;
     }
     const long rc = next(number, given[0], given[1], given[2], given[3], given[4], given[5]);

@@ -284,7 +284,8 @@ call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
 
 /*
  * libseccomp 2.5 leaves rules out where it has no memory for them, and says that all went well: the process could then not
- * even return from a signal. What it generated is looked at before it is loaded; that memory was short is left in errno.
+ * even return from a signal; or it fails by another errno. What it generated is looked at before it is loaded; that memory
+ * was short is left in errno.
  */
 static int
 call_filter_load(enum confine_role role)
@@ -299,7 +300,7 @@ call_filter_load(enum confine_role role)
     int rc = call_filter_build(filter, role, lists_allowed);
     if (!rc)
         rc = call_filter_export(filter, &program);
-    if (!rc && errno == ENOMEM)
+    if (errno == ENOMEM)
         rc = -ENOMEM;
     if (!rc)
         rc = call_filter_apply(filter, &program);
@@ -322,7 +323,7 @@ call_filter_install(enum confine_role role)
     call_watch_unknown();
     const int rc = call_filter_load(role);
     if (rc)
-        log_warn("role.call_filter", LOG_STR("error", strerror(-rc)));
+        log_error("role.call_filter", LOG_STR("error", strerror(-rc)));
     else
         log_debug("role.calls_filtered",
                   LOG_STR("lists", role == CONFINE_GPU_WORKER ? "denied" : "allowed"));

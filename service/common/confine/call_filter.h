@@ -10,10 +10,14 @@
 
 #include "service/common/confine/confine_places.h"
 
+/* Has the kernel seccomp? Not in builds with sanitizers, which trace themselves. */
 bool call_filter_possible(void);
 
-/* Of all threads, for good; what is needed to start has to be done before. 0, also where the kernel has none, or -errno, which is in
- * the log. Nothing is filtered in builds with sanitizers, which trace themselves. */
+/*
+ * Of all threads, for good; what is needed to start has to be done before. 0, also where it is not possible, or -errno, which is
+ * in the log: -ENOMEM and the like pass. The caller then ends, and does not go on without: the daemon starts it again and tells
+ * what is wrong, while a child that reads foreign bytes with fewer bounds than the others would be told by nobody.
+ */
 int call_filter_install(enum confine_role role);
 
 #endif

@@ -238,7 +238,7 @@ confine_self(enum confine_role role, const struct conf *conf)
     if (!rc)
         rc = confine_role_by(confine_landlock(), role, &places);
     if (rc)
-        log_warn("role.confine", LOG_STR("error", strerror(-rc)));
+        log_error("role.confine", LOG_STR("error", strerror(-rc)));
     return rc;
 }
 

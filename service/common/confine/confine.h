@@ -25,7 +25,8 @@ long confine_landlock(void);
 
 /*
  * Once, before there are other threads. 0, also where the kernel has less than is asked for (confine_landlock), or -errno,
- * which is in the log. A place that is not there, or cannot be reached in time, is not let in.
+ * which is in the log: the caller then ends (call_filter.h says why). A place that is not there, or cannot be reached in time,
+ * is not let in.
  */
 int confine_self(enum confine_role role, const struct conf *conf);
 

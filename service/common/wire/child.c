@@ -41,7 +41,7 @@ void
 child_note_failure(struct child *child, int error)
 {
     child_log(child, "protocol", strerror(-error));
-    child->short_of = error == -ENOMEM || error == -ENOBUFS;
+    child->error = error;
     child->failed = true;
 }
 
@@ -52,10 +52,28 @@ child_fail_with(struct child *child, int error)
     child_end(child);
 }
 
+/* What the process or its machine is short of now. */
+int
+child_start_status(int error)
+{
+    switch (-error) {
+    case 0:
+        return EXIT_SUCCESS;
+    case ENOMEM:
+    case ENOBUFS:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+        return EX_TEMPFAIL;
+    default:
+        return EXIT_FAILURE;
+    }
+}
+
 int
 child_status(const struct child *child)
 {
-    return !child->failed ? EXIT_SUCCESS : child->short_of ? EX_TEMPFAIL : EXIT_FAILURE;
+    return child->failed && child->error == 0 ? EXIT_FAILURE : child_start_status(child->error);
 }
 
 /* One that does not reach a daemon that has gone is no failure: the end of the pipe is told next. */

@@ -37,7 +37,7 @@ struct child {
     bool draining; /* DRAIN has come */
     bool hung_up;  /* the daemon is gone */
     bool failed;   /* the daemon broke the rules, or cannot be told something */
-    bool short_of; /* for want of memory: another time it would not */
+    int error;     /* by which it failed; 0: by none */
 
     uv_work_t look; /* at the places that are needed (child_look) */
     struct places needed;
@@ -62,6 +62,8 @@ void child_fail(struct child *child, const char *why);
 void child_note_failure(struct child *child, int error);
 /* To exit with: EX_TEMPFAIL where it failed for what passes. */
 int child_status(const struct child *child);
+/* The same, of a child that could not begin; 0: it could. */
+int child_start_status(int error);
 /* What is queued goes out. The loop has to run once more. */
 void child_close(struct child *child);
 

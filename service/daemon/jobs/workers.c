@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #define MOST_GPUS     64
 #define PROBE_MILLIS  30000 /* a probe that takes longer is not waited for */
@@ -367,12 +368,13 @@ workers_give_up(struct workers *workers, size_t number)
     }
 }
 
-/* Was it the device? Its worker says so, or does not even come to life with it. */
+/* Was it the device? Its worker says so, or does not even come to life with it, and not for what it was short of. */
 static bool
 worker_device_failed(const struct workers_item *worker, const struct pool_gone *gone)
 {
     return worker_is_gpu(worker) && !gone->ordered &&
-           (gone->exit_status == ROLE_EXIT_DEVICE || !gone->was_ready);
+           (gone->exit_status == ROLE_EXIT_DEVICE ||
+            (!gone->was_ready && gone->exit_status != EX_TEMPFAIL));
 }
 
 void

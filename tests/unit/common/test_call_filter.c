@@ -3,6 +3,7 @@
 #include "service/common/confine/call_filter.h"
 
 #include "service/common/log.h"
+#include "service/common/wire/child.h"
 
 #include <check.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -395,7 +397,7 @@ install_starved(int n, bool *installed)
     const int rc = call_filter_install(COURIER);
     countdown = 0;
     if (rc)
-        return hit;
+        return hit && rc == -ENOMEM && child_start_status(rc) == EX_TEMPFAIL;
     *installed = true;
     /* Their rows are at both ends of the tree; a handler returns by a call. */
     return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0 && raise(SIGCHLD) == 0 &&
