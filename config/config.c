@@ -54,29 +54,31 @@ conf_resolve_calling_titles(struct conf *conf)
 }
 
 static int
-conf_resolve(void *object, char *const *root)
+conf_resolve_root(void *object, char *const *root)
 {
     struct conf *conf = object;
-    if (root != &conf->root) {
-        char *copy = strdup(*root);
-        if (!copy)
-            return -ENOMEM;
-        free(conf->root);
-        conf->root = copy;
-    }
-    return conf_resolve_calling_titles(conf);
+    if (root == &conf->root)
+        return 0;
+    char *copy = strdup(*root);
+    if (!copy)
+        return -ENOMEM;
+    free(conf->root);
+    conf->root = copy;
+    return 0;
 }
 
 /* `root`: in place of the file's, or NULL. */
 static int
 conf_read_source(const struct source *source, char *const *root, struct conf **conf,
-                 struct error *error)
+                 struct conf_findings *findings, struct error *error)
 {
     struct conf *loaded = calloc(1, sizeof(*loaded));
     if (!loaded)
         return source_out_of_memory(error);
-    int rc =
-        read_source(source, &option_root, loaded, root ? root : &loaded->root, conf_resolve, error);
+    int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root,
+                         conf_resolve_root, findings, error);
+    if (rc == 0 && conf_resolve_calling_titles(loaded) < 0)
+        rc = source_out_of_memory(error);
     if (rc < 0) {
         conf_free(loaded);
         return rc;
@@ -104,9 +106,9 @@ conf_check_text(const struct conf *conf, const char *path, struct error *error)
                       path, LIMIT_CONFIG_LINES, LIMIT_CONFIG_BYTES);
 }
 
-int
-conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
-                    struct error *error)
+static int
+conf_load_path(const char *path, const char *root_override, struct conf **conf,
+               struct conf_findings *findings, struct error *error)
 {
     struct source source;
     char *root = NULL;
@@ -114,12 +116,35 @@ conf_load_with_root(const char *path, const char *root_override, struct conf **c
         return source_out_of_memory(error);
     int rc = source_read_file(&source, path, error);
     if (rc == 0)
-        rc = conf_read_source(&source, root ? &root : NULL, conf, error);
+        rc = conf_read_source(&source, root ? &root : NULL, conf, findings, error);
     free(root);
     source_release(&source);
     if (rc == 0 && (rc = conf_check_text(*conf, path, error)) < 0)
         conf_free(*conf);
     return rc;
+}
+
+int
+conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
+                    struct error *error)
+{
+    return conf_load_path(path, root_override, conf, NULL, error);
+}
+
+int
+conf_load_all(const char *path, const char *root_override, struct conf **conf,
+              struct conf_findings *findings, struct error *error)
+{
+    findings->count = findings->more = 0;
+    return conf_load_path(path, root_override, conf, findings, error);
+}
+
+void
+conf_findings_free(struct conf_findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        free(findings->items[i].message);
+    findings->count = 0;
 }
 
 int
@@ -148,7 +173,7 @@ conf_from_text(const char *text, struct conf **conf, struct error *error)
     struct source source;
     int rc = source_read_text(&source, "configuration", text, error);
     if (rc == 0)
-        rc = conf_read_source(&source, NULL, conf, error);
+        rc = conf_read_source(&source, NULL, conf, NULL, error);
     source_release(&source);
     return rc;
 }
@@ -304,7 +329,7 @@ conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, struc
         return source_out_of_memory(error);
     int rc = source_read_text(&source, "pipeline", text, error);
     if (rc == 0)
-        rc = read_source(&source, &option_pipeline, loaded, NULL, NULL, error);
+        rc = read_source(&source, &option_pipeline, loaded, NULL, NULL, NULL, error);
     source_release(&source);
     if (rc < 0) {
         conf_pipeline_free(loaded);

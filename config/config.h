@@ -384,6 +384,26 @@ int conf_load(const char *path, struct conf **conf, struct error *error);
  */
 int conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
                         struct error *error);
+
+#define CONF_FINDINGS 100
+
+/* What is wrong with a configuration, and what is doubtful of one that is good, in the order of its
+ * lines. Nothing that only follows from another is told. */
+struct conf_findings {
+    struct {
+        bool wrong;
+        char *message; /* "FILE:LINE: what is wrong" */
+    } items[CONF_FINDINGS];
+
+    size_t count;
+    size_t more; /* that there was no room for; reading stops at a thousand errors */
+};
+
+/* The same, telling all of them; the error is the first. Where there are none beside an error, the
+ * file could not be read or parsed, and the error is all. Free the findings either way. */
+int conf_load_all(const char *path, const char *root_override, struct conf **conf,
+                  struct conf_findings *findings, struct error *error);
+void conf_findings_free(struct conf_findings *findings);
 void conf_free(struct conf *conf);
 
 /*

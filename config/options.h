@@ -92,9 +92,10 @@ struct option_section {
     const struct option_row *rows;
     size_t row_count;
     size_t size; /* of the struct */
-    /* What the rows cannot say alone; false after option_refuse. NULL: nothing more. Of the whole
+    /* Refuses what the rows cannot say alone (option_refuse). NULL: nothing more. What rows refused is
+     * 0 and lost (LOST), a text NULL; nothing is to be concluded from it. Of the whole
      * configuration: once paths are absolute. */
-    bool (*check)(const void *object, const struct option_spot *spot);
+    void (*check)(const void *object, const struct option_spot *spot);
     const char *const *moved; /* rows that the section around it has now; ends with NULL */
 };
 

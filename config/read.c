@@ -1,10 +1,12 @@
 /*
  * read.c - from libconfig's settings to structs, by the option table.
  *
- * Defaults are read by the same code as the file, from the text in their row.
+ * Defaults are read by the same code as the file, from the text in their row. An error does not end
+ * it (findings.h).
  */
 #include "config/read.h"
 
+#include "base/nearest.h"
 #include "config/kinds/kinds.h"
 #include "config/options/sections.h"
 
@@ -33,21 +35,47 @@ read_put_key(const config_setting_t *setting, char *key, size_t size)
 }
 
 int
+read_find(const struct option_reader *reader, bool wrong, const config_setting_t *setting,
+          const char *text)
+{
+    char key[KEY_SIZE] = "";
+    read_put_key(setting, key, sizeof(key));
+    return findings_add(reader->findings, wrong, config_setting_source_line(setting), key, text);
+}
+
+int
 read_fail(const struct option_reader *reader, const config_setting_t *setting, const char *format,
           ...)
 {
-    char place[1024], key[KEY_SIZE] = "", text[512];
-    source_place(reader->source, config_setting_source_line(setting), place, sizeof(place));
-    bool named = read_put_key(setting, key, sizeof(key)) > 0;
+    char text[512];
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
     va_end(values);
-    return error_set(reader->error, -EINVAL, CODE_NONE, "%s: %s%s%s", place, key, named ? ": " : "",
-                     text);
+    return read_find(reader, true, setting, text);
 }
 
 /* --------------------------------------------------------------- what kinds have in common ---- */
+
+bool
+read_stops(int rc)
+{
+    return rc < 0 && rc != -EINVAL;
+}
+
+int
+read_worse(int rc, int next)
+{
+    return rc == 0 || read_stops(next) ? next : rc;
+}
+
+int
+read_lose(const struct option_reader *reader, const void *member, size_t size, int rc)
+{
+    if (rc == -EINVAL)
+        findings_lose(reader->findings, member, size);
+    return reader->findings->stop ? reader->findings->stop : rc;
+}
 
 bool
 read_is_sequence(const config_setting_t *setting)
@@ -64,15 +92,17 @@ read_elements(const struct option_reader *reader, const struct option_row *row,
     const size_t count = (size_t)config_setting_length(setting);
     int rc = 0;
     if ((double)count < min || (double)count > max)
-        return read_fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed", count, min,
-                         max);
+        return read_lose(reader, field, sizeof(char *),
+                         read_fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed",
+                                   count, min, max));
     char *elements = calloc(count ? count : 1, size);
     if (!elements)
-        return source_out_of_memory(reader->error);
+        return -ENOMEM;
     memcpy(field, &elements, sizeof(elements));
     memcpy((char *)field - row->offset + row->count_offset, &count, sizeof(count));
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = read(reader, row, config_setting_get_elem(setting, (unsigned)i), elements + i * size);
+    for (size_t i = 0; !read_stops(rc) && i < count; i++)
+        rc = read_worse(rc, read(reader, row, config_setting_get_elem(setting, (unsigned)i),
+                                 elements + i * size));
     return rc; // cppcheck-suppress memleak ; the field has them now
 }
 
@@ -94,7 +124,9 @@ read_option(const struct option_reader *reader, const struct option_row *row,
 {
     if (row->mark)
         read_mark(row->mark, object);
-    return row->kind->read(reader, row, setting, option_field(row, object));
+    int rc = row->kind->read(reader, row, setting, option_field(row, object));
+    /* What has options below it loses those. */
+    return row->kind->below ? rc : read_lose(reader, option_field(row, object), 1, rc);
 }
 
 /* Has everything its name, and every string its text? libconfig goes on where it had no memory. */
@@ -126,12 +158,11 @@ read_fallback(const struct option_reader *reader, const struct option_row *row, 
 {
     char *text;
     if (asprintf(&text, "%s = %s;", row->name, row->fallback) < 0)
-        return source_out_of_memory(reader->error);
+        return -ENOMEM;
     config_t config;
     config_init(&config);
     int rc = read_parse(&config, text); /* a default is well-formed */
-    rc = rc == 0 ? read_option(reader, row, config_lookup(&config, row->name), object)
-                 : source_out_of_memory(reader->error);
+    rc = rc == 0 ? read_option(reader, row, config_lookup(&config, row->name), object) : -ENOMEM;
     config_destroy(&config);
     free(text);
     return rc;
@@ -164,20 +195,44 @@ has_moved(const struct option_section *section, const char *name)
     return moved && *moved;
 }
 
+/* The row that the unknown option's name seems to mean, of those that are not given. */
+static const struct option_row *
+find_meant(const struct option_section *section, const config_setting_t *group, const char *name)
+{
+    struct nearest nearest = nearest_of(name);
+    for (size_t i = 0; i < section->row_count; i++)
+        if (!config_setting_get_member(group, section->rows[i].name))
+            nearest_try(&nearest, section->rows[i].name);
+    return nearest.name ? option_find(section, nearest.name) : NULL;
+}
+
 static int
 read_refuse_unknown(const struct option_reader *reader, const struct option_section *section,
-                    const config_setting_t *group)
+                    config_setting_t *group, config_setting_t *setting)
 {
-    for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
-        const config_setting_t *setting = config_setting_get_elem(group, i);
-        const char *name = config_setting_name(setting);
-        if (!option_find(section, name) && !has_moved(section, name)) {
-            char known[256];
-            read_name_rows(section, false, known, sizeof(known));
-            return read_fail(reader, setting, "there is no such option; here are: %s", known);
-        }
+    const struct option_row *meant = find_meant(section, group, config_setting_name(setting));
+    if (meant) {
+        config_setting_set_hook(setting,
+                                (void *)(uintptr_t)meant); /* find_setting takes it for that */
+        return read_fail(reader, setting, "there is no such option; did you mean %s?", meant->name);
     }
-    return 0;
+    char known[256];
+    read_name_rows(section, false, known, sizeof(known));
+    return read_fail(reader, setting, "there is no such option; here are: %s", known);
+}
+
+static int
+read_names(const struct option_reader *reader, const struct option_section *section,
+           config_setting_t *group)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < (unsigned)config_setting_length(group) && !read_stops(rc); i++) {
+        config_setting_t *setting = config_setting_get_elem(group, i);
+        const char *name = config_setting_name(setting);
+        if (!option_find(section, name) && !has_moved(section, name))
+            rc = read_worse(rc, read_refuse_unknown(reader, section, group, setting));
+    }
+    return rc;
 }
 
 /* The line is that of the option that has no use. */
@@ -195,6 +250,18 @@ read_refuse_unused(const struct option_reader *reader, const struct option_secti
     return read_fail(reader, setting, "is used only with %s = %s", use->with, choices);
 }
 
+/* By a name that is none. */
+static config_setting_t *
+find_misspelt(const struct option_row *row, const config_setting_t *group)
+{
+    for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
+        config_setting_t *setting = config_setting_get_elem(group, i);
+        if (config_setting_get_hook(setting) == row)
+            return setting;
+    }
+    return NULL;
+}
+
 /* Where it stands now, or where files of before have it; NULL: it is not given. */
 static config_setting_t *
 find_setting(const struct option_row *row, config_setting_t *group)
@@ -205,7 +272,29 @@ find_setting(const struct option_row *row, config_setting_t *group)
         setting = config_setting_get_member(group, row->was);
     if (!setting && past && config_setting_is_group(past))
         setting = config_setting_get_member(past, row->name);
-    return setting;
+    return setting ? setting : find_misspelt(row, group);
+}
+
+/* Is it known whether the row has a use? */
+static bool
+read_uses_known(const struct option_reader *reader, const struct option_section *section,
+                const struct option_row *row, const void *object)
+{
+    for (const struct option_use *use = row->uses; use && use->with; use++) {
+        const struct option_row *with = option_find(section, use->with);
+        if (findings_lost(reader->findings, option_value(with, object), 1))
+            return false;
+    }
+    return true;
+}
+
+static int
+read_missing(const struct option_reader *reader, const struct option_row *row,
+             const config_setting_t *group, const void *object)
+{
+    const size_t size = row->kind == &option_group ? row->section->size : 1;
+    return read_lose(reader, option_value(row, object), size,
+                     read_fail(reader, group, "%s is missing", row->name));
 }
 
 static int
@@ -213,69 +302,35 @@ read_or_default(const struct option_reader *reader, const struct option_section 
                 const struct option_row *row, config_setting_t *group, void *object)
 {
     config_setting_t *setting = find_setting(row, group);
+    if (!read_uses_known(reader, section, row, object))
+        return setting ? read_option(reader, row, setting, object) : 0;
     const struct option_use *unmet = option_useless(section, row, object);
     if (unmet)
         return setting ? read_refuse_unused(reader, section, unmet, setting) : 0;
     if (setting)
         return read_option(reader, row, setting, object);
     if (!row->fallback)
-        return read_fail(reader, group, "%s is missing", row->name);
+        return read_missing(reader, row, group, object);
     return row->fallback[0] ? read_fallback(reader, row, object) : 0;
 }
 
 static int
 read_check_alternatives(const struct option_reader *reader, const struct option_section *section,
-                        const config_setting_t *group)
+                        config_setting_t *group, const void *object)
 {
-    int alternatives = 0, given = 0;
+    const struct option_mark *mark = NULL;
+    int given = 0;
     for (size_t i = 0; i < section->row_count; i++)
         if (read_is_alternative(&section->rows[i])) {
-            alternatives++;
-            given += config_setting_get_member(group, section->rows[i].name) != NULL;
+            mark = section->rows[i].mark;
+            given += find_setting(&section->rows[i], group) != NULL;
         }
-    if (alternatives == 0 || given == 1)
+    if (!mark || given == 1)
         return 0;
     char names[256];
     read_name_rows(section, true, names, sizeof(names));
-    return read_fail(reader, group, "needs exactly one of %s", names);
-}
-
-struct option_spot {
-    const struct option_reader *reader;
-    config_setting_t *group;
-};
-
-__attribute__((format(printf, 3, 0))) static void
-read_refuse(const struct option_spot *spot, const char *option, const char *format, va_list values)
-{
-    char text[256];
-    vsnprintf(text, sizeof(text), format, values);
-    const config_setting_t *setting = config_setting_lookup(spot->group, option);
-    read_fail(spot->reader, setting ? setting : spot->group, "%s%s%s", setting ? "" : option,
-              setting ? "" : ": ", text);
-}
-
-bool
-option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    read_refuse(spot, option, format, values);
-    va_end(values);
-    return false;
-}
-
-bool
-option_refuse_of(const struct option_spot *spot, const char *list, size_t index, const char *option,
-                 const char *format, ...)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "%s.[%zu]%s", list, index, option);
-    va_list values;
-    va_start(values, format);
-    read_refuse(spot, path, format, values);
-    va_end(values);
-    return false;
+    return read_lose(reader, (const char *)object + mark->offset, 1,
+                     read_fail(reader, group, "needs exactly one of %s", names));
 }
 
 static int
@@ -283,17 +338,20 @@ read_check(const struct option_reader *reader, config_setting_t *group,
            const struct option_section *section, const void *object)
 {
     const struct option_spot spot = {reader, group};
-    return section->check && !section->check(object, &spot) ? -EINVAL : 0;
+    if (section->check)
+        section->check(object, &spot);
+    return reader->findings->stop;
 }
 
 static int
 read_rows(const struct option_reader *reader, const struct option_section *section,
           config_setting_t *group, void *object)
 {
-    int rc = read_refuse_unknown(reader, section, group);
-    for (size_t i = 0; i < section->row_count && rc == 0; i++)
-        rc = read_or_default(reader, section, &section->rows[i], group, object);
-    return rc < 0 ? rc : read_check_alternatives(reader, section, group);
+    int rc = read_names(reader, section, group);
+    for (size_t i = 0; i < section->row_count && !read_stops(rc); i++)
+        rc = read_worse(rc, read_or_default(reader, section, &section->rows[i], group, object));
+    return read_stops(rc) ? rc
+                          : read_worse(rc, read_check_alternatives(reader, section, group, object));
 }
 
 int
@@ -301,41 +359,55 @@ read_section(const struct option_reader *reader, const struct option_section *se
              config_setting_t *group, void *object)
 {
     int rc = read_rows(reader, section, group, object);
-    return rc < 0 ? rc : read_check(reader, group, section, object);
+    return read_stops(rc) ? rc : read_worse(rc, read_check(reader, group, section, object));
 }
 
 static int
-read_parse_source(const struct option_reader *reader, config_t *config)
+read_parse_source(const struct source *source, config_t *config, struct error *error)
 {
-    int rc = read_parse(config, reader->source->text);
+    int rc = read_parse(config, source->text);
     if (rc != -EINVAL)
-        return rc < 0 ? source_out_of_memory(reader->error) : 0;
+        return rc < 0 ? source_out_of_memory(error) : 0;
     char place[1024];
     int line = config_error_line(config);
-    source_place(reader->source, line > 0 ? (unsigned)line : 0, place, sizeof(place));
+    source_place(source, line > 0 ? (unsigned)line : 0, place, sizeof(place));
     const char *text = config_error_text(config);
     bool mixed = text && strcmp(text, "mismatched element type in array") == 0;
-    return error_set(reader->error, -EINVAL, CODE_NONE, "%s: %s", place,
+    return error_set(error, -EINVAL, CODE_NONE, "%s: %s", place,
                      mixed  ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
                      : text ? text
                             : "cannot be parsed");
 }
 
+static int
+read_parsed(const struct option_reader *reader, const struct option_section *section, void *object,
+            int (*prepare)(void *object, char *const *root), config_setting_t *group)
+{
+    int rc = read_rows(reader, section, group, object);
+    if (!read_stops(rc) && prepare)
+        rc = read_worse(rc, prepare(object, reader->root));
+    if (!read_stops(rc))
+        rc = read_worse(rc, read_check(reader, group, section, object));
+    return rc;
+}
+
 int
 read_source(const struct source *source, const struct option_section *section, void *object,
-            char *const *root, int (*prepare)(void *object, char *const *root), struct error *error)
+            char *const *root, int (*prepare)(void *object, char *const *root),
+            struct conf_findings *all, struct error *error)
 {
-    const struct option_reader reader = {.source = source, .root = root, .error = error};
+    struct findings findings;
+    findings_open(&findings, source);
+    const struct option_reader reader = {.source = source, .root = root, .findings = &findings};
     config_t config;
     config_init(&config);
-    int rc = read_parse_source(&reader, &config);
-    config_setting_t *group = config_root_setting(&config);
-    if (rc == 0)
-        rc = read_rows(&reader, section, group, object);
-    if (rc == 0 && prepare && (rc = prepare(object, root)) < 0)
-        rc = source_out_of_memory(error);
-    if (rc == 0)
-        rc = read_check(&reader, group, section, object);
+    int rc = read_parse_source(source, &config, error);
+    if (rc == 0) {
+        rc = read_parsed(&reader, section, object, prepare, config_root_setting(&config));
+        rc = rc == -ENOMEM ? source_out_of_memory(error) : findings_settle(&findings, error);
+    }
+    findings_give(&findings, all);
+    findings_release(&findings);
     config_destroy(&config);
     return rc;
 }

@@ -54,7 +54,7 @@ word_read(const struct option_reader *reader, const struct option_row *row,
 {
     unsigned choice;
     int rc = choice_read(reader, row, setting, &choice);
-    return rc < 0 ? rc : read_copy(reader, row->choices[choice], field);
+    return rc < 0 ? rc : read_copy(row->choices[choice], field);
 }
 
 const struct option_kind option_word = {
@@ -103,13 +103,14 @@ flags_read(const struct option_reader *reader, const struct option_row *row,
         read_name_choices(row, ALL_CHOICES, choices);
         return read_fail(reader, setting, "has to be [ ... ] with at least one of %s", choices);
     }
-    for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
-        int rc = choice_read(reader, row, config_setting_get_elem(setting, i), &choice);
-        if (rc < 0)
-            return rc;
-        *flags |= 1u << choice;
+    int rc = 0;
+    for (unsigned i = 0; i < (unsigned)config_setting_length(setting) && !read_stops(rc); i++) {
+        int next = choice_read(reader, row, config_setting_get_elem(setting, i), &choice);
+        if (next == 0)
+            *flags |= 1u << choice;
+        rc = read_worse(rc, next);
     }
-    return 0;
+    return rc;
 }
 
 static void

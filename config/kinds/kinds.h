@@ -5,8 +5,8 @@
 #ifndef NOCTULE_KINDS_H
 #define NOCTULE_KINDS_H
 
+#include "config/findings.h"
 #include "config/options.h"
-#include "config/source.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,9 @@
 
 struct option_reader {
     const struct source *source;
-    char *const *root; /* what relative paths are below, by the time that one is read */
-    struct error *error;
+    char *const *root; /* what relative paths are below, by the time that one is read; to NULL where
+                        * that was refused */
+    struct findings *findings;
 };
 
 struct option_writer {
@@ -29,8 +30,8 @@ struct option_writer {
     const void *object;
 };
 
-/* `field` is the row's member of the struct that its section fills, or an element of it. 0, or
- * -errno with the reader's error. */
+/* `field` is the row's member of the struct that its section fills, or an element of it. 0, -EINVAL
+ * with a finding, upon which reading goes on, or another -errno, upon which it stops. */
 typedef int option_read(const struct option_reader *reader, const struct option_row *row,
                         config_setting_t *setting, void *field);
 
@@ -83,12 +84,28 @@ bool option_not_null(const struct option_writer *writer, const struct option_row
                      const void *field);
 void option_free(const struct option_row *row, void *field);
 
+/* Where a section's check is asked. */
+struct option_spot {
+    const struct option_reader *reader;
+    config_setting_t *group;
+};
+
+/* An error, or a doubt; -EINVAL, or why to stop. */
+int read_find(const struct option_reader *reader, bool wrong, const config_setting_t *setting,
+              const char *text);
+/* An error. */
 int read_fail(const struct option_reader *reader, const config_setting_t *setting,
               const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Does reading stop? Which of two results is told? */
+bool read_stops(int rc);
+int read_worse(int rc, int next);
+/* Returns `rc`; of -EINVAL the member is lost. */
+int read_lose(const struct option_reader *reader, const void *member, size_t size, int rc);
+
 bool read_is_sequence(const config_setting_t *setting);
 /* The field owns a copy of the text. */
-int read_copy(const struct option_reader *reader, const char *text, void *field);
+int read_copy(const char *text, void *field);
 option_read read_text;
 int read_section(const struct option_reader *reader, const struct option_section *section,
                  config_setting_t *group, void *object);

@@ -33,10 +33,11 @@ number_read(const struct option_reader *reader, const struct option_row *row,
     double *value = field;
     if (!setting_is_number(setting))
         return read_fail(reader, setting, "has to be a number");
-    *value = setting_number(setting);
-    if (!isfinite(*value) || *value < row->min || *value > row->max)
-        return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", *value, row->min,
+    const double number = setting_number(setting);
+    if (!isfinite(number) || number < row->min || number > row->max)
+        return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", number, row->min,
                          row->max);
+    *value = number;
     return 0;
 }
 

@@ -19,9 +19,10 @@ range_read(const struct option_reader *reader, const struct option_row *row,
     const struct option_row pair = range_pair(row);
     if (config_setting_is_group(setting))
         return read_section(reader, row->section, setting, field);
-    if (!read_is_sequence(setting) || config_setting_length(setting) != 2)
-        return read_fail(reader, setting, "has to be [ ... ] of 2 numbers, or a group { ... }");
-    return pair.kind->read(reader, &pair, setting, field);
+    int rc = read_is_sequence(setting) && config_setting_length(setting) == 2
+                 ? pair.kind->read(reader, &pair, setting, field)
+                 : read_fail(reader, setting, "has to be [ ... ] of 2 numbers, or a group { ... }");
+    return read_lose(reader, field, row->section->size, rc);
 }
 
 static void

@@ -3,6 +3,7 @@
  */
 #include "config/kinds/kinds.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static int
@@ -10,7 +11,8 @@ group_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_GROUP)
-        return read_fail(reader, setting, "has to be a group { ... }");
+        return read_lose(reader, field, row->section->size,
+                         read_fail(reader, setting, "has to be a group { ... }"));
     return read_section(reader, row->section, setting, field);
 }
 
@@ -58,7 +60,7 @@ part_read(const struct option_reader *reader, const struct option_row *row,
     void **part = field;
     *part = calloc(1, row->section->size);
     if (!*part)
-        return source_out_of_memory(reader->error);
+        return -ENOMEM;
     return group_read(reader, row, setting, *part);
 }
 
@@ -90,7 +92,8 @@ list_read(const struct option_reader *reader, const struct option_row *row,
           config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
-        return read_fail(reader, setting, "has to be a list ( { ... }, { ... } )");
+        return read_lose(reader, field, sizeof(char *),
+                         read_fail(reader, setting, "has to be a list ( { ... }, { ... } )"));
     return read_elements(reader, row, setting, row->min, row->max, row->section->size, field,
                          group_read);
 }

@@ -137,11 +137,11 @@ text_count_characters(const char *text, size_t *characters)
 }
 
 int
-read_copy(const struct option_reader *reader, const char *text, void *field)
+read_copy(const char *text, void *field)
 {
     char *copy = strdup(text);
     if (!copy)
-        return source_out_of_memory(reader->error);
+        return -ENOMEM;
     memcpy(field, &copy, sizeof(copy));
     return 0; // cppcheck-suppress memleak ; the field has it now
 }
@@ -181,10 +181,8 @@ read_text(const struct option_reader *reader, const struct option_row *row,
                          characters, row->min, row->max);
     if (row->form && !row->form->fits(text))
         return read_fail(reader, setting, "%s", row->form->refusal);
-    int rc = read_copy(reader, text, field);
-    if (rc == 0 && row->form && row->form->tidy && row->form->tidy(field) < 0)
-        rc = source_out_of_memory(reader->error);
-    return rc;
+    int rc = read_copy(text, field);
+    return rc == 0 && row->form && row->form->tidy ? row->form->tidy(field) : rc;
 }
 
 const struct option_kind option_text = {.read = read_text,
@@ -234,9 +232,7 @@ path_read(const struct option_reader *reader, const struct option_row *row,
           config_setting_t *setting, void *field)
 {
     int rc = read_text(reader, row, setting, field);
-    if (rc == 0 && option_make_absolute(field, *reader->root) < 0)
-        rc = source_out_of_memory(reader->error);
-    return rc;
+    return rc == 0 && *reader->root ? option_make_absolute(field, *reader->root) : rc;
 }
 
 const struct option_kind option_path = {.read = path_read,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool
+static void
 check_destination_folder(const struct conf_destination *destination, const struct option_spot *spot)
 {
     const struct {
@@ -25,23 +25,31 @@ check_destination_folder(const struct conf_destination *destination, const struc
 
     for (size_t i = 0; i < sizeof(of_an_ae) / sizeof(of_an_ae[0]); i++)
         if (of_an_ae[i].given)
-            return option_refuse(spot, of_an_ae[i].option, "is not used with folder");
-    return true;
+            option_refuse(spot, of_an_ae[i].option, "is not used with folder");
 }
 
 static bool
+destination_has_place(const struct conf_destination *destination, const struct option_spot *spot)
+{
+    return (destination->ae_title || LOST(spot, destination->ae_title)) &&
+           (destination->host || LOST(spot, destination->host)) &&
+           (destination->port != 0 || LOST(spot, destination->port));
+}
+
+static void
 check_destination(const void *object, const struct option_spot *spot)
 {
     const struct conf_destination *destination = object;
-    if (strcmp(destination->name, CONF_SENDER) == 0)
-        return option_refuse(spot, "name", "\"%s\" stands for whoever sent a series", CONF_SENDER);
+    if (destination->name && strcmp(destination->name, CONF_SENDER) == 0)
+        option_refuse(spot, "name", "\"%s\" stands for whoever sent a series", CONF_SENDER);
+    if (LOST(spot, destination->folder))
+        return;
     if (destination->folder)
-        return check_destination_folder(destination, spot);
-    if (!destination->ae_title || !destination->host || destination->port == 0)
-        return option_refuse(spot, "name", "needs ae_title, host and port, or folder");
-    if (strchr(destination->host, ':'))
-        return option_refuse(spot, "host", "has to be a name or an IPv4 address");
-    return true;
+        check_destination_folder(destination, spot);
+    else if (!destination_has_place(destination, spot))
+        option_refuse(spot, "name", "needs ae_title, host and port, or folder");
+    else if (destination->host && strchr(destination->host, ':'))
+        option_refuse(spot, "host", "has to be a name or an IPv4 address");
 }
 
 static const struct option_row destination_rows[] = {
@@ -110,54 +118,65 @@ static const struct option_row delivery_rows[] = {
 const struct option_section option_delivery = {ROWS(delivery_rows),
                                                .size = sizeof(struct conf_delivery)};
 
-/* Its own name, and fallbacks that end: a result must not go round in a circle. */
-static bool
-check_destination_names(const struct conf *conf, size_t i, const struct option_spot *spot)
+static struct option_named
+named_destinations(const struct conf *conf, const struct option_spot *spot)
 {
-    const struct conf_destination *destination = &conf->destinations[i];
-    if (conf_find_destination(conf, destination->name) != destination)
-        return option_refuse_of(spot, "destinations", i, ".name",
-                                "\"%s\" is the name of an earlier destination", destination->name);
-    const struct conf_destination *at = destination;
-    for (size_t steps = 0; at->fallback; steps++) {
-        const struct conf_destination *next = conf_find_destination(conf, at->fallback);
-        if (!next)
-            return option_refuse_of(spot, "destinations", i, ".fallback",
-                                    "there is no destination named \"%s\"", at->fallback);
-        if (steps == conf->destination_count)
-            return option_refuse_of(spot, "destinations", i, ".fallback",
-                                    "leads round in a circle");
-        at = next;
-    }
-    return true;
+    return NAMED(spot, "destinations", conf->destinations, conf->destination_count);
+}
+
+/* Fallbacks end: a result must not go round in a circle. One that does is told of its first. */
+static void
+check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot)
+{
+    const struct option_named named = named_destinations(conf, spot);
+    const char *fallback = conf->destinations[i].fallback;
+    if (fallback && option_lacks(&named, fallback))
+        option_refuse_of(spot, "destinations", i, ".fallback",
+                         "there is no destination named \"%s\"", fallback);
+    size_t at = i, steps = 0;
+    do {
+        fallback = conf->destinations[at].fallback;
+        at = fallback ? option_find_name(&named, fallback) : named.count;
+    } while (at > i && at < named.count && ++steps < named.count);
+    if (at == i)
+        option_refuse_of(spot, "destinations", i, ".fallback", "leads round in a circle");
 }
 
 /* Results must not be taken in again. */
-static bool
+static void
 check_destination_folders(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const char *folder = conf->destinations[i].folder;
     char option[64];
     snprintf(option, sizeof(option), "destinations.[%zu].folder", i);
-    if (!folder)
-        return true;
-    if (!check_apart_from_root(conf, folder, option, spot))
-        return false;
+    if (!folder || !check_apart_from_root(conf, folder, option, spot))
+        return;
     for (size_t j = 0; j < conf->inbox_count; j++)
-        if (option_path_below(folder, conf->inboxes[j].path))
-            return option_refuse(spot, option, "%s is within an inbox", folder);
-    return true;
+        if (conf->inboxes[j].path && option_path_below(folder, conf->inboxes[j].path)) {
+            option_refuse(spot, option, "%s is within an inbox", folder);
+            return;
+        }
 }
 
-bool
+/* One mend is enough for all of them. */
+static void
+check_destination_tls(const struct conf *conf, const struct option_spot *spot)
+{
+    for (size_t i = 0; i < conf->destination_count; i++)
+        if (conf->destinations[i].tls && !conf->dicom.tls.ca && !LOST(spot, conf->dicom.tls.ca)) {
+            option_refuse_of(spot, "destinations", i, ".tls", "needs dicom.tls.ca");
+            return;
+        }
+}
+
+void
 check_destinations(const struct conf *conf, const struct option_spot *spot)
 {
+    const struct option_named named = named_destinations(conf, spot);
+    option_refuse_twins(&named, ".name", "the name of an earlier destination");
     for (size_t i = 0; i < conf->destination_count; i++) {
-        if (!check_destination_names(conf, i, spot) || !check_destination_folders(conf, i, spot))
-            return false;
-        if (conf->destinations[i].tls && !conf->dicom.tls.ca) {
-            return option_refuse_of(spot, "destinations", i, ".tls", "needs dicom.tls.ca");
-        }
+        check_fallback(conf, i, spot);
+        check_destination_folders(conf, i, spot);
     }
-    return true;
+    check_destination_tls(conf, spot);
 }

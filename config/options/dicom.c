@@ -3,8 +3,6 @@
  */
 #include "config/options/sections.h"
 
-#include <string.h>
-
 static const struct option_row title_rows[] = {
     {"ae_title", &option_text, AT(struct conf_title, ae_title), NULL, LIMITS(1, 16),
      .form = &form_ae, .help = "an AE title that Noctule answers to"},
@@ -54,54 +52,47 @@ static const struct option_row tls_rows[] = {
 
 static const struct option_section tls_section = {ROWS(tls_rows), .size = sizeof(struct conf_tls)};
 
-/* A title that two rows had would have two pipelines. */
-static bool
-check_titles(const struct conf_dicom *dicom, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < dicom->title_count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(dicom->titles[i].ae_title, dicom->titles[j].ae_title) == 0) {
-                return option_refuse_of(spot, "titles", i, ".ae_title",
-                                        "\"%s\" is an earlier title", dicom->titles[i].ae_title);
-            }
-    return true;
-}
-
-static bool
+static void
 check_dicom_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     const struct conf_tls *tls = &dicom->tls;
+    if (LOST(spot, dicom->tls))
+        return;
     if (!tls->certificate != !tls->key)
-        return option_refuse(spot, "tls", "certificate and key go together");
+        option_refuse(spot, "tls", "certificate and key go together");
     if (tls->crl && !tls->ca)
-        return option_refuse(spot, "tls", "crl needs ca");
+        option_refuse(spot, "tls", "crl needs ca");
     if (dicom->tls_port == 0)
-        return true;
-    if (!tls->certificate)
-        return option_refuse(spot, "tls_port", "needs tls.certificate and tls.key");
-    if (tls->require_peer && !tls->ca)
-        return option_refuse(spot, "tls_port", "needs tls.ca, or tls.require_peer = false");
-    return true;
+        return;
+    if (!tls->certificate && !tls->key)
+        option_refuse(spot, "tls_port", "needs tls.certificate and tls.key");
+    else if (tls->require_peer && !tls->ca && !tls->crl)
+        option_refuse(spot, "tls_port", "needs tls.ca, or tls.require_peer = false");
 }
 
-static bool
+/* One mend is enough for all of them. */
+static void
 check_peers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     for (size_t i = 0; i < dicom->peer_count; i++)
-        if (dicom->peers[i].certificate && dicom->tls_port == 0) {
-            return option_refuse_of(spot, "peers", i, ".certificate",
-                                    "is asked for, but there is no tls_port");
+        if (dicom->peers[i].certificate && dicom->tls_port == 0 && !LOST(spot, dicom->tls_port)) {
+            option_refuse_of(spot, "peers", i, ".certificate",
+                             "is asked for, but there is no tls_port");
+            return;
         }
-    return true;
 }
 
-static bool
+static void
 check_dicom(const void *object, const struct option_spot *spot)
 {
     const struct conf_dicom *dicom = object;
+    /* A title that two rows had would have two pipelines. */
+    const struct option_named titles = NAMED(spot, "titles", dicom->titles, dicom->title_count);
     if (dicom->port != 0 && dicom->port == dicom->tls_port)
-        return option_refuse(spot, "tls_port", "%d is the port without TLS", dicom->tls_port);
-    return check_titles(dicom, spot) && check_dicom_tls(dicom, spot) && check_peers(dicom, spot);
+        option_refuse(spot, "tls_port", "%d is the port without TLS", dicom->tls_port);
+    option_refuse_twins(&titles, ".ae_title", "an earlier title");
+    check_dicom_tls(dicom, spot);
+    check_peers(dicom, spot);
 }
 
 static const struct option_row dicom_rows[] = {

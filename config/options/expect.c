@@ -5,33 +5,28 @@
 
 static const char *const touches_choices[] = {"any", "top-bottom", "none", NULL};
 
-static bool
+static void
 check_bounds(const struct conf_bounds *bounds, const char *name, const struct option_spot *spot)
 {
-    if (!bounds->given || bounds->at[0] <= bounds->at[1])
-        return true;
-    return option_refuse(spot, name, "the lower end %g is above the upper end %g", bounds->at[0],
-                         bounds->at[1]);
+    if (bounds->given)
+        check_ends(bounds->at, name, spot);
 }
 
-static bool
+static void
 check_expect(const void *object, const struct option_spot *spot)
 {
     const struct conf_expect *expect = object;
-    return check_bounds(&expect->volume_ml, "volume_ml", spot) &&
-           check_bounds(&expect->mean, "mean", spot) &&
-           check_bounds(&expect->components, "components", spot) &&
-           check_bounds(&expect->slices, "slices", spot);
+    check_bounds(&expect->volume_ml, "volume_ml", spot);
+    check_bounds(&expect->mean, "mean", spot);
+    check_bounds(&expect->components, "components", spot);
+    check_bounds(&expect->slices, "slices", spot);
 }
 
-static bool
+static void
 check_share(const void *object, const struct option_spot *spot)
 {
     const struct conf_share *share = object;
-    if (share->range[0] > share->range[1])
-        return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
-                             share->range[0], share->range[1]);
-    return true;
+    check_ends(share->range, "range", spot);
 }
 
 static const struct option_row share_rows[] = {

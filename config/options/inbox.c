@@ -12,18 +12,19 @@ static const char *const own_folders[] = {"incoming", "series",  "quarantine", "
 
 static const char *const after_choices[] = {"keep", "move", "delete", NULL};
 
-static bool
+static void
 check_inbox(const void *object, const struct option_spot *spot)
 {
     const struct conf_inbox *inbox = object;
-    if (inbox->after == CONF_MOVE && !inbox->move_to)
-        return option_refuse(spot, "after", "\"move\" needs move_to");
+    if (LOST(spot, inbox->after))
+        return;
+    if (inbox->after == CONF_MOVE && !inbox->move_to && !LOST(spot, inbox->move_to))
+        option_refuse(spot, "after", "\"move\" needs move_to");
     if (inbox->after != CONF_MOVE && inbox->move_to)
-        return option_refuse(spot, "move_to", "is used only with after = \"move\"");
+        option_refuse(spot, "move_to", "is used only with after = \"move\"");
     /* Looked at again at each start, it would replace what replaced it. */
     if (inbox->after == CONF_KEEP && inbox->resent == CONF_NEWEST)
-        return option_refuse(spot, "resent", "\"newest\" needs after = \"move\" or \"delete\"");
-    return true;
+        option_refuse(spot, "resent", "\"newest\" needs after = \"move\" or \"delete\"");
 }
 
 static const struct option_row inbox_rows[] = {
@@ -86,40 +87,50 @@ bool
 check_apart_from_root(const struct conf *conf, const char *path, const char *option,
                       const struct option_spot *spot)
 {
-    if (climbs(path))
-        return option_refuse(spot, option, "holds \"..\"");
+    if (climbs(path)) {
+        option_refuse(spot, option, "holds \"..\"");
+        return false;
+    }
+    if (!conf->root)
+        return true; /* nobody knows where it is */
     const char *below = option_path_below(path, conf->root);
-    if (option_path_below(conf->root, path) || (below && is_own_folder(below)))
-        return option_refuse(spot, option, "%s is, or holds, a folder of Noctule's own", path);
-    return true;
+    if (!option_path_below(conf->root, path) && !(below && is_own_folder(below)))
+        return true;
+    option_refuse(spot, option, "%s is, or holds, a folder of Noctule's own", path);
+    return false;
 }
 
+/* Is it within an inbox other than number `own`? Of two that are one, the second is within the first. */
 static bool
+is_within_inbox(const struct conf *conf, const char *path, size_t own)
+{
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        const char *inbox = conf->inboxes[i].path;
+        const char *below = inbox && i != own ? option_path_below(path, inbox) : NULL;
+        if (below && (below[0] || i < own))
+            return true;
+    }
+    return false;
+}
+
+static void
 check_inbox_paths(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_inbox *inbox = &conf->inboxes[i];
     char path_option[64], move_option[64];
     snprintf(path_option, sizeof(path_option), "inbox.[%zu].path", i);
     snprintf(move_option, sizeof(move_option), "inbox.[%zu].move_to", i);
-    if (!check_apart_from_root(conf, inbox->path, path_option, spot))
-        return false;
-    if (inbox->move_to && !check_apart_from_root(conf, inbox->move_to, move_option, spot))
-        return false;
-    for (size_t j = 0; j < conf->inbox_count; j++) {
-        const struct conf_inbox *other = &conf->inboxes[j];
-        if (j != i && option_path_below(inbox->path, other->path))
-            return option_refuse(spot, path_option, "%s is within another inbox", inbox->path);
-        if (inbox->move_to && option_path_below(inbox->move_to, other->path))
-            return option_refuse(spot, move_option, "%s is within an inbox", inbox->move_to);
-    }
-    return true;
+    if (inbox->path && check_apart_from_root(conf, inbox->path, path_option, spot) &&
+        is_within_inbox(conf, inbox->path, i))
+        option_refuse(spot, path_option, "%s is within another inbox", inbox->path);
+    if (inbox->move_to && check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
+        is_within_inbox(conf, inbox->move_to, SIZE_MAX))
+        option_refuse(spot, move_option, "%s is within an inbox", inbox->move_to);
 }
 
-bool
+void
 check_inboxes(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->inbox_count; i++)
-        if (!check_inbox_paths(conf, i, spot))
-            return false;
-    return true;
+        check_inbox_paths(conf, i, spot);
 }

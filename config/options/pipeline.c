@@ -1,5 +1,5 @@
 /*
- * pipeline.c - options of pipelines, and of the rules that choose them.
+ * pipeline.c - options of pipelines.
  */
 #include "config/options/sections.h"
 
@@ -21,6 +21,16 @@ static const char result_help[] = "what is written"
 #undef RESULT
     ;
 
+/* Is something of the segments not known? */
+static bool
+lost_segments(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    return LOST(spot, pipeline->segments) ||
+           (pipeline->segment_count > 0 &&
+            option_lost(spot, pipeline->segments,
+                        pipeline->segment_count * sizeof(pipeline->segments[0])));
+}
+
 /* Are all segments that are measured regions of objects, to which a report can refer? */
 static bool
 pipeline_is_of_objects(const struct conf_pipeline *pipeline)
@@ -31,189 +41,212 @@ pipeline_is_of_objects(const struct conf_pipeline *pipeline)
     return true;
 }
 
+static void
+check_report(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    const struct texture_options *texture = pipeline->texture;
+    if (texture && LOST(spot, *texture))
+        return;
+    if (!texture || !texture_has_features(texture))
+        option_refuse(spot, "results",
+                      "\"sr\" needs measurements: give texture first_order or glcm");
+    else if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
+             !lost_segments(pipeline, spot) && !pipeline_is_of_objects(pipeline))
+        option_refuse(spot, "results",
+                      "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
+                      "texture.regions = [ \"volume\" ] only; what is measured without is objects "
+                      "as they are");
+}
+
 /* What the results say has to be measured, and what a report refers to has to be written. */
-static bool
+static void
 check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     const struct texture_options *texture = pipeline->texture;
-    if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns))
-        return option_refuse(spot, "results",
-                             "\"pmap\" needs patterns: name them in texture.patterns");
-    if (!(pipeline->results & CONF_RESULT_SR))
-        return true;
-    if (!texture || !texture_has_features(texture))
-        return option_refuse(spot, "results",
-                             "\"sr\" needs measurements: give texture first_order or glcm");
-    if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
-        !pipeline_is_of_objects(pipeline))
-        return option_refuse(spot, "results",
-                             "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
-                             "texture.regions = [ \"volume\" ] only; what is measured without is "
-                             "objects as they are");
-    return true;
+    if (LOST(spot, pipeline->results))
+        return;
+    if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns) &&
+        !(texture && LOST(spot, texture->patterns)))
+        option_refuse(spot, "results", "\"pmap\" needs patterns: name them in texture.patterns");
+    if (pipeline->results & CONF_RESULT_SR)
+        check_report(pipeline, spot);
 }
 
-static bool
+static void
 check_methods(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     size_t of[CONF_METHODS] = {0}, shown = 0;
+    if (lost_segments(pipeline, spot))
+        return;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         of[pipeline->segments[i].method]++;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         shown += pipeline->segments[i].method == CONF_LEVEL_SET && !pipeline->segments[i].hidden;
     if ((pipeline->results & CONF_RESULT_CODES) && shown == 0)
-        return option_refuse(spot, "results",
-                             "\"codes\" are those of level sets, and the pipeline has none%s",
-                             of[CONF_LEVEL_SET] > 0 ? " that is not hidden" : "");
+        option_refuse(spot, "results",
+                      "\"codes\" are those of level sets, and the pipeline has none%s",
+                      of[CONF_LEVEL_SET] > 0 ? " that is not hidden" : "");
     if (pipeline->relative_connectedness && of[CONF_FUZZY] < 2)
-        return option_refuse(spot, "relative_connectedness",
-                             "needs two segments or more with method = \"fuzzy-connectedness\"");
-    return true;
+        option_refuse(spot, "relative_connectedness",
+                      "needs two segments or more with method = \"fuzzy-connectedness\"");
 }
 
 /* Every segment that another one uses is there. */
-static bool
-check_uses(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+static void
+check_uses(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
+    /* Each segment's own uses: those of objects that are found together are told of whose they are. */
+    struct conf_pipeline apart = *pipeline;
     struct conf_use use;
+    apart.relative_connectedness = false;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        for (size_t n = 0; conf_segment_use(pipeline, i, n, &use); n++) {
+        for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++) {
             char option[16];
-            if (conf_find_segment(pipeline, use.label) < pipeline->segment_count)
+            if (!use.label || !option_lacks(named, use.label))
                 continue;
             snprintf(option, sizeof(option), ".%s", use.option);
-            return option_refuse_of(spot, "segments", i, option,
-                                    "there is no segment \"%s\" in this pipeline: name one by its "
-                                    "label",
-                                    use.label);
+            option_refuse_of(named->spot, "segments", i, option,
+                             "there is no segment \"%s\" in this pipeline: name one by its label",
+                             use.label);
         }
-    return true;
+}
+
+/* Which segments are made before which; what one uses that is not there counts as made. */
+struct making {
+    const struct option_named *named;
+    const struct conf_pipeline *pipeline;
+    bool made[SEGMENTS_MOST];
+    size_t count;
+};
+
+static size_t
+making_find(const struct making *making, const char *label)
+{
+    return label ? option_find_name(making->named, label) : making->named->count;
 }
 
 /* A use of the segment that is not made yet; false: there is none. */
 static bool
-find_unmade(const struct conf_pipeline *pipeline, size_t segment, const bool *made,
-            struct conf_use *use)
+find_unmade(const struct making *making, size_t segment, struct conf_use *use)
 {
-    for (size_t n = 0; conf_segment_use(pipeline, segment, n, use); n++)
-        if (!made[conf_find_segment(pipeline, use->label)])
+    for (size_t n = 0; conf_segment_use(making->pipeline, segment, n, use); n++) {
+        const size_t used = making_find(making, use->label);
+        if (used < making->named->count && !making->made[used])
             return true;
+    }
     return false;
 }
 
-/* Follows what is not made, which leads into a circle, and tells it. */
-static bool
-refuse_circle(const struct conf_pipeline *pipeline, const bool *made,
-              const struct option_spot *spot)
+static void
+making_add(struct making *making, size_t segment)
+{
+    making->count += !making->made[segment];
+    making->made[segment] = true;
+}
+
+/* Follows what is not made, which leads into a circle, tells it, and goes on as if it were none. */
+static void
+refuse_circle(struct making *making)
 {
     struct conf_use use;
-    char option[16], circle[200] = "";
-    size_t at = 0, used = 0;
-    while (made[at])
+    char option[16] = "", circle[200] = "";
+    size_t at = 0, used = 0, members[SEGMENTS_MOST], count = 0;
+    while (making->made[at])
         at++;
-    for (size_t i = 0; i < pipeline->segment_count && find_unmade(pipeline, at, made, &use); i++)
-        at = conf_find_segment(pipeline, use.label);
+    for (size_t i = 0; i < making->named->count && find_unmade(making, at, &use); i++)
+        at = making_find(making, use.label);
     const size_t first = at;
     do {
-        find_unmade(pipeline, at, made, &use);
+        find_unmade(making, at, &use);
         if (at == first)
             snprintf(option, sizeof(option), ".%s", use.option);
-        used += (size_t)snprintf(circle + used, sizeof(circle) - used, "%s\"%s\"",
-                                 used > 0 ? ", which uses " : "", use.label);
-        at = conf_find_segment(pipeline, use.label);
-    } while (at != first && used < sizeof(circle));
-    return option_refuse_of(spot, "segments", first, option,
-                            "\"%s\" cannot be made before itself: it uses %s",
-                            pipeline->segments[first].label, circle);
+        if (used < sizeof(circle))
+            used += (size_t)snprintf(circle + used, sizeof(circle) - used, "%s\"%s\"",
+                                     used > 0 ? ", which uses " : "", use.label);
+        members[count++] = at;
+        at = making_find(making, use.label);
+    } while (at != first);
+    option_refuse_of(making->named->spot, "segments", first, option,
+                     "\"%s\" cannot be made before itself: it uses %s",
+                     option_name(making->named, first), circle);
+    while (count > 0)
+        making_add(making, members[--count]);
 }
 
 /* There is an order in which each segment is made after those that it uses. */
-static bool
-check_makeable(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+static void
+check_makeable(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
-    bool made[SEGMENTS_MOST] = {false}, more = true;
-    size_t count = 0;
-    while (more) {
-        more = false;
-        for (size_t i = 0; i < pipeline->segment_count; i++) {
+    struct making making = {.named = named, .pipeline = pipeline};
+    while (making.count < named->count) {
+        const size_t before = making.count;
+        for (size_t i = 0; i < named->count; i++) {
             struct conf_use use;
-            if (made[i] || find_unmade(pipeline, i, made, &use))
-                continue;
-            made[i] = more = true;
-            count++;
+            if (!find_unmade(&making, i, &use))
+                making_add(&making, i);
         }
+        if (making.count == before)
+            refuse_circle(&making);
     }
-    return count == pipeline->segment_count || refuse_circle(pipeline, made, spot);
 }
 
-static bool
+static void
 check_shown(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     size_t i = 0;
     while (i < pipeline->segment_count && pipeline->segments[i].hidden)
         i++;
-    return i < pipeline->segment_count ||
-           option_refuse(spot, "segments",
-                         "all of them are hidden: nothing would come of the pipeline");
+    if (i == pipeline->segment_count && i > 0)
+        option_refuse(spot, "segments",
+                      "all of them are hidden: nothing would come of the pipeline");
 }
 
-static bool
-check_shares(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+static void
+check_shares(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_expect *expect = pipeline->segments[i].expect;
         const char *of = expect && expect->share_of ? expect->share_of->label : NULL;
-        size_t j = 0;
-        while (of && j < pipeline->segment_count &&
-               (j == i || strcmp(pipeline->segments[j].label, of) != 0))
-            j++;
-        if (of && j == pipeline->segment_count)
-            return option_refuse_of(spot, "segments", i, ".expect.share_of.label",
-                                    "there is no other segment \"%s\"", of);
+        if (of && (option_lacks(named, of) || option_find_name(named, of) == i))
+            option_refuse_of(named->spot, "segments", i, ".expect.share_of.label",
+                             "there is no other segment \"%s\"", of);
     }
-    return true;
-}
-
-static bool
-is_same_title(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* A job has the objects of its pipeline, and does not know which is for which segment. */
-static bool
-check_senders(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+static void
+check_sender(const struct conf_pipeline *pipeline, size_t i, const struct option_spot *spot)
 {
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        for (size_t j = 0; j < i; j++) {
-            const struct conf_segment *a = &pipeline->segments[i], *b = &pipeline->segments[j];
-            if (a->method == CONF_OBJECT && b->method == CONF_OBJECT &&
-                a->object.kind == b->object.kind &&
-                !is_same_title(a->object.from_ae, b->object.from_ae))
-                return option_refuse_of(
-                    spot, "segments", i, ".object",
-                    "from_ae: \"%s\" takes the same kind of object from another "
-                    "sender: give each a pipeline of its own",
-                    b->label);
-        }
-    return true;
+    const struct conf_segment *a = &pipeline->segments[i];
+    for (size_t j = 0; j < i; j++) {
+        const struct conf_segment *b = &pipeline->segments[j];
+        if (a->method != CONF_OBJECT || b->method != CONF_OBJECT ||
+            a->object.kind != b->object.kind || LOST(spot, a->object) || LOST(spot, b->object) ||
+            option_is_same(a->object.from_ae, b->object.from_ae))
+            continue;
+        option_refuse_of(spot, "segments", i, ".object",
+                         "from_ae: \"%s\" takes the same kind of object from another sender: give "
+                         "each a pipeline of its own",
+                         b->label ? b->label : "an earlier segment");
+        return;
+    }
 }
 
-static bool
+static void
 check_pipeline(const void *object, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = object;
+    const struct option_named segments =
+        NAMED(spot, "segments", pipeline->segments, pipeline->segment_count);
+    option_refuse_twins(&segments, ".label", "the label of an earlier segment");
+    check_methods(pipeline, spot);
+    check_uses(&segments, pipeline);
+    check_makeable(&segments, pipeline);
+    check_shown(pipeline, spot);
+    check_shares(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(pipeline->segments[i].label, pipeline->segments[j].label) == 0) {
-                return option_refuse_of(spot, "segments", i, ".label",
-                                        "\"%s\" is the label of an earlier segment",
-                                        pipeline->segments[i].label);
-            }
-    return check_methods(pipeline, spot) && check_uses(pipeline, spot) &&
-           check_makeable(pipeline, spot) && check_shown(pipeline, spot) &&
-           check_shares(pipeline, spot) && check_senders(pipeline, spot) &&
-           check_results(pipeline, spot);
+        check_sender(pipeline, i, spot);
+    check_results(pipeline, spot);
 }
 
 static const char *const review_choices[] = {"hold", "deliver", NULL};
@@ -300,121 +333,43 @@ static const struct option_row pipeline_rows[] = {
 const struct option_section option_pipeline = {
     ROWS(pipeline_rows), .size = sizeof(struct conf_pipeline), .check = check_pipeline};
 
-static bool
-check_match(const void *object, const struct option_spot *spot)
-{
-    const struct conf_rule *rule = object;
-    if (rule->max_slices && rule->max_slices < rule->min_slices)
-        return option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices,
-                             rule->min_slices);
-    return true;
-}
-
-static const struct option_row match_rows[] = {
-    {"modality", &option_text, AT(struct conf_rule, modality), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "Modality (0008,0060) is this; capitals do not matter"},
-    {"body_part", &option_text, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
-    {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
-     .form = &form_dicom,
-     .help = "Series Description (0008,103E) contains this; capitals do not matter"},
-    {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
-     .help = "at least so many slices"},
-    {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
-     .help = "at most so many slices; 0 means any number"},
-};
-
-static const struct option_section match_section = {
-    ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
-
-static const struct option_row rule_rows[] = {
-    {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
-     .help = "all that is given here has to fit; nothing given fits every series"},
-    {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
-     .form = &form_name, .help = "the pipeline that a series gets for which this rule fits"},
-    {"priority", &option_integer, AT(struct conf_rule, priority), "0",
-     LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
-     .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
-    STACKS_ROW(struct conf_rule),
-};
-
-const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
-
-static bool
-check_pipeline_names(const struct conf *conf, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(conf->pipelines[i].name, conf->pipelines[j].name) == 0) {
-                return option_refuse_of(spot, "pipelines", i, ".name",
-                                        "\"%s\" is the name of an earlier pipeline",
-                                        conf->pipelines[i].name);
-            }
-    return true;
-}
-
-static bool
-check_rules(const struct conf *conf, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < conf->rule_count; i++)
-        if (!conf_find_pipeline(conf, conf->rules[i].pipeline)) {
-            return option_refuse_of(spot, "rules", i, ".pipeline",
-                                    "there is no pipeline named \"%s\"", conf->rules[i].pipeline);
-        }
-    return true;
-}
-
-static bool
-check_title_pipelines(const struct conf *conf, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < conf->dicom.title_count; i++) {
-        const struct conf_title *title = &conf->dicom.titles[i];
-        if (title->pipeline && !conf_find_pipeline(conf, title->pipeline)) {
-            return option_refuse_of(spot, "dicom.titles", i, ".pipeline",
-                                    "there is no pipeline named \"%s\"", title->pipeline);
-        }
-        if (title->stacks && !title->pipeline)
-            return option_refuse_of(spot, "dicom.titles", i, ".stacks",
-                                    "is used only with a pipeline of the title: rules have their "
-                                    "own");
-    }
-    return true;
-}
-
-static bool
+static void
 check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
+    const struct option_named destinations =
+        NAMED(spot, "destinations", conf->destinations, conf->destination_count);
     const struct conf_pipeline *pipeline = &conf->pipelines[i];
     for (size_t j = 0; j < pipeline->deliver_count; j++) {
         const char *name = pipeline->deliver[j];
-        if (strcmp(name, CONF_SENDER) != 0 && !conf_find_destination(conf, name))
-            return option_refuse_of(spot, "pipelines", i, ".deliver",
-                                    "there is no destination named \"%s\"", name);
-        for (size_t k = 0; k < j; k++)
-            if (strcmp(name, pipeline->deliver[k]) == 0)
-                return option_refuse_of(spot, "pipelines", i, ".deliver", "\"%s\" stands twice",
-                                        name);
+        size_t k = 0;
+        while (k < j && (!name || !pipeline->deliver[k] || strcmp(name, pipeline->deliver[k]) != 0))
+            k++;
+        if (k < j)
+            option_refuse_of(spot, "pipelines", i, ".deliver", "\"%s\" stands twice", name);
+        else if (name && strcmp(name, CONF_SENDER) != 0 && option_lacks(&destinations, name))
+            option_refuse_of(spot, "pipelines", i, ".deliver",
+                             "there is no destination named \"%s\"", name);
     }
-    return true;
 }
 
 /* Workers are bound by what jobs has. */
-static bool
+static void
 check_memory(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
     if (most > 0 && own > most)
-        return option_refuse_of(spot, "pipelines", i, ".memory_mib",
-                                "%g is above jobs.memory_mib, %g", own, most);
-    return true;
+        option_refuse_of(spot, "pipelines", i, ".memory_mib", "%g is above jobs.memory_mib, %g",
+                         own, most);
 }
 
-bool
+void
 check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        if (!check_deliver(conf, i, spot) || !check_memory(conf, i, spot))
-            return false;
-    return check_pipeline_names(conf, spot) && check_rules(conf, spot) &&
-           check_title_pipelines(conf, spot);
+    const struct option_named named =
+        NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
+    option_refuse_twins(&named, ".name", "the name of an earlier pipeline");
+    for (size_t i = 0; i < conf->pipeline_count; i++) {
+        check_deliver(conf, i, spot);
+        check_memory(conf, i, spot);
+    }
 }

@@ -30,7 +30,7 @@ static const struct option_row retention_rows[] = {
              "\"delete\" removes them and deletes their files in the inbox"},
 };
 
-static bool
+static void
 check_days(const void *object, const struct option_spot *spot)
 {
     const struct conf_retention *retention = object;
@@ -44,23 +44,23 @@ check_days(const void *object, const struct option_spot *spot)
 
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
         if (given[i].days > 0 && given[i].days < retention->min_days)
-            return option_refuse(spot, given[i].option, "is less than min_days");
-    return true;
+            option_refuse(spot, given[i].option, "is less than min_days");
 }
 
 const struct option_section option_retention = {
     ROWS(retention_rows), .size = sizeof(struct conf_retention), .check = check_days};
 
-bool
+void
 check_retention(const struct conf *conf, const struct option_spot *spot)
 {
     const struct conf_retention *retention = &conf->retention;
-    if (retention->low_mib == 0)
-        return retention->high_mib == 0 ||
-               option_refuse(spot, "retention.high_mib", "is used only with low_mib");
-    if (retention->low_mib <= conf->min_free_mib)
-        return option_refuse(spot, "retention.low_mib",
-                             "has to be above min_free_mib, below which nothing is taken in");
-    return retention->high_mib >= retention->low_mib ||
-           option_refuse(spot, "retention.high_mib", "has to be low_mib at least");
+    if (LOST(spot, retention->low_mib) || LOST(spot, retention->high_mib))
+        return;
+    if (retention->low_mib == 0 && retention->high_mib != 0)
+        option_refuse(spot, "retention.high_mib", "is used only with low_mib");
+    if (retention->low_mib > 0 && retention->low_mib <= conf->min_free_mib)
+        option_refuse(spot, "retention.low_mib",
+                      "has to be above min_free_mib, below which nothing is taken in");
+    if (retention->high_mib < retention->low_mib)
+        option_refuse(spot, "retention.high_mib", "has to be low_mib at least");
 }

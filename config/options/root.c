@@ -10,17 +10,20 @@
 static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
 
-static bool
+static void
 check_compute(const void *object, const struct option_spot *spot)
 {
     const struct conf_compute *compute = object;
-    if (compute->device_count > 0 && strcmp(compute->backend, "cpu") == 0)
-        return option_refuse(spot, "devices", "is not used with backend = \"cpu\"");
+    if (LOST(spot, compute->devices))
+        return;
+    if (compute->device_count > 0 && compute->backend && strcmp(compute->backend, "cpu") == 0)
+        option_refuse(spot, "devices", "is not used with backend = \"cpu\"");
     for (size_t i = 0; i < compute->device_count; i++)
         for (size_t j = 0; j < i; j++)
-            if (strcasecmp(compute->devices[i], compute->devices[j]) == 0)
-                return option_refuse(spot, "devices", "\"%s\" stands twice", compute->devices[i]);
-    return true;
+            if (strcasecmp(compute->devices[i], compute->devices[j]) == 0) {
+                option_refuse(spot, "devices", "\"%s\" stands twice", compute->devices[i]);
+                break;
+            }
 }
 
 static const struct option_row series_rows[] = {
@@ -76,11 +79,16 @@ static const struct option_row compute_rows[] = {
 static const struct option_section compute_section = {
     ROWS(compute_rows), .size = sizeof(struct conf_compute), .check = check_compute};
 
-static bool
+static void
 check_root(const void *object, const struct option_spot *spot)
 {
-    return check_inboxes(object, spot) && check_pipelines(object, spot) &&
-           check_destinations(object, spot) && check_retention(object, spot);
+    check_inboxes(object, spot);
+    check_pipelines(object, spot);
+    check_rules(object, spot);
+    check_destinations(object, spot);
+    check_retention(object, spot);
+    if (option_all_well(spot))
+        doubt_rules(object, spot);
 }
 
 /* The root comes first: paths are below it. */

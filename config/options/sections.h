@@ -5,8 +5,9 @@
  * To add an option: a member in config.h, a row here. unit.config_options says what noctule.conf and
  * noctule.conf(5) lack then; a row of a pipeline that has a default is .later (options.h).
  *
- * A file has the rows of its sections, and the checks of what rows cannot say alone: pure functions
- * over the structs of config.h, that return true, or false with what is wrong.
+ * A file has the rows of its sections, and the checks of what rows cannot say alone: functions over
+ * the structs of config.h that refuse what is wrong. They see what is left where rows refused
+ * something, and conclude nothing from what is lost.
  */
 #ifndef NOCTULE_SECTIONS_H
 #define NOCTULE_SECTIONS_H
@@ -59,14 +60,58 @@ extern const char *const newest_choices[];
                 "and its series be judged anew"                                                    \
     }
 
-/* What is wrong, and with which option below the section ("segments.[1].label"); returns false. */
-bool option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
+/* What is wrong, and with which option below the section ("segments.[1].label"). */
+void option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The same with an option of a list's element: ("segments", 1, ".label"). */
-bool option_refuse_of(const struct option_spot *spot, const char *list, size_t index,
+void option_refuse_of(const struct option_spot *spot, const char *list, size_t index,
                       const char *option, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* What is good and not what somebody can mean, of a list's element. */
+void option_doubt(const struct option_spot *spot, const char *list, size_t index,
+                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* "FILE:LINE" of a list's element. */
+void option_put_place(const struct option_spot *spot, const char *list, size_t index, char *place,
+                      size_t size);
+/* Was nothing refused so far? */
+bool option_all_well(const struct option_spot *spot);
+
+/* Was a member refused, or something in it? */
+#define LOST(spot, member) option_lost((spot), &(member), sizeof(member))
+bool option_lost(const struct option_spot *spot, const void *member, size_t size);
+
+/*
+ * A list whose elements begin with their name, which is NULL where it was refused: NAMED(spot,
+ * "pipelines", conf->pipelines, conf->pipeline_count).
+ */
+struct option_named {
+    const struct option_spot *spot;
+    const char *list;
+    const void *elements;
+    size_t count, size;
+    bool lost;
+};
+
+#define NAMED(spot, list, elements, count)                                                         \
+    (struct option_named)                                                                          \
+    {                                                                                              \
+        (spot), (list), (elements), (count), sizeof((elements)[0]), LOST(spot, elements)           \
+    }
+const char *option_name(const struct option_named *named, size_t index);
+/* The first of that name; count where there is none. */
+size_t option_find_name(const struct option_named *named, const char *name);
+/* Is there certainly none of that name? Not where one was refused, which may be it. */
+bool option_lacks(const struct option_named *named, const char *name);
+/* Refuses those that have the name of an earlier one: '"x" is the name of an earlier pipeline'. */
+void option_refuse_twins(const struct option_named *named, const char *option, const char *is);
+
+/* Are both not given, or the same text? */
+bool option_is_same(const char *a, const char *b);
+
+/* A range, whose lower end comes first. */
+void check_ends(const double ends[2], const char *option, const struct option_spot *spot);
 
 /* What is left of `path` below `folder`: "" when they are the same, NULL when it is elsewhere. */
 const char *option_path_below(const char *path, const char *folder);
@@ -76,9 +121,13 @@ bool check_apart_from_root(const struct conf *conf, const char *path, const char
                            const struct option_spot *spot);
 
 /* What has to agree with other sections, once paths are absolute. */
-bool check_inboxes(const struct conf *conf, const struct option_spot *spot);
-bool check_destinations(const struct conf *conf, const struct option_spot *spot);
-bool check_pipelines(const struct conf *conf, const struct option_spot *spot);
-bool check_retention(const struct conf *conf, const struct option_spot *spot);
+void check_inboxes(const struct conf *conf, const struct option_spot *spot);
+void check_destinations(const struct conf *conf, const struct option_spot *spot);
+void check_pipelines(const struct conf *conf, const struct option_spot *spot);
+void check_rules(const struct conf *conf, const struct option_spot *spot);
+void check_retention(const struct conf *conf, const struct option_spot *spot);
+
+/* Doubts whether it is meant as it is. */
+void doubt_rules(const struct conf *conf, const struct option_spot *spot);
 
 #endif

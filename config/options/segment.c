@@ -14,92 +14,101 @@ const char *const conf_method_names[CONF_METHODS + 1] = {
 #include "base/methods.def"
 };
 
-static bool
+static void
 check_shape(const void *object, const struct option_spot *spot)
 {
     const struct conf_shape *shape = object;
     const double *r = shape->radius;
     bool round = r[0] <= r[1] && r[1] <= r[2] && r[2] <= r[0];
-    if (shape->kind == CONF_SPHERE && !round)
-        return option_refuse(spot, shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
-                             "a sphere has one radius; use kind = \"ellipsoid\"");
-    return true;
+    if (shape->kind == CONF_SPHERE && !round && !LOST(spot, shape->kind) &&
+        !LOST(spot, shape->radius))
+        option_refuse(spot, shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
+                      "a sphere has one radius; use kind = \"ellipsoid\"");
 }
 
-static bool
+static void
 check_seeds(const struct conf_segment *segment, const struct option_spot *spot)
 {
-    if (segment->automatic == CONF_AUTO_NONE)
-        return segment->seed_count > 0 || option_refuse(spot, "seeds",
-                                                        "fuzzy connectedness starts from seeds, or "
-                                                        "from what auto finds");
-    if (segment->seed_count > 0)
-        return option_refuse(spot, "auto", "seeds say where it starts: give one of them");
-    if (segment->automatic == CONF_AUTO_LARGEST && segment->within_count == 0)
-        return option_refuse(spot, "auto",
-                             "the largest component is one of the segments of within: name one");
-    return true;
+    const bool given = segment->seed_count > 0;
+    if (LOST(spot, segment->automatic) || LOST(spot, segment->seeds))
+        return;
+    if (segment->automatic == CONF_AUTO_NONE && !given)
+        option_refuse(spot, "seeds",
+                      "fuzzy connectedness starts from seeds, or from what auto finds");
+    if (segment->automatic != CONF_AUTO_NONE && given)
+        option_refuse(spot, "auto", "seeds say where it starts: give one of them");
+    if (segment->automatic == CONF_AUTO_LARGEST && !given && segment->within_count == 0 &&
+        !LOST(spot, segment->within))
+        option_refuse(spot, "auto",
+                      "the largest component is one of the segments of within: name one");
 }
 
-static bool
+static void
 check_start(const struct conf_segment *segment, const struct option_spot *spot)
 {
     const bool given = segment->shape_count > 0 || segment->from;
-    if (segment->automatic == CONF_AUTO_NONE)
-        return given || option_refuse(spot, "shapes",
-                                      "a level set starts from shapes, or from a segment, or from "
-                                      "what auto finds");
-    if (given)
-        return option_refuse(spot, "auto", "shapes or from say where it starts: give one of them");
+    if (LOST(spot, segment->automatic) || LOST(spot, segment->shapes) || LOST(spot, segment->from))
+        return;
+    if (segment->automatic == CONF_AUTO_NONE && !given)
+        option_refuse(spot, "shapes",
+                      "a level set starts from shapes, or from a segment, or from what auto finds");
+    if (segment->automatic != CONF_AUTO_NONE && given)
+        option_refuse(spot, "auto", "shapes or from say where it starts: give one of them");
     if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA &&
-        !segment->range.of)
-        return option_refuse(spot, "range",
-                             "sigma is of the start region, which auto finds by the range: name a "
-                             "segment in of");
-    return true;
+        !segment->range.of && !LOST(spot, segment->range))
+        option_refuse(spot, "range",
+                      "sigma is of the start region, which auto finds by the range: name a segment "
+                      "in of");
 }
 
-static bool
+static void
+check_method(const struct conf_segment *segment, const struct option_spot *spot)
+{
+    const struct conf_range *range = &segment->range;
+    if (LOST(spot, segment->method))
+        return;
+    if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of &&
+        !LOST(spot, *range))
+        option_refuse(spot, "range",
+                      "sigma is of the start region, and only level sets have one: name a segment "
+                      "in of");
+    if (segment->method == CONF_LEVEL_SET)
+        check_start(segment, spot);
+    if (segment->method == CONF_FUZZY)
+        check_seeds(segment, spot);
+}
+
+static void
 check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
-    const struct conf_range *range = &segment->range;
-    if (range->ends[0] > range->ends[1])
-        return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
-                             range->ends[0], range->ends[1]);
-    if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of)
-        return option_refuse(spot, "range",
-                             "sigma is of the start region, and only level sets have one: name a "
-                             "segment in of");
-    if (segment->method == CONF_LEVEL_SET && !check_start(segment, spot))
-        return false;
-    if (segment->method == CONF_FUZZY && !check_seeds(segment, spot))
-        return false;
+    check_ends(segment->range.ends, "range", spot);
+    check_method(segment, spot);
     if (segment->threshold >= 1)
-        return option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
+        option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
     if (segment->hidden && segment->connectedness_map)
-        return option_refuse(spot, "connectedness_map",
-                             "a hidden segment is not written: leave one of the two out");
-    if (!segment->hidden && !segment->type.value)
-        return option_refuse(spot, "type", "is missing; only hidden segments need none");
-    return true;
+        option_refuse(spot, "connectedness_map",
+                      "a hidden segment is not written: leave one of the two out");
+    if (!segment->hidden && !segment->type.value && !LOST(spot, segment->hidden) &&
+        !LOST(spot, segment->type))
+        option_refuse(spot, "type", "is missing; only hidden segments need none");
 }
 
-static bool
+static void
 check_range(const void *object, const struct option_spot *spot)
 {
     const struct conf_range *range = object;
+    if (LOST(spot, *range))
+        return;
     if (range->percentile[0] > range->percentile[1])
-        return option_refuse(spot, "percentile", "%g is above %g", range->percentile[0],
-                             range->percentile[1]);
+        option_refuse(spot, "percentile", "%g is above %g", range->percentile[0],
+                      range->percentile[1]);
     if (range->relative != CONF_OTSU && range->has_class)
-        return option_refuse(spot, "class", "is used only with otsu");
+        option_refuse(spot, "class", "is used only with otsu");
     if (range->relative == CONF_OTSU && !range->has_class)
-        return option_refuse(spot, "class", "is missing: which of the classes, 1 the lowest");
-    if (range->otsu_class > range->otsu)
-        return option_refuse(spot, "class", "there is no class %d of %d", range->otsu_class,
-                             range->otsu);
-    return true;
+        option_refuse(spot, "class", "is missing: which of the classes, 1 the lowest");
+    if (range->relative == CONF_OTSU && range->otsu_class > range->otsu)
+        option_refuse(spot, "class", "there is no class %d of %d", range->otsu_class, range->otsu);
 }
 
 static bool
@@ -121,18 +130,18 @@ step_has_components(const struct conf_step *step)
     return false;
 }
 
-static bool
+static void
 check_step(const void *object, const struct option_spot *spot)
 {
     const struct conf_step *step = object;
-    if (step->connectivity != 6 && step->connectivity != 26)
-        return option_refuse(spot, "connectivity",
-                             "is 6, by faces, or 26, by edges and corners too");
-    if (step->connectivity != 6 && !step_has_components(step))
-        return option_refuse(spot, "connectivity",
-                             "is used only with keep, keep_at_least, drop_below_ml, fill and "
-                             "cut_bridges_mm");
-    return true;
+    if (LOST(spot, step->connectivity) || step->connectivity == 6)
+        return;
+    if (step->connectivity != 26)
+        option_refuse(spot, "connectivity", "is 6, by faces, or 26, by edges and corners too");
+    else if (!step_has_components(step) && !LOST(spot, step->kind))
+        option_refuse(spot, "connectivity",
+                      "is used only with keep, keep_at_least, drop_below_ml, fill and "
+                      "cut_bridges_mm");
 }
 
 static const struct option_row code_rows[] = {
@@ -262,13 +271,12 @@ static const struct option_section step_section = {
 
 const char *const conf_object_kind_names[] = {"rtstruct", "seg", NULL};
 
-static bool
+static void
 check_object(const void *object, const struct option_spot *spot)
 {
     const struct conf_object *wanted = object;
-    if ((wanted->roi != NULL) == wanted->has_number)
-        return option_refuse(spot, "roi", "give either the name of the region, or its number");
-    return true;
+    if ((wanted->roi || LOST(spot, wanted->roi)) == wanted->has_number)
+        option_refuse(spot, "roi", "give either the name of the region, or its number");
 }
 
 static const struct option_row object_rows[] = {

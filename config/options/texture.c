@@ -27,48 +27,57 @@ static const struct option_use angles_only[] = {
 static const struct option_use tlbap_only[] = {{"patterns", 1u << TEXTURE_TLBAP}, {NULL, 0}};
 static const struct option_use lanadp_only[] = {{"patterns", 1u << TEXTURE_LANADP}, {NULL, 0}};
 
-static bool
-check_offsets(const struct glcm_options *glcm, const struct option_spot *spot)
+static void
+check_offset(const struct glcm_options *glcm, size_t i, const struct option_spot *spot)
 {
-    for (size_t i = 0; i < glcm->offset_count; i++) {
-        const struct texture_offset *offset = &glcm->offsets[i];
-        char option[32];
-        snprintf(option, sizeof(option), "offsets.[%zu]", i);
-        if (offset->x == 0 && offset->y == 0 && offset->z == 0)
-            return option_refuse(spot, option,
-                                 "no voxel is its own neighbour: leave [ 0, 0, 0 ] out");
-        if (offset->z != 0 && aggregation_is_2d(glcm->aggregation))
-            return option_refuse(
-                spot, option,
-                "leads to another slice: make the third number 0, or the aggregation "
-                "\"3d-averaged\" or \"3d-merged\"");
-        for (size_t j = 0; j < i; j++)
-            if (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) == 0)
-                return option_refuse(spot, option, "stands twice: leave one out");
-    }
-    return true;
+    const struct texture_offset *offset = &glcm->offsets[i];
+    char option[32];
+    snprintf(option, sizeof(option), "offsets.[%zu]", i);
+    if (offset->x == 0 && offset->y == 0 && offset->z == 0)
+        option_refuse(spot, option, "no voxel is its own neighbour: leave [ 0, 0, 0 ] out");
+    if (offset->z != 0 && !LOST(spot, glcm->aggregation) && aggregation_is_2d(glcm->aggregation))
+        option_refuse(spot, option,
+                      "leads to another slice: make the third number 0, or the aggregation "
+                      "\"3d-averaged\" or \"3d-merged\"");
+    size_t j = 0;
+    while (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) != 0)
+        j++;
+    if (j < i)
+        option_refuse(spot, option, "stands twice: leave one out");
 }
 
-static bool
+/* One that stands several times is told once. */
+static void
 check_twice(const char *name, const int *values, size_t count, const struct option_spot *spot)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        size_t before = 0;
         for (size_t j = 0; j < i; j++)
-            if (values[i] == values[j])
-                return option_refuse(spot, name, "%d stands twice: leave one out", values[i]);
-    return true;
+            before += values[i] == values[j];
+        if (before == 1)
+            option_refuse(spot, name, "%d stands twice: leave one out", values[i]);
+    }
 }
 
-static bool
+static void
+check_angles(const struct glcm_options *glcm, const struct option_spot *spot)
+{
+    for (size_t i = 0; i < glcm->angle_count; i++)
+        if (glcm->angles[i] % 45 != 0)
+            option_refuse(spot, "angles", "%d has to be 0, 45, 90 or 135", glcm->angles[i]);
+    check_twice("angles", glcm->angles, glcm->angle_count, spot);
+}
+
+static void
 check_glcm(const void *object, const struct option_spot *spot)
 {
     const struct glcm_options *glcm = object;
-    for (size_t i = 0; i < glcm->angle_count; i++)
-        if (glcm->angles[i] % 45 != 0)
-            return option_refuse(spot, "angles", "%d has to be 0, 45, 90 or 135", glcm->angles[i]);
-    return check_offsets(glcm, spot) &&
-           check_twice("distances", glcm->distances, glcm->distance_count, spot) &&
-           check_twice("angles", glcm->angles, glcm->angle_count, spot);
+    for (size_t i = 0; !LOST(spot, glcm->offsets) && i < glcm->offset_count; i++)
+        check_offset(glcm, i, spot);
+    if (!LOST(spot, glcm->distances))
+        check_twice("distances", glcm->distances, glcm->distance_count, spot);
+    if (!LOST(spot, glcm->angles))
+        check_angles(glcm, spot);
 }
 
 static const struct option_row glcm_rows[] = {
@@ -116,22 +125,18 @@ has_six_decimals(double value)
     return fabs(millionths - round(millionths)) < 1e-6;
 }
 
-static bool
+static void
 check_texture(const void *object, const struct option_spot *spot)
 {
     const struct texture_options *texture = object;
-    const double *range = texture->levels.range;
-    if (texture->levels.has_range && range[0] > range[1])
-        return option_refuse(spot, "range", "the lower end %g is above the upper end %g", range[0],
-                             range[1]);
-    if (!texture_has_features(texture) && !texture->patterns)
-        return option_refuse(spot, "first_order",
-                             "nothing is left to measure: make it true, or give glcm or patterns");
+    if (texture->levels.has_range)
+        check_ends(texture->levels.range, "range", spot);
+    if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
+        option_refuse(spot, "first_order",
+                      "nothing is left to measure: make it true, or give glcm or patterns");
     if (!has_six_decimals(texture->tlbap_threshold))
-        return option_refuse(spot, "tlbap_threshold",
-                             "%.17g has more than six decimals: round it to six",
-                             texture->tlbap_threshold);
-    return true;
+        option_refuse(spot, "tlbap_threshold", "%.17g has more than six decimals: round it to six",
+                      texture->tlbap_threshold);
 }
 
 static const struct option_row texture_rows[] = {

@@ -93,12 +93,9 @@ find_command(const char *name)
 static int
 run_with_conf(const struct cli_command *command, struct cli_context *context, int argc, char **argv)
 {
-    struct error error;
-    struct conf *conf = NULL;
-    if (conf_load_with_root(context->config_path, context->root, &conf, &error) < 0) {
-        cli_complain("%s", error.message);
+    struct conf *conf = cli_load_conf(context, context->config_path, false);
+    if (!conf)
         return EXIT_CONFIG;
-    }
     context->conf = conf;
     int status = command->run(context, argc, argv);
     context->conf = NULL;

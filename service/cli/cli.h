@@ -40,6 +40,10 @@ int cli_echo(const struct cli_context *context, int argc, char **argv);
 int cli_check_config(const struct cli_context *context, int argc, char **argv);
 int cli_presets(const struct cli_context *context, int argc, char **argv);
 
+/* The configuration; NULL after complaints of all that is wrong with it. `doubts`: what is doubtful
+ * of a good one is told, too. conf_free. */
+struct conf *cli_load_conf(const struct cli_context *context, const char *path, bool doubts);
+
 /* "noctule: " and the message on standard error. */
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -99,12 +99,9 @@ cli_check_config(const struct cli_context *context, int argc, char **argv)
         return cli_usage_error(argv[0], "takes one file");
     const char *path = optind < argc ? argv[optind] : context->config_path;
 
-    struct error error;
-    struct conf *conf = NULL;
-    if (conf_load_with_root(path, context->root, &conf, &error) < 0) {
-        cli_complain("%s", error.message);
+    struct conf *conf = cli_load_conf(context, path, true);
+    if (!conf)
         return EXIT_CONFIG;
-    }
     int status = check_config_tls(&conf->dicom);
     if (status == EXIT_OK && print)
         status = check_config_text(conf);

@@ -22,6 +22,31 @@ cli_complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
+static void
+cli_tell_findings(const struct conf_findings *findings, bool wrong)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (findings->items[i].wrong == wrong)
+            cli_complain("%s%s", wrong ? "" : "warning: ", findings->items[i].message);
+    if (findings->more > 0)
+        cli_complain("and %zu more", findings->more);
+}
+
+struct conf *
+cli_load_conf(const struct cli_context *context, const char *path, bool doubts)
+{
+    struct conf_findings findings;
+    struct error error;
+    struct conf *conf = NULL;
+    int rc = conf_load_all(path, context->root, &conf, &findings, &error);
+    if (rc < 0 && findings.count == 0)
+        cli_complain("%s", error.message);
+    else if (rc < 0 || doubts)
+        cli_tell_findings(&findings, rc < 0);
+    conf_findings_free(&findings);
+    return conf;
+}
+
 int
 cli_usage_error(const char *command, const char *format, ...)
 {

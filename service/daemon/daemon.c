@@ -408,12 +408,29 @@ daemon_reload_deliveries(struct core *core)
                   LOG_STR("error", strerror(-error)));
 }
 
-/* The new configuration, checked and written for the children; NULL and an error otherwise. */
+/* The configuration of the file. What is wrong with it is logged, each error on a line. */
+static int
+daemon_read_config(const struct daemon_options *options, struct conf **conf, struct error *error)
+{
+    struct conf_findings findings;
+    int rc = conf_load_all(options->config_file, options->root, conf, &findings, error);
+    for (size_t i = 0; rc && i < findings.count; i++)
+        log_error("config.refused", LOG_STR("reason", findings.items[i].message));
+    if (rc && findings.more > 0)
+        log_error("config.refused", LOG_INT("more", (int64_t)findings.more));
+    if (rc && findings.count == 0)
+        log_error("config.refused", LOG_STR("reason", error->message));
+    conf_findings_free(&findings);
+    return rc;
+}
+
+/* The new configuration, checked and written for the children; NULL otherwise, with an error that
+ * was logged. */
 static struct conf *
 daemon_load_config(struct daemon *daemon, struct error *error)
 {
     struct conf *fresh = NULL;
-    if (conf_load_with_root(daemon->options->config_file, daemon->options->root, &fresh, error))
+    if (daemon_read_config(daemon->options, &fresh, error))
         return NULL;
     int rc = 0;
     if (strcmp(fresh->root, daemon->core.conf->root) != 0)
@@ -425,6 +442,7 @@ daemon_load_config(struct daemon *daemon, struct error *error)
                   strerror(-rc));
     if (!rc)
         return fresh;
+    log_error("config.refused", LOG_STR("reason", error->message));
     conf_free(fresh);
     return NULL;
 }
@@ -436,7 +454,6 @@ daemon_reload(struct daemon *daemon)
     struct error error;
     struct conf *fresh = daemon_load_config(daemon, &error);
     if (!fresh) {
-        log_error("config.refused", LOG_STR("reason", error.message));
         core_note(core, "RELOAD_FAILED", error.message);
         return;
     }
@@ -811,9 +828,8 @@ daemon_main(const struct daemon_options *options)
     daemon->core.reception.since_ms = clock_unix_ms();
     log_open("daemon", "info");
     int status;
-    int rc = conf_load_with_root(options->config_file, options->root, &daemon->core.conf, &error);
+    int rc = daemon_read_config(options, &daemon->core.conf, &error);
     if (rc) {
-        log_error("config.refused", LOG_STR("reason", error.message));
         status = daemon_status(rc, EXIT_CONFIG);
     } else {
         log_set_level(daemon->core.conf->log_level);

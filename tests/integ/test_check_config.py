@@ -111,3 +111,52 @@ def test_the_commented_texture_of_the_shipped_file_is_one(tmp_path):
                     'patterns = [ "lbp", "tlbap", "lanadp" ];', "tlbap_threshold = 0.9;", "tlbap_strict = false;",
                     'lanadp_average = "exact";', 'results = [ "seg", "sr", "pmap" ];'):
         assert setting in printed, setting
+
+
+MANY = """
+series = { quite_seconds = 1; };
+pipelines = ( { name = "bone"; segments = ( { label = "A"; range = [ 2, 1 ]; from = "B"; hidden = true; } ); } );
+rules = ( { pipeline = "bone"; }, { pipeline = "lung"; } );
+"""
+TOLD = ["2: series.quite_seconds: there is no such option; did you mean quiet_seconds?",
+        "3: pipelines[0].segments: all of them are hidden",
+        "3: pipelines[0].segments[0].range: the lower end 2 is above the upper end 1",
+        "3: pipelines[0].segments[0].from: there is no segment \"B\"",
+        '4: rules[1].pipeline: there is no pipeline named "lung"']
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path):
+    path = tmp_path / "noctule.conf"
+    result = check(path, MANY)
+    assert result.returncode == CONFIG and not result.stdout
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(TOLD), lines
+    for words in TOLD:
+        assert sum(line.startswith(f"noctule: {path}:{words}") for line in lines) == 1, (words, lines)
+    assert [line.split(":")[2] for line in lines] == ["2", "3", "3", "3", "4"]
+    daemon = run_program("noctuled", "--config", path, check=False)
+    assert daemon.returncode == CONFIG
+    assert daemon.stderr.count("event=config.refused") == len(TOLD), daemon.stderr
+
+
+def test_of_many_errors_the_others_are_counted(tmp_path):
+    path = tmp_path / "noctule.conf"
+    result = check(path, "".join(f"nothing{i} = 1;\n" for i in range(120)))
+    assert result.returncode == CONFIG
+    lines = result.stderr.splitlines()
+    assert len(lines) == 101 and lines[-1] == "noctule: and 20 more"
+    daemon = run_program("noctuled", "--config", path, check=False)
+    assert daemon.stderr.count("event=config.refused") == 101 and "more=20" in daemon.stderr
+
+
+def test_what_is_doubtful_is_told_and_no_error(tmp_path):
+    segment = 'segments = ( { label = "A"; method = "range"; range = [ 0, 1 ]; type = { code = "1"; scheme = "99X"; meaning = "x"; }; } );'
+    result = check(tmp_path / "noctule.conf", f"""pipelines = ( {{ name = "used"; {segment} }},
+        {{ name = "unused"; {segment} }} );
+        rules = ( {{ pipeline = "used"; }},
+                  {{ pipeline = "used"; match = {{ modality = "CT"; }}; }} );""")
+    assert result.returncode == 0 and ": OK\n" in result.stdout
+    first, second = result.stderr.splitlines()
+    assert first.startswith(f'noctule: warning: {tmp_path}/noctule.conf:2: pipelines[1]: "unused" is of no rule and no title')
+    assert second.startswith(f"noctule: warning: {tmp_path}/noctule.conf:4: rules[1]: changes nothing: ")
+    assert f"by the rule at {tmp_path}/noctule.conf:3" in second

@@ -471,8 +471,10 @@ static const struct {
     const char *text;
 } wrong[] = {
     {2, "no_such_option: there is no such option", "\nno_such_option = 1;"},
-    {3, "series.quite_seconds: there is no such option; here are: quiet_seconds",
+    {3, "series.quite_seconds: there is no such option; did you mean quiet_seconds?",
      "series = {\n\n quite_seconds = 1.0; };"},
+    {1, "series.silence: there is no such option; here are: quiet_seconds",
+     "series = { silence = 1.0; };"},
     {1, "series: has to be a group", "series = 5;"},
     {1, "pipelines: has to be a list", "pipelines = { };"},
     {1, "inbox[0]: has to be a group", "inbox = ( 5 );"},

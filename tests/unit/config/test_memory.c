@@ -64,11 +64,44 @@ START_TEST(no_option_is_lost_where_memory_is_short)
 
 END_TEST
 
+static size_t errors; /* of a time when memory was not short */
+
+static int
+tell_errors(struct error *error)
+{
+    struct conf *conf = NULL;
+    struct conf_findings findings;
+    int rc = conf_load_all(path, NULL, &conf, &findings, error);
+    if (rc == -EINVAL && errors == 0)
+        errors = findings.count;
+    if (rc == -EINVAL)
+        rc = findings.count == errors ? 0 : error_set(error, -EBADMSG, CODE_NONE, "not all");
+    conf_findings_free(&findings);
+    conf_free(conf);
+    return rc;
+}
+
+START_TEST(no_error_is_lost_either)
+{
+    struct error error = {0};
+    snprintf(path, sizeof path, "%s",
+             write_file("wrong.conf",
+                        "series = { quite_seconds = 1; }; dicom = { port = 70000; };\n"
+                        "pipelines = ( { name = \"p\"; segments = ( { label = 1; } ); }, { } );\n"
+                        "rules = ( { pipeline = \"q\"; }, { priority = \"x\"; } );\n"));
+    ck_assert_msg(tell_errors(&error) == 0, "%s", error.message);
+    ck_assert_uint_gt(errors, 6);
+    expect_told(tell_errors);
+}
+
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("memory");
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
     tcase_add_test(tcase, no_option_is_lost_where_memory_is_short);
+    tcase_add_test(tcase, no_error_is_lost_either);
     return run_case(tcase, "config_memory");
 }

@@ -140,7 +140,7 @@ static const struct {
     {2, "segments[0].within: has to be an array", SEGMENTS(RANGE("A", "within = \"B\";"))},
     {1, "segments: all of them are hidden", SEGMENTS(RANGE("A", "hidden = true;"))},
     {2, "segments[0].connectedness_map: a hidden segment is not written",
-     SEGMENTS(FUZZY("A", "hidden = true; connectedness_map = true;"))},
+     SEGMENTS(FUZZY("A", "hidden = true; connectedness_map = true;") ", " RANGE("B", ""))},
     {3, "segments[1]: type: is missing; only hidden segments need none",
      SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"range\"; range = [ 0, 9 ]; }")},
     {2, "segments[0].shapes: is used only with method = \"level-set\"",

@@ -1,0 +1,63 @@
+/* nearest.c - see nearest.h. */
+#include "base/nearest.h"
+
+#include <string.h>
+
+#define NEAREST_LETTERS 63 /* longer words are near to nothing */
+
+static size_t
+least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What has to be done to the first i letters of one to get the first j of the other. */
+struct letters {
+    size_t costs[NEAREST_LETTERS + 1][NEAREST_LETTERS + 1];
+};
+
+static size_t
+letters_cost(const struct letters *letters, const char *a, const char *b, size_t i, size_t j)
+{
+    const size_t replaced = letters->costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+    size_t cost = least(replaced, 1 + least(letters->costs[i - 1][j], letters->costs[i][j - 1]));
+    if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost = least(cost, 1 + letters->costs[i - 2][j - 2]);
+    return cost;
+}
+
+/* Letters that are added, left out, replaced, or swapped with their neighbour (Damerau 1964). */
+static size_t
+letters_distance(const char *a, const char *b)
+{
+    struct letters letters;
+    const size_t rows = strlen(a), columns = strlen(b);
+    if (rows > NEAREST_LETTERS || columns > NEAREST_LETTERS)
+        return NEAREST_LETTERS;
+    for (size_t i = 0; i <= rows; i++)
+        letters.costs[i][0] = i;
+    for (size_t j = 0; j <= columns; j++)
+        letters.costs[0][j] = j;
+    for (size_t i = 1; i <= rows; i++)
+        for (size_t j = 1; j <= columns; j++)
+            letters.costs[i][j] = letters_cost(&letters, a, b, i, j);
+    return letters.costs[rows][columns];
+}
+
+struct nearest
+nearest_of(const char *word)
+{
+    /* One slip of the hand for each three letters, and two at most. */
+    const size_t length = strlen(word), slips = length < 3 ? 0 : length < 6 ? 1 : 2;
+    return (struct nearest){.word = word, .distance = slips + 1};
+}
+
+void
+nearest_try(struct nearest *nearest, const char *name)
+{
+    const size_t distance = letters_distance(nearest->word, name);
+    if (distance >= nearest->distance)
+        return;
+    nearest->distance = distance;
+    nearest->name = name;
+}

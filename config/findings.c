@@ -1,0 +1,155 @@
+/* findings.c - see findings.h. */
+#include "config/findings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+findings_open(struct findings *findings, const struct source *source)
+{
+    *findings = (struct findings){.source = source};
+}
+
+void
+findings_release(struct findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        free(findings->items[i].message);
+    free(findings->lost);
+    *findings = (struct findings){0};
+}
+
+static int
+findings_stop(struct findings *findings, int rc)
+{
+    if (!findings->stop)
+        findings->stop = rc;
+    return findings->stop;
+}
+
+static bool
+finding_make(const struct findings *findings, unsigned line, const char *option, const char *text,
+             struct finding *finding)
+{
+    char place[1024];
+    source_place(findings->source, line, place, sizeof(place));
+    int length =
+        asprintf(&finding->message, "%s: %s%s%s", place, option, option[0] ? ": " : "", text);
+    if (length < 0)
+        return false;
+    finding->line = line;
+    finding->text = finding->message + (size_t)length - strlen(text);
+    return true;
+}
+
+/* The same words about the same line of the same file, which is included twice? */
+static bool
+finding_repeats(const struct findings *findings, const struct finding *a, const struct finding *b)
+{
+    char place_a[1024], place_b[1024];
+    if (a->line == b->line || strcmp(a->text, b->text) != 0)
+        return false;
+    source_place(findings->source, a->line, place_a, sizeof(place_a));
+    source_place(findings->source, b->line, place_b, sizeof(place_b));
+    return strcmp(place_a, place_b) == 0;
+}
+
+static bool
+findings_have(const struct findings *findings, const struct finding *finding)
+{
+    size_t i = 0;
+    while (i < findings->count && !finding_repeats(findings, &findings->items[i], finding))
+        i++;
+    return i < findings->count;
+}
+
+/* Behind those of its line and of earlier ones; the last goes where there is no room. */
+static void
+findings_insert(struct findings *findings, const struct finding *finding)
+{
+    size_t at = findings->count;
+    while (at > 0 && findings->items[at - 1].line > finding->line)
+        at--;
+    if (findings->count == CONF_FINDINGS) {
+        findings->more++;
+        if (at == findings->count) {
+            free(finding->message);
+            return;
+        }
+        free(findings->items[--findings->count].message);
+    }
+    memmove(&findings->items[at + 1], &findings->items[at],
+            (findings->count - at) * sizeof(findings->items[0]));
+    findings->items[at] = *finding;
+    findings->count++;
+}
+
+int
+findings_add(struct findings *findings, bool wrong, unsigned line, const char *option,
+             const char *text)
+{
+    struct finding finding = {.wrong = wrong};
+    if (!finding_make(findings, line, option, text, &finding))
+        return findings_stop(findings, -ENOMEM);
+    if (findings_have(findings, &finding))
+        free(finding.message);
+    else
+        findings_insert(findings, &finding);
+    findings->wrong += wrong;
+    return findings->wrong >= FINDINGS_MOST ? findings_stop(findings, -E2BIG) : -EINVAL;
+}
+
+void
+findings_lose(struct findings *findings, const void *member, size_t size)
+{
+    if (findings->lost_count == findings->lost_room) {
+        const size_t room = findings->lost_room ? 2 * findings->lost_room : 16;
+        struct lost *lost = realloc(findings->lost, room * sizeof(*lost));
+        if (!lost) {
+            findings_stop(findings, -ENOMEM);
+            return;
+        }
+        findings->lost = lost;
+        findings->lost_room = room;
+    }
+    findings->lost[findings->lost_count++] = (struct lost){member, size};
+}
+
+bool
+findings_lost(const struct findings *findings, const void *member, size_t size)
+{
+    const char *begin = member;
+    for (size_t i = 0; i < findings->lost_count; i++) {
+        const struct lost *lost = &findings->lost[i];
+        if (begin < lost->at + lost->size && lost->at < begin + size)
+            return true;
+    }
+    return false;
+}
+
+int
+findings_settle(const struct findings *findings, struct error *error)
+{
+    if (findings->stop == -ENOMEM)
+        return source_out_of_memory(error);
+    for (size_t i = 0; i < findings->count; i++)
+        if (findings->items[i].wrong)
+            return error_set(error, -EINVAL, CODE_NONE, "%s", findings->items[i].message);
+    return 0;
+}
+
+void
+findings_give(struct findings *findings, struct conf_findings *all)
+{
+    if (!all)
+        return;
+    for (size_t i = 0; i < findings->count; i++) {
+        all->items[i].wrong = findings->items[i].wrong;
+        all->items[i].message = findings->items[i].message;
+    }
+    all->count = findings->count;
+    all->more = findings->more;
+    findings->count = 0;
+}

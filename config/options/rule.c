@@ -1,0 +1,157 @@
+/*
+ * rule.c - options of the rules that choose pipelines; and pipelines that nothing chooses.
+ */
+#include "config/options/sections.h"
+
+#include <string.h>
+#include <strings.h>
+
+static void
+check_match(const void *object, const struct option_spot *spot)
+{
+    const struct conf_rule *rule = object;
+    if (rule->max_slices && rule->max_slices < rule->min_slices)
+        option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices,
+                      rule->min_slices);
+}
+
+static const struct option_row match_rows[] = {
+    {"modality", &option_text, AT(struct conf_rule, modality), "", LIMITS(1, 16),
+     .form = &form_dicom, .help = "Modality (0008,0060) is this; capitals do not matter"},
+    {"body_part", &option_text, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
+     .form = &form_dicom, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
+    {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
+     .form = &form_dicom,
+     .help = "Series Description (0008,103E) contains this; capitals do not matter"},
+    {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
+     .help = "at least so many slices"},
+    {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
+     .help = "at most so many slices; 0 means any number"},
+};
+
+static const struct option_section match_section = {
+    ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
+
+static const struct option_row rule_rows[] = {
+    {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
+     .help = "all that is given here has to fit; nothing given fits every series"},
+    {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
+     .form = &form_name, .help = "the pipeline that a series gets for which this rule fits"},
+    {"priority", &option_integer, AT(struct conf_rule, priority), "0",
+     LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
+     .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
+    STACKS_ROW(struct conf_rule),
+};
+
+const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
+
+static void
+check_title_pipelines(const struct conf *conf, const struct option_named *pipelines,
+                      const struct option_spot *spot)
+{
+    for (size_t i = 0; i < conf->dicom.title_count; i++) {
+        const struct conf_title *title = &conf->dicom.titles[i];
+        if (title->pipeline && option_lacks(pipelines, title->pipeline))
+            option_refuse_of(spot, "dicom.titles", i, ".pipeline",
+                             "there is no pipeline named \"%s\"", title->pipeline);
+        if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
+            option_refuse_of(spot, "dicom.titles", i, ".stacks",
+                             "is used only with a pipeline of the title: rules have their own");
+    }
+}
+
+void
+check_rules(const struct conf *conf, const struct option_spot *spot)
+{
+    const struct option_named pipelines =
+        NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
+    for (size_t i = 0; i < conf->rule_count; i++) {
+        const char *name = conf->rules[i].pipeline;
+        if (name && option_lacks(&pipelines, name))
+            option_refuse_of(spot, "rules", i, ".pipeline", "there is no pipeline named \"%s\"",
+                             name);
+    }
+    check_title_pipelines(conf, &pipelines, spot);
+}
+
+/* ------------------------------------------------------------------------------- doubts ---- */
+
+/* Is every text that equals `narrow` one that equals `wide`? NULL is any. */
+static bool
+match_takes_text(const char *wide, const char *narrow)
+{
+    return !wide || (narrow && strcasecmp(wide, narrow) == 0);
+}
+
+/* Does one rule match every stack that another one matches (service/common/rules.h)? */
+static bool
+match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
+{
+    return match_takes_text(wide->modality, narrow->modality) &&
+           match_takes_text(wide->body_part, narrow->body_part) &&
+           (!wide->description ||
+            (narrow->description && strcasestr(narrow->description, wide->description))) &&
+           wide->min_slices <= narrow->min_slices &&
+           (!wide->max_slices || (narrow->max_slices && narrow->max_slices <= wide->max_slices));
+}
+
+/* Does it take every stack that the other one takes of those that it matches, of the same ones? */
+static bool
+stacks_take(const struct conf_rule *wide, const struct conf_rule *narrow)
+{
+    if (wide->stacks && strcmp(wide->stacks, CONF_ALL_STACKS) == 0)
+        return true;
+    /* Which is the first, and how many are too many, is of the stacks that a rule matches. */
+    return option_is_same(wide->stacks, narrow->stacks) && wide->min_slices == narrow->min_slices &&
+           wide->max_slices == narrow->max_slices;
+}
+
+/* Every rule counts, and a pipeline of several runs once: is the one of no use beside the other? */
+static bool
+rule_is_covered(const struct conf_rule *rule, const struct conf_rule *other)
+{
+    return strcmp(rule->pipeline, other->pipeline) == 0 && other->priority >= rule->priority &&
+           match_takes(other, rule) && stacks_take(other, rule);
+}
+
+/* Of two that cover each other, the later one is of no use. */
+static void
+doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
+{
+    for (size_t j = 0; j < conf->rule_count; j++) {
+        const struct conf_rule *rule = &conf->rules[i], *other = &conf->rules[j];
+        if (j == i || !rule_is_covered(rule, other) || (j > i && rule_is_covered(other, rule)))
+            continue;
+        char place[1024];
+        option_put_place(spot, "rules", j, place, sizeof(place));
+        option_doubt(spot, "rules", i,
+                     "changes nothing: all that it takes gets pipeline \"%s\" by the rule at %s",
+                     rule->pipeline, place);
+        return;
+    }
+}
+
+static bool
+pipeline_is_chosen(const struct conf *conf, const char *name)
+{
+    for (size_t i = 0; i < conf->rule_count; i++)
+        if (strcmp(conf->rules[i].pipeline, name) == 0)
+            return true;
+    for (size_t i = 0; i < conf->dicom.title_count; i++)
+        if (option_is_same(conf->dicom.titles[i].pipeline, name))
+            return true;
+    return false;
+}
+
+void
+doubt_rules(const struct conf *conf, const struct option_spot *spot)
+{
+    for (size_t i = 0; i < conf->rule_count; i++)
+        doubt_rule(conf, i, spot);
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        if (!pipeline_is_chosen(conf, conf->pipelines[i].name))
+            option_doubt(spot, "pipelines", i,
+                         "\"%s\" is of no rule and no title: only \"noctule run\" and \"noctule "
+                         "submit\" use it",
+                         conf->pipelines[i].name);
+}

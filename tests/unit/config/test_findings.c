@@ -1,0 +1,338 @@
+/*
+ * test_findings.c - all that is wrong with a configuration is told at once, in the order of its
+ * lines, and nothing that only follows from it; what is doubtful of a good one is told, too.
+ */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+
+#include <errno.h>
+
+#define SHAPES             "shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1.0; } );"
+#define TYPE               "type = { code = \"1\"; scheme = \"99X\"; meaning = \"x\"; };"
+
+#define PIPELINE(segments) "pipelines = ( { name = \"a\"; segments = ( " segments " ); } );"
+#define TEXT16             "0123456789abcdef"
+#define TEXT64             TEXT16 TEXT16 TEXT16 TEXT16
+
+static struct conf_findings findings;
+
+/* Expects these, each as FILE:LINE: and what begins there, without the test's folder. */
+static void
+expect(const char *path, int rc, const char *const *told, size_t count)
+{
+    struct conf *conf = NULL;
+    struct error error = {0};
+    ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), rc);
+    for (size_t i = 0; i < findings.count && i < count; i++) {
+        const char *message = findings.items[i].message + strlen(test_folder) + 1;
+        ck_assert_msg(strncmp(message, told[i], strlen(told[i])) == 0, "%zu: %s, and not %s", i,
+                      message, told[i]);
+        ck_assert(findings.items[i].wrong == (rc < 0));
+    }
+    for (size_t i = count; i < findings.count; i++)
+        ck_abort_msg("%s", findings.items[i].message);
+    ck_assert_uint_eq(findings.count, count);
+    ck_assert_uint_eq(findings.more, 0);
+    ck_assert((conf != NULL) == (rc == 0));
+    if (rc < 0)
+        ck_assert_str_eq(error.message, findings.items[0].message);
+    conf_findings_free(&findings);
+    conf_free(conf);
+}
+
+#define EXPECT(path, rc, told) expect(path, rc, told, sizeof(told) / sizeof((told)[0]))
+
+/* What segments of the second pipeline use, what the rules name and where results go are all there,
+ * in part with errors of their own: none of that is told. */
+START_TEST(ten_errors_of_three_sections_and_an_include)
+{
+    static const char *const told[] = {
+        "all.conf:2: series.quite_seconds: there is no such option; did you mean quiet_seconds?",
+        "all.conf:4: dicom.port: 70000 is not within 0 .. 65535",
+        "all.conf:5: dicom.titles[0].pipeline: there is no pipeline named \"heart\"",
+        "all.conf:8: pipelines[0].min_slices: has to be an integer",
+        "part.conf:2: pipelines[0].segments[0].range: the lower end 9 is above the upper end 8",
+        "part.conf:4: pipelines[0].segments[1]: label is missing",
+        "all.conf:13: pipelines[1].segments[0].metod: there is no such option; did you mean "
+        "method?",
+        "all.conf:13: pipelines[1].segments[0].metod: has to be \"level-set\"",
+        "all.conf:15: pipelines[1].segments[1].within: there is no segment \"C\" in this pipeline",
+        "all.conf:16: pipelines[1].deliver: there is no destination named \"PASC\"",
+        "all.conf:18: rules[0].priority: 5000 is not within",
+        "all.conf:19: rules[1].pipeline: there is no pipeline named \"liver\"",
+    };
+
+    write_file("part.conf", "segments = ( {\n"
+                            "  label = \"A\"; range = [ 9, 8 ]; " SHAPES TYPE "\n"
+                            "},\n"
+                            "{ range = [ 0, 1 ]; from = \"A\"; " TYPE " } );\n");
+    EXPECT(write_file("all.conf",
+                      "series = {\n"
+                      "  quite_seconds = 5; };\n"
+                      "dicom = {\n"
+                      "  port = 70000; tls_port = 0;\n"
+                      "  titles = ( { ae_title = \"N\"; pipeline = \"heart\"; } );\n"
+                      "};\n"
+                      "pipelines = ( { name = \"brain\";\n"
+                      "  min_slices = 1.5;\n"
+                      "  @include \"part.conf\"\n"
+                      "},\n"
+                      "{ name = \"lung\";\n"
+                      "  segments = (\n"
+                      "    { label = \"A\"; metod = \"rnage\"; range = [ 0, 1 ]; " TYPE " },\n"
+                      "    { label = \"B\"; method = \"range\"; range = [ 0, 1 ]; " TYPE "\n"
+                      "      within = [ \"A\", \"C\" ]; } );\n"
+                      "  deliver = [ \"PACS\", \"PASC\" ];\n"
+                      "} );\n"
+                      "rules = ( { pipeline = \"lung\"; priority = 5000; },\n"
+                      "  { pipeline = \"liver\"; }, { pipeline = \"brain\"; } );\n"
+                      "destinations = ( { name = \"PACS\"; folder = \"out\"; } );\n"),
+           -EINVAL, told);
+}
+
+END_TEST
+
+/* Each text is wrong once, and would be told of more if what was refused counted. */
+static const struct {
+    const char *told;
+    const char *text;
+} causes[] = {
+    {"root: has to be a string", "root = 5; inbox = ( { path = \"/a\"; } );"},
+    {"pipelines: has to be a list",
+     "pipelines = 5; rules = ( { pipeline = \"a\"; } ); dicom = { titles = ( { ae_title = \"A\"; "
+     "pipeline = \"a\"; } ); };"},
+    {"destinations[0].name: may hold only",
+     "destinations = ( { name = \"a b\"; folder = \"/out\"; },\n"
+     "  { name = \"c\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"x\"; } );\n"
+     "pipelines = ( { name = \"a\"; deliver = [ \"x\" ]; segments = ( { label = \"A\"; range = [ "
+     "0, 1 ]; " SHAPES TYPE " } ); } );"},
+    {"destinations[0].port: has to be an integer",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = \"104\"; } );"},
+    {"destinations[0].folder: has to be a string",
+     "destinations = ( { name = \"a\"; folder = 5; } );"},
+    {"destinations[0].tls: needs dicom.tls.ca",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = 1; tls = true; },\n"
+     "  { name = \"b\"; ae_title = \"A\"; host = \"h\"; port = 1; tls = true; } );"},
+    {"destinations[0].fallback: leads round in a circle",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"b\"; "
+     "},\n { name = \"b\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"a\"; },\n"
+     " { name = \"c\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"a\"; } );"},
+    {"dicom.tls: has to be a group",
+     "dicom = { tls_port = 2762; tls = 1; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64
+     "\"; } ); };"},
+    {"dicom.tls_port: has to be an integer",
+     "dicom = { tls_port = \"2762\"; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64
+     "\"; } ); };"},
+    {"retention.low_mib: has to be a number", "retention = { low_mib = \"5\"; high_mib = 7; };"},
+    {"inbox[0].after: has to be",
+     "inbox = ( { path = \"a\"; after = \"mvoe\"; move_to = \"b\"; } );"},
+    {"inbox[1].path: /a is within another inbox",
+     "inbox = ( { path = \"/a\"; }, { path = \"/a\"; } );"},
+    {"compute.backend: has to be", "compute = { backend = \"none\"; devices = [ \"0\" ]; };"},
+    {"pipelines[0].segments[0].method: has to be",
+     PIPELINE("{ label = \"A\"; method = \"x\"; seeds = ( { mm = [ 1, 2, 3 ]; } ); " TYPE " }")},
+    {"pipelines[0].segments[0].shapes[0].kind: has to be",
+     PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { kind = \"ball\"; center = { mm = [ "
+              "0, 0, 0 ]; }; radius_mm = [ 1, 2, 3 ]; } ); " TYPE " }")},
+    {"pipelines[0].segments[0].shapes[0].center.vowel: there is no such option; did you mean "
+     "voxel?",
+     PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { vowel = [ 0, 0, 0 ]; }; "
+              "radius_mm = 1.0; } ); " TYPE " }")},
+    {"pipelines[0].segments[0].shapes[0].center: needs exactly one of",
+     PIPELINE(
+         "{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { }; radius_mm = 1.0; } ); " TYPE
+         " }")},
+    {"pipelines[0].segments[0].range[1]: has to be a number",
+     PIPELINE("{ label = \"A\"; range = ( 5, \"x\" ); " SHAPES TYPE " }")},
+    {"pipelines[0].segments[0].range: needs exactly one of",
+     PIPELINE("{ label = \"A\"; range = { class = 2; }; " SHAPES TYPE " }")},
+    {"pipelines[0].segments[0].hidden: has to be true or false",
+     PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; hidden = 1; " SHAPES " }")},
+    {"pipelines[0].segments[0].type.code: has 0 characters",
+     PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; type = { code = \"\"; scheme = \"S\"; meaning = "
+              "\"m\"; }; " SHAPES " }")},
+    {"pipelines[0].segments[0].label: holds a backslash",
+     PIPELINE("{ label = \"A\\\\\"; range = [ 0, 1 ]; " SHAPES TYPE " },\n"
+              "{ label = \"B\"; method = \"range\"; range = [ 0, 1 ]; within = [ \"A\" ]; " TYPE
+              " expect = { share_of = { label = \"A\"; range = [ 0, 1 ]; }; }; }")},
+    {"pipelines[0].segments[1].from: \"B\" cannot be made before itself: it uses \"A\", which uses "
+     "\"B\"",
+     PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; from = \"B\"; " TYPE " },\n"
+              "{ label = \"B\"; range = [ 0, 1 ]; from = \"A\"; " TYPE " },\n"
+              "{ label = \"C\"; range = [ 0, 1 ]; from = \"A\"; " TYPE " }")},
+    {"pipelines[0].segments[1].within: there is no segment \"X\"",
+     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = (\n"
+     "{ label = \"A\"; method = \"fuzzy-connectedness\"; seeds = ( { mm = [ 1, 2, 3 ]; } ); " TYPE
+     " },\n{ label = \"B\"; method = \"fuzzy-connectedness\"; auto = \"highest\"; within = [ \"X\" "
+     "]; " TYPE " } ); } );"},
+    {"pipelines[0].segments[0].auto: has to be",
+     PIPELINE("{ label = \"A\"; method = \"fuzzy-connectedness\"; auto = \"x\"; " TYPE " }")},
+    {"pipelines[0].segments: has 0 elements",
+     "pipelines = ( { name = \"a\"; segments = ( ); relative_connectedness = true; results = [ "
+     "\"codes\" ]; } ); rules = ( { pipeline = \"a\"; } );"},
+    {"pipelines[0].texture.first_order: has to be true or false",
+     "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE
+     " } ); results = [ \"seg\", \"sr\" ]; texture = { first_order = 1; }; } );"},
+    {"pipelines[0].results[0]: has to be",
+     "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE
+     " } ); results = [ \"sge\", \"sr\" ]; } );"},
+};
+
+START_TEST(what_follows_from_an_error_is_not_told)
+{
+    struct conf *conf = NULL;
+    struct error error = {0};
+    const char *path = write_file("cause.conf", causes[_i].text);
+    ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), -EINVAL);
+    for (size_t i = 1; i < findings.count; i++)
+        ck_abort_msg("%s", findings.items[i].message);
+    ck_assert_msg(strstr(error.message, causes[_i].told) != NULL, "%s", error.message);
+    conf_findings_free(&findings);
+}
+
+END_TEST
+
+/* By its place, in whichever section an include brings it. */
+START_TEST(an_error_that_is_included_twice_is_told_once)
+{
+    static const char *const told[] = {
+        "again.conf:1: pipelines[0].segments[0].range: has to be [ ... ] of 2 numbers"};
+    write_file("again.conf", "segments = ( { label = \"A\"; range = 1; " SHAPES TYPE " } );");
+    EXPECT(write_file("twice.conf", "pipelines = ( { name = \"a\";\n@include \"again.conf\"\n },\n"
+                                    "{ name = \"b\";\n@include \"again.conf\"\n } );\n"),
+           -EINVAL, told);
+}
+
+END_TEST
+
+/* n errors, a line each, from the last on: the lines that are told are the first. */
+static void
+expect_many(size_t n, size_t told, size_t more)
+{
+    static char text[1 << 17];
+    struct conf *conf = NULL;
+    struct error error = {0};
+    size_t length = (size_t)snprintf(text, sizeof text, "dicom = { peers = (\n");
+    for (size_t i = 0; i < n; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "{ ae_title = %zu; }%s\n",
+                                   i, i + 1 < n ? "," : "");
+    snprintf(text + length, sizeof text - length, "); };\n");
+    const char *path = write_file("many.conf", text);
+    ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), -EINVAL);
+    ck_assert_uint_eq(findings.count, told);
+    ck_assert_uint_eq(findings.more, more);
+    for (size_t i = 0; i < told; i++) {
+        char place[32];
+        snprintf(place, sizeof place, "many.conf:%zu: ", i + 2);
+        ck_assert_ptr_nonnull(strstr(findings.items[i].message, place));
+    }
+    conf_findings_free(&findings);
+}
+
+START_TEST(of_many_the_first_are_told_and_the_others_counted)
+{
+    expect_many(CONF_FINDINGS, CONF_FINDINGS, 0);
+    expect_many(CONF_FINDINGS + 7, CONF_FINDINGS, 7);
+    expect_many(1000, CONF_FINDINGS, 1000 - CONF_FINDINGS);
+}
+
+END_TEST
+
+/* A file that cannot be parsed has one error, and nothing is known of the rest. */
+START_TEST(a_syntax_error_is_told_alone)
+{
+    struct conf *conf = NULL;
+    struct error error = {0};
+    const char *path = write_file("syntax.conf", "log_level = 5;\n= 3;\n");
+    ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), -EINVAL);
+    ck_assert_uint_eq(findings.count, 0);
+    ck_assert_ptr_nonnull(strstr(error.message, "syntax.conf:2: syntax error"));
+}
+
+END_TEST
+
+#define RULED(rules)                                                                               \
+    "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE   \
+    " } ); } );\nrules = (\n" rules "\n);\n"
+
+static const struct {
+    const char *text;
+    int doubtful; /* line; 0: none */
+} rules[] = {
+    {RULED("{ pipeline = \"p\"; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; }; }"), 4},
+    {RULED("{ pipeline = \"p\"; match = { modality = \"CT\"; }; },\n{ pipeline = \"p\"; }"), 3},
+    {RULED("{ pipeline = \"p\"; },\n{ pipeline = \"p\"; }"), 4},
+    {RULED("{ pipeline = \"p\"; match = { modality = \"ct\"; description = \"Thin\"; }; },\n"
+           "{ pipeline = \"p\"; match = { modality = \"CT\"; description = \"ax thin\"; "
+           "body_part = \"HEAD\"; }; stacks = \"all\"; }"),
+     0}, /* the first takes nothing of many stacks */
+    {RULED("{ pipeline = \"p\"; match = { modality = \"ct\"; description = \"Thin\"; }; stacks = "
+           "\"all\"; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; description = \"ax "
+           "thin\"; body_part = \"HEAD\"; }; stacks = \"b0\"; }"),
+     4},
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; },\n{ pipeline = \"p\"; priority = 1; }"), 0},
+    {RULED("{ pipeline = \"p\"; stacks = \"first\"; match = { min_slices = 2; }; },\n"
+           "{ pipeline = \"p\"; stacks = \"first\"; match = { min_slices = 9; }; }"),
+     0}, /* the first of more slices may be another one */
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { max_slices = 9; }; },\n"
+           "{ pipeline = \"p\"; match = { min_slices = 2; }; }"),
+     0},
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { max_slices = 9; }; },\n"
+           "{ pipeline = \"p\"; match = { max_slices = 8; }; }"),
+     4},
+};
+
+START_TEST(a_rule_that_changes_nothing_is_told)
+{
+    struct conf *conf = NULL;
+    struct error error = {0};
+    char place[32];
+    ck_assert_int_eq(
+        conf_load_all(write_file("rules.conf", rules[_i].text), NULL, &conf, &findings, &error), 0);
+    ck_assert_uint_eq(findings.count, rules[_i].doubtful > 0);
+    snprintf(place, sizeof place, "rules.conf:%d: ", rules[_i].doubtful);
+    if (findings.count > 0) {
+        ck_assert_msg(strstr(findings.items[0].message, place) != NULL, "%s",
+                      findings.items[0].message);
+        ck_assert_ptr_nonnull(strstr(findings.items[0].message, ": changes nothing: "));
+        ck_assert(!findings.items[0].wrong);
+    }
+    conf_findings_free(&findings);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_pipeline_that_nothing_chooses_is_told)
+{
+    static const char *const told[] = {
+        "unused.conf:1: pipelines[0]: \"p\" is of no rule and no title"};
+    EXPECT(write_file("unused.conf", RULED("")), 0, told);
+    struct conf *conf = NULL;
+    struct error error = {0};
+    const char *path =
+        write_file("unused.conf",
+                   "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"p\"; } ); };" RULED(""));
+    ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), 0);
+    ck_assert_uint_eq(findings.count, 0);
+    conf_free(conf);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tests = tcase_create("findings");
+    tcase_add_unchecked_fixture(tests, make_test_folder, remove_test_folder);
+    tcase_add_test(tests, ten_errors_of_three_sections_and_an_include);
+    tcase_add_loop_test(tests, what_follows_from_an_error_is_not_told, 0,
+                        sizeof(causes) / sizeof(causes[0]));
+    tcase_add_test(tests, an_error_that_is_included_twice_is_told_once);
+    tcase_add_test(tests, of_many_the_first_are_told_and_the_others_counted);
+    tcase_add_test(tests, a_syntax_error_is_told_alone);
+    tcase_add_loop_test(tests, a_rule_that_changes_nothing_is_told, 0,
+                        sizeof(rules) / sizeof(rules[0]));
+    tcase_add_test(tests, a_pipeline_that_nothing_chooses_is_told);
+    return run_case(tests, "config_findings");
+}
