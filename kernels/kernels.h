@@ -71,7 +71,8 @@ enum kernels_op_id {
  */
 struct kernels_demand {
     const void *of[KERNELS_OPS];
-    int64_t most_bytes; /* of the host's memory that the job may take; 0: what there is */
+    int64_t most_bytes;   /* of the host's memory that the job may take; 0: what there is */
+    int64_t beside_bytes; /* of that, what it takes outside of the lane */
 };
 
 /* The demand of operations that take no more than to be asked for. */

@@ -281,8 +281,9 @@ check_most(const struct kernels_lane *lane, const struct kernels_demand *demand,
 {
     const struct image_extent *extent = &lane->extent;
     const double mib = 1 << 20;
-    const double bytes = (double)work + (double)(extent->columns * extent->rows * extent->slices) *
-                                            (double)image_pixel_size(lane->pixel);
+    const double bytes = (double)work + (double)demand->beside_bytes +
+                         (double)(extent->columns * extent->rows * extent->slices) *
+                             (double)image_pixel_size(lane->pixel);
 
     if (demand->most_bytes <= 0 || bytes <= (double)demand->most_bytes)
         return 0;

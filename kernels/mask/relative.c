@@ -254,6 +254,17 @@ otsu_split(const struct mask_tally *tally, struct otsu_search *search, int class
     search->begin = begins;
 }
 
+size_t
+mask_range_bytes(size_t counts, size_t values, int classes)
+{
+    const size_t length = values + 1, tally = length * (sizeof(double) + sizeof(uint64_t));
+    const size_t making = counts * sizeof(uint64_t) + tally + length * sizeof(struct tally_entry);
+    const size_t otsu =
+        tally + length * (4 * sizeof(double) + (size_t)(classes + 1) * sizeof(uint32_t));
+
+    return classes > 0 && otsu > making ? otsu : making;
+}
+
 int
 mask_range_otsu(const struct mask_tally *tally, int classes, int number, double range[2],
                 struct error *error)

@@ -38,6 +38,10 @@ int mask_tally_make(enum image_pixel pixel, const uint64_t *histograms, size_t t
                     struct error *error);
 void mask_tally_free(struct mask_tally *tally);
 
+/* Bytes that histograms of so many counts take at most while a tally is made of them, with so many
+ * different values, and a range of it: by Otsu in so many classes, else 0. */
+size_t mask_range_bytes(size_t counts, size_t values, int classes);
+
 /* All of these: 0, or -ENODATA, and no error filled, where the tally has no value, or fewer values
  * than classes. */
 

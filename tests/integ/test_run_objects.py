@@ -1,6 +1,7 @@
 """Segments that are what people drew, through `noctule run --object`, beside published masks and the definition in Python."""
 
 import json
+import re
 import subprocess
 
 import highdicom
@@ -128,6 +129,18 @@ def test_another_object_makes_another_result(run, tmp_path, series, rois):
         folder = run(drawn(wanted="number = 2"), [tmp_path / "changed.dcm"], tmp_path / "series", output=output)
         uids.append(pydicom.dcmread(folder / "seg.dcm").SOPInstanceUID)
     assert uids[0] == uids[1] != uids[2]
+
+
+def test_their_masks_are_in_what_a_job_is_said_to_need(run, tmp_path):
+    """One of 512 x 512 x 32 voxels is 1 MiB."""
+    planes = Planes(phantom(tmp_path / "large", "--size", "512x512x32"))
+    path = structure_set(tmp_path, planes, {"A": [("CLOSED_PLANAR", ring(planes, 4, (30, 30), (9, 9), 40))]})
+    needed = []
+    for count in (1, 17):
+        told = run(", ".join(drawn(f"A{i}") for i in range(count)), [path], tmp_path / "large", status=1, more="memory_mib = 1.0;")
+        assert "JOB_TOO_LARGE" in told
+        needed.append(int(re.search(r"need (\d+) MiB", told)[1]))
+    assert needed[0] >= 17 and needed[1] - needed[0] == 16
 
 
 @pytest.mark.parametrize(("wanted", "code", "words"), [

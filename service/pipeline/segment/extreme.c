@@ -165,12 +165,11 @@ extreme_read_rescales(struct extreme_search *search)
 }
 
 static void
-extreme_measure(struct extreme_search *search)
+extreme_measure(struct extreme_search *search, const struct geometry_stack *stack, double mm)
 {
-    const struct geometry_stack *stack = search->segmentation->stack;
     const int64_t size[3] = {stack->columns, stack->rows, stack->plane_count};
     for (int axis = 0; axis < 3; axis++) {
-        const double wanted = floor(search->request->mm / 2 / stack->spacing[axis]);
+        const double wanted = floor(mm / 2 / stack->spacing[axis]);
         const int64_t most = (size[axis] - 1) / 2;
         search->size[axis] = size[axis];
         search->reach[axis] = wanted < (double)most ? (int64_t)wanted : most;
@@ -189,6 +188,23 @@ extreme_search_all(struct extreme_search *search)
     }
 }
 
+/* Of the planes that a box reaches. */
+static size_t
+extreme_sums(const struct extreme_search *search)
+{
+    return (size_t)((2 * search->reach[2] + 1) * search->size[0] * search->size[1]);
+}
+
+int64_t
+extreme_bytes(const struct geometry_stack *stack, double mm)
+{
+    struct extreme_search search = {0};
+    extreme_measure(&search, stack, mm);
+    return (int64_t)((extreme_sums(&search) + (size_t)search.size[0]) * sizeof *search.planes +
+                     segment_mask_words(stack) * sizeof *search.touched +
+                     (size_t)search.size[2] * sizeof *search.rescales);
+}
+
 int
 extreme_find(const struct segmentation *segmentation, const struct extreme_request *request,
              const void *voxels, uint64_t *bits, struct error *error)
@@ -198,10 +214,9 @@ extreme_find(const struct segmentation *segmentation, const struct extreme_reque
                                     .voxels = voxels,
                                     .bits = bits,
                                     .best = -INFINITY};
-    extreme_measure(&search);
-    const size_t plane = (size_t)(search.size[0] * search.size[1]);
+    extreme_measure(&search, segmentation->stack, request->mm);
     const size_t words = (size_t)(search.words_per_row * search.size[1] * search.size[2]);
-    search.planes = calloc((size_t)(2 * search.reach[2] + 1) * plane, sizeof *search.planes);
+    search.planes = calloc(extreme_sums(&search), sizeof *search.planes);
     search.columns = calloc((size_t)search.size[0], sizeof *search.columns);
     search.touched = calloc(words, sizeof *search.touched);
     search.rescales = calloc((size_t)search.size[2], sizeof *search.rescales);

@@ -19,6 +19,9 @@ struct extreme_request {
     size_t within_count;
 };
 
+/* What the search takes of memory. */
+int64_t extreme_bytes(const struct geometry_stack *stack, double mm);
+
 /* Sets the bits, zeros before and of as few words a row as will do, of the voxels with the highest
  * (lowest) mean; none where no voxel has one. `voxels` is the decoded volume. 0 or -ENOMEM. */
 int extreme_find(const struct segmentation *segmentation, const struct extreme_request *request,

@@ -232,6 +232,18 @@ fuzzy_report(const struct segmentation *segmentation, size_t segment,
     report->measured_voxels = gaussians->measured_voxels;
 }
 
+/* Bits of what is around the seeds, where something is measured. */
+static struct segment_bytes
+fuzzy_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const int64_t looking = start_bytes(segmentation, number);
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const bool all_given = segment->object_mean.given && segment->object_sigma.given &&
+                           segment->homogeneity_sigma.given;
+    const int64_t near = all_given ? 0 : segment_mask_bytes(segmentation->stack);
+    return (struct segment_bytes){.passing = looking > near ? looking : near};
+}
+
 /* What has become ready gets what auto finds, once. */
 static int
 fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
@@ -282,6 +294,7 @@ const struct segment_method segment_fuzzy = {
     .size = sizeof(struct fuzzy_objects),
     .prepare = fuzzy_prepare,
     .release = fuzzy_release,
+    .bytes = fuzzy_bytes,
     .run = fuzzy_run,
     .describe = fuzzy_describe,
     .report = fuzzy_report,

@@ -210,7 +210,7 @@ measure(const struct segmentation *segmentation, size_t k, const void *voxels, s
                               .words = (stack->columns - 1) / 64 + 1,
                               .first_z = INT64_MAX,
                               .last_z = -1};
-    n.near = calloc((size_t)(n.words * stack->rows * stack->plane_count), sizeof *n.near);
+    n.near = calloc(segment_mask_words(stack), sizeof *n.near);
     if (!n.near)
         return error_set_system(error, -ENOMEM, "measure around the seeds");
     spread_seeds(&n);

@@ -176,6 +176,16 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
     start_describe(segment, text);
 }
 
+static struct segment_bytes
+level_set_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const int64_t looking = start_bytes(segmentation, number);
+    int64_t range = ranges_bytes(segmentation, number);
+    if (range > 0)
+        range += segment_mask_bytes(segmentation->stack); /* of its start */
+    return (struct segment_bytes){.passing = looking > range ? looking : range};
+}
+
 static int
 level_set_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
                 struct error *error)
@@ -198,13 +208,6 @@ level_set_choose(const struct segmentation *segmentation, const struct level_set
             label->mask =
                 segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].bits;
     }
-}
-
-static size_t
-level_set_words(const struct geometry_stack *stack)
-{
-    return (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows *
-           (size_t)stack->plane_count;
 }
 
 /* The voxels of a label's shapes and of its mask, into as many words as a mask has. */
@@ -230,7 +233,7 @@ level_set_find_range(struct segmentation *segmentation, size_t segment, struct k
                      const struct kernels_level_set_label *label, struct error *error)
 {
     const struct geometry_stack *stack = segmentation->stack;
-    uint64_t *start = calloc(level_set_words(stack), sizeof *start);
+    uint64_t *start = calloc(segment_mask_words(stack), sizeof *start);
     if (!start)
         return error_set_system(error, -ENOMEM, "hold the start region");
     level_set_draw_start(stack, label, start);
@@ -309,6 +312,7 @@ const struct segment_method segment_level_set = {
     .size = sizeof(struct level_set_labels),
     .prepare = level_set_prepare,
     .release = level_set_release,
+    .bytes = level_set_bytes,
     .begin = level_set_begin,
     .run = level_set_run,
     .describe = level_set_describe,

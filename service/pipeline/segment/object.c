@@ -243,6 +243,16 @@ object_run(struct segmentation *segmentation, struct kernels_lane *lane, const v
     return 0;
 }
 
+/* The region on its planes, and on a grid of its own. */
+static struct segment_bytes
+object_bytes(const struct segmentation *segmentation, size_t segment)
+{
+    const struct grid *grid = segmentation->grid;
+    const int64_t own = grid->straight ? segment_mask_bytes(grid->stack) : 0;
+    (void)segment;
+    return (struct segment_bytes){.lasting = segment_mask_bytes(grid->source) + own};
+}
+
 const struct object_region *
 object_region_of(const struct segmentation *segmentation, size_t segment)
 {
@@ -304,6 +314,7 @@ const struct segment_method segment_object = {
     .size = sizeof(struct object_segments),
     .prepare = object_prepare,
     .release = object_release,
+    .bytes = object_bytes,
     .run = object_run,
     .describe = object_describe,
     .report = object_report,

@@ -77,6 +77,12 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment,
     request->padding = own->holes[k];
 }
 
+static struct segment_bytes
+range_bytes(const struct segmentation *segmentation, size_t segment)
+{
+    return (struct segment_bytes){.passing = ranges_bytes(segmentation, segment)};
+}
+
 const struct segment_method segment_range = {
     .algorithm = "Noctule range of values",
     /* As near as PS3.16 CID 7162 gets. */
@@ -85,6 +91,7 @@ const struct segment_method segment_range = {
     .size = sizeof(struct range_segments),
     .prepare = range_prepare,
     .release = range_release,
+    .bytes = range_bytes,
     .run = range_run,
     .begin_mask = range_begin_mask,
     .describe = ranges_describe,

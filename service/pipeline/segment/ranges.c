@@ -231,6 +231,36 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
     return rc;
 }
 
+/* The different values that one plane, or where planes are alike the volume, may have. */
+static size_t
+ranges_most_values(const struct segmentation *segmentation, size_t tables)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    const int32_t bits = segmentation->instances[stack->planes[0].instance]->bits_stored;
+    const struct image_range limits = image_pixel_range(stack->pixel);
+    const size_t all = (size_t)(limits.hi - limits.lo) + 1;
+    const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1; /* and outside */
+    const size_t voxels = (size_t)stack->columns * (size_t)stack->rows *
+                          (tables > 1 ? 1 : (size_t)stack->plane_count);
+    const size_t most = stored < all ? stored : all;
+    return voxels < most ? voxels : most;
+}
+
+int64_t
+ranges_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const struct conf_range *range = &segmentation->pipeline->segments[number].range;
+    const struct image_range limits = image_pixel_range(segmentation->stack->pixel);
+    const size_t tables = ranges_count_tables(segmentation);
+    const size_t values = (size_t)(limits.hi - limits.lo) + 1;
+    if (range->relative == CONF_ABSOLUTE)
+        return 0;
+    return (int64_t)mask_range_bytes(tables * values,
+                                     tables * ranges_most_values(segmentation, tables),
+                                     range->relative == CONF_OTSU ? range->otsu : 0) +
+           (int64_t)(tables * sizeof(struct image_rescale));
+}
+
 void
 ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand)
 {

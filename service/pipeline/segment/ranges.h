@@ -18,6 +18,9 @@
 /* Those that are given are known; demands what the others need. */
 void ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand);
 
+/* What finding a segment's range takes of memory, at most; 0 where it is given. */
+int64_t ranges_bytes(const struct segmentation *segmentation, size_t segment);
+
 /* The range of a segment, all voxels of `start` (bits; NULL: none) being its start region, and all
  * that it uses made. 0, or -errno with an error: -EINVAL with RANGE_UNDEFINED. */
 int ranges_find(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,

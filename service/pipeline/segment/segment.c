@@ -48,6 +48,23 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     return method->prepare(segmentation, prepared, error);
 }
 
+/* What lasts, and the most of what passes. */
+static int64_t
+segmentation_bytes(const struct segmentation *segmentation)
+{
+    struct segment_bytes all = {0};
+    for (size_t i = 0; i < segmentation->pipeline->segment_count; i++) {
+        const struct segment_method *method =
+            segment_methods[segmentation->pipeline->segments[i].method];
+        if (!method->bytes)
+            continue;
+        const struct segment_bytes own = method->bytes(segmentation, i);
+        all.lasting += own.lasting;
+        all.passing = own.passing > all.passing ? own.passing : all.passing;
+    }
+    return all.lasting + all.passing;
+}
+
 int
 segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
                      struct error *error)
@@ -62,6 +79,7 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     if (!segmentation->found || !segmentation->masks || !segmentation->ready ||
         !segmentation->ranges || !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
+    demand->beside_bytes = segmentation_bytes(segmentation);
     ranges_prepare(segmentation, demand);
     rc = sets_prepare(segmentation, demand, error);
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)

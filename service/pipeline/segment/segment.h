@@ -54,6 +54,12 @@ struct segmentation {
     const uint16_t **maps; /* of connectedness; NULL: none wanted */
 };
 
+/* Bytes outside of the lane. */
+struct segment_bytes {
+    int64_t lasting; /* as long as the job */
+    int64_t passing; /* while the segment is found, one after the other */
+};
+
 /* Functions return 0 or -errno with the error filled. */
 struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
@@ -64,6 +70,9 @@ struct segment_method {
     size_t size;
     int (*prepare)(const struct segmentation *segmentation, void *prepared, struct error *error);
     void (*release)(void *prepared); /* what it owns */
+    /* What one of its segments takes, at most; what is small beside a mask is left out. NULL:
+     * nothing. */
+    struct segment_bytes (*bytes)(const struct segmentation *segmentation, size_t segment);
     /* Before the first slice, where all segments may start by then; NULL: no use. */
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
                  struct error *error);
@@ -106,6 +115,20 @@ static inline const struct conf_segment *
 segment_at(const struct segmentation *segmentation, enum conf_method method, size_t place)
 {
     return &segmentation->pipeline->segments[segmentation->of[method].segments[place]];
+}
+
+/* Of a mask of the stack. */
+static inline size_t
+segment_mask_words(const struct geometry_stack *stack)
+{
+    return (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows *
+           (size_t)stack->plane_count;
+}
+
+static inline int64_t
+segment_mask_bytes(const struct geometry_stack *stack)
+{
+    return (int64_t)(segment_mask_words(stack) * sizeof(uint64_t));
 }
 
 size_t segment_place(const struct segmentation *segmentation, size_t segment);

@@ -8,13 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static size_t
-start_words(const struct geometry_stack *stack)
-{
-    return (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows *
-           (size_t)stack->plane_count;
-}
-
 /* Makes of a request what it has of the largest mean, whose bits are `highest`. */
 static int
 start_look_for_extreme(const struct segmentation *segmentation, size_t number,
@@ -42,7 +35,8 @@ start_find(const struct segmentation *segmentation, size_t number, struct kernel
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     const bool largest = segment->automatic == CONF_AUTO_LARGEST;
     const uint64_t **within = calloc(1 + segment->within_count, sizeof *within);
-    uint64_t *highest = calloc(largest ? 1 : start_words(segmentation->stack), sizeof *highest);
+    uint64_t *highest =
+        calloc(largest ? 1 : segment_mask_words(segmentation->stack), sizeof *highest);
     struct kernels_mask_request request = *range;
     int rc = within && highest ? 0 : error_set_system(error, -ENOMEM, "look for the start region");
     if (rc == 0) {
@@ -55,6 +49,17 @@ start_find(const struct segmentation *segmentation, size_t number, struct kernel
     free(within);
     free(highest);
     return rc;
+}
+
+int64_t
+start_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const bool is_extreme =
+        segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST;
+    return is_extreme ? segment_mask_bytes(segmentation->stack) +
+                            extreme_bytes(segmentation->stack, segment->auto_mm)
+                      : 0;
 }
 
 void

@@ -17,6 +17,9 @@ int start_find(const struct segmentation *segmentation, size_t segment, struct k
                const void *voxels, const struct kernels_mask_request *range, const uint64_t **bits,
                struct error *error);
 
+/* What that takes of memory; 0 where the segment does not look. */
+int64_t start_bytes(const struct segmentation *segmentation, size_t segment);
+
 /* Adds "; from the highest mean over 10 mm" where auto says it. */
 void start_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
 

@@ -1,0 +1,256 @@
+/* What finding segments takes of memory outside of a lane, beside what was said before: never more,
+ * and where a volume has all the values that it may have not much less. */
+#include "service/pipeline/grid.h"
+#include "service/pipeline/segment/segment.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COLUMNS = 200,
+    ROWS = 160,
+    PLANES = 12,
+    VOXELS = COLUMNS * ROWS * PLANES,
+    PIECES = 4096,
+    SMALL = 16 << 10, /* bytes of lists of segments, requests and planes */
+};
+
+/* ------------------------------------------------------------------------------ counting ---- */
+
+/* What was allocated while it was counted and is not freed. */
+static struct {
+    bool on;
+    int64_t bytes, most;
+
+    struct {
+        void *at;
+        size_t size;
+    } pieces[PIECES];
+} counted;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_free(void *memory);
+
+static void *
+count(void *memory, size_t size)
+{
+    size_t i = 0;
+    if (!counted.on || !memory)
+        return memory;
+    while (i < PIECES && counted.pieces[i].at)
+        i++;
+    if (i == PIECES)
+        abort();
+    counted.pieces[i].at = memory;
+    counted.pieces[i].size = size;
+    counted.bytes += (int64_t)size;
+    counted.most = counted.bytes > counted.most ? counted.bytes : counted.most;
+    return memory;
+}
+
+void *
+__wrap_malloc(size_t size)
+{
+    return count(__real_malloc(size), size);
+}
+
+void *
+__wrap_calloc(size_t many, size_t size)
+{
+    return count(__real_calloc(many, size), many * size);
+}
+
+void
+__wrap_free(void *memory)
+{
+    for (size_t i = 0; counted.on && memory && i < PIECES; i++)
+        if (counted.pieces[i].at == memory) {
+            counted.bytes -= (int64_t)counted.pieces[i].size;
+            counted.pieces[i].at = NULL;
+            break;
+        }
+    __real_free(memory);
+}
+
+/* -------------------------------------------------------------------------------- a series ---- */
+
+static char names[PLANES][16], label[] = "A", pipeline_name[] = "p";
+static struct dicom_frame frames[PLANES];
+static struct dicom_instance instances[PLANES];
+static struct dicom_instance *pointers[PLANES];
+static struct geometry_plane planes[PLANES];
+static struct geometry_stack stack;
+static struct grid grid;
+static struct conf_seed seed;
+static struct conf_segment segment;
+static struct conf_pipeline pipeline;
+
+static void
+make_series(int bits, bool alike)
+{
+    for (int i = 0; i < PLANES; i++) {
+        snprintf(names[i], sizeof names[i], "%d.dcm", i);
+        frames[i] = (struct dicom_frame){.has_rescale = true, .slope = alike ? 1 : 1 + 0.0137 * i};
+        instances[i] = (struct dicom_instance){
+            .path = names[i], .frame_count = 1, .frames = &frames[i], .bits_stored = bits};
+        pointers[i] = &instances[i];
+        planes[i] = (struct geometry_plane){.instance = i, .position = i};
+    }
+    stack = (struct geometry_stack){.accepted = true,
+                                    .columns = COLUMNS,
+                                    .rows = ROWS,
+                                    .plane_count = PLANES,
+                                    .planes = planes,
+                                    .pixel = IMAGE_UINT16,
+                                    .has_geometry = true,
+                                    .spacing = {1, 1, 1},
+                                    .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+    grid = (struct grid){.stack = &stack, .source = &stack, .instances = pointers};
+    pipeline =
+        (struct conf_pipeline){.name = pipeline_name, .segments = &segment, .segment_count = 1};
+    segment.label = label;
+}
+
+static void
+fill(uint16_t *voxels, int bits)
+{
+    srand(9);
+    for (int i = 0; i < VOXELS; i++)
+        voxels[i] = (uint16_t)((unsigned)(rand() ^ rand() << 7) & ((1u << bits) - 1));
+}
+
+/* --------------------------------------------------------------------------------- the job ---- */
+
+static void
+run_on(struct kernels_lane *lane, int bits, int64_t *predicted)
+{
+    struct kernels_demand demand = {.most_bytes = 0};
+    struct segmentation segmentation = {
+        .pipeline = &pipeline, .instances = pointers, .stack = &stack, .grid = &grid};
+    const struct image_extent extent = {COLUMNS, ROWS, PLANES};
+    struct error error;
+    void *voxels;
+    int rc = segmentation_prepare(&segmentation, &demand, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
+    rc = kernels_volume_begin(lane, extent, IMAGE_UINT16, &demand, &voxels, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
+    fill(voxels, bits);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, PLANES, &error), 0);
+    *predicted = demand.beside_bytes;
+    memset(&counted, 0, sizeof counted);
+    counted.on = true;
+    rc = segmentation_run(&segmentation, lane, voxels, &error);
+    counted.on = false;
+    ck_assert_msg(rc == 0, "%s", error.message);
+    segmentation_release(&segmentation);
+}
+
+/* Runs the segment, and compares what was said with what it took; at most `share` of it. */
+static void
+expect_predicted(int bits, double share)
+{
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+    struct error error;
+    int64_t predicted = -1;
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, &error), 0);
+    run_on(lane, bits, &predicted);
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+    ck_assert_int_gt(counted.most, SMALL);
+    ck_assert_msg(
+        predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
+        "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
+}
+
+START_TEST(planes_of_the_highest_mean)
+{
+    segment = (struct conf_segment){.method = CONF_LEVEL_SET,
+                                    .range = {.ends = {0, 40000}},
+                                    .automatic = CONF_AUTO_HIGHEST,
+                                    .auto_mm = _i * 3};
+    make_series(16, true);
+    expect_predicted(16, 1.1);
+    segment.method = CONF_FUZZY;
+    segment.automatic = CONF_AUTO_LOWEST;
+    segment.estimate_voxels = 2;
+    segment.weight = segment.threshold = 0.5;
+    expect_predicted(16, 1.1);
+}
+
+END_TEST
+
+static const struct conf_range ranges[] = {
+    {.relative = CONF_PERCENTILE, .percentile = {5, 95}},
+    {.relative = CONF_OTSU, .otsu = 2, .has_class = true, .otsu_class = 1},
+    {.relative = CONF_OTSU, .otsu = 8, .has_class = true, .otsu_class = 3},
+    {.relative = CONF_OF_MAX, .of_max = 0.4},
+};
+
+/* One for the volume, and one for each plane; of 16 bits a plane has fewer voxels than values. */
+START_TEST(histograms_of_relative_ranges)
+{
+    static const int bits[] = {10, 12, 16};
+    for (size_t b = 0; b < sizeof bits / sizeof bits[0]; b++)
+        for (int alike = 0; alike < 2; alike++) {
+            segment = (struct conf_segment){.method = CONF_RANGE, .range = ranges[_i]};
+            make_series(bits[b], alike);
+            expect_predicted(bits[b], 1.5);
+        }
+}
+
+END_TEST
+
+START_TEST(what_sigma_is_of)
+{
+    static struct conf_shape shape = {.kind = CONF_SPHERE,
+                                      .center_unit = CONF_FRACTION,
+                                      .center = {0.5, 0.5, 0.5},
+                                      .radius_unit = CONF_VOXEL,
+                                      .radius = {300, 300, 300}};
+    segment = (struct conf_segment){.method = CONF_LEVEL_SET,
+                                    .range = {.relative = CONF_SIGMA, .sigma = 2},
+                                    .shapes = &shape,
+                                    .shape_count = 1};
+    make_series(12, false);
+    expect_predicted(12, 1.2);
+}
+
+END_TEST
+
+START_TEST(what_is_measured_around_seeds)
+{
+    seed = (struct conf_seed){CONF_VOXEL, {50, 40, 5}};
+    segment = (struct conf_segment){.method = CONF_FUZZY,
+                                    .seeds = &seed,
+                                    .seed_count = 1,
+                                    .estimate_voxels = 2,
+                                    .weight = 0.5,
+                                    .threshold = 0.5};
+    make_series(16, true);
+    expect_predicted(16, 1.1);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("pipeline_memory");
+    TCase *tcase = tcase_create("memory");
+    tcase_add_loop_test(tcase, planes_of_the_highest_mean, 0, 4);
+    tcase_add_loop_test(tcase, histograms_of_relative_ranges, 0,
+                        (int)(sizeof ranges / sizeof ranges[0]));
+    tcase_add_test(tcase, what_sigma_is_of);
+    tcase_add_test(tcase, what_is_measured_around_seeds);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
