@@ -77,6 +77,7 @@ database_failed(struct database *db)
     const char *words = db->handle ? sqlite3_errmsg(db->handle) : "out of memory";
     snprintf(db->reason, sizeof db->reason, "SQLite: %s (%d)", words, extended);
     int error = to_errno(db, extended);
+    db->damaged |= error == -EUCLEAN;
     return error < 0 ? error : -EIO;
 }
 

@@ -27,6 +27,8 @@ struct database {
     struct database_prepared *prepared; /* by the address of the text */
     size_t prepared_count, prepared_capacity;
     char reason[DATABASE_REASON];
+    bool
+        damaged; /* says SQLite, of the file or only of what it has in memory of it after a read that failed */
 };
 
 /* `flags`: of sqlite3_open_v2. On failure nothing is left to close, and `reason` is set. */

@@ -37,7 +37,8 @@ struct queue_ids {
 int queue_open(const char *path, struct queue **queue, struct error *error);
 void queue_close(struct queue *queue);
 /*
- * Where the file system was read-only when it was opened: opens it again once that can be written.
+ * Where the file system was read-only when it was opened, or SQLite found the database damaged (-EUCLEAN, which a read
+ * that failed is enough for): opens it again once it can be written.
  * -EROFS: not yet; after another error the queue can only be closed. No transaction may be open.
  */
 int queue_open_for_writing(struct queue *queue, const char *path);

@@ -206,7 +206,7 @@ queue_open_for_writing(struct queue *queue, const char *path)
 {
     struct queue *fresh;
     struct error error;
-    if (!sqlite3_db_readonly(queue->db.handle, "main"))
+    if (!queue->db.damaged && !sqlite3_db_readonly(queue->db.handle, "main"))
         return 0;
     if (access(path, W_OK) != 0)
         return -errno;

@@ -41,6 +41,14 @@ core_is_trouble(int error)
     }
 }
 
+/* Why nothing can be written, for people. */
+static const char *
+trouble_text(int error)
+{
+    return error == -EUCLEAN ? "SQLite finds it damaged (if that stays, restore a backup)"
+                             : strerror(-error);
+}
+
 bool
 core_failed(struct core *core, int error, const char *what)
 {
@@ -48,16 +56,17 @@ core_failed(struct core *core, int error, const char *what)
         return false;
     /* In trouble everything fails, every second anew: said once. */
     log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
-              LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", strerror(-error)),
+              LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", trouble_text(error)),
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
-    if (!core->trouble && core_is_trouble(error)) {
+    /* Damage may be that of the connection alone: it is opened anew, and tried. At a start it is what it says. */
+    if (!core->trouble && (core_is_trouble(error) || error == -EUCLEAN)) {
         core->trouble = true;
         core->trouble_since_ms = clock_unix_ms();
-        snprintf(core->trouble_why, sizeof core->trouble_why, "%s", strerror(-error));
+        snprintf(core->trouble_why, sizeof core->trouble_why, "%s", trouble_text(error));
     }
     if (core->trouble)
-        core->on_trouble(core, strerror(-error));
+        core->on_trouble(core, trouble_text(error));
     if (core->trouble && !uv_is_active((uv_handle_t *)&core->probe))
         uv_timer_start(&core->probe, core->probe.timer_cb, PROBE_MILLIS, 0);
     return true;

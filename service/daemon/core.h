@@ -56,7 +56,7 @@ struct core {
     bool trouble;             /* the database cannot be written */
     int64_t trouble_since_ms; /* Unix time, as disk_low_since_ms */
     int64_t disk_low_since_ms;
-    char trouble_why[64];
+    char trouble_why[128];
     bool probing;     /* trying whether it can again */
     bool auditing;    /* not all files that are missing are known yet: no series is judged */
     uv_timer_t probe; /* its callback, with `trouble`, is daemon.c's */

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import shutil
+import sqlite3
 import subprocess
 
 import pydicom
@@ -226,6 +227,34 @@ def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
         assert len(d.query("SELECT 1 FROM v_instances")) == 1
         assert len(d.query("SELECT 1 FROM v_events WHERE kind = 'START'")) == 2
         assert d.stop() == 0
+
+
+def test_a_database_that_is_damaged_for_a_while(daemon, tmp_path):
+    """What a disk gives back wrong may be in memory alone: it is opened anew, by the next start if need be."""
+    first, second = phantom(tmp_path / "series", "--size", "16x16x2")
+    d = daemon(quiet=600.0, dicom=PEERS).start()
+    storescu(d.port, first)
+    path = d.root / "noctule.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:  # so that nobody trusts what he knows
+        other.execute("CREATE TABLE something(a)")
+        other.execute("DROP TABLE something")
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        (size,) = other.execute("PRAGMA page_size").fetchone()
+    whole = path.read_bytes()
+    with open(path, "r+b", buffering=0) as out:
+        out.seek(size)
+        out.write(bytes(len(whole) - size))
+    assert storescu(d.port, second, check=False).returncode != 0
+    assert d.process.wait(20) == 6
+    d.start(wait=False)
+    assert d.process.wait(20) == 6
+    d.wait_log("event=database.refused")
+    with open(path, "r+b", buffering=0) as out:
+        out.write(whole)
+    d.start()
+    storescu(d.port, second)
+    assert len(d.query("SELECT 1 FROM v_instances")) == 2
+    assert d.stop() == 0
 
 
 def test_low_disk_pauses_and_resumes(daemon, tmp_path):
