@@ -21,8 +21,9 @@ struct dicom_pixels {
     bool swapped_words; /* native big endian in 16-bit words */
     int64_t pixel_offset;
     struct fragments fragments;    /* when encapsulated */
-    int32_t next_frame;            /* when deflated: where the stream stands; -1: nowhere */
-    std::vector<uint8_t> bytes;    /* of one compressed frame */
+    int64_t inflated;              /* bytes of pixels behind the stream; -1: it stands nowhere */
+    uint8_t last;                  /* of them; frames of bits may share a byte */
+    std::vector<uint8_t> bytes;    /* of one compressed frame, or one of bits */
     std::vector<uint16_t> samples; /* of one compressed frame of 8-bit pixels */
 };
 
@@ -42,10 +43,16 @@ frame_pixels(const struct dicom_instance &instance)
     return static_cast<size_t>(instance.rows) * static_cast<size_t>(instance.columns);
 }
 
-size_t
-native_frame_bytes(const struct dicom_instance &instance)
+/* Where the bytes of a frame begin and end: those of bits may begin and end within one. */
+struct Span {
+    int64_t begin, end;
+};
+
+Span
+native_span(const struct dicom_instance &instance, int32_t frame)
 {
-    return frame_pixels(instance) * static_cast<size_t>(instance.bits_allocated / 8);
+    const int64_t bits = static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated;
+    return {bits * frame / 8, (bits * (int64_t{frame} + 1) + 7) / 8};
 }
 
 int
@@ -118,35 +125,67 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
     return rc ? read_failed(pixels, rc, error) : 0;
 }
 
-/* Goes on from the frame before, or begins again: nothing that was inflated is kept. */
+/* To the first byte of the pixels. */
 int
-read_inflated(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+rewind_inflated(struct dicom_pixels &pixels, struct error *error)
 {
-    const auto size = static_cast<int64_t>(native_frame_bytes(*pixels.instance));
-    if (pixels.next_frame < 0 || pixels.next_frame > frame) {
-        stream_rewind(&pixels.stream);
-        pixels.next_frame = -1;
-        if (const int rc = locate(pixels, error))
-            return rc;
-        pixels.next_frame = 0;
-    }
-    int rc = stream_skip(&pixels.stream, size * (frame - pixels.next_frame));
+    stream_rewind(&pixels.stream);
+    pixels.inflated = -1;
+    const int rc = locate(pixels, error);
     if (!rc)
-        rc = stream_read(&pixels.stream, destination, size);
-    pixels.next_frame = rc ? -1 : frame + 1;
-    return rc ? read_failed(pixels, rc, error) : 0;
+        pixels.inflated = 0;
+    return rc;
+}
+
+/* Goes on from the frame before, or begins again: nothing that was inflated is kept but a byte. */
+int
+read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination,
+              struct error *error)
+{
+    const bool shared = pixels.inflated > 0 && pixels.inflated == span.begin + 1;
+    int64_t begin = span.begin;
+    if (shared) {
+        *destination++ = pixels.last;
+        begin++;
+    } else if (pixels.inflated < 0 || pixels.inflated > begin) {
+        if (const int rc = rewind_inflated(pixels, error))
+            return rc;
+    }
+    int rc = stream_skip(&pixels.stream, begin - pixels.inflated);
+    if (!rc)
+        rc = stream_read(&pixels.stream, destination, span.end - begin);
+    pixels.inflated = rc ? -1 : span.end;
+    if (rc)
+        return read_failed(pixels, rc, error);
+    if (span.end > begin)
+        pixels.last = destination[span.end - begin - 1];
+    return 0;
 }
 
 /* Native bytes of a frame, in the order of the file. */
 int
 read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
-    const size_t size = native_frame_bytes(*pixels.instance);
-    const size_t start = size * static_cast<size_t>(frame);
+    const Span span = native_span(*pixels.instance, frame);
     if (pixels.syntax->deflated)
-        return read_inflated(pixels, frame, destination, error);
-    return read_file(pixels, destination, size, pixels.pixel_offset + static_cast<int64_t>(start),
-                     error);
+        return read_inflated(pixels, span, static_cast<uint8_t *>(destination), error);
+    return read_file(pixels, destination, static_cast<size_t>(span.end - span.begin),
+                     pixels.pixel_offset + span.begin, error);
+}
+
+/* Frames of bits follow each other without padding, the first pixel lowest (PS3.5 8.1.1). */
+int
+read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
+{
+    const Span span = native_span(*pixels.instance, frame);
+    const size_t count = frame_pixels(*pixels.instance);
+    pixels.bytes.resize(static_cast<size_t>(span.end - span.begin));
+    if (const int rc = read_native(pixels, frame, pixels.bytes.data(), error))
+        return rc;
+    const size_t first = count * static_cast<size_t>(frame) % 8;
+    for (size_t i = 0; i < count; i++)
+        destination[i] = pixels.bytes[(first + i) / 8] >> (first + i) % 8 & 1;
+    return 0;
 }
 
 /* 8-bit pixels in big-endian words have each pair swapped, across the ends of odd frames too. */
@@ -154,18 +193,17 @@ int
 read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination,
                    struct error *error)
 {
-    const int64_t size = static_cast<int64_t>(native_frame_bytes(*pixels.instance));
-    const int64_t start = size * frame;
-    const int64_t first_word = start & ~INT64_C(1);
-    const int64_t after_word = (start + size + 1) & ~INT64_C(1);
+    const Span span = native_span(*pixels.instance, frame);
+    const int64_t first_word = span.begin & ~INT64_C(1);
+    const int64_t after_word = (span.end + 1) & ~INT64_C(1);
     if (after_word > pixels.instance->pixel_length)
         return read_failed(pixels, -ENODATA, error);
     std::vector<uint8_t> words(static_cast<size_t>(after_word - first_word));
     int rc = read_file(pixels, words.data(), words.size(), pixels.pixel_offset + first_word, error);
     if (rc)
         return rc;
-    for (int64_t i = 0; i < size; i++)
-        destination[i] = words[static_cast<size_t>((start + i - first_word) ^ 1)];
+    for (int64_t i = span.begin; i < span.end; i++)
+        destination[i - span.begin] = words[static_cast<size_t>((i - first_word) ^ 1)];
     return 0;
 }
 
@@ -223,6 +261,8 @@ read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
 {
     const struct dicom_instance &instance = *pixels.instance;
     const size_t count = frame_pixels(instance);
+    if (instance.bits_allocated == 1)
+        return read_bits(pixels, frame, static_cast<uint8_t *>(destination), error);
     if (instance.bits_allocated == 16) {
         int rc = read_native(pixels, frame, destination, error);
         if (rc)

@@ -7,10 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <map>
 #include <memory>
-#include <unistd.h>
 
 namespace
 {
@@ -227,30 +225,81 @@ seg_source_read_sizes(Opening &opening)
                               " stored, which a segmentation of its type cannot have.");
 }
 
+/* A reader of pixels has to have one for it, and it has to keep every value. */
+int
+seg_source_check_syntax(const Opening &opening)
+{
+    const struct scan &scan = opening.scan;
+    if (!scan.syntax || scan.big_endian)
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              "is in a transfer syntax that segmentations are not read in. Send it "
+                              "uncompressed.");
+    const std::string is_in = std::string("is in ") + scan.syntax->name;
+    if (scan.syntax->lossy)
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              is_in + ", which does not keep all pixels as they were. Send it "
+                                      "uncompressed.");
+    if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
+        return opening.refuse(CODE_TAG_INVALID, is_in + ", which its pixel data are not.");
+    if (scan.encapsulated && opening.source.type == SEG_SOURCE_BINARY)
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              is_in + ", which has no pixels of one bit. Send it uncompressed.");
+    return 0;
+}
+
+/* What decoding will make of the file, against what there is of it. */
+int
+seg_source_check_expansion(const Opening &opening, const struct stream &stream, int64_t decoded)
+{
+    if (!opening.scan.encapsulated || decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 ||
+        decoded / LIMIT_SEG_EXPANSION <= stream.file_size)
+        return 0;
+    return opening.refuse(CODE_EXPANSION_IMPLAUSIBLE,
+                          "has " + std::to_string(stream.file_size) + " bytes and claims " +
+                              std::to_string(decoded) + " of pixels, more than " +
+                              std::to_string(LIMIT_SEG_EXPANSION) + " times as much.");
+}
+
 int
 seg_source_measure(Opening &opening, const struct stream &stream)
 {
     struct seg_source &source = opening.source;
     const struct scan &scan = opening.scan;
     const int64_t pixels = int64_t{source.rows} * source.columns;
-    if (!scan.syntax || scan.encapsulated || scan.syntax->deflated || scan.big_endian)
-        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              "has pixels that are compressed or big endian. Send it "
-                              "uncompressed.");
+    if (const int rc = seg_source_check_syntax(opening))
+        return rc;
     if (pixels > int64_t{LIMIT_PLANE_MI} << 20 ||
         pixels * source.frame_count > int64_t{LIMIT_VOXELS_MI} << 20)
         return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more pixels than are ever read.");
     if (scan.pixel_tag != SCAN_TAG_PIXELS)
         return opening.refuse(CODE_TAG_MISSING, "has no Pixel Data (7FE0,0010).");
     const int64_t needed = (pixels * source.frame_count * source.bits + 7) / 8;
+    if (scan.encapsulated)
+        return seg_source_check_expansion(opening, stream, needed);
     const int64_t there = std::min(scan.pixel_length, stream_remaining(&stream));
-    source.pixel_offset = scan.pixel_offset;
-    source.file_size = stream.file_size;
     if (there >= needed)
         return 0;
     return opening.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
                                                    std::to_string(needed) +
                                                    " bytes of pixel data. Send it again.");
+}
+
+/* As much of an image as a reader of pixels looks at. */
+void
+seg_source_fill_image(struct seg_source &source, const struct scan &scan,
+                      const struct stream &stream)
+{
+    struct dicom_instance &image = *source.image;
+    header_copy(image.transfer_syntax_uid, scan.transfer_syntax_uid);
+    image.file_size = stream.file_size;
+    image.rows = source.rows;
+    image.columns = source.columns;
+    image.bits_allocated = image.bits_stored = source.bits;
+    image.high_bit = source.bits - 1;
+    image.pixel = source.bits == 16 ? IMAGE_UINT16 : IMAGE_UINT8;
+    image.frame_count = source.frame_count;
+    image.pixel_offset = scan.encapsulated || scan.syntax->deflated ? -1 : scan.pixel_offset;
+    image.pixel_length = scan.pixel_length;
 }
 
 /* ----------------------------------------------------------------------------- frames ---- */
@@ -320,6 +369,8 @@ seg_source_read_header(Opening &opening, const struct stream &stream)
         rc = seg_source_read_sizes(opening);
     if (!rc)
         rc = seg_source_measure(opening, stream);
+    if (!rc)
+        seg_source_fill_image(opening.source, opening.scan, stream);
     /* Last: only now is the number of frames known to be backed by as many bytes. */
     return rc ? rc : seg_source_read_frames(opening);
 }
@@ -332,14 +383,16 @@ struct SourceClose {
 };
 
 int
-seg_source_read_file(int fd, const char *path, struct seg_source **result, struct error *error)
+seg_source_read_file(const char *path, struct seg_source **result, struct error *error)
 {
     std::unique_ptr<struct seg_source, SourceClose> source(
         static_cast<struct seg_source *>(calloc(1, sizeof(struct seg_source))));
-    if (!source || !(source->path = strdup(path)))
+    if (source)
+        source->image = static_cast<struct dicom_instance *>(calloc(1, sizeof(*source->image)));
+    if (!source || !source->image || !(source->image->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
-    int rc = header_open(fd, path, &stream, error);
+    int rc = header_open(-1, path, &stream, error);
     if (rc)
         return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
@@ -360,58 +413,13 @@ seg_source_read_file(int fd, const char *path, struct seg_source **result, struc
     return rc;
 }
 
-/* ----------------------------------------------------------------------------- reading ---- */
-
-/* Frames of bits follow each other without padding, the first pixel lowest (PS3.5 8.1.1). */
-void
-seg_source_unpack(const struct seg_source &source, const std::vector<uint8_t> &bytes, int64_t first,
-                  uint16_t *pixels)
-{
-    const int64_t count = int64_t{source.rows} * source.columns;
-    for (int64_t i = 0; i < count; i++) {
-        const auto at = static_cast<size_t>(i);
-        if (source.bits == 1) {
-            const auto bit = static_cast<size_t>(first + i);
-            pixels[i] = bytes[bit / 8] >> bit % 8 & 1;
-        } else if (source.bits == 8) {
-            pixels[i] = bytes[at];
-        } else {
-            pixels[i] = static_cast<uint16_t>(bytes[2 * at] | bytes[2 * at + 1] << 8);
-        }
-    }
-}
-
-int
-seg_source_read_pixels(const struct seg_source &source, int fd, int32_t frame, uint16_t *pixels,
-                       struct error *error)
-{
-    const int64_t bits = int64_t{source.rows} * source.columns * source.bits;
-    const int64_t first = bits * frame, end = first + bits;
-    std::vector<uint8_t> bytes(static_cast<size_t>((end + 7) / 8 - first / 8));
-    const int rc = stream_read_at(fd, bytes.data(), bytes.size(), source.pixel_offset + first / 8);
-    if (rc)
-        return error_set_files(error, rc == -ENODATA ? -EBADMSG : rc,
-                               rc == -ENODATA ? CODE_FILE_TRUNCATED : CODE_FILE_UNREADABLE,
-                               source.path, nullptr, "The pixels of %s cannot be read: %s.",
-                               text_base_name(source.path),
-                               rc == -ENODATA ? "the file ends early" : strerror(-rc));
-    seg_source_unpack(source, bytes, first % 8, pixels);
-    return 0;
-}
-
 } // namespace
 
 int
 seg_source_open(const char *path, struct seg_source **source, struct error *error)
 {
-    return seg_source_open_file(-1, path, source, error);
-}
-
-int
-seg_source_open_file(int fd, const char *path, struct seg_source **source, struct error *error)
-{
     *source = nullptr;
-    return header_guard(path, error, [&] { return seg_source_read_file(fd, path, source, error); });
+    return header_guard(path, error, [&] { return seg_source_read_file(path, source, error); });
 }
 
 void
@@ -419,7 +427,7 @@ seg_source_close(struct seg_source *source)
 {
     if (!source)
         return;
-    free(source->path);
+    dicom_instance_free(source->image);
     free(source->series);
     free(source->segments);
     free(source->frames);
@@ -427,23 +435,15 @@ seg_source_close(struct seg_source *source)
 }
 
 int
-seg_source_read_from(const struct seg_source *source, int fd, int32_t frame, uint16_t *pixels,
-                     struct error *error)
+seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
+                uint16_t *pixels, struct error *error)
 {
-    return header_guard(source->path, error,
-                        [&] { return seg_source_read_pixels(*source, fd, frame, pixels, error); });
-}
-
-int
-seg_source_read(const struct seg_source *source, int32_t frame, uint16_t *pixels,
-                struct error *error)
-{
-    const int fd = open(source->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_files(error, -errno, CODE_FILE_UNREADABLE, source->path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(source->path),
-                               strerror(errno));
-    const int rc = seg_source_read_from(source, fd, frame, pixels, error);
-    close(fd);
+    const int64_t count = int64_t{source->rows} * source->columns;
+    const bool narrow = source->bits != 16;
+    /* Into the upper half, then widened from the front. */
+    auto *bytes = reinterpret_cast<uint8_t *>(pixels) + (narrow ? count : 0);
+    const int rc = dicom_pixels_read(reader, frame, bytes, error);
+    for (int64_t i = 0; i < count && !rc && narrow; i++)
+        pixels[i] = bytes[i];
     return rc;
 }

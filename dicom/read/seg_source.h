@@ -3,9 +3,9 @@
  * its frames lie, and their pixels.
  *
  * Opening reads the header through the bounded walk (scan.h); pixels are read frame by frame, when
- * they are asked for. Limits are those of every file, of its header and of its frames (limits.def).
- * A source may be asked from several threads at once. Pixels are native and little endian; other
- * transfer syntaxes are refused.
+ * they are asked for, as those of images are: a reader belongs to one thread. Limits are those of
+ * every file, of its header and of its frames (limits.def). Pixels are little endian, and deflated or,
+ * unless they are bits, compressed without loss where that may be; other transfer syntaxes are refused.
  */
 #ifndef NOCTULE_SEG_SOURCE_H
 #define NOCTULE_SEG_SOURCE_H
@@ -42,7 +42,7 @@ struct seg_source_frame {
 };
 
 struct seg_source {
-    char *path;
+    struct dicom_instance *image; /* what dicom_pixels_open needs of it: its path and pixels */
     char class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char study_uid[DICOM_UID_SIZE];
@@ -57,28 +57,24 @@ struct seg_source {
     char (*series)[DICOM_UID_SIZE];      /* that it says it is of */
     struct seg_source_segment *segments; /* in the order of the file */
     struct seg_source_frame *frames;
-    int64_t file_size, pixel_offset;
 };
 
 /*
  * Codes: those of every file (dicom_peek); SOP_CLASS_UNSUPPORTED for what is no segmentation,
  * TRANSFER_SYNTAX_UNSUPPORTED, PIXELS_UNSUPPORTED, TAG_MISSING, UID_INVALID, and TAG_INVALID for
- * what contradicts itself: two segments of one number, frames of a segment that is not there.
+ * what contradicts itself: two segments of one number, frames of a segment that is not there;
+ * EXPANSION_IMPLAUSIBLE beyond LIMIT_SEG_EXPANSION.
  */
 int seg_source_open(const char *path, struct seg_source **source, struct error *error);
-/* The same of the open file `fd`, which stays the caller's; `path` is for people. Its pixels are
- * read by seg_source_read_from. */
-int seg_source_open_file(int fd, const char *path, struct seg_source **source, struct error *error);
 void seg_source_close(struct seg_source *source);
 
 /*
- * The pixels of a frame, rows * columns of them: 0 or 1, 0 .. maximum, or segment numbers. Codes:
- * FILE_UNREADABLE, also for a file that has changed; FILE_TRUNCATED; OUT_OF_MEMORY.
+ * The pixels of a frame, rows * columns of them: 0 or 1, 0 .. maximum, or segment numbers; `reader` is
+ * one of source->image. Frames are best asked for in their order (dicom_pixels_in_order). Codes: those
+ * of dicom_pixels_read.
  */
-int seg_source_read(const struct seg_source *source, int32_t frame, uint16_t *pixels,
-                    struct error *error);
-int seg_source_read_from(const struct seg_source *source, int fd, int32_t frame, uint16_t *pixels,
-                         struct error *error);
+int seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
+                    uint16_t *pixels, struct error *error);
 
 #ifdef __cplusplus
 }

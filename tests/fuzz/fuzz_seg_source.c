@@ -33,7 +33,8 @@ check_pixel(const struct seg_source *source, uint16_t pixel)
 }
 
 static void
-check_frame(const struct seg_source *source, int fd, int32_t frame, uint16_t *pixels)
+check_frame(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
+            uint16_t *pixels)
 {
     const struct seg_source_frame *told = &source->frames[frame];
     struct error error = {0};
@@ -42,7 +43,7 @@ check_frame(const struct seg_source *source, int fd, int32_t frame, uint16_t *pi
     for (int i = 0; told->has_geometry && i < 3; i++)
         must(fabs(told->position[i]) <= 1e6);
     must(!told->has_geometry || (told->spacing[0] > 0 && told->spacing[1] > 0));
-    const int rc = seg_source_read_from(source, fd, frame, pixels, &error);
+    const int rc = seg_source_read(source, reader, frame, pixels, &error);
     if (rc)
         must_be_error(rc, &error);
     for (int64_t i = 0; !rc && i < (int64_t)source->rows * source->columns; i++)
@@ -50,7 +51,7 @@ check_frame(const struct seg_source *source, int fd, int32_t frame, uint16_t *pi
 }
 
 static void
-check_source(const struct seg_source *source, int fd)
+check_source(const struct seg_source *source)
 {
     const int64_t count = (int64_t)source->rows * source->columns;
     must(is_uid(source->sop_instance_uid) && is_uid(source->study_uid) &&
@@ -66,9 +67,17 @@ check_source(const struct seg_source *source, int fd)
     }
     if (count > MOST_PIXELS)
         return;
+    struct dicom_pixels *reader;
+    struct error error = {0};
+    const int rc = dicom_pixels_open(source->image, &reader, &error);
+    if (rc) {
+        must_be_error(rc, &error);
+        return;
+    }
     uint16_t *pixels = malloc((size_t)count * sizeof *pixels);
     for (int32_t i = 0; pixels && i < source->frame_count && i < MOST_FRAMES; i++)
-        check_frame(source, fd, i, pixels);
+        check_frame(source, reader, i, pixels);
+    dicom_pixels_close(reader);
     free(pixels);
 }
 
@@ -80,12 +89,14 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     must(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
     struct seg_source *source;
     struct error error = {0};
-    int rc = seg_source_open_file(fd, "fuzz", &source, &error);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int rc = seg_source_open(path, &source, &error);
     if (rc) {
         must_be_error(rc, &error);
         must(source == NULL);
     } else {
-        check_source(source, fd);
+        check_source(source);
     }
     seg_source_close(source);
     close(fd);

@@ -386,6 +386,16 @@ def segmentation(path, files, pixels, kind, **more):
     return path
 
 
+def encoded(path, files, given, kind, syntax):
+    """highdicom compresses frames, and pydicom deflates data sets."""
+    if syntax.is_encapsulated:
+        return segmentation(path, files, given, kind, transfer_syntax_uid=syntax)
+    ds = pydicom.dcmread(segmentation(path, files, given, kind))
+    ds.file_meta.TransferSyntaxUID = syntax
+    ds.save_as(path)
+    return path
+
+
 def found(label="GTV", wanted='roi = "Ball"', more=""):
     return drawn(label, wanted, more).replace('"rtstruct"', '"seg"')
 
@@ -416,6 +426,22 @@ def test_segmentations_are_segments(run, tmp_path, series, kind, kept):
     reference = one(group[0], "IMAGE", "121191").ReferencedSOPSequence[0]
     assert reference.ReferencedSOPInstanceUID == "1.2.65.1" and reference.ReferencedSegmentNumber == 1
     assert group.tracking_identifier == "Ball of 7" and group.tracking_uid == "1.2.66.1"
+
+
+SYNTAXES = {"BINARY": ["DeflatedExplicitVRLittleEndian"],
+            "FRACTIONAL": ["DeflatedExplicitVRLittleEndian", "RLELossless", "JPEGLSLossless", "JPEG2000Lossless"],
+            "LABELMAP": ["DeflatedExplicitVRLittleEndian", "RLELossless", "JPEGLSLossless", "JPEG2000Lossless"]}
+
+
+@pytest.mark.parametrize(("kind", "syntax"), [(kind, syntax) for kind, syntaxes in SYNTAXES.items() for syntax in syntaxes])
+def test_compressed_segmentations_are_segments(run, tmp_path, series, kind, syntax):
+    """Two segments in frames whose bits do not end with bytes: 70 x 61 pixels; deflated, frames of one come between the other's."""
+    pixels, files = parts(series)
+    given = pixels * 0.75 if kind == "FRACTIONAL" else pixels.astype(np.uint8)
+    path = encoded(tmp_path / "seg.dcm", files, given, kind, getattr(pydicom.uid, syntax))
+    assert pydicom.dcmread(path).file_meta.TransferSyntaxUID.name != "Explicit VR Little Endian"
+    output = run(", ".join([found("A"), found("B", "number = 2")]), [path], tmp_path / "series")
+    assert np.array_equal(mask_of(output, [file.filename for file in files]), np.moveaxis(pixels, 3, 0))
 
 
 def test_fractions_are_cut_at_the_threshold(run, tmp_path, series):
@@ -460,7 +486,7 @@ def test_frames_of_other_pixels_are_resampled(run, tmp_path, series):
     ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),
     ("OBJECT_OTHER_SERIES", "was not drawn on this series"), ("OBJECT_OTHER_FRAME", "another frame of reference"),
     ("ROI_EMPTY", "within its 0 frames"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
-    ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "Send it uncompressed"),
+    ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "is in JPEG 2000, which does not keep"),
     ("FILE_TRUNCATED", "bytes of pixel data"), ("TAG_INVALID", "two segments have 1"), ("TAG_INVALID", "there is no segment 9"),
     ("OWN_RESULT", "object = { own = true; }"), ("PIXELS_UNSUPPORTED", "pixels of 8 bits"),
 ])
@@ -489,7 +515,8 @@ def test_segmentations_that_cannot_be_segments_are_refused(run, tmp_path, series
     elif code.startswith("ROI"):
         wanted = 'roi = "ball"' if code == "ROI_NOT_FOUND" else 'roi = "B*"'
     elif code == "TRANSFER_SYNTAX_UNSUPPORTED":
-        ds.file_meta.TransferSyntaxUID = pydicom.uid.DeflatedExplicitVRLittleEndian
+        ds.file_meta.TransferSyntaxUID = pydicom.uid.JPEG2000
+        ds.PixelData = pydicom.encaps.encapsulate([b"no frame"] * ds.NumberOfFrames)
     elif code == "FILE_TRUNCATED":
         ds.PixelData = ds.PixelData[:-100]
     elif "two segments" in words:

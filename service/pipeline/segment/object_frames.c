@@ -18,7 +18,7 @@ static int
 frames_refuse(const struct object_frames *frames, int32_t frame, const char *why,
               struct error *error)
 {
-    const char *path = frames->source->path;
+    const char *path = frames->source->image->path;
     return error_set_files(error, -EINVAL, CODE_SEG_GRID_DIFFERS, path, NULL,
                            "%s, segment \"%s\": frame %" PRId32 " %s.", text_base_name(path),
                            frames->source->segments[frames->segment].label, frame + 1, why);
@@ -86,6 +86,7 @@ frames_places(const struct image_planes *planes, const struct seg_source_frame *
 
 /* What is needed while frames are filled in. */
 struct frames_work {
+    struct dicom_pixels *reader;
     uint16_t *pixels;       /* of a frame */
     int32_t *across, *down; /* places of columns and rows */
     bool *taken;            /* planes */
@@ -145,7 +146,7 @@ frames_fill_one(const struct object_frames *frames, int32_t number, const struct
         return frames_refuse(frames, number, "lies on none of the series' slices", error);
     if (work->taken[z])
         return frames_refuse(frames, number, "lies on a slice that an earlier one lies on", error);
-    const int rc = seg_source_read(source, number, work->pixels, error);
+    const int rc = seg_source_read(source, work->reader, number, work->pixels, error);
     if (rc)
         return rc;
     frames_places(planes, frame, z, 0, source->columns, planes->extent.columns, work->across);
@@ -174,9 +175,12 @@ object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct ob
                  ? 0
                  : error_set_system(error, -ENOMEM, "read the frames of a segment");
     *filled = (struct object_filled){0};
+    if (rc == 0)
+        rc = dicom_pixels_open(source->image, &work.reader, error);
     for (int32_t i = 0; i < source->frame_count && rc == 0; i++)
         if (source->frames[i].segment == frames->segment || source->frames[i].segment < 0)
             rc = frames_fill_one(frames, i, &work, bits, filled, error);
+    dicom_pixels_close(work.reader);
     free(work.pixels);
     free(work.across);
     free(work.down);

@@ -30,7 +30,7 @@ struct object_filled {
     double farthest; /* mm from a frame to its plane */
 };
 
-/* Sets bits of a mask of all planes, which are 0. Codes: those of seg_source_read, OUT_OF_MEMORY, and
+/* Sets bits of a mask of all planes, which are 0. Codes: those of dicom_pixels_open, seg_source_read, OUT_OF_MEMORY, and
  * SEG_GRID_DIFFERS. */
 int object_frames_fill(const struct object_frames *frames, uint64_t *bits,
                        struct object_filled *filled, struct error *error);

@@ -1,6 +1,7 @@
 /* test_seg_source.c - Segmentations of others as they are told, what is refused, and what large ones cost. */
 #include "dicom/read/seg_source.h"
 #include "tests/unit/dicom_bytes.h"
+#include "tests/unit/edge.h"
 #include "tests/unit/growth.h"
 #include "tests/unit/suite.h"
 
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ROWS = 3, COLUMNS = 5, FRAMES = 4 };
@@ -16,10 +18,19 @@ enum { ROWS = 3, COLUMNS = 5, FRAMES = 4 };
 static int file;
 static char path[64];
 
+/* How it is written: NULL is Explicit VR Little Endian; frames of a side are one fragment, of as many
+ * bytes that nobody decodes. */
+static struct encoding {
+    const char *syntax;
+    unsigned side;
+    size_t fill;
+} encoding;
+
 static void
 setup(void)
 {
     dicom_init();
+    encoding = (struct encoding){0};
     file = memfd_create("seg", MFD_CLOEXEC);
     ck_assert_int_ge(file, 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
@@ -112,12 +123,25 @@ put_pixels(struct dicom_bytes *bytes, const struct sample_source *sample)
 }
 
 static void
+put_fragment(struct dicom_bytes *bytes, size_t size)
+{
+    uint8_t *nothing = calloc(size, 1);
+    ck_assert_ptr_nonnull(nothing);
+    bytes_header(bytes, 0x7FE00010, "OB", BYTES_UNDEFINED);
+    bytes_fragment(bytes, nothing, 0);
+    bytes_fragment(bytes, nothing, size);
+    bytes_delimiter(bytes, 0xFFFEE0DD, 0);
+    free(nothing);
+}
+
+static void
 source_write(const struct sample_source *sample)
 {
     struct dicom_bytes bytes = {0};
     char frames[16];
     snprintf(frames, sizeof(frames), "%zu", sample->frames);
-    bytes_begin_file(&bytes, SYNTAX_EXPLICIT, SEG_SOURCE_CLASS_UID, "1.2.3.1");
+    bytes_begin_file(&bytes, encoding.syntax ? encoding.syntax : SYNTAX_EXPLICIT,
+                     SEG_SOURCE_CLASS_UID, "1.2.3.1");
     put_text(&bytes, sample, 0x00080016, "UI", SEG_SOURCE_CLASS_UID);
     put_text(&bytes, sample, 0x00080018, "UI", "1.2.3.1");
     put_text(&bytes, sample, 0x0020000D, "UI", "1.2.3.2");
@@ -125,8 +149,8 @@ source_write(const struct sample_source *sample)
     put_text(&bytes, sample, 0x00200052, "UI", "1.2.3.4");
     bytes_us(&bytes, 0x00280002, "US", 1);
     put_text(&bytes, sample, 0x00280008, "IS", frames);
-    bytes_us(&bytes, 0x00280010, "US", ROWS);
-    bytes_us(&bytes, 0x00280011, "US", COLUMNS);
+    bytes_us(&bytes, 0x00280010, "US", encoding.side ? encoding.side : ROWS);
+    bytes_us(&bytes, 0x00280011, "US", encoding.side ? encoding.side : COLUMNS);
     bytes_us(&bytes, 0x00280100, "US", sample->bits);
     bytes_us(&bytes, 0x00280101, "US", sample->bits);
     bytes_us(&bytes, 0x00280102, "US", sample->bits - 1);
@@ -151,7 +175,10 @@ source_write(const struct sample_source *sample)
     bytes_item_end(&bytes);
     bytes_sequence_end(&bytes);
     put_frames(&bytes, sample);
-    put_pixels(&bytes, sample);
+    if (encoding.side)
+        put_fragment(&bytes, encoding.fill);
+    else
+        put_pixels(&bytes, sample);
     bytes_write(&bytes, path);
     bytes_free(&bytes);
 }
@@ -171,6 +198,8 @@ START_TEST(as_it_is_written)
     source_write(&SAMPLE_SOURCE);
     struct seg_source *source = source_open();
     uint16_t pixels[ROWS * COLUMNS];
+    struct dicom_pixels *reader;
+    ck_assert_int_eq(dicom_pixels_open(source->image, &reader, NULL), 0);
     ck_assert_str_eq(source->sop_instance_uid, "1.2.3.1");
     ck_assert_str_eq(source->frame_of_reference_uid, "1.2.3.4");
     ck_assert_int_eq(source->series_count, 0);
@@ -185,12 +214,13 @@ START_TEST(as_it_is_written)
         ck_assert_int_eq(frame->segment, f % 2);
         ck_assert_double_eq(frame->position[2], 3 * f);
         ck_assert_double_eq(frame->spacing[0], 0.75);
-        ck_assert_int_eq(seg_source_read(source, f, pixels, NULL), 0);
+        ck_assert_int_eq(seg_source_read(source, reader, f, pixels, NULL), 0);
         for (int i = 0; i < ROWS * COLUMNS; i++) {
             const int all = f * ROWS * COLUMNS + i;
             ck_assert_int_eq(pixels[i], all * all >> 2 & 1);
         }
     }
+    dicom_pixels_close(reader);
     seg_source_close(source);
 }
 
@@ -234,12 +264,79 @@ START_TEST(a_file_that_shrinks_is_told)
     struct error error = {0};
     source_write(&(struct sample_source){"LABELMAP", 16, 2, FRAMES, 0, NULL});
     struct seg_source *source = source_open();
-    ck_assert_int_eq(seg_source_read(source, 1, pixels, NULL), 0);
+    struct dicom_pixels *reader;
+    ck_assert_int_eq(dicom_pixels_open(source->image, &reader, NULL), 0);
+    ck_assert_int_eq(seg_source_read(source, reader, 1, pixels, NULL), 0);
     ck_assert_int_eq(pixels[2], ROWS * COLUMNS + 2);
-    ck_assert_int_eq(ftruncate(file, (off_t)source->pixel_offset), 0);
-    ck_assert_int_eq(seg_source_read(source, 1, pixels, &error), -EBADMSG);
+    ck_assert_int_eq(ftruncate(file, (off_t)source->image->pixel_offset), 0);
+    ck_assert_int_eq(seg_source_read(source, reader, 1, pixels, &error), -EBADMSG);
     ck_assert_int_eq(error.code, CODE_FILE_TRUNCATED);
+    dicom_pixels_close(reader);
+    ck_assert_int_eq(dicom_pixels_open(source->image, &reader, &error), -ESTALE);
     seg_source_close(source);
+}
+
+END_TEST
+
+static const struct {
+    const char *type;
+    unsigned bits;
+    struct encoding encoding;
+    enum code code;
+} encoded[] = {
+    {"LABELMAP", 8, {SYNTAX_RLE, 16, 100}, CODE_NONE},
+    {"LABELMAP", 16, {SYNTAX_RLE, 16, 100}, CODE_NONE},
+    {"FRACTIONAL", 8, {"1.2.840.10008.1.2.4.80", 16, 100}, CODE_NONE},
+    {"FRACTIONAL", 8, {"1.2.840.10008.1.2.4.90", 16, 100}, CODE_NONE},
+    {"FRACTIONAL", 8, {"1.2.840.10008.1.2.4.201", 16, 100}, CODE_NONE},
+    {"BINARY", 1, {SYNTAX_RLE, 16, 100}, CODE_TRANSFER_SYNTAX_UNSUPPORTED},
+    {"FRACTIONAL", 8, {"1.2.840.10008.1.2.4.50", 16, 100}, CODE_TRANSFER_SYNTAX_UNSUPPORTED},
+    {"FRACTIONAL", 8, {"1.2.840.10008.1.2.4.81", 16, 100}, CODE_TRANSFER_SYNTAX_UNSUPPORTED},
+    {"FRACTIONAL", 8, {"1.2.840.10008.1.2.4.91", 16, 100}, CODE_TRANSFER_SYNTAX_UNSUPPORTED},
+    {"LABELMAP", 8, {"1.2.840.10008.1.2.4.100", 16, 100}, CODE_TRANSFER_SYNTAX_UNSUPPORTED},
+    {"LABELMAP", 8, {"1.2.840.10008.1.2.2", 0, 100}, CODE_TRANSFER_SYNTAX_UNSUPPORTED},
+    {"LABELMAP", 8, {SYNTAX_RLE, 0, 100}, CODE_TAG_INVALID},
+    {"LABELMAP", 8, {SYNTAX_EXPLICIT, 16, 100}, CODE_TAG_INVALID},
+};
+
+START_TEST(what_keeps_all_pixels_is_taken)
+{
+    struct seg_source *source;
+    struct error error = {0};
+    encoding = encoded[_i].encoding;
+    source_write(&(struct sample_source){encoded[_i].type, encoded[_i].bits, 2, FRAMES, 0, NULL});
+    const int rc = seg_source_open(path, &source, &error);
+    ck_assert_msg(error.code == encoded[_i].code, "%s: %s", code_name(error.code), error.message);
+    ck_assert_int_eq(rc, encoded[_i].code == CODE_NONE ? 0 : -EBADMSG);
+    seg_source_close(source);
+}
+
+END_TEST
+
+static int
+open_of_size(size_t fill, struct error *error)
+{
+    struct seg_source *source;
+    encoding = (struct encoding){SYNTAX_RLE, 9000, fill};
+    source_write(&(struct sample_source){"LABELMAP", 8, 2, 1, 0, NULL});
+    const int rc = seg_source_open(path, &source, error);
+    seg_source_close(source);
+    return rc;
+}
+
+/* A frame of more than 64 MiB. */
+START_TEST(limit_of_expansion)
+{
+    static const struct edge edge = EDGE(SEG_EXPANSION);
+    const int64_t least = (int64_t)9000 * 9000 / edge.most;
+    struct error error = {0};
+    struct stat written;
+    ck_assert_int_eq(open_of_size(2, &error), -EBADMSG);
+    ck_assert_int_eq(fstat(file, &written), 0);
+    const size_t fill = (size_t)(least - written.st_size + 2);
+    ck_assert_int_eq(open_of_size(fill, &error), 0);
+    ck_assert_int_eq(open_of_size(fill - 2, &error), -EBADMSG);
+    ck_assert_int_eq(error.code, edge.code);
 }
 
 END_TEST
@@ -271,6 +368,9 @@ main(void)
     tcase_add_test(tests, as_it_is_written);
     tcase_add_loop_test(tests, refusals, 0, (int)(sizeof(refused) / sizeof(refused[0])));
     tcase_add_test(tests, a_file_that_shrinks_is_told);
+    tcase_add_loop_test(tests, what_keeps_all_pixels_is_taken, 0,
+                        (int)(sizeof(encoded) / sizeof(encoded[0])));
+    tcase_add_test(tests, limit_of_expansion);
     tcase_add_loop_test(tests, cost_is_linear, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
