@@ -287,7 +287,9 @@ dicom_commit(struct dicom_association *association, const char *transaction_uid,
     clear_answer(answer);
     return header_guard("", error, [&] {
         DcmDataset dataset;
-        if (describe_request(dataset, transaction_uid, references, count).bad())
+        if (header_try([&] {
+                return describe_request(dataset, transaction_uid, references, count);
+            }).bad())
             return error_set(error, -EINVAL, CODE_COMMIT_FAILED,
                              "The commitment request cannot be made: a UID is invalid.");
         return scu_commit(*association, dataset, answer, error);

@@ -66,7 +66,8 @@ open_part10(struct part10 &file, struct error *error)
     stream.setBuffer(head.data(), static_cast<offile_off_t>(head.size()));
     stream.setEos();
     meta.transferInit();
-    const OFCondition condition = meta.read(stream, EXS_Unknown, EGL_noChange, DCM_MaxReadLength);
+    const OFCondition condition =
+        header_try([&] { return meta.read(stream, EXS_Unknown, EGL_noChange, DCM_MaxReadLength); });
     meta.transferEnd();
     file.offset = static_cast<off_t>(stream.tell());
     file.sop_class = header_text(meta, DCM_MediaStorageSOPClassUID);
@@ -75,6 +76,7 @@ open_part10(struct part10 &file, struct error *error)
     if (condition.good() && !file.sop_class.empty() && !file.sop_instance.empty() &&
         !file.syntax.empty() && file.offset < file.size && (file.size - file.offset) % 2 == 0)
         return 0;
+    header_blame_memory(); /* what it has no memory for, it leaves out and says that all went well */
     return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, file.path, nullptr,
                            "%s is no whole DICOM file with a file meta header.",
                            text_base_name(file.path));
@@ -110,7 +112,9 @@ scu::send_data_set(struct dicom_association &association, const PresentationCont
     OFCondition condition = EC_StreamNotifyClient;
     dataset.transferInit();
     while (condition == EC_StreamNotifyClient) {
-        condition = dataset.write(stream, syntax, EET_ExplicitLength, &cache, EGL_withoutGL);
+        condition = header_try([&] {
+            return dataset.write(stream, syntax, EET_ExplicitLength, &cache, EGL_withoutGL);
+        });
         void *bytes = nullptr;
         offile_off_t size = 0;
         stream.flushBuffer(bytes, size);
@@ -130,7 +134,7 @@ send_transcoded(struct dicom_association &association, const PresentationContext
                 const struct part10 &file, int &unreadable)
 {
     DcmFileFormat format;
-    if (format.loadFile(OFFilename(file.path)).bad()) {
+    if (header_try([&] { return format.loadFile(OFFilename(file.path)); }).bad()) {
         unreadable = -EBADMSG;
         return 0;
     }

@@ -15,6 +15,7 @@
 #include <dcmtk/dcmdata/dcpxitem.h>
 #include <dcmtk/dcmdata/dctk.h>
 
+#include <cerrno>
 #include <memory>
 
 namespace
@@ -135,6 +136,8 @@ wrap(const std::vector<uint8_t> &bytes)
 std::string
 codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 {
+    errno =
+        0; /* bytes that there was no memory to wrap are told last, as a stream that is invalid */
     std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
     if (!sequence)
         return "its compressed bytes cannot be handled";
@@ -147,7 +150,10 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
     OFString color_model;
     const OFCondition condition = pixels.getUncompressedFrame(
         &dataset, 0, fragment, buffer, static_cast<Uint32>(size), color_model);
-    return header_is_good(condition) ? std::string() : std::string(condition.text());
+    if (header_is_good(condition))
+        return {};
+    header_blame_memory();
+    return condition.text();
 }
 
 } // namespace

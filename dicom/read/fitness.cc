@@ -324,7 +324,7 @@ class Fitness
                 name.begin(), name.end(), [&](char c) { return is_any(static_cast<uint8_t>(c)); },
                 '?');
             if (is_fit_value(element, name))
-                return element.putOFStringArray(OFString(name.data(), name.size())).good();
+                return header_is_good(element.putOFStringArray(OFString(name.data(), name.size())));
         }
         return false;
     }
@@ -338,7 +338,8 @@ class Fitness
             (vr.getEVR() != EVR_DA || element->getLength() == value.size()))
             return true;
         return vr.isaString() && DcmVR(element->ident()).isaString() &&
-               item.putAndInsertOFStringArray(tag, OFString(value.data(), value.size())).good() &&
+               header_is_good(
+                   item.putAndInsertOFStringArray(tag, OFString(value.data(), value.size()))) &&
                item.findAndGetElement(tag, element).good();
     }
 

@@ -39,6 +39,13 @@ header_is_good(const OFCondition &condition)
     return condition.good();
 }
 
+void
+header_blame_memory()
+{
+    if (errno == ENOMEM)
+        throw std::bad_alloc();
+}
+
 OFCondition
 header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDataset &dataset)
 {
@@ -46,9 +53,9 @@ header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDatase
     stream.setBuffer(bytes, static_cast<offile_off_t>(size));
     stream.setEos();
     dataset.transferInit();
-    const OFCondition condition = dataset.read(stream, syntax, EGL_noChange, DCM_MaxReadLength);
+    const OFCondition condition =
+        header_try([&] { return dataset.read(stream, syntax, EGL_noChange, DCM_MaxReadLength); });
     dataset.transferEnd();
-    header_is_good(condition); /* no fault of the bytes, where it leaves */
     return condition;
 }
 

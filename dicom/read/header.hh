@@ -16,6 +16,7 @@
 
 #include <dcmtk/dcmdata/dctk.h>
 
+#include <cerrno>
 #include <memory>
 #include <new>
 #include <string>
@@ -26,6 +27,21 @@ int header_open(int fd, const char *path, struct stream *stream, struct error *e
 
 /* What DCMTK did not do for want of memory leaves as std::bad_alloc: it is neither damaged nor not there. */
 bool header_is_good(const OFCondition &condition);
+/* For after what forgets that, and calls bytes wrong that it had no memory for: errno, 0 before, has what allocating left there. */
+void header_blame_memory();
+
+/* The same of a whole act. */
+template <typename Act>
+OFCondition
+header_try(Act act)
+{
+    errno = 0;
+    const OFCondition condition = act();
+    if (!header_is_good(condition))
+        header_blame_memory();
+    return condition;
+}
+
 /* Parses a data set in memory. */
 OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax,
                           DcmDataset &dataset);

@@ -87,8 +87,9 @@ InheritedElements::add(DcmElement &element)
     bytes_.resize(start + room);
     DcmOutputBufferStream stream(bytes_.data() + start, static_cast<offile_off_t>(room));
     element.transferInit();
-    const OFCondition condition =
-        element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr);
+    const OFCondition condition = header_try([&] {
+        return element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr);
+    });
     element.transferEnd();
     void *buffer;
     offile_off_t written = 0;

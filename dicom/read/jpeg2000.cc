@@ -4,10 +4,12 @@
 #include "dicom/read/codec.hh"
 
 #include "base/limits.h"
+#include "dicom/read/header.hh"
 
 #include <openjpeg.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -155,6 +157,14 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
     return {};
 }
 
+/* OpenJPEG does not tell what it had no memory for from what is damaged. errno does, which is 0 before. */
+std::string
+refuse(std::string why)
+{
+    header_blame_memory();
+    return why;
+}
+
 } // namespace
 
 std::string
@@ -163,6 +173,7 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
     std::string why = check_tiles(frame.bytes);
     if (!why.empty())
         return why;
+    errno = 0;
     Memory memory{frame.bytes, 0};
     Stream stream = open_stream(memory);
     Codec codec(opj_create_decompress(format_of(frame.bytes)), opj_destroy_codec);
@@ -176,16 +187,16 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
                             opj_read_header(stream.get(), codec.get(), &raw);
     Image image(raw, opj_image_destroy);
     if (!has_header || !image)
-        return "its code stream has no valid header";
+        return refuse("its code stream has no valid header");
     why = check_image(*image, *frame.instance);
     if (!why.empty())
-        return why;
+        return refuse(why);
     if (!opj_decode(codec.get(), stream.get(), image.get()) ||
         !opj_end_decompress(codec.get(), stream.get()) || !image->comps[0].data)
-        return "its code stream is damaged";
+        return refuse("its code stream is damaged");
     why = check_image(*image, *frame.instance);
     if (!why.empty())
-        return why;
+        return refuse(why);
     const OPJ_INT32 *data = image->comps[0].data;
     const size_t count =
         static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);

@@ -25,18 +25,6 @@ charset_parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
     return header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
 }
 
-/* A set that there is no memory for is not unknown: iconv_open says so by errno, which DCMTK leaves. */
-template <typename Act>
-OFCondition
-with_memory(Act act)
-{
-    errno = 0;
-    const OFCondition condition = act();
-    if (condition.bad() && (errno == ENOMEM || condition == EC_MemoryExhausted))
-        throw std::bad_alloc();
-    return condition;
-}
-
 /*
  * DCMTK with glibc's iconv has no ISO 2022 IR 87 and 159, what Japanese sites use; iconv itself
  * reads them as a whole, escape sequences included. The name of its converter, or nullptr when the
@@ -97,8 +85,8 @@ class Converter
   public:
     explicit Converter(const char *from) : handle_(iconv_open("UTF-8", from))
     {
-        if (!good() && errno == ENOMEM)
-            throw std::bad_alloc();
+        if (!good()) /* a set that there is no memory for is not unknown */
+            header_blame_memory();
     }
 
     ~Converter()
@@ -147,11 +135,11 @@ convert_japanese(DcmDataset &dataset, const char *converter_name)
         DcmElement &element = *static_cast<DcmElement *>(object);
         OFString text;
         std::string utf8;
-        if (element.getOFStringArray(text, OFFalse).bad() ||
+        if (!header_is_good(element.getOFStringArray(text, OFFalse)) ||
             !converter.convert(designate_katakana(std::string(text.c_str(), text.size())), utf8))
             return EC_InvalidValue;
         const OFCondition status = element.putOFStringArray(OFString(utf8.data(), utf8.size()));
-        if (status.bad())
+        if (!header_is_good(status))
             return status;
     }
     return dataset.putAndInsertString(DCM_SpecificCharacterSet, "ISO_IR 192");
@@ -164,7 +152,7 @@ charset_convert(DcmDataset &dataset)
     dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
     const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
     return japanese ? convert_japanese(dataset, japanese)
-                    : with_memory([&] { return dataset.convertToUTF8(); });
+                    : header_try([&] { return dataset.convertToUTF8(); });
 }
 
 } // namespace
@@ -184,7 +172,7 @@ charset_is_utf8(const std::string &text)
 Charset::Charset(const std::string &declared)
     : japanese_(japanese_converter(declared)), is_utf8_(declared == "ISO_IR 192"),
       is_known_(japanese_ || is_utf8_ ||
-                with_memory([&] {
+                header_try([&] {
                     return set_.selectCharacterSet(OFString(declared.c_str(), declared.size()));
                 }).good())
 {
@@ -202,8 +190,10 @@ Charset::decode(const std::string &text, std::string &utf8)
         return converter.good() && converter.convert(designate_katakana(text), utf8);
     }
     OFString converted;
-    if (!is_known_ ||
-        set_.convertString(OFString(text.data(), text.size()), converted, "\\^=").bad())
+    if (!is_known_ || header_try([&] {
+                          return set_.convertString(OFString(text.data(), text.size()), converted,
+                                                    "\\^=");
+                      }).bad())
         return false;
     utf8.assign(converted.c_str(), converted.size());
     return true;
@@ -213,8 +203,10 @@ extern "C" int
 charset_to_utf8(struct dicom_inherited *inherited)
 try {
     DcmDataset dataset;
-    if (charset_parse(*inherited, dataset).bad() || charset_convert(dataset).bad())
+    if (charset_parse(*inherited, dataset).bad() || charset_convert(dataset).bad()) {
+        header_blame_memory();
         return -EILSEQ;
+    }
     InheritedElements elements;
     for (DcmObject *object = dataset.nextInContainer(nullptr); object;
          object = dataset.nextInContainer(object)) {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dicom/read/header.hh"
 #include "dicom/write/derived.h"
 
 #include <algorithm>
@@ -53,7 +54,8 @@ try {
 DcmDataset &
 load_file(DcmFileFormat &file, const char *path)
 {
-    const OFCondition status = file.loadFile(path, EXS_Unknown, EGL_noChange);
+    const OFCondition status =
+        header_try([&] { return file.loadFile(path, EXS_Unknown, EGL_noChange); });
     if (status.bad())
         differ("it cannot be read: %s", status.text());
     if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)

@@ -4,6 +4,7 @@
 
 #include "service/common/log.h"
 #include "service/common/wire/child.h"
+#include "tests/unit/starved_malloc.h"
 
 #include <check.h>
 #include <errno.h>
@@ -340,45 +341,7 @@ START_TEST(threads_that_run_already_are_filtered_too)
 
 END_TEST
 
-/* ----------------------------------------------------------------------
- * without memory ------ */
-
-static int countdown; /* to the allocation that fails, libseccomp's among them;
-                         0: none */
-static bool hit;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-static bool
-fails_now(void)
-{
-    if (countdown == 0 || --countdown > 0)
-        return false;
-    errno = ENOMEM;
-    return hit = true;
-}
-
-__attribute__((visibility("default"))) void *
-malloc(size_t size)
-{
-    return fails_now() ? NULL : __libc_malloc(size);
-}
-
-__attribute__((visibility("default"))) void *
-calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __libc_calloc(count, size);
-}
-
-__attribute__((visibility("default"))) void *
-realloc(void *old, size_t size)
-{
-    return fails_now() ? NULL : __libc_realloc(old, size);
-}
-#endif
+/* ------------------------------------------------------------------------- without memory ---- */
 
 static void
 on_signal(int number)

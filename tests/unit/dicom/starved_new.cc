@@ -1,4 +1,5 @@
 /* starved_new.cc - what C++ allocates, DCMTK included, passes through here. */
+#include <cerrno>
 #include <cstdlib>
 #include <new>
 
@@ -7,7 +8,11 @@ extern "C" bool starved_new(void); /* test_peek_memory.c: is this one to fail? *
 void *
 operator new(size_t size, const std::nothrow_t &) noexcept
 {
-    return starved_new() ? nullptr : std::malloc(size ? size : 1);
+    if (starved_new()) {
+        errno = ENOMEM; /* as malloc leaves it */
+        return nullptr;
+    }
+    return std::malloc(size ? size : 1);
 }
 
 void *

@@ -1,0 +1,188 @@
+/*
+ * Frames are decoded, and texts converted, while the n-th allocation fails, those of DCMTK, OpenJPEG and iconv among them: either it
+ * is told, or what comes is as it is with memory. A sound file is never called damaged, nor its texts foreign.
+ */
+#include "dicom/value/charset.h"
+#include "tests/unit/dicom/compressed_frames.h"
+#include "tests/unit/dicom/peek_sample.h"
+#include "tests/unit/starved_malloc.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#define PIXELS (COMPRESSED_ROWS * COMPRESSED_COLUMNS)
+
+/* ---- frames ---- */
+
+#define FRAME(syntax, name, bits)                                                                  \
+    {                                                                                              \
+        "1.2.840.10008.1.2." syntax, frame_##name, sizeof(frame_##name), bits                      \
+    }
+
+static const struct compressed {
+    const char *syntax;
+    const uint8_t *bytes;
+    size_t size;
+    unsigned bits;
+} frames[] =
+    {
+        FRAME("5", rle, 12),
+        FRAME("4.50", jpeg_baseline, 8),
+        FRAME("4.70", jpeg_lossless_sv1, 12),
+        FRAME("4.80", jpeg_ls, 12),
+        FRAME("4.90", jpeg_2000, 12),
+        FRAME("4.201", htj2k, 12),
+},
+  *frame;
+
+static void
+write_frame(struct dicom_bytes *bytes)
+{
+    bytes_delimiter(bytes, 0xFFFEE000, 0);
+    bytes_delimiter(bytes, 0xFFFEE000, (uint32_t)(frame->size + frame->size % 2));
+    bytes_put(bytes, frame->bytes, frame->size);
+    bytes_put(bytes, "", frame->size % 2);
+    bytes_sequence_end(bytes);
+}
+
+static struct dicom_instance *
+write_compressed(void)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.syntax = frame->syntax;
+    image.rows = COMPRESSED_ROWS;
+    image.columns = COMPRESSED_COLUMNS;
+    image.bits_allocated = frame->bits > 8 ? 16 : 8;
+    image.bits_stored = frame->bits;
+    image.high_bit = frame->bits - 1;
+    image.encapsulated = write_frame;
+    return write_and_peek(&image);
+}
+
+static int
+decode(int n, const struct dicom_instance *instance, uint16_t values[PIXELS], struct error *error)
+{
+    struct dicom_pixels *pixels;
+    countdown = n;
+    hit = false;
+    int rc = dicom_pixels_open(instance, &pixels, error);
+    if (!rc) {
+        rc = dicom_pixels_read(pixels, 0, values, error);
+        dicom_pixels_close(pixels);
+    }
+    countdown = 0;
+    return rc;
+}
+
+/* How a process ends that decodes it while the nth allocation fails. */
+enum outcome { WHOLE, TOLD, NOT_HIT, WRONG };
+
+static enum outcome
+decode_starved(int n, const struct dicom_instance *instance, const uint16_t whole[PIXELS])
+{
+    uint16_t values[PIXELS] = {0};
+    struct error error = {0};
+    const int rc = decode(n, instance, values, &error);
+    if (rc == -ENOMEM && hit && error.code == CODE_OUT_OF_MEMORY)
+        return TOLD;
+    if (rc == 0 && memcmp(values, whole, sizeof values) == 0)
+        return hit ? WHOLE : NOT_HIT;
+    fprintf(stderr, "%s, allocation %d: %d %s\n", frame->syntax, n, rc,
+            rc ? error.message : "other pixels");
+    return WRONG;
+}
+
+/* OpenJPEG 2.5.0 crashes where it has no memory to copy a header. */
+START_TEST(a_frame)
+{
+    uint16_t whole[PIXELS] = {0};
+    int n = 0, status;
+    frame = &frames[_i];
+    struct dicom_instance *instance = write_compressed();
+    ck_assert_int_eq(decode(0, instance, whole, NULL), 0);
+    const bool may_crash = frame->bytes == frame_jpeg_2000 || frame->bytes == frame_htj2k;
+    do {
+        const pid_t pid = fork();
+        if (pid == 0)
+            _exit(decode_starved(n + 1, instance, whole));
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        n++;
+        ck_assert_msg(WIFEXITED(status) ? WEXITSTATUS(status) != WRONG : may_crash,
+                      "%s, allocation %d: %#x", frame->syntax, n, (unsigned)status);
+    } while (!WIFEXITED(status) || WEXITSTATUS(status) != NOT_HIT);
+    dicom_instance_free(instance);
+}
+
+END_TEST
+
+/* ---- texts ---- */
+
+static const struct text {
+    const char *set, *name, *utf8;
+} texts[] =
+    {
+        {"ISO_IR 100", "L\xF6we^Jo", "L\xC3\xB6we^Jo"},
+        {"\\ISO 2022 IR 87", "Y^T=\x1B$B;3ED\x1B(B^T", "Y^T=\xE5\xB1\xB1\xE7\x94\xB0^T"},
+        {"\\ISO 2022 IR 149", "H^K=\x1B$)C\xFB\xF3^K", "H^K=\xE6\xB4\xAA^K"},
+},
+  *text;
+
+static void
+add_text(struct dicom_bytes *bytes)
+{
+    bytes_text(bytes, 0x00080005, "CS", text->set);
+    bytes_text(bytes, 0x00101001, "PN", text->name);
+}
+
+static void
+inherit(struct dicom_inherited *inherited)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.without = 0x00080005;
+    image.extra = add_text;
+    sample_write(&image, path);
+    ck_assert_int_eq(dicom_inherit(path, inherited, NULL), 0);
+}
+
+static bool
+has_utf8(const struct dicom_inherited *inherited)
+{
+    for (size_t i = 0; i < inherited->count; i++) {
+        const struct dicom_element *element = &inherited->elements[i];
+        if (element->tag == 0x00101001 &&
+            memmem(element->bytes, element->size, text->utf8, strlen(text->utf8)))
+            return true;
+    }
+    return false;
+}
+
+START_TEST(a_text)
+{
+    int n = 0;
+    text = &texts[_i];
+    do {
+        struct dicom_inherited inherited;
+        inherit(&inherited);
+        countdown = ++n;
+        hit = false;
+        const int rc = charset_to_utf8(&inherited);
+        countdown = 0;
+        if (rc)
+            ck_assert_msg(hit && rc == -ENOMEM, "%s, allocation %d: %d", text->set, n, rc);
+        else
+            ck_assert_msg(has_utf8(&inherited), "%s, allocation %d: another text", text->set, n);
+        dicom_inherited_free(&inherited);
+    } while (hit);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_decode_memory");
+    TCase *tests = new_case(suite, "memory");
+    tcase_add_loop_test(tests, a_frame, 0, (int)(sizeof frames / sizeof *frames));
+    tcase_add_loop_test(tests, a_text, 0, (int)(sizeof texts / sizeof *texts));
+    return suite_run(suite);
+}
