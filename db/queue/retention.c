@@ -4,6 +4,7 @@
 #include "db/retention.h"
 
 #include "db/queue/edges.h"
+#include "db/queue/stock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,11 +13,6 @@
 
 #define LOOKS_PER_MARK 8 /* rows that are looked at for each that may be marked */
 #define DISK_DAYS      14
-
-/* Of a delivery d: it has not ended, or an operator may want it to. */
-#define NOT_ARRIVED                                                                                \
-    "NOT (d.state = 'CANCELLED' OR d.state = 'FAILED' AND d.redirected "                           \
-    "  OR d.state = 'SENT' AND d.commitment IN ('NONE', 'COMMITTED'))"
 
 /* ------------------------------------------------------------------------------ what may go -- */
 
@@ -161,7 +157,7 @@ stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
 }
 
 /* Its label and what its file was called may tell of people; its row stays without. */
-static int
+int
 stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
     (void)sweep;
@@ -206,7 +202,7 @@ stock_mark_objects_of(struct queue *queue, const struct queue_sweep *sweep, int6
                                  VALUES(value_int(series_id), value_time(now_ms)));
 }
 
-static int
+int
 stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
     int64_t bytes = 0, instances = 0;
@@ -240,7 +236,7 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
     return rc < 0 ? rc : stock_note(queue, &about, "image", instances, bytes, sweep->why, now_ms);
 }
 
-static int
+int
 stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
     struct edge_row row;
@@ -266,7 +262,7 @@ stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t
 }
 
 /* The row itself says enough: a flood of bad files is not to be told twice. */
-static int
+int
 stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                       int64_t now_ms)
 {
@@ -283,9 +279,8 @@ stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int6
     return rc;
 }
 
-/* Within one call all that is given is of one id. */
-static int
-stock_delete(struct queue *queue, const char *const *statements, size_t count, int64_t id)
+int
+stock_run(struct queue *queue, const char *const *statements, size_t count, int64_t id)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
@@ -301,7 +296,7 @@ stock_delete_job(struct queue *queue, int64_t id)
         "DELETE FROM event WHERE job_id = ?",   "DELETE FROM delivery WHERE job_id = ?",
         "DELETE FROM result WHERE job_id = ?",  "DELETE FROM job WHERE id = ?",
     };
-    return stock_delete(queue, statements, sizeof statements / sizeof *statements, id);
+    return stock_run(queue, statements, sizeof statements / sizeof *statements, id);
 }
 
 static int
@@ -313,7 +308,7 @@ stock_delete_series(struct queue *queue, int64_t id)
         "DELETE FROM stack WHERE series_id = ?",
         "DELETE FROM series WHERE id = ?",
     };
-    return stock_delete(queue, statements, sizeof statements / sizeof *statements, id);
+    return stock_run(queue, statements, sizeof statements / sizeof *statements, id);
 }
 
 static int
@@ -554,206 +549,6 @@ queue_removed(struct queue *queue, int64_t id)
         return rc;
     return queue_leave(
         queue, database_run(&queue->db, "DELETE FROM removal WHERE id = ?", VALUES(value_int(id))));
-}
-
-/* ------------------------------------------------------------------------------------ purge -- */
-
-static const struct database_field purged_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_purged, images)},
-    {DATABASE_INT64, offsetof(struct queue_purged, results)},
-    {DATABASE_INT64, offsetof(struct queue_purged, quarantined)},
-    {DATABASE_INT64, offsetof(struct queue_purged, bytes)},
-    {DATABASE_INT64, offsetof(struct queue_purged, undelivered)},
-    {DATABASE_INT64, offsetof(struct queue_purged, originals)},
-};
-static const struct database_shape purged_shape = {"series", sizeof(struct queue_purged),
-                                                   purged_fields, 6};
-
-static int
-purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
-            struct queue_purged *purged)
-{
-    return queue_read_row(
-        queue,
-        "SELECT (SELECT count(*) FROM instance WHERE series_id = ?1), "
-        "(SELECT count(*) FROM result r JOIN job j ON j.id = r.job_id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
-        "(SELECT count(*) FROM quarantine WHERE series_uid = ?2 AND removed_at IS NULL "
-        "  AND path <> ''), "
-        "(SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?1) + "
-        "(SELECT coalesce(sum(r.size_bytes), 0) FROM result r JOIN job j ON j.id = r.job_id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
-        "(SELECT count(*) FROM job j JOIN delivery d ON d.job_id = j.id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL AND " NOT_ARRIVED "), "
-        "(SELECT count(*) FROM kept k JOIN instance i ON i.id = k.instance_id "
-        "  WHERE i.series_id = ?1 AND i.original_path = '')",
-        VALUES(value_int(id), value_text(purge->series_uid)), &purged_shape, purged);
-}
-
-/* What is at work on it ends first. */
-static int
-purge_expect_idle(struct queue *queue, const struct series_row *row)
-{
-    int64_t busy = 0;
-    if (row->state == SERIES_GATHERING)
-        return database_refuse(&queue->db, -EAGAIN,
-                               "the series gathers: wait, or noctule complete it");
-    int rc = database_get(&queue->db,
-                          "SELECT id FROM job WHERE series_id = ? AND state = 'REVIEW' LIMIT 1",
-                          VALUES(value_int(row->id)), &busy);
-    if (rc == 1)
-        return database_refuse(
-            &queue->db, -EAGAIN,
-            "job %lld of the series is under review: noctule accept or reject it", (long long)busy);
-    if (rc == 0)
-        rc = database_get(
-            &queue->db,
-            "SELECT id FROM job WHERE series_id = ? "
-            "AND state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') LIMIT 1",
-            VALUES(value_int(row->id)), &busy);
-    if (rc == 1)
-        return database_refuse(&queue->db, -EAGAIN,
-                               "job %lld of the series waits or runs: wait, or noctule cancel it",
-                               (long long)busy);
-    if (rc == 0)
-        rc = database_get(&queue->db,
-                          "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
-                          "WHERE j.series_id = ? AND +d.state = 'SENDING' LIMIT 1",
-                          VALUES(value_int(row->id)), &busy);
-    return rc == 1 ? database_refuse(&queue->db, -EAGAIN, "delivery %lld is being sent: wait",
-                                     (long long)busy)
-                   : rc;
-}
-
-/* Marks all rows of a stock that the statement finds. */
-static int
-purge_mark(struct queue *queue, const struct queue_sweep *sweep, enum queue_stock stock,
-           const char *sql, const struct database_value *values, size_t value_count, int64_t now_ms)
-{
-    struct queue_ids ids;
-    int rc = queue_list(queue, sql, values, value_count, &database_id, &ids.at, &ids.count);
-    for (size_t i = 0; rc == 0 && i < ids.count; i++)
-        rc = stocks[stock].take(queue, sweep, ids.at[i], now_ms);
-    free(ids.at);
-    return rc;
-}
-
-/* A name is kept apart by its row's number where the schema asks for different ones. */
-static int
-purge_names(struct queue *queue, int64_t id)
-{
-    static const char *const statements[] = {
-        "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' AND id IN ("
-        "  SELECT id FROM event WHERE series_id = ?1 "
-        "  UNION SELECT e.id FROM event e JOIN quarantine q ON e.at = q.quarantined_at "
-        "  JOIN series s ON s.series_uid = q.series_uid WHERE s.id = ?1 AND e.series_id IS NULL)",
-        "UPDATE quarantine SET original_path = 'purged ' || id, message = '', "
-        "path = iif(path = '', '', 'purged') WHERE series_uid = "
-        "(SELECT series_uid FROM series WHERE id = ?1)",
-        "UPDATE stack SET file_a = '', file_b = '', "
-        "message = iif(code = 'INCOMPLETE_SERIES', '', message) WHERE series_id = ?1",
-        "UPDATE series SET description = '', message = '' WHERE id = ?1",
-        "UPDATE event SET detail = 'purged' WHERE kind = 'JOB_REJECTED' AND series_id = ?1",
-        "UPDATE job SET message = '' WHERE code = 'REVIEW_REJECTED' AND series_id = ?1",
-    };
-    return stock_delete(queue, statements, sizeof statements / sizeof *statements, id);
-}
-
-static int
-purge_all(struct queue *queue, const struct queue_purge *purge, const struct series_row *row,
-          int64_t now_ms)
-{
-    char why[160];
-    snprintf(why, sizeof why, "purged by %s", purge->by && *purge->by ? purge->by : "an operator");
-    const struct queue_sweep sweep = {.why = why};
-    int rc = queue_withdraw_purged(queue, row->id, now_ms);
-    if (rc == 0)
-        rc = purge_mark(queue, &sweep, QUEUE_STOCK_RESULTS,
-                        "SELECT id FROM job WHERE series_id = ? AND state = 'DONE' "
-                        "AND removed_at IS NULL ORDER BY id",
-                        VALUES(value_int(row->id)), now_ms);
-    if (rc == 0)
-        rc = purge_mark(queue, &sweep, QUEUE_STOCK_QUARANTINE,
-                        "SELECT id FROM quarantine WHERE series_uid = ? AND removed_at IS NULL "
-                        "AND path <> '' ORDER BY id",
-                        VALUES(value_text(purge->series_uid)), now_ms);
-    if (rc == 0) /* also of one that was removed before: the event says who has purged it */
-        rc = stock_mark_series(queue, &sweep, row->id, now_ms);
-    return rc == 0 ? purge_names(queue, row->id) : rc;
-}
-
-/* ?1: before this time. */
-#define PURGE_STRAYS                                                                               \
-    "quarantined_at < ?1 AND NOT EXISTS (SELECT 1 FROM series s "                                  \
-    "WHERE s.series_uid = quarantine.series_uid)"
-#define PURGE_STRAY_FILES PURGE_STRAYS " AND removed_at IS NULL AND path <> ''"
-
-static int
-purge_stray_names(struct queue *queue, const struct queue_purge *purge)
-{
-    int rc = database_run(&queue->db,
-                          "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
-                          "AND series_id IS NULL AND at IN "
-                          "(SELECT quarantined_at FROM quarantine WHERE " PURGE_STRAYS ")",
-                          VALUES(value_text(purge->before)));
-    return rc < 0 ? rc
-                  : database_run(&queue->db,
-                                 "UPDATE quarantine SET original_path = 'purged ' || id, "
-                                 "message = '', path = iif(path = '', '', 'purged') "
-                                 "WHERE " PURGE_STRAYS,
-                                 VALUES(value_text(purge->before)));
-}
-
-static int
-purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-             struct queue_purged *purged)
-{
-    const struct queue_sweep sweep = {0};
-    char detail[160];
-    int rc = database_get(&queue->db, "SELECT count(*) FROM quarantine WHERE " PURGE_STRAY_FILES,
-                          VALUES(value_text(purge->before)), &purged->quarantined);
-    if (rc < 0 || purge->dry_run)
-        return rc < 0 ? rc : 0;
-    rc = purge_mark(queue, &sweep, QUEUE_STOCK_QUARANTINE,
-                    "SELECT id FROM quarantine WHERE " PURGE_STRAY_FILES " ORDER BY id",
-                    VALUES(value_text(purge->before)), now_ms);
-    if (rc == 0)
-        rc = purge_stray_names(queue, purge);
-    snprintf(detail, sizeof detail, "%lld of no known series: purged by %s",
-             (long long)purged->quarantined, purge->by && *purge->by ? purge->by : "an operator");
-    const struct queue_event event = {.kind = "QUARANTINE_REMOVED", .detail = detail};
-    return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
-}
-
-static int
-purge_series(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-             struct queue_purged *purged)
-{
-    struct series_row row;
-    int rc = queue_expect_series(queue, purge->series_uid, &row);
-    if (rc == 0)
-        rc = purge_count(queue, purge, row.id, purged);
-    if (rc == 0)
-        rc = purge_expect_idle(queue, &row);
-    if (rc == 0 && purged->undelivered > 0 && !purge->undelivered)
-        rc = database_refuse(&queue->db, -EPERM,
-                             "%lld deliver%s not arrived: --undelivered removes the series all "
-                             "the same",
-                             (long long)purged->undelivered,
-                             purged->undelivered == 1 ? "y has" : "ies have");
-    return rc < 0 || purge->dry_run ? rc : purge_all(queue, purge, &row, now_ms);
-}
-
-int
-queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-            struct queue_purged *purged)
-{
-    *purged = (struct queue_purged){0};
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, *purge->series_uid ? purge_series(queue, purge, now_ms, purged)
-                                                 : purge_strays(queue, purge, now_ms, purged));
 }
 
 /* ---------------------------------------------------------------------------- disk, upkeep -- */
