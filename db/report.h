@@ -119,6 +119,28 @@ int report_stored_series(struct report *report, const char *series_uid,
                          struct report_stored *stored, struct error *error);
 void report_stored_clear(struct report_stored *stored);
 
+/* What people drew on images, and whose file is not removed. */
+struct report_object {
+    char *sop_instance_uid, *series_uid; /* its own */
+    char *kind, *label, *sender, *path, *received_at;
+    char *superseded_by; /* SOP Instance UID of a later version; "" */
+    bool own;            /* a result of ours, which is no input */
+    bool missing;        /* its file is gone */
+    bool in_series;      /* its own series has images, too */
+    char *drawn_on;      /* Series Instance UIDs of what is there, a blank between; "" */
+};
+
+struct report_object_filter {
+    const char *sop_instance_uid; /* NULL: any; as the others */
+    const char *drawn_on;         /* a Series Instance UID */
+    const char *before;           /* received before this time, as text */
+};
+
+/* By their own series, then by time. Free with report_objects_free. */
+int report_objects(struct report *report, const struct report_object_filter *filter,
+                   struct report_object **objects, size_t *count, struct error *error);
+void report_objects_free(struct report_object *objects, size_t count);
+
 #define REPORT_ALL_SEGMENTS (-1)
 
 /*

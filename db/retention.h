@@ -72,8 +72,9 @@ int queue_removed(struct queue *queue, int64_t id);
 
 /* What an operator wants to go today. */
 struct queue_purge {
-    const char *series_uid; /* "": files in quarantine of no known series */
-    const char *before;     /* those older than this, as text */
+    const char
+        *series_uid;    /* of images, or of objects; "": files in quarantine of no known series */
+    const char *before; /* those older than this, as text */
     bool dry_run;
     bool undelivered; /* also what has not arrived; its deliveries end */
     const char *by;   /* who */
@@ -81,16 +82,19 @@ struct queue_purge {
 
 struct queue_purged {
     int64_t images, results, quarantined; /* whose files are there, or were */
-    int64_t bytes;                        /* of images and results */
+    int64_t objects;                      /* that go with the series, or are it */
+    int64_t bytes;                        /* of images, objects and results */
     int64_t undelivered;                  /* deliveries that have not arrived */
     int64_t originals;                    /* files of inboxes that keep them, and stay there */
 };
 
 /*
  * All files of a series, of its results and of its quarantine are marked as removed, and what its rows tell of
- * people goes: descriptions, and what files were called. -ENOENT; -EAGAIN while it gathers, a job waits, runs or
- * is under review, or a result is being sent; -EPERM when something has not arrived, and nobody says that it may go, too. *purged
- * is told either way, but for -ENOENT.
+ * people goes: descriptions, and what files were called; so do objects that were drawn on nothing else that is
+ * there. -ENOENT; -EAGAIN while it gathers, a job waits, runs or is under review, or a result is being sent; -EPERM
+ * when something has not arrived, and nobody says that it may go, too. *purged is told either way, but for -ENOENT.
+ *
+ * A series of objects goes whatever they were drawn on; -EAGAIN while a job of that waits or runs.
  *
  * Of no known series: the files that were quarantined before the time go, and what they were called.
  */

@@ -45,7 +45,8 @@ queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *o
 {
     return queue_list(queue,
                       "SELECT id FROM object WHERE removed_at IS NULL "
-                      "AND id IN (" OBJECTS_OF_SERIES ") ORDER BY id",
+                      "AND id IN (" OBJECTS_OF_SERIES " UNION SELECT o.id FROM series s "
+                      "JOIN object o ON o.series_uid = s.series_uid WHERE s.id = ?1) ORDER BY id",
                       VALUES(value_int(series_id)), &database_id, &objects->at, &objects->count);
 }
 
@@ -202,10 +203,9 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
                value_time(now_ms)));
 }
 
-/* Of each series that it is of; of none, when none is there yet. */
-static int
-object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
-            int64_t now_ms)
+int
+queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
+                  int64_t now_ms)
 {
     struct queue_ids series;
     int rc = queue_object_series(queue, object_id, &series);
@@ -238,7 +238,7 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
     if (rc == 0)
         rc = object_find_versions(queue, row.id);
     snprintf(detail, sizeof detail, "%s %s", object->kind, object->sop_instance_uid);
-    return rc ? rc : object_note(queue, event, row.id, detail, now_ms);
+    return rc ? rc : queue_object_note(queue, event, row.id, detail, now_ms);
 }
 
 /* How it came to be there is known better by now; who sent it is what some wait for. */
@@ -320,5 +320,5 @@ queue_object_missing(struct queue *queue, const char *path, int64_t now_ms)
         return rc < 0 ? rc : 1;
     rc = database_change(&queue->db, "UPDATE object SET missing = 1 WHERE id = ? AND NOT missing",
                          VALUES(value_int(id)));
-    return rc <= 0 ? rc : object_note(queue, "OBJECT_MISSING", id, path, now_ms);
+    return rc <= 0 ? rc : queue_object_note(queue, "OBJECT_MISSING", id, path, now_ms);
 }

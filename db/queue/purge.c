@@ -16,11 +16,40 @@ static const struct database_field purged_fields[] = {
 static const struct database_shape purged_shape = {"series", sizeof(struct queue_purged),
                                                    purged_fields, 6};
 
+/* By itself. */
+static int
+purge_count_object(struct queue *queue, int64_t id, struct queue_purged *purged)
+{
+    int64_t bytes = 0, originals = 0;
+    int rc = database_get(&queue->db, "SELECT size_bytes FROM object WHERE id = ?",
+                          VALUES(value_int(id)), &bytes);
+    if (rc >= 0)
+        rc = database_get(&queue->db,
+                          "SELECT count(*) FROM kept k JOIN object o ON o.id = k.object_id "
+                          "WHERE o.id = ? AND o.original_path = ''",
+                          VALUES(value_int(id)), &originals);
+    purged->objects++;
+    purged->bytes += bytes;
+    purged->originals += originals;
+    return rc < 0 ? rc : 0;
+}
+
+static int
+purge_count_objects(struct queue *queue, const struct queue_ids *objects,
+                    struct queue_purged *purged)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < objects->count; i++)
+        rc = purge_count_object(queue, objects->at[i], purged);
+    return rc;
+}
+
 static int
 purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
             struct queue_purged *purged)
 {
-    return queue_read_row(
+    struct queue_ids objects = {0};
+    int rc = queue_read_row(
         queue,
         "SELECT (SELECT count(*) FROM instance WHERE series_id = ?1), "
         "(SELECT count(*) FROM result r JOIN job j ON j.id = r.job_id "
@@ -35,6 +64,29 @@ purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
         "(SELECT count(*) FROM kept k JOIN instance i ON i.id = k.instance_id "
         "  WHERE i.series_id = ?1 AND i.original_path = '')",
         VALUES(value_int(id), value_text(purge->series_uid)), &purged_shape, purged);
+    if (rc == 0)
+        rc = stock_objects_with(queue, &(struct queue_sweep){0}, id, &objects);
+    if (rc < 0)
+        return rc;
+    rc = purge_count_objects(queue, &objects, purged);
+    free(objects.at);
+    return rc;
+}
+
+/* None that is about to read what is to go. */
+static int
+purge_expect_no_job(struct queue *queue, int64_t series_id)
+{
+    int64_t busy = 0;
+    int rc = database_get(&queue->db,
+                          "SELECT id FROM job WHERE series_id = ? "
+                          "AND state IN ('READY', 'RUNNING', 'DELAYED') LIMIT 1",
+                          VALUES(value_int(series_id)), &busy);
+    return rc == 1 ? database_refuse(&queue->db, -EAGAIN,
+                                     "job %lld of the series waits or runs: wait, or noctule "
+                                     "cancel it",
+                                     (long long)busy)
+                   : rc;
 }
 
 /* What is at work on it ends first. */
@@ -53,15 +105,7 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
             &queue->db, -EAGAIN,
             "job %lld of the series is under review: noctule accept or reject it", (long long)busy);
     if (rc == 0)
-        rc = database_get(
-            &queue->db,
-            "SELECT id FROM job WHERE series_id = ? "
-            "AND state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') LIMIT 1",
-            VALUES(value_int(row->id)), &busy);
-    if (rc == 1)
-        return database_refuse(&queue->db, -EAGAIN,
-                               "job %lld of the series waits or runs: wait, or noctule cancel it",
-                               (long long)busy);
+        rc = purge_expect_no_job(queue, row->id);
     if (rc == 0)
         rc = database_get(&queue->db,
                           "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
@@ -109,13 +153,21 @@ purge_names(struct queue *queue, int64_t id)
     return stock_run(queue, statements, sizeof statements / sizeof *statements, id);
 }
 
+#define PURGE_WHY 160
+
+static const char *
+purge_why(const struct queue_purge *purge, char why[PURGE_WHY])
+{
+    snprintf(why, PURGE_WHY, "purged by %s", purge->by && *purge->by ? purge->by : "an operator");
+    return why;
+}
+
 static int
 purge_all(struct queue *queue, const struct queue_purge *purge, const struct series_row *row,
           int64_t now_ms)
 {
-    char why[160];
-    snprintf(why, sizeof why, "purged by %s", purge->by && *purge->by ? purge->by : "an operator");
-    const struct queue_sweep sweep = {.why = why};
+    char why[PURGE_WHY];
+    const struct queue_sweep sweep = {.why = purge_why(purge, why)};
     int rc = queue_withdraw_purged(queue, row->id, now_ms);
     if (rc == 0)
         rc = purge_mark(queue, &sweep, stock_mark_results,
@@ -159,7 +211,7 @@ purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_m
              struct queue_purged *purged)
 {
     const struct queue_sweep sweep = {0};
-    char detail[160];
+    char detail[PURGE_WHY + 60], why[PURGE_WHY];
     int rc = database_get(&queue->db, "SELECT count(*) FROM quarantine WHERE " PURGE_STRAY_FILES,
                           VALUES(value_text(purge->before)), &purged->quarantined);
     if (rc < 0 || purge->dry_run)
@@ -169,29 +221,115 @@ purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_m
                     VALUES(value_text(purge->before)), now_ms);
     if (rc == 0)
         rc = purge_stray_names(queue, purge);
-    snprintf(detail, sizeof detail, "%lld of no known series: purged by %s",
-             (long long)purged->quarantined, purge->by && *purge->by ? purge->by : "an operator");
+    snprintf(detail, sizeof detail, "%lld of no known series: %s", (long long)purged->quarantined,
+             purge_why(purge, why));
     const struct queue_event event = {.kind = "QUARANTINE_REMOVED", .detail = detail};
     return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
 }
 
 static int
-purge_series(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-             struct queue_purged *purged)
+purge_series(struct queue *queue, const struct queue_purge *purge, const struct series_row *row,
+             int64_t now_ms, struct queue_purged *purged)
 {
-    struct series_row row;
-    int rc = queue_expect_series(queue, purge->series_uid, &row);
+    int rc = purge_count(queue, purge, row->id, purged);
     if (rc == 0)
-        rc = purge_count(queue, purge, row.id, purged);
-    if (rc == 0)
-        rc = purge_expect_idle(queue, &row);
+        rc = purge_expect_idle(queue, row);
     if (rc == 0 && purged->undelivered > 0 && !purge->undelivered)
         rc = database_refuse(&queue->db, -EPERM,
                              "%lld deliver%s not arrived: --undelivered removes the series all "
                              "the same",
                              (long long)purged->undelivered,
                              purged->undelivered == 1 ? "y has" : "ies have");
-    return rc < 0 || purge->dry_run ? rc : purge_all(queue, purge, &row, now_ms);
+    return rc < 0 || purge->dry_run ? rc : purge_all(queue, purge, row, now_ms);
+}
+
+/* ---------------------------------------------------------------- objects, by their own series -- */
+
+#define PURGE_OWN       "FROM quarantine WHERE series_uid = ?1"
+#define PURGE_OWN_FILES PURGE_OWN " AND removed_at IS NULL AND path <> ''"
+
+/* Whoever works on what it was drawn on may be reading it, or is about to. */
+static int
+purge_expect_unused(struct queue *queue, const struct queue_ids *objects)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < objects->count; i++) {
+        struct queue_ids series;
+        rc = queue_object_series(queue, objects->at[i], &series);
+        for (size_t k = 0; rc == 0 && k < series.count; k++)
+            rc = purge_expect_no_job(queue, series.at[k]);
+        free(series.at);
+    }
+    return rc;
+}
+
+static int
+purge_own_names(struct queue *queue, const struct queue_purge *purge)
+{
+    int rc = database_run(&queue->db,
+                          "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
+                          "AND series_id IS NULL AND at IN (SELECT quarantined_at " PURGE_OWN ")",
+                          VALUES(value_text(purge->series_uid)));
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE quarantine SET original_path = 'purged ' || id, "
+                                 "message = '', path = iif(path = '', '', 'purged') "
+                                 "WHERE series_uid = ?1",
+                                 VALUES(value_text(purge->series_uid)));
+}
+
+static int
+purge_all_objects(struct queue *queue, const struct queue_purge *purge,
+                  const struct queue_ids *objects, int64_t now_ms)
+{
+    char why[PURGE_WHY];
+    const struct queue_sweep sweep = {.why = purge_why(purge, why)};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < objects->count; i++)
+        rc = stock_mark_object(queue, &sweep, objects->at[i], now_ms);
+    if (rc == 0)
+        rc = purge_mark(queue, &sweep, stock_mark_quarantine,
+                        "SELECT id " PURGE_OWN_FILES " ORDER BY id",
+                        VALUES(value_text(purge->series_uid)), now_ms);
+    return rc == 0 ? purge_own_names(queue, purge) : rc;
+}
+
+static int
+purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
+              struct queue_purged *purged)
+{
+    struct queue_ids objects;
+    int rc = queue_list(queue,
+                        "SELECT id FROM object WHERE series_uid = ? AND removed_at IS NULL "
+                        "ORDER BY id",
+                        VALUES(value_text(purge->series_uid)), &database_id, &objects.at,
+                        &objects.count);
+    if (rc == 0 && objects.count == 0)
+        rc = database_refuse(&queue->db, -ENOENT, "there is no series %s", purge->series_uid);
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT count(*) " PURGE_OWN_FILES,
+                          VALUES(value_text(purge->series_uid)), &purged->quarantined);
+    if (rc >= 0)
+        rc = purge_count_objects(queue, &objects, purged);
+    if (rc == 0)
+        rc = purge_expect_unused(queue, &objects);
+    if (rc == 0 && !purge->dry_run)
+        rc = purge_all_objects(queue, purge, &objects, now_ms);
+    free(objects.at);
+    return rc;
+}
+
+static int
+purge_any(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
+          struct queue_purged *purged)
+{
+    struct series_row row;
+    if (!*purge->series_uid)
+        return purge_strays(queue, purge, now_ms, purged);
+    const int absent = queue_read_series(queue, purge->series_uid, &row);
+    if (absent)
+        return absent < 0 ? absent : purge_objects(queue, purge, now_ms, purged);
+    return purge_series(queue, purge, &row, now_ms, purged);
 }
 
 int
@@ -202,6 +340,5 @@ queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    return queue_leave(queue, *purge->series_uid ? purge_series(queue, purge, now_ms, purged)
-                                                 : purge_strays(queue, purge, now_ms, purged));
+    return queue_leave(queue, purge_any(queue, purge, now_ms, purged));
 }

@@ -95,8 +95,11 @@ int queue_keep_in_mind(struct queue *queue, const char *source, const struct que
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
                int64_t now_ms);
 
-/* The objects that are of a series and whose files are not removed (objects.c). */
+/* The objects that are of a series, or lie in its folder, and whose files are not removed (objects.c). */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
+/* An event of each series that it is of; of none, when none is there. */
+int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
+                      int64_t now_ms);
 /* The file of an object is gone; 1: there is none at that path. */
 int queue_object_missing(struct queue *queue, const char *path, int64_t now_ms);
 

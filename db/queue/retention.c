@@ -160,8 +160,9 @@ stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
 int
 stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
-    (void)sweep;
-    int rc = database_run(&queue->db,
+    int rc = queue_object_note(queue, "OBJECT_REMOVED", id, sweep->why, now_ms);
+    if (rc == 0)
+        rc = database_run(&queue->db,
                           "INSERT INTO removal (path, size_bytes, taken_at) "
                           "SELECT original_path, size_bytes, received_at FROM object "
                           "WHERE id = ? AND original_path <> '' ON CONFLICT DO NOTHING",
@@ -180,26 +181,54 @@ stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                                  VALUES(value_int(id), value_time(now_ms)));
 }
 
-/* What was drawn on it, and on nothing else that is there, and what lies in its folder. */
+/* 1 when it goes with this series: it lies in its folder, or was drawn on it and on nothing else that
+ * is there. */
 static int
-stock_mark_objects_of(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
-                      int64_t now_ms)
+stock_object_goes_with(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
+                       int64_t series_id)
+{
+    int64_t found;
+    int rc = database_get(&queue->db,
+                          "SELECT 1 FROM object o JOIN series s ON s.series_uid = o.series_uid "
+                          "WHERE o.id = ? AND s.id = ?",
+                          VALUES(value_int(id), value_int(series_id)), &found);
+    if (rc != 0)
+        return rc;
+    rc = stock_object_is_used(queue, id, series_id);
+    if (rc == 0)
+        rc = stock_object_is_kept(queue, sweep, id);
+    return rc < 0 ? rc : rc == 0;
+}
+
+int
+stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
+                   struct queue_ids *objects)
+{
+    size_t count = 0;
+    int rc = queue_series_objects(queue, series_id, objects);
+    for (size_t i = 0; rc >= 0 && i < objects->count; i++) {
+        rc = stock_object_goes_with(queue, sweep, objects->at[i], series_id);
+        if (rc == 1)
+            objects->at[count++] = objects->at[i];
+    }
+    objects->count = count;
+    if (rc < 0)
+        free(objects->at);
+    return rc < 0 ? rc : 0;
+}
+
+static int
+stock_mark_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
+                        int64_t now_ms)
 {
     struct queue_ids objects;
-    int rc = queue_series_objects(queue, series_id, &objects);
-    for (size_t i = 0; rc == 0 && i < objects.count; i++) {
-        rc = stock_object_is_used(queue, objects.at[i], series_id);
-        if (rc == 0)
-            rc = stock_object_is_kept(queue, sweep, objects.at[i]);
-        rc = rc == 0 ? stock_mark_object(queue, sweep, objects.at[i], now_ms) : rc < 0 ? rc : 0;
-    }
+    int rc = stock_objects_with(queue, sweep, series_id, &objects);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < objects.count; i++)
+        rc = stock_mark_object(queue, sweep, objects.at[i], now_ms);
     free(objects.at);
-    return rc < 0 ? rc
-                  : database_run(&queue->db,
-                                 "UPDATE object SET removed_at = ?2, label = '', "
-                                 "description = '', original_path = '' WHERE removed_at IS NULL "
-                                 "AND series_uid = (SELECT series_uid FROM series WHERE id = ?1)",
-                                 VALUES(value_int(series_id), value_time(now_ms)));
+    return rc;
 }
 
 int
@@ -225,7 +254,7 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
     if (rc == 0)
         rc = stock_mark_leavings(queue, id, now_ms);
     if (rc == 0) /* while its instances tell which they are */
-        rc = stock_mark_objects_of(queue, sweep, id, now_ms);
+        rc = stock_mark_objects_with(queue, sweep, id, now_ms);
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?",
                           VALUES(value_int(id)));

@@ -23,6 +23,10 @@ int stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, 
 int stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                       int64_t now_ms);
 
+/* Objects that go with a series; free objects->at. */
+int stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
+                       struct queue_ids *objects);
+
 /* Runs each with the id as its only value. */
 int stock_run(struct queue *queue, const char *const *statements, size_t count, int64_t id);
 

@@ -21,6 +21,7 @@ struct purge {
     struct report_filter filter; /* of --before and --patient */
     char **keys;                 /* Series Instance UIDs; malloc'd where `chosen` */
     size_t count;
+    size_t images; /* series of images, which come first; then those of objects, then "" */
     bool chosen;
 };
 
@@ -76,6 +77,18 @@ purge_choose_patient(struct purge *purge, const char *root, struct report *repor
     return rc;
 }
 
+static int
+purge_add_key(struct purge *purge, const char *key, struct error *error)
+{
+    char **keys = realloc(purge->keys, (purge->count + 1) * sizeof(*keys));
+    if (keys)
+        purge->keys = keys;
+    if (!keys || !(keys[purge->count] = strdup(key)))
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
+    purge->count++;
+    return 0;
+}
+
 /* Nothing tells whose a file of no known series is, so only its age finds it: "" stands for them all. */
 static int
 purge_choose_strays(struct purge *purge, struct report *report, struct error *error)
@@ -89,13 +102,57 @@ purge_choose_strays(struct purge *purge, struct report *report, struct error *er
         free(paths);
     if (rc || count == 0)
         return rc;
-    char **keys = realloc(purge->keys, (purge->count + 1) * sizeof(*keys));
-    if (keys)
-        purge->keys = keys;
-    if (!keys || !(keys[purge->count] = strdup("")))
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
-    purge->count++;
-    return 0;
+    return purge_add_key(purge, "", error);
+}
+
+/* Whether all that it was drawn on is to go, so that it goes with that. */
+static bool
+purge_takes_with_it(const struct purge *purge, const struct report_object *object)
+{
+    char drawn_on[DICOM_UID_SIZE];
+    int length = 0;
+    const char *list = object->drawn_on;
+    for (; sscanf(list, "%64s%n", drawn_on, &length) == 1; list += length) {
+        size_t i = 0;
+        while (i < purge->images && strcmp(purge->keys[i], drawn_on) != 0)
+            i++;
+        if (i == purge->images)
+            return false;
+    }
+    return object->drawn_on[0] != '\0';
+}
+
+/* A patient's wherever they were drawn; else those of no series that is there, by their age. What lies
+ * among images goes with them. */
+static bool
+purge_wants_object(const struct purge *purge, const char *root, const struct report_object *object)
+{
+    if (object->in_series)
+        return false;
+    if (!purge->patient)
+        return object->drawn_on[0] == '\0';
+    return !purge_takes_with_it(purge, object) && purge_is_of_patient(purge, root, object->path);
+}
+
+/* By their own series, each once. */
+static int
+purge_choose_objects(struct purge *purge, const char *root, struct report *report,
+                     struct error *error)
+{
+    struct report_object *objects;
+    size_t count;
+    const struct report_object_filter filter = {.before = purge->filter.before};
+    int rc = report_objects(report, &filter, &objects, &count, error);
+    if (rc)
+        return rc;
+    purge->images = purge->count;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        if ((purge->count == purge->images ||
+             strcmp(purge->keys[purge->count - 1], objects[i].series_uid) != 0) &&
+            purge_wants_object(purge, root, &objects[i]))
+            rc = purge_add_key(purge, objects[i].series_uid, error);
+    report_objects_free(objects, count);
+    return rc;
 }
 
 static int
@@ -111,7 +168,9 @@ purge_choose(const struct cli_context *context, struct purge *purge)
     purge->chosen = rc == 0;
     if (rc == 0 && purge->patient)
         rc = purge_choose_patient(purge, context->conf->root, report, &error);
-    else if (rc == 0)
+    if (rc == 0)
+        rc = purge_choose_objects(purge, context->conf->root, report, &error);
+    if (rc == 0 && !purge->patient)
         rc = purge_choose_strays(purge, report, &error);
     report_close(report);
     if (rc == 0)

@@ -343,6 +343,7 @@ purge_describe(const struct message_purge *told, const struct queue_purged *purg
     json_begin_object(&json, NULL);
     json_string(&json, "series_uid", told->series_uid);
     json_integer(&json, "images", purged->images);
+    json_integer(&json, "objects", purged->objects);
     json_integer(&json, "results", purged->results);
     json_integer(&json, "quarantined", purged->quarantined);
     json_integer(&json, "bytes", purged->bytes);
@@ -382,10 +383,10 @@ purge_say(const struct message_purge *told, const struct queue_purged *purged,
                    purged->quarantined, done);
     else
         answer_say(answer,
-                   "series %s: %" PRId64 " images, %" PRId64 " results, %" PRId64
-                   " files in quarantine, %.1f MiB%s%s",
-                   told->series_uid, purged->images, purged->results, purged->quarantined,
-                   (double)purged->bytes / (1 << 20), done, stay);
+                   "series %s: %" PRId64 " images, %" PRId64 " objects, %" PRId64
+                   " results, %" PRId64 " files in quarantine, %.1f MiB%s%s",
+                   told->series_uid, purged->images, purged->objects, purged->results,
+                   purged->quarantined, (double)purged->bytes / (1 << 20), done, stay);
 }
 
 static int

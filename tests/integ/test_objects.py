@@ -1,6 +1,7 @@
 """What people drew on images: taken in like images, by inbox and C-STORE, tied to its series, and no job of itself."""
 
 import contextlib
+import json
 
 import pydicom
 import pytest
@@ -190,6 +191,47 @@ def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
     wait_for(lambda: not files_below(d), 30, "the end of the stray")
     assert send(d.port, plan) == [0]
     assert len(objects(d, "removed_at IS NULL")) == 1
+
+
+def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
+    d = daemon(dicom=PEERS, quiet=60.0).start()
+    patient = pydicom.dcmread(files[0]).PatientID
+    plan = structure_set(files)
+    stray = structure_set(phantom(tmp_path / "stray", "--size", "32x32x6", "--seed", "9"))
+    other = structure_set(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "10"))
+    stray.PatientID, other.PatientID = patient, "SOMEBODY"
+    assert send(d.port, plan, stray, other) == [0, 0, 0]
+    storescu(d.port, *files)
+    (job,) = d.wait_jobs()
+    told = d.ctl("purge", "--patient", patient, "--dry-run").stdout
+    assert f"series {job['series_uid']}: 6 images, 1 objects, " in told
+    assert f"series {stray.SeriesInstanceUID}: 0 images, 1 objects, " in told and len(told.splitlines()) == 2
+    would = json.loads(d.ctl("purge", "--patient", patient, "--dry-run", "--json").stdout)
+    assert [(row["images"], row["objects"], row["removed"]) for row in would] == [(6, 1, False), (0, 1, False)]
+    assert len(objects(d, "removed_at IS NULL")) == 3
+    done = json.loads(d.ctl("purge", "--patient", patient, "--yes", "--json").stdout)
+    assert [row["removed"] for row in done] == [True, True]
+    assert [row["sop_instance_uid"] for row in objects(d, "removed_at IS NULL")] == [other.SOPInstanceUID]
+    wait_for(lambda: not d.query("SELECT 1 FROM removal"), 20, "the end of the files")
+    assert files_below(d) == [f"series/{other.SeriesInstanceUID}/{other.SOPInstanceUID}.dcm"]
+    assert d.ctl("purge", "--patient", patient, "--yes").stdout == "there is no such series\n"
+    assert f"series {other.SeriesInstanceUID}: 0 images, 1 objects" in d.ctl("purge", "--before", "2100", "--yes").stdout
+    assert not objects(d, "removed_at IS NULL")
+
+
+def test_a_purge_that_is_killed_goes_on(daemon, files):
+    d = daemon(dicom=PEERS, quiet=60.0).start()
+    plans = [structure_set(files, label=str(number)) for number in range(40)]
+    for plan in plans:
+        plan.SeriesInstanceUID = plans[0].SeriesInstanceUID
+    assert set(send(d.port, *plans)) == {0}
+    d.ctl("purge", "--yes", plans[0].SeriesInstanceUID)
+    d.kill_all()
+    assert len(objects(d, "removed_at IS NOT NULL")) == 40
+    assert all(path.startswith("removed/") for path in files_below(d))
+    d.start()
+    wait_for(lambda: not d.query("SELECT 1 FROM removal") and not list((d.root / "removed").iterdir()), 20, "the rest")
+    assert send(d.port, plans[0]) == [0] and len(objects(d, "removed_at IS NULL")) == 1
 
 
 # ---- pipelines that name an object ----

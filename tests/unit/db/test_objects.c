@@ -380,6 +380,59 @@ START_TEST(it_is_purged_with_its_series)
 
 END_TEST
 
+START_TEST(what_goes_with_a_series_is_counted)
+{
+    struct queue_purged purged;
+    const struct queue_purge would = {.series_uid = "1.2", .dry_run = true};
+    struct queue_object both = another("1.8", "1.8.1", "series/1.8/1.8.1.dcm");
+    struct queue_object beside = another("1.2", "1.2.9", "series/1.2/1.2.9.dcm");
+    both.references = "series 1.2\nseries 1.3\n";
+    beside.references = "series 7.7\n"; /* in its folder */
+    ck_assert_int_eq(sample_settle(s.queue, sample_series(s.queue, "1.2", 2), 1), 0);
+    sample_series(s.queue, "1.3", 2);
+    add(plan);
+    add(both);
+    add(beside);
+    ck_assert_int_eq(queue_purge(s.queue, &would, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.images, 2);
+    ck_assert_int_eq(purged.objects, 2);
+    assert_answer(&s, "SELECT count(*) FROM object WHERE removed_at IS NOT NULL", "0");
+    ck_assert_int_eq(
+        queue_purge(s.queue, &(struct queue_purge){.series_uid = "1.2"}, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.objects, 2);
+    assert_answer(&s,
+                  "SELECT group_concat(sop_instance_uid) FROM object WHERE removed_at IS NOT NULL",
+                  "1.9.1,1.2.9");
+}
+
+END_TEST
+
+START_TEST(it_is_purged_by_its_own_series)
+{
+    struct queue_purged purged;
+    struct queue_purge purge = {.series_uid = "1.9", .dry_run = true, .by = "admin"};
+    struct queue_object kept = another("1.9", "1.9.2", "series/1.9/1.9.2.dcm");
+    kept.source = "inbox:/drop";
+    kept.kept = (struct queue_kept){7, 71};
+    add(plan);
+    add(kept);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(purged.objects, 2);
+    ck_assert_int_eq(purged.bytes, 2000);
+    ck_assert_int_eq(purged.originals, 1);
+    assert_answer(&s, "SELECT count(*) FROM removal", "0");
+    purge.dry_run = false;
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+    assert_answer(&s, "SELECT count(*) FROM removal WHERE path LIKE 'series/1.9/1.9.%.dcm'", "2");
+    assert_answer(&s, "SELECT count(*) FROM object WHERE removed_at IS NULL OR label <> ''", "0");
+    assert_answer(&s, "SELECT group_concat(detail) FROM v_events WHERE kind = 'OBJECT_REMOVED'",
+                  "purged by admin,purged by admin");
+    assert_kept(&s, false, INT64_MIN, 10, "7=71 ");
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -ENOENT);
+}
+
+END_TEST
+
 /* ---- what waits for it ---- */
 
 static int64_t
@@ -473,6 +526,22 @@ START_TEST(a_job_that_waits_gives_way)
 
 END_TEST
 
+START_TEST(what_a_job_may_read_is_not_purged)
+{
+    struct queue_purged purged;
+    const struct queue_purge purge = {.series_uid = "1.9", .by = "admin"};
+    bool was_running;
+    const int64_t job = waiting_job("1.2", SAMPLE_NOW + DAY);
+    add(plan);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
+    ck_assert_int_eq(purged.objects, 1);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),
+                     0);
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
+}
+
+END_TEST
+
 START_TEST(what_is_input_of_its_jobs)
 {
     struct queue_input *inputs;
@@ -517,6 +586,9 @@ main(void)
         it_goes_with_its_series,
         what_is_of_no_series_goes_by_its_age,
         it_is_purged_with_its_series,
+        what_goes_with_a_series_is_counted,
+        it_is_purged_by_its_own_series,
+        what_a_job_may_read_is_not_purged,
         a_job_waits_for_it,
         a_job_that_waits_in_vain,
         a_job_that_waits_gives_way,
