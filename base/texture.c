@@ -18,6 +18,15 @@ const char *const discretisation_names[] = {
     NULL,
 };
 
+const char *const texture_family_names[] = {
+#define FAMILY_WORD(id, word) word,
+#include "base/families.def"
+    "all",
+    NULL,
+};
+
+const char *const volume_histogram_names[] = {"none", "fixed-bin-number", "fixed-bin-size", NULL};
+
 const char *const texture_pattern_names[] = {
 #define PATTERN(id, name, ...) name,
 #include "base/terms.def"
@@ -57,9 +66,31 @@ discretisation_by_number(enum discretisation kind)
 }
 
 bool
+texture_wants(const struct texture_options *options, enum texture_family family)
+{
+    return (options->families & (1u << family | 1u << TEXTURE_FAMILY_all)) != 0;
+}
+
+const struct glcm_options *
+texture_glcm_options(const struct texture_options *options)
+{
+    static int distance = 1;
+    static const struct glcm_options by_default = {
+        .aggregation = AGGREGATION_3D_MERGED,
+        .symmetric = true,
+        .distances = &distance,
+        .distance_count = 1,
+    };
+
+    if (options->glcm)
+        return options->glcm;
+    return texture_wants(options, TEXTURE_FAMILY_glcm) ? &by_default : NULL;
+}
+
+bool
 texture_has_features(const struct texture_options *options)
 {
-    bool any = options->glcm != NULL;
+    bool any = options->families != 0 || options->glcm != NULL;
 #define FAMILY_OPTION(id, ...) any |= options->id;
 #include "base/families.def"
     return any;

@@ -27,11 +27,28 @@ enum discretisation {
     DISCRETISATIONS,
 };
 
+/* How an intensity-volume histogram has its intensities. */
+enum volume_histogram_kind {
+    VOLUME_HISTOGRAM_VALUES,     /* as they are */
+    VOLUME_HISTOGRAM_BIN_NUMBER, /* IBSI K15C */
+    VOLUME_HISTOGRAM_BIN_SIZE,   /* IBSI Q3RU */
+    VOLUME_HISTOGRAM_KINDS,
+};
+
 enum texture_pattern {
 
 #define PATTERN(id, ...) TEXTURE_##id,
 #include "base/terms.def"
     TEXTURE_PATTERNS, /* how many there are */
+};
+
+/* Bits of the option families: those of families.def, and one for all of them. */
+enum texture_family {
+
+#define FAMILY_WORD(id, ...) TEXTURE_FAMILY_##id,
+#include "base/families.def"
+    TEXTURE_FAMILY_all,
+    TEXTURE_FAMILIES,
 };
 
 enum feature_missing {
@@ -44,6 +61,8 @@ enum feature_missing {
 
 /* What records and the configuration call them: "3d-merged", "fixed-bin-number", "lbp"; and of a
  * missing value "EMPTY_REGION", "" of one that is present. Each array ends with NULL. */
+extern const char *const texture_family_names[TEXTURE_FAMILIES + 1];
+extern const char *const volume_histogram_names[VOLUME_HISTOGRAM_KINDS + 1];
 extern const char *const aggregation_names[AGGREGATIONS + 1];
 extern const char *const discretisation_names[DISCRETISATIONS + 1];
 extern const char *const texture_pattern_names[TEXTURE_PATTERNS + 1];
@@ -99,20 +118,35 @@ struct glcm_options {
     enum glcm_matrices matrices;
 };
 
+struct volume_histogram_options {
+    enum volume_histogram_kind kind;
+    int levels;       /* of a bin number */
+    double bin_width; /* of a bin size, in real-world units */
+};
+
 struct texture_options {
-    unsigned regions; /* enum conf_region, or-ed */
+    unsigned regions;  /* enum conf_region, or-ed */
+    unsigned families; /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;
     bool levels_wanted; /* the discretisation is given, and not only what families need */
     double sigma; /* re-segmentation: values farther from the mean take no part; 0: none does */
     /* Which families: first_order is that of the statistics, and shape. */
 #define FAMILY_OPTION(id, ...) bool id;
 #include "base/families.def"
-    struct glcm_options *glcm; /* NULL: none */
-    unsigned patterns;         /* 1 << enum texture_pattern, or-ed */
-    double tlbap_threshold;    /* 0 .. 1, of the largest value of the window; six decimals count */
-    bool tlbap_strict;         /* greater instead of greater or equal */
-    bool lanadp_integer;       /* averages cut to integers */
+    struct glcm_options *glcm; /* NULL: none of its own */
+    struct volume_histogram_options ivh;
+    unsigned patterns;      /* 1 << enum texture_pattern, or-ed */
+    double tlbap_threshold; /* 0 .. 1, of the largest value of the window; six decimals count */
+    bool tlbap_strict;      /* greater instead of greater or equal */
+    bool lanadp_integer;    /* averages cut to integers */
 };
+
+/* Does `families` ask for it? */
+bool texture_wants(const struct texture_options *options, enum texture_family family);
+
+/* The options of co-occurrence: the pipeline's, those by default where `families` alone asks for it;
+ * NULL: it is not wanted. */
+const struct glcm_options *texture_glcm_options(const struct texture_options *options);
 
 /* Is a family wanted that measures, and does not only keep histograms? */
 bool texture_has_features(const struct texture_options *options);

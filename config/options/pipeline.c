@@ -49,7 +49,7 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
         return;
     if (!texture || !texture_has_features(texture))
         option_refuse(spot, "results",
-                      "\"sr\" needs measurements: give texture first_order or glcm");
+                      "\"sr\" needs measurements: give texture families, first_order or glcm");
     else if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
              !lost_segments(pipeline, spot) && !pipeline_is_of_objects(pipeline))
         option_refuse(spot, "results",

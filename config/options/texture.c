@@ -24,6 +24,12 @@ static const struct option_use angles_only[] = {
     {"aggregation", 1u << AGGREGATION_2D_AVERAGED | 1u << AGGREGATION_2D_SLICE_MERGED |
                         1u << AGGREGATION_2_5D_DIRECTION_MERGED | 1u << AGGREGATION_2_5D_MERGED},
     {NULL, 0}};
+static const struct option_use ivh_only[] = {
+    {"families", 1u << TEXTURE_FAMILY_volume_histogram | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
+static const struct option_use ivh_levels_only[] = {
+    {"ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_NUMBER}, {NULL, 0}};
+static const struct option_use ivh_width_only[] = {
+    {"ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_SIZE}, {NULL, 0}};
 static const struct option_use tlbap_only[] = {{"patterns", 1u << TEXTURE_TLBAP}, {NULL, 0}};
 static const struct option_use lanadp_only[] = {{"patterns", 1u << TEXTURE_LANADP}, {NULL, 0}};
 
@@ -132,8 +138,9 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->levels.has_range)
         check_ends(texture->levels.range, "range", spot);
     if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
-        option_refuse(spot, "first_order",
-                      "nothing is left to measure: make it true, or give glcm or patterns");
+        option_refuse(
+            spot, "first_order",
+            "nothing is left to measure: make it true, or give families, glcm or patterns");
     if (!has_six_decimals(texture->tlbap_threshold))
         option_refuse(spot, "tlbap_threshold", "%.17g has more than six decimals: round it to six",
                       texture->tlbap_threshold);
@@ -170,6 +177,20 @@ static const struct option_row texture_rows[] = {
     {#id,      &option_boolean,   AT(struct texture_options, id),                                  \
      fallback, .later = is_later, .help = words},
 #include "base/families.def"
+    {"families", &option_flags, AT(struct texture_options, families), "",
+     .choices = texture_family_names,
+     .help =
+         "the families of features that are measured, beside what first_order, glcm and patterns "
+         "ask for"},
+    {"ivh_discretisation", &option_choice, AT(struct texture_options, ivh.kind), "\"none\"",
+     .choices = volume_histogram_names, .uses = ivh_only, .later = true,
+     .help = "intensity-volume-histogram: bins of its own, or the values as they are"},
+    {"ivh_levels", &option_integer, AT(struct texture_options, ivh.levels), "1000",
+     LIMITS(2, 65536), .uses = ivh_levels_only, .later = true,
+     .help = "with fixed-bin-number: how many"},
+    {"ivh_bin_width", &option_number, AT(struct texture_options, ivh.bin_width), NULL,
+     LIMITS(1e-6, 1e9), .uses = ivh_width_only,
+     .help = "with fixed-bin-size: how wide a bin is, in real-world units"},
     {"glcm", &option_part, AT(struct texture_options, glcm), "", .section = &glcm_section,
      .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
     {"patterns", &option_flags, AT(struct texture_options, patterns), "",

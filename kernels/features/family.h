@@ -36,6 +36,7 @@ struct feature_definition {
     const char *unit;    /* UCUM: "1", "ml", "mm"; "" where value_power is not 0 */
     int value_power;     /* 1: in the unit of the image's values, 2: in its square */
     bool of_levels;      /* of the discretised values, in a family that does not need levels */
+    int percent;         /* of intensity or of volume: a setting of its own; 0: none */
 };
 
 /* The volume that is measured. */
@@ -108,6 +109,8 @@ struct feature_family {
     /* Adds the settings of a set that are the family's own; NULL: there are none. */
     void (*describe)(const struct texture_options *options, size_t set,
                      char settings[FEATURE_SETTINGS]);
+    /* Whether the options have it tell a feature; NULL: it tells all. */
+    bool (*tells)(const struct texture_options *options, size_t feature);
     /* Of who keeps histograms, or makes maps. */
     void (*title)(const struct texture_options *options, size_t set, struct feature_title *title);
     /*

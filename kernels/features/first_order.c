@@ -1,192 +1,66 @@
-/*
- * first_order.c - intensity-based statistics (IBSI 3.3) from value histograms.
- *
- * Histograms of all slices become one list of real-world values with their counts, in ascending
- * order; every statistic is a pass over that list.
- */
+/* first_order.c - intensity-based statistics (IBSI 3.3) from value histograms. */
 #include "kernels/features/first_order.h"
+
+#include "kernels/features/statistics.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATURES] = {
-    {"mean", "Mean", "Q4LE", "", 1, false},
-    {"standard_deviation", "Standard deviation", "", "", 1, false},
-    {"variance", "Variance", "ECT3", "", 2, false},
-    {"skewness", "Skewness", "KE2A", "1", 0, false},
-    {"kurtosis", "(Excess) kurtosis", "IPH6", "1", 0, false},
-    {"median", "Median", "Y12H", "", 1, false},
-    {"minimum", "Minimum", "1GSF", "", 1, false},
-    {"percentile_10", "10th percentile", "QG58", "", 1, false},
-    {"percentile_90", "90th percentile", "8DWT", "", 1, false},
-    {"maximum", "Maximum", "84IY", "", 1, false},
-    {"interquartile_range", "Interquartile range", "SALO", "", 1, false},
-    {"range", "Range", "2OJQ", "", 1, false},
-    {"energy", "Energy", "N8CA", "", 2, false},
-    {"root_mean_square", "Root mean square", "5ZWQ", "", 1, false},
-    {"entropy", "Discretised intensity entropy", "TLU2", "1", 0, true},
+    {"mean", "Mean", "Q4LE", .unit = "", .value_power = 1},
+    {"standard_deviation", "Standard deviation", "", .unit = "", .value_power = 1},
+    {"variance", "Variance", "ECT3", .unit = "", .value_power = 2},
+    {"skewness", "Skewness", "KE2A", .unit = "1"},
+    {"kurtosis", "(Excess) kurtosis", "IPH6", .unit = "1"},
+    {"median", "Median", "Y12H", .unit = "", .value_power = 1},
+    {"minimum", "Minimum", "1GSF", .unit = "", .value_power = 1},
+    {"percentile_10", "10th percentile", "QG58", .unit = "", .value_power = 1},
+    {"percentile_90", "90th percentile", "8DWT", .unit = "", .value_power = 1},
+    {"maximum", "Maximum", "84IY", .unit = "", .value_power = 1},
+    {"interquartile_range", "Interquartile range", "SALO", .unit = "", .value_power = 1},
+    {"range", "Range", "2OJQ", .unit = "", .value_power = 1},
+    {"mean_absolute_deviation", "Mean absolute deviation", "4FUA", .unit = "", .value_power = 1},
+    {"robust_mean_absolute_deviation", "Robust mean absolute deviation", "1128", .unit = "",
+     .value_power = 1},
+    {"median_absolute_deviation", "Median absolute deviation", "N72L", .unit = "",
+     .value_power = 1},
+    {"coefficient_of_variation", "Coefficient of variation", "7TET", .unit = "1"},
+    {"quartile_coefficient_of_dispersion", "Quartile coefficient of dispersion", "9S40",
+     .unit = "1"},
+    {"energy", "Energy", "N8CA", .unit = "", .value_power = 2},
+    {"root_mean_square", "Root mean square", "5ZWQ", .unit = "", .value_power = 1},
+    {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
 };
 
-/* ---------------------------------------------------------------------------- the values -- */
-
-struct weighted {
-    double value;
-    uint64_t count;
-};
-
-struct weighted_list {
-    struct weighted *items; /* ascending */
-    size_t size;
-    double total; /* of the counts */
-};
-
-static int
-weighted_compare(const void *left, const void *right)
-{
-    const struct weighted *a = left, *b = right;
-
-    return (a->value > b->value) - (a->value < b->value);
-}
-
-/* Equal values of several slices become one: the list does not depend on how slices are cut. */
+/* The standard deviation stands behind the mean, the entropy behind all; the rest is in the order
+ * of enum statistic. */
 static void
-weighted_list_merge(struct weighted_list *list)
+first_order_put(const struct feature_value statistics[STATISTICS], struct feature_value *values)
 {
-    size_t kept = 0;
-
-    for (size_t i = 0; i < list->size; i++) {
-        if (kept > 0 && list->items[kept - 1].value == list->items[i].value)
-            list->items[kept - 1].count += list->items[i].count;
-        else
-            list->items[kept++] = list->items[i];
-    }
-    list->size = kept;
-}
-
-static int
-weighted_list_make(const struct feature_region *region, struct weighted_list *list)
-{
-    const struct feature_volume *volume = region->volume;
-    const size_t all = volume->tables * volume->values;
-    size_t filled = 0;
-
-    for (size_t i = 0; i < all; i++)
-        filled += region->histograms[i] > 0;
-    *list = (struct weighted_list){.items = malloc((filled + 1) * sizeof(*list->items))};
-    if (!list->items)
-        return -ENOMEM;
-    for (size_t i = 0; i < all; i++) {
-        const struct image_rescale *rescale = &volume->rescales[i / volume->values];
-        const double stored = (double)volume->smallest + (double)(i % volume->values);
-
-        if (region->histograms[i] == 0)
-            continue;
-        list->items[list->size++] =
-            (struct weighted){rescale->slope * stored + rescale->intercept, region->histograms[i]};
-        list->total += (double)region->histograms[i];
-    }
-    qsort(list->items, list->size, sizeof(*list->items), weighted_compare);
-    weighted_list_merge(list);
-    return 0;
-}
-
-/* The value at a rank, from 0, of the sorted voxels. */
-static double
-weighted_list_at(const struct weighted_list *list, double rank)
-{
-    double passed = 0;
-
-    for (size_t i = 0; i < list->size; i++) {
-        passed += (double)list->items[i].count;
-        if (rank < passed)
-            return list->items[i].value;
-    }
-    return list->items[list->size - 1].value;
-}
-
-/* Between the two nearest ranks, linearly: NumPy's and pyradiomics' definition. */
-static double
-weighted_list_percentile(const struct weighted_list *list, double fraction)
-{
-    const double rank = fraction * (list->total - 1), below = floor(rank);
-    const double low = weighted_list_at(list, below), high = weighted_list_at(list, ceil(rank));
-
-    return low + (high - low) * (rank - below);
-}
-
-/* -------------------------------------------------------------------------- the features -- */
-
-static void
-first_order_put_moments(const struct weighted_list *list, struct feature_value *values)
-{
-    const double minimum = list->items[0].value; /* of one value the mean is this, exactly */
-    double above = 0, squares = 0, second = 0, third = 0, fourth = 0;
-
-    for (size_t i = 0; i < list->size; i++) {
-        const double count = (double)list->items[i].count, value = list->items[i].value;
-
-        above += count * (value - minimum);
-        squares += count * value * value;
-    }
-    const double mean = minimum + above / list->total;
-    for (size_t i = 0; i < list->size; i++) {
-        const double count = (double)list->items[i].count, from = list->items[i].value - mean;
-
-        second += count * from * from;
-        third += count * from * from * from;
-        fourth += count * from * from * from * from;
-    }
-    second /= list->total;
-    values[FIRST_ORDER_MEAN] = feature_present(mean);
-    values[FIRST_ORDER_VARIANCE] = feature_present(second);
-    values[FIRST_ORDER_STANDARD_DEVIATION] = feature_present(sqrt(second));
-    values[FIRST_ORDER_ENERGY] = feature_present(squares);
-    values[FIRST_ORDER_ROOT_MEAN_SQUARE] = feature_present(sqrt(squares / list->total));
-    values[FIRST_ORDER_SKEWNESS] = values[FIRST_ORDER_KURTOSIS] =
-        feature_absent(FEATURE_ONE_GREY_LEVEL);
-    if (second > 0) {
-        values[FIRST_ORDER_SKEWNESS] =
-            feature_present(third / list->total / (second * sqrt(second)));
-        values[FIRST_ORDER_KURTOSIS] =
-            feature_present(fourth / list->total / (second * second) - 3);
-    }
-}
-
-static void
-first_order_put_ranks(const struct weighted_list *list, struct feature_value *values)
-{
-    const double minimum = list->items[0].value, maximum = list->items[list->size - 1].value;
-
-    values[FIRST_ORDER_MINIMUM] = feature_present(minimum);
-    values[FIRST_ORDER_MAXIMUM] = feature_present(maximum);
-    values[FIRST_ORDER_RANGE] = feature_present(maximum - minimum);
-    values[FIRST_ORDER_MEDIAN] = feature_present(weighted_list_percentile(list, 0.5));
-    values[FIRST_ORDER_PERCENTILE_10] = feature_present(weighted_list_percentile(list, 0.1));
-    values[FIRST_ORDER_PERCENTILE_90] = feature_present(weighted_list_percentile(list, 0.9));
-    values[FIRST_ORDER_INTERQUARTILE_RANGE] = feature_present(weighted_list_percentile(list, 0.75) -
-                                                              weighted_list_percentile(list, 0.25));
+    values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
+    values[FIRST_ORDER_STANDARD_DEVIATION] =
+        feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
+    for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
+        values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
 }
 
 /* Of the levels; values that have none (re-segmentation) take no part. */
 static int
 first_order_put_entropy(const struct feature_region *region, struct feature_value *values)
 {
-    const size_t entries = region->volume->tables * region->volume->values;
-    double *counts = calloc((size_t)region->levels + 1, sizeof(*counts)), total = 0, sum = 0;
+    uint64_t *counts = malloc((size_t)region->levels * sizeof(*counts)), any = 0;
 
     if (!counts)
         return -ENOMEM;
-    for (size_t i = 0; i < entries; i++)
-        counts[region->level_of[i]] += (double)region->histograms[i];
-    for (int level = 1; level <= region->levels; level++)
-        total += counts[level];
-    for (int level = 1; level <= region->levels; level++)
-        if (counts[level] > 0)
-            sum -= counts[level] / total * log2(counts[level] / total);
+    level_counts(region, counts);
+    for (int level = 0; level < region->levels; level++)
+        any |= counts[level];
+    if (any)
+        values[FIRST_ORDER_ENTROPY] =
+            feature_present(entropy_of_counts(counts, (size_t)region->levels));
     free(counts);
-    if (total > 0)
-        values[FIRST_ORDER_ENTROPY] = feature_present(sum > 0 ? sum : 0);
     return 0;
 }
 
@@ -194,16 +68,17 @@ static int
 first_order_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                    struct feature_value *values)
 {
-    struct weighted_list list;
+    struct feature_value statistics[STATISTICS];
+    struct value_list list;
     int rc = 0;
 
     (void)set;
     (void)counts;
-    if (weighted_list_make(region, &list))
+    if (value_list_make(region, &list))
         return -ENOMEM;
     if (list.size > 0) { /* all of the region may be padding */
-        first_order_put_moments(&list, values);
-        first_order_put_ranks(&list, values);
+        statistics_of(&list, statistics);
+        first_order_put(statistics, values);
         if (region->no_levels)
             values[FIRST_ORDER_ENTROPY] = feature_absent(region->no_levels);
         else
@@ -216,7 +91,15 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
 static bool
 first_order_wanted(const struct texture_options *options)
 {
-    return options->first_order;
+    return options->first_order || texture_wants(options, TEXTURE_FAMILY_first_order);
+}
+
+/* The entropy has one place. */
+static bool
+first_order_tells(const struct texture_options *options, size_t feature)
+{
+    return feature != FIRST_ORDER_ENTROPY ||
+           !texture_wants(options, TEXTURE_FAMILY_intensity_histogram);
 }
 
 const struct feature_family family_first_order = {
@@ -225,5 +108,6 @@ const struct feature_family family_first_order = {
     .definition_count = FIRST_ORDER_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
     .wanted = first_order_wanted,
+    .tells = first_order_tells,
     .values = first_order_values,
 };

@@ -18,35 +18,33 @@
 #include <string.h>
 
 static const struct feature_definition glcm_definitions[GLCM_FEATURES] = {
-    {"joint_maximum", "Joint maximum", "GYBY", "1", 0, false},
-    {"joint_average", "Joint average", "60VM", "1", 0, false},
-    {"joint_variance", "Joint variance", "UR99", "1", 0, false},
-    {"joint_entropy", "Joint entropy", "TU9B", "1", 0, false},
-    {"difference_average", "Difference average", "TF7R", "1", 0, false},
-    {"difference_variance", "Difference variance", "D3YU", "1", 0, false},
-    {"difference_entropy", "Difference entropy", "NTRS", "1", 0, false},
-    {"sum_average", "Sum average", "ZGXS", "1", 0, false},
-    {"sum_variance", "Sum variance", "OEEB", "1", 0, false},
-    {"sum_entropy", "Sum entropy", "P6QZ", "1", 0, false},
-    {"angular_second_moment", "Angular second moment", "8ZQL", "1", 0, false},
-    {"contrast", "Contrast", "ACUI", "1", 0, false},
-    {"dissimilarity", "Dissimilarity", "8S9J", "1", 0, false},
-    {"inverse_difference", "Inverse difference", "IB1Z", "1", 0, false},
-    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", "1", 0, false},
-    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", "1", 0, false},
-    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", "1", 0,
-     false},
-    {"inverse_variance", "Inverse variance", "E8JP", "1", 0, false},
-    {"correlation", "Correlation", "NI2N", "1", 0, false},
-    {"autocorrelation", "Autocorrelation", "QWB0", "1", 0, false},
-    {"cluster_tendency", "Cluster tendency", "DG8W", "1", 0, false},
-    {"cluster_shade", "Cluster shade", "7NFM", "1", 0, false},
-    {"cluster_prominence", "Cluster prominence", "AE86", "1", 0, false},
-    {"information_correlation_1", "First measure of information correlation", "R8DG", "1", 0,
-     false},
-    {"information_correlation_2", "Second measure of information correlation", "JN9H", "1", 0,
-     false},
-    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", "1", 0, false},
+    {"joint_maximum", "Joint maximum", "GYBY", .unit = "1"},
+    {"joint_average", "Joint average", "60VM", .unit = "1"},
+    {"joint_variance", "Joint variance", "UR99", .unit = "1"},
+    {"joint_entropy", "Joint entropy", "TU9B", .unit = "1"},
+    {"difference_average", "Difference average", "TF7R", .unit = "1"},
+    {"difference_variance", "Difference variance", "D3YU", .unit = "1"},
+    {"difference_entropy", "Difference entropy", "NTRS", .unit = "1"},
+    {"sum_average", "Sum average", "ZGXS", .unit = "1"},
+    {"sum_variance", "Sum variance", "OEEB", .unit = "1"},
+    {"sum_entropy", "Sum entropy", "P6QZ", .unit = "1"},
+    {"angular_second_moment", "Angular second moment", "8ZQL", .unit = "1"},
+    {"contrast", "Contrast", "ACUI", .unit = "1"},
+    {"dissimilarity", "Dissimilarity", "8S9J", .unit = "1"},
+    {"inverse_difference", "Inverse difference", "IB1Z", .unit = "1"},
+    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", .unit = "1"},
+    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", .unit = "1"},
+    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO",
+     .unit = "1"},
+    {"inverse_variance", "Inverse variance", "E8JP", .unit = "1"},
+    {"correlation", "Correlation", "NI2N", .unit = "1"},
+    {"autocorrelation", "Autocorrelation", "QWB0", .unit = "1"},
+    {"cluster_tendency", "Cluster tendency", "DG8W", .unit = "1"},
+    {"cluster_shade", "Cluster shade", "7NFM", .unit = "1"},
+    {"cluster_prominence", "Cluster prominence", "AE86", .unit = "1"},
+    {"information_correlation_1", "First measure of information correlation", "R8DG", .unit = "1"},
+    {"information_correlation_2", "Second measure of information correlation", "JN9H", .unit = "1"},
+    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", .unit = "1"},
 };
 
 /* An element of a matrix that is not 0: levels i and j count from 0. */
@@ -488,19 +486,19 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
 static bool
 glcm_wanted(const struct texture_options *options)
 {
-    return options->glcm != NULL;
+    return texture_glcm_options(options) != NULL;
 }
 
 static size_t
 glcm_sets(const struct texture_options *options)
 {
-    return directions_sets(options->glcm);
+    return directions_sets(texture_glcm_options(options));
 }
 
 static void
 glcm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
 {
-    const struct glcm_options *glcm = options->glcm;
+    const struct glcm_options *glcm = texture_glcm_options(options);
     struct directions directions;
     char name[DIRECTIONS_TEXT];
 
@@ -519,7 +517,9 @@ glcm_slices(const struct feature_region *region)
 {
     const struct feature_volume *volume = region->volume;
 
-    return aggregation_per_slice(volume->options->glcm->aggregation) ? (size_t)volume->slices : 1;
+    return aggregation_per_slice(texture_glcm_options(volume->options)->aggregation)
+               ? (size_t)volume->slices
+               : 1;
 }
 
 static size_t
@@ -527,14 +527,14 @@ glcm_count_size(const struct feature_region *region, size_t set)
 {
     struct directions directions;
 
-    directions_make(region->volume->options->glcm, set, &directions);
+    directions_make(texture_glcm_options(region->volume->options), set, &directions);
     return glcm_slices(region) * directions.count * (size_t)region->levels * (size_t)region->levels;
 }
 
 static int
 glcm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
 {
-    const struct glcm_options *options = region->volume->options->glcm;
+    const struct glcm_options *options = texture_glcm_options(region->volume->options);
     struct directions directions;
 
     directions_make(options, set, &directions);
@@ -552,7 +552,7 @@ static int
 glcm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
             struct feature_value *values)
 {
-    const struct glcm_options *options = region->volume->options->glcm;
+    const struct glcm_options *options = texture_glcm_options(region->volume->options);
     const struct glcm_settings settings = {region->levels, options->aggregation,
                                            options->symmetric};
     struct directions directions;

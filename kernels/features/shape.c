@@ -4,14 +4,14 @@
 #include "kernels/features/shape.h"
 
 static const struct feature_definition shape_definitions[SHAPE_FEATURES] = {
-    {"voxel_count", "Number of voxels", "", "1", 0, false},
-    {"volume", "Volume (voxel counting)", "YEKZ", "ml", 0, false},
-    {"centroid_x", "Centroid x (LPS)", "", "mm", 0, false},
-    {"centroid_y", "Centroid y (LPS)", "", "mm", 0, false},
-    {"centroid_z", "Centroid z (LPS)", "", "mm", 0, false},
-    {"box_columns", "Bounding box along columns", "", "mm", 0, false},
-    {"box_rows", "Bounding box along rows", "", "mm", 0, false},
-    {"box_slices", "Bounding box along slices", "", "mm", 0, false},
+    {"voxel_count", "Number of voxels", "", .unit = "1"},
+    {"volume", "Volume (voxel counting)", "YEKZ", .unit = "ml"},
+    {"centroid_x", "Centroid x (LPS)", "", .unit = "mm"},
+    {"centroid_y", "Centroid y (LPS)", "", .unit = "mm"},
+    {"centroid_z", "Centroid z (LPS)", "", .unit = "mm"},
+    {"box_columns", "Bounding box along columns", "", .unit = "mm"},
+    {"box_rows", "Bounding box along rows", "", .unit = "mm"},
+    {"box_slices", "Bounding box along slices", "", .unit = "mm"},
 };
 
 /* The sum of the places of the bits that are set. */
@@ -118,7 +118,7 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
 static bool
 shape_wanted(const struct texture_options *options)
 {
-    return options->first_order;
+    return options->first_order || texture_wants(options, TEXTURE_FAMILY_shape);
 }
 
 const struct feature_family family_shape = {

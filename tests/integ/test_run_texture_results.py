@@ -180,7 +180,7 @@ def test_a_job_without_a_voxel_tells_what_it_measured(run, tmp_path):
 
 FIELDS = ["segment_number", "label", "name", "meaning", "family", "ibsi_code", "value", "reason", "unit",
           "aggregation", "aggregation_ibsi_code", "discretisation", "levels", "bin_width", "range", "distance",
-          "symmetric", "directions", "sigma"]
+          "symmetric", "directions", "sigma", "percent"]
 OF_COLUMNS = FIELDS[:FIELDS.index("sigma")]  # of v_features; the others are in its settings
 
 
@@ -193,7 +193,7 @@ def from_csv(path):
     for row in rows:
         low, high = row.pop("range_low"), row.pop("range_high")
         numbers = {key: float(row[key]) if row[key] else None for key in ("value", "bin_width", "sigma")}
-        whole = {key: int(row[key]) if row[key] else None for key in ("segment_number", "levels", "distance")}
+        whole = {key: int(row[key]) if row[key] else None for key in ("segment_number", "levels", "distance", "percent")}
         flag = {"": None, "true": True, "false": False}[row["symmetric"]]
         told.append({**{key: value or None for key, value in row.items()}, **numbers, **whole, "symmetric": flag,
                      "range": [float(low), float(high)] if low else None})
@@ -209,7 +209,7 @@ def test_the_tables_say_the_same_with_all_digits(run, tmp_path):
     told = features(tmp_path / "out")
     assert all(list(feature) == FIELDS for feature in told)
     assert from_csv(tmp_path / "out" / "features.csv") == told
-    assert [f["segment_number"] for f in told] == [n for n in (1, 2, 0) for _ in range(23 + 2 * 26)]
+    assert [f["segment_number"] for f in told] == [n for n in (1, 2, 0) for _ in range(28 + 2 * 26)]
     assert {f["name"] for f in told if f["family"] == "shape"} == PLACE
     assert {f["family"] for f in told} == {"first-order", "shape", "glcm"}
     assert told[0]["label"] == 'Größe, "links"; 脳' and told[-1]["label"] is None

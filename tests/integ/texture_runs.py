@@ -242,6 +242,8 @@ def as_told(feature):
         numbers[name] = feature["bin_width"] or feature["levels"]
     if feature["distance"]:
         numbers["PVMT"] = feature["distance"]
+    if feature["percent"]:
+        numbers["PERCENT"] = feature["percent"]
     if feature["range"]:
         codes.append(["IF9H", "USB3"])
         numbers["RANGE_LOW"], numbers["RANGE_HIGH"] = feature["range"]

@@ -4,6 +4,7 @@
  */
 #include "kernels/features/first_order.h"
 #include "kernels/features/shape.h"
+#include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -101,27 +102,6 @@ check_value(const struct feature_value values[ALL_FEATURES], int feature, double
 
 /* ----------------------------------------------------------- the digital phantom of IBSI -- */
 
-/* IBSI reference manual, chapter 5; negative where the mask leaves a voxel out. CC BY 4.0. */
-static const int phantom[80] = {
-    1, 4, 4, 1,  1,  1, 4, 6, 1, 1, 4,  1, 6,  4, 1, 4, 4, 6, 4, 1, /* slice 1 */
-    1, 4, 4, 1,  1,  1, 1, 6, 1, 1, -1, 1, 3,  1, 1, 4, 4, 6, 1, 1, /* slice 2 */
-    1, 4, 4, -1, -1, 1, 1, 1, 1, 1, 1,  1, -9, 1, 1, 1, 1, 6, 1, 1, /* slice 3 */
-    1, 4, 4, -1, -1, 1, 1, 1, 1, 1, 1,  1, 1,  1, 1, 1, 1, 6, 1, 1, /* slice 4 */
-};
-
-static const struct image_extent phantom_extent = {5, 4, 4};
-
-static void
-fill_phantom(uint8_t voxels[80], uint64_t bits[16])
-{
-    memset(bits, 0, 16 * sizeof(*bits));
-    for (int i = 0; i < 80; i++) {
-        voxels[i] = (uint8_t)abs(phantom[i]);
-        if (phantom[i] > 0)
-            bits[i / 5] |= UINT64_C(1) << (i % 5);
-    }
-}
-
 START_TEST(phantom_of_ibsi)
 {
     static const struct {
@@ -140,23 +120,24 @@ START_TEST(phantom_of_ibsi)
         {INTENSITY(MAXIMUM), "84IY", 6, 0},
         {INTENSITY(INTERQUARTILE_RANGE), "SALO", 3, 0},
         {INTENSITY(RANGE), "2OJQ", 5, 0},
+        {INTENSITY(MEAN_ABSOLUTE_DEVIATION), "4FUA", 1.55, 0.005},
+        {INTENSITY(ROBUST_MEAN_ABSOLUTE_DEVIATION), "1128", 1.11, 0.005},
+        {INTENSITY(MEDIAN_ABSOLUTE_DEVIATION), "N72L", 1.15, 0.005},
+        {INTENSITY(COEFFICIENT_OF_VARIATION), "7TET", 0.812, 0.0005},
+        {INTENSITY(QUARTILE_COEFFICIENT_OF_DISPERSION), "9S40", 0.6, 1e-15},
         {INTENSITY(ENERGY), "N8CA", 567, 0},
         {INTENSITY(ROOT_MEAN_SQUARE), "5ZWQ", 2.77, 0.005},
         {INTENSITY(ENTROPY), "TLU2", 1.27, 0.005},
         {SHAPE_VOLUME_ML, "YEKZ", 0.592, 1e-15},
     };
     struct feature_value values[ALL_FEATURES];
-    uint16_t level_of[256] = {0};
-    uint8_t voxels[80];
-    uint64_t bits[16];
+    struct ibsi_phantom phantom;
     struct scene scene;
 
-    fill_phantom(voxels, bits);
-    for (int level = 1; level <= 6; level++)
-        level_of[level] = (uint16_t)level;
-    open_scene(&scene, phantom_extent, voxels, bits, false);
+    ibsi_fill(&phantom);
+    open_scene(&scene, ibsi_extent, phantom.voxels, phantom.region, false);
     scene.region.no_levels = FEATURE_PRESENT;
-    scene.region.level_of = level_of;
+    scene.region.level_of = phantom.level_of;
     scene.region.levels = 6;
     for (int i = 0; i < 3; i++)
         scene.volume.spacing[i] = scene.volume.voxel_to_mm[i][i] = 2;

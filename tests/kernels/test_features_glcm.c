@@ -3,6 +3,7 @@
  * digital phantom, matrices whose features are known, and what has none.
  */
 #include "kernels/features/glcm.h"
+#include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -13,16 +14,6 @@
 #include <string.h>
 
 /* ----------------------------------------------------------- the digital phantom of IBSI -- */
-
-static const struct image_extent phantom_extent = {5, 4, 4};
-
-/* IBSI reference manual, chapter 5; negative where the mask leaves a voxel out. CC BY 4.0. */
-static const int phantom[80] = {
-    1, 4, 4, 1,  1,  1, 4, 6, 1, 1, 4,  1, 6,  4, 1, 4, 4, 6, 4, 1, /* slice 1 */
-    1, 4, 4, 1,  1,  1, 1, 6, 1, 1, -1, 1, 3,  1, 1, 4, 4, 6, 1, 1, /* slice 2 */
-    1, 4, 4, -1, -1, 1, 1, 1, 1, 1, 1,  1, -9, 1, 1, 1, 1, 6, 1, 1, /* slice 3 */
-    1, 4, 4, -1, -1, 1, 1, 1, 1, 1, 1,  1, 1,  1, 1, 1, 1, 6, 1, 1, /* slice 4 */
-};
 
 struct published {
     const char *ibsi;
@@ -113,26 +104,6 @@ static const struct published published[GLCM_FEATURES] = {
      {"0.404424", "0.170477", "0.400977", "0.227580", "0.440543", "0.218356"}},
 };
 
-/* Voxels and region of the phantom; its levels are its values. */
-struct phantom_scene {
-    uint8_t voxels[80];
-    uint64_t region[16];
-    uint16_t level_of[256];
-};
-
-static void
-fill_phantom(struct phantom_scene *scene)
-{
-    memset(scene, 0, sizeof(*scene));
-    for (int i = 0; i < 80; i++) {
-        scene->voxels[i] = (uint8_t)abs(phantom[i]);
-        if (phantom[i] > 0)
-            scene->region[i / 5] |= UINT64_C(1) << (i % 5);
-    }
-    for (int level = 1; level <= 6; level++)
-        scene->level_of[level] = (uint16_t)level;
-}
-
 /* Counts as the aggregation wants them; the caller frees them. */
 static uint64_t *
 count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
@@ -183,13 +154,13 @@ START_TEST(phantom_of_ibsi)
     const enum aggregation aggregation = (enum aggregation)_i;
     const struct glcm_settings settings = {6, aggregation, true};
     struct feature_value values[GLCM_FEATURES];
-    struct phantom_scene scene;
+    struct ibsi_phantom scene;
     int64_t slices, directions;
     uint64_t *counts;
 
-    fill_phantom(&scene);
-    counts = count(phantom_extent, scene.voxels, scene.region, scene.level_of, 6, aggregation,
-                   &slices, &directions);
+    ibsi_fill(&scene);
+    counts = count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6, aggregation, &slices,
+                   &directions);
     ck_assert_int_eq(directions, aggregation_is_2d(aggregation) ? 4 : 13);
     ck_assert_int_eq(glcm_features(&settings, counts, slices, directions, values), 0);
     for (int f = 0; f < GLCM_FEATURES; f++) {
@@ -212,12 +183,12 @@ START_TEST(counts_of_the_phantom)
         uint64_t count;
     } merged[] = {{1, 1, 536}, {1, 3, 14}, {1, 4, 105}, {1, 6, 61}, {3, 3, 0}, {3, 4, 5},
                   {3, 6, 6},   {4, 4, 64}, {4, 6, 28},  {6, 6, 16}, {2, 2, 0}, {1, 5, 0}};
-    struct phantom_scene scene;
+    struct ibsi_phantom scene;
     int64_t slices, directions;
     uint64_t *counts, sum = 0;
 
-    fill_phantom(&scene);
-    counts = count(phantom_extent, scene.voxels, scene.region, scene.level_of, 6,
+    ibsi_fill(&scene);
+    counts = count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6,
                    AGGREGATION_3D_MERGED, &slices, &directions);
     for (int64_t i = 0; i < directions * 36; i++)
         sum += 2 * counts[i];

@@ -1,13 +1,15 @@
 /*
  * print_features.c - texture and intensity features of a raw volume within a mask, as JSON, for
- * tests to compare with other software. Counts are those of tests/kernels/ref_texture.c.
+ * tests to compare with other software. Counts of co-occurrence are those of
+ * tests/kernels/ref_texture.c, others those of the CPU backend.
  *
  *   print_features VOXELS MASK name=value...
  *
  * VOXELS is x fastest, in the machine's byte order; MASK a byte a voxel, 0 outside. Names: columns,
  * rows, slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings);
  * aggregation, discretisation (as the enumerations of base/texture.h); levels, width; lo, hi
- * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction).
+ * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction);
+ * families (1: all of them, too); ivh, ivh_levels, ivh_width.
  */
 #include "kernels/features/discretise.h"
 #include "kernels/features/glcm.h"
@@ -27,11 +29,28 @@ struct setting {
 };
 
 static struct setting settings[] = {
-    {"columns", 1},   {"rows", 1},           {"slices", 1},     {"pixel", 0},
-    {"slope", 1},     {"intercept", 0},      {"x", 1},          {"y", 1},
-    {"z", 1},         {"aggregation", 4},    {"lo", -INFINITY}, {"hi", INFINITY},
-    {"levels", 32},   {"discretisation", 0}, {"width", 25},     {"distance", 1},
-    {"symmetric", 1}, {"counts", 0},
+    {"columns", 1},
+    {"rows", 1},
+    {"slices", 1},
+    {"pixel", 0},
+    {"slope", 1},
+    {"intercept", 0},
+    {"x", 1},
+    {"y", 1},
+    {"z", 1},
+    {"aggregation", 4},
+    {"lo", -INFINITY},
+    {"hi", INFINITY},
+    {"levels", 32},
+    {"discretisation", 0},
+    {"width", 25},
+    {"distance", 1},
+    {"symmetric", 1},
+    {"counts", 0},
+    {"families", 0},
+    {"ivh", 0},
+    {"ivh_levels", 1000},
+    {"ivh_width", 1},
 };
 
 static struct setting *
@@ -269,6 +288,145 @@ print_basic(const struct scene *scene)
     return error;
 }
 
+/* ---------------------------------------------------------------- families of the backend -- */
+
+static void
+print_set(const struct feature_family *family, const struct texture_options *options,
+          const struct feature_value *values)
+{
+    const char *separator = "";
+
+    for (size_t f = 0; f < family->definition_count; f++) {
+        const struct feature_definition *definition = &family->definitions[f];
+
+        if (family->tells && !family->tells(options, f))
+            continue;
+        printf("%s\n  {\"family\": \"%s\", \"name\": \"%s\", \"ibsi\": \"%s\", \"percent\": %d, ",
+               separator, family->name, definition->name, definition->ibsi, definition->percent);
+        if (values[f].missing == FEATURE_PRESENT)
+            printf("\"value\": %.17g}", values[f].value);
+        else
+            printf("\"value\": null}");
+        separator = ",";
+    }
+}
+
+static int
+take_set(const struct feature_family *family, const struct feature_region *region, size_t set,
+         struct feature_value *values)
+{
+    struct error error = {0};
+    uint64_t *counts = NULL;
+    int rc = 0;
+
+    for (int f = 0; f < FEATURE_FAMILY_MAX; f++)
+        values[f] = feature_absent(region->no_levels ? region->no_levels : FEATURE_EMPTY_REGION);
+    if (family->needs == FEATURE_NEEDS_LEVELS && region->no_levels)
+        return 0;
+    if (family->count) {
+        counts = allocate(family->count_size(region, set) * sizeof(*counts));
+        rc = family->count(region, set, counts, &error);
+    }
+    if (rc)
+        fprintf(stderr, "%s\n", error.message);
+    else
+        rc = family->values(region, set, counts, values);
+    free(counts);
+    return rc;
+}
+
+/* Those that are asked for and are not of the two parts above. */
+static int
+print_wanted(const struct feature_region *region)
+{
+    const struct texture_options *options = region->volume->options;
+    const char *separator = "";
+    int rc = 0;
+
+    for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++) {
+        const struct feature_family *family = feature_families[f];
+
+        if (!family->wanted(options) || !family->values)
+            continue;
+        for (size_t set = 0; set < (family->sets ? family->sets(options) : 1) && rc == 0; set++) {
+            struct feature_value values[FEATURE_FAMILY_MAX];
+
+            rc = take_set(family, region, set, values);
+            fputs(separator, stdout);
+            print_set(family, options, values);
+            separator = ",";
+        }
+    }
+    return rc;
+}
+
+static struct kernels_lane *
+open_lane(struct kernels_device **device, const struct scene *scene)
+{
+    const struct kernels_device_options cpu = {.backend = "cpu"};
+    struct kernels_demand demand = {0};
+    struct kernels_lane *lane;
+    void *voxels;
+
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        if (feature_families[f]->count)
+            demand.of[feature_families[f]->op] = &kernels_asked;
+    if (kernels_device_open(&cpu, device, NULL) || kernels_lane_open(*device, &lane, NULL) ||
+        kernels_volume_begin(lane, scene->extent, scene->pixel, &demand, &voxels, NULL)) {
+        fputs("no lane\n", stderr);
+        exit(1);
+    }
+    memcpy(voxels, scene->voxels,
+           (size_t)ref_voxels(scene->extent) * image_pixel_size(scene->pixel));
+    kernels_volume_ready(lane, 0, scene->extent.slices, NULL);
+    return lane;
+}
+
+static int
+print_families(const struct scene *scene)
+{
+    const size_t size = ref_texture_values(scene->pixel);
+    uint64_t *histogram = allocate(size * sizeof(*histogram));
+    struct kernels_device *device;
+    const struct texture_options options = {
+        .families = 1u << TEXTURE_FAMILY_all,
+        .levels = {.has_range = isfinite(get("lo")), .range = {get("lo"), get("hi")}},
+        .ivh = {(enum volume_histogram_kind)get("ivh"), (int)get("ivh_levels"), get("ivh_width")},
+    };
+    const struct feature_volume volume = {
+        .lane = open_lane(&device, scene),
+        .options = &options,
+        .columns = scene->extent.columns,
+        .rows = scene->extent.rows,
+        .slices = scene->extent.slices,
+        .voxel_to_mm = {{get("x"), 0, 0, 0}, {0, get("y"), 0, 0}, {0, 0, get("z"), 0}},
+        .spacing = {get("x"), get("y"), get("z")},
+        .tables = 1,
+        .values = size,
+        .smallest = ref_texture_smallest(scene->pixel),
+        .rescales = &scene->rescale,
+    };
+    const struct feature_region region = {
+        .volume = &volume,
+        .bits = scene->region,
+        .histograms = histogram,
+        .level_of = scene->level_of,
+        .levels = scene->levels,
+        .no_levels = scene->lo > scene->hi ? FEATURE_EMPTY_REGION : FEATURE_PRESENT,
+    };
+    int rc;
+
+    ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false,
+                          histogram);
+    printf(",\n \"families\": [");
+    rc = print_wanted(&region);
+    printf("]");
+    kernels_lane_close(volume.lane);
+    kernels_device_close(device);
+    free(histogram);
+    return rc;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -288,6 +446,8 @@ main(int argc, char **argv)
     }
     if (!error)
         error = print_basic(&scene);
+    if (!error && get("families") > 0)
+        error = print_families(&scene);
     close_scene(&scene);
     if (error) {
         fprintf(stderr, "print_features: %s\n", strerror(-error));

@@ -99,7 +99,7 @@ static int
 keep_matrices(const struct measured *measured, const uint64_t *counts, struct feature_set *features)
 {
     const struct feature_region *region = measured->region;
-    const struct glcm_options *options = region->volume->options->glcm;
+    const struct glcm_options *options = texture_glcm_options(region->volume->options);
     const size_t levels = (size_t)region->levels;
     const bool per_slice = aggregation_per_slice(options->aggregation);
     const size_t slices = per_slice ? (size_t)region->volume->slices : 1;

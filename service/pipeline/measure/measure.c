@@ -239,6 +239,8 @@ measure_add_feature(struct step *step, const struct measured *measured,
         describe_resegmentation(step->request->options, settings);
     if (family->describe)
         family->describe(step->request->options, measured->set, settings);
+    if (definition->percent > 0)
+        feature_put_integer(settings, FEATURE_percent, definition->percent);
     texture_value_unit(step->request->instances, step->request->stack, definition->value_power,
                        unit);
     const struct feature feature = {
@@ -376,7 +378,8 @@ measure_set(struct step *step, const struct measured *measured)
         values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
     int rc = missing ? 0 : count_set(step, measured, values);
     for (size_t f = 0; f < family->definition_count && rc == 0; f++)
-        if (!family->definitions[f].of_levels || step->levels_wanted)
+        if ((!family->definitions[f].of_levels || step->levels_wanted) &&
+            (!family->tells || family->tells(step->request->options, f)))
             rc = measure_add_feature(step, measured, &family->definitions[f], &values[f]);
     return rc;
 }

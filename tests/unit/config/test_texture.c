@@ -186,6 +186,34 @@ START_TEST(each_word_has_its_meaning)
 
 END_TEST
 
+START_TEST(families_by_their_names)
+{
+    struct conf *conf =
+        load_good(TEXTURE("first_order = false; families = [ \"intensity-histogram\" ];"));
+    const struct texture_options *texture = texture_of(conf);
+    ck_assert(texture_wants(texture, TEXTURE_FAMILY_intensity_histogram));
+    ck_assert(!texture_wants(texture, TEXTURE_FAMILY_first_order));
+    ck_assert(!texture_wants(texture, TEXTURE_FAMILY_glcm));
+    ck_assert_ptr_null(texture_glcm_options(texture));
+    conf_free(conf);
+
+    conf = load_good(TEXTURE("families = [ \"all\" ]; ivh_discretisation = \"fixed-bin-number\";"));
+    texture = texture_of(conf);
+    for (int family = 0; family < TEXTURE_FAMILY_all; family++)
+        ck_assert(texture_wants(texture, (enum texture_family)family));
+    ck_assert_int_eq(texture->ivh.kind, VOLUME_HISTOGRAM_BIN_NUMBER);
+    ck_assert_int_eq(texture->ivh.levels, 1000);
+    ck_assert_int_eq(texture_glcm_options(texture)->aggregation, AGGREGATION_3D_MERGED);
+    ck_assert(texture_glcm_options(texture)->symmetric);
+    conf_free(conf);
+
+    conf = load_good(TEXTURE("families = [ \"glcm\" ]; glcm = { symmetric = false; };"));
+    ck_assert(!texture_glcm_options(texture_of(conf))->symmetric);
+    conf_free(conf);
+}
+
+END_TEST
+
 /* Until 0.1.0 the levels were options of glcm, and one discretisation had another name. */
 START_TEST(files_of_before_keep_their_meaning)
 {
@@ -253,7 +281,9 @@ static const struct {
     {1, "texture.regions[1]: has to be \"segments\" or \"volume\"",
      TEXTURE("regions = [ \"volume\", \"slices\" ];")},
     {1, "texture.first_order: has to be true or false", TEXTURE("first_order = 1;")},
-    {2, "texture.first_order: nothing is left to measure: make it true, or give glcm or patterns",
+    {2,
+     "texture.first_order: nothing is left to measure: make it true, or give families, glcm or "
+     "patterns",
      TEXTURE("\nfirst_order = false;")},
     {1, "texture.patterns: has to be [ ... ] with at least one of \"lbp\", \"tlbap\" or \"lanadp\"",
      TEXTURE("patterns = [ ];")},
@@ -340,9 +370,11 @@ static const struct {
      "glcm.offsets[1]: leads to another slice: make the third number 0, or the aggregation "
      "\"3d-averaged\" or \"3d-merged\"",
      GLCM("aggregation = \"2.5d-merged\"; offsets = ( [ 1, 0, 0 ],\n[ 0, 0, 1 ] );")},
-    {2, "pipelines[0].results: \"sr\" needs measurements: give texture first_order or glcm",
+    {2,
+     "pipelines[0].results: \"sr\" needs measurements: give texture families, first_order or glcm",
      PIPELINE("\nresults = [ \"seg\", \"sr\" ];")},
-    {2, "pipelines[0].results: \"sr\" needs measurements: give texture first_order or glcm",
+    {2,
+     "pipelines[0].results: \"sr\" needs measurements: give texture families, first_order or glcm",
      PIPELINE("texture = { first_order = false; patterns = [ \"lbp\" ]; };\n"
               "results = [ \"seg\", \"sr\" ];")},
     {2,
@@ -688,6 +720,7 @@ main(void)
     tcase_add_test(tcase, everything_is_read);
     tcase_add_test(tcase, offsets_stand_for_distances_and_angles);
     tcase_add_test(tcase, each_word_has_its_meaning);
+    tcase_add_test(tcase, families_by_their_names);
     tcase_add_test(tcase, files_of_before_keep_their_meaning);
     tcase_add_loop_test(tcase, good_files_are_read, 0, sizeof(good) / sizeof(good[0]));
     tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,

@@ -1,0 +1,228 @@
+/*
+ * statistics.c - see statistics.h.
+ *
+ * Histograms of all slices become one list of real-world values with their counts, in ascending
+ * order; every statistic is a pass over that list.
+ */
+#include "kernels/features/statistics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------------------- the values -- */
+
+static int
+value_count_compare(const void *left, const void *right)
+{
+    const struct value_count *a = left, *b = right;
+
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+/* Equal values of several slices become one: the list does not depend on how slices are cut. */
+static void
+value_list_merge(struct value_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->size; i++) {
+        if (kept > 0 && list->items[kept - 1].value == list->items[i].value)
+            list->items[kept - 1].count += list->items[i].count;
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->size = kept;
+}
+
+int
+value_list_make(const struct feature_region *region, struct value_list *list)
+{
+    const struct feature_volume *volume = region->volume;
+    const size_t all = volume->tables * volume->values;
+    size_t filled = 0;
+
+    for (size_t i = 0; i < all; i++)
+        filled += region->histograms[i] > 0;
+    *list = (struct value_list){.items = malloc((filled + 1) * sizeof(*list->items))};
+    if (!list->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < all; i++) {
+        const struct image_rescale *rescale = &volume->rescales[i / volume->values];
+        const double stored = (double)volume->smallest + (double)(i % volume->values);
+        const double value = rescale->slope * stored + rescale->intercept;
+
+        if (region->histograms[i] == 0)
+            continue;
+        list->items[list->size++] = (struct value_count){value, region->histograms[i]};
+        list->total += (double)region->histograms[i];
+    }
+    qsort(list->items, list->size, sizeof(*list->items), value_count_compare);
+    value_list_merge(list);
+    return 0;
+}
+
+void
+level_counts(const struct feature_region *region, uint64_t *counts)
+{
+    const size_t entries = region->volume->tables * region->volume->values;
+
+    for (int level = 0; level < region->levels; level++)
+        counts[level] = 0;
+    for (size_t i = 0; i < entries; i++)
+        if (region->level_of[i] > 0)
+            counts[region->level_of[i] - 1] += region->histograms[i];
+}
+
+double
+entropy_of_counts(const uint64_t *counts, size_t size)
+{
+    double total = 0, sum = 0;
+
+    for (size_t i = 0; i < size; i++)
+        total += (double)counts[i];
+    for (size_t i = 0; i < size; i++)
+        if (counts[i] > 0)
+            sum -= (double)counts[i] / total * log2((double)counts[i] / total);
+    return sum > 0 ? sum : 0; /* not -0 */
+}
+
+/* ------------------------------------------------------------------------ the statistics -- */
+
+/* A quotient, or why there is none. */
+static struct feature_value
+value_by(double value, double by)
+{
+    const double quotient = value / by;
+
+    return isfinite(quotient) ? feature_present(quotient)
+                              : feature_absent(FEATURE_DIVISION_BY_ZERO);
+}
+
+/* The value at a rank, from 0, of the sorted voxels. */
+static double
+value_list_at(const struct value_list *list, double rank)
+{
+    double passed = 0;
+
+    for (size_t i = 0; i < list->size; i++) {
+        passed += (double)list->items[i].count;
+        if (rank < passed)
+            return list->items[i].value;
+    }
+    return list->items[list->size - 1].value;
+}
+
+static double
+value_list_percentile(const struct value_list *list, double fraction)
+{
+    const double rank = fraction * (list->total - 1), below = floor(rank);
+    const double low = value_list_at(list, below), high = value_list_at(list, ceil(rank));
+
+    return low + (high - low) * (rank - below);
+}
+
+/* Of those within two values; of one value the mean is this, exactly. */
+static double
+mean_within(const struct value_list *list, double low, double high)
+{
+    double first = 0, above = 0, total = 0;
+
+    for (size_t i = 0; i < list->size; i++) {
+        const double count = (double)list->items[i].count, value = list->items[i].value;
+
+        if (value < low || value > high)
+            continue;
+        first = total > 0 ? first : value;
+        above += count * (value - first);
+        total += count;
+    }
+    return first + above / total;
+}
+
+/* How far those within two values are from a centre, on average. */
+static double
+mean_deviation(const struct value_list *list, double low, double high, double centre)
+{
+    double sum = 0, total = 0;
+
+    for (size_t i = 0; i < list->size; i++) {
+        const double count = (double)list->items[i].count, value = list->items[i].value;
+
+        if (value < low || value > high)
+            continue;
+        sum += count * fabs(value - centre);
+        total += count;
+    }
+    return sum / total;
+}
+
+static void
+statistics_put_moments(const struct value_list *list, struct feature_value *values)
+{
+    const double mean = mean_within(list, -INFINITY, INFINITY);
+    double squares = 0, second = 0, third = 0, fourth = 0;
+
+    for (size_t i = 0; i < list->size; i++) {
+        const double count = (double)list->items[i].count, value = list->items[i].value;
+        const double from = value - mean;
+
+        squares += count * value * value;
+        second += count * from * from;
+        third += count * from * from * from;
+        fourth += count * from * from * from * from;
+    }
+    second /= list->total;
+    values[STATISTIC_MEAN] = feature_present(mean);
+    values[STATISTIC_VARIANCE] = feature_present(second);
+    values[STATISTIC_COEFFICIENT_OF_VARIATION] = value_by(sqrt(second), mean);
+    values[STATISTIC_ENERGY] = feature_present(squares);
+    values[STATISTIC_ROOT_MEAN_SQUARE] = feature_present(sqrt(squares / list->total));
+    values[STATISTIC_SKEWNESS] = values[STATISTIC_KURTOSIS] =
+        feature_absent(FEATURE_ONE_GREY_LEVEL);
+    if (second > 0) {
+        values[STATISTIC_SKEWNESS] = feature_present(third / list->total / (second * sqrt(second)));
+        values[STATISTIC_KURTOSIS] = feature_present(fourth / list->total / (second * second) - 3);
+    }
+}
+
+static void
+statistics_put_ranks(const struct value_list *list, struct feature_value *values)
+{
+    const double minimum = list->items[0].value, maximum = list->items[list->size - 1].value;
+    const double lower = value_list_percentile(list, 0.25);
+    const double upper = value_list_percentile(list, 0.75);
+
+    values[STATISTIC_MINIMUM] = feature_present(minimum);
+    values[STATISTIC_MAXIMUM] = feature_present(maximum);
+    values[STATISTIC_RANGE] = feature_present(maximum - minimum);
+    values[STATISTIC_MEDIAN] = feature_present(value_list_percentile(list, 0.5));
+    values[STATISTIC_PERCENTILE_10] = feature_present(value_list_percentile(list, 0.1));
+    values[STATISTIC_PERCENTILE_90] = feature_present(value_list_percentile(list, 0.9));
+    values[STATISTIC_INTERQUARTILE_RANGE] = feature_present(upper - lower);
+    values[STATISTIC_QUARTILE_COEFFICIENT_OF_DISPERSION] = value_by(upper - lower, upper + lower);
+}
+
+/* The robust deviation is of the values between two percentiles; where none lies between them, of
+ * two voxels far apart, there is none. */
+static void
+statistics_put_deviations(const struct value_list *list, struct feature_value *values)
+{
+    const double low = values[STATISTIC_PERCENTILE_10].value;
+    const double high = values[STATISTIC_PERCENTILE_90].value;
+    const double robust = mean_deviation(list, low, high, mean_within(list, low, high));
+
+    values[STATISTIC_MEAN_ABSOLUTE_DEVIATION] =
+        feature_present(mean_deviation(list, -INFINITY, INFINITY, values[STATISTIC_MEAN].value));
+    values[STATISTIC_ROBUST_MEAN_ABSOLUTE_DEVIATION] = value_by(robust, 1);
+    values[STATISTIC_MEDIAN_ABSOLUTE_DEVIATION] =
+        feature_present(mean_deviation(list, -INFINITY, INFINITY, values[STATISTIC_MEDIAN].value));
+}
+
+void
+statistics_of(const struct value_list *list, struct feature_value values[STATISTICS])
+{
+    statistics_put_moments(list, values);
+    statistics_put_ranks(list, values);
+    statistics_put_deviations(list, values);
+}

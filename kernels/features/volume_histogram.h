@@ -1,0 +1,32 @@
+/*
+ * volume_histogram.h - the intensity-volume histogram of a region (IBSI 3.5): which part of its
+ * volume has at least some intensity, and the other way about. It has a discretisation of its own
+ * (struct volume_histogram_options).
+ *
+ * Fractions of intensity are of what lies between the ends of the re-segmentation range, or, where
+ * one is open or there is none, between the region's extremes. Without a discretisation intensities
+ * are in steps of the rescale slope, which all slices have to share.
+ */
+#ifndef NOCTULE_VOLUME_HISTOGRAM_H
+#define NOCTULE_VOLUME_HISTOGRAM_H
+
+#include "kernels/features/family.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum volume_histogram_feature {
+    VOLUME_HISTOGRAM_VOLUME_10,            /* BC2M: the volume fraction at 10 % of intensity */
+    VOLUME_HISTOGRAM_VOLUME_90,            /* BC2M */
+    VOLUME_HISTOGRAM_INTENSITY_10,         /* GBPN: the intensity at 10 % of volume */
+    VOLUME_HISTOGRAM_INTENSITY_90,         /* GBPN */
+    VOLUME_HISTOGRAM_VOLUME_DIFFERENCE,    /* DDTU */
+    VOLUME_HISTOGRAM_INTENSITY_DIFFERENCE, /* CNV2 */
+    VOLUME_HISTOGRAM_FEATURES,
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

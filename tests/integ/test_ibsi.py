@@ -1,0 +1,90 @@
+"""The values that IBSI publishes (reference manual, chapter 5) of its digital phantom and of its CT phantom as it is,
+configuration A: each family that Noctule has, value by value, within the tolerance that the manual gives."""
+
+import csv
+from collections import Counter
+
+import numpy as np
+import pytest
+import SimpleITK
+from conftest import SHARED, needs_shared
+from test_features import BIN_SIZE
+from test_features import features as print_features
+from test_run_texture import IBSI_PHANTOM
+from texture_runs import (assert_report_tells, features,
+                          run,  # noqa: F401
+                          segment, series)
+
+IBSI = SHARED / "ibsi"
+
+pytestmark = needs_shared
+
+# How print_features is asked for what the manual measured.
+DIGITAL = {"discretisation": BIN_SIZE, "width": 1}
+CONFIGURATION_A = {"discretisation": BIN_SIZE, "width": 25, "lo": -500, "hi": 400}
+PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}
+FAMILIES = {"UHIW": 18, "ZVCW": 23, "P88C": 6}
+
+
+def phantom(name):
+    """Volume and mask [z, y, x], and the spacing by x, y, z."""
+    folder = IBSI / name / "nifti"
+    image = SimpleITK.ReadImage(folder / "image" / "phantom.nii.gz")
+    mask = SimpleITK.ReadImage(folder / "mask" / "mask.nii.gz")
+    volume, inside = SimpleITK.GetArrayFromImage(image), SimpleITK.GetArrayFromImage(mask)
+    return volume.astype(np.int16), inside > 0, dict(zip("xyz", image.GetSpacing(), strict=True))
+
+
+def published(dataset):
+    with open(IBSI / "ibsi_1_reference_values.csv") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return [row for row in rows if row["dataset"] == dataset and row["family_code"] in FAMILIES]
+
+
+def as_printed(text):
+    """Half of the last digit that is printed: a value without a tolerance is exact to its digits, at least three."""
+    value = float(text)
+    digits = max(3, len(text.split("e")[0].replace("-", "").replace(".", "").lstrip("0")))
+    return 0.5001 * 10.0 ** (np.floor(np.log10(abs(value))) - digits + 1) if value else 0
+
+
+def is_met(row, value):
+    tolerance = float(row["tolerance"] or 0)
+    return value is not None and abs(value - float(row["value"])) <= tolerance + as_printed(row["value"])
+
+
+def measured(folder, name, settings):
+    """{(code, percent): value} of all families."""
+    volume, mask, spacing = phantom(name)
+    folder.mkdir()
+    told = print_features(folder, volume, mask, families=1, **spacing, **settings)["families"]
+    return {(feature["ibsi"], feature["percent"]): feature["value"] for feature in told if feature["ibsi"]}
+
+
+def assert_published(rows, values):
+    missed = [f"{row['feature']} ({row['ibsi_code']} {row['aggregation_code']}): {value}, not {row['value']} +- "
+              f"{row['tolerance'] or 0}"
+              for row in rows
+              for value in [values.get((row["ibsi_code"], PERCENT.get(row["ibsi_tag"], 0)))]
+              if not is_met(row, value)]
+    print(f"{len(rows) - len(missed)} of {len(rows)} values met")
+    assert not missed, "\n".join(missed)
+
+
+@pytest.mark.parametrize("dataset, name, settings", [
+    ("dig_phantom", "ibsi_1_digital_phantom", DIGITAL),
+    ("chest_config_a", "ibsi_1_ct_radiomics_phantom", CONFIGURATION_A)])
+def test_published_values(tmp_path, dataset, name, settings):
+    rows = published(dataset)
+    assert Counter(row["family_code"] for row in rows) == FAMILIES
+    assert_published(rows, measured(tmp_path / "all", name, settings))
+
+
+def test_published_values_through_a_run(run, tmp_path):
+    source = series(tmp_path / "in", IBSI_PHANTOM)
+    run(source, tmp_path / "out", 'families = [ "all" ]; discretisation = "fixed-bin-size"; bin_width = 1.0;',
+        [segment(1, 6, (0, 0, 0))], ["seg", "sr"])
+    told = features(tmp_path / "out")
+    assert_published(published("dig_phantom"),
+                     {(f["ibsi_code"], f["percent"] or 0): f["value"] for f in told if f["ibsi_code"]})
+    assert_report_tells(tmp_path / "out", source)
