@@ -121,7 +121,8 @@ in_parts(size_t count, size_t least, int threads, const std::function<void(size_
     for (size_t part = 1; part < parts; part++) {
         try {
             helpers.emplace_back(do_part, part);
-        } catch (const std::system_error &) { /* no more threads */
+        } catch (const std::exception
+                     &) { /* no more threads, or no memory for one: those that run are waited for */
             do_part(part);
         }
     }

@@ -30,11 +30,10 @@ differ(const char *format, ...)
 }
 
 int
-verify(struct error *error, const char *path, enum code code, const char *object,
-       const std::function<void()> &body)
+verify_caught(struct error *error, const char *path, enum code code, const char *object)
 try {
-    body();
-    return 0;
+    header_blame_memory();
+    throw;
 
 } catch (const Mismatch &mismatch) {
     return error_set_files(error, -EBADMSG, code, path, nullptr,

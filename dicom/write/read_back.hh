@@ -15,6 +15,7 @@
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dctk.h"
 
+#include <cerrno>
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -30,12 +31,25 @@ struct Mismatch {
 
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* verify's, of the exception that is caught. errno says whether a difference is of what there was no memory to read. */
+int verify_caught(struct error *error, const char *path, enum code code, const char *object);
+
 /*
  * Runs a verifier and returns 0: a difference becomes the error `code`, with `object`, which is what
  * was read back ("segmentation"), as its name; no memory OUT_OF_MEMORY. Returns its negative errno.
  */
-int verify(struct error *error, const char *path, enum code code, const char *object,
-           const std::function<void()> &body);
+template <typename Body>
+int
+verify(struct error *error, const char *path, enum code code, const char *object, Body body)
+{
+    errno = 0;
+    try {
+        body();
+        return 0;
+    } catch (...) {
+        return verify_caught(error, path, code, object);
+    }
+}
 
 /* Opens an object in Explicit VR Little Endian; long values, such as pixels, stay in the file. */
 DcmDataset &load_file(DcmFileFormat &file, const char *path);
