@@ -13,6 +13,10 @@
 /* Noctule as an implementation (PS3.7 D.3.3.2), in file meta information and associations. */
 #define UID_IMPLEMENTATION_CLASS "2.25.297433262888600528076494839801423783919"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct uid_name; /* one name being hashed; one thread */
 
 int uid_name_begin(struct uid_name **name); /* 0 or -ENOMEM */
@@ -29,4 +33,7 @@ int uid_from_texts(char uid[DICOM_UID_SIZE], const char *const *texts);
 /* The UID of 16 bytes, most significant first; version and variant bits are set here. */
 void uid_from_bytes(const uint8_t bytes[16], char uid[DICOM_UID_SIZE]);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
