@@ -4,11 +4,13 @@ import getpass
 import json
 import subprocess
 
+import highdicom
 import pydicom
 import pytest
 from conftest import BIN, drop, phantom, storescp, wait_for
 from test_daemon import change, reload
 from test_deliveries import destinations, states, to_archive, to_folder, wait_states
+from test_sr import assert_dciodvfy_is_content, one
 from test_status import check
 
 # The segment that SETTINGS finds has 910 ml.
@@ -115,15 +117,21 @@ def test_rejected_it_is_never_delivered(daemon, tmp_path):
 
 def test_review_deliver_says_so_in_the_object(daemon, tmp_path):
     out = tmp_path / "out"
-    d = expecting(daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ]; review = "deliver";',
+    measured = 'texture = { first_order = true; }; results = [ "seg", "sr" ];'
+    d = expecting(daemon(quiet=0.5, pipeline_extra=f'deliver = [ "OUT" ]; review = "deliver"; {measured}',
                          extra=destinations(to_folder(out)))).start()
     drop(small(tmp_path / "ct"), d.inbox)
-    wait_states(d, ("OUT", "SENT"))
+    wait_states(d, ("OUT", "SENT"), ("OUT", "SENT"))
     (job,) = d.jobs()
     assert (job["state"], job["code"]) == ("DONE", "EXPECTATION_BROKEN") and "Brain: volume" in job["message"]
-    (file,) = out.iterdir()
-    description = pydicom.dcmread(file, stop_before_pixels=True).ContentDescription
+    files = {pydicom.dcmread(file, stop_before_pixels=True).Modality: file for file in out.iterdir()}
+    description = pydicom.dcmread(files["SEG"], stop_before_pixels=True).ContentDescription
     assert description.startswith("Not as expected: Brain: volume ") and len(description) <= 64
+    report = highdicom.sr.srread(files["SR"])
+    assert_dciodvfy_is_content(files["SR"])
+    evaluations = one(report.content[0], "CONTAINER", "C0034375")
+    assert one(evaluations, "TEXT", "121106").TextValue == f"Not as expected: {job['message']}"
+    assert len(report.content.get_volumetric_roi_measurement_groups()) == 1
     assert under_review(d) == []
 
 

@@ -74,6 +74,13 @@ sr_has_parameters(const struct sr_request *request)
     return request->algorithm_parameters && request->algorithm_parameters[0] != '\0';
 }
 
+const char *
+sr_remark(const struct sr_request *request)
+{
+    const char *remark = request->seg->source.remark;
+    return remark && remark[0] != '\0' ? remark : NULL;
+}
+
 static void
 name_code(struct uid_name *name, const struct coded_concept *code)
 {
@@ -129,6 +136,8 @@ sr_make_uid(const struct sr_request *request, const struct derived_identity *seg
     uid_name_text(name, seg->series_uid);
     if (sr_has_parameters(request))
         uid_name_text(name, request->algorithm_parameters);
+    if (sr_remark(request))
+        uid_name_text(name, sr_remark(request));
     uid_name_number(name, (int64_t)request->group_count);
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];

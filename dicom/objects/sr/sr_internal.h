@@ -33,6 +33,8 @@ const char *sr_absence(const struct sr_measurement *measurement);
 bool sr_has_words(const struct sr_measurement *measurement);
 
 bool sr_has_parameters(const struct sr_request *request);
+/* What is to be said of the report as a whole (the SEG request's source has it); NULL: nothing. */
+const char *sr_remark(const struct sr_request *request);
 
 /* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
 int sr_make_identity(const struct sr_request *request, struct derived_identity *identity);

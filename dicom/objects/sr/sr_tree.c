@@ -358,6 +358,18 @@ put_measurements(struct sr_writer *w)
     sr_end(w, &container);
 }
 
+/* What holds for all of it (TID 1500, "Qualitative Evaluations"). */
+static void
+put_remark(struct sr_writer *w)
+{
+    if (!sr_remark(w->request))
+        return;
+    struct sr_branch container =
+        sr_begin_container(w, CODE("C0034375", "UMLS", "Qualitative Evaluations"));
+    sr_add_text(w, SR_CONTAINS, DCM("121106", "Comment"), sr_remark(w->request));
+    sr_end(w, &container);
+}
+
 void
 sr_put_content(struct sr_writer *w)
 {
@@ -368,5 +380,6 @@ sr_put_content(struct sr_writer *w)
     put_procedure(w);
     put_image_library(w);
     put_measurements(w);
+    put_remark(w);
     element_close(&w->set.elements, sequence);
 }

@@ -156,8 +156,20 @@ class SrVerifier
             check_group(walk, *groups[g]);
         }
         walk.up();
+        check_remark(walk);
         walk.up();
         check_coding_schemes(walk.schemes());
+    }
+
+    void check_remark(Walk &walk)
+    {
+        const char *remark = sr_remark(&request_);
+        if (!remark)
+            return;
+        walk.where = "the evaluations";
+        walk.container({"C0034375", "UMLS", "Qualitative Evaluations"});
+        walk.text(DSRTypes::RT_contains, CODE_DCM_Comment, lines(remark));
+        walk.up();
     }
 
     /* Device observer and procedure. */
