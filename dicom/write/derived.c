@@ -25,6 +25,16 @@ derived_plane_frame(const struct derived_source *source, int32_t plane)
     return &derived_plane_instance(source, plane)->frames[source->stack->planes[plane].frame];
 }
 
+bool
+derived_measures_differ(const struct derived_source *source)
+{
+    const double thickness = derived_plane_frame(source, 0)->slice_thickness;
+    for (int32_t p = 1; source->stack->uneven && p < source->stack->plane_count; p++)
+        if (derived_plane_frame(source, p)->slice_thickness != thickness)
+            return true;
+    return false;
+}
+
 static int
 compare_source_frames(const void *a, const void *b)
 {

@@ -45,6 +45,8 @@ struct derived_summary {
 const struct dicom_instance *derived_plane_instance(const struct derived_source *source,
                                                     int32_t plane);
 const struct dicom_frame *derived_plane_frame(const struct derived_source *source, int32_t plane);
+/* Of unevenly spaced planes: they are not equally thick, so that each tells its own. */
+bool derived_measures_differ(const struct derived_source *source);
 
 /* What kind of object it is: "SEG instance" (series, dimensions) is what its UIDs are for. */
 struct derived_kind {

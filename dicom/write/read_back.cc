@@ -228,23 +228,35 @@ StackObject::check_image(int64_t bits)
     expect_number(dataset_, ATTRIBUTE(PixelRepresentation), 0);
 }
 
+void
+StackObject::check_measures(DcmItem &groups, int32_t plane) const
+{
+    DcmItem &measures = item_of(groups, ATTRIBUTE(PixelMeasuresSequence));
+    const struct dicom_frame &frame = *derived_plane_frame(&source_, plane);
+    for (unsigned long i = 0; i < 2; i++)
+        expect_decimal(measures, ATTRIBUTE(PixelSpacing), frame.pixel_spacing[i], i);
+    if (decimal_of(measures, ATTRIBUTE(SliceThickness)) <= 0.0)
+        differ("SliceThickness is not positive");
+    if (frame.slice_thickness > 0.0)
+        expect_decimal(measures, ATTRIBUTE(SliceThickness), frame.slice_thickness);
+    if (stack_.plane_count > 1 && !stack_.uneven)
+        expect_decimal(measures, ATTRIBUTE(SpacingBetweenSlices), stack_.spacing[2]);
+    else if (measures.tagExists(DCM_SpacingBetweenSlices))
+        differ("SpacingBetweenSlices is there for one plane, or unevenly spaced ones");
+}
+
 DcmItem &
 StackObject::check_shared_groups()
 {
     DcmItem &groups = item_of(dataset_, ATTRIBUTE(SharedFunctionalGroupsSequence));
     DcmItem &orientation = item_of(groups, ATTRIBUTE(PlaneOrientationSequence));
-    DcmItem &measures = item_of(groups, ATTRIBUTE(PixelMeasuresSequence));
     const struct dicom_frame &first = *derived_plane_frame(&source_, 0);
     for (unsigned long i = 0; i < 6; i++)
         expect_decimal(orientation, ATTRIBUTE(ImageOrientationPatient), first.orientation[i], i);
-    for (unsigned long i = 0; i < 2; i++)
-        expect_decimal(measures, ATTRIBUTE(PixelSpacing), first.pixel_spacing[i], i);
-    if (decimal_of(measures, ATTRIBUTE(SliceThickness)) <= 0.0)
-        differ("SliceThickness is not positive");
-    if (stack_.plane_count > 1 && !stack_.uneven)
-        expect_decimal(measures, ATTRIBUTE(SpacingBetweenSlices), stack_.spacing[2]);
-    else if (measures.tagExists(DCM_SpacingBetweenSlices))
-        differ("SpacingBetweenSlices is there for one plane, or unevenly spaced ones");
+    if (!derived_measures_differ(&source_))
+        check_measures(groups, 0);
+    else if (groups.tagExists(DCM_PixelMeasuresSequence))
+        differ("PixelMeasuresSequence is shared by planes of several thicknesses");
     return groups;
 }
 
@@ -311,6 +323,8 @@ StackObject::plane_of(DcmItem &frame) const
     const struct dicom_frame &expected = *derived_plane_frame(&source_, found->second);
     for (unsigned long i = 0; i < 3; i++)
         expect_decimal(position, ATTRIBUTE(ImagePositionPatient), expected.position[i], i);
+    if (derived_measures_differ(&source_))
+        check_measures(frame, found->second);
     return found->second;
 }
 

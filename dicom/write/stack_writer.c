@@ -379,21 +379,37 @@ format_length(double length, char text[VALUE_DS_SIZE])
     value_ds_format(strtod(shorter, NULL), text);
 }
 
-void
-stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to)
+/* Of one plane, in mm. Spacing Between Slices is of all frames or none, and between unevenly spaced
+ * planes there is not one. */
+static void
+stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
     const struct geometry_stack *stack = w->set.source->stack;
-    const struct dicom_frame *first = derived_plane_frame(w->set.source, 0);
+    const struct dicom_frame *frame = derived_plane_frame(w->set.source, plane);
     char text[VALUE_DS_SIZE];
     size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
-    format_length(first->slice_thickness > 0.0 ? first->slice_thickness : stack->spacing[2], text);
+    format_length(frame->slice_thickness > 0.0 ? frame->slice_thickness : stack->spacing[2], text);
     element_text(to, TAG_SliceThickness, "DS", text);
     if (stack->plane_count > 1 && !stack->uneven) {
         format_length(stack->spacing[2], text);
         element_text(to, TAG_SpacingBetweenSlices, "DS", text);
     }
-    stack_add_decimals(to, TAG_PixelSpacing, first->spacing_text, first->pixel_spacing, 2);
+    stack_add_decimals(to, TAG_PixelSpacing, frame->spacing_text, frame->pixel_spacing, 2);
     element_close_only_item(to, item);
+}
+
+void
+stack_add_shared_measures(const struct stack_writer *w, struct element_buffer *to)
+{
+    if (!derived_measures_differ(w->set.source))
+        stack_add_measures(w, to, 0);
+}
+
+void
+stack_add_frame_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
+{
+    if (derived_measures_differ(w->set.source))
+        stack_add_measures(w, to, plane);
 }
 
 void

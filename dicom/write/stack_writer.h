@@ -100,6 +100,12 @@ void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices,
 void stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to,
                               int32_t plane);
 void stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to);
-void stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to);
+/*
+ * Pixel Measures, in one of the two places: shared, or of each frame where planes that are unevenly
+ * spaced are not equally thick (derived_measures_differ).
+ */
+void stack_add_shared_measures(const struct stack_writer *w, struct element_buffer *to);
+void stack_add_frame_measures(const struct stack_writer *w, struct element_buffer *to,
+                              int32_t plane);
 
 #endif

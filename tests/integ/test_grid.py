@@ -6,6 +6,7 @@ The reference is NumPy's definition of the resampling (test_resample.py) with Sc
 import json
 import subprocess
 
+import highdicom
 import numpy as np
 import pydicom
 import pytest
@@ -134,6 +135,33 @@ def test_uneven_planes_are_the_reference(tmp_path, mm):
     assert "21 planes 4 to 5.6 mm apart" in job["note"]
     measures = seg.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
     assert "SpacingBetweenSlices" not in measures, "there is not one of them"
+    assert measures.SliceThickness == 4
+
+
+def test_measures_are_of_each_plane(tmp_path):
+    """Of 4 mm slices that go on as 6 mm ones: Spacing Between Slices is of all frames or none."""
+    files = series(tmp_path, "--size", "48x40x16", "--spacing", "2,2,4")
+    for i, file in enumerate(sorted(files)):
+        dataset = pydicom.dcmread(file)
+        dataset.ImagePositionPatient[2] += max(0, i - 7) * 2.0
+        dataset.SliceThickness = 4.0 if i < 8 else 6.0
+        dataset.save_as(file)
+    output, _ = noctule(tmp_path, files, segment(0, 80, 35), options="omit_empty_frames = false;")
+    assert_valid(output / "seg.dcm")
+    seg = highdicom.seg.segread(output / "seg.dcm")
+    assert "PixelMeasuresSequence" not in seg.SharedFunctionalGroupsSequence[0]
+    images = {dataset.SOPInstanceUID: dataset for dataset in map(pydicom.dcmread, files)}
+    told = []
+    for frame in seg.PerFrameFunctionalGroupsSequence:
+        image = images[frame.DerivationImageSequence[0].SourceImageSequence[0].ReferencedSOPInstanceUID]
+        place, measures = frame.PlanePositionSequence[0].ImagePositionPatient, frame.PixelMeasuresSequence[0]
+        assert place == image.ImagePositionPatient and measures.PixelSpacing == image.PixelSpacing
+        told.append((place[2], measures.SliceThickness, measures.get("SpacingBetweenSlices")))
+    assert [row[1:] for row in sorted(told)] == [(4, None)] * 8 + [(6, None)] * 8
+    order = sorted(images, key=lambda uid: images[uid].ImagePositionPatient[2])
+    masks = seg.get_pixels_by_source_instance(order, combine_segments=True)
+    assert (masks == seg_masks(output / "seg.dcm", [images[uid] for uid in order])[0]).all() and masks.any()
+    assert seg.get_volume_geometry() is None  # highdicom goes by the positions, and sees that they are no grid
 
 
 def test_padding_spreads_and_belongs_to_nothing(tmp_path):

@@ -210,7 +210,7 @@ put_shared_groups(struct pmap_writer *w)
     size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
     add_anatomy(w, to);
     stack_add_plane_orientation(&w->out, to);
-    stack_add_pixel_measures(&w->out, to);
+    stack_add_shared_measures(&w->out, to);
     element_only_texts(to, TAG_FrameVOILUTSequence, voi);
     element_only_texts(to, TAG_PixelValueTransformationSequence, identity_transformation);
     element_only_texts(to, TAG_ParametricMapFrameTypeSequence, frame_type);
@@ -231,6 +231,7 @@ encode_frame_groups(void *context, bool write)
         stack_add_derivation(&w->out, to, p);
         stack_add_frame_content(to, &index, 1);
         stack_add_plane_position(&w->out, to, p);
+        stack_add_frame_measures(&w->out, to, p);
         element_close(to, groups);
         size += stack_end_item(&w->out, write);
     }

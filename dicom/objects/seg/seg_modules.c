@@ -124,6 +124,7 @@ add_frame_groups(const struct seg_writer *w, struct element_buffer *to, int32_t 
     stack_add_derivation(&w->out, to, plane);
     stack_add_frame_content(to, indices, 2);
     stack_add_plane_position(&w->out, to, plane);
+    stack_add_frame_measures(&w->out, to, plane);
 
     size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
     element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
@@ -157,7 +158,7 @@ seg_put_functional_groups(struct seg_writer *w)
     struct element_buffer *to = &w->out.set.elements;
     size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
     stack_add_plane_orientation(&w->out, to);
-    stack_add_pixel_measures(&w->out, to);
+    stack_add_shared_measures(&w->out, to);
     element_close_only_item(to, item);
     return stack_put_frame_groups(&w->out, stream_frame_groups, w);
 }
