@@ -18,6 +18,7 @@ import threading
 import time
 
 import conftest
+import first_version
 import proto
 import pydicom
 import raw_peer
@@ -466,27 +467,9 @@ class Migrate(Operation):
 
     def __init__(self, folder):
         self.files = make_series(folder / "files", 4)
-        slices = slices_of(self.files)
-        self.all = {each.instance: each for each in slices}
-        self.prepared, root = folder / "prepared", folder / "prepared" / "root"
-        target = root / "series" / slices[0].series
-        target.mkdir(parents=True)
-        with contextlib.closing(sqlite3.connect(root / "noctule.db")) as db:
-            db.executescript((SOURCE / "db" / "migrations" / "0001.sql").read_text()
-                             + "PRAGMA user_version = 1; PRAGMA application_id = 1315922804;")
-            at = "2026-01-31T02:03:20.000Z"
-            db.execute("INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, state, revision, "
-                       "instances, frames, expected_instances, first_seen_at, last_seen_at) "
-                       "VALUES (1, ?, '1', 'CT', '', '', 'GATHERING', 1, ?, ?, ?, ?, ?)",
-                       (slices[0].series, *[SLICES] * 3, at, at))
-            db.execute("INSERT INTO event (at, kind, series_id, to_state, detail) VALUES (?, 'SERIES_NEW', 1, 'GATHERING', '')",
-                       (at,))
-            for path, each in zip(self.files, slices, strict=True):
-                shutil.copy(path, target / f"{each.instance}.dcm")
-                db.execute("INSERT INTO instance VALUES (NULL, 1, 1, ?, ?, ?, ?, 'inbox:a', ?, 1, 0, ?)",
-                           (each.instance, upper_layer.CT, upper_layer.EXPLICIT,
-                            f"series/{each.series}/{each.instance}.dcm", path.stat().st_size, at))
-            db.commit()
+        self.all = {each.instance: each for each in slices_of(self.files)}
+        self.prepared = folder / "prepared"
+        first_version.write(self.prepared / "root", self.files)
 
     def is_over(self, life):
         return len(life.archive.taken[life.title]) == 1 and delivered(life.d, 1)
