@@ -1,15 +1,13 @@
-"""The unit as it is built: what systemd says of its exposure (0: sealed, 10: open)."""
+"""The unit: what systemd says of its exposure (0: sealed, 10: open)."""
 
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
-from conftest import BIN
+from conftest import SOURCE
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
-UNIT = BIN.parent / "systemd" / "noctule.service"
+UNIT = (SOURCE / "systemd" / "noctule.service").read_text().replace("@bindir@", "/usr/bin")
 GPU = SOURCE / "systemd" / "gpu.conf"
 
 
@@ -27,20 +25,20 @@ def exposure(folder, text, drop_in=None):
 
 @pytest.mark.parametrize("drop_in, most", [(None, 1.0), (GPU, 1.2)], ids=["unit", "with GPUs"])
 def test_exposure(tmp_path, drop_in, most):
-    level, told = exposure(tmp_path / "unit", UNIT.read_text(), drop_in)
+    level, told = exposure(tmp_path / "unit", UNIT, drop_in)
     assert level <= most, told
 
 
 @pytest.mark.parametrize("option", ["NoNewPrivileges", "ProtectSystem", "SystemCallFilter", "CapabilityBoundingSet",
                                     "PrivateUsers", "RestrictNamespaces", "IPAddressDeny"])
 def test_what_is_taken_away_is_told(tmp_path, option):
-    level, _ = exposure(tmp_path / "unit", re.sub(rf"(?m)^{option}=.*$", "", UNIT.read_text()))
+    level, _ = exposure(tmp_path / "unit", re.sub(rf"(?m)^{option}=.*$", "", UNIT))
     assert level > 1.0
 
 
 def test_the_children_may_confine_themselves():
     """Calls that the groups of systemd's filter lack, and that the service makes itself."""
-    allowed = " ".join(re.findall(r"(?m)^SystemCallFilter=([^~].*)$", UNIT.read_text())).split()
+    allowed = " ".join(re.findall(r"(?m)^SystemCallFilter=([^~].*)$", UNIT)).split()
     assert {"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "prlimit64"} <= set(allowed)
 
 
