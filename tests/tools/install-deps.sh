@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Installs what the project needs on Debian or Ubuntu; says nothing and does nothing where it is all there.
-#   install-deps.sh build    to build and run
+#   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
 # Not nvcc, which only the CUDA backend needs and which is not in Debian's main section: see the README.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-packages=(cmake ninja-build gcc g++ pkg-config sqlite3
+packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libseccomp-dev libsystemd-dev libpng-dev
     libssl-dev zlib1g-dev check)
 [[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc openssl
-    git groff-base man-db python3 python3-dev python3-venv shellcheck
+    git groff-base man-db python3 python3-dev python3-venv rsync shellcheck
     systemd)
 
 missing=()

@@ -1,0 +1,265 @@
+"""
+The Debian package of this build: what is in it, and its life on a machine: installed, upgraded over a site's data and
+configuration, removed, purged. The machine is this one below an overlay, so that nothing of it changes.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+
+import first_version
+import pytest
+from conftest import BIN, SOURCE, phantom, wait_for
+
+BUILD = BIN.parent
+ROOT, CONF, SITE = "var/lib/noctule", "etc/noctule/noctule.conf", "etc/noctule/site.conf"
+
+# In systemd's place: it says what it was asked; the service runs when the file says so.
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>/run/systemctl.log
+case "$*" in *is-active*) [ -e /run/noctule.active ];; esac
+"""
+
+
+def told(*command, **options):
+    return subprocess.run([*map(str, command)], check=True, text=True, capture_output=True, **options).stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packages")
+    told("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", folder)
+    (made,) = folder.glob("noctule_*.deb")
+    return made
+
+
+@pytest.fixture(scope="module")
+def unpacked(package, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unpacked") / "tree"
+    told("dpkg-deb", "--raw-extract", package, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def before(unpacked, tmp_path_factory):
+    """The package of the release before: the same programs, another version and another configuration."""
+    tree = tmp_path_factory.mktemp("before") / "tree"
+    shutil.copytree(unpacked, tree, symlinks=True)
+    control = tree / "DEBIAN" / "control"
+    control.write_text(re.sub(r"(?m)^Version: ([0-9.]+).*$", r"Version: \1~before-1", control.read_text()))
+    conf = tree / CONF
+    conf.write_text("# Of the release before.\n" + conf.read_text())
+    told("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, tree.parent)
+    (made,) = tree.parent.glob("*.deb")
+    return made
+
+
+class Machine:
+    """This machine, and what is done to it is gone with it."""
+
+    def __init__(self, folder):
+        self.root = folder / "machine"
+
+    def path(self, name):
+        return self.root / name
+
+    def do(self, *command, check=True, user=()):
+        done = subprocess.run(["chroot", *user, self.root, *map(str, command)], text=True, capture_output=True,
+                              cwd="/", env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LD_PRELOAD": ""})
+        assert done.returncode == 0 or not check, (command, done.stdout, done.stderr)
+        return done
+
+    def dpkg(self, *arguments):
+        return self.do("dpkg", "--no-triggers", "--force-unsafe-io", "--force-confold", *arguments)
+
+    def asked(self):
+        """What systemd was asked since."""
+        log = self.path("run/systemctl.log")
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines
+
+    def install(self, package):
+        shutil.copy(package, self.path("tmp"))
+        return self.dpkg("--install", f"/tmp/{package.name}")
+
+    @contextlib.contextmanager
+    def service(self):
+        """noctuled as the unit starts it."""
+        with open(self.path("tmp/log"), "ab") as log:
+            process = subprocess.Popen(
+                ["chroot", "--userspec=noctule:noctule", self.root, "/usr/bin/noctuled", "--config", f"/{CONF}"],
+                cwd="/", stdout=log, stderr=log, start_new_session=True)
+        try:
+            wait_for(lambda: self.answers(process), 30, "the service's answer")
+            yield
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+
+    def answers(self, process):
+        assert process.poll() is None, self.path("tmp/log").read_text()
+        return self.do("noctule", "ping", check=False).returncode == 0
+
+    def query(self, sql):
+        with contextlib.closing(sqlite3.connect(f"file:{self.path(ROOT)}/noctule.db?mode=ro", uri=True)) as db:
+            return db.execute(sql).fetchall()
+
+
+@pytest.fixture
+def machine(tmp_path):
+    layers, made = tmp_path / "layers", Machine(tmp_path)
+    for folder in (layers, made.root):
+        folder.mkdir()
+    mounts = [("-t", "tmpfs", "noctule-test", layers)]
+    options = f"lowerdir=/,upperdir={layers}/upper,workdir={layers}/work"
+    mounts.append(("-t", "overlay", "-o", options, "noctule-test", made.root))
+    mounts += [("-t", "proc", "proc", made.path("proc")), ("--bind", "/dev", made.path("dev"))]
+    mounted = []
+    try:
+        for mount in mounts:
+            if subprocess.run(["mount", *mount], capture_output=True).returncode != 0:
+                pytest.skip("mounting an overlay is not allowed here")
+            mounted.append(mount[-1])
+            if mount[-1] == layers:
+                (layers / "upper").mkdir()
+                (layers / "work").mkdir()
+        assert not made.path(CONF).exists(), "noctule is installed on this machine"
+        stub = made.path("usr/local/bin/systemctl")
+        stub.write_text(SYSTEMCTL)
+        stub.chmod(0o755)
+        made.path("run/systemd/system").mkdir(parents=True, exist_ok=True)
+        yield made
+    finally:
+        for target in reversed(mounted):
+            subprocess.run(["umount", "-l", target], check=True)
+
+
+def test_what_is_in_it(unpacked):
+    fields = dict(re.findall(r"(?m)^([A-Z][A-Za-z-]+): (.*)$", (unpacked / "DEBIAN" / "control").read_text()))
+    assert fields["Package"] == "noctule" and "libdcmtk" in fields["Depends"] and "libuv1" in fields["Depends"]
+    assert "${" not in fields["Depends"]
+    files = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
+    pages = {f"usr/share/doc/noctule/{page.name}" for page in (SOURCE / "docs").glob("*.md")}
+    assert pages | {"usr/bin/noctule", "usr/bin/noctuled", "usr/lib/systemd/system/noctule.service", CONF,
+                    "usr/lib/sysusers.d/noctule.conf", "usr/lib/tmpfiles.d/noctule.conf",
+                    "usr/share/noctule/presets/head-ct.conf", "usr/share/doc/noctule/copyright",
+                    "usr/share/doc/noctule/changelog.gz", "usr/share/doc/noctule/changelog.Debian.gz",
+                    "usr/share/man/man1/noctule.1.gz", "usr/share/man/man8/noctuled.8.gz"} <= files
+    assert {f"/{name}" for name in files if name.startswith("etc/")} == set(
+        (unpacked / "DEBIAN" / "conffiles").read_text().splitlines())
+    assert not {name for name in files if not name.startswith(("usr/", "etc/", "DEBIAN/"))}
+    assert "\nExecStart=/usr/bin/noctuled " in (unpacked / "usr/lib/systemd/system/noctule.service").read_text()
+
+
+def test_a_build_for_tests_says_so(package):
+    crash_points = "NOCTULE_CRASH_POINTS:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text()
+    assert ("+test" in package.name) == crash_points
+
+
+def test_symbols_are_beside_it(package, unpacked):
+    (symbols,) = package.parent.glob("noctule-dbgsym_*.ddeb")
+    notes = told("readelf", "--notes", unpacked / "usr/bin/noctuled")
+    build = re.search(r"Build ID: (\w+)", notes)[1]
+    assert f"/.build-id/{build[:2]}/{build[2:]}.debug" in told("dpkg-deb", "--contents", symbols)
+
+
+@pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not here")
+def test_lintian_has_nothing_to_say(package):
+    assert told("lintian", "--allow-root", "--fail-on", "none", "-L", ">=warning", package) == ""
+
+
+def test_another_prefix(tmp_path):
+    told("cmake", "--install", BUILD, "--prefix", "/opt/noctule", env={**os.environ, "DESTDIR": str(tmp_path)})
+    unit = (tmp_path / "opt/noctule/lib/systemd/system/noctule.service").read_text()
+    (program,) = re.findall(r"(?m)^ExecStart=(\S+)", unit)
+    assert os.access(tmp_path / program[1:], os.X_OK)
+
+
+def test_into_the_tree_of_another_machine(package, tmp_path):
+    """dpkg --root, as images are made: nothing of this machine is touched."""
+    tree = tmp_path / "tree"
+    for folder in ("updates", "info"):
+        (tree / "var/lib/dpkg" / folder).mkdir(parents=True)
+    for file in ("status", "available"):
+        (tree / "var/lib/dpkg" / file).touch()
+    dpkg = ["dpkg", f"--root={tree}", "--force-script-chrootless", "--force-depends", "--force-unsafe-io"]
+    told(*dpkg, "--install", package)
+    assert "noctule:" in (tree / "etc/passwd").read_text()
+    assert stat.S_IMODE((tree / ROOT / "inbox").stat().st_mode) == 0o2770
+    told(*dpkg, "--purge", "noctule")
+    assert not (tree / ROOT).exists() and not (tree / "etc/noctule").exists()
+
+
+def test_installed(machine, package, tmp_path):
+    machine.install(package)  # dpkg looks whether what it depends on is here
+    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service"]  # it begins when somebody says so
+    assert machine.do("noctule", "--version").stdout.startswith("noctule ")
+    machine.do("noctule", "check-config")
+    assert "head-ct" in machine.do("noctule", "presets").stdout
+    with machine.service():
+        assert machine.do("noctule", "status").stdout
+        owner = machine.do("stat", "-c", "%U:%G %a", f"/{ROOT}", f"/{ROOT}/inbox", f"/{ROOT}/noctule.db").stdout
+        assert owner.split("\n")[:2] == ["noctule:noctule 750", "noctule:noctule 2770"]
+        assert owner.split("\n")[2].startswith("noctule:noctule ")
+
+
+def site(machine, files):
+    """What a site has that runs the release before: its configuration, its data."""
+    conf = machine.path(CONF)
+    conf.write_text(re.sub(r"(quiet|complete|patience)_seconds = [0-9.]+", r"\1_seconds = 0.3", conf.read_text())
+                    .replace('body_part = "HEAD";', ""))
+    machine.path(SITE).write_text("# the site's\n")
+    first_version.write(machine.path(ROOT), files)
+    machine.do("chown", "-R", "noctule:noctule", f"/{ROOT}")
+    return conf.read_text()
+
+
+def test_upgraded(machine, before, package, tmp_path):
+    machine.install(before)
+    files = phantom(tmp_path / "series", "--size", "64x64x8")
+    configured = site(machine, files)
+    machine.path("run/noctule.active").touch()
+    machine.asked()
+    machine.install(package)
+    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service", "restart noctule.service"]
+    assert machine.path(CONF).read_text() == configured and machine.path(SITE).exists()
+    with machine.service():
+        wait_for(lambda: machine.query("SELECT 1 FROM v_jobs WHERE ended_at IS NOT NULL OR state = 'REVIEW'"), 60,
+                 "the end of a job of the series that was there")
+    ((version,),) = machine.query("PRAGMA user_version")
+    assert version == len(list((SOURCE / "db" / "migrations").glob("*.sql")))
+    assert len(list(machine.path(ROOT).glob("series/*/*.dcm"))) == len(files)
+
+
+def test_a_configuration_that_is_refused_leaves_the_service_be(machine, before, package):
+    machine.install(before)
+    machine.path(CONF).write_text('root = "/var/lib/noctule";\nno_such_option = 1;\n')
+    machine.path("run/noctule.active").touch()
+    machine.asked()
+    done = machine.install(package)
+    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service"]
+    assert "noctule check-config" in done.stderr and "no_such_option" in done.stderr
+
+
+def test_removed_and_purged(machine, package, tmp_path):
+    machine.install(package)
+    site(machine, phantom(tmp_path / "series", "--size", "16x16x4"))
+    data = sorted(path.relative_to(machine.root) for path in machine.path(ROOT).rglob("*"))
+    machine.asked()
+    machine.dpkg("--remove", "noctule")
+    assert machine.asked() == ["--quiet disable --now noctule.service", "daemon-reload"]
+    assert not machine.path("usr/bin/noctuled").exists() and machine.path(CONF).exists()
+    done = machine.dpkg("--purge", "noctule")
+    assert f"/{ROOT} is left" in done.stderr
+    assert not machine.path(CONF).exists() and machine.path(SITE).exists()
+    left = sorted(path.relative_to(machine.root) for path in machine.path(ROOT).rglob("*"))
+    assert left == [path for path in data if path != pathlib.Path(ROOT, "inbox")]
+    assert machine.do("id", "noctule").stdout  # it owns what is left
