@@ -100,6 +100,25 @@ struct isa_rows {
 /* Words of work space for isa.unite. */
 #define ISA_UNITE_SPACE(rows) (2 * (rows)->count * ((rows)->words + 2))
 
+/* Most pairs of a word. */
+#define ISA_TOUCHES 64
+
+/*
+ * Two rows of which pairs of runs are wanted that share a column, or with `corners` lie side by
+ * side in it. It is gone through in words, and is at `word`; each run of the first row and of the
+ * second has the next number.
+ */
+struct isa_touching {
+    const uint64_t *rows[2];
+    uint64_t flip; /* all ones or 0 */
+    uint64_t tail; /* the bits of the last word that are of the row */
+    int64_t words;
+    bool corners;
+    int64_t word;
+    uint32_t runs[2];  /* numbers of the next that begin */
+    uint64_t carry[2]; /* the last bits of the word before */
+};
+
 struct isa {
     const char *name;
     bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
@@ -149,6 +168,9 @@ struct isa {
     int64_t (*count_bits)(const uint64_t *bits, int64_t words);
     /* Number of runs of bits that differ from those of flip, all ones or 0. */
     int64_t (*count_runs)(const uint64_t *bits, int64_t count, uint64_t flip);
+    /* Pairs of runs of two rows that touch, in `words` more words of them (ISA_TOUCHES for each);
+     * returns how many. */
+    int64_t (*touches)(struct isa_touching *rows, int64_t words, uint32_t (*pairs)[2]);
     /* The unions, rows->words + 2 words from one to the next. What is widened beyond the words is
      * lost. */
     const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);

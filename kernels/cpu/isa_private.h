@@ -126,6 +126,44 @@ count_runs(const uint64_t *bits, int64_t elements, uint64_t flip)
            run_starts((bits[words - 1] ^ flip) & low_bits(elements - 64 * (words - 1)), &carry);
 }
 
+/* The pairs of a word: a run of each row has begun where both are, or where they come together. */
+INLINE int64_t
+touching_word(struct isa_touching *rows, uint64_t a, uint64_t b, uint32_t (*pairs)[2])
+{
+    const uint64_t left_a = a << 1 | rows->carry[0], left_b = b << 1 | rows->carry[1];
+    const uint64_t starts_a = a & ~left_a, starts_b = b & ~left_b;
+    uint64_t places = a & b & ~(left_a & left_b);
+    int64_t found = 0;
+
+    if (rows->corners)
+        places |= (starts_b & ~a & left_a) | (starts_a & ~b & left_b);
+    for (; places; places &= places - 1) {
+        const uint64_t until = places ^ (places - 1);
+
+        pairs[found][0] = rows->runs[0] + (uint32_t)__builtin_popcountll(starts_a & until) - 1;
+        pairs[found++][1] = rows->runs[1] + (uint32_t)__builtin_popcountll(starts_b & until) - 1;
+    }
+    rows->runs[0] += (uint32_t)__builtin_popcountll(starts_a);
+    rows->runs[1] += (uint32_t)__builtin_popcountll(starts_b);
+    rows->carry[0] = a >> 63;
+    rows->carry[1] = b >> 63;
+    return found;
+}
+
+LOOP int64_t
+touches(struct isa_touching *rows, int64_t words, uint32_t (*pairs)[2])
+{
+    int64_t found = 0;
+
+    for (const int64_t end = rows->word + words; rows->word < end; rows->word++) {
+        const uint64_t own = rows->word + 1 == rows->words ? rows->tail : ~UINT64_C(0);
+
+        found += touching_word(rows, (rows->rows[0][rows->word] ^ rows->flip) & own,
+                               (rows->rows[1][rows->word] ^ rows->flip) & own, pairs + found);
+    }
+    return found;
+}
+
 INLINE void
 join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *edges,
             uint64_t *settled)
@@ -600,6 +638,6 @@ unite(const struct isa_rows *rows, uint64_t *space)
     .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,  \
     .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16,                \
     .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                      \
-    .count_bits = count_bits, .count_runs = count_runs, .unite = unite
+    .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite = unite
 
 #endif

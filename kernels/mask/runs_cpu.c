@@ -2,9 +2,9 @@
  * runs_cpu.c - components on the CPU: runs of voxels within rows, united with those that they touch
  * in the rows before (He 2017).
  *
- * A run has a slot: a root's holds its size, another's an earlier run of its component. A root is
- * the first run of its component, whatever the order of work. Rows are dealt out in blocks, which
- * are united first each for itself, then across their beginnings by atomic operations.
+ * A run has a slot: a root's holds the size of its component, another's an earlier run of it. A
+ * root is the first run of its component, whatever the order of work. Rows are dealt out in blocks,
+ * which are united first each for itself, then across their beginnings by atomic operations.
  */
 #include "kernels/mask/mask_cpu.h"
 
@@ -14,6 +14,7 @@
 enum {
     BLOCKS_PER_THREAD = 8,
     LEAST_ROWS = 16, /* of a block */
+    PAIR_WORDS = 8,  /* of two rows at a time */
 };
 
 static const uint64_t root_flag = UINT64_C(1) << 63;
@@ -136,55 +137,76 @@ find_root(uint64_t *slots, uint64_t run)
     }
 }
 
-MASK_INLINE void
+/* Adds to the size of a run's component, while others unite it. */
+static void
+give_size(uint64_t *slots, uint64_t run, uint64_t size)
+{
+    for (;;) {
+        uint64_t root = find_root(slots, run), slot = peek_slot(&slots[root]);
+
+        if (slot & root_flag && __atomic_compare_exchange_n(&slots[root], &slot, slot + size, false,
+                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+/* Whether they were two components. */
+MASK_INLINE bool
 unite_runs(uint64_t *slots, uint64_t a, uint64_t b, bool alone)
 {
     for (;;) {
-        uint64_t expected = root_flag;
-
         a = find_root(slots, a);
         b = find_root(slots, b);
         if (a == b)
-            return;
-        uint64_t early = a < b ? a : b, late = a < b ? b : a;
+            return false;
+        uint64_t early = a < b ? a : b, late = a < b ? b : a, slot = peek_slot(&slots[late]);
 
         if (alone) {
+            slots[early] += slot & ~root_flag;
             slots[late] = early;
-            return;
+            return true;
         }
-        if (__atomic_compare_exchange_n(&slots[late], &expected, early, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
-            return;
+        if (slot & root_flag && __atomic_compare_exchange_n(&slots[late], &slot, early, false,
+                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            give_size(slots, early, slot & ~root_flag);
+            return true;
+        }
     }
 }
 
-/* Runs touch that overlap, or with `corners` follow each other. */
-MASK_INLINE void
+/* Runs touch that overlap, or with `corners` follow each other. How many components became less. */
+MASK_INLINE int64_t
 unite_rows(const struct mask_labels *labels, int64_t row, int64_t other, bool alone)
 {
+    const struct mask_volume *volume = labels->volume;
     const uint32_t *first = labels->runs.first;
-    int64_t reach = labels->corners;
-    uint64_t a_run = first[row], b_run = first[other];
+    const int64_t words = volume->extent.words_per_row;
+    struct isa_touching rows = {
+        .rows = {labels->bits + row * words, labels->bits + other * words},
+        .flip = labels->flip,
+        .tail = mask_tail(&volume->extent),
+        .words = words,
+        .corners = labels->corners,
+        .runs = {first[row], first[other]},
+    };
+    uint32_t pairs[PAIR_WORDS * ISA_TOUCHES][2];
+    int64_t united = 0;
 
     if (first[row + 1] == first[row] || first[other + 1] == first[other])
-        return;
-    struct mask_cursor a = cursor_of(labels, row), b = cursor_of(labels, other);
+        return 0;
+    while (rows.word < words) {
+        const int64_t left = words - rows.word;
+        const int64_t count =
+            volume->isa->touches(&rows, left < PAIR_WORDS ? left : PAIR_WORDS, pairs);
 
-    while (!a.done && !b.done) {
-        if (a.start <= b.end + reach && b.start <= a.end + reach)
-            unite_runs(labels->runs.slots, a_run, b_run, alone);
-        if (a.end < b.end) {
-            cursor_next(&a);
-            a_run++;
-        } else {
-            cursor_next(&b);
-            b_run++;
-        }
+        for (int64_t i = 0; i < count; i++)
+            united += unite_runs(labels->runs.slots, pairs[i][0], pairs[i][1], alone);
     }
+    return united;
 }
 
-/* Those of the rows before this one that touch it and lie in the block, or outside. */
-MASK_INLINE void
+/* With those of the rows before this one that touch it and lie in the block, or outside. */
+MASK_INLINE int64_t
 unite_row(const struct mask_labels *labels, int64_t row, int64_t block, bool outside)
 {
     const int64_t rows = labels->volume->extent.size[1], y = row % rows;
@@ -196,9 +218,12 @@ unite_row(const struct mask_labels *labels, int64_t row, int64_t block, bool out
         deep && labels->corners && y + 1 < rows ? row - rows + 1 : -1,
     };
 
+    int64_t united = 0;
+
     for (int i = 0; i < 4; i++)
         if (others[i] >= 0 && (others[i] < block) == outside)
-            unite_rows(labels, row, others[i], !outside);
+            united += unite_rows(labels, row, others[i], !outside);
+    return united;
 }
 
 static void
@@ -214,30 +239,6 @@ count_row_runs(void *context, int64_t number)
             labels->bits + row * extent->words_per_row, extent->size[0], labels->flip);
 }
 
-static void
-unite_block(void *context, int64_t number)
-{
-    const struct mask_labels *labels = context;
-    struct mask_block block = mask_block(labels->volume, number);
-    const uint32_t *first = labels->runs.first;
-
-    for (uint64_t run = first[block.first]; run < first[block.end]; run++)
-        labels->runs.slots[run] = root_flag;
-    for (int64_t row = block.first; row < block.end; row++)
-        unite_row(labels, row, block.first, false);
-}
-
-static void
-unite_seam(void *context, int64_t number)
-{
-    const struct mask_labels *labels = context;
-    struct mask_block block = mask_block(labels->volume, number);
-    int64_t end = block.first + labels->volume->extent.size[1] + 1;
-
-    for (int64_t row = block.first; row < block.end && row < end; row++)
-        unite_row(labels, row, block.first, true);
-}
-
 /* Whether what a row has at its ends, or all of it, lies at the border. */
 static bool
 row_is_border(const struct mask_labels *labels, int64_t row)
@@ -248,55 +249,56 @@ row_is_border(const struct mask_labels *labels, int64_t row)
     return y == 0 || y + 1 == size[1] || (!labels->flat && (z == 0 || z + 1 == size[2]));
 }
 
-/* Sizes that belong to one root, before they are added to it. */
-struct mask_pending {
-    uint64_t root;
-    uint64_t size;
-};
-
+/* Every run is a component of its own. */
 MASK_INLINE void
-flush_size(uint64_t *slots, struct mask_pending *pending)
+begin_row(const struct mask_labels *labels, int64_t row)
 {
-    if (pending->size > 0)
-        __atomic_fetch_add(&slots[pending->root], pending->size, __ATOMIC_RELAXED);
-    pending->size = 0;
-}
-
-MASK_INLINE void
-size_row(const struct mask_labels *labels, int64_t row, struct mask_pending *pending)
-{
-    uint64_t *slots = labels->runs.slots, run = labels->runs.first[row];
+    uint64_t *slot = labels->runs.slots + labels->runs.first[row];
     const int64_t last = labels->volume->extent.size[0] - 1;
     const bool all = labels->border && row_is_border(labels, row);
 
-    if (labels->runs.first[row + 1] == run)
+    if (labels->runs.first[row + 1] == labels->runs.first[row])
         return;
-    for (struct mask_cursor c = cursor_of(labels, row); !c.done; cursor_next(&c), run++) {
-        uint64_t root = find_root(slots, run);
+    for (struct mask_cursor c = cursor_of(labels, row); !c.done; cursor_next(&c)) {
         uint64_t size = (uint64_t)(c.end - c.start + 1);
 
-        if (root != run)
-            __atomic_store_n(&slots[run], root, __ATOMIC_RELAXED);
         if (labels->border)
             size = all || c.start == 0 || c.end == last;
-        if (root != pending->root) {
-            flush_size(slots, pending);
-            pending->root = root;
-        }
-        pending->size += size;
+        *slot++ = root_flag | size;
     }
 }
 
-static void
-size_block(void *context, int64_t number)
-{
-    const struct mask_labels *labels = context;
-    struct mask_block block = mask_block(labels->volume, number);
-    struct mask_pending pending = {0, 0};
+struct mask_uniting {
+    const struct mask_labels *labels;
+    int64_t united; /* components that became parts of others */
+};
 
-    for (int64_t row = block.first; row < block.end; row++)
-        size_row(labels, row, &pending);
-    flush_size(labels->runs.slots, &pending);
+static void
+unite_block(void *context, int64_t number)
+{
+    struct mask_uniting *uniting = context;
+    const struct mask_labels *labels = uniting->labels;
+    struct mask_block block = mask_block(labels->volume, number);
+    int64_t united = 0;
+
+    for (int64_t row = block.first; row < block.end; row++) {
+        begin_row(labels, row);
+        united += unite_row(labels, row, block.first, false);
+    }
+    __atomic_fetch_add(&uniting->united, united, __ATOMIC_RELAXED);
+}
+
+static void
+unite_seam(void *context, int64_t number)
+{
+    struct mask_uniting *uniting = context;
+    const struct mask_labels *labels = uniting->labels;
+    struct mask_block block = mask_block(labels->volume, number);
+    int64_t end = block.first + labels->volume->extent.size[1] + 1, united = 0;
+
+    for (int64_t row = block.first; row < block.end && row < end; row++)
+        united += unite_row(labels, row, block.first, true);
+    __atomic_fetch_add(&uniting->united, united, __ATOMIC_RELAXED);
 }
 
 struct mask_counting {
@@ -308,13 +310,8 @@ struct mask_counting {
 MASK_INLINE bool
 mask_stays(const struct mask_labels *labels, const struct mask_limit *limit, uint64_t run)
 {
-    uint64_t slot = labels->runs.slots[run], root = run;
-
-    if (!(slot & root_flag)) {
-        root = slot;
-        slot = labels->runs.slots[root];
-    }
-    int64_t size = (int64_t)(slot & ~root_flag);
+    uint64_t root = find_root(labels->runs.slots, run);
+    int64_t size = (int64_t)(labels->runs.slots[root] & ~root_flag);
 
     return size > limit->size || (size == limit->size && root <= limit->last);
 }
@@ -349,6 +346,7 @@ mask_label(struct mask_labels *labels)
 {
     const struct mask_volume *volume = labels->volume;
     const int64_t blocks = mask_blocks(volume), rows = mask_rows(&volume->extent);
+    struct mask_uniting uniting = {labels, 0};
     uint32_t *first = labels->runs.first;
 
     cpu_pool_for(volume->pool, blocks, count_row_runs, labels);
@@ -356,11 +354,10 @@ mask_label(struct mask_labels *labels)
     for (int64_t row = 0; row < rows; row++)
         first[row + 1] += first[row];
     labels->count = first[rows];
-    cpu_pool_for(volume->pool, blocks, unite_block, labels);
+    cpu_pool_for(volume->pool, blocks, unite_block, &uniting);
     if (blocks > 1)
-        cpu_pool_for(volume->pool, blocks, unite_seam, labels);
-    cpu_pool_for(volume->pool, blocks, size_block, labels);
-    labels->found = roots_that_stay(labels, everything);
+        cpu_pool_for(volume->pool, blocks, unite_seam, &uniting);
+    labels->found = labels->count - uniting.united;
     return labels->found;
 }
 
@@ -509,7 +506,7 @@ part_block(void *context, int64_t number)
     const struct mask_labels *labels = parting->labels;
     const int64_t words = labels->volume->extent.words_per_row;
     struct mask_block block = mask_block(labels->volume, number);
-    const uint64_t *slots = labels->runs.slots;
+    uint64_t *slots = labels->runs.slots;
 
     memset(parting->part + block.first * words, 0,
            (size_t)((block.end - block.first) * words) * sizeof(*parting->part));
@@ -517,7 +514,7 @@ part_block(void *context, int64_t number)
         uint64_t run = labels->runs.first[row];
 
         for (struct mask_cursor c = cursor_of(labels, row); !c.done; cursor_next(&c), run++) {
-            uint64_t slot = slots[run] & root_flag ? slots[run] : slots[slots[run]];
+            const uint64_t slot = slots[find_root(slots, run)];
 
             if (slot >> parting->bit & 1)
                 bits_set(parting->part + row * words, c.start, c.end);
