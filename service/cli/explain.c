@@ -9,6 +9,7 @@
 #include "db/report.h"
 #include "service/cli/collect.h"
 #include "service/cli/explained.h"
+#include "service/cli/explained_objects.h"
 #include "service/common/parallel.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct explain {
     struct collection named; /* files by themselves, by path */
     struct headers headers;
     struct passed_over passed_over;
+    struct explained_objects objects;
     struct sorted sorted;
     struct json out;
 };
@@ -193,6 +195,20 @@ explain_drop_others(struct explain *explain)
     }
 }
 
+/* What was drawn on images is told; what is none of that is passed over. */
+static int
+explain_other_thing(struct explain *explain, size_t i)
+{
+    const struct error *error = &explain->headers.errors[i];
+    const char *path = explain->files.paths[i];
+    const int is_object = error->code == CODE_SOP_CLASS_UNSUPPORTED
+                              ? explained_objects_add(&explain->objects, path)
+                              : 0;
+    if (is_object != 0)
+        return is_object < 0 ? is_object : 0;
+    return passed_over_add(&explain->passed_over, path, error->code, error->message);
+}
+
 static int
 explain_sort(struct explain *explain)
 {
@@ -203,12 +219,9 @@ explain_sort(struct explain *explain)
     if (rc == 0)
         rc = sorted_make(&explain->headers, explain->files.paths, &explain->conf->series,
                          &explain->passed_over, &explain->sorted);
-    for (size_t i = 0; rc == 0 && i < explain->asked; i++) {
-        const struct error *error = &explain->headers.errors[i];
-        if (explain->headers.rc[i] && sorted_is_other_thing(error))
-            rc = passed_over_add(&explain->passed_over, explain->files.paths[i], error->code,
-                                 error->message);
-    }
+    for (size_t i = 0; rc == 0 && i < explain->asked; i++)
+        if (explain->headers.rc[i] && sorted_is_other_thing(&explain->headers.errors[i]))
+            rc = explain_other_thing(explain, i);
     add_lacking(explain);
     if (rc)
         cli_complain("%s", strerror(-rc));
@@ -265,22 +278,27 @@ put_extent(const struct explained *explained)
                            "if it were all of it");
 }
 
-static void
+static int
 put_explained(struct explain *explain, const struct explained *explained)
 {
-    if (explain->json) {
-        json_begin_object(&explain->out, NULL);
-        explained_to_json(explained, &explain->out);
+    struct json *json = explain->json ? &explain->out : NULL;
+    int rc;
+    if (json) {
+        json_begin_object(json, NULL);
+        explained_to_json(explained, json);
+        rc = explained_objects_put_waits(&explain->objects, explained, json);
         if (explain->is_stored)
             put_stored_json(explain);
-        json_end_object(&explain->out);
-        return;
+        json_end_object(json);
+        return rc;
     }
     explained_to_text(explained);
+    rc = explained_objects_put_waits(&explain->objects, explained, json);
     put_extent(explained);
     if (explain->is_stored)
         put_stored(explain);
     putchar('\n');
+    return rc;
 }
 
 static int
@@ -292,7 +310,7 @@ explain_each(struct explain *explain)
         rc = explained_make(&explain->request, &explain->sorted.series[i], &explained);
         if (rc)
             continue;
-        put_explained(explain, &explained);
+        rc = put_explained(explain, &explained);
         explained_free(&explained);
     }
     if (rc)
@@ -330,6 +348,7 @@ explain_tell(struct explain *explain)
         passed_over_put(&explain->passed_over, &explain->out);
     }
     put_damaged(explain);
+    explained_objects_put(&explain->objects, explain->json ? &explain->out : NULL);
     if (explain->json)
         json_begin_array(&explain->out, "series");
     int status = explain_each(explain);
@@ -340,7 +359,7 @@ explain_tell(struct explain *explain)
         fflush(stdout);
         passed_over_tell(&explain->passed_over);
     }
-    if (status == EXIT_OK && explain->sorted.count == 0)
+    if (status == EXIT_OK && explain->sorted.count == 0 && explain->objects.count == 0)
         cli_complain("no image to process among %zu files", explain->asked);
     return status;
 }
@@ -348,6 +367,7 @@ explain_tell(struct explain *explain)
 static void
 explain_release(struct explain *explain)
 {
+    explained_objects_close(&explain->objects);
     sorted_free(&explain->sorted);
     passed_over_clear(&explain->passed_over);
     headers_free(&explain->headers);
@@ -367,6 +387,8 @@ cli_explain(const struct cli_context *context, int argc, char **argv)
     dicom_init();
     if (status == EXIT_OK)
         status = explain_collect(&explain, argv + optind, argc - optind);
+    if (status == EXIT_OK)
+        explained_objects_open(&explain.objects, context->conf);
     if (status == EXIT_OK)
         status = explain_sort(&explain);
     if (status == EXIT_OK)

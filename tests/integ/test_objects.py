@@ -349,3 +349,36 @@ def test_an_object_without_the_region_is_refused_by_name(daemon, files, tmp_path
     assert {job["pipeline"] for job in d.wait_jobs(2)} == {"gtv", "head-ct"}
     assert send(d.port, structure_set(files, made="20260302")) == [0]
     assert gtv(d, "DONE")["revision"] == 2
+
+
+def told_by_explain(d, *what):
+    text = d.ctl("explain", *map(str, what)).stdout
+    return " ".join(text.split()), json.loads(d.ctl("explain", "--json", *map(str, what)).stdout)
+
+
+def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, sender='from_ae = "TPS";')
+    plan, seg = structure_set(files), segmentation(files)
+    path = save(plan, tmp_path / "images" / "plan.dcm")
+    text, told = told_by_explain(d, path)  # nothing is stored yet
+    assert f"object {plan.SOPInstanceUID}" in text and 'kind rtstruct, "Plan"' in text and " stored no " in text
+    assert f"drawn on series {pydicom.dcmread(files[0]).SeriesInstanceUID}" in text
+    assert 'pipeline gtv: segment "GTV" waits for "GTV*" of a rtstruct from TPS' in text and "passed over" not in text
+    assert [(row["kind"], row["stored"], row["pipelines"]) for row in told["objects"]] == [("rtstruct", False, [])]
+    storescu(d.port, *files)
+    uid = gtv(d, "DELAYED")["series_uid"]
+    assert send(d.port, seg, plan) == [0, 0]
+    text, told = told_by_explain(d, uid)
+    assert 'waits for gtv: segment "GTV" is "GTV*" of a rtstruct from TPS: none is there' in text
+    assert [(row["pipeline"], row["kind"], row["path"]) for row in told["series"][0]["waits_for"]] == [("gtv", "rtstruct", "")]
+    text, _ = told_by_explain(d, path)
+    assert "stored from PYNETDICOM" in text and f"stored series {uid}" in text and "TPS: not of this sender" in text
+    mine = structure_set(files, label="Mine")
+    assert send(d.port, mine, calling="TPS") == [0] and gtv(d, "DONE")
+    text, told = told_by_explain(d, uid)
+    (row,) = objects(d, f"sop_instance_uid = '{mine.SOPInstanceUID}'")
+    assert f"from TPS: there, {row['path']}" in text
+    assert told["series"][0]["waits_for"][0]["path"] == row["path"]
+    _, told = told_by_explain(d, d.root / row["path"])
+    assert told["objects"][0]["pipelines"] == [{"pipeline": "gtv", "segment": "GTV"}]
+    assert told["objects"][0]["drawn_on"] == uid and told["objects"][0]["state"] == "current"

@@ -1,0 +1,338 @@
+/* explained_objects.c - see explained_objects.h. */
+#include "service/cli/explained_objects.h"
+
+#include "base/text.h"
+#include "service/cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void
+explained_objects_open(struct explained_objects *objects, const struct conf *conf)
+{
+    struct error error;
+    *objects = (struct explained_objects){.conf = conf};
+    if (cli_try_report(conf, &objects->report, &error) < 0)
+        objects->report = NULL;
+}
+
+void
+explained_objects_close(struct explained_objects *objects)
+{
+    for (size_t i = 0; i < objects->count; i++) {
+        object_peek_free(objects->items[i].peek);
+        report_objects_free(objects->items[i].stored, objects->items[i].stored_count);
+    }
+    free(objects->items);
+    if (objects->report)
+        report_close(objects->report);
+    *objects = (struct explained_objects){0};
+}
+
+int
+explained_objects_add(struct explained_objects *objects, const char *path)
+{
+    struct object_peek *peek;
+    struct error error;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    const int rc = object_peek_open(fd, path, NULL, &peek, &error);
+    close(fd);
+    if (rc)
+        return 0;
+    struct explained_object *items =
+        reallocarray(objects->items, objects->count + 1, sizeof *items);
+    if (!items) {
+        object_peek_free(peek);
+        return -ENOMEM;
+    }
+    objects->items = items;
+    struct explained_object *item = &items[objects->count++];
+    *item = (struct explained_object){.path = path, .peek = peek};
+    const struct report_object_filter filter = {.sop_instance_uid = peek->sop_instance_uid};
+    if (objects->report &&
+        report_objects(objects->report, &filter, &item->stored, &item->stored_count, &error))
+        item->stored_count = 0;
+    return 1;
+}
+
+/* ------------------------------------------------------------------------------------ wanting -- */
+
+/* NULL: the segment is no region of an object. */
+static const struct conf_object *
+wanted_of(const struct conf_segment *segment)
+{
+    return segment->method == CONF_OBJECT ? &segment->object : NULL;
+}
+
+/* An unknown sender ("") is nobody who is named. */
+static bool
+wanted_fits(const struct conf_object *wanted, const char *kind, const char *sender)
+{
+    return strcmp(conf_object_kind_names[wanted->kind], kind) == 0 &&
+           (!wanted->from_ae || strcmp(wanted->from_ae, sender) == 0);
+}
+
+static void
+wanted_tell(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
+{
+    char which[EXPLAINED_TEXT / 2];
+    if (wanted->roi)
+        snprintf(which, sizeof which, "\"%.100s\"", wanted->roi);
+    else
+        snprintf(which, sizeof which, "number %d", wanted->number);
+    snprintf(text, EXPLAINED_TEXT, "%s of a %s%s%s", which, conf_object_kind_names[wanted->kind],
+             wanted->from_ae ? " from " : "", wanted->from_ae ? wanted->from_ae : "");
+}
+
+/* -------------------------------------------------------------------------------------- files -- */
+
+/* NULL: it is not stored. Under one UID in several series it is told as the first of them. */
+static const struct report_object *
+object_row(const struct explained_object *object)
+{
+    return object->stored_count > 0 ? &object->stored[0] : NULL;
+}
+
+static const char *
+object_state(const struct report_object *row)
+{
+    if (row->own)
+        return "a result of Noctule's, and no input";
+    if (row->missing)
+        return "its file is gone";
+    return row->superseded_by[0] ? "a later version has taken its place" : "current";
+}
+
+static void
+object_text_stored(const struct explained_object *object)
+{
+    const struct report_object *row = object_row(object);
+    if (!row) {
+        explained_put_line("stored", "no");
+        return;
+    }
+    explained_put_line("stored", "%s%s, %s, %s", row->sender[0] ? "from " : "by an inbox",
+                       row->sender, row->received_at, object_state(row));
+    explained_put_line("stored series", "%s",
+                       row->drawn_on[0] ? row->drawn_on : "none that it was drawn on is there");
+}
+
+static void
+object_text_taker(const struct explained_object *object, const struct conf_pipeline *pipeline,
+                  const struct conf_segment *segment)
+{
+    const struct report_object *row = object_row(object);
+    const struct conf_object *wanted = wanted_of(segment);
+    char text[EXPLAINED_TEXT];
+    if (!wanted || strcmp(conf_object_kind_names[wanted->kind], object->peek->kind) != 0)
+        return;
+    wanted_tell(wanted, text);
+    explained_put_line(
+        "pipeline", "%s: segment \"%s\" waits for %s%s", pipeline->name, segment->label, text,
+        row && !wanted_fits(wanted, row->kind, row->sender) ? ": not of this sender" : "");
+}
+
+#define MOST_REFERENCES 4 /* that are told one by one */
+
+static void
+object_text_references(const char *lines)
+{
+    char kind[16], uid[DICOM_UID_SIZE];
+    int length, told = 0, more = 0;
+    for (; sscanf(lines, "%15s %64s%n", kind, uid, &length) == 2; lines += length)
+        if (told < MOST_REFERENCES && ++told)
+            explained_put_line(strcmp(kind, "predecessor") == 0 ? "takes the place of" : "drawn on",
+                               "%s %s", strcmp(kind, "frame") == 0 ? "frame of reference" : kind,
+                               uid);
+        else
+            more++;
+    if (more > 0)
+        explained_put_line("drawn on", "and %d more", more);
+}
+
+static void
+object_text(const struct explained_objects *objects, const struct explained_object *object)
+{
+    const struct object_peek *peek = object->peek;
+    printf("object %s\n", peek->sop_instance_uid);
+    explained_put_line("file", "%s", object->path);
+    explained_put_line("kind", "%s%s%s%s", peek->kind, peek->label[0] ? ", \"" : "", peek->label,
+                       peek->label[0] ? "\"" : "");
+    object_text_references(peek->references);
+    if (objects->report)
+        object_text_stored(object);
+    for (size_t i = 0; i < objects->conf->pipeline_count; i++)
+        for (size_t k = 0; k < objects->conf->pipelines[i].segment_count; k++)
+            object_text_taker(object, &objects->conf->pipelines[i],
+                              &objects->conf->pipelines[i].segments[k]);
+    putchar('\n');
+}
+
+static void
+object_json_takers(const struct explained_objects *objects, const struct explained_object *object,
+                   struct json *json)
+{
+    const struct report_object *row = object_row(object);
+    json_begin_array(json, "pipelines");
+    for (size_t i = 0; i < objects->conf->pipeline_count; i++) {
+        const struct conf_pipeline *pipeline = &objects->conf->pipelines[i];
+        for (size_t k = 0; k < pipeline->segment_count; k++) {
+            const struct conf_object *wanted = wanted_of(&pipeline->segments[k]);
+            if (!wanted || !wanted_fits(wanted, object->peek->kind, row ? row->sender : ""))
+                continue;
+            json_begin_object(json, NULL);
+            json_string(json, "pipeline", pipeline->name);
+            json_string(json, "segment", pipeline->segments[k].label);
+            json_end_object(json);
+        }
+    }
+    json_end_array(json);
+}
+
+static void
+object_json(const struct explained_objects *objects, const struct explained_object *object,
+            struct json *json)
+{
+    const struct object_peek *peek = object->peek;
+    const struct report_object *row = object_row(object);
+    json_begin_object(json, NULL);
+    json_string(json, "file", object->path);
+    json_string(json, "sop_instance_uid", peek->sop_instance_uid);
+    json_string(json, "series_uid", peek->series_uid);
+    json_string(json, "kind", peek->kind);
+    json_string(json, "label", peek->label);
+    json_string(json, "references", peek->references);
+    json_boolean(json, "stored", row != NULL);
+    json_string(json, "sender", row ? row->sender : "");
+    json_string(json, "state", row ? object_state(row) : "");
+    json_string(json, "drawn_on", row ? row->drawn_on : "");
+    object_json_takers(objects, object, json);
+    json_end_object(json);
+}
+
+void
+explained_objects_put(const struct explained_objects *objects, struct json *json)
+{
+    if (json)
+        json_begin_array(json, "objects");
+    for (size_t i = 0; i < objects->count; i++)
+        if (json)
+            object_json(objects, &objects->items[i], json);
+        else
+            object_text(objects, &objects->items[i]);
+    if (json)
+        json_end_array(json);
+}
+
+/* --------------------------------------------------------------------------------- of a series -- */
+
+/* Stored, current and not ours; then those among the files. */
+struct waits {
+    const struct explained_objects *objects;
+    const struct explained *explained;
+    struct report_object *stored;
+    size_t stored_count;
+    struct json *json;
+};
+
+static bool
+waits_is_drawn_on(const struct waits *waits, const struct object_peek *peek)
+{
+    const struct dicom_instance *first = waits->explained->files->headers.instances[0];
+    const char *uids[] = {first->series_uid, first->frame_of_reference_uid,
+                          first->sop_instance_uid};
+    for (size_t i = 0; i < sizeof uids / sizeof *uids; i++) {
+        const char *found = uids[i][0] ? strstr(peek->references, uids[i]) : NULL;
+        if (found && found[strlen(uids[i])] == '\n')
+            return true;
+    }
+    return false;
+}
+
+/* The path of one that fits; NULL: none. */
+static const char *
+waits_find(const struct waits *waits, const struct conf_object *wanted)
+{
+    for (size_t i = 0; i < waits->stored_count; i++) {
+        const struct report_object *row = &waits->stored[i];
+        if (!row->own && !row->missing && !row->superseded_by[0] &&
+            wanted_fits(wanted, row->kind, row->sender))
+            return row->path;
+    }
+    for (size_t i = 0; i < waits->objects->count; i++) {
+        const struct explained_object *object = &waits->objects->items[i];
+        const struct report_object *row = object_row(object);
+        if (wanted_fits(wanted, object->peek->kind, row ? row->sender : "") &&
+            waits_is_drawn_on(waits, object->peek))
+            return object->path;
+    }
+    return NULL;
+}
+
+static void
+waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
+          const struct conf_segment *segment)
+{
+    const struct conf_object *wanted = wanted_of(segment);
+    const char *there = wanted ? waits_find(waits, wanted) : NULL;
+    char text[EXPLAINED_TEXT];
+    if (!wanted)
+        return;
+    wanted_tell(wanted, text);
+    if (!waits->json) {
+        explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s", pipeline->name,
+                           segment->label, text, there ? "there, " : "none is there",
+                           there ? there : "");
+        return;
+    }
+    json_begin_object(waits->json, NULL);
+    json_string(waits->json, "pipeline", pipeline->name);
+    json_string(waits->json, "segment", segment->label);
+    json_string(waits->json, "kind", conf_object_kind_names[wanted->kind]);
+    json_string(waits->json, "roi", wanted->roi ? wanted->roi : "");
+    json_string(waits->json, "from_ae", wanted->from_ae ? wanted->from_ae : "");
+    json_string(waits->json, "path", there ? there : "");
+    json_end_object(waits->json);
+}
+
+/* A pipeline once, however many stacks it is for. */
+static bool
+waits_are_told(const struct explained *explained, size_t job)
+{
+    size_t first = 0;
+    while (strcmp(explained->jobs[first].pipeline, explained->jobs[job].pipeline) != 0)
+        first++;
+    return first < job;
+}
+
+int
+explained_objects_put_waits(const struct explained_objects *objects,
+                            const struct explained *explained, struct json *json)
+{
+    struct waits waits = {objects, explained, NULL, 0, json};
+    struct error error;
+    const struct report_object_filter filter = {
+        .drawn_on = explained->files->headers.instances[0]->series_uid};
+    if (objects->report &&
+        report_objects(objects->report, &filter, &waits.stored, &waits.stored_count, &error)) {
+        cli_complain("%s", error.message);
+        return -EIO;
+    }
+    if (json)
+        json_begin_array(json, "waits_for");
+    for (size_t i = 0; i < explained->job_count; i++) {
+        const struct conf_pipeline *pipeline =
+            conf_find_pipeline(objects->conf, explained->jobs[i].pipeline);
+        for (size_t k = 0; !waits_are_told(explained, i) && k < pipeline->segment_count; k++)
+            waits_put(&waits, pipeline, &pipeline->segments[k]);
+    }
+    if (json)
+        json_end_array(json);
+    report_objects_free(waits.stored, waits.stored_count);
+    return 0;
+}
