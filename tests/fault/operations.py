@@ -35,7 +35,8 @@ PATIENCE = 2  # how long the work may stand still after a fault, until it is sta
 SLICES = 3
 # How a daemon may end that cannot go on: the service manager starts it again (systemd/noctule.service).
 RESTARTED = {6, 71, 75}
-# That abort or crash where an allocation, a thread or a descriptor fails.
+# That abort or crash where an allocation, a thread or a descriptor fails. Where libseccomp never ends (seccomp_export_bpf), the daemon
+# ends the child that does not say HELLO, by DEATHS.
 LIBRARIES = ("libuv", "libconfig", "libdcmdata", "libofstd", "libseccomp")
 DEATHS = {signal.SIGKILL, signal.SIGTERM}  # of children, as the daemon orders them
 

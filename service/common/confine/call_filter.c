@@ -284,8 +284,8 @@ call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
 
 /*
  * libseccomp 2.5 leaves rules out where it has no memory for them, and says that all went well: the process could then not
- * even return from a signal; or it fails by another errno. What it generated is looked at before it is loaded; that memory
- * was short is left in errno.
+ * even return from a signal; or it fails by another errno, crashes or never ends (seccomp_export_bpf), which the daemon's wait for
+ * HELLO ends. What it generated is looked at before it is loaded; that memory was short is left in errno.
  */
 static int
 call_filter_load(enum confine_role role)
