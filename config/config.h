@@ -22,6 +22,9 @@ enum conf_after {
     CONF_DELETE
 }; /* what happens to an inbox file once it is safe */
 
+/* How what says who the patient is gets kept (series_about.def). */
+enum conf_identifiers { CONF_IDENTIFIERS_NONE, CONF_IDENTIFIERS_HASHED, CONF_IDENTIFIERS_PLAIN };
+
 /* Of several that cannot all be right. */
 enum conf_newest { CONF_REFUSE, CONF_NEWEST };
 
@@ -371,7 +374,8 @@ struct conf {
     struct conf_rule *rules;
     size_t rule_count;
     char *device_serial_number; /* of this installation, in every result */
-    char *log_level;            /* "error", "warn", "info", "debug" */
+    enum conf_identifiers identifiers;
+    char *log_level; /* "error", "warn", "info", "debug" */
 };
 
 /* Reads, checks and resolves `path`. -EINVAL with "FILE:LINE: what is wrong", or -ENOENT and the

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/feature.h"
+#include "base/series_about.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,7 +65,8 @@ struct queue_instance {
     const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
     const char *series_uid, *study_uid;
     const char *modality, *body_part, *series_description;
-    const char *frame_of_reference; /* its UID; "" */
+    const struct series_about *about; /* as it is to be kept; NULL: nothing is known */
+    const char *frame_of_reference;   /* its UID; "" */
     const char *path;          /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
     const char *source;        /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     const char *original_path; /* absolute, of a file that its inbox keeps and that goes with its

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/image.h"
+#include "base/series_about.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,6 +82,7 @@ struct dicom_instance {
     char body_part[DICOM_CS_SIZE];
     char image_type[DICOM_LO_SIZE]; /* all values, with "\\" between them */
     char series_description[DICOM_LO_SIZE];
+    struct series_about about;
     char patient[DICOM_LO_SIZE];      /* Patient ID and its issuer; never told, only compared */
     char patient_name[DICOM_LO_SIZE]; /* likewise */
     char content[DICOM_DS_SIZE];      /* Content Date and Time, as `acquired` */

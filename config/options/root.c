@@ -8,6 +8,7 @@
 #include <strings.h>
 
 static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
+static const char *const identifiers_choices[] = {"none", "hashed", "plain", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
 
 static void
@@ -126,6 +127,11 @@ static const struct option_row root_rows[] = {
     {"device_serial_number", &option_text, AT(struct conf, device_serial_number), "\"noctule-1\"",
      LIMITS(1, 64), .form = &form_dicom,
      .help = "Device Serial Number (0018,1000) of this installation, in every result"},
+    {"identifiers", &option_choice, AT(struct conf, identifiers), "\"hashed\"",
+     .choices = identifiers_choices,
+     .help = "how Accession Number and Patient ID are kept in the database, to find series by: "
+             "\"plain\", "
+             "\"hashed\" with the key in the root, \"none\""},
     {"log_level", &option_word, AT(struct conf, log_level), "\"info\"", .choices = log_choices,
      .help = "the least important lines that are logged"},
 };

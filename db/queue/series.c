@@ -32,6 +32,23 @@ queue_read_series(struct queue *queue, const char *series_uid, struct series_row
 }
 
 static int
+set_series_about(struct queue *queue, int64_t series_id, const struct series_about *about)
+{
+    if (!about)
+        return 0;
+    return database_run(
+        &queue->db,
+        "UPDATE series SET accession_number = ?2, patient_id = ?3, study_date = ?4, "
+        "study_description = ?5, manufacturer = ?6, model = ?7, station = ?8, "
+        "institution = ?9 WHERE id = ?1",
+        VALUES(value_int(series_id), value_text(about->accession_number),
+               value_text(about->patient_id), value_text(about->study_date),
+               value_text(about->study_description), value_text(about->manufacturer),
+               value_text(about->model), value_text(about->station),
+               value_text(about->institution)));
+}
+
+static int
 insert_series(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
               struct series_row *row)
 {
@@ -48,6 +65,9 @@ insert_series(struct queue *queue, const struct queue_instance *instance, int64_
     if (rc < 0)
         return rc;
     *row = (struct series_row){.id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1};
+    rc = set_series_about(queue, row->id, instance->about);
+    if (rc < 0)
+        return rc;
     struct queue_event event = {.kind = "INSTANCE",
                                 .series_id = row->id,
                                 .to_state = "GATHERING",
@@ -238,6 +258,8 @@ replace_instance(struct queue *queue, const struct queue_instance *instance, str
                  int64_t instance_id, int64_t now_ms)
 {
     int rc = replace_in_series(queue, instance, instance_id, now_ms);
+    if (rc == 0)
+        rc = set_series_about(queue, row->id, instance->about);
     if (rc == 0 && row->state != SERIES_GATHERING)
         rc = queue_reopen_series(queue, row, "INSTANCE", "a replaced instance", now_ms);
     if (rc == 0)

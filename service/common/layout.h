@@ -4,15 +4,16 @@
 #ifndef NOCTULE_LAYOUT_H
 #define NOCTULE_LAYOUT_H
 
-#define LAYOUT_DATABASE   "noctule.db"
-#define LAYOUT_LOCK       "lock"       /* flock: one daemon a root */
-#define LAYOUT_INCOMING   "incoming"   /* *.part while a file is being taken in */
-#define LAYOUT_SERIES     "series"     /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
-#define LAYOUT_QUARANTINE "quarantine" /* <name> and <name>.reason.json beside it */
-#define LAYOUT_JOBS       "jobs"       /* <job>.job: the spec handed to a worker */
-#define LAYOUT_OUTBOX     "outbox"     /* outbox/<job>/seg.dcm ... */
-#define LAYOUT_REMOVED    "removed"    /* removed/<n>: set aside, to be deleted (db/retention.h) */
-#define LAYOUT_RUN        "run"
+#define LAYOUT_DATABASE      "noctule.db"
+#define LAYOUT_LOCK          "lock"           /* flock: one daemon a root */
+#define LAYOUT_PSEUDONYM_KEY "identifier.key" /* pseudonym.h */
+#define LAYOUT_INCOMING      "incoming"       /* *.part while a file is being taken in */
+#define LAYOUT_SERIES        "series"     /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
+#define LAYOUT_QUARANTINE    "quarantine" /* <name> and <name>.reason.json beside it */
+#define LAYOUT_JOBS          "jobs"       /* <job>.job: the spec handed to a worker */
+#define LAYOUT_OUTBOX        "outbox"     /* outbox/<job>/seg.dcm ... */
+#define LAYOUT_REMOVED       "removed" /* removed/<n>: set aside, to be deleted (db/retention.h) */
+#define LAYOUT_RUN           "run"
 /* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
 #define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"

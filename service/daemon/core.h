@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "db/queue.h"
+#include "service/common/pseudonym.h"
 #include "service/daemon/batch.h"
 #include "service/daemon/due.h"
 #include "service/daemon/pool.h"
@@ -48,6 +49,8 @@ struct core {
     struct due jobs_due, deliveries_due; /* when there may be something to start */
     int intake;                          /* its slot; -1: there is none yet */
     struct intake_state reception;
+    struct pseudonym_key pseudonym_key; /* once has_pseudonym_key */
+    bool has_pseudonym_key;
     bool intake_paused; /* it was told so */
     bool draining;
     uint64_t ends;            /* of jobs, deliveries and commitments: something may go, perhaps */

@@ -74,8 +74,40 @@ arrivals_path_is_below_root(const char *path)
     return *path && *path != '/' && strncmp(path, "../", 3) != 0 && !strstr(path, "/../");
 }
 
+/* What stands for an identifier of a patient. */
+static int
+arrivals_pseudonym(struct core *core, char *value)
+{
+    char word[PSEUDONYM_SIZE];
+    int rc = core->has_pseudonym_key ? 0 : pseudonym_key_make(core->root, &core->pseudonym_key);
+    core->has_pseudonym_key = rc == 0;
+    if (!rc)
+        rc = pseudonym_of(&core->pseudonym_key, value, word);
+    if (!rc)
+        strcpy(value, word);
+    return rc;
+}
+
+/* What the series is found by, as `identifiers` wants it kept. */
+static int
+arrivals_about(struct core *core, struct series_about *about)
+{
+    int rc = 0;
+    for (int i = 0; !rc && i < SERIES_ABOUT_COUNT; i++) {
+        char *value = series_about_value(about, i);
+        if (!series_about_identifies(i) || core->conf->identifiers == CONF_IDENTIFIERS_PLAIN)
+            continue;
+        if (core->conf->identifiers == CONF_IDENTIFIERS_HASHED)
+            rc = arrivals_pseudonym(core, value);
+        else
+            *value = '\0';
+    }
+    return rc;
+}
+
 static struct queue_instance
-arrivals_instance(const struct core *core, const struct message_arrived *told)
+arrivals_instance(const struct core *core, const struct message_arrived *told,
+                  const struct series_about *about)
 {
     return (struct queue_instance){
         .sop_instance_uid = told->sop_instance,
@@ -86,6 +118,7 @@ arrivals_instance(const struct core *core, const struct message_arrived *told)
         .modality = told->modality,
         .body_part = told->body_part,
         .series_description = told->series_description,
+        .about = about,
         .frame_of_reference = told->frame_of_reference,
         .path = told->path,
         .source = told->source,
@@ -158,10 +191,17 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
         arrivals_add_object(core, &told);
         return;
     }
-    const struct queue_instance instance = arrivals_instance(core, &told);
+    struct series_about about;
+    if (!series_about_split(told.about, &about)) {
+        reader->error = -EBADMSG;
+        return;
+    }
+    const struct queue_instance instance = arrivals_instance(core, &told, &about);
     enum queue_arrival arrival;
     int64_t series_id;
-    int error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
+    int error = arrivals_about(core, &about);
+    if (!error)
+        error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
     if (core_failed(core, error, "store an instance"))
         return;
     log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),

@@ -855,6 +855,7 @@ import_describe(const struct dicom_instance *instance, struct import_report *rep
     COPY_TEXT(report->modality, instance->modality);
     COPY_TEXT(report->body_part, instance->body_part);
     COPY_TEXT(report->series_description, instance->series_description);
+    report->about = instance->about;
     COPY_TEXT(report->frame_of_reference_uid, instance->frame_of_reference_uid);
     report->size = instance->file_size;
     report->frames = instance->frame_count;

@@ -42,6 +42,7 @@ struct import_report {
     char series_uid[DICOM_UID_SIZE], study_uid[DICOM_UID_SIZE];
     char modality[DICOM_CS_SIZE], body_part[DICOM_CS_SIZE];
     char series_description[DICOM_LO_SIZE];
+    struct series_about about;                   /* of an image */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* of an image; "" */
     char path[IMPORT_PATH];                      /* relative to the root */
     /* Of what was drawn on images (object_peek.h); "" of an image. */

@@ -119,6 +119,8 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
     char *inbox = item->inbox ? layout_inbox_source(item->import.folder) : NULL;
     const bool kept = item->inbox && item->import.after == CONF_KEEP;
     char *original = kept ? in_hand_path(item->import.folder, item->import.relative) : NULL;
+    char about[SERIES_ABOUT_TEXT];
+    series_about_join(&report->about, about);
     const struct message_arrived message = {
         .token = item->import.token,
         .sop_instance = report->sop_instance_uid,
@@ -145,6 +147,7 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .label = report->label,
         .made = report->made,
         .references = item->import.references ? item->import.references : "",
+        .about = about,
         .kept_key = kept ? (int64_t)file_key(item->import.relative) : 0,
         .kept_look = kept ? (int64_t)seen_file_look(&item->import.stamp) : 0,
     };

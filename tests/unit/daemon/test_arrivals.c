@@ -130,6 +130,7 @@ static const struct import_report image = {
     .modality = "CT",
     .body_part = "HEAD",
     .series_description = "Thin slices",
+    .about = {.station = "CT2"},
     .path = "series/1.2.3/1.2.3.4.dcm",
     .size = 4711,
     .frames = 1,
@@ -142,7 +143,7 @@ START_TEST(an_image_found_at_start)
     send_item(&item);
     assert_answer(&s, "SELECT path FROM instance", image.path);
     assert_answer(&s, "SELECT source FROM instance", "recovered");
-    assert_answer(&s, "SELECT body_part FROM series", "HEAD");
+    assert_answer(&s, "SELECT body_part || ' ' || station FROM series", "HEAD CT2");
 }
 
 END_TEST
@@ -168,6 +169,7 @@ START_TEST(an_image_that_its_inbox_keeps)
         .source = "inbox:/drop",
         .kept_key = INT64_MIN,
         .kept_look = 4711,
+        .about = "\x1f\x1f\x1f\x1f\x1f\x1f\x1f",
     };
     struct proto_writer writer;
     put_file(image.path);

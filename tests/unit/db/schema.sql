@@ -20,13 +20,15 @@ CREATE TABLE series (
     evidence TEXT NOT NULL DEFAULT '',
     complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
     duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
-    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT, frame_of_reference TEXT NOT NULL DEFAULT '',
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '', removed_at TEXT, frame_of_reference TEXT NOT NULL DEFAULT '', accession_number TEXT NOT NULL DEFAULT '', patient_id TEXT NOT NULL DEFAULT '', study_date TEXT NOT NULL DEFAULT '', study_description TEXT NOT NULL DEFAULT '', manufacturer TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '', station TEXT NOT NULL DEFAULT '', institution TEXT NOT NULL DEFAULT '',
     CHECK ((state = 'GATHERING') = (settled_at IS NULL))
 ) STRICT;
 CREATE INDEX series_state ON series (state, last_seen_at);
 CREATE INDEX series_stored ON series (settled_at, id) WHERE removed_at IS NULL AND settled_at IS NOT NULL;
 CREATE INDEX series_removed ON series (removed_at, id) WHERE removed_at IS NOT NULL;
 CREATE INDEX series_frame ON series (frame_of_reference) WHERE frame_of_reference <> '';
+CREATE INDEX series_by_accession ON series (accession_number) WHERE accession_number <> '';
+CREATE INDEX series_by_patient ON series (patient_id) WHERE patient_id <> '';
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,

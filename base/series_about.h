@@ -1,0 +1,35 @@
+/*
+ * series_about.h - what people find a series by: its scanner, its study, its patient (series_about.def). UTF-8, "" where
+ * the image does not say.
+ */
+#ifndef NOCTULE_SERIES_ABOUT_H
+#define NOCTULE_SERIES_ABOUT_H
+
+#include <stdbool.h>
+
+#define SERIES_ABOUT_SIZE 260 /* 64 characters of up to 4 bytes, and the end */
+
+struct series_about {
+#define ABOUT(name, keyword, identifies) char name[SERIES_ABOUT_SIZE];
+#include "base/series_about.def"
+};
+
+enum {
+
+#define ABOUT(name, keyword, identifies) SERIES_ABOUT_##name,
+#include "base/series_about.def"
+    SERIES_ABOUT_COUNT
+};
+
+#define SERIES_ABOUT_TEXT (SERIES_ABOUT_COUNT * SERIES_ABOUT_SIZE)
+
+/* All of it in one text, for a message. */
+void series_about_join(const struct series_about *about, char text[SERIES_ABOUT_TEXT]);
+/* The way back; false: it is no such text. */
+bool series_about_split(const char *text, struct series_about *about);
+
+/* The value of a row of the table, by its number. */
+char *series_about_value(struct series_about *about, int number);
+bool series_about_identifies(int number);
+
+#endif

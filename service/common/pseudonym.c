@@ -1,0 +1,79 @@
+/* pseudonym.c - see pseudonym.h. */
+#include "service/common/pseudonym.h"
+
+#include "base/durable.h"
+#include "service/common/layout.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { WORD_BYTES = 12 };
+
+static int
+key_read_at(int folder, struct pseudonym_key *key)
+{
+    int fd = openat(folder, LAYOUT_PSEUDONYM_KEY, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    const ssize_t got = read(fd, key->bytes, sizeof(key->bytes));
+    const int rc = got < 0 ? -errno : got < (ssize_t)sizeof(key->bytes) ? -EBADMSG : 0;
+    close(fd);
+    return rc;
+}
+
+static int
+key_make_at(int folder, struct pseudonym_key *key)
+{
+    if (getrandom(key->bytes, sizeof(key->bytes), 0) != (ssize_t)sizeof(key->bytes))
+        return -EAGAIN;
+    int rc = durable_write(folder, LAYOUT_PSEUDONYM_KEY, key->bytes, sizeof(key->bytes), 0600,
+                           DURABLE_NEW);
+    return rc ? rc : durable_sync_folder(folder, ".");
+}
+
+static int
+key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudonym_key *key)
+{
+    int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -errno;
+    int rc = get(folder, key);
+    close(folder);
+    return rc;
+}
+
+int
+pseudonym_key_read(const char *root, struct pseudonym_key *key)
+{
+    return key_in(root, key_read_at, key);
+}
+
+int
+pseudonym_key_make(const char *root, struct pseudonym_key *key)
+{
+    int rc = pseudonym_key_read(root, key);
+    return rc == -ENOENT ? key_in(root, key_make_at, key) : rc;
+}
+
+int
+pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[PSEUDONYM_SIZE])
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    word[0] = '\0';
+    if (!*identifier)
+        return 0;
+    if (!HMAC(EVP_sha256(), key->bytes, sizeof(key->bytes), (const uint8_t *)identifier,
+              strlen(identifier), digest, NULL))
+        return -ENOMEM;
+    strcpy(word, "h:");
+    for (int i = 0; i < WORD_BYTES; i++)
+        sprintf(word + 2 + 2 * i, "%02x", digest[i]);
+    return 0;
+}

@@ -1,0 +1,84 @@
+/* What a series is found by, as one text and back. */
+#include "base/series_about.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+START_TEST(it_comes_back)
+{
+    struct series_about about = {.accession_number = "A 4711",
+                                 .study_description = "Sch\xc3\xa4"
+                                                      "del nativ",
+                                 .institution = "St. Elsewhere"},
+                        back;
+    char text[SERIES_ABOUT_TEXT];
+    memset(about.model, 'm', sizeof about.model - 1);
+    series_about_join(&about, text);
+    ck_assert(series_about_split(text, &back));
+    ck_assert_mem_eq(&about, &back, sizeof about);
+}
+
+END_TEST
+
+START_TEST(a_value_cannot_pass_for_two)
+{
+    struct series_about about = {.accession_number = "1\x1f"
+                                                     "2"},
+                        back;
+    char text[SERIES_ABOUT_TEXT];
+    series_about_join(&about, text);
+    ck_assert(series_about_split(text, &back));
+    ck_assert_str_eq(back.accession_number, "1 2");
+    ck_assert_str_eq(back.patient_id, "");
+}
+
+END_TEST
+
+START_TEST(what_is_no_such_text)
+{
+    struct series_about about;
+    char many[] = "a\x1f"
+                  "b\x1f\x1f\x1f\x1f\x1f\x1f\x1f",
+         text[2 * SERIES_ABOUT_SIZE];
+    ck_assert(!series_about_split("", &about));
+    ck_assert(!series_about_split("a\x1f"
+                                  "b",
+                                  &about));
+    ck_assert(!series_about_split(many, &about));
+    many[strlen(many) - 1] = '\0';
+    ck_assert(series_about_split(many, &about));
+    snprintf(text, sizeof text, "%0*d\x1f\x1f\x1f\x1f\x1f\x1f\x1f", SERIES_ABOUT_SIZE, 0);
+    ck_assert(!series_about_split(text, &about));
+}
+
+END_TEST
+
+/* Patients are known by these alone. */
+START_TEST(who_the_patient_is)
+{
+    struct series_about about = {0};
+    int identify = 0;
+    for (int i = 0; i < SERIES_ABOUT_COUNT; i++)
+        identify += series_about_identifies(i);
+    ck_assert_int_eq(identify, 2);
+    ck_assert(series_about_identifies(SERIES_ABOUT_patient_id));
+    ck_assert(series_about_identifies(SERIES_ABOUT_accession_number));
+    ck_assert_ptr_eq(series_about_value(&about, SERIES_ABOUT_model), about.model);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("base_series_about");
+    TCase *tests = tcase_create("series_about");
+    tcase_add_test(tests, it_comes_back);
+    tcase_add_test(tests, a_value_cannot_pass_for_two);
+    tcase_add_test(tests, what_is_no_such_text);
+    tcase_add_test(tests, who_the_patient_is);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
