@@ -242,9 +242,9 @@ conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t nu
 bool
 conf_segment_is_object(const struct conf_segment *segment)
 {
-    return segment->method == CONF_OBJECT && !segment->object.interpolate &&
-           segment->within_count == 0 && segment->minus_count == 0 &&
-           segment->intersect_count == 0 && segment->then_count == 0;
+    return segment->method == CONF_OBJECT && segment->object.kind != CONF_SR &&
+           !segment->object.interpolate && segment->within_count == 0 &&
+           segment->minus_count == 0 && segment->intersect_count == 0 && segment->then_count == 0;
 }
 
 int32_t

@@ -80,7 +80,7 @@ struct conf_estimable {
 };
 
 /* Which objects that arrive beside images are looked at. */
-enum conf_object_kind { CONF_RTSTRUCT, CONF_SEG };
+enum conf_object_kind { CONF_RTSTRUCT, CONF_SEG, CONF_SR };
 
 /* A region of an object: by a pattern for its name, or by its number. */
 struct conf_object {

@@ -29,14 +29,15 @@ check_shape(const void *object, const struct option_spot *spot)
 static void
 check_seeds(const struct conf_segment *segment, const struct option_spot *spot)
 {
-    const bool given = segment->seed_count > 0;
-    if (LOST(spot, segment->automatic) || LOST(spot, segment->seeds))
+    const bool given = segment->seed_count > 0 || segment->from;
+    if (LOST(spot, segment->automatic) || LOST(spot, segment->seeds) || LOST(spot, segment->from))
         return;
     if (segment->automatic == CONF_AUTO_NONE && !given)
         option_refuse(spot, "seeds",
-                      "fuzzy connectedness starts from seeds, or from what auto finds");
+                      "fuzzy connectedness starts from seeds, or from a segment, or from what auto "
+                      "finds");
     if (segment->automatic != CONF_AUTO_NONE && given)
-        option_refuse(spot, "auto", "seeds say where it starts: give one of them");
+        option_refuse(spot, "auto", "seeds or from say where it starts: give one of them");
     if (segment->automatic == CONF_AUTO_LARGEST && !given && segment->within_count == 0 &&
         !LOST(spot, segment->within))
         option_refuse(spot, "auto",
@@ -269,7 +270,7 @@ static const struct option_section step_section = {
             .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)     \
     }
 
-const char *const conf_object_kind_names[] = {"rtstruct", "seg", NULL};
+const char *const conf_object_kind_names[] = {"rtstruct", "seg", "sr", NULL};
 
 static void
 check_object(const void *object, const struct option_spot *spot)
@@ -281,21 +282,26 @@ check_object(const void *object, const struct option_spot *spot)
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
-     .help = "\"rtstruct\": an RT Structure Set; \"seg\": a Segmentation, also a label map"},
+     .help =
+         "\"rtstruct\": an RT Structure Set; \"seg\": a Segmentation, also a label map; \"sr\": a "
+         "report, whose points and closed outlines are a start for other segments"},
     {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "its region with this ROI Name (3006,0026), or Segment Label (0062,0005); a pattern: "
+     .help = "its region with this ROI Name (3006,0026), or Segment Label (0062,0005), or Tracking "
+             "Identifier "
+             "or Finding of a report's measurements; a pattern: "
              "\"GTV*\" is every name that "
              "begins so; exactly one has to fit"},
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
-     .help = "instead, its region with this ROI Number (3006,0022), or Segment Number (0062,0004)"},
+     .help = "instead, its region with this ROI Number (3006,0022), or Segment Number (0062,0004), "
+             "or place in the report, from 1"},
     {"threshold", &option_number, AT(struct conf_object, threshold), "0.5", LIMITS(0, 1),
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
      .help = "of a FRACTIONAL Segmentation: what has at least this share of the greatest value "
              "belongs to the segment, but nothing that is 0"},
     {"own", &option_boolean, AT(struct conf_object, own), "false",
-     .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
-     .help = "take Segmentations that Noctule wrote, too"},
+     .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG | 1u << CONF_SR}, {NULL, 0}},
+     .help = "take what Noctule wrote, too"},
     {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
      .help = "slices between two that have contours are filled by the shape of these; they stay "

@@ -203,6 +203,8 @@ fuzzy_describe(const struct segmentation *segmentation, size_t number,
              origin(homogeneity), segment->weight, segment->threshold,
              objects->demand.relative ? "; relative connectedness" : "");
     start_describe(segment, text);
+    if (segment->from)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
     for (size_t i = 0; i < object->seed_count; i++) {
         const struct kernels_voxel *seed = &object->seeds[i];
         segment_append(text, SEGMENT_DESCRIPTION, "%s %" PRId64 ",%" PRId64 ",%" PRId64,
@@ -244,7 +246,7 @@ fuzzy_bytes(const struct segmentation *segmentation, size_t number)
     return (struct segment_bytes){.passing = looking > near ? looking : near};
 }
 
-/* What has become ready gets what auto finds, once. */
+/* What has become ready gets the segment that it starts from, or what auto finds, once. */
 static int
 fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
            struct error *error)
@@ -254,9 +256,12 @@ fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const v
     int rc = 0;
     for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
         const size_t number = segmentation->of[CONF_FUZZY].segments[k];
+        const struct conf_segment *segment = &segmentation->pipeline->segments[number];
         struct kernels_fuzzy_object *object = &objects->items[k];
-        if (segmentation->ready[number] && !object->start &&
-            conf_segment_looks(&segmentation->pipeline->segments[number]))
+        if (segmentation->ready[number] && segment->from)
+            object->start =
+                segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].bits;
+        else if (segmentation->ready[number] && !object->start && conf_segment_looks(segment))
             rc = start_find(segmentation, number, lane, voxels, &any_value, &object->start, error);
     }
     return rc;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "service/pipeline/segment/object_figures.h"
 #include "service/pipeline/segment/object_frames.h"
 #include "service/pipeline/segment/object_search.h"
 
@@ -66,6 +67,24 @@ object_fill(const struct object_search *search, const struct image_planes *plane
 }
 
 static int
+object_figure(const struct object_search *search, const struct image_planes *planes,
+              struct object_region *region, struct error *error)
+{
+    const struct grid *grid = search->segmentation->grid;
+    const struct object_figures figures = {.path = search->set->path,
+                                           .item = &search->set->report->items[search->item],
+                                           .planes = planes,
+                                           .instances = grid->source_instances,
+                                           .stack = grid->source};
+    struct object_figured figured;
+    int rc = object_figures_draw(&figures, region->bits, &figured, error);
+    region->contours = figured.outlines;
+    region->points = figured.points;
+    region->drawn = figured.drawn;
+    return rc;
+}
+
+static int
 object_refuse_empty(const struct object_search *search, const struct object_region *region,
                     struct error *error)
 {
@@ -106,8 +125,9 @@ object_make_mask(const struct object_search *search, const struct image_planes *
         calloc((size_t)(words * planes->extent.rows * planes->extent.slices), sizeof *region->bits);
     if (!region->bits)
         return error_set_system(error, -ENOMEM, "hold the mask of a region");
-    int rc = search->set->seg ? object_fill(search, planes, region, error)
-                              : object_draw(search, planes, region, error);
+    int rc = search->set->seg      ? object_fill(search, planes, region, error)
+             : search->set->report ? object_figure(search, planes, region, error)
+                                   : object_draw(search, planes, region, error);
     if (rc)
         return rc;
     region->whole = (struct image_mask){region->bits, words, region->drawn.voxels};
@@ -293,6 +313,8 @@ object_report(const struct segmentation *segmentation, size_t segment,
     report->numbers[report->number_count++] =
         region->frames > 0
             ? (struct segment_number){"frames", "frames", (double)region->frames, false}
+        : region->points > 0
+            ? (struct segment_number){"points", "points", (double)region->points, false}
             : (struct segment_number){"contours", "contours", (double)region->contours, false};
     report->numbers[report->number_count++] = (struct segment_number){
         "slices_drawn", "slices drawn", (double)region->drawn.planes, false};

@@ -6,13 +6,14 @@
  * stack as one that it was drawn on, or else when its region lies in the images' frame of reference;
  * a region of another frame of reference never fits. Of all objects that fit exactly one has to
  * have the region; an object that is there twice counts once. The mask is that of contours.h or of
- * object_frames.h, on the planes of the source, and is made before there are pixels. Of a straightened
+ * object_frames.h or object_figures.h, on the planes of the source, and is made before there are pixels. Of a straightened
  * stack it comes to the grid as grid.h says; what is written of it, where nothing else was done with
  * it, is what was drawn. Noctule's own results are taken where the segment says so.
  *
  * Codes: those of reading, OBJECT_MISSING, OBJECT_OTHER_SERIES, OBJECT_OTHER_FRAME,
  * OBJECT_AMBIGUOUS, OWN_RESULT, OBJECT_NOT_REFERABLE, ROI_NOT_FOUND, ROI_AMBIGUOUS, ROI_EMPTY, those of
- * kernels_mask_contours, and SEG_GRID_DIFFERS.
+ * kernels_mask_contours, SEG_GRID_DIFFERS, SEED_OUTSIDE and
+ * FIGURE_UNSUPPORTED.
  */
 #ifndef NOCTULE_SEGMENT_OBJECT_H
 #define NOCTULE_SEGMENT_OBJECT_H
@@ -34,6 +35,7 @@ struct object_region {
     char tracking_id[SEG_TRACKING_ID_SIZE], tracking_uid[DICOM_UID_SIZE]; /* "" where it has none */
     int64_t contours, left_out; /* closed ones, and others; of a structure set */
     int64_t frames;             /* of a Segmentation */
+    int64_t points;             /* of a report, beside contours */
     struct contours_drawn drawn;
     struct image_mask mask;     /* on the grid that is computed on */
     struct image_mask whole;    /* on the source's planes, as it was drawn */

@@ -54,7 +54,10 @@ object_check_series(const struct object_search *search, const struct object_set 
 static bool
 object_is_wanted(const struct conf_object *wanted, const struct object_item *item)
 {
-    return wanted->roi ? fnmatch(wanted->roi, item->name, 0) == 0 : item->number == wanted->number;
+    if (!wanted->roi)
+        return item->number == wanted->number;
+    return fnmatch(wanted->roi, item->name, 0) == 0 ||
+           (item->finding[0] && fnmatch(wanted->roi, item->finding, 0) == 0);
 }
 
 /* The first region from `item` on that is wanted; -1: there is none. */

@@ -7,7 +7,10 @@
 const char *
 object_kind_name(enum conf_object_kind kind)
 {
-    return kind == CONF_RTSTRUCT ? "RT Structure Set" : "Segmentation";
+    static const char *const names[] = {[CONF_RTSTRUCT] = "RT Structure Set",
+                                        [CONF_SEG] = "Segmentation",
+                                        [CONF_SR] = "Structured Report"};
+    return names[kind];
 }
 
 static int
@@ -38,8 +41,8 @@ object_set_of_rtstruct(struct object_set *set)
     }
     for (int32_t i = 0; i < read->roi_count; i++) {
         const char *own = read->rois[i].frame_of_reference_uid;
-        set->items[i] = (struct object_item){read->rois[i].number, read->rois[i].name,
-                                             own[0] ? own : set->frame, "", ""};
+        set->items[i] = (struct object_item){
+            read->rois[i].number, read->rois[i].name, "", own[0] ? own : set->frame, "", ""};
     }
     return 0;
 }
@@ -59,10 +62,48 @@ object_set_of_seg(struct object_set *set)
     for (int32_t i = 0; i < read->series_count; i++)
         set->series[i] = read->series[i];
     for (int32_t i = 0; i < read->segment_count; i++)
-        set->items[i] =
-            (struct object_item){read->segments[i].number, read->segments[i].label, set->frame,
-                                 read->segments[i].tracking_id, read->segments[i].tracking_uid};
+        set->items[i] = (struct object_item){
+            read->segments[i].number,      read->segments[i].label,       "", set->frame,
+            read->segments[i].tracking_id, read->segments[i].tracking_uid};
     return 0;
+}
+
+/* Coordinates on images have no frame of reference: the images are named instead. */
+static int
+object_set_of_report(struct object_set *set)
+{
+    const struct sr_source *read = set->report;
+    set->class_uid = read->class_uid;
+    set->sop_instance_uid = read->sop_instance_uid;
+    set->study_uid = read->study_uid;
+    set->series_uid = read->series_uid;
+    set->frame = "";
+    set->own = read->own;
+    if (object_set_reserve(set, read->series_count, read->item_count))
+        return -ENOMEM;
+    for (int32_t i = 0; i < read->series_count; i++)
+        set->series[i] = read->series[i];
+    for (int32_t i = 0; i < read->item_count; i++) {
+        const struct sr_source_item *item = &read->items[i];
+        set->items[i] = (struct object_item){
+            item->number, item->name, item->finding, item->figures[0].frame_of_reference_uid,
+            "",           ""};
+    }
+    return 0;
+}
+
+static int
+object_set_read(enum conf_object_kind kind, struct object_set *set, struct error *error)
+{
+    switch (kind) {
+    case CONF_RTSTRUCT:
+        return rtstruct_open(set->path, &set->rtstruct, error);
+    case CONF_SEG:
+        return seg_source_open(set->path, &set->seg, error);
+    case CONF_SR:
+        break;
+    }
+    return sr_source_open(set->path, &set->report, error);
 }
 
 int
@@ -75,10 +116,11 @@ object_set_open(enum conf_object_kind kind, const char *path, struct object_set 
         return error_set_system(error, -ENOMEM, "hold an object");
     set->path = path;
     set->what = object_kind_name(kind);
-    int rc = kind == CONF_RTSTRUCT ? rtstruct_open(path, &set->rtstruct, error)
-                                   : seg_source_open(path, &set->seg, error);
+    int rc = object_set_read(kind, set, error);
     if (rc == 0) {
-        rc = set->rtstruct ? object_set_of_rtstruct(set) : object_set_of_seg(set);
+        rc = set->rtstruct ? object_set_of_rtstruct(set)
+             : set->seg    ? object_set_of_seg(set)
+                           : object_set_of_report(set);
         if (rc)
             error_set_system(error, rc, "hold the regions of an object");
     }
@@ -96,6 +138,7 @@ object_set_close(struct object_set *set)
         return;
     rtstruct_close(set->rtstruct);
     seg_source_close(set->seg);
+    sr_source_close(set->report);
     free(set->series);
     free(set->items);
     free(set);

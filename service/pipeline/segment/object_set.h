@@ -1,5 +1,5 @@
 /*
- * object_set.h - an object with regions, whatever its kind: an RT Structure Set or a Segmentation.
+ * object_set.h - an object with regions, whatever its kind: an RT Structure Set, a Segmentation or a report.
  */
 #ifndef NOCTULE_SEGMENT_OBJECT_SET_H
 #define NOCTULE_SEGMENT_OBJECT_SET_H
@@ -7,11 +7,13 @@
 #include "config/config.h"
 #include "dicom/read/rtstruct.h"
 #include "dicom/read/seg_source.h"
+#include "dicom/read/sr_source.h"
 
 /* A region of it. */
 struct object_item {
     int32_t number;
     const char *name;
+    const char *finding;                    /* of a report's, which it is known by, too; else "" */
     const char *frame;                      /* of reference; "" when it is not told */
     const char *tracking_id, *tracking_uid; /* both "" where it has none */
 };
@@ -27,12 +29,13 @@ struct object_set {
     bool own;          /* Noctule wrote it */
     struct object_item *items;
     int32_t item_count;
-    /* One of the two. */
+    /* One of the three. */
     struct rtstruct *rtstruct;
     struct seg_source *seg;
+    struct sr_source *report;
 };
 
-/* Codes: those of rtstruct_open and seg_source_open; SOP_CLASS_UNSUPPORTED for what is of another
+/* Codes: those of rtstruct_open, seg_source_open and sr_source_open; SOP_CLASS_UNSUPPORTED for what is of another
  * kind. `path` is borrowed. */
 int object_set_open(enum conf_object_kind kind, const char *path, struct object_set **set,
                     struct error *error);

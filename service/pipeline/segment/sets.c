@@ -45,15 +45,14 @@ set_step_has_ball(const struct conf_step *step)
 
 /* ------------------------------------------------------------------------------ places ---- */
 
-/* A level set cannot start from a mask of its own operation. */
+/* An operation runs again for each that it finds later, over the masks that it has found. */
 static bool
-set_starts_level_set(const struct conf_pipeline *pipeline, size_t segment)
+set_starts_its_method(const struct conf_pipeline *pipeline, size_t segment)
 {
     const char *label = pipeline->segments[segment].label;
-    if (pipeline->segments[segment].method != CONF_LEVEL_SET)
-        return false;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->segments[i].from && strcmp(pipeline->segments[i].from, label) == 0)
+        if (pipeline->segments[i].method == pipeline->segments[segment].method &&
+            pipeline->segments[i].from && strcmp(pipeline->segments[i].from, label) == 0)
             return true;
     return false;
 }
@@ -64,7 +63,7 @@ set_is_made(const struct conf_pipeline *pipeline, size_t i)
     const struct conf_segment *segment = &pipeline->segments[i];
     return segment_methods[segment->method]->begin_mask || segment->within_count > 0 ||
            segment->minus_count > 0 || segment->intersect_count > 0 || segment->then_count > 0 ||
-           set_starts_level_set(pipeline, i);
+           set_starts_its_method(pipeline, i);
 }
 
 static void

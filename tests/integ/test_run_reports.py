@@ -1,0 +1,173 @@
+"""Segments that start from the points and outlines of a report, by highdicom, through `noctule run --object`."""
+
+import highdicom
+import numpy as np
+import pydicom
+import pytest
+from highdicom.sr import CodedConcept
+
+from conftest import phantom
+from test_contours import Planes, peer_mask, ring
+from test_grid import Reference
+from test_resample import mask_on_grid
+from test_run_objects import drawn, mask_of, record_of, run  # noqa: F401
+
+SCT_NODULE, SCT_LESION = CodedConcept("27925004", "SCT", "Nodule"), CodedConcept("52988006", "SCT", "Lesion")
+
+
+@pytest.fixture
+def series(tmp_path):
+    return phantom(tmp_path / "series", "--size", "70x61x12")
+
+
+def group(planes, name, region, finding=SCT_NODULE, kind=highdicom.sr.PlanarROIMeasurementsAndQualitativeEvaluations, where="region"):
+    return kind(tracking_identifier=highdicom.sr.TrackingIdentifier(uid=highdicom.UID(), identifier=name),
+                finding_type=finding, **{f"referenced_{where}": region})
+
+
+def space(planes, points, kind="POINT", frame=None):
+    return highdicom.sr.ImageRegion3D(getattr(highdicom.sr.GraphicTypeValues3D, kind), np.array(points),
+                                      frame or planes.files[0].FrameOfReferenceUID)
+
+
+def on_image(file, points, kind="POINT"):
+    image = highdicom.sr.SourceImageForRegion(file.SOPClassUID, file.SOPInstanceUID)
+    return highdicom.sr.ImageRegion(getattr(highdicom.sr.GraphicTypeValues, kind), np.array(points), source_image=image)
+
+
+def report(path, planes, groups, evidence=None):
+    """A TID 1500 report with Measurement Groups."""
+    person = highdicom.sr.PersonObserverIdentifyingAttributes(name="Reader^One")
+    context = highdicom.sr.ObservationContext(observer_person_context=highdicom.sr.ObserverContext(
+        observer_type=CodedConcept("121006", "DCM", "Person"), observer_identifying_attributes=person))
+    content = highdicom.sr.MeasurementReport(
+        observation_context=context, procedure_reported=CodedConcept("363679005", "SCT", "Imaging procedure"),
+        imaging_measurements=groups, title=CodedConcept("126000", "DCM", "Imaging Measurement Report"))
+    sr = highdicom.sr.Comprehensive3DSR(evidence or planes.files, content[0], "1.2.67.3", 1, "1.2.67.1", 1, manufacturer="Else")
+    sr.save_as(path)
+    return path
+
+
+def marked(label="Marked", wanted='roi = "Nodule 1"', more=""):
+    return drawn(label, wanted, more).replace('"rtstruct"', '"sr"')
+
+
+def points_mask(planes, points):
+    """Each point's nearest voxel."""
+    mask = np.zeros(planes.shape, bool)
+    for point in points:
+        z = planes.nearest(np.array(point))
+        x, y = (int(np.floor(np.dot(point - planes.origins[z], planes.axes[axis]) / planes.spacing[axis] + 0.5)) for axis in (0, 1))
+        mask[z, y, x] = True
+    return mask
+
+
+def test_points_and_outlines_are_regions(run, tmp_path, series):  # noqa: F811
+    planes = Planes(series)
+    inside = planes.point(4, 30.2, 25.9, 0.3)
+    outline = ring(planes, 6, (33, 31), (20, 11), 60)
+    column_row = [(20.0, 10.0), (40.0, 10.0), (40.0, 30.0), (20.0, 30.0), (20.0, 10.0)]
+    path = report(tmp_path / "sr.dcm", planes, [
+        group(planes, "Nodule 1", space(planes, [inside])),
+        group(planes, "Nodule 2", space(planes, [*outline, outline[0]], "POLYGON")),
+        group(planes, "Mark", on_image(planes.files[3], [(12.4, 17.6)]), SCT_LESION),
+        group(planes, "Box", on_image(planes.files[3], column_row, "POLYLINE"), SCT_LESION)])
+    output = run(", ".join([marked("A"), marked("B", "number = 2"), marked("C", 'roi = "Mar?"'), marked("D", 'roi = "Box"')]), [path],
+                 tmp_path / "series")
+    # Single precision is what reports have.
+    points = pydicom.dcmread(path)
+    data = []
+
+    def walk(item):
+        if "GraphicData" in item:
+            data.append(np.array(item.GraphicData, float))
+        for child in item.get("ContentSequence", []):
+            walk(child)
+
+    walk(points)
+    square = [planes.point(3, x - 0.5, y - 0.5) for x, y in column_row]
+    expected = [points_mask(planes, [data[0]]), peer_mask(planes, [data[1]]), points_mask(planes, [planes.point(3, 11.9, 17.1)]),
+                peer_mask(planes, [np.ravel(square)])]
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert [np.count_nonzero(mask != one) for mask, one in zip(masks, expected, strict=True)] == [0, 0, 0, 0]
+    assert expected[0][4, 26, 30] and expected[2][3, 17, 12] and expected[3].sum() == 400
+    assert [segment.get("points") for segment in record_of(output)["segments"]] == [1, None, 1, None]
+
+
+@pytest.mark.parametrize("method", ["level-set", "fuzzy-connectedness"])
+def test_segments_start_from_points(run, tmp_path, series, method):  # noqa: F811
+    """The same as from the point itself."""
+    planes = Planes(series)
+    point = planes.point(5, 35, 30)
+    path = report(tmp_path / "sr.dcm", planes, [group(planes, "Nodule 1", space(planes, [point]))])
+    seen = marked(more="hidden = true;")
+    ways = {"level-set": "range = [ 0.0, 80.0 ]; ", "fuzzy-connectedness": "threshold = 0.3; "}
+    at = ", ".join(map(str, point))
+    own = {"level-set": f'shapes = ( {{ center = {{ mm = [ {at} ]; }}; radius_voxels = 0.5; }} );',
+           "fuzzy-connectedness": f"seeds = ( {{ mm = [ {at} ]; }} );"}[method]
+    found = [mask_of(run(segments, [path], tmp_path / "series", output=name), [file.filename for file in planes.files])[0]
+             for name, segments in (
+                 ("from", f'{seen}, {drawn("Nodule").replace("object", method, 1).split("object =")[0]} from = "Marked"; {ways[method]} '
+                          'type = { code = "27925004"; scheme = "SCT"; meaning = "Nodule"; }; }'),
+                 ("own", f'{{ label = "Nodule"; method = "{method}"; {own} {ways[method]} '
+                         'type = { code = "27925004"; scheme = "SCT"; meaning = "Nodule"; }; }'))]
+    assert np.array_equal(*found) and found[0].sum() > 100
+
+
+def test_points_on_straightened_series(run, tmp_path):  # noqa: F811
+    files = phantom(tmp_path / "series", "--size", "70x61x12", "--tilt", "18.5")
+    planes = Planes(files)
+    path = report(tmp_path / "sr.dcm", planes, [group(planes, "Nodule 1", space(planes, [planes.point(5, 35, 30)]))])
+    output = run(marked(), [path], tmp_path / "series")
+    mask = points_mask(planes, [planes.point(5, 35, 30)])
+    assert np.array_equal(mask_of(output, [file.filename for file in planes.files])[0], mask)
+    reference = Reference(files)
+    assert record_of(output)["segments"][0]["voxels"] == mask_on_grid(reference, reference.report, mask).sum() == 1
+
+
+@pytest.mark.parametrize(("wanted", "code", "words"), [
+    ('roi = "nodule 1"', "ROI_NOT_FOUND", 'it has 1 "Nodule 1", 2 "Elsewhere"'),
+    ('roi = "*odule*"', "ROI_AMBIGUOUS", '"Nodule 1" (1) and "Elsewhere" (2)'),
+    ('roi = "Elsewhere"', "OBJECT_OTHER_FRAME", "1.2.78"),
+    ('roi = "Beside"', "SEED_OUTSIDE", "has a point outside of the volume: "),
+    ('roi = "Above"', "SEED_OUTSIDE", "has a point outside of the volume: "),
+    ('roi = "Round"', "FIGURE_UNSUPPORTED", "is drawn as ELLIPSE"),
+    ('roi = "Strange"', "OBJECT_OTHER_SERIES", "is drawn on an image that is no slice of the series: 1.2.79"),
+    ('roi = "Slanted"', "CONTOUR_OBLIQUE", 'region "Slanted": '),
+])
+def test_what_is_no_region_is_refused(run, tmp_path, series, wanted, code, words):  # noqa: F811
+    planes = Planes(series)
+    strange = pydicom.dcmread(planes.files[0].filename)
+    strange.SOPInstanceUID = "1.2.79"
+    slanted = [planes.point(z, x, y) for z, x, y in ((4, 5, 5), (4, 20, 5), (6, 20, 20), (6, 5, 20), (4, 5, 5))]
+    round_ = [planes.point(3, x, y) for x, y in ((10, 20), (30, 20), (20, 10), (20, 30))]
+    path = report(tmp_path / "sr.dcm", planes, [
+        group(planes, "Nodule 1", space(planes, [planes.point(4, 30, 25)])),
+        group(planes, "Elsewhere", space(planes, [planes.point(4, 30, 25)], frame="1.2.78")),
+        group(planes, "Beside", space(planes, [planes.point(4, 71, 25)]), SCT_LESION),
+        group(planes, "Above", space(planes, [planes.point(11, 30, 25, 8.0)]), SCT_LESION),
+        group(planes, "Round", space(planes, round_, "ELLIPSE"), SCT_LESION),
+        group(planes, "Strange", on_image(strange, [(3.0, 4.0)]), SCT_LESION),
+        group(planes, "Slanted", space(planes, slanted, "POLYGON"), SCT_LESION)], [*planes.files, strange])
+    complaint = run(marked(wanted=wanted), [path], tmp_path / "series", status=1)
+    assert f"{code}: " in complaint and words in complaint and str(path) in complaint
+
+
+def test_reports_without_regions_are_refused(run, tmp_path, series):  # noqa: F811
+    planes = Planes(series)
+    nothing = highdicom.sr.MeasurementsAndQualitativeEvaluations(
+        tracking_identifier=highdicom.sr.TrackingIdentifier(uid=highdicom.UID(), identifier="Nodule 1"), finding_type=SCT_NODULE)
+    path = report(tmp_path / "sr.dcm", planes, [nothing])
+    assert "ROI_NOT_FOUND: " in run(marked(), [path], tmp_path / "series", status=1)
+    ds = pydicom.dcmread(path)
+    ds.ContentSequence = [item for item in ds.ContentSequence]
+    ds.ContentSequence[0].ValueType = "NONE"
+    ds.save_as(path)
+    assert "TAG_INVALID: sr.dcm has content that cannot be read" in run(marked(), [path], tmp_path / "series", status=1)
+    ds = pydicom.dcmread(series[0])
+    assert "OBJECT_MISSING: " in run(marked(), [series[0]], tmp_path / "series", status=1)
+
+
+def test_a_report_alone_cannot_refer_to_points(run, tmp_path, series):  # noqa: F811
+    complaint = run(marked(), [], tmp_path / "series", status=5, more='texture = { first_order = true; }; results = [ "sr" ];')
+    assert '"sr" refers to the segments in "seg": add "seg"' in complaint
