@@ -611,7 +611,7 @@ static const struct {
          "B", "") " ); } );"},
     {1, "segments[0].object.from_ae: has 0 characters",
      "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"\";") " ); } );"},
-    {1, "segments[0].from: is used only with method = \"level-set\"",
+    {1, "segments[0].from: there is no segment \"A\" in this pipeline",
      WITH_FUZZY(SEEDS "from = \"A\";")},
     {1, "segments[0]: shapes: a level set starts from shapes, or from a segment",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
