@@ -50,12 +50,16 @@ struct report_filter {
     const char *series;      /* Series Instance UID; NULL: any */
     const char *destination; /* NULL: any; of deliveries */
     int64_t job;             /* 0: any; of deliveries */
-    const char *code;        /* NULL: any; of jobs */
-    bool current;            /* jobs of their series' revision that none has taken the place of;
+    const char *code;        /* NULL: any; of jobs and series */
+    const char *modality;    /* NULL: any, as those that follow; of jobs and series */
+    const char *sender;      /* calling AE title of the first C-STORE */
+    const char *accession[2],
+        *patient[2];    /* as it was typed, and what stands for it (pseudonym.h), or NULL */
+    bool current;       /* jobs of their series' revision that none has taken the place of;
                                 series whose files are there */
-    const char *since;       /* ISO-8601, or how it begins: jobs made or ended, series seen; NULL */
-    const char *before;      /* likewise, of series: not seen since; NULL */
-    int64_t limit;           /* newest first; 0: 50 */
+    const char *since;  /* ISO-8601, or how it begins: jobs made or ended, series seen; NULL */
+    const char *before; /* likewise, of series: not seen since; NULL */
+    int64_t limit;      /* newest first; 0: 50 */
 };
 
 /* Rows of a kind; deliveries of the filter's state, job and destination. */

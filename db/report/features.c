@@ -76,22 +76,22 @@ take_features(struct report *report, const struct report_selection *features,
     "   || ' to ' || printf('%.10g', range_high) ELSE '' END"
 
 static const struct report_column feature_columns[] = {
-    {"FEATURE", "name", false},
+    {"FEATURE", "name", REPORT_TEXT},
     {"VALUE",
      "CASE WHEN value = round(value) AND abs(value) < 1e15 THEN printf('%d', value) "
      "WHEN value IS NOT NULL THEN printf('%.6g', value) END",
-     true},
-    {"UNIT", "unit", false},
-    {"IBSI", "ibsi_code", false},
-    {"NO VALUE BECAUSE", "reason", false},
+     REPORT_NUMBER},
+    {"UNIT", "unit", REPORT_TEXT},
+    {"IBSI", "ibsi_code", REPORT_TEXT},
+    {"NO VALUE BECAUSE", "reason", REPORT_TEXT},
 };
 
 static const struct report_column histogram_columns[] = {
-    {"SEGMENT", "CASE WHEN segment = 0 THEN 'volume' ELSE segment END", true},
-    {"LABEL", "label", false},
-    {"PATTERN", "pattern", false},
-    {"SETTINGS", "settings", false},
-    {"VOXELS", "(SELECT sum(value) FROM json_each(counts))", true},
+    {"SEGMENT", "CASE WHEN segment = 0 THEN 'volume' ELSE segment END", REPORT_NUMBER},
+    {"LABEL", "label", REPORT_TEXT},
+    {"PATTERN", "pattern", REPORT_TEXT},
+    {"SETTINGS", "settings", REPORT_TEXT},
+    {"VOXELS", "(SELECT sum(value) FROM json_each(counts))", REPORT_NUMBER},
 };
 
 static int

@@ -6,18 +6,18 @@
 #include <string.h>
 
 static const struct report_column result_columns[] = {
-    {"KIND", "kind", false},
-    {"SIZE (MiB)", "printf('%.2f', size_bytes / 1048576.0)", true},
-    {"FRAMES", "frames", true},
-    {"PATH", "path", false},
-    {"SOP INSTANCE", "sop_instance_uid", false},
+    {"KIND", "kind", REPORT_TEXT},
+    {"SIZE (MiB)", "printf('%.2f', size_bytes / 1048576.0)", REPORT_NUMBER},
+    {"FRAMES", "frames", REPORT_NUMBER},
+    {"PATH", "path", REPORT_TEXT},
+    {"SOP INSTANCE", "sop_instance_uid", REPORT_TEXT},
 };
 
 static const struct report_column event_columns[] = {
-    {"AT (UTC)", "replace(rtrim(at, 'Z'), 'T', ' ')", false},
-    {"EVENT", "kind", false},
-    {"STATE", "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')", false},
-    {"DETAIL", "detail", false},
+    {"AT (UTC)", "replace(rtrim(at, 'Z'), 'T', ' ')", REPORT_TEXT},
+    {"EVENT", "kind", REPORT_TEXT},
+    {"STATE", "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')", REPORT_TEXT},
+    {"DETAIL", "detail", REPORT_TEXT},
 };
 
 /* 0.41 of "read_seconds" as "0.41 s"; everything else as it is. */

@@ -5,6 +5,7 @@
 #include "db/queue/queue_private.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ print_rows(struct report *report, const struct report_selection *selection,
                 : report_print_table(report, selection, NULL, columns, count, out);
 }
 
-#define LIST_VALUES 10
+enum { LIST_LIMIT = 15, LIST_VALUES }; /* the limit is the last, which all tails have */
 
 /* What the filter says, as the parameters of a list's tail. */
 static int
@@ -88,9 +89,37 @@ list_select(struct report *report, const struct report_list *list,
     values[6] = value_optional(filter->since);
     values[7] = value_int(filter->current);
     values[8] = value_optional(filter->before);
-    values[9] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
+    values[9] = value_optional(filter->modality);
+    values[10] = value_optional(filter->sender);
+    for (int i = 0; i < 2; i++) {
+        values[11 + i] = value_optional(filter->accession[i]);
+        values[13 + i] = value_optional(filter->patient[i]);
+    }
+    values[LIST_LIMIT] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
     *rows = (struct report_selection){list->view, list->tail, values, LIST_VALUES};
     return rc;
+}
+
+/* A person who sees a list end wants to know whether that was all. */
+static int
+list_tell_more(struct report *report, const struct report_selection *rows,
+               struct database_value values[LIST_VALUES], FILE *out)
+{
+    const int64_t limit = values[LIST_LIMIT].as.i;
+    sqlite3_stmt *statement;
+    if (report_terminal_columns(out) == INT_MAX || limit == INT64_MAX)
+        return 0;
+    values[LIST_LIMIT] = value_int(limit + 1);
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    sqlite3_str_appendf(sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s)", rows->view, rows->tail);
+    int rc = report_start(report, sql, rows, &statement);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&report->db, statement);
+    if (rc == 1 && sqlite3_column_int64(statement, 0) > limit)
+        fprintf(out, "There are more: --limit says how many are told, the newest first.\n");
+    sqlite3_finalize(statement);
+    return rc < 0 ? rc : 0;
 }
 
 int
@@ -102,6 +131,8 @@ report_list(struct report *report, const struct report_list *list,
     int rc = list_select(report, list, filter, values, &rows);
     if (rc == 0)
         rc = print_rows(report, &rows, list->columns, list->column_count, out, json);
+    if (rc == 0 && !json)
+        rc = list_tell_more(report, &rows, values, out);
     return report_conclude(report, out, rc, error);
 }
 
@@ -162,20 +193,27 @@ report_keys(struct report *report, const struct report_list *list,
     return report_conclude(report, NULL, rc, error);
 }
 
+#define SERIES_IS_FOUND                                                                            \
+    "(?10 IS NULL OR modality = upper(?10)) AND (?11 IS NULL OR sender = ?11) "                    \
+    "AND (?12 IS NULL OR accession_number IN (?12, ?13)) "                                         \
+    "AND (?14 IS NULL OR patient_id IN (?14, ?15)) "
+
 static const struct report_column job_columns[] = {
-    {"JOB", "job", true},
-    {"STATE", "state || iif(held = '', '', ', held')", false},
-    {"PIPELINE", "pipeline", false},
-    {"STACK", "stack", false},
-    {"MODALITY", "modality", false},
-    {"BODY PART", "body_part", false},
-    {"CREATED (UTC)", SECONDS_OF("created_at"), false},
-    {"TRIES", "attempts", true},
-    {"WAIT (s)", "printf('%.2f', wait_seconds)", true},
-    {"RUN (s)", "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END", true},
-    {"PEAK (MiB)", "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END", true},
-    {"CODE", "code", false},
-    {"SERIES", "series_uid", false},
+    {"JOB", "job", REPORT_NUMBER},
+    {"STATE", "state || iif(held = '', '', ', held')", REPORT_TEXT},
+    {"PIPELINE", "pipeline", REPORT_TEXT},
+    {"STACK", "stack", REPORT_DROP},
+    {"MODALITY", "modality", REPORT_DROP},
+    {"BODY PART", "body_part", REPORT_DROP},
+    {"CREATED (UTC)", SECONDS_OF("created_at"), REPORT_WHOLE},
+    {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
+    {"WAIT (s)", "printf('%.2f', wait_seconds)", REPORT_NUMBER | REPORT_DROP},
+    {"RUN (s)", "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END",
+     REPORT_NUMBER | REPORT_DROP},
+    {"PEAK (MiB)", "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END",
+     REPORT_NUMBER | REPORT_DROP},
+    {"CODE", "code", REPORT_TEXT},
+    {"SERIES", "series_uid", REPORT_TEXT},
 };
 
 const struct report_list report_jobs = {
@@ -184,8 +222,10 @@ const struct report_list report_jobs = {
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
             "AND (?3 IS NULL OR series_uid = ?3) AND (?6 IS NULL OR code = upper(?6)) "
             "AND (?7 IS NULL OR coalesce(ended_at, created_at) >= ?7) "
+            "AND (coalesce(?10, ?11, ?12, ?14) IS NULL OR series_uid IN "
+            "(SELECT series_uid FROM series WHERE " SERIES_IS_FOUND ")) "
             "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
-            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?10",
+            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?16",
     .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
     .columns = job_columns,
@@ -193,16 +233,16 @@ const struct report_list report_jobs = {
 };
 
 static const struct report_column series_columns[] = {
-    {"STATE", "state", false},
-    {"REVISION", "revision", true},
-    {"MODALITY", "modality", false},
-    {"BODY PART", "body_part", false},
-    {"INSTANCES", "instances", true},
-    {"STACKS", "accepted_stacks || '/' || stacks", true},
-    {"JOBS DONE", "jobs_done || '/' || jobs", true},
-    {"LAST SEEN (UTC)", SECONDS_OF("last_seen_at"), false},
-    {"CODE", "code", false},
-    {"SERIES", "series_uid", false},
+    {"STATE", "state", REPORT_TEXT},
+    {"REVISION", "revision", REPORT_NUMBER | REPORT_DROP},
+    {"MODALITY", "modality", REPORT_DROP},
+    {"BODY PART", "body_part", REPORT_DROP},
+    {"INSTANCES", "instances", REPORT_NUMBER},
+    {"STACKS", "accepted_stacks || '/' || stacks", REPORT_NUMBER | REPORT_DROP},
+    {"JOBS DONE", "jobs_done || '/' || jobs", REPORT_NUMBER},
+    {"LAST SEEN (UTC)", SECONDS_OF("last_seen_at"), REPORT_WHOLE},
+    {"CODE", "code", REPORT_TEXT},
+    {"SERIES", "series_uid", REPORT_TEXT},
 };
 
 const struct report_list report_series = {
@@ -212,7 +252,8 @@ const struct report_list report_series = {
             "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
             "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
             "AND (?7 IS NULL OR last_seen_at >= ?7) AND (?9 IS NULL OR last_seen_at < ?9) "
-            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?10",
+            "AND (?6 IS NULL OR code = upper(?6)) AND " SERIES_IS_FOUND
+            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?16",
     .states = queue_series_states,
     .state_count = 3,
     .columns = series_columns,
@@ -223,7 +264,7 @@ const struct report_list report_stray_files = {
     .view = "v_quarantine q",
     .key = "path",
     .tail = "WHERE quarantined_at < ?9 AND removed_at IS NULL AND path <> '' AND NOT EXISTS "
-            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?10",
+            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?16",
 };
 
 /* One image is enough, but where the gate found several patients. */
@@ -237,24 +278,24 @@ const struct report_list report_telling_files = {
             "UNION ALL SELECT series_uid, path FROM v_quarantine "
             "  WHERE removed_at IS NULL AND path <> '')",
     .key = "path",
-    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?10",
+    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?16",
 };
 
 /* ----------------------------------------------------------------------------------- deliveries */
 
 static const struct report_column delivery_columns[] = {
-    {"DELIVERY", "delivery", true},
-    {"STATE", "state || iif(held = '', '', ', held')", false},
-    {"DESTINATION", "destination", false},
-    {"JOB", "job", true},
-    {"KIND", "kind", false},
-    {"TRIES", "attempts", true},
-    {"SENT (UTC)", SECONDS_OF("sent_at"), false},
-    {"NOT BEFORE (UTC)", SECONDS_OF("not_before_at"), false},
-    {"STATUS", "dimse_status_hex", false},
-    {"COMMITMENT", "nullif(commitment, 'NONE')", false},
-    {"CODE", "code", false},
-    {"SOP INSTANCE", "sop_instance_uid", false},
+    {"DELIVERY", "delivery", REPORT_NUMBER},
+    {"STATE", "state || iif(held = '', '', ', held')", REPORT_TEXT},
+    {"DESTINATION", "destination", REPORT_TEXT},
+    {"JOB", "job", REPORT_NUMBER},
+    {"KIND", "kind", REPORT_DROP},
+    {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
+    {"SENT (UTC)", SECONDS_OF("sent_at"), REPORT_WHOLE},
+    {"NOT BEFORE (UTC)", SECONDS_OF("not_before_at"), REPORT_DROP},
+    {"STATUS", "dimse_status_hex", REPORT_DROP},
+    {"COMMITMENT", "nullif(commitment, 'NONE')", REPORT_DROP},
+    {"CODE", "code", REPORT_TEXT},
+    {"SOP INSTANCE", "sop_instance_uid", REPORT_TEXT},
 };
 
 int
@@ -269,7 +310,7 @@ const struct report_list report_deliveries = {
     .view = "v_deliveries",
     .key = "delivery",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
-            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?10",
+            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?16",
     .states = queue_delivery_states,
     .state_count = QUEUE_DELIVERY_CANCELLED + 1,
     .columns = delivery_columns,
@@ -311,20 +352,20 @@ tell_configured(struct report *report, const struct report_destination *configur
 }
 
 static const struct report_column destination_columns[] = {
-    {"DESTINATION", "destination", false},
+    {"DESTINATION", "destination", REPORT_TEXT},
     {"STATE",
      "CASE WHEN NOT configured THEN 'not configured' WHEN down_since IS NOT NULL "
      "THEN 'down' ELSE 'up' END || iif(held_at IS NULL, '', ', held')",
-     false},
-    {"PENDING", "pending", true},
-    {"SENDING", "sending", true},
-    {"DELAYED", "delayed", true},
-    {"FAILED", "failed", true},
-    {"SENT", "sent", true},
-    {"UNCOMMITTED", "uncommitted", true},
-    {"LAST SENT (UTC)", SECONDS_OF("last_sent_at"), false},
-    {"NEXT ATTEMPT (UTC)", SECONDS_OF("next_attempt_at"), false},
-    {"ADDRESS", "address", false},
+     REPORT_TEXT},
+    {"PENDING", "pending", REPORT_NUMBER},
+    {"SENDING", "sending", REPORT_NUMBER},
+    {"DELAYED", "delayed", REPORT_NUMBER},
+    {"FAILED", "failed", REPORT_NUMBER},
+    {"SENT", "sent", REPORT_NUMBER},
+    {"UNCOMMITTED", "uncommitted", REPORT_NUMBER},
+    {"LAST SENT (UTC)", SECONDS_OF("last_sent_at"), REPORT_TEXT},
+    {"NEXT ATTEMPT (UTC)", SECONDS_OF("next_attempt_at"), REPORT_TEXT},
+    {"ADDRESS", "address", REPORT_TEXT},
 };
 
 int

@@ -30,15 +30,26 @@ const char *report_text(sqlite3_stmt *row, int column);
 /* "2026-01-31 02:03:04": seconds are enough for people. */
 #define SECONDS_OF(time) "replace(substr(" time ", 1, 19), 'T', ' ')"
 
+/* What stands in a column, and what becomes of it where a line does not fit the terminal. */
+enum {
+    REPORT_TEXT = 0,   /* is shortened in its middle */
+    REPORT_NUMBER = 1, /* stands to the right, and stays as it is */
+    REPORT_WHOLE = 2,  /* stays as it is */
+    REPORT_DROP = 4    /* is left out, the last column first */
+};
+
 struct report_column {
     const char *title;      /* with the unit */
     const char *expression; /* SQL over the view */
-    bool right;             /* aligned */
+    unsigned kind;          /* of the above, together */
 };
 
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
-/* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. */
+/* How many characters a line of `out` has; INT_MAX where it is no terminal. */
+int report_terminal_columns(FILE *out);
+/* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. On a terminal columns are
+ * left out and shortened for a line to fit. */
 int report_print_table(struct report *report, const struct report_selection *selection,
                        const char *heading, const struct report_column *columns,
                        size_t column_count, FILE *out);

@@ -1,11 +1,17 @@
-/* table.c - tables for people: columns as wide as what stands in them. */
+/* table.c - tables for people: columns as wide as what stands in them, or as the terminal lets them be. */
 #include "db/report/report_private.h"
 
 #include "base/text.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+
+enum { COLUMN_LEAST = 12 }; /* narrower, the beginning and the end of a UID tell nothing */
+
+#define ELLIPSIS "\xe2\x80\xa6"
 
 char *
 report_printable(const char *text)
@@ -102,16 +108,90 @@ column_width(const struct table *table, size_t column)
     return widest;
 }
 
+int
+report_terminal_columns(FILE *out)
+{
+    struct winsize size;
+    return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : INT_MAX;
+}
+
+static bool
+can_shrink(const struct table *table, size_t column)
+{
+    return !(table->columns[column].kind & (REPORT_NUMBER | REPORT_WHOLE));
+}
+
+/* Of a line, with each column at most as wide as `widths`, or as narrow as it can be; -1: it is left out. */
+static int
+line_width(const struct table *table, const int *widths, bool least)
+{
+    int whole = -2;
+    for (size_t i = 0; i < table->column_count; i++)
+        if (widths[i] >= 0)
+            whole += 2 + (least && can_shrink(table, i) && widths[i] > COLUMN_LEAST ? COLUMN_LEAST
+                                                                                    : widths[i]);
+    return whole;
+}
+
+static void
+leave_columns_out(const struct table *table, int *widths, int room)
+{
+    for (size_t i = table->column_count; i-- > 0 && line_width(table, widths, true) > room;)
+        if (table->columns[i].kind & REPORT_DROP)
+            widths[i] = -1;
+}
+
+/* Makes the widest columns narrower until a line fits, or nothing is left to take. */
+static void
+shorten_columns(const struct table *table, int *widths, int room)
+{
+    for (int left = line_width(table, widths, false) - room; left > 0; left--) {
+        size_t widest = table->column_count;
+        for (size_t i = 0; i < table->column_count; i++)
+            if (can_shrink(table, i) && widths[i] > COLUMN_LEAST &&
+                (widest == table->column_count || widths[i] > widths[widest]))
+                widest = i;
+        if (widest == table->column_count)
+            return;
+        widths[widest]--;
+    }
+}
+
+/* Where its nth character begins. */
+static const char *
+nth_character(const char *text, int n)
+{
+    for (; *text && n > 0; n--)
+        for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
+            ;
+    return text;
+}
+
+/* In the middle, where UIDs of one sender differ the least. */
+static void
+print_cell(FILE *out, const char *cell, int width)
+{
+    const int all = display_width(cell), head = width / 2;
+    if (all <= width)
+        fputs(cell, out);
+    else
+        fprintf(out, "%.*s" ELLIPSIS "%s", (int)(nth_character(cell, head) - cell), cell,
+                nth_character(cell, all - (width - head - 1)));
+}
+
 /* Spaces are written when something follows them: no line ends in any. */
 static void
 print_line(FILE *out, const struct table *table, char *const *cells, const int *widths)
 {
     int spaces = 0;
     for (size_t i = 0; i < table->column_count; i++) {
-        int padding = widths[i] - display_width(cells[i]);
-        bool right = table->columns[i].right;
+        if (widths[i] < 0)
+            continue;
+        int width = display_width(cells[i]), padding = width < widths[i] ? widths[i] - width : 0;
+        bool right = table->columns[i].kind & REPORT_NUMBER;
         if (cells[i][0]) {
-            fprintf(out, "%*s%s", spaces + (right ? padding : 0), "", cells[i]);
+            fprintf(out, "%*s", spaces + (right ? padding : 0), "");
+            print_cell(out, cells[i], widths[i]);
             spaces = right ? 0 : padding;
         } else {
             spaces += padding;
@@ -129,6 +209,8 @@ print_table(struct report *report, const struct table *table, FILE *out)
         return database_refuse(&report->db, -ENOMEM, "out of memory");
     for (size_t i = 0; i < table->column_count; i++)
         widths[i] = column_width(table, i);
+    leave_columns_out(table, widths, report_terminal_columns(out));
+    shorten_columns(table, widths, report_terminal_columns(out));
     for (size_t row = 0; row < table->row_count; row++)
         print_line(out, table, table->cells + row * table->column_count, widths);
     free(widths);

@@ -1,12 +1,19 @@
 """What a series is found by: study, patient and scanner in the database, and what stands for the patient there."""
 
+import contextlib
+import fcntl
 import hashlib
 import hmac
+import os
+import re
 import stat
+import struct
+import subprocess
+import termios
 
 import pydicom
 import pytest
-from conftest import PEERS, drop, phantom, storescu, wait_for
+from conftest import BIN, PEERS, drop, phantom, storescu, wait_for
 
 ABOUT = {"AccessionNumber": "ACC-4711", "PatientID": "PAT-0815", "StudyDate": "20260131", "StudyDescription": "Schädel nativ",
          "Manufacturer": "Acme", "ManufacturerModelName": "Ring 9", "StationName": "CT2", "InstitutionName": "St. Elsewhere"}
@@ -60,3 +67,36 @@ def test_the_same_patient_is_the_same_word_after_a_restart(daemon, tmp_path):
     first, second = rows(d)
     assert first[1] == second[1] == hashed(d, "PAT-0815")
     assert {first[0], second[0]} == {hashed(d, "ACC-4711"), ""}
+
+
+def on_terminal(d, columns, *arguments):
+    """What a person sees."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = subprocess.Popen([BIN / "noctule", "--config", d.config, *arguments], stdout=theirs, stdin=subprocess.DEVNULL)
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # EIO: it has ended
+        while piece := os.read(ours, 65536):
+            text += piece
+    os.close(ours)
+    assert process.wait(20) == 0
+    return re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).splitlines()
+
+
+def test_lists_fit_the_terminal_and_say_that_there_is_more(daemon, tmp_path):
+    d = daemon(quiet=600.0).start()
+    for number in (1, 2):
+        drop(series(tmp_path / f"{number}", SeriesInstanceUID=f"1.2.{number}.{'3' * 40}"), d.inbox)
+        wait_for(lambda count=number: len(rows(d)) == count, 20, "the series")
+    wide = on_terminal(d, 400, "series")
+    assert max(map(len, wide)) > 100 and all(f"1.2.{number}.{'3' * 40}" in "\n".join(wide) for number in (1, 2))
+    for columns in (80, 100):
+        narrow = on_terminal(d, columns, "series")
+        assert len(narrow) == 3 and max(map(len, narrow)) <= columns, narrow
+        assert "1.2.1." in narrow[2] and "…" in narrow[2] and narrow[0].endswith("SERIES")
+        assert re.search(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", narrow[2])
+    assert on_terminal(d, 100, "series", "--limit", "2") == narrow
+    *_, last, more = on_terminal(d, 90, "series", "--limit", "1")
+    assert "1.2.2." in last and more.startswith("There are more")
+    assert "There are more" not in d.ctl("series", "--limit", "1").stdout  # a program reads it

@@ -234,7 +234,22 @@ START_TEST(filters)
         {{.since = "2026-01-31"}, "4,3,2,1"},
         {{.since = "2026-02"}, ""},
         {{.state = "FAILED", .current = true}, "2"},
+        {{.modality = "ct", .sender = "CT9"}, "3"},
+        {{.sender = "CT8"}, ""},
+        {{.accession = {"4711", "h:ab"}}, "3"},
+        {{.accession = {"4711", NULL}}, ""},
+        {{.patient = {"0815", NULL}}, "3"},
+        {{.patient = {"h:ab", "0815"}, .modality = "MR"}, ""},
     };
+
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "UPDATE series SET accession_number = 'h:ab', patient_id = "
+                                  "'0815', sender = 'CT9' WHERE series_uid = '1.2.3'",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *json = printed(JOBS, &cases[i].filter, 0, true);
@@ -250,8 +265,15 @@ START_TEST(filters)
         struct report_filter filter;
         const char *series;
     } series[] = {
-        {{.state = "gathering"}, "1"}, {{.state = "SETTLED"}, "4"}, {{.pipeline = "head-ct"}, "4"},
-        {{.series = "1.2.6"}, "1"},    {{.limit = 3}, "3"},         {{.pipeline = "none"}, "0"},
+        {{.state = "gathering"}, "1"},
+        {{.state = "SETTLED"}, "4"},
+        {{.pipeline = "head-ct"}, "4"},
+        {{.series = "1.2.6"}, "1"},
+        {{.limit = 3}, "3"},
+        {{.pipeline = "none"}, "0"},
+        {{.sender = "CT9"}, "1"},
+        {{.patient = {"0815"}}, "1"},
+        {{.code = "MISSING_SLICE"}, "1"},
     };
 
     for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
