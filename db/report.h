@@ -71,6 +71,9 @@ extern const struct report_list report_stray_files;
 /* Files that tell whose a series is, those of its results and of its quarantine; keys are paths. */
 extern const struct report_list report_telling_files;
 
+/* The name of state i of such rows; NULL behind the last. */
+const char *report_list_state(const struct report_list *list, size_t i);
+
 int report_list(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, FILE *out, bool json, struct error *error);
 

@@ -24,6 +24,12 @@ struct report_list {
     size_t column_count;
 };
 
+const char *
+report_list_state(const struct report_list *list, size_t i)
+{
+    return i < (size_t)list->state_count ? list->states[i] : NULL;
+}
+
 /* Finds the state among the known names, in any case; NULL stays NULL. */
 static int
 list_match_state(struct report *report, const struct report_list *list, const char *wanted,

@@ -3,7 +3,6 @@
 
 #include "service/common/settings.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -88,25 +87,39 @@ check_config_text(const struct conf *conf)
     return EXIT_OK;
 }
 
-int
-cli_check_config(const struct cli_context *context, int argc, char **argv)
-{
-    bool print = false;
-    const struct cli_option options[] = {{"print", .flag = &print}, {.name = NULL}};
-    if (cli_parse_options(argc, argv, options) != EXIT_OK)
-        return EXIT_USAGE;
-    if (argc - optind > 1)
-        return cli_usage_error(argv[0], "takes one file");
-    const char *path = optind < argc ? argv[optind] : context->config_path;
+struct check_config_options {
+    bool print;
+};
 
-    struct conf *conf = cli_load_conf(context, path, true);
+static int
+check_config_run(struct cli_call *call)
+{
+    const struct check_config_options *options = call->options;
+    const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
+    struct conf *conf = cli_load_conf(call->context, path, true);
     if (!conf)
         return EXIT_CONFIG;
     int status = check_config_tls(&conf->dicom);
-    if (status == EXIT_OK && print)
+    if (status == EXIT_OK && options->print)
         status = check_config_text(conf);
     else if (status == EXIT_OK)
         check_config_summary(path, conf);
     conf_free(conf);
     return status;
 }
+
+const struct cli_command cli_check_config = {
+    .name = "check-config",
+    .help = "check a configuration file: all that is wrong, or a summary",
+    .usage = {"[--print] [FILE]"},
+    .options =
+        (const struct cli_option[]){
+            {"print", 0, &cli_flag, CLI_AT(struct check_config_options, print),
+             .help = "print it as it is understood: includes expanded, defaults written out"},
+            {0}},
+    .size = sizeof(struct check_config_options),
+    .kind = &cli_file,
+    .most = 1,
+    .needs = "one file at most",
+    .without_conf = true,
+    .run = check_config_run};

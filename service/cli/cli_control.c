@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -249,15 +248,6 @@ worse(int before, int now)
     return before == EXIT_OK ? now : EXIT_PARTIAL;
 }
 
-/* What `resend` was asked for: deliveries by number, all of a job, or all of a destination. */
-struct resend {
-    char **deliveries;
-    int delivery_count;
-    int64_t job;             /* 0: not given */
-    const char *destination; /* "": not given */
-    bool not_arrived;
-};
-
 int
 control_ask_all(const char *root, const struct question *question, char **arguments, int count,
                 const void *options)
@@ -281,13 +271,6 @@ control_ask_all(const char *root, const struct question *question, char **argume
     close(fd);
     fputs(question->array ? "]\n" : "", stdout);
     return status;
-}
-
-static bool
-control_is_job(const char *argument)
-{
-    int64_t job;
-    return cli_parse_number(argument, &job) == 0;
 }
 
 static void
@@ -323,40 +306,54 @@ control_login(char *login, size_t size)
     return login;
 }
 
-/* `options`: the flag --accept-missing. */
+/* What `complete` was asked for. */
+struct complete {
+    bool accept_missing;
+};
+
 static void
 write_series(struct proto_writer *writer, enum proto_type type, const char *series_uid,
              const void *options)
 {
-    const bool *accept_missing = options;
+    const struct complete *complete = options;
     char login[256];
     const struct message_complete message = {.series_uid = series_uid,
-                                             .accept_missing = *accept_missing,
+                                             .accept_missing = complete->accept_missing,
                                              .login = control_login(login, sizeof(login))};
     message_write(writer, type, &message);
 }
 
+/* About each of the arguments. */
 static int
-control_ask_each(const struct cli_context *context, const struct question *question,
-                 char **arguments, int count, const void *options)
+control_ask_each(const struct cli_call *call, const struct question *question)
 {
-    if (count < 1 || arguments[0][0] == '-')
-        return cli_usage_error(question->command, "needs %s", question->needs);
-    for (int i = 0; i < count; i++)
-        if (!question->is_one(arguments[i]))
-            return cli_usage_error(question->command, "\"%s\" is not %s", arguments[i],
-                                   question->one);
-    return control_ask_all(context->conf->root, question, arguments, count, options);
+    return control_ask_all(call->context->conf->root, question, call->arguments, call->count,
+                           call->options);
 }
 
+/* About none in particular. */
 static int
-cli_cancel(const struct cli_context *context, int argc, char **argv)
+control_ask_once(const struct cli_call *call, const struct question *question)
 {
-    static const struct question question = {
-        PROTO_CANCEL,   "job",          write_cancel, "cancel", "one or more job numbers",
-        "a job number", control_is_job, false};
-    return control_ask_each(context, &question, argv + 1, argc - 1, NULL);
+    char *none = NULL;
+    return control_ask_all(call->context->conf->root, question, &none, 1, call->options);
 }
+
+#define JOBS(least_)                                                                               \
+    .kind = &cli_job, .least = (least_), .most = INT_MAX, .needs = "one or more job numbers"
+
+static int
+cancel_run(struct cli_call *call)
+{
+    static const struct question question = {PROTO_CANCEL, "job", write_cancel, false};
+    return control_ask_each(call, &question);
+}
+
+const struct cli_command cli_cancel = {.name = "cancel",
+                                       .help = "cancel jobs, running ones too",
+                                       .usage = {"JOB..."},
+                                       JOBS(1),
+                                       .run = cancel_run};
 
 /* About all rows that the filter chooses. */
 static int
@@ -390,40 +387,54 @@ control_ask_chosen(const struct cli_context *context, const struct question *que
 }
 
 static int
-cli_retry(const struct cli_context *context, int argc, char **argv)
+retry_check(struct cli_call *call)
 {
-    static const struct question question = {PROTO_RETRY,
-                                             "job",
-                                             write_retry,
-                                             "retry",
-                                             "one or more job numbers, or --failed",
-                                             "a job number",
-                                             control_is_job,
-                                             false};
-    char since[CLI_TIME];
-    struct retry retry = {.filter = {.state = "FAILED"}};
-    struct report_filter *filter = &retry.filter;
-    const struct cli_option options[] = {{"current", .flag = &retry.current},
-                                         {"force", .flag = &retry.force},
-                                         {"failed", .flag = &retry.failed},
-                                         {"pipeline", .text = &filter->pipeline},
-                                         {"code", .text = &filter->code},
-                                         {"since", .text = &filter->since},
-                                         {.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if (cli_parse_since(&filter->since, since) < 0)
-        return cli_usage_error(argv[0], "\"%s\" is no time", filter->since);
-    if (!retry.failed && (filter->pipeline || filter->code || filter->since))
-        return cli_usage_error(argv[0], "--pipeline, --code and --since go with --failed");
-    if (!retry.failed)
-        return control_ask_each(context, &question, argv + optind, argc - optind, &retry);
-    if (optind < argc)
-        return cli_usage_error(argv[0], "--failed takes no job numbers");
-    filter->current = true;
-    return control_ask_chosen(context, &question, &report_jobs, filter, &retry);
+    const struct retry *retry = call->options;
+    const struct report_filter *filter = &retry->filter;
+    const char *name = call->command->name;
+    if (!retry->failed && (filter->pipeline || filter->code || filter->since))
+        return cli_usage_error(name, "--pipeline, --code and --since go with --failed");
+    if (retry->failed && call->count > 0)
+        return cli_usage_error(name, "--failed takes no job numbers");
+    if (!retry->failed && call->count == 0)
+        return cli_usage_error(name, "needs one or more job numbers, or --failed");
+    return EXIT_OK;
 }
+
+static int
+retry_run(struct cli_call *call)
+{
+    static const struct question question = {PROTO_RETRY, "job", write_retry, false};
+    struct retry *retry = call->options;
+    retry->filter.state = "FAILED";
+    retry->filter.current = true;
+    return retry->failed
+               ? control_ask_chosen(call->context, &question, &report_jobs, &retry->filter, retry)
+               : control_ask_each(call, &question);
+}
+
+const struct cli_command cli_retry = {
+    .name = "retry",
+    .help = "run jobs again",
+    .usage = {"[--current] [--force] JOB...", "--failed [OPTION]..."},
+    .options =
+        (const struct cli_option[]){
+            {"current", 0, &cli_flag, CLI_AT(struct retry, current),
+             .help = "with the pipeline as the configuration has it now"},
+            {"force", 0, &cli_flag, CLI_AT(struct retry, force), .help = "also what went well"},
+            {"failed", 0, &cli_flag, CLI_AT(struct retry, failed),
+             .help = "all jobs that have failed"},
+            {"pipeline", 0, &cli_pipeline, CLI_AT(struct retry, filter.pipeline),
+             .help = "of them, those of this pipeline"},
+            {"code", 0, &cli_text, CLI_AT(struct retry, filter.code),
+             .help = "of them, those with this code", .noun = "CODE"},
+            {"since", 0, &cli_when, CLI_AT(struct retry, filter.since),
+             .help = "of them, those that ended since; a time, or how long ago: 2026-01-31, 36h"},
+            {0}},
+    .size = sizeof(struct retry),
+    JOBS(0),
+    .check = retry_check,
+    .run = retry_run};
 
 /* What `submit` was asked for. */
 struct submit {
@@ -451,72 +462,101 @@ write_submit(struct proto_writer *writer, enum proto_type type, const char *seri
 }
 
 static int
-parse_submit(int argc, char **argv, struct submit *submit, char since[CLI_TIME])
+submit_check(struct cli_call *call)
 {
-    const struct cli_option options[] = {{"pipeline", .text = &submit->pipeline},
-                                         {"stacks", .text = &submit->stacks},
-                                         {"rules", .flag = &submit->rules},
-                                         {"all", .flag = &submit->all},
-                                         {"since", .text = &submit->filter.since},
-                                         {"force", .flag = &submit->force},
-                                         {"dry-run", .flag = &submit->dry_run},
-                                         {"json", .flag = &submit->json},
-                                         {.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if (cli_parse_since(&submit->filter.since, since) < 0)
-        return cli_usage_error(argv[0], "\"%s\" is no time", submit->filter.since);
-    const bool none = optind == argc;
+    struct submit *submit = call->options;
+    const char *name = call->command->name;
+    const bool none = call->count == 0;
     submit->all |= submit->rules && none; /* the rules are for everything */
     if ((submit->pipeline != NULL) == submit->rules)
-        return cli_usage_error(argv[0], "needs --pipeline or --rules");
+        return cli_usage_error(name, "needs --pipeline or --rules");
     if (submit->all != none)
-        return cli_usage_error(argv[0], "needs Series Instance UIDs or --all");
+        return cli_usage_error(name, "needs Series Instance UIDs or --all");
     if (submit->stacks && submit->rules)
-        return cli_usage_error(argv[0], "--stacks goes with --pipeline");
+        return cli_usage_error(name, "--stacks goes with --pipeline");
     if (submit->filter.since && !submit->all)
-        return cli_usage_error(argv[0], "--since goes with --all or --rules");
+        return cli_usage_error(name, "--since goes with --all or --rules");
     return EXIT_OK;
 }
 
 static int
-cli_submit(const struct cli_context *context, int argc, char **argv)
+submit_run(struct cli_call *call)
 {
-    char since[CLI_TIME];
-    struct submit submit = {.filter = {.state = "SETTLED", .current = true}};
+    struct submit *submit = call->options;
+    const struct question question = {PROTO_SUBMIT, "series", write_submit, submit->json};
     const struct conf_pipeline *pipeline;
-    int status = parse_submit(argc, argv, &submit, since);
-    if (status == EXIT_OK && submit.pipeline)
-        status = cli_find_pipeline(context->conf, submit.pipeline, &pipeline);
+    int status = submit->pipeline
+                     ? cli_find_pipeline(call->context->conf, submit->pipeline, &pipeline)
+                     : EXIT_OK;
     if (status != EXIT_OK)
         return status;
-    const struct question question = {PROTO_SUBMIT,           "series", write_submit, "submit",
-                                      "Series Instance UIDs", "a UID",  cli_is_uid,   submit.json};
-    return submit.all
-               ? control_ask_chosen(context, &question, &report_series, &submit.filter, &submit)
-               : control_ask_each(context, &question, argv + optind, argc - optind, &submit);
+    submit->filter.state = "SETTLED";
+    submit->filter.current = true;
+    return submit->all ? control_ask_chosen(call->context, &question, &report_series,
+                                            &submit->filter, submit)
+                       : control_ask_each(call, &question);
 }
 
+const struct cli_command cli_submit = {
+    .name = "submit",
+    .help = "make jobs of stored series: for a pipeline, or what the rules say now",
+    .usage = {"--pipeline NAME [OPTION]... SERIES_UID...",
+              "--pipeline NAME --all [--since WHEN] [OPTION]...",
+              "--rules [OPTION]... SERIES_UID...", "--rules [--since WHEN] [OPTION]..."},
+    .options =
+        (const struct cli_option[]){
+            {"pipeline", 0, &cli_pipeline, CLI_AT(struct submit, pipeline),
+             .help = "the pipeline to run"},
+            {"stacks", 0, &cli_text, CLI_AT(struct submit, stacks),
+             .help = "of each series all, first, last or b0, or those whose names fit a pattern",
+             .noun = "WHICH"},
+            {"rules", 0, &cli_flag, CLI_AT(struct submit, rules),
+             .help = "what rules and AE titles say, as the daemon has them now"},
+            {"all", 0, &cli_flag, CLI_AT(struct submit, all),
+             .help = "all series that have settled"},
+            {"since", 0, &cli_when, CLI_AT(struct submit, filter.since),
+             .help = "of all, those that something came to since; a time, or how long ago: "
+                     "2026-01-31, 36h"},
+            {"force", 0, &cli_flag, CLI_AT(struct submit, force), .help = "also what has ended"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct submit, dry_run),
+             .help = "tell only what would be made"},
+            CLI_JSON(struct submit),
+            {0}},
+    .size = sizeof(struct submit),
+    .kind = &cli_uid,
+    .most = INT_MAX,
+    .check = submit_check,
+    .run = submit_run};
+
 static int
-cli_complete(const struct cli_context *context, int argc, char **argv)
+complete_run(struct cli_call *call)
 {
-    static const struct question question = {
-        PROTO_COMPLETE, "series",   write_series, "complete", "one or more Series Instance UIDs",
-        "a UID",        cli_is_uid, false};
-    bool accept_missing = false;
-    const struct cli_option options[] = {{"accept-missing", .flag = &accept_missing},
-                                         {.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    return status == EXIT_OK
-               ? control_ask_each(context, &question, argv + optind, argc - optind, &accept_missing)
-               : status;
+    static const struct question question = {PROTO_COMPLETE, "series", write_series, false};
+    return control_ask_each(call, &question);
 }
+
+const struct cli_command cli_complete = {
+    .name = "complete",
+    .help = "count series as complete now, judge refused ones again",
+    .usage = {"[--accept-missing] SERIES_UID..."},
+    .options =
+        (const struct cli_option[]){
+            {"accept-missing", 0, &cli_flag, CLI_AT(struct complete, accept_missing),
+             .help = "as they are, also those refused as INCOMPLETE_SERIES"},
+            {0}},
+    .size = sizeof(struct complete),
+    .kind = &cli_uid,
+    .least = 1,
+    .most = INT_MAX,
+    .needs = "one or more Series Instance UIDs",
+    .run = complete_run};
 
 /* What `hold` and `release` were asked for. */
 struct hold {
-    const char *kind, *name; /* NULL: jobs */
+    const char *pipeline, *destination;
+    bool queue;
     const char *reason;
+    const char *kind, *name; /* of these; NULL: jobs */
 };
 
 static void
@@ -526,146 +566,214 @@ write_hold(struct proto_writer *writer, enum proto_type type, const char *job, c
     char login[256];
     const struct message_hold message = {.kind = hold->kind ? hold->kind : "job",
                                          .name = hold->kind ? hold->name : job,
-                                         .reason = hold->reason,
+                                         .reason = hold->reason ? hold->reason : "",
                                          .login = control_login(login, sizeof(login))};
     message_write(writer, type, &message); /* RELEASE has the same fields */
 }
 
 static int
-parse_hold(int argc, char **argv, struct hold *hold)
+hold_check(struct cli_call *call)
 {
-    const char *pipeline = NULL, *destination = NULL;
-    bool queue = false;
-    const struct cli_option options[] = {{"pipeline", .text = &pipeline},
-                                         {"destination", .text = &destination},
-                                         {"queue", .flag = &queue},
-                                         {"reason", .text = &hold->reason},
-                                         {.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if ((pipeline != NULL) + (destination != NULL) + queue + (optind < argc) != 1)
-        return cli_usage_error(argv[0], "needs job numbers, --pipeline, --destination or --queue");
-    hold->kind = pipeline ? "pipeline" : destination ? "destination" : queue ? "queue" : NULL;
-    hold->name = pipeline ? pipeline : destination ? destination : "";
+    struct hold *hold = call->options;
+    if ((hold->pipeline != NULL) + (hold->destination != NULL) + hold->queue + (call->count > 0) !=
+        1)
+        return cli_usage_error(call->command->name,
+                               "needs job numbers, --pipeline, --destination or --queue");
+    hold->kind = hold->pipeline      ? "pipeline"
+                 : hold->destination ? "destination"
+                 : hold->queue       ? "queue"
+                                     : NULL;
+    hold->name = hold->pipeline ? hold->pipeline : hold->destination ? hold->destination : "";
     return EXIT_OK;
 }
 
 static int
-cli_hold(const struct cli_context *context, int argc, char **argv)
+hold_ask(const struct cli_call *call, enum proto_type type)
 {
-    struct hold hold = {.reason = ""};
-    int status = parse_hold(argc, argv, &hold);
-    if (status != EXIT_OK)
-        return status;
-    const bool holds = strcmp(argv[0], "hold") == 0;
-    const struct question question = {holds ? PROTO_HOLD : PROTO_RELEASE,
-                                      hold.kind ? hold.kind : "job",
-                                      write_hold,
-                                      argv[0],
-                                      "job numbers",
-                                      "a job number",
-                                      control_is_job,
-                                      false};
-    char *none = NULL;
-    return hold.kind ? control_ask_all(context->conf->root, &question, &none, 1, &hold)
-                     : control_ask_each(context, &question, argv + optind, argc - optind, &hold);
+    const struct hold *hold = call->options;
+    const struct question question = {type, hold->kind ? hold->kind : "job", write_hold, false};
+    return hold->kind ? control_ask_once(call, &question) : control_ask_each(call, &question);
 }
+
+static int
+hold_run(struct cli_call *call)
+{
+    return hold_ask(call, PROTO_HOLD);
+}
+
+static int
+release_run(struct cli_call *call)
+{
+    return hold_ask(call, PROTO_RELEASE);
+}
+
+#define HOLD_OPTIONS                                                                               \
+    {"pipeline", 0, &cli_pipeline, CLI_AT(struct hold, pipeline),                                  \
+     .help = "all jobs of this pipeline"},                                                         \
+        {"destination", 0, &cli_destination, CLI_AT(struct hold, destination),                     \
+         .help = "all that is sent there"},                                                        \
+    {                                                                                              \
+        "queue", 0, &cli_flag, CLI_AT(struct hold, queue), .help = "everything"                    \
+    }
+
+const struct cli_command cli_hold = {
+    .name = "hold",
+    .help = "start no such job, send nothing there, until it is released",
+    .usage = {"[--reason WORDS] JOB...", "[--reason WORDS] --pipeline NAME",
+              "[--reason WORDS] --destination NAME", "[--reason WORDS] --queue"},
+    .options = (const struct cli_option[]){HOLD_OPTIONS,
+                                           {"reason", 0, &cli_text, CLI_AT(struct hold, reason),
+                                            .help = "why, told with what is held"},
+                                           {0}},
+    .size = sizeof(struct hold),
+    JOBS(0),
+    .check = hold_check,
+    .run = hold_run};
+
+const struct cli_command cli_release_held = {
+    .name = "release",
+    .help = "let what was held go on",
+    .usage = {"JOB...", "--pipeline NAME", "--destination NAME", "--queue"},
+    .options = (const struct cli_option[]){HOLD_OPTIONS, {0}},
+    .size = sizeof(struct hold),
+    JOBS(0),
+    .check = hold_check,
+    .run = release_run};
+
+struct priority {
+    int64_t priority;
+};
 
 static void
 write_priority(struct proto_writer *writer, enum proto_type type, const char *job,
                const void *options)
 {
     char login[256];
-    struct message_priority message = {.priority = *(const int64_t *)options,
+    const struct priority *wanted = options;
+    struct message_priority message = {.priority = wanted->priority,
                                        .login = control_login(login, sizeof(login))};
     cli_parse_number(job, &message.job);
     message_write(writer, type, &message);
 }
 
 static int
-cli_priority(const struct cli_context *context, int argc, char **argv)
+priority_check(struct cli_call *call)
 {
-    static const struct question question = {
-        PROTO_PRIORITY, "job",          write_priority, "priority", "a job number and a priority",
-        "a job number", control_is_job, false};
-    char *end = NULL;
+    struct priority *priority = call->options;
+    const char *name = call->command->name;
+    int64_t job;
+    char *end;
+    if (cli_parse_number(call->arguments[0], &job) < 0)
+        return cli_usage_error(name, "\"%s\" is not a job number", call->arguments[0]);
     errno = 0;
-    const int64_t priority = argc == 3 ? strtoll(argv[2], &end, 10) : 0;
-    if (argc != 3)
-        return cli_usage_error(argv[0], "needs %s", question.needs);
-    if (errno || end == argv[2] || *end)
-        return cli_usage_error(argv[0], "\"%s\" is no priority", argv[2]);
-    return control_ask_each(context, &question, argv + 1, 1, &priority);
+    priority->priority = strtoll(call->arguments[1], &end, 10);
+    if (errno || end == call->arguments[1] || *end)
+        return cli_usage_error(name, "\"%s\" is no priority", call->arguments[1]);
+    return EXIT_OK;
 }
 
-/* `options`: the reason of a rejection; NULL: it is accepted. */
+static int
+priority_run(struct cli_call *call)
+{
+    static const struct question question = {PROTO_PRIORITY, "job", write_priority, false};
+    call->count = 1;
+    return control_ask_each(call, &question);
+}
+
+const struct cli_command cli_priority = {
+    .name = "priority",
+    .help = "change the priority of a job that waits: -1000 to 1000, larger ones run first",
+    .usage = {"JOB N"},
+    .size = sizeof(struct priority),
+    .least = 2,
+    .most = 2,
+    .needs = "a job number and a priority",
+    .check = priority_check,
+    .run = priority_run};
+
+/* What `reject` was asked for. */
+struct rejection {
+    const char *reason; /* NULL: it is accepted */
+};
+
 static void
 write_word(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
 {
     char login[256];
-    struct message_reject reject = {.reason = options, .login = control_login(login, sizeof login)};
+    const struct rejection *rejection = options;
+    struct message_reject reject = {.reason = rejection->reason,
+                                    .login = control_login(login, sizeof login)};
     struct message_accept accept = {.login = reject.login};
     cli_parse_number(job, &reject.job);
     accept.job = reject.job;
-    message_write(writer, type, options ? (const void *)&reject : &accept);
+    message_write(writer, type, rejection->reason ? (const void *)&reject : &accept);
 }
 
 static int
-cli_accept(const struct cli_context *context, int argc, char **argv)
+accept_run(struct cli_call *call)
 {
-    static const struct question question = {
-        PROTO_ACCEPT,   "job",          write_word, "accept", "one or more job numbers",
-        "a job number", control_is_job, false};
-    const struct cli_option options[] = {{.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    return status == EXIT_OK
-               ? control_ask_each(context, &question, argv + optind, argc - optind, NULL)
-               : status;
+    static const struct question question = {PROTO_ACCEPT, "job", write_word, false};
+    return control_ask_each(call, &question);
+}
+
+const struct cli_command cli_accept = {
+    .name = "accept",
+    .help = "take results under review as they are, and deliver them",
+    .usage = {"JOB..."},
+    .size = sizeof(struct rejection),
+    JOBS(1),
+    .run = accept_run};
+
+static int
+reject_check(struct cli_call *call)
+{
+    struct rejection *rejection = call->options;
+    const char *name = call->command->name;
+    int64_t job;
+    if (cli_parse_number(call->arguments[0], &job) < 0)
+        return cli_usage_error(name, "\"%s\" is not a job number", call->arguments[0]);
+    rejection->reason = call->arguments[1];
+    return *rejection->reason ? EXIT_OK : cli_usage_error(name, "needs a reason");
 }
 
 static int
-cli_reject(const struct cli_context *context, int argc, char **argv)
+reject_run(struct cli_call *call)
 {
-    static const struct question question = {
-        PROTO_REJECT,   "job",          write_word, "reject", "a job number and a reason",
-        "a job number", control_is_job, false};
-    const struct cli_option options[] = {{.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if (argc - optind != 2 || !*argv[optind + 1])
-        return cli_usage_error(argv[0], "needs %s, in quotes where it is of several words",
-                               question.needs);
-    return control_ask_each(context, &question, argv + optind, 1, argv[optind + 1]);
+    static const struct question question = {PROTO_REJECT, "job", write_word, false};
+    call->count = 1;
+    return control_ask_each(call, &question);
 }
 
-static int
-parse_resend(int argc, char **argv, struct resend *resend)
-{
-    *resend = (struct resend){.destination = ""};
-    const struct cli_option options[] = {{"job", .number = &resend->job, .noun = "job number"},
-                                         {"destination", .text = &resend->destination},
-                                         {"failed", .flag = &resend->not_arrived},
-                                         {.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    resend->deliveries = argv + optind;
-    resend->delivery_count = argc - optind;
-    return status;
-}
+const struct cli_command cli_reject = {
+    .name = "reject",
+    .help = "end a job under review; nothing is delivered",
+    .usage = {"JOB REASON"},
+    .more = "The reason is one argument, in quotes where it is of several words. It is told with "
+            "the job: "
+            "names of patients have no place in it.",
+    .size = sizeof(struct rejection),
+    .least = 2,
+    .most = 2,
+    .needs = "a job number and a reason, in quotes where it is of several words",
+    .check = reject_check,
+    .run = reject_run};
+
+/* What `resend` was asked for beside deliveries by number: all of a job, or all of a destination. */
+struct resend {
+    int64_t job;             /* 0: not given */
+    const char *destination; /* NULL: not given */
+    bool not_arrived;
+};
 
 static int
-check_resend(const char *command, const struct resend *resend)
+resend_check(struct cli_call *call)
 {
-    int64_t number;
-    if ((resend->delivery_count > 0) + (resend->job != 0) + (resend->destination[0] != '\0') != 1)
-        return cli_usage_error(command, "needs delivery numbers, or --job, or --destination");
-    if (resend->delivery_count > 0 && resend->not_arrived)
-        return cli_usage_error(command, "--failed goes with --job or --destination");
-    for (int i = 0; i < resend->delivery_count; i++)
-        if (cli_parse_number(resend->deliveries[i], &number) < 0)
-            return cli_usage_error(command, "\"%s\" is not a delivery number",
-                                   resend->deliveries[i]);
+    const struct resend *resend = call->options;
+    const char *name = call->command->name;
+    if ((call->count > 0) + (resend->job != 0) + (resend->destination != NULL) != 1)
+        return cli_usage_error(name, "needs delivery numbers, or --job, or --destination");
+    if (call->count > 0 && resend->not_arrived)
+        return cli_usage_error(name, "--failed goes with --job or --destination");
     return EXIT_OK;
 }
 
@@ -674,30 +782,40 @@ write_resend(struct proto_writer *writer, enum proto_type type, const char *deli
              const void *options)
 {
     const struct resend *resend = options;
-    struct message_resend message = {
-        .job = resend->job, .destination = resend->destination, .not_arrived = resend->not_arrived};
+    struct message_resend message = {.job = resend->job,
+                                     .destination = resend->destination ? resend->destination : "",
+                                     .not_arrived = resend->not_arrived};
     if (delivery)
         cli_parse_number(delivery, &message.delivery);
     message_write(writer, type, &message);
 }
 
 static int
-cli_resend(const struct cli_context *context, int argc, char **argv)
+resend_run(struct cli_call *call)
 {
-    struct resend resend;
-    int status = parse_resend(argc, argv, &resend);
-    if (status == EXIT_OK)
-        status = check_resend(argv[0], &resend);
-    if (status != EXIT_OK)
-        return status;
-    static const struct question by_number = {PROTO_RESEND, "delivery", .write = write_resend};
-    static const struct question by_option = {PROTO_RESEND, "resend", .write = write_resend};
-    char *none = NULL;
-    return resend.delivery_count > 0
-               ? control_ask_all(context->conf->root, &by_number, resend.deliveries,
-                                 resend.delivery_count, &resend)
-               : control_ask_all(context->conf->root, &by_option, &none, 1, &resend);
+    static const struct question by_number = {PROTO_RESEND, "delivery", write_resend, false};
+    static const struct question by_option = {PROTO_RESEND, "resend", write_resend, false};
+    return call->count > 0 ? control_ask_each(call, &by_number)
+                           : control_ask_once(call, &by_option);
 }
+
+const struct cli_command cli_resend = {
+    .name = "resend",
+    .help = "send results once more",
+    .usage = {"DELIVERY...", "--job JOB [--failed]", "--destination NAME [--failed]"},
+    .options =
+        (const struct cli_option[]){
+            {"job", 0, &cli_job, CLI_AT(struct resend, job), .help = "all results of this job"},
+            {"destination", 0, &cli_destination, CLI_AT(struct resend, destination),
+             .help = "all results that go there"},
+            {"failed", 0, &cli_flag, CLI_AT(struct resend, not_arrived),
+             .help = "only those that have not arrived"},
+            {0}},
+    .size = sizeof(struct resend),
+    .kind = &cli_id,
+    .most = INT_MAX,
+    .check = resend_check,
+    .run = resend_run};
 
 int
 cli_ask_daemon(const char *root, char **message, char **troubles)
@@ -721,49 +839,21 @@ cli_ask_daemon(const char *root, char **message, char **troubles)
 }
 
 static int
-cli_ping(const struct cli_context *context, int argc, char **argv)
+ping_run(struct cli_call *call)
 {
-    if (argc > 1)
-        return cli_usage_error(argv[0], "takes no arguments");
+    const char *root = call->context->conf->root;
     char *message, *troubles;
-    int rc = cli_ask_daemon(context->conf->root, &message, &troubles);
+    int rc = cli_ask_daemon(root, &message, &troubles);
     if (rc == 0)
-        printf("noctuled answers; root %s\n", context->conf->root);
+        printf("noctuled answers; root %s\n", root);
     else if (message)
         cli_complain("%s", message);
     else
-        no_daemon(context->conf->root, rc);
+        no_daemon(root, rc);
     free(message);
     free(troubles);
     return rc == 0 ? EXIT_OK : EXIT_NO_DAEMON;
 }
 
-const struct cli_command cli_control_commands[] = {
-    {"retry", true, cli_retry,
-     "[--current] [--force] JOB... | --failed [--pipeline P] [--code CODE] [--since WHEN]",
-     "run jobs again; --current: with the pipeline as it is now; --force: also what went well"},
-    {"submit", true, cli_submit,
-     "SERIES_UID... | --all [--since WHEN] --pipeline P [--stacks S] | --rules [--force] "
-     "[--dry-run]",
-     "make jobs of stored series: for a pipeline, or what the rules say now"},
-    {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
-    {"hold", true, cli_hold,
-     "[--reason WORDS] JOB... | --pipeline NAME | --destination NAME | --queue",
-     "start no such job, send nothing there, until it is released"},
-    {"release", true, cli_hold, "JOB... | --pipeline NAME | --destination NAME | --queue",
-     "let what was held go on"},
-    {"priority", true, cli_priority, "JOB N", "change the priority of a job that waits"},
-    {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
-     "count series as complete now, judge refused ones again; --accept-missing: as they are"},
-    {"accept", true, cli_accept, "JOB...",
-     "take results under review as they are, and deliver them"},
-    {"reject", true, cli_reject, "JOB REASON", "end a job under review; nothing is delivered"},
-    {"resend", true, cli_resend,
-     "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
-     "send results once more; --failed: only those that have not arrived"},
-    {"purge", true, cli_purge,
-     "SERIES_UID... | --patient ID | --before WHEN [--undelivered] [--dry-run] [--yes] [--json]",
-     "remove series now: images, results, quarantined files, and names; asks first"},
-    {"ping", true, cli_ping, "", "ask whether the daemon runs and takes files in"},
-    {0},
-};
+const struct cli_command cli_ping = {
+    .name = "ping", .help = "ask whether the daemon runs and takes files in", .run = ping_run};

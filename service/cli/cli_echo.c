@@ -59,15 +59,23 @@ echo_ae(const struct conf *conf, const struct conf_destination *destination)
     return EXIT_OK;
 }
 
-int
-cli_echo(const struct cli_context *context, int argc, char **argv)
+static int
+echo_run(struct cli_call *call)
 {
-    if (argc != 2 || argv[1][0] == '-')
-        return cli_usage_error(argv[0], "needs the name of one destination");
-    const struct conf_destination *destination = conf_find_destination(context->conf, argv[1]);
+    const struct conf *conf = call->context->conf;
+    const struct conf_destination *destination = conf_find_destination(conf, call->arguments[0]);
     if (!destination) {
-        cli_complain("there is no destination \"%s\" in the configuration", argv[1]);
+        cli_complain("there is no destination \"%s\" in the configuration", call->arguments[0]);
         return EXIT_NOT_FOUND;
     }
-    return destination->folder ? echo_folder(destination) : echo_ae(context->conf, destination);
+    return destination->folder ? echo_folder(destination) : echo_ae(conf, destination);
 }
+
+const struct cli_command cli_echo = {.name = "echo",
+                                     .help = "ask a destination whether it is there (C-ECHO)",
+                                     .usage = {"DESTINATION"},
+                                     .kind = &cli_destination,
+                                     .least = 1,
+                                     .most = 1,
+                                     .needs = "the name of one destination",
+                                     .run = echo_run};

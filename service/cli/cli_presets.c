@@ -13,7 +13,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,22 +199,43 @@ print_one(const char *folder, const char *name)
     return EXIT_OK;
 }
 
-int
-cli_presets(const struct cli_context *context, int argc, char **argv)
+struct presets_options {
+    bool json;
+};
+
+static int
+presets_check(struct cli_call *call)
 {
-    (void)context;
-    bool json = false;
-    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
-    if (cli_parse_options(argc, argv, options) != EXIT_OK)
-        return EXIT_USAGE;
-    if (argc - optind > 1 || (json && argc > optind))
-        return cli_usage_error(argv[0], "takes one name, or --json");
+    const struct presets_options *options = call->options;
+    return options->json && call->count > 0
+               ? cli_usage_error(call->command->name, "takes one name, or --json")
+               : EXIT_OK;
+}
+
+static int
+presets_run(struct cli_call *call)
+{
+    const struct presets_options *options = call->options;
     char *folder = share_path("presets");
     if (!folder) {
         cli_complain("out of memory");
         return EXIT_PARTIAL;
     }
-    const int status = optind < argc ? print_one(folder, argv[optind]) : presets_list(folder, json);
+    const int status = call->count > 0 ? print_one(folder, call->arguments[0])
+                                       : presets_list(folder, options->json);
     free(folder);
     return status;
 }
+
+const struct cli_command cli_presets = {
+    .name = "presets",
+    .help = "list the presets that are shipped, what they rest on and their limits; or print one",
+    .usage = {"[--json]", "NAME"},
+    .options = (const struct cli_option[]){CLI_JSON(struct presets_options), {0}},
+    .size = sizeof(struct presets_options),
+    .kind = &cli_preset,
+    .most = 1,
+    .needs = "the name of one preset at most",
+    .without_conf = true,
+    .check = presets_check,
+    .run = presets_run};

@@ -9,7 +9,6 @@
 #include "service/common/layout.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,30 +46,21 @@ report_status_code(int rc, const struct error *error)
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
-/* What is asked: the command's options, and the number of a job where it takes one. */
+/* What is asked: the command's options, how it is answered, and the number of a job where it takes one. */
 struct report_request {
-    const struct report_command *command;
+    int (*print)(struct report *report, const struct report_request *request, struct error *error);
+    const struct report_list *list;
     const struct conf *conf;
     int64_t job;
     int64_t segment; /* of features; 0: the whole volume */
     bool json, csv;
     struct report_filter filter; /* of lists */
-    char since[CLI_TIME];        /* of the filter */
-};
-
-struct report_command {
-    const char *name;
-    const char *options[8]; /* NULL behind the last */
-    bool of_job;            /* takes one argument, which goes into `job` */
-    int (*print)(struct report *report, const struct report_request *request, struct error *error);
-    const struct report_list *list;
 };
 
 static int
 answer_list(struct report *report, const struct report_request *request, struct error *error)
 {
-    return report_list(report, request->command->list, &request->filter, stdout, request->json,
-                       error);
+    return report_list(report, request->list, &request->filter, stdout, request->json, error);
 }
 
 #define ADDRESS_SIZE 512
@@ -143,82 +133,148 @@ answer_features(struct report *report, const struct report_request *request, str
     return rc;
 }
 
-static const struct report_command report_commands[] = {
-    {"jobs",
-     {"state", "pipeline", "series", "code", "since", "limit", "json"},
-     false,
-     answer_list,
-     &report_jobs},
-    {"review", {"pipeline", "series", "limit", "json"}, false, answer_review, NULL},
-    {"show", {"json"}, true, answer_job, NULL},
-    {"features", {"segment", "json", "csv"}, true, answer_features, NULL},
-    {"series", {"state", "series", "since", "limit", "json"}, false, answer_list, &report_series},
-    {"destinations", {"json"}, false, answer_destinations, NULL},
-    {"deliveries",
-     {"state", "destination", "job", "limit", "json"},
-     false,
-     answer_list,
-     &report_deliveries},
-};
-
-/* The command's options, which point into the request. */
-static void
-choose_options(struct report_request *request, struct cli_option options[CLI_MAX_OPTIONS + 1])
+static int
+features_check(struct cli_call *call)
 {
-    const struct cli_option all[] = {
-        {"state", .text = &request->filter.state},
-        {"pipeline", .text = &request->filter.pipeline},
-        {"series", .text = &request->filter.series},
-        {"destination", .text = &request->filter.destination},
-        {"job", .number = &request->filter.job, .noun = "job number"},
-        {"code", .text = &request->filter.code},
-        {"since", .text = &request->filter.since},
-        {"limit", .number = &request->filter.limit},
-        {"segment", .number = &request->segment, .noun = "segment number", .zero = true},
-        {"json", .flag = &request->json},
-        {"csv", .flag = &request->csv}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        for (const char *const *name = request->command->options; *name; name++)
-            if (strcmp(all[i].name, *name) == 0)
-                *options++ = all[i];
-    *options = (struct cli_option){.name = NULL};
+    const struct report_request *request = call->options;
+    return request->json && request->csv
+               ? cli_usage_error(call->command->name, "--json and --csv exclude each other")
+               : EXIT_OK;
 }
 
 static int
-parse_request(int argc, char **argv, struct report_request *request)
+report_run(struct cli_call *call)
 {
-    struct cli_option options[CLI_MAX_OPTIONS + 1];
-    const bool of_job = request->command->of_job;
-    choose_options(request, options);
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if (of_job && (argc - optind != 1 || cli_parse_number(argv[optind], &request->job) < 0))
-        return cli_usage_error(argv[0], "needs one job number");
-    if (!of_job && optind < argc)
-        return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
-    if (cli_parse_since(&request->filter.since, request->since) < 0)
-        return cli_usage_error(argv[0], "\"%s\" is no time", request->filter.since);
-    if (request->json && request->csv)
-        return cli_usage_error(argv[0], "--json and --csv exclude each other");
-    return EXIT_OK;
-}
-
-int
-cli_report(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {
-        .command = report_commands, .conf = context->conf, .segment = REPORT_ALL_SEGMENTS};
-    while (strcmp(request.command->name, argv[0]) != 0)
-        request.command++;
+    struct report_request *request = call->options;
     struct report *report;
-    int status = parse_request(argc, argv, &request);
-    if (status == EXIT_OK)
-        status = cli_open_report(context->conf, &report);
+    request->conf = call->context->conf;
+    if (call->count > 0)
+        cli_parse_number(call->arguments[0], &request->job);
+    int status = cli_open_report(request->conf, &report);
     if (status != EXIT_OK)
         return status;
     struct error error = {0};
-    int rc = request.command->print(report, &request, &error);
+    int rc = request->print(report, request, &error);
     report_close(report);
     return report_status_code(rc, &error);
 }
+
+/* ------------------------------------------------------------------------------- commands ---- */
+
+static const char *
+state_of_jobs(size_t i)
+{
+    return report_list_state(&report_jobs, i);
+}
+
+static const char *
+state_of_series(size_t i)
+{
+    return report_list_state(&report_series, i);
+}
+
+static const char *
+state_of_deliveries(size_t i)
+{
+    return report_list_state(&report_deliveries, i);
+}
+
+#define FILTER(name_, kind_, member, help_, ...)                                                   \
+    {                                                                                              \
+        (name_), 0, (kind_), CLI_AT(struct report_request, filter.member), .help = (help_),        \
+                                                                           __VA_ARGS__             \
+    }
+#define STATE(word_)                                                                               \
+    FILTER("state", &cli_choice, state, "in this state", .noun = "STATE", .word = (word_))
+#define PIPELINE FILTER("pipeline", &cli_pipeline, pipeline, "of this pipeline", NULL)
+#define SERIES   FILTER("series", &cli_text, series, "of this series", .noun = "UID")
+#define SINCE(help)                                                                                \
+    FILTER("since", &cli_when, since, help "; a time, or how long ago: 2026-01-31, 36h", NULL)
+#define LIMIT FILTER("limit", &cli_count, limit, "so many; 50 when not given", NULL)
+#define JSON  CLI_JSON(struct report_request)
+
+#define REPORTS(print_, list_)                                                                     \
+    .size = sizeof(struct report_request),                                                         \
+    .initial = &(const struct report_request){.print = (print_),                                   \
+                                              .list = (list_),                                     \
+                                              .segment = REPORT_ALL_SEGMENTS},                     \
+    .run = report_run
+
+const struct cli_command cli_jobs = {
+    .name = "jobs",
+    .help = "list jobs, newest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){STATE(state_of_jobs),
+                                           PIPELINE,
+                                           SERIES,
+                                           FILTER("code", &cli_text, code, "with this code",
+                                                  .noun = "CODE"),
+                                           SINCE("made or ended since"),
+                                           LIMIT,
+                                           JSON,
+                                           {0}},
+    REPORTS(answer_list, &report_jobs)};
+
+const struct cli_command cli_review = {
+    .name = "review",
+    .help = "results that are not as expected and wait for accept or reject, oldest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){PIPELINE, SERIES, LIMIT, JSON, {0}},
+    REPORTS(answer_review, NULL)};
+
+const struct cli_command cli_show = {.name = "show",
+                                     .help = "one job with its results and events",
+                                     .usage = {"[--json] JOB"},
+                                     .options = (const struct cli_option[]){JSON, {0}},
+                                     .kind = &cli_job,
+                                     .least = 1,
+                                     .most = 1,
+                                     .needs = "one job number",
+                                     REPORTS(answer_job, NULL)};
+
+const struct cli_command cli_features = {
+    .name = "features",
+    .help = "what a job measured",
+    .usage = {"[--segment N] [--json | --csv] JOB"},
+    .options = (const struct cli_option[]){{"segment", 0, &cli_segment,
+                                            CLI_AT(struct report_request, segment),
+                                            .help = "of one segment only; 0: the whole volume"},
+                                           JSON,
+                                           {"csv", 0, &cli_flag, CLI_AT(struct report_request, csv),
+                                            .help = "print a table for programs"},
+                                           {0}},
+    .kind = &cli_job,
+    .least = 1,
+    .most = 1,
+    .needs = "one job number",
+    .check = features_check,
+    REPORTS(answer_features, NULL)};
+
+const struct cli_command cli_series = {
+    .name = "series",
+    .help = "list series, newest first",
+    .usage = {"[OPTION]..."},
+    .options =
+        (const struct cli_option[]){
+            STATE(state_of_series), SERIES, SINCE("something came since"), LIMIT, JSON, {0}},
+    REPORTS(answer_list, &report_series)};
+
+const struct cli_command cli_destinations = {.name = "destinations",
+                                             .help =
+                                                 "where results go, and how it stands with each",
+                                             .usage = {"[--json]"},
+                                             .options = (const struct cli_option[]){JSON, {0}},
+                                             REPORTS(answer_destinations, NULL)};
+
+const struct cli_command cli_deliveries = {
+    .name = "deliveries",
+    .help = "list deliveries of results, newest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){STATE(state_of_deliveries),
+                                           FILTER("destination", &cli_destination, destination,
+                                                  "to this destination", NULL),
+                                           FILTER("job", &cli_job, job, "of this job", NULL),
+                                           LIMIT,
+                                           JSON,
+                                           {0}},
+    REPORTS(answer_list, &report_deliveries)};

@@ -13,7 +13,6 @@
 #include "service/common/troubles.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,9 +37,10 @@ struct status {
 /* enum trouble_level: as a line begins, in JSON, and for --check. */
 static const struct {
     const char *heading, *word, *verdict;
-} status_levels[] = {[TROUBLE_JOBS_WAIT] = {"Waits", "waits", "OK"},
-                     [TROUBLE_ATTENTION] = {"Attention", "attention", "WARNING"},
-                     [TROUBLE_BROKEN] = {"Broken", "broken", "CRITICAL"}};
+    enum cli_style style;
+} status_levels[] = {[TROUBLE_JOBS_WAIT] = {"Waits", "waits", "OK", CLI_HEADING},
+                     [TROUBLE_ATTENTION] = {"Attention", "attention", "WARNING", CLI_DOUBTFUL},
+                     [TROUBLE_BROKEN] = {"Broken", "broken", "CRITICAL", CLI_BAD}};
 
 /* -------------------------------------------------------------------------- gathering ------ */
 
@@ -139,7 +139,8 @@ status_print_troubles(const struct status *status)
             if (trouble->level != level)
                 continue;
             status_since(trouble, since);
-            printf("%-11s %s%s%s%s\n", status_levels[level].heading, trouble->text,
+            printf("%s%-11s%s %s%s%s%s\n", cli_style(status_levels[level].style, stdout),
+                   status_levels[level].heading, cli_style(CLI_PLAIN, stdout), trouble->text,
                    *since ? " (since " : "", since, *since ? ")" : "");
         }
     }
@@ -196,7 +197,9 @@ status_print(const struct status *status, struct report *report, struct error *e
     if (status->json)
         return status_print_json(status, report, error);
     int rc = report ? report_status(report, stdout, false, error) : 0;
-    printf("Daemon      %s\n", status->daemon);
+    const bool runs = strcmp(status->daemon, "running") == 0;
+    printf("Daemon      %s%s%s\n", cli_style(runs ? CLI_GOOD : CLI_BAD, stdout), status->daemon,
+           cli_style(CLI_PLAIN, stdout));
     status_print_troubles(status);
     return rc;
 }
@@ -288,25 +291,42 @@ status_load(struct status *status)
     return TROUBLE_BROKEN;
 }
 
-int
-cli_status(const struct cli_context *context, int argc, char **argv)
+static int
+status_check(struct cli_call *call)
 {
-    struct status status = {.context = context};
-    const struct cli_option options[] = {
-        {"json", .flag = &status.json}, {"check", .flag = &status.check}, {.name = NULL}};
-    int rc = cli_parse_options(argc, argv, options);
-    if (rc != EXIT_OK)
-        return rc;
-    if (optind < argc)
-        return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
-    if (status.json && status.check)
-        return cli_usage_error(argv[0], "--json and --check exclude each other");
-    rc = status_load(&status);
+    const struct status *status = call->options;
+    return status->json && status->check
+               ? cli_usage_error(call->command->name, "--json and --check exclude each other")
+               : EXIT_OK;
+}
+
+static int
+status_run(struct cli_call *call)
+{
+    struct status *status = call->options;
+    status->context = call->context;
+    int rc = status_load(status);
     if (rc == EXIT_OK)
-        rc = status_tell(&status);
-    conf_free(status.conf);
-    for (size_t i = 0; i < status.count; i++)
-        free(status.troubles[i].text);
-    free(status.troubles);
+        rc = status_tell(status);
+    conf_free(status->conf);
+    for (size_t i = 0; i < status->count; i++)
+        free(status->troubles[i].text);
+    free(status->troubles);
     return rc;
 }
+
+/* It reads the configuration itself: --check answers without one, too. */
+const struct cli_command cli_status = {
+    .name = "status",
+    .help = "how the night goes: jobs, series, what is not well",
+    .usage = {"[--json]", "--check"},
+    .options =
+        (const struct cli_option[]){
+            CLI_JSON(struct status),
+            {"check", 0, &cli_flag, CLI_AT(struct status, check),
+             .help = "one line and the status 0, 1 or 2, for monitoring systems (Nagios)"},
+            {0}},
+    .size = sizeof(struct status),
+    .without_conf = true,
+    .check = status_check,
+    .run = status_run};

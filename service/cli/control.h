@@ -15,8 +15,6 @@ struct question {
     const char *noun; /* "job" */
     void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
                   const void *options);
-    const char *command, *needs, *one; /* "retry", "one or more job numbers", "a job number" */
-    bool (*is_one)(const char *argument);
     bool array; /* the answers are elements of one of JSON */
 };
 
@@ -26,7 +24,5 @@ int control_ask_all(const char *root, const struct question *question, char **ar
 
 /* Who had logged in; "": not known. */
 const char *control_login(char *login, size_t size);
-
-int cli_purge(const struct cli_context *context, int argc, char **argv);
 
 #endif

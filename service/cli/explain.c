@@ -13,7 +13,6 @@
 #include "service/common/parallel.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,21 +38,6 @@ struct explain {
 };
 
 /* --------------------------------------------------------------------------------- input ---- */
-
-static int
-explain_parse(int argc, char **argv, struct explain *explain)
-{
-    const struct cli_option options[] = {{"pipeline", 'p', .text = &explain->pipeline},
-                                         {"json", 'j', .flag = &explain->json},
-                                         {.name = NULL}};
-    if (cli_parse_options(argc, argv, options) != EXIT_OK)
-        return EXIT_USAGE;
-    if (optind == argc)
-        return cli_usage_error(argv[0], "needs files, folders or a Series Instance UID");
-    return explain->pipeline
-               ? cli_find_pipeline(explain->conf, explain->pipeline, &explain->request.pipeline)
-               : EXIT_OK;
-}
 
 /* The files of a stored series, below the root folder. */
 static int
@@ -377,22 +361,44 @@ explain_release(struct explain *explain)
         report_stored_clear(&explain->stored);
 }
 
-int
-cli_explain(const struct cli_context *context, int argc, char **argv)
+static int
+explain_run(struct cli_call *call)
 {
-    struct explain explain = {.conf = context->conf,
-                              .request = {.conf = context->conf, .called_ae = ""}};
-    explain.request.named = &explain.named;
-    int status = explain_parse(argc, argv, &explain);
+    struct explain *explain = call->options;
+    explain->conf = call->context->conf;
+    explain->request.conf = explain->conf;
+    explain->request.called_ae = "";
+    explain->request.named = &explain->named;
+    int status = explain->pipeline ? cli_find_pipeline(explain->conf, explain->pipeline,
+                                                       &explain->request.pipeline)
+                                   : EXIT_OK;
     dicom_init();
     if (status == EXIT_OK)
-        status = explain_collect(&explain, argv + optind, argc - optind);
+        status = explain_collect(explain, call->arguments, call->count);
     if (status == EXIT_OK)
-        explained_objects_open(&explain.objects, context->conf);
+        explained_objects_open(&explain->objects, explain->conf);
     if (status == EXIT_OK)
-        status = explain_sort(&explain);
+        status = explain_sort(explain);
     if (status == EXIT_OK)
-        status = explain_tell(&explain);
-    explain_release(&explain);
+        status = explain_tell(explain);
+    explain_release(explain);
     return status;
 }
+
+const struct cli_command cli_explain = {
+    .name = "explain",
+    .help = "what would become of files or of a stored series, and why; nothing is run",
+    .usage = {"[--pipeline NAME] [--json] FILE...", "[--pipeline NAME] [--json] FOLDER...",
+              "[--pipeline NAME] [--json] SERIES_UID"},
+    .options =
+        (const struct cli_option[]){
+            {"pipeline", 'p', &cli_pipeline, CLI_AT(struct explain, pipeline),
+             .help = "as if this pipeline were asked for, in place of the rules"},
+            CLI_JSON(struct explain),
+            {0}},
+    .size = sizeof(struct explain),
+    .kind = &cli_file,
+    .least = 1,
+    .most = INT_MAX,
+    .needs = "files, folders or a Series Instance UID",
+    .run = explain_run};

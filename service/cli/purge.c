@@ -8,7 +8,6 @@
 #include "dicom/dicom.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,17 +178,6 @@ purge_choose(const struct cli_context *context, struct purge *purge)
     return EXIT_DATABASE;
 }
 
-static int
-purge_take_arguments(struct purge *purge, const char *command, char **arguments, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (!cli_is_uid(arguments[i]))
-            return cli_usage_error(command, "\"%s\" is not a UID", arguments[i]);
-    purge->keys = arguments;
-    purge->count = (size_t)count;
-    return EXIT_OK;
-}
-
 /* ------------------------------------------------------------------------------------ asking -- */
 
 static void
@@ -252,45 +240,60 @@ purge_run(const struct cli_context *context, const struct purge *purge)
 }
 
 static int
-purge_parse(int argc, char **argv, struct purge *purge, char before[CLI_TIME])
+purge_check(struct cli_call *call)
 {
-    const struct cli_option options[] = {{"patient", .text = &purge->patient},
-                                         {"before", .text = &purge->filter.before},
-                                         {"undelivered", .flag = &purge->undelivered},
-                                         {"dry-run", .flag = &purge->dry_run},
-                                         {"yes", .flag = &purge->yes},
-                                         {"json", .flag = &purge->json},
-                                         {.name = NULL}};
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if (cli_parse_since(&purge->filter.before, before) < 0)
-        return cli_usage_error(argv[0], "\"%s\" is no time", purge->filter.before);
+    const struct purge *purge = call->options;
+    const char *name = call->command->name;
     if (purge->patient && !*purge->patient)
-        return cli_usage_error(argv[0], "--patient needs a Patient ID");
-    if ((optind < argc) == (purge->patient || purge->filter.before))
-        return cli_usage_error(argv[0], "needs Series Instance UIDs, or --patient or --before");
+        return cli_usage_error(name, "--patient needs a Patient ID");
+    if ((call->count > 0) == (purge->patient || purge->filter.before))
+        return cli_usage_error(name, "needs Series Instance UIDs, or --patient or --before");
     if (purge->dry_run && purge->yes)
-        return cli_usage_error(argv[0], "--dry-run and --yes exclude each other");
+        return cli_usage_error(name, "--dry-run and --yes exclude each other");
     if (purge->json && !purge->dry_run && !purge->yes)
-        return cli_usage_error(argv[0], "--json goes with --dry-run or --yes");
+        return cli_usage_error(name, "--json goes with --dry-run or --yes");
     return EXIT_OK;
 }
 
-int
-cli_purge(const struct cli_context *context, int argc, char **argv)
+static int
+purge_command(struct cli_call *call)
 {
-    char before[CLI_TIME];
-    struct purge purge = {0};
-    int status = purge_parse(argc, argv, &purge, before);
+    struct purge *purge = call->options;
+    int status = EXIT_OK;
+    purge->keys = call->arguments;
+    purge->count = (size_t)call->count;
+    if (call->count == 0)
+        status = purge_choose(call->context, purge);
     if (status == EXIT_OK)
-        status = optind < argc ? purge_take_arguments(&purge, argv[0], argv + optind, argc - optind)
-                               : purge_choose(context, &purge);
-    if (status == EXIT_OK)
-        status = purge_run(context, &purge);
-    for (size_t i = 0; purge.chosen && i < purge.count; i++)
-        free(purge.keys[i]);
-    if (purge.chosen)
-        free(purge.keys);
+        status = purge_run(call->context, purge);
+    for (size_t i = 0; purge->chosen && i < purge->count; i++)
+        free(purge->keys[i]);
+    if (purge->chosen)
+        free(purge->keys);
     return status;
 }
+
+const struct cli_command cli_purge = {
+    .name = "purge",
+    .help = "remove series now: images, results, quarantined files, and names; asks first",
+    .usage = {"[OPTION]... SERIES_UID...", "[OPTION]... --patient ID", "[OPTION]... --before WHEN"},
+    .options =
+        (const struct cli_option[]){
+            {"patient", 0, &cli_text, CLI_AT(struct purge, patient),
+             .help = "the series of this Patient ID", .noun = "ID"},
+            {"before", 0, &cli_when, CLI_AT(struct purge, filter.before),
+             .help = "the series that nothing has come to since, and strays in quarantine; a time, "
+                     "or how long "
+                     "ago: 2026-01-31, 36h"},
+            {"undelivered", 0, &cli_flag, CLI_AT(struct purge, undelivered),
+             .help = "also those with results that have not arrived"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct purge, dry_run),
+             .help = "tell only what would go"},
+            {"yes", 0, &cli_flag, CLI_AT(struct purge, yes), .help = "do not ask"},
+            CLI_JSON(struct purge),
+            {0}},
+    .size = sizeof(struct purge),
+    .kind = &cli_uid,
+    .most = INT_MAX,
+    .check = purge_check,
+    .run = purge_command};

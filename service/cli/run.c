@@ -13,8 +13,8 @@
 #include "service/pipeline/results/record.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +23,11 @@
 #define MAX_THREADS 256
 
 struct options {
-    const struct conf_pipeline *pipeline;
+    const char *wanted;
+    const struct conf_pipeline *pipeline; /* of that name */
     const char *output;
     const char *stack, *stacks; /* NULL: see struct units_request */
+    int64_t wanted_threads;     /* 0: as the configuration says */
     int threads;
     bool accept_missing, json, quiet;
     char **inputs;
@@ -72,54 +74,30 @@ catch_signals(void)
 /* ------------------------------------------------------------------------------- options ---- */
 
 static int
-parse_threads(const char *text, struct options *options)
+run_check(struct cli_call *call)
 {
-    int64_t threads;
-    if (cli_parse_number(text, &threads) != 0 || threads > MAX_THREADS)
-        return cli_usage_error("run", "--threads takes a number from 1 to %d", MAX_THREADS);
-    options->threads = (int)threads;
+    const struct options *options = call->options;
+    const char *name = call->command->name;
+    if (options->wanted_threads > MAX_THREADS)
+        return cli_usage_error(name, "--threads takes a number from 1 to %d", MAX_THREADS);
+    if (!options->output || options->output[0] == '\0')
+        return cli_usage_error(name, "--output is missing");
+    if (options->stack && options->stacks)
+        return cli_usage_error(name, "--stack and --stacks exclude each other");
+    if (!options->wanted)
+        return cli_usage_error(name, "--pipeline is missing");
     return EXIT_OK;
 }
 
 static int
-parse_options(const struct conf *conf, int argc, char **argv, struct options *options)
+options_resolve(const struct conf *conf, struct options *options)
 {
-    const char *pipeline = NULL, *threads = NULL;
-    const struct cli_option known[] = {{"pipeline", 'p', .text = &pipeline},
-                                       {"output", 'o', .text = &options->output},
-                                       {"stack", 's', .text = &options->stack},
-                                       {"stacks", .text = &options->stacks},
-                                       {"accept-missing", .flag = &options->accept_missing},
-                                       {"threads", 't', .text = &threads},
-                                       {"json", 'j', .flag = &options->json},
-                                       {"quiet", 'q', .flag = &options->quiet},
-                                       {"object", .texts = &options->objects},
-                                       {.name = NULL}};
-    options->objects.items = calloc((size_t)argc, sizeof *options->objects.items);
-    if (!options->objects.items) {
-        cli_complain("%s", strerror(ENOMEM));
-        return EXIT_PARTIAL;
-    }
-    int status = cli_parse_options(argc, argv, known);
-    if (status == EXIT_OK && threads)
-        status = parse_threads(threads, options);
-    if (status != EXIT_OK)
-        return status;
-    options->inputs = argv + optind;
-    options->input_count = argc - optind;
-    if (!options->output || options->output[0] == '\0')
-        return cli_usage_error("run", "--output is missing");
-    if (options->input_count == 0)
-        return cli_usage_error("run", "there is no input: files or folders");
-    if (options->stack && options->stacks)
-        return cli_usage_error("run", "--stack and --stacks exclude each other");
+    options->threads = (int)options->wanted_threads;
     if (options->threads == 0)
         options->threads = conf->compute.threads;
     if (options->threads == 0)
         options->threads = parallel_processors();
-    if (!pipeline)
-        return cli_usage_error("run", "--pipeline is missing");
-    return cli_find_pipeline(conf, pipeline, &options->pipeline);
+    return cli_find_pipeline(conf, options->wanted, &options->pipeline);
 }
 
 /* --------------------------------------------------------------------------------- input ---- */
@@ -518,14 +496,16 @@ run_release(struct direct_run *run)
     collect_free(&run->files);
     progress_close(run->progress);
     free(run->settings);
-    free(run->options.objects.items);
 }
 
-int
-cli_run(const struct cli_context *context, int argc, char **argv)
+static int
+run_command(struct cli_call *call)
 {
-    struct direct_run run = {.conf = context->conf};
-    int status = parse_options(run.conf, argc, argv, &run.options);
+    struct direct_run run = {.conf = call->context->conf,
+                             .options = *(struct options *)call->options};
+    run.options.inputs = call->arguments;
+    run.options.input_count = call->count;
+    int status = options_resolve(run.conf, &run.options);
     if (status == EXIT_OK) {
         catch_signals();
         status = run_all(&run);
@@ -533,3 +513,38 @@ cli_run(const struct cli_context *context, int argc, char **argv)
     run_release(&run);
     return atomic_load(&stop) ? 128 + (int)stop_signal : status;
 }
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .help = "process files or folders now, without the daemon",
+    .usage = {"--pipeline NAME --output DIR [OPTION]... INPUT..."},
+    .more = "Ends with 7 where some job found no voxel, with 8 where some result is not as its "
+            "pipeline "
+            "expects, and with 128 plus the number of the signal that ended it.",
+    .options =
+        (const struct cli_option[]){
+            {"pipeline", 'p', &cli_pipeline, CLI_AT(struct options, wanted),
+             .help = "the pipeline to run"},
+            {"output", 'o', &cli_folder, CLI_AT(struct options, output),
+             .help = "where results go; those of several stacks into folders below"},
+            {"stack", 's', &cli_text, CLI_AT(struct options, stack),
+             .help = "only the stacks of this name", .noun = "NAME"},
+            {"stacks", 0, &cli_text, CLI_AT(struct options, stacks),
+             .help = "of each series all, first, last or b0, or those whose names fit a pattern",
+             .noun = "WHICH"},
+            {"object", 0, &cli_files, CLI_AT(struct options, objects),
+             .help = "what was drawn on them; may be given several times"},
+            {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),
+             .help = "take series that are known to be incomplete"},
+            {"threads", 't', &cli_count, CLI_AT(struct options, wanted_threads),
+             .help = "CPU threads, in place of compute.threads"},
+            CLI_JSON(struct options),
+            {"quiet", 'q', &cli_flag, CLI_AT(struct options, quiet), .help = "print errors only"},
+            {0}},
+    .size = sizeof(struct options),
+    .kind = &cli_file,
+    .least = 1,
+    .most = INT_MAX,
+    .needs = "files or folders",
+    .check = run_check,
+    .run = run_command};

@@ -30,7 +30,7 @@ cppcheck)
         --std=c11 -D_GNU_SOURCE '-DNOCTULE_VERSION="0"' -UVALUES -I.
     ;;
 shellcheck)
-    { find tests -name '*.sh' -print0 && printf '%s\0' .ci/run packaging/debian/{postinst,prerm,postrm}; } | xargs -0 shellcheck
+    { find tests docs '(' -name '*.sh' -o -name '*.bash' ')' -print0 && printf '%s\0' .ci/run packaging/debian/{postinst,prerm,postrm}; } | xargs -0 shellcheck
     ;;
 tidy) # .clang-tidy says what is asked; sh, as the files stand before the compiler's options
     # shellcheck disable=SC2016

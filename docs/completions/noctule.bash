@@ -1,0 +1,197 @@
+# noctule.bash - what bash completes of noctule(1); written by unit.cli_commands.
+# shellcheck shell=bash
+
+# _noctule_names WHAT OPTION...: the pipelines or destinations of the configuration.
+_noctule_names() {
+    noctule "${@:2}" check-config 2>/dev/null | sed -n "s/^$1: \\([^ ,]*\\).*/\\1/p"
+}
+
+_noctule() {
+    local current=${COMP_WORDS[COMP_CWORD]} command='' kind='' words='' options='' globals=() i
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        --config | -c | --root | -r)
+            globals+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}")
+            ((++i))
+            ;;
+        -*) ;;
+        *) [[ $command ]] || command=${COMP_WORDS[i]} ;;
+        esac
+    done
+    case $command in
+    run)
+        options='--pipeline --output --stack --stacks --object --accept-missing --threads --json --quiet'
+        kind=files
+        ;;
+    explain)
+        options='--pipeline --json'
+        kind=files
+        ;;
+    status)
+        options='--json --check'
+        kind=nothing
+        ;;
+    jobs)
+        options='--state --pipeline --series --code --since --limit --json'
+        kind=nothing
+        ;;
+    review)
+        options='--pipeline --series --limit --json'
+        kind=nothing
+        ;;
+    show)
+        options='--json'
+        kind=nothing
+        ;;
+    features)
+        options='--segment --json --csv'
+        kind=nothing
+        ;;
+    series)
+        options='--state --series --since --limit --json'
+        kind=nothing
+        ;;
+    destinations)
+        options='--json'
+        kind=nothing
+        ;;
+    deliveries)
+        options='--state --destination --job --limit --json'
+        kind=nothing
+        ;;
+    retry)
+        options='--current --force --failed --pipeline --code --since'
+        kind=nothing
+        ;;
+    submit)
+        options='--pipeline --stacks --rules --all --since --force --dry-run --json'
+        kind=nothing
+        ;;
+    cancel)
+        options=''
+        kind=nothing
+        ;;
+    accept)
+        options=''
+        kind=nothing
+        ;;
+    reject)
+        options=''
+        kind=nothing
+        ;;
+    hold)
+        options='--pipeline --destination --queue --reason'
+        kind=nothing
+        ;;
+    release)
+        options='--pipeline --destination --queue'
+        kind=nothing
+        ;;
+    priority)
+        options=''
+        kind=nothing
+        ;;
+    complete)
+        options='--accept-missing'
+        kind=nothing
+        ;;
+    resend)
+        options='--job --destination --failed'
+        kind=nothing
+        ;;
+    purge)
+        options='--patient --before --undelivered --dry-run --yes --json'
+        kind=nothing
+        ;;
+    ping)
+        options=''
+        kind=nothing
+        ;;
+    check-config)
+        options='--print'
+        kind=files
+        ;;
+    echo)
+        options=''
+        kind=destinations
+        ;;
+    presets)
+        options='--json'
+        kind=presets
+        ;;
+    version)
+        options=''
+        kind=nothing
+        ;;
+    help)
+        options=''
+        kind=commands
+        ;;
+    *) kind=commands ;;
+    esac
+    options+=' --config --root --help --version'
+    local commands='run explain status jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config echo presets version help'
+    local value=yes
+    case $command:${COMP_WORDS[COMP_CWORD - 1]} in
+    *:--config | *:-c) kind=files ;;
+    *:--root | *:-r) kind=folders ;;
+    run:--pipeline | run:-p) kind=pipelines ;;
+    run:--output | run:-o) kind=folders ;;
+    run:--stack | run:-s) kind=nothing ;;
+    run:--stacks) kind=nothing ;;
+    run:--object) kind=files ;;
+    run:--threads | run:-t) kind=nothing ;;
+    explain:--pipeline | explain:-p) kind=pipelines ;;
+    jobs:--state) words='READY RUNNING DONE EMPTY REVIEW REJECTED DELAYED FAILED CANCELLED' ;;
+    jobs:--pipeline) kind=pipelines ;;
+    jobs:--series) kind=nothing ;;
+    jobs:--code) kind=nothing ;;
+    jobs:--since) kind=nothing ;;
+    jobs:--limit) kind=nothing ;;
+    review:--pipeline) kind=pipelines ;;
+    review:--series) kind=nothing ;;
+    review:--limit) kind=nothing ;;
+    features:--segment) kind=nothing ;;
+    series:--state) words='GATHERING SETTLED REFUSED' ;;
+    series:--series) kind=nothing ;;
+    series:--since) kind=nothing ;;
+    series:--limit) kind=nothing ;;
+    deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED CANCELLED' ;;
+    deliveries:--destination) kind=destinations ;;
+    deliveries:--job) kind=nothing ;;
+    deliveries:--limit) kind=nothing ;;
+    retry:--pipeline) kind=pipelines ;;
+    retry:--code) kind=nothing ;;
+    retry:--since) kind=nothing ;;
+    submit:--pipeline) kind=pipelines ;;
+    submit:--stacks) kind=nothing ;;
+    submit:--since) kind=nothing ;;
+    hold:--pipeline) kind=pipelines ;;
+    hold:--destination) kind=destinations ;;
+    hold:--reason) kind=nothing ;;
+    release:--pipeline) kind=pipelines ;;
+    release:--destination) kind=destinations ;;
+    resend:--job) kind=nothing ;;
+    resend:--destination) kind=destinations ;;
+    purge:--patient) kind=nothing ;;
+    purge:--before) kind=nothing ;;
+    *) value='' ;;
+    esac
+    [[ $current == -* && ! $value ]] && kind='' words=$options
+    case $kind in
+    files) return ;; # as bash does
+    folders)
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -d -- "$current")
+        return
+        ;;
+    pipelines) words=$(_noctule_names pipeline "${globals[@]}") ;;
+    destinations) words=$(_noctule_names destination "${globals[@]}") ;;
+    presets) words=$(noctule presets --json 2>/dev/null | sed -n 's/.*"name": "\([^"]*\)".*/\1/p') ;;
+    commands) words=$commands ;;
+    esac
+    compopt +o default 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+complete -o default -F _noctule noctule

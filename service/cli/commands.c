@@ -1,0 +1,53 @@
+/* commands.c - the table of commands, in the order of help. */
+#include "service/cli/cli.h"
+
+static int
+version_run(struct cli_call *call)
+{
+    (void)call;
+    puts("noctule " NOCTULE_VERSION);
+    return EXIT_OK;
+}
+
+static int
+help_run(struct cli_call *call)
+{
+    const struct cli_command *command =
+        call->count > 0 ? cli_find_command(call->arguments[0]) : NULL;
+    if (call->count > 0 && !command)
+        return cli_no_command(call->arguments[0]);
+    if (command)
+        cli_print_command(command, stdout);
+    else
+        cli_print_help(stdout);
+    return EXIT_OK;
+}
+
+const struct cli_command cli_version = {
+    .name = "version", .help = "print the version", .without_conf = true, .run = version_run};
+
+const struct cli_command cli_help = {.name = "help",
+                                     .help = "print this, or what a command takes",
+                                     .usage = {"[COMMAND]"},
+                                     .kind = &cli_command_name,
+                                     .most = 1,
+                                     .needs = "one command at most",
+                                     .without_conf = true,
+                                     .run = help_run};
+
+static const struct cli_command *const processing[] = {&cli_run, &cli_explain, NULL};
+static const struct cli_command *const reading[] = {&cli_status,       &cli_jobs,       &cli_review,
+                                                    &cli_show,         &cli_features,   &cli_series,
+                                                    &cli_destinations, &cli_deliveries, NULL};
+static const struct cli_command *const steering[] = {
+    &cli_retry, &cli_submit,       &cli_cancel,   &cli_accept,   &cli_reject,
+    &cli_hold,  &cli_release_held, &cli_priority, &cli_complete, &cli_resend,
+    &cli_purge, &cli_ping,         NULL};
+static const struct cli_command *const checking[] = {&cli_check_config, &cli_echo, &cli_presets,
+                                                     &cli_version,      &cli_help, NULL};
+
+const struct cli_group cli_groups[] = {{"Processing", processing},
+                                       {"Reading", reading},
+                                       {"Steering, for which the daemon has to run", steering},
+                                       {"Checking", checking},
+                                       {0}};

@@ -1,0 +1,135 @@
+/* kinds.c - what values of the command line are. */
+#include "service/cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int
+kind_flag(struct cli_call *call, char *text, void *member)
+{
+    (void)call;
+    (void)text;
+    *(bool *)member = true;
+    return 0;
+}
+
+static int
+kind_text(struct cli_call *call, char *text, void *member)
+{
+    (void)call;
+    if (member)
+        *(const char **)member = text;
+    return 0;
+}
+
+static int
+kind_texts(struct cli_call *call, char *text, void *member)
+{
+    struct cli_texts *texts = member;
+    char **grown = reallocarray(texts->items, texts->count + 1, sizeof *grown);
+    (void)call;
+    if (!grown)
+        return -ENOMEM;
+    texts->items = grown;
+    grown[texts->count++] = text;
+    return 0;
+}
+
+static int
+kind_uid(struct cli_call *call, char *text, void *member)
+{
+    return cli_is_uid(text) ? kind_text(call, text, member) : -EINVAL;
+}
+
+static int
+kind_number(struct cli_call *call, char *text, void *member)
+{
+    int64_t number;
+    (void)call;
+    if (cli_parse_number(text, &number) < 0)
+        return -EINVAL;
+    if (member)
+        *(int64_t *)member = number;
+    return 0;
+}
+
+static int
+kind_segment(struct cli_call *call, char *text, void *member)
+{
+    if (strcmp(text, "0") != 0)
+        return kind_number(call, text, member);
+    *(int64_t *)member = 0;
+    return 0;
+}
+
+/* Does it begin like one? */
+static bool
+when_is_time(const char *text)
+{
+    static const char shape[] = "0000-00-00T00:00:00.000Z";
+    size_t i = 0;
+    while (text[i] && shape[i] &&
+           (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
+        i++;
+    return !text[i] && i >= 4 && i < CLI_TIME;
+}
+
+/* The seconds of the last letter of "36h"; 0: it is none. */
+static int64_t
+when_unit(const char *text)
+{
+    const size_t length = strlen(text);
+    switch (length ? text[length - 1] : 0) {
+    case 'm':
+        return 60;
+    case 'h':
+        return 3600;
+    case 'd':
+        return 86400;
+    default:
+        return 0;
+    }
+}
+
+/* A time of UTC as the database has it, how such a text begins ("2026-01-31", "2026-01-31T07:30"), or
+ * how long ago it was ("90m", "36h", "7d"). */
+static int
+kind_when(struct cli_call *call, char *text, void *member)
+{
+    char *when = call->when;
+    int64_t count = 0;
+    if (strlen(text) >= CLI_TIME)
+        return -EINVAL;
+    strcpy(when, text);
+    const int64_t unit = when_unit(when);
+    if (unit == 0 && !when_is_time(when))
+        return -EINVAL;
+    if (unit > 0) {
+        when[strlen(when) - 1] = '\0';
+        if (cli_parse_number(when, &count) < 0 || count > 1000000)
+            return -EINVAL;
+        const time_t then = time(NULL) - (time_t)(count * unit);
+        struct tm utc;
+        strftime(when, CLI_TIME, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&then, &utc));
+    }
+    return kind_text(call, when, member);
+}
+
+const struct cli_kind cli_flag = {.take = kind_flag},
+                      cli_text = {"WORDS", "a text", kind_text, CLI_NOTHING},
+                      cli_file = {"FILE", "a file", kind_text, CLI_FILES},
+                      cli_folder = {"DIR", "a folder", kind_text, CLI_FOLDERS},
+                      cli_pipeline = {"NAME", "a pipeline", kind_text, CLI_PIPELINES},
+                      cli_destination = {"NAME", "a destination", kind_text, CLI_DESTINATIONS},
+                      cli_preset = {"NAME", "a preset", kind_text, CLI_PRESETS},
+                      cli_choice = {"WORD", "a word", kind_text, CLI_CHOICES},
+                      cli_command_name = {"COMMAND", "a command", kind_text, CLI_COMMANDS},
+                      cli_files = {"FILE", "a file", kind_texts, CLI_FILES},
+                      cli_uid = {"SERIES_UID", "a UID", kind_uid, CLI_NOTHING},
+                      cli_when = {"WHEN", "a time", kind_when, CLI_NOTHING},
+                      cli_job = {"JOB", "a job number", kind_number, CLI_NOTHING},
+                      cli_id = {"DELIVERY", "a delivery number", kind_number, CLI_NOTHING},
+                      cli_count = {"N", "a number from 1", kind_number, CLI_NOTHING},
+                      cli_segment = {"N", "a segment number", kind_segment, CLI_NOTHING};
