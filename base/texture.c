@@ -12,6 +12,16 @@ const char *const aggregation_codes[] = {
 #include "base/terms.def"
 };
 
+const char *const dimension_names[] = {
+#define DIMENSION(id, name, ...) name,
+#include "base/terms.def"
+};
+
+const char *const dimension_codes[] = {
+#define DIMENSION(id, name, scheme, code, meaning) code,
+#include "base/terms.def"
+};
+
 const char *const discretisation_names[] = {
 #define DISCRETISATION(id, name, ...) name,
 #include "base/terms.def"
@@ -59,6 +69,14 @@ aggregation_merges(enum aggregation aggregation)
            aggregation == AGGREGATION_3D_MERGED;
 }
 
+enum dimension
+aggregation_dimension(enum aggregation aggregation)
+{
+    if (aggregation_per_slice(aggregation))
+        return DIMENSION_2D;
+    return aggregation_is_2d(aggregation) ? DIMENSION_2_5D : DIMENSION_3D;
+}
+
 bool
 discretisation_by_number(enum discretisation kind)
 {
@@ -75,16 +93,18 @@ const struct glcm_options *
 texture_glcm_options(const struct texture_options *options)
 {
     static int distance = 1;
-    static const struct glcm_options by_default = {
-        .aggregation = AGGREGATION_3D_MERGED,
-        .symmetric = true,
-        .distances = &distance,
-        .distance_count = 1,
+    static const struct glcm_options by_default[AGGREGATIONS] = {
+#define AGGREGATION(id, ...)                                                                       \
+    {.aggregation = AGGREGATION_##id,                                                              \
+     .symmetric = true,                                                                            \
+     .distances = &distance,                                                                       \
+     .distance_count = 1},
+#include "base/terms.def"
     };
 
     if (options->glcm)
         return options->glcm;
-    return texture_wants(options, TEXTURE_FAMILY_glcm) ? &by_default : NULL;
+    return texture_wants(options, TEXTURE_FAMILY_glcm) ? &by_default[options->aggregation] : NULL;
 }
 
 bool

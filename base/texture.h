@@ -20,6 +20,14 @@ enum aggregation {
     AGGREGATIONS,
 };
 
+/* By slice and averaged, by slice and merged, in space. */
+enum dimension {
+
+#define DIMENSION(id, ...) DIMENSION_##id,
+#include "base/terms.def"
+    DIMENSIONS,
+};
+
 enum discretisation {
 
 #define DISCRETISATION(id, ...) DISCRETISATION_##id,
@@ -68,8 +76,13 @@ extern const char *const discretisation_names[DISCRETISATIONS + 1];
 extern const char *const texture_pattern_names[TEXTURE_PATTERNS + 1];
 extern const char *const feature_missing_names[FEATURE_MISSINGS + 1];
 
-/* "IAZD" */
+/* "IAZD"; "3d" and "KOBO" */
 extern const char *const aggregation_codes[AGGREGATIONS];
+extern const char *const dimension_names[DIMENSIONS];
+extern const char *const dimension_codes[DIMENSIONS];
+
+/* What an aggregation is where there are no directions. */
+enum dimension aggregation_dimension(enum aggregation aggregation);
 
 /* Does it use directions within slices only? Does it need a matrix per slice? Are those of all
  * directions added up before features are taken? */
@@ -133,9 +146,12 @@ struct texture_options {
     /* Which families: first_order is that of the statistics, and shape. */
 #define FAMILY_OPTION(id, ...) bool id;
 #include "base/families.def"
-    struct glcm_options *glcm; /* NULL: none of its own */
+    struct glcm_options *glcm;    /* NULL: none of its own */
+    enum aggregation aggregation; /* of all families but a glcm of its own */
     struct volume_histogram_options ivh;
-    unsigned patterns;      /* 1 << enum texture_pattern, or-ed */
+    int ngtdm_distance, ngldm_distance; /* Chebyshev, in voxels */
+    int ngldm_alpha;                    /* levels that are so far apart are alike */
+    unsigned patterns;                  /* 1 << enum texture_pattern, or-ed */
     double tlbap_threshold; /* 0 .. 1, of the largest value of the window; six decimals count */
     bool tlbap_strict;      /* greater instead of greater or equal */
     bool lanadp_integer;    /* averages cut to integers */

@@ -24,6 +24,15 @@ static const struct option_use angles_only[] = {
     {"aggregation", 1u << AGGREGATION_2D_AVERAGED | 1u << AGGREGATION_2D_SLICE_MERGED |
                         1u << AGGREGATION_2_5D_DIRECTION_MERGED | 1u << AGGREGATION_2_5D_MERGED},
     {NULL, 0}};
+static const struct option_use aggregated_only[] = {
+    {"families", 1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
+                     1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
+                     1u << TEXTURE_FAMILY_all},
+    {NULL, 0}};
+static const struct option_use ngtdm_only[] = {
+    {"families", 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
+static const struct option_use ngldm_only[] = {
+    {"families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
 static const struct option_use ivh_only[] = {
     {"families", 1u << TEXTURE_FAMILY_volume_histogram | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
 static const struct option_use ivh_levels_only[] = {
@@ -182,6 +191,19 @@ static const struct option_row texture_rows[] = {
      .help =
          "the families of features that are measured, beside what first_order, glcm and patterns "
          "ask for"},
+    {"aggregation", &option_choice, AT(struct texture_options, aggregation), "\"3d-merged\"",
+     .choices = aggregation_names, .uses = aggregated_only, .later = true,
+     .help =
+         "of families: which neighbours count, and how their matrices become one number; a group "
+         "glcm has its own"},
+    {"ngtdm_distance", &option_integer, AT(struct texture_options, ngtdm_distance), "1",
+     LIMITS(1, 3), .uses = ngtdm_only, .later = true,
+     .help = "ngtdm: how far neighbours are away at most, in voxels along each axis (Chebyshev)"},
+    {"ngldm_distance", &option_integer, AT(struct texture_options, ngldm_distance), "1",
+     LIMITS(1, 3), .uses = ngldm_only, .later = true, .help = "ngldm: the same"},
+    {"ngldm_alpha", &option_integer, AT(struct texture_options, ngldm_alpha), "0", LIMITS(0, 256),
+     .uses = ngldm_only, .later = true,
+     .help = "ngldm: neighbours whose levels are at most so far apart depend on each other"},
     {"ivh_discretisation", &option_choice, AT(struct texture_options, ivh.kind), "\"none\"",
      .choices = volume_histogram_names, .uses = ivh_only, .later = true,
      .help = "intensity-volume-histogram: bins of its own, or the values as they are"},

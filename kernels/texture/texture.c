@@ -92,6 +92,139 @@ texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uin
     return rc ? rc : kernels_op_run(lane, KERNELS_GLCM, &request, error);
 }
 
+/* Columns of a row that are of the region, from the first to the last. */
+static void
+box_add_row(const uint64_t *row, int64_t columns, int64_t first_last[2])
+{
+    const int64_t words = (columns + 63) / 64;
+
+    for (int64_t w = 0; w < words; w++) {
+        const int64_t left = columns - w * 64;
+        const uint64_t bits = left < 64 ? row[w] & ((UINT64_C(1) << left) - 1) : row[w];
+
+        if (bits == 0)
+            continue;
+        if (64 * w + __builtin_ctzll(bits) < first_last[0])
+            first_last[0] = 64 * w + __builtin_ctzll(bits);
+        if (64 * w + 63 - __builtin_clzll(bits) > first_last[1])
+            first_last[1] = 64 * w + 63 - __builtin_clzll(bits);
+    }
+}
+
+void
+texture_box_of(const uint64_t *region, const struct image_extent *extent, struct texture_box *box)
+{
+    const int64_t words = (extent->columns + 63) / 64;
+    int64_t ends[3][2] = {{extent->columns, -1}, {extent->rows, -1}, {extent->slices, -1}};
+
+    *box = (struct texture_box){.size = {extent->columns, extent->rows, extent->slices}};
+    if (!region)
+        return;
+    for (int64_t row = 0; row < extent->rows * extent->slices; row++) {
+        const int64_t place[3] = {0, row % extent->rows, row / extent->rows};
+        int64_t columns[2] = {extent->columns, -1};
+
+        box_add_row(region + row * words, extent->columns, columns);
+        for (int axis = 0; axis < 3 && columns[1] >= 0; axis++) {
+            const int64_t first = axis ? place[axis] : columns[0];
+            const int64_t last = axis ? place[axis] : columns[1];
+
+            ends[axis][0] = first < ends[axis][0] ? first : ends[axis][0];
+            ends[axis][1] = last > ends[axis][1] ? last : ends[axis][1];
+        }
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        const bool empty = ends[0][1] < 0;
+
+        box->first[axis] = empty ? 0 : ends[axis][0];
+        box->size[axis] = empty ? 0 : ends[axis][1] - ends[axis][0] + 1;
+    }
+}
+
+static int
+check_neighbours(const struct texture_neighbours *request, struct error *error)
+{
+    if (request->distance < 1 || request->distance > TEXTURE_MAX_DISTANCE)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "a distance of %d is not between 1 and %d", request->distance,
+                         TEXTURE_MAX_DISTANCE);
+    if (request->alpha < 0 || request->alpha > TEXTURE_MAX_LEVELS)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "levels that are %d apart are not alike; 0 to %d are", request->alpha,
+                         TEXTURE_MAX_LEVELS);
+    if (request->per_slice && !request->in_slice)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "neighbours in space are not of one slice");
+    return 0;
+}
+
+int
+texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *neighbours,
+                       uint64_t *counts, struct error *error)
+{
+    const struct texture_neighbours_request request = {neighbours, counts};
+    int rc = kernels_op_check(lane, KERNELS_NEIGHBOURS, error);
+
+    if (rc == 0)
+        rc = check_levels(lane, &neighbours->levels, error);
+    if (rc == 0)
+        rc = check_neighbours(neighbours, error);
+    if (rc == 0 && !counts)
+        rc = no_room(error);
+    return rc ? rc : kernels_op_run(lane, KERNELS_NEIGHBOURS, &request, error);
+}
+
+static bool
+is_direction(const struct texture_offset *offset, bool per_slice)
+{
+    return abs(offset->x) <= 1 && abs(offset->y) <= 1 && abs(offset->z) <= !per_slice &&
+           (offset->x != 0 || offset->y != 0 || offset->z != 0);
+}
+
+static int
+check_runs(const struct kernels_lane *lane, const struct texture_runs *request, struct error *error)
+{
+    struct texture_box box;
+
+    if (!request->directions || request->direction_count < 1 ||
+        request->direction_count > TEXTURE_MAX_DIRECTIONS)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "%zu directions are not possible; 1 to %d are", request->direction_count,
+                         TEXTURE_MAX_DIRECTIONS);
+    for (size_t i = 0; i < request->direction_count; i++)
+        if (!is_direction(&request->directions[i], request->per_slice))
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                             "direction %zu does not lead to a voxel beside, or to another slice",
+                             i);
+    texture_box_of(request->region, &lane->extent, &box);
+    for (int axis = 0; axis < 3; axis++)
+        if (box.size[axis] > TEXTURE_MAX_RUN)
+            return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                             "runs in a region of %lld voxels along an axis may be longer than %d",
+                             (long long)box.size[axis], TEXTURE_MAX_RUN);
+        else if (box.size[axis] > request->longest || request->longest > TEXTURE_MAX_RUN)
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                             "there is room for runs of %lld voxels, not for those of the region",
+                             (long long)request->longest);
+    return 0;
+}
+
+int
+texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uint64_t *counts,
+                 struct error *error)
+{
+    const struct texture_runs_request request = {runs, counts};
+    int rc = kernels_op_check(lane, KERNELS_RUNS, error);
+
+    if (rc == 0)
+        rc = check_levels(lane, &runs->levels, error);
+    if (rc == 0)
+        rc = check_runs(lane, runs, error);
+    if (rc == 0 && !counts)
+        rc = no_room(error);
+    return rc ? rc : kernels_op_run(lane, KERNELS_RUNS, &request, error);
+}
+
 int
 texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
                       uint64_t *counts, struct error *error)

@@ -1,12 +1,13 @@
 /*
  * texture.h - counts of texture on a lane's announced volume: value histograms, grey level
- * co-occurrence matrices (Hong 2018, IBSI) and local patterns (Masur 2022).
+ * co-occurrence matrices (Hong 2018, IBSI), neighbourhoods and runs of levels (IBSI), and local
+ * patterns (Masur 2022).
  *
  * Everything here is integers, bit-identical on every backend and equal to the references in
  * tests/kernels; features/family.h turns counts into features. Conventions (shapes, errors,
  * threads) are those of kernels.h. All calls need every slice announced (-EBUSY otherwise) and may
  * be made any number of times a job; what they need is reserved by kernels_volume_begin when the
- * demand asks for KERNELS_GLCM, KERNELS_HISTOGRAM, KERNELS_PATTERNS (kernels_asked; -EINVAL
+ * demand asks for KERNELS_GLCM, KERNELS_HISTOGRAM, KERNELS_PATTERNS and so on (kernels_asked; -EINVAL
  * otherwise). Bits that pad a region's rows may be anything. Arrays for results are the caller's.
  */
 #ifndef NOCTULE_TEXTURE_H
@@ -58,6 +59,78 @@ int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *reque
 int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
                           uint64_t *counts, struct error *error);
 
+/* The smallest box that holds a region (NULL: the volume); its sizes are 0 where that is empty. */
+struct texture_box {
+    int64_t first[3], size[3]; /* by column, row, slice */
+};
+
+void texture_box_of(const uint64_t *region, const struct image_extent *extent,
+                    struct texture_box *box);
+
+/*
+ * Neighbourhoods: the neighbours of a voxel of the region that has a level are those other voxels of
+ * the region with a level that are at most `distance` away along each axis, in its slice or in space.
+ */
+#define TEXTURE_MAX_DISTANCE 3
+
+enum texture_neighbour_kind {
+    TEXTURE_ALIKE,   /* voxels by how many neighbours differ from them by at most alpha */
+    TEXTURE_PRESENT, /* voxels by how many neighbours they have */
+    TEXTURE_DEVIATION, /* the sum over these voxels of |n * level - sum of the n neighbours' levels| */
+    TEXTURE_NEIGHBOUR_KINDS,
+};
+
+struct texture_neighbours {
+    struct texture_levels levels;
+    const uint64_t *region; /* as of struct texture_glcm */
+    int distance;           /* 1 .. TEXTURE_MAX_DISTANCE */
+    int alpha;              /* 0 .. TEXTURE_MAX_LEVELS */
+    bool in_slice;
+    bool per_slice; /* counts for each slice; in_slice */
+};
+
+/* One more than there can be neighbours. */
+static inline size_t
+texture_neighbours_width(const struct texture_neighbours *request)
+{
+    const size_t side = 2 * (size_t)request->distance + 1;
+
+    return request->in_slice ? side * side : side * side * side;
+}
+
+/* counts[((z * TEXTURE_NEIGHBOUR_KINDS + kind) * levels + level - 1) * width + n], z = 0 unless
+ * per_slice, is overwritten. */
+int texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *request,
+                           uint64_t *counts, struct error *error);
+
+/*
+ * Runs: voxels of the region of one level that follow each other in a direction, as many as there
+ * are.
+ */
+#define TEXTURE_MAX_DIRECTIONS 13
+#define TEXTURE_MAX_RUN        8192
+
+struct texture_runs {
+    struct texture_levels levels;
+    const uint64_t *region;
+    const struct texture_offset *directions; /* components of -1 .. 1; none is (0, 0, 0) */
+    size_t direction_count;                  /* 1 .. TEXTURE_MAX_DIRECTIONS */
+    int64_t longest; /* that is counted: at least the longest side of the region's box */
+    bool per_slice;  /* directions within slices */
+};
+
+static inline size_t
+texture_runs_size(const struct texture_runs *request, int64_t slices)
+{
+    return (request->per_slice ? (size_t)slices : 1) * request->direction_count *
+           (size_t)(request->levels.levels * request->longest);
+}
+
+/* counts[((z * direction_count + d) * levels + level - 1) * longest + length - 1] is overwritten.
+ * -E2BIG where a side of the region's box is longer than TEXTURE_MAX_RUN. */
+int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *request,
+                     uint64_t *counts, struct error *error);
+
 /*
  * Local patterns of each slice's 3x3 windows, on stored values. A pattern exists for voxels that
  * are not on the edge of their slice. Bits of all three: E 1, NE 2, N 4, NW 8, W 16, SW 32, S 64,
@@ -94,6 +167,16 @@ int texture_patterns_run(struct kernels_lane *lane, const struct texture_pattern
 /* Within kernels/: what the operations are given; KERNELS_PATTERNS has struct texture_patterns. */
 struct texture_glcm_request {
     const struct texture_glcm *glcm;
+    uint64_t *counts;
+};
+
+struct texture_neighbours_request {
+    const struct texture_neighbours *neighbours;
+    uint64_t *counts;
+};
+
+struct texture_runs_request {
+    const struct texture_runs *runs;
     uint64_t *counts;
 };
 

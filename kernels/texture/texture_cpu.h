@@ -80,6 +80,36 @@ texture_block_at(const struct texture_blocks *blocks, int64_t i)
     return block;
 }
 
+/* Levels of the box around a region, 0 where a voxel is not of the region or has none, with as many
+ * zeros on each side of it as neighbours are away. */
+struct texture_boxed {
+    struct texture_box box;
+    int64_t margin;
+    int64_t row, slice; /* from one to the next */
+    uint16_t *levels;   /* of the box's first voxel */
+};
+
+/* Memory for the box of any region, with TEXTURE_MAX_DISTANCE zeros around it. */
+uint16_t *cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory);
+
+void cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels,
+                    const uint64_t *region, int64_t margin, uint16_t *memory,
+                    struct texture_boxed *boxed);
+
+/* Blocks of a box's rows. */
+static inline struct texture_blocks
+texture_blocks_of_box(const struct texture_box *box)
+{
+    struct texture_blocks blocks = {.rows = box->size[1],
+                                    .height = TEXTURE_BLOCK_VOXELS / box->size[0]};
+
+    if (blocks.height < 1)
+        blocks.height = 1;
+    blocks.per_slice = (blocks.rows + blocks.height - 1) / blocks.height;
+    blocks.count = blocks.per_slice * box->size[2];
+    return blocks;
+}
+
 static inline int64_t
 texture_words_per_row(const struct kernels_lane *lane)
 {

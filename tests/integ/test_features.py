@@ -13,6 +13,9 @@ import skimage.feature
 from conftest import SHARED, needs_shared, run_program
 from radiomics.firstorder import RadiomicsFirstOrder
 from radiomics.glcm import RadiomicsGLCM
+from radiomics.gldm import RadiomicsGLDM
+from radiomics.glrlm import RadiomicsGLRLM
+from radiomics.ngtdm import RadiomicsNGTDM
 
 radiomics.logger.setLevel("ERROR")
 
@@ -61,6 +64,41 @@ FIRST_ORDER = {
     "Skewness": "skewness",
     "Variance": "variance",
 }
+OF_RUNS = {
+    "GrayLevelNonUniformity": "R5YN",
+    "GrayLevelNonUniformityNormalized": "OVBL",
+    "GrayLevelVariance": "8CE5",
+    "HighGrayLevelRunEmphasis": "G3QZ",
+    "LongRunEmphasis": "W4KF",
+    "LongRunHighGrayLevelEmphasis": "3KUM",
+    "LongRunLowGrayLevelEmphasis": "IVPO",
+    "LowGrayLevelRunEmphasis": "V3SW",
+    "RunEntropy": "HJ9O",
+    "RunLengthNonUniformity": "W92Y",
+    "RunLengthNonUniformityNormalized": "IC23",
+    "RunPercentage": "9ZK5",
+    "RunVariance": "SXLW",
+    "ShortRunEmphasis": "22OV",
+    "ShortRunHighGrayLevelEmphasis": "GD3A",
+    "ShortRunLowGrayLevelEmphasis": "HTZT",
+}
+OF_DEPENDENCES = {
+    "DependenceEntropy": "FCBV",
+    "DependenceNonUniformity": "Z87G",
+    "DependenceNonUniformityNormalized": "OKJI",
+    "DependenceVariance": "DNX2",
+    "GrayLevelNonUniformity": "FP8K",
+    "GrayLevelVariance": "1PFV",
+    "HighGrayLevelEmphasis": "OAE7",
+    "LargeDependenceEmphasis": "IMOQ",
+    "LargeDependenceHighGrayLevelEmphasis": "9QMG",
+    "LargeDependenceLowGrayLevelEmphasis": "NBZI",
+    "LowGrayLevelEmphasis": "TL9H",
+    "SmallDependenceEmphasis": "SODN",
+    "SmallDependenceHighGrayLevelEmphasis": "JA6D",
+    "SmallDependenceLowGrayLevelEmphasis": "EQ3F",
+}
+OF_TONES = {"Coarseness": "QCDE", "Contrast": "65HE", "Busyness": "NQ30", "Complexity": "HDEZ", "Strength": "1X9X"}
 HARALICK = [
     "angular_second_moment",
     "contrast",
@@ -169,6 +207,28 @@ def compare(folder, volume, mask, setting, slope=1.0, intercept=0.0, width=25):
 @pytest.mark.parametrize("name", ["smooth", "rough", "thin"])
 def test_generated_volumes_against_pyradiomics(tmp_path, name, setting):
     compare(tmp_path, *generated(name), setting)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("distance, alpha", [(1, 0), (2, 0), (3, 4)])
+@pytest.mark.parametrize("name", ["smooth", "rough", "thin"])
+def test_neighbourhoods_and_runs_against_pyradiomics(tmp_path, name, distance, alpha, flat):
+    """Its classes of dependences and of tones merge slices; runs are of all distances the same. Voxels without a
+    neighbour, which its tones count and IBSI's do not, are left out."""
+    volume, mask = generated(name)
+    around = np.ones((1 if flat else 3, 3, 3), int)
+    mask &= scipy.ndimage.convolve(mask.astype(int), around, mode="constant") > 1
+    ours = features(tmp_path, volume, mask, families=1, discretisation=PYRADIOMICS, distance=distance, alpha=alpha,
+                    aggregation=DIRECTION_MERGED if flat else AVERAGED)
+    ours = {feature["ibsi"]: feature["value"] for feature in ours["families"]}
+    given = {"inputImage": SimpleITK.GetImageFromArray(volume.astype(float)),
+             "inputMask": SimpleITK.GetImageFromArray(mask.astype(np.uint8)), "binWidth": 25, "force2D": flat}
+    assert_close(ours, RadiomicsGLRLM(**given).execute(), OF_RUNS)
+    reaching = given | {"distances": list(range(1, distance + 1))}
+    assert_close(ours, RadiomicsNGTDM(**reaching).execute(), OF_TONES)
+    theirs = RadiomicsGLDM(**reaching, gldm_a=alpha).execute()
+    assert set(theirs) == set(OF_DEPENDENCES)
+    assert_close(ours, theirs, OF_DEPENDENCES)
 
 
 def test_rescaled_values_against_pyradiomics(tmp_path):

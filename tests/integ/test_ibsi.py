@@ -11,6 +11,7 @@ from conftest import SHARED, needs_shared
 from test_features import BIN_SIZE
 from test_features import features as print_features
 from test_run_texture import IBSI_PHANTOM
+from texture_runs import AGGREGATIONS as OURS
 from texture_runs import (assert_report_tells, features,
                           run,  # noqa: F401
                           segment, series)
@@ -23,7 +24,12 @@ pytestmark = needs_shared
 DIGITAL = {"discretisation": BIN_SIZE, "width": 1}
 CONFIGURATION_A = {"discretisation": BIN_SIZE, "width": 25, "lo": -500, "hi": 400}
 PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}
-FAMILIES = {"UHIW": 18, "ZVCW": 23, "P88C": 6}
+# Values of the digital phantom by family and aggregation.
+FAMILIES = {("UHIW", "DHQ4"): 18, ("ZVCW", "DHQ4"): 23, ("P88C", "DHQ4"): 6}
+AGGREGATIONS = ["BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"]  # as enum aggregation has them
+DIMENSIONS = ["8QNN", "8QNN", "62GR", "62GR", "KOBO", "KOBO"]
+FAMILIES |= {(family, code): count for family, count in {"LFYI": 25, "TP0I": 16}.items() for code in AGGREGATIONS}
+FAMILIES |= {(family, code): count for family, count in {"IPET": 5, "REK0": 17}.items() for code in DIMENSIONS}
 
 
 def phantom(name):
@@ -35,10 +41,16 @@ def phantom(name):
     return volume.astype(np.int16), inside > 0, dict(zip("xyz", image.GetSpacing(), strict=True))
 
 
-def published(dataset):
+def published(dataset, aggregation):
+    """Of the families that are there, in one aggregation."""
+    codes = {"DHQ4", AGGREGATIONS[aggregation], DIMENSIONS[aggregation]}
     with open(IBSI / "ibsi_1_reference_values.csv") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return [row for row in rows if row["dataset"] == dataset and row["family_code"] in FAMILIES]
+        found = [row for row in rows if row["dataset"] == dataset and row["aggregation_code"] in codes
+                 and (row["family_code"], row["aggregation_code"]) in FAMILIES]
+    assert Counter((row["family_code"], row["aggregation_code"]) for row in found) == {
+        (family, code): count for (family, code), count in FAMILIES.items() if code in codes}
+    return found
 
 
 def as_printed(text):
@@ -71,20 +83,29 @@ def assert_published(rows, values):
     assert not missed, "\n".join(missed)
 
 
-@pytest.mark.parametrize("dataset, name, settings", [
-    ("dig_phantom", "ibsi_1_digital_phantom", DIGITAL),
-    ("chest_config_a", "ibsi_1_ct_radiomics_phantom", CONFIGURATION_A)])
-def test_published_values(tmp_path, dataset, name, settings):
-    rows = published(dataset)
-    assert Counter(row["family_code"] for row in rows) == FAMILIES
-    assert_published(rows, measured(tmp_path / "all", name, settings))
+@pytest.mark.parametrize("aggregation", range(6))
+def test_digital_phantom(tmp_path, aggregation):
+    assert_published(published("dig_phantom", aggregation),
+                     measured(tmp_path / "all", "ibsi_1_digital_phantom", DIGITAL | {"aggregation": aggregation}))
 
 
-def test_published_values_through_a_run(run, tmp_path):
+@pytest.mark.parametrize("aggregation", range(4))
+def test_ct_phantom_as_it_is(tmp_path, aggregation):
+    assert_published(published("chest_config_a", aggregation),
+                     measured(tmp_path / "all", "ibsi_1_ct_radiomics_phantom",
+                              CONFIGURATION_A | {"aggregation": aggregation}))
+
+
+@pytest.mark.parametrize("aggregation", enumerate(OURS))
+def test_digital_phantom_through_a_run(run, tmp_path, aggregation):
+    number, name = aggregation
     source = series(tmp_path / "in", IBSI_PHANTOM)
-    run(source, tmp_path / "out", 'families = [ "all" ]; discretisation = "fixed-bin-size"; bin_width = 1.0;',
-        [segment(1, 6, (0, 0, 0))], ["seg", "sr"])
+    run(source, tmp_path / "out", f'families = [ "all" ]; aggregation = "{name}"; '
+        'discretisation = "fixed-bin-size"; bin_width = 1.0;', [segment(1, 6, (0, 0, 0))], ["seg", "sr"])
     told = features(tmp_path / "out")
-    assert_published(published("dig_phantom"),
+    assert_published(published("dig_phantom", number),
                      {(f["ibsi_code"], f["percent"] or 0): f["value"] for f in told if f["ibsi_code"]})
+    codes = {f["family"]: f["aggregation_ibsi_code"] for f in told}
+    assert (codes["glrlm"], codes["glcm"], codes["ngldm"], codes["ngtdm"]) == (
+        AGGREGATIONS[number], AGGREGATIONS[number], DIMENSIONS[number], DIMENSIONS[number])
     assert_report_tells(tmp_path / "out", source)

@@ -234,7 +234,7 @@ def as_told(feature):
     codes, numbers = [], {}
     if feature["aggregation"]:
         codes.append(["5QB6", feature["aggregation_ibsi_code"]])
-        if not feature["symmetric"]:
+        if feature["symmetric"] is False:
             codes.append(["MATRIX", "DIRECTIONAL"])
     if feature["discretisation"]:
         code, name = DISCRETISATIONS[feature["discretisation"]]
@@ -242,6 +242,8 @@ def as_told(feature):
         numbers[name] = feature["bin_width"] or feature["levels"]
     if feature["distance"]:
         numbers["PVMT"] = feature["distance"]
+    if feature["alpha"] is not None:
+        numbers["ALPHA"] = feature["alpha"]
     if feature["percent"]:
         numbers["PERCENT"] = feature["percent"]
     if feature["range"]:

@@ -308,6 +308,96 @@ START_TEST(matrices_come_in_batches)
 
 END_TEST
 
+/* Neighbourhoods and runs: both lanes, and of small volumes the references. */
+static void
+compare_counts(struct image_extent extent, const struct texture_neighbours *neighbours,
+               const struct texture_runs *runs, size_t count, const char *what)
+{
+    uint64_t *counts[3];
+
+    for (int i = 0; i < 3; i++)
+        counts[i] = allocate(count, sizeof(uint64_t));
+    for (int i = 0; i < 2; i++) {
+        const int rc = neighbours ? texture_neighbours_run(lanes[i], neighbours, counts[i], &error)
+                                  : texture_runs_run(lanes[i], runs, counts[i], &error);
+
+        ck_assert_msg(rc == 0, "%s: %s", what, error.message);
+    }
+    assert_same(counts[0], counts[1], count, what);
+    if (voxels_of(extent) <= SMALL && neighbours)
+        ref_texture_neighbours(extent, pixel_now, voxels_now, neighbours, counts[2]);
+    if (voxels_of(extent) <= SMALL && runs)
+        ref_texture_runs(extent, pixel_now, voxels_now, runs, counts[2]);
+    if (voxels_of(extent) <= SMALL)
+        assert_same(counts[2], counts[1], count, what);
+    for (int i = 0; i < 3; i++)
+        free(counts[i]);
+}
+
+static void
+check_neighbours(struct image_extent extent, const struct texture_levels *levels,
+                 const uint64_t *region, int way)
+{
+    struct texture_neighbours request = {.levels = *levels,
+                                         .region = region,
+                                         .distance = 1 + way / 2 % TEXTURE_MAX_DISTANCE,
+                                         .alpha = way % 3,
+                                         .in_slice = way % 2,
+                                         .per_slice = way % 4 == 1};
+    const size_t count = (request.per_slice ? (size_t)extent.slices : 1) * TEXTURE_NEIGHBOUR_KINDS *
+                         (size_t)levels->levels * texture_neighbours_width(&request);
+    char what[128];
+
+    snprintf(what, sizeof(what), "neighbours of %dx%dx%d, %d levels, way %d", (int)extent.columns,
+             (int)extent.rows, (int)extent.slices, levels->levels, way);
+    compare_counts(extent, &request, NULL, count, what);
+}
+
+static void
+check_runs(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region,
+           int way)
+{
+    struct texture_offset directions[13];
+    struct texture_runs request = {.levels = *levels,
+                                   .region = region,
+                                   .directions = directions,
+                                   .direction_count = ref_directions(way % 2, 1, directions),
+                                   .longest = extent.columns,
+                                   .per_slice = way % 4 == 1};
+    char what[128];
+
+    request.longest = extent.rows > request.longest ? extent.rows : request.longest;
+    request.longest = extent.slices > request.longest ? extent.slices : request.longest;
+    snprintf(what, sizeof(what), "runs of %dx%dx%d, %d levels, way %d", (int)extent.columns,
+             (int)extent.rows, (int)extent.slices, levels->levels, way);
+    compare_counts(extent, NULL, &request, texture_runs_size(&request, extent.slices), what);
+}
+
+/* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
+START_TEST(neighbours_and_runs_are_the_cpus)
+{
+    static const int levels[] = {2, 32, 256, 8, 64};
+
+    random_state = (uint64_t)_i + 41;
+    for (int way = 0; way < (quick ? 4 : 12); way++) {
+        const enum binning binning = (enum binning)(way % BINNINGS);
+        const size_t tables = binning == BY_SLICE ? (size_t)extents[_i].slices : 1;
+        const enum image_pixel pixel = (enum image_pixel)(way % PIXELS);
+        const int count = levels[(way + _i) % 5];
+        uint16_t *level_of = make_levels(binning, pixel, tables, count);
+        uint64_t *region = make_region((enum region)(way % REGIONS), extents[_i]);
+        const struct texture_levels table = {count, level_of, tables};
+
+        begin((enum content)((way + _i) % CONTENTS), pixel, extents[_i]);
+        check_neighbours(extents[_i], &table, region, way);
+        check_runs(extents[_i], &table, region, way);
+        free(level_of);
+        free(region);
+    }
+}
+
+END_TEST
+
 /* Those of a distance in a slice, and what can be counted with them, or not. */
 static size_t
 flat(int distance, struct texture_offset *offsets)
@@ -699,6 +789,13 @@ run_job(struct kernels_lane *lane, void *context)
                                               .regions = regions,
                                               .region_count = 1,
                                               .histograms = results->counts};
+    const struct texture_neighbours neighbours = {
+        .levels = {8, level_of, 1}, .region = region, .distance = 1};
+    const struct texture_runs runs = {.levels = {8, level_of, 1},
+                                      .region = region,
+                                      .directions = offsets,
+                                      .direction_count = 2,
+                                      .longest = 32};
     void *voxels;
     int rc = kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, &error);
 
@@ -713,6 +810,10 @@ run_job(struct kernels_lane *lane, void *context)
         rc = texture_histogram_run(lane, region, false, results->counts, &error);
     if (!rc)
         rc = texture_patterns_run(lane, &patterns, &error);
+    if (!rc)
+        rc = texture_neighbours_run(lane, &neighbours, results->counts, &error);
+    if (!rc)
+        rc = texture_runs_run(lane, &runs, results->counts, &error);
     if (!rc)
         rc = texture_glcm_run(lane, &glcm, results->counts, &error);
     glcm.levels.levels = 256; /* counted in another way */
@@ -743,6 +844,7 @@ make_suite(void)
     tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
+    tcase_add_loop_test(parity, neighbours_and_runs_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);

@@ -9,7 +9,7 @@
  * rows, slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings);
  * aggregation, discretisation (as the enumerations of base/texture.h); levels, width; lo, hi
  * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction);
- * families (1: all of them, too); ivh, ivh_levels, ivh_width.
+ * families (1: all of them, too); alpha, ivh, ivh_levels, ivh_width.
  */
 #include "kernels/features/discretise.h"
 #include "kernels/features/glcm.h"
@@ -29,28 +29,12 @@ struct setting {
 };
 
 static struct setting settings[] = {
-    {"columns", 1},
-    {"rows", 1},
-    {"slices", 1},
-    {"pixel", 0},
-    {"slope", 1},
-    {"intercept", 0},
-    {"x", 1},
-    {"y", 1},
-    {"z", 1},
-    {"aggregation", 4},
-    {"lo", -INFINITY},
-    {"hi", INFINITY},
-    {"levels", 32},
-    {"discretisation", 0},
-    {"width", 25},
-    {"distance", 1},
-    {"symmetric", 1},
-    {"counts", 0},
-    {"families", 0},
-    {"ivh", 0},
-    {"ivh_levels", 1000},
-    {"ivh_width", 1},
+    {"columns", 1},   {"rows", 1},           {"slices", 1},     {"pixel", 0},
+    {"slope", 1},     {"intercept", 0},      {"x", 1},          {"y", 1},
+    {"z", 1},         {"aggregation", 4},    {"lo", -INFINITY}, {"hi", INFINITY},
+    {"levels", 32},   {"discretisation", 0}, {"width", 25},     {"distance", 1},
+    {"symmetric", 1}, {"counts", 0},         {"families", 0},   {"ivh", 0},
+    {"alpha", 0},     {"ivh_levels", 1000},  {"ivh_width", 1},
 };
 
 static struct setting *
@@ -389,6 +373,10 @@ print_families(const struct scene *scene)
     uint64_t *histogram = allocate(size * sizeof(*histogram));
     struct kernels_device *device;
     const struct texture_options options = {
+        .aggregation = (enum aggregation)get("aggregation"),
+        .ngtdm_distance = (int)get("distance"),
+        .ngldm_distance = (int)get("distance"),
+        .ngldm_alpha = (int)get("alpha"),
         .families = 1u << TEXTURE_FAMILY_all,
         .levels = {.has_range = isfinite(get("lo")), .range = {get("lo"), get("hi")}},
         .ivh = {(enum volume_histogram_kind)get("ivh"), (int)get("ivh_levels"), get("ivh_width")},

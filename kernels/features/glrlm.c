@@ -1,0 +1,184 @@
+/*
+ * glrlm.c - grey level run lengths (IBSI 3.7): how long voxels of one level follow each other, by
+ * direction. Voxels that a percentage is of count once for each direction that was merged.
+ */
+#include "kernels/features/directions.h"
+#include "kernels/features/level_matrix.h"
+#include "kernels/texture/texture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GLRLM_FEATURES = LEVEL_MATRIX_ENERGY };
+
+static const struct feature_definition glrlm_definitions[GLRLM_FEATURES] = {
+    {"short_runs_emphasis", "Short runs emphasis", "22OV", .unit = "1"},
+    {"long_runs_emphasis", "Long runs emphasis", "W4KF", .unit = "1"},
+    {"low_grey_level_run_emphasis", "Low grey level run emphasis", "V3SW", .unit = "1"},
+    {"high_grey_level_run_emphasis", "High grey level run emphasis", "G3QZ", .unit = "1"},
+    {"short_run_low_grey_level_emphasis", "Short run low grey level emphasis", "HTZT", .unit = "1"},
+    {"short_run_high_grey_level_emphasis", "Short run high grey level emphasis", "GD3A",
+     .unit = "1"},
+    {"long_run_low_grey_level_emphasis", "Long run low grey level emphasis", "IVPO", .unit = "1"},
+    {"long_run_high_grey_level_emphasis", "Long run high grey level emphasis", "3KUM", .unit = "1"},
+    {"grey_level_non_uniformity", "Grey level non-uniformity", "R5YN", .unit = "1"},
+    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "OVBL",
+     .unit = "1"},
+    {"run_length_non_uniformity", "Run length non-uniformity", "W92Y", .unit = "1"},
+    {"normalised_run_length_non_uniformity", "Normalised run length non-uniformity", "IC23",
+     .unit = "1"},
+    {"run_percentage", "Run percentage", "9ZK5", .unit = "1"},
+    {"grey_level_variance", "Grey level variance", "8CE5", .unit = "1"},
+    {"run_length_variance", "Run length variance", "SXLW", .unit = "1"},
+    {"run_entropy", "Run entropy", "HJ9O", .unit = "1"},
+};
+
+static void
+glrlm_directions(const struct texture_options *options, struct directions *directions)
+{
+    int distance = 1;
+    const struct glcm_options beside = {
+        .aggregation = options->aggregation, .distances = &distance, .distance_count = 1};
+
+    directions_make(&beside, 0, directions);
+}
+
+/* The longest side of the region; of an empty one 1, so that there are counts. */
+static int64_t
+longest_run(const struct feature_region *region)
+{
+    const struct feature_volume *volume = region->volume;
+    const struct image_extent extent = {volume->columns, volume->rows, volume->slices};
+    struct texture_box box;
+    int64_t longest = 1;
+
+    texture_box_of(region->bits, &extent, &box);
+    for (int axis = 0; axis < 3; axis++)
+        longest = box.size[axis] > longest ? box.size[axis] : longest;
+    return longest;
+}
+
+static struct texture_runs
+glrlm_request(const struct feature_region *region, const struct directions *directions)
+{
+    return (struct texture_runs){
+        .levels = {region->levels, region->level_of, region->volume->tables},
+        .region = region->bits,
+        .directions = directions->offsets,
+        .direction_count = directions->count,
+        .longest = longest_run(region),
+        .per_slice = aggregation_per_slice(region->volume->options->aggregation),
+    };
+}
+
+static size_t
+glrlm_count_size(const struct feature_region *region, size_t set)
+{
+    struct directions directions;
+
+    (void)set;
+    glrlm_directions(region->volume->options, &directions);
+    const struct texture_runs request = glrlm_request(region, &directions);
+    return texture_runs_size(&request, region->volume->slices);
+}
+
+static int
+glrlm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
+{
+    struct directions directions;
+
+    (void)set;
+    glrlm_directions(region->volume->options, &directions);
+    const struct texture_runs request = glrlm_request(region, &directions);
+    return texture_runs_run(region->volume->lane, &request, counts, error);
+}
+
+/* What matrices are merged and listed in. */
+struct glrlm_work {
+    size_t levels, longest;
+    uint64_t *merged; /* [levels][longest] */
+    struct level_cell *cells;
+    struct level_average average;
+};
+
+static void
+glrlm_add_merged(struct glrlm_work *work)
+{
+    const size_t entries = work->levels * work->longest;
+    const size_t count = level_cells_of(work->merged, work->levels, work->longest, work->cells);
+    uint64_t voxels = 0;
+
+    for (size_t c = 0; c < count; c++)
+        voxels += work->cells[c].count * work->cells[c].length;
+    level_average_add(&work->average, work->cells, count, voxels);
+    memset(work->merged, 0, entries * sizeof(*work->merged));
+}
+
+static void
+glrlm_add_matrices(struct glrlm_work *work, const uint64_t *counts, size_t matrices, size_t merge)
+{
+    const size_t entries = work->levels * work->longest;
+
+    for (size_t m = 0; m < matrices; m++) {
+        for (size_t i = 0; i < entries; i++)
+            work->merged[i] += counts[m * entries + i];
+        if ((m + 1) % merge == 0)
+            glrlm_add_merged(work);
+    }
+}
+
+static int
+glrlm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
+             struct feature_value *values)
+{
+    const struct texture_options *options = region->volume->options;
+    struct directions directions;
+
+    (void)set;
+    glrlm_directions(options, &directions);
+    const struct texture_runs request = glrlm_request(region, &directions);
+    struct glrlm_work work = {.levels = (size_t)region->levels, .longest = (size_t)request.longest};
+    const size_t entries = work.levels * work.longest;
+
+    work.merged = calloc(entries, sizeof(*work.merged));
+    work.cells = malloc(entries * sizeof(*work.cells));
+    const bool whole = work.merged && work.cells;
+
+    if (whole)
+        glrlm_add_matrices(&work, counts,
+                           texture_runs_size(&request, region->volume->slices) / entries,
+                           aggregation_merges(options->aggregation) ? directions.count : 1);
+    level_average_take(&work.average, GLRLM_FEATURES, values);
+    free(work.cells);
+    free(work.merged);
+    return whole ? 0 : -ENOMEM;
+}
+
+static bool
+glrlm_wanted(const struct texture_options *options)
+{
+    return texture_wants(options, TEXTURE_FAMILY_glrlm);
+}
+
+static void
+glrlm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
+{
+    (void)set;
+    feature_put_text(settings, FEATURE_aggregation, aggregation_names[options->aggregation]);
+    feature_put_text(settings, FEATURE_aggregation_ibsi_code,
+                     aggregation_codes[options->aggregation]);
+}
+
+const struct feature_family family_glrlm = {
+    .name = "glrlm",
+    .definitions = glrlm_definitions,
+    .definition_count = GLRLM_FEATURES,
+    .needs = FEATURE_NEEDS_LEVELS,
+    .wanted = glrlm_wanted,
+    .describe = glrlm_describe,
+    .op = KERNELS_RUNS,
+    .count_size = glrlm_count_size,
+    .count = glrlm_count,
+    .values = glrlm_values,
+};

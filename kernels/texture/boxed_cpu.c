@@ -1,0 +1,95 @@
+/* boxed_cpu.c - levels of the box around a region, for what looks at neighbours (texture_cpu.h). */
+#include "kernels/texture/texture_cpu.h"
+
+#include <string.h>
+
+/* What one call fills. */
+struct boxing {
+    const struct cpu_lane *lane;
+    const struct texture_levels *levels;
+    const uint64_t *region;
+    const struct texture_boxed *boxed;
+};
+
+static size_t
+boxed_side(int64_t size)
+{
+    return (size_t)(size + 2 * TEXTURE_MAX_DISTANCE);
+}
+
+uint16_t *
+cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    const struct image_extent *extent = &lane->extent;
+
+    return kernels_take(&memory->host, boxed_side(extent->columns) * boxed_side(extent->rows),
+                        boxed_side(extent->slices) * sizeof(uint16_t));
+}
+
+/* The index of a voxel's value in a table of levels. */
+static size_t
+value_of_voxel(const struct cpu_lane *lane, int64_t voxel)
+{
+    const void *voxels = lane->voxels.memory;
+
+    if (lane->base.pixel == IMAGE_UINT8)
+        return ((const uint8_t *)voxels)[voxel];
+    return (size_t)(((const uint16_t *)voxels)[voxel] ^
+                    (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
+}
+
+/* Row y of slice z of the box; what is not of the region stays 0. */
+static void
+boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
+{
+    const struct kernels_lane *lane = &boxing->lane->base;
+    const struct texture_box *box = &boxing->boxed->box;
+    const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
+    const size_t values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES;
+    const uint16_t *level_of =
+        boxing->levels->level_of +
+        (boxing->levels->table_count > 1 ? (size_t)(box->first[2] + z) * values : 0);
+    uint16_t *to = boxing->boxed->levels + z * boxing->boxed->slice + y * boxing->boxed->row;
+
+    for (int64_t word = box->first[0] / 64; word <= (box->first[0] + box->size[0] - 1) / 64;
+         word++) {
+        uint64_t bits = texture_region_word(lane, boxing->region, row, word);
+
+        for (; bits; bits &= bits - 1) {
+            const int64_t x = word * 64 + __builtin_ctzll(bits);
+
+            to[x - box->first[0]] =
+                level_of[value_of_voxel(boxing->lane, row * lane->extent.columns + x)];
+        }
+    }
+}
+
+/* A slice of the box with its margin, or one of the margin's. */
+static void
+boxed_fill_slice(void *context, int64_t i)
+{
+    const struct boxing *boxing = context;
+    const struct texture_boxed *boxed = boxing->boxed;
+    const int64_t z = i - boxed->margin;
+
+    memset(boxed->levels + z * boxed->slice - boxed->margin * (boxed->row + 1), 0,
+           (size_t)boxed->slice * sizeof(*boxed->levels));
+    for (int64_t y = 0; y < boxed->box.size[1] && z >= 0 && z < boxed->box.size[2]; y++)
+        boxed_fill_row(boxing, y, z);
+}
+
+void
+cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const uint64_t *region,
+               int64_t margin, uint16_t *memory, struct texture_boxed *boxed)
+{
+    const struct boxing boxing = {lane, levels, region, boxed};
+
+    *boxed = (struct texture_boxed){.margin = margin};
+    texture_box_of(region, &lane->base.extent, &boxed->box);
+    boxed->row = boxed->box.size[0] + 2 * margin;
+    boxed->slice = boxed->row * (boxed->box.size[1] + 2 * margin);
+    boxed->levels = memory + margin * (boxed->slice + boxed->row + 1);
+    if (boxed->box.size[0] > 0)
+        cpu_pool_for(cpu_device_of(&lane->base)->pool, boxed->box.size[2] + 2 * margin,
+                     boxed_fill_slice, (void *)(uintptr_t)&boxing);
+}

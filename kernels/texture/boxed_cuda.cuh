@@ -1,0 +1,44 @@
+/*
+ * boxed_cuda.cuh - levels of the box around a region on the GPU, for what looks at neighbours:
+ * neighbours_cuda.cu and runs_cuda.cu.
+ */
+#ifndef NOCTULE_BOXED_CUDA_CUH
+#define NOCTULE_BOXED_CUDA_CUH
+
+#include "kernels/texture/texture_cuda.cuh"
+
+/* As struct texture_boxed has them, all in device memory. */
+struct cuda_box {
+    uint16_t *levels;    /* of the box's first voxel; zeros around it */
+    int64_t row, slice;  /* from one to the next */
+    int64_t size[3];     /* 0: an empty region */
+    int64_t first_slice; /* of the volume */
+};
+
+/* What such an operation counts with. */
+struct cuda_boxed {
+    struct cuda_counted counted;
+    uint16_t *levels;
+    uint16_t *tables; /* TEXTURE_TABLES */
+};
+
+void cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory,
+                      struct cuda_boxed *own);
+
+/* Queues the filling of the box, with so many zeros around it. */
+int cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
+                    const struct texture_levels *levels, const uint64_t *region, int64_t margin,
+                    struct cuda_box *box, struct error *error);
+
+/* A voxel of the box's slices first .. , by its number among them. */
+static __device__ __forceinline__ const uint16_t *
+cuda_box_voxel(const struct cuda_box *box, int64_t first, uint64_t i)
+{
+    const uint64_t columns = (uint64_t)box->size[0], rows = (uint64_t)box->size[1];
+    const uint64_t row = i / columns;
+
+    return box->levels + (first + (int64_t)(row / rows)) * box->slice +
+           (int64_t)(row % rows) * box->row + (int64_t)(i - row * columns);
+}
+
+#endif

@@ -1,0 +1,246 @@
+/*
+ * test_features_matrices.c - families whose counts are matrices of levels by runs and neighbours: the
+ * values that IBSI publishes for its digital phantom, regions whose features are known, and what has
+ * none.
+ */
+#include "kernels/features/level_matrix.h"
+#include "kernels/features/ngtdm.h"
+#include "kernels/texture/texture.h"
+#include "tests/kernels/ref_ibsi.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order of enum aggregation, or of enum dimension. */
+struct printed {
+    const char *code;
+    double value[AGGREGATIONS];
+};
+
+static const struct printed glrlm[] = {
+    {"22OV", {0.641, 0.661, 0.665, 0.68, 0.705, 0.729}},
+    {"W4KF", {3.78, 3.51, 3.46, 3.27, 3.06, 2.76}},
+    {"V3SW", {0.604, 0.609, 0.58, 0.585, 0.603, 0.607}},
+    {"G3QZ", {9.82, 9.74, 10.3, 10.2, 9.7, 9.64}},
+    {"HTZT", {0.294, 0.311, 0.296, 0.312, 0.352, 0.372}},
+    {"GD3A", {8.57, 8.67, 9.03, 9.05, 8.54, 8.67}},
+    {"IVPO", {3.14, 2.92, 2.79, 2.63, 2.39, 2.16}},
+    {"3KUM", {17.4, 16.1, 17.9, 17, 17.6, 15.6}},
+    {"R5YN", {5.2, 20.5, 19.5, 77.1, 21.8, 281}},
+    {"OVBL", {0.46, 0.456, 0.413, 0.412, 0.43, 0.43}},
+    {"W92Y", {6.12, 21.6, 22.3, 83.2, 26.9, 328}},
+    {"IC23", {0.492, 0.441, 0.461, 0.445, 0.513, 0.501}},
+    {"9ZK5", {0.627, 0.627, 0.632, 0.632, 0.68, 0.68}},
+    {"8CE5", {3.35, 3.37, 3.58, 3.59, 3.46, 3.48}},
+    {"SXLW", {0.761, 0.778, 0.758, 0.767, 0.574, 0.598}},
+    {"HJ9O", {2.17, 2.57, 2.52, 2.76, 2.43, 2.62}},
+};
+
+static const struct printed ngtdm[] = {
+    {"QCDE", {0.121, 0.0285, 0.0296}}, {"65HE", {0.925, 0.601, 0.584}}, {"NQ30", {2.99, 6.8, 6.54}},
+    {"HDEZ", {10.4, 14.1, 13.5}},      {"1X9X", {2.88, 0.741, 0.763}},
+};
+
+static const struct printed ngldm[] = {
+    {"SODN", {0.158, 0.159, 0.045}},
+    {"IMOQ", {19.2, 18.8, 109}},
+    {"TL9H", {0.702, 0.693, 0.693}},
+    {"OAE7", {7.49, 7.66, 7.66}},
+    {"EQ3F", {0.0473, 0.0477, 0.00963}},
+    {"JA6D", {3.06, 3.07, 0.736}},
+    {"NBZI", {17.6, 17.2, 102}},
+    {"9QMG", {49.5, 50.8, 235}},
+    {"FP8K", {10.2, 37.9, 37.9}},
+    {"5SPA", {0.562, 0.512, 0.512}},
+    {"Z87G", {3.96, 12.4, 4.86}},
+    {"OKJI", {0.212, 0.167, 0.0657}},
+    {"6XV8", {1, 1, 1}},
+    {"1PFV", {2.7, 3.05, 3.05}},
+    {"DNX2", {2.73, 3.27, 22.1}},
+    {"FCBV", {2.71, 3.36, 4.4}},
+    {"CAS9", {0.17, 0.122, 0.0533}},
+};
+
+static struct texture_options
+options_of(enum aggregation aggregation)
+{
+    return (struct texture_options){.families = 1u << TEXTURE_FAMILY_all,
+                                    .aggregation = aggregation,
+                                    .ngtdm_distance = 1,
+                                    .ngldm_distance = 1};
+}
+
+static void
+check_printed(const struct feature_family *family, enum aggregation aggregation,
+              const struct printed *printed, size_t count, size_t column)
+{
+    const struct texture_options options = options_of(aggregation);
+    struct ibsi_published published[FEATURE_FAMILY_MAX];
+
+    for (size_t i = 0; i < count; i++)
+        published[i] = (struct ibsi_published){printed[i].code, 0, printed[i].value[column]};
+    ibsi_check(family, &options, 0, published, count);
+}
+
+START_TEST(phantom_of_ibsi)
+{
+    const enum aggregation aggregation = (enum aggregation)_i;
+    const size_t dimension = aggregation_dimension(aggregation);
+
+    check_printed(&family_glrlm, aggregation, glrlm, sizeof(glrlm) / sizeof(glrlm[0]), (size_t)_i);
+    check_printed(&family_ngtdm, aggregation, ngtdm, sizeof(ngtdm) / sizeof(ngtdm[0]), dimension);
+    check_printed(&family_ngldm, aggregation, ngldm, sizeof(ngldm) / sizeof(ngldm[0]), dimension);
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------ known regions -- */
+
+static struct kernels_device *device;
+static struct kernels_lane *lane;
+static struct feature_value values[FEATURE_FAMILY_MAX];
+
+static void
+set_up(void)
+{
+    const struct kernels_device_options cpu = {.backend = "cpu", .threads = 1};
+
+    ck_assert_int_eq(kernels_device_open(&cpu, &device, NULL), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
+}
+
+static void
+tear_down(void)
+{
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+}
+
+/* A row of voxels whose values are their levels; 0 is not of the region. */
+static void
+take(const struct feature_family *family, enum aggregation aggregation, const uint8_t *row,
+     int64_t columns)
+{
+    const struct texture_options options = options_of(aggregation);
+    const struct kernels_demand demand = {.of[KERNELS_NEIGHBOURS] = &kernels_asked,
+                                          .of[KERNELS_RUNS] = &kernels_asked};
+    const struct feature_volume volume = {.lane = lane,
+                                          .options = &options,
+                                          .columns = columns,
+                                          .rows = 1,
+                                          .slices = 1,
+                                          .tables = 1,
+                                          .values = 256};
+    uint16_t level_of[256];
+    uint64_t bits = 0, *counts;
+    void *voxels;
+
+    for (int i = 0; i < 256; i++)
+        level_of[i] = (uint16_t)(i < 8 ? i : 0);
+    for (int64_t x = 0; x < columns; x++)
+        bits |= (uint64_t)(row[x] > 0) << x;
+    const struct feature_region region = {
+        .volume = &volume, .bits = &bits, .level_of = level_of, .levels = 8};
+
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){columns, 1, 1}, IMAGE_UINT8,
+                                          &demand, &voxels, NULL),
+                     0);
+    memcpy(voxels, row, (size_t)columns);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), 0);
+    counts = calloc(family->count_size(&region, 0), sizeof(*counts));
+    ck_assert_ptr_nonnull(counts);
+    ck_assert_int_eq(family->count(&region, 0, counts, NULL), 0);
+    for (int f = 0; f < FEATURE_FAMILY_MAX; f++)
+        values[f] = feature_absent(FEATURE_EMPTY_REGION);
+    ck_assert_int_eq(family->values(&region, 0, counts, values), 0);
+    free(counts);
+}
+
+static void
+check_value(int feature, double expected)
+{
+    ck_assert_int_eq(values[feature].missing, FEATURE_PRESENT);
+    ck_assert_double_eq_tol(values[feature].value, expected, 1e-14 * fmax(1, fabs(expected)));
+}
+
+START_TEST(runs_of_a_row)
+{
+    take(&family_glrlm, AGGREGATION_2_5D_DIRECTION_MERGED, (uint8_t[]){2, 2, 2, 0, 2, 5}, 6);
+    /* Along the row 3, 1 of level 2 and 1 of level 5; in each other direction five of 1. */
+    check_value(LEVEL_MATRIX_SHORT, ((1.0 / 9 + 2) / 3 + 3) / 4);
+    check_value(LEVEL_MATRIX_LONG, (11.0 / 3 + 3) / 4);
+    check_value(LEVEL_MATRIX_PERCENTAGE, (3.0 / 5 + 3) / 4);
+    take(&family_glrlm, AGGREGATION_3D_MERGED, (uint8_t[]){0, 0}, 2);
+    for (int f = 0; f < LEVEL_MATRIX_ENERGY; f++)
+        ck_assert_int_eq(values[f].missing, FEATURE_EMPTY_REGION);
+}
+
+END_TEST
+
+START_TEST(dependences_of_a_row)
+{
+    take(&family_ngldm, AGGREGATION_3D_MERGED, (uint8_t[]){3, 3, 3, 0, 1}, 5);
+    check_value(LEVEL_MATRIX_LONG, (4.0 + 9 + 4 + 1) / 4); /* 2, 3, 2 and 1 */
+    check_value(LEVEL_MATRIX_PERCENTAGE, 1);
+    take(&family_ngldm, AGGREGATION_2D_AVERAGED, (uint8_t[]){6}, 1);
+    check_value(LEVEL_MATRIX_LONG, 1);
+    check_value(LEVEL_MATRIX_ENTROPY, 0);
+    ck_assert(!signbit(values[LEVEL_MATRIX_ENTROPY].value));
+}
+
+END_TEST
+
+/* As IBSI has them where a sum is 0. */
+START_TEST(tones_of_one_level)
+{
+    take(&family_ngtdm, AGGREGATION_3D_MERGED, (uint8_t[]){4, 4, 4}, 3);
+    check_value(NGTDM_COARSENESS, 1e6);
+    for (int f = NGTDM_CONTRAST; f < NGTDM_FEATURES; f++)
+        check_value(f, 0);
+}
+
+END_TEST
+
+START_TEST(tones_without_neighbours)
+{
+    take(&family_ngtdm, AGGREGATION_3D_MERGED, (uint8_t[]){4, 0, 4}, 3);
+    for (int f = 0; f < NGTDM_FEATURES; f++)
+        ck_assert_int_eq(values[f].missing, FEATURE_NO_NEIGHBOURS);
+}
+
+END_TEST
+
+/* Two voxels of level 1 and one of level 2: the products of level and share are equal. */
+START_TEST(tones_of_equal_products)
+{
+    take(&family_ngtdm, AGGREGATION_3D_MERGED, (uint8_t[]){1, 1, 2}, 3);
+    ck_assert_int_eq(values[NGTDM_BUSYNESS].missing, FEATURE_DIVISION_BY_ZERO);
+    check_value(NGTDM_COARSENESS, 1 / (2.0 / 3 * 0.5 + 1.0 / 3));
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("features_matrices");
+    TCase *tcase = tcase_create("features_matrices");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, phantom_of_ibsi, 0, AGGREGATIONS);
+    tcase_add_test(tcase, runs_of_a_row);
+    tcase_add_test(tcase, dependences_of_a_row);
+    tcase_add_test(tcase, tones_of_one_level);
+    tcase_add_test(tcase, tones_without_neighbours);
+    tcase_add_test(tcase, tones_of_equal_products);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
