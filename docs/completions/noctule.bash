@@ -33,7 +33,7 @@ _noctule() {
         kind=nothing
         ;;
     jobs)
-        options='--state --pipeline --series --code --since --limit --json'
+        options='--state --pipeline --series --code --modality --accession --patient --sender --since --limit --json'
         kind=nothing
         ;;
     review)
@@ -49,7 +49,7 @@ _noctule() {
         kind=nothing
         ;;
     series)
-        options='--state --series --since --limit --json'
+        options='--state --series --code --modality --accession --patient --sender --since --limit --json'
         kind=nothing
         ;;
     destinations)
@@ -147,6 +147,10 @@ _noctule() {
     jobs:--pipeline) kind=pipelines ;;
     jobs:--series) kind=nothing ;;
     jobs:--code) kind=nothing ;;
+    jobs:--modality) kind=nothing ;;
+    jobs:--accession) kind=nothing ;;
+    jobs:--patient) kind=nothing ;;
+    jobs:--sender) kind=nothing ;;
     jobs:--since) kind=nothing ;;
     jobs:--limit) kind=nothing ;;
     review:--pipeline) kind=pipelines ;;
@@ -155,6 +159,11 @@ _noctule() {
     features:--segment) kind=nothing ;;
     series:--state) words='GATHERING SETTLED REFUSED' ;;
     series:--series) kind=nothing ;;
+    series:--code) kind=nothing ;;
+    series:--modality) kind=nothing ;;
+    series:--accession) kind=nothing ;;
+    series:--patient) kind=nothing ;;
+    series:--sender) kind=nothing ;;
     series:--since) kind=nothing ;;
     series:--limit) kind=nothing ;;
     deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED CANCELLED' ;;

@@ -7,6 +7,7 @@
 #include "db/report.h"
 #include "service/common/jobs/feature.h"
 #include "service/common/layout.h"
+#include "service/common/pseudonym.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -142,12 +143,43 @@ features_check(struct cli_call *call)
                : EXIT_OK;
 }
 
+/* What stands for an identifier where the database has no other; of the one that was asked for. */
+struct stand_ins {
+    char accession[PSEUDONYM_SIZE], patient[PSEUDONYM_SIZE];
+};
+
+/* What is kept in both ways is looked for. */
+static void
+report_find_stand_ins(struct report_request *request, struct stand_ins *words)
+{
+    struct report_filter *filter = &request->filter;
+    struct pseudonym_key key;
+    if (!filter->accession[0] && !filter->patient[0])
+        return;
+    int rc = pseudonym_key_read(request->conf->root, &key);
+    if (rc == -ENOENT) /* nothing was kept that way yet */
+        return;
+    if (rc == 0 && filter->accession[0]) {
+        rc = pseudonym_of(&key, filter->accession[0], words->accession);
+        filter->accession[1] = words->accession;
+    }
+    if (rc == 0 && filter->patient[0]) {
+        rc = pseudonym_of(&key, filter->patient[0], words->patient);
+        filter->patient[1] = words->patient;
+    }
+    if (rc)
+        cli_complain("%s/" LAYOUT_PSEUDONYM_KEY ": %s; who is kept as a hash is not found",
+                     request->conf->root, strerror(-rc));
+}
+
 static int
 report_run(struct cli_call *call)
 {
     struct report_request *request = call->options;
     struct report *report;
+    struct stand_ins words;
     request->conf = call->context->conf;
+    report_find_stand_ins(request, &words);
     if (call->count > 0)
         cli_parse_number(call->arguments[0], &request->job);
     int status = cli_open_report(request->conf, &report);
@@ -190,6 +222,13 @@ state_of_deliveries(size_t i)
 #define SERIES   FILTER("series", &cli_text, series, "of this series", .noun = "UID")
 #define SINCE(help)                                                                                \
     FILTER("since", &cli_when, since, help "; a time, or how long ago: 2026-01-31, 36h", NULL)
+#define FOUND_BY                                                                                   \
+    FILTER("modality", &cli_text, modality, "of this modality: CT, MR, ...", .noun = "MODALITY"),  \
+        FILTER("accession", &cli_text, accession[0], "of this Accession Number",                   \
+               .noun = "NUMBER"),                                                                  \
+        FILTER("patient", &cli_text, patient[0], "of this Patient ID", .noun = "ID"),              \
+        FILTER("sender", &cli_text, sender, "sent by this AE title", .noun = "TITLE")
+#define CODE  FILTER("code", &cli_text, code, "with this code", .noun = "CODE")
 #define LIMIT FILTER("limit", &cli_count, limit, "so many; 50 when not given", NULL)
 #define JSON  CLI_JSON(struct report_request)
 
@@ -200,20 +239,20 @@ state_of_deliveries(size_t i)
                                               .segment = REPORT_ALL_SEGMENTS},                     \
     .run = report_run
 
-const struct cli_command cli_jobs = {
-    .name = "jobs",
-    .help = "list jobs, newest first",
-    .usage = {"[OPTION]..."},
-    .options = (const struct cli_option[]){STATE(state_of_jobs),
-                                           PIPELINE,
-                                           SERIES,
-                                           FILTER("code", &cli_text, code, "with this code",
-                                                  .noun = "CODE"),
-                                           SINCE("made or ended since"),
-                                           LIMIT,
-                                           JSON,
-                                           {0}},
-    REPORTS(answer_list, &report_jobs)};
+const struct cli_command cli_jobs = {.name = "jobs",
+                                     .help = "list jobs, newest first",
+                                     .usage = {"[OPTION]..."},
+                                     .options =
+                                         (const struct cli_option[]){STATE(state_of_jobs),
+                                                                     PIPELINE,
+                                                                     SERIES,
+                                                                     CODE,
+                                                                     FOUND_BY,
+                                                                     SINCE("made or ended since"),
+                                                                     LIMIT,
+                                                                     JSON,
+                                                                     {0}},
+                                     REPORTS(answer_list, &report_jobs)};
 
 const struct cli_command cli_review = {
     .name = "review",
@@ -254,9 +293,14 @@ const struct cli_command cli_series = {
     .name = "series",
     .help = "list series, newest first",
     .usage = {"[OPTION]..."},
-    .options =
-        (const struct cli_option[]){
-            STATE(state_of_series), SERIES, SINCE("something came since"), LIMIT, JSON, {0}},
+    .options = (const struct cli_option[]){STATE(state_of_series),
+                                           SERIES,
+                                           CODE,
+                                           FOUND_BY,
+                                           SINCE("something came since"),
+                                           LIMIT,
+                                           JSON,
+                                           {0}},
     REPORTS(answer_list, &report_series)};
 
 const struct cli_command cli_destinations = {.name = "destinations",

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import hmac
+import json
 import os
 import re
 import stat
@@ -48,6 +49,13 @@ def test_who_the_patient_is_stands_there_as_the_site_wants(daemon, tmp_path, how
     assert [date, description, manufacturer, model, station, institution] == list(ABOUT.values())[2:]
     assert identifiers == {"none": ["", ""], "plain": ["ACC-4711", "PAT-0815"],
                            "hashed": how == "hashed" and [hashed(d, "ACC-4711"), hashed(d, "PAT-0815")]}[how]
+    wait_for(lambda: d.query("SELECT 1 FROM v_jobs"), 30, "the job")
+    for arguments in (["--patient", "PAT-0815"], ["--accession", "ACC-4711", "--modality", "ct"],
+                      ["--patient", "PAT-0815", "--sender", "STORESCU"]):
+        for command in ("series", "jobs"):
+            asked = json.loads(d.ctl(command, "--json", *arguments).stdout)
+            assert len(asked) == (how != "none"), (command, arguments)
+    assert json.loads(d.ctl("series", "--json", "--patient", "PAT-0816").stdout) == []
     assert d.stop() == 0
     database = b"".join(path.read_bytes() for path in d.root.glob("noctule.db*"))
     assert (b"PAT-0815" in database) == (how == "plain") == (b"ACC-4711" in database)
