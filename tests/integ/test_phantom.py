@@ -8,7 +8,7 @@ import pytest
 import scipy.ndimage
 from conftest import BIN, assert_valid, phantom, read_truth, run_program
 
-PATIENTS = ("chest", "chest-open", "head-tilted", "body", "body-cut")
+PATIENTS = ("chest", "chest-open", "head-tilted", "body", "body-cut", "angiography", "angiography-touching")
 KINDS = ("ct-head", "mr-brain", "pet", "sphere", "maze", *PATIENTS)
 
 

@@ -24,6 +24,8 @@ enum phantom_kind {
     PHANTOM_HEAD_TILTED, /* a skull with holes in its base, face and neck below it, the gantry tilted */
     PHANTOM_BODY,     /* an abdomen between two arms, fat under the skin and inside, gas, a table */
     PHANTOM_BODY_CUT, /* likewise, larger than the field of view */
+    PHANTOM_ANGIOGRAPHY, /* an abdomen with contrast medium in its arteries, beside kidneys and spine */
+    PHANTOM_ANGIOGRAPHY_TOUCHING, /* likewise; the aorta lies against the spine */
 };
 
 /* What a voxel is made of. */

@@ -7,7 +7,7 @@
  * size shows them larger or smaller. They have what makes segmentation hard: borders that are
  * blurred, parts that touch, holes that leak.
  */
-#include "tests/tools/phantom_scene.h"
+#include "tests/tools/phantom_canvas.h"
 
 #include "tests/tools/part10.h"
 
@@ -39,6 +39,10 @@ static const struct phantom_picture pictures[] = {
     [PHANTOM_HEAD_TILTED] = {"head-tilted", "HEAD", "Synthetic CT head", HEAD, {240, 240, 200}, 18},
     [PHANTOM_BODY] = {"body", "ABDOMEN", "Synthetic CT abdomen", BELLY, {480, 480, 200}, 0},
     [PHANTOM_BODY_CUT] = {"body-cut", "ABDOMEN", "Synthetic CT abdomen", BELLY, {300, 300, 200}, 0},
+    [PHANTOM_ANGIOGRAPHY] =
+        {"angiography", "ABDOMEN", "Synthetic CT angiography", BELLY, {320, 320, 240}, 0},
+    [PHANTOM_ANGIOGRAPHY_TOUCHING] =
+        {"angiography-touching", "ABDOMEN", "Synthetic CT angiography", BELLY, {320, 320, 240}, 0},
 };
 
 const struct phantom_picture *
@@ -60,15 +64,6 @@ phantom_find_kind(const char *name, enum phantom_kind *kind)
 
 /* ------------------------------------------------------------------ in parts of the volume ---- */
 
-static struct body *
-add_body(struct scene *scene, enum tissue tissue, double x, double y, double z, double rx,
-         double ry, double rz)
-{
-    struct body *body = &scene->bodies[scene->body_count++];
-    *body = (struct body){.center = {x, y, z}, .radius = {rx, ry, rz}, .tissue = tissue};
-    return body;
-}
-
 /* What is left of a radius within a wall that is a part of the volume thick, or 1.5 voxels. */
 static double
 within(double radius, double wall, int32_t size)
@@ -87,19 +82,20 @@ add_head(struct scene *scene, const struct phantom *phantom)
     double brain[3];
     for (int axis = 0; axis < 3; axis++)
         brain[axis] = within(outer[axis], 0.05, size[axis]);
-    add_body(scene, TISSUE_SCALP, 0.5, 0.5, 0.5, outer[0] + 0.03, outer[1] + 0.03, height + 0.03);
-    add_body(scene, TISSUE_SKULL, 0.5, 0.5, 0.5, outer[0], outer[1], outer[2]);
-    add_body(scene, TISSUE_GREY, 0.5, 0.5, 0.5, brain[0], brain[1], brain[2]);
-    add_body(scene, TISSUE_WHITE, 0.5, 0.5, 0.5, 0.85 * brain[0], 0.85 * brain[1], 0.85 * brain[2]);
-    add_body(scene, TISSUE_VENTRICLE, 0.44, 0.47, 0.52, 0.035, 0.12, 0.10);
-    add_body(scene, TISSUE_VENTRICLE, 0.56, 0.47, 0.52, 0.035, 0.12, 0.10);
+    scene_add(scene, TISSUE_SCALP, 0.5, 0.5, 0.5, outer[0] + 0.03, outer[1] + 0.03, height + 0.03);
+    scene_add(scene, TISSUE_SKULL, 0.5, 0.5, 0.5, outer[0], outer[1], outer[2]);
+    scene_add(scene, TISSUE_GREY, 0.5, 0.5, 0.5, brain[0], brain[1], brain[2]);
+    scene_add(scene, TISSUE_WHITE, 0.5, 0.5, 0.5, 0.85 * brain[0], 0.85 * brain[1],
+              0.85 * brain[2]);
+    scene_add(scene, TISSUE_VENTRICLE, 0.44, 0.47, 0.52, 0.035, 0.12, 0.10);
+    scene_add(scene, TISSUE_VENTRICLE, 0.56, 0.47, 0.52, 0.035, 0.12, 0.10);
 }
 
 static void
 make_ct_head(struct scene *scene, const struct phantom *phantom)
 {
     scene->noise = 10;
-    add_body(scene, TISSUE_TABLE, 0.5, 0.975, 0.5, 0.4, 0.01, 10.0)->shape = BODY_BOX;
+    scene_add(scene, TISSUE_TABLE, 0.5, 0.975, 0.5, 0.4, 0.01, 10.0)->shape = BODY_BOX;
     add_head(scene, phantom);
 }
 
@@ -121,9 +117,9 @@ make_pet(struct scene *scene)
         [TISSUE_AIR] = 20, [TISSUE_WARM] = 2000, [TISSUE_HOT] = 12000, [TISSUE_HOTTER] = 20000};
     memcpy(scene->value, activity, sizeof(activity));
     scene->noise = 20;
-    add_body(scene, TISSUE_WARM, 0.5, 0.5, 0.5, 0.40, 0.30, 10.0);
-    add_body(scene, TISSUE_HOTTER, 0.45, 0.45, 0.5, 0.08, 0.08, 0.12);
-    add_body(scene, TISSUE_HOT, 0.62, 0.55, 0.5, 0.05, 0.05, 0.20);
+    scene_add(scene, TISSUE_WARM, 0.5, 0.5, 0.5, 0.40, 0.30, 10.0);
+    scene_add(scene, TISSUE_HOTTER, 0.45, 0.45, 0.5, 0.08, 0.08, 0.12);
+    scene_add(scene, TISSUE_HOT, 0.62, 0.55, 0.5, 0.05, 0.05, 0.20);
 }
 
 static void
@@ -133,84 +129,8 @@ make_sphere(struct scene *scene, const struct phantom *phantom)
     int32_t smallest = size[0];
     for (int axis = 1; axis < 3; axis++)
         smallest = size[axis] < smallest ? size[axis] : smallest;
-    add_body(scene, TISSUE_BALL, 0.5, 0.5, 0.5, 0.25 * smallest / size[0],
-             0.25 * smallest / size[1], 0.25 * smallest / size[2]);
-}
-
-/* --------------------------------------------------------------------------------- in mm ---- */
-
-struct point {
-    double x, y, z;
-};
-
-/* What is drawn at a patient's size. */
-struct canvas {
-    struct scene *scene;
-    double extent[3]; /* mm */
-};
-
-#define ENDLESS 5000.0 /* mm: through all slices */
-
-static struct body *
-put_ellipsoid(struct canvas *canvas, enum tissue tissue, struct point center, struct point radius)
-{
-    const double *extent = canvas->extent;
-    return add_body(canvas->scene, tissue, 0.5 + center.x / extent[0], 0.5 + center.y / extent[1],
-                    0.5 + center.z / extent[2], radius.x / extent[0], radius.y / extent[1],
-                    radius.z / extent[2]);
-}
-
-static struct body *
-put_box(struct canvas *canvas, enum tissue tissue, struct point center, struct point half)
-{
-    struct body *body = put_ellipsoid(canvas, tissue, center, half);
-    body->shape = BODY_BOX;
-    return body;
-}
-
-static struct body *
-put_tube(struct canvas *canvas, enum tissue tissue, struct point from, struct point to,
-         double radius)
-{
-    struct body *body = put_ellipsoid(canvas, tissue, from, (struct point){radius, radius, radius});
-    const double end[3] = {to.x, to.y, to.z};
-    body->shape = BODY_TUBE;
-    for (int axis = 0; axis < 3; axis++)
-        body->end[axis] = 0.5 + end[axis] / canvas->extent[axis];
-    return body;
-}
-
-/* Skin, fat and muscle, each within the other, through all slices. */
-static void
-put_trunk(struct canvas *canvas, struct point center, double rx, double ry, double fat)
-{
-    put_ellipsoid(canvas, TISSUE_SKIN, center, (struct point){rx, ry, ENDLESS});
-    put_ellipsoid(canvas, TISSUE_FAT, center, (struct point){rx - 2, ry - 2, ENDLESS});
-    put_ellipsoid(canvas, TISSUE_MUSCLE, center,
-                  (struct point){rx - 2 - fat, ry - 2 - fat, ENDLESS});
-}
-
-/* Vertebrae of bone around marrow every 30 mm with discs between them, and the canal behind. */
-static void
-put_spine(struct canvas *canvas, double y)
-{
-    const struct point center = {0, y, 0};
-    put_ellipsoid(canvas, TISSUE_BONE, center, (struct point){21, 17, ENDLESS});
-    put_ellipsoid(canvas, TISSUE_MARROW, center, (struct point){17, 13, ENDLESS});
-    for (int i = -6; i <= 6; i++)
-        put_box(canvas, TISSUE_DISC, (struct point){0, y, 30.0 * i}, (struct point){22, 18, 3})
-            ->over = 1ULL << TISSUE_BONE | 1ULL << TISSUE_MARROW;
-    put_ellipsoid(canvas, TISSUE_BONE, (struct point){0, y + 27, 0},
-                  (struct point){15, 14, ENDLESS});
-    put_ellipsoid(canvas, TISSUE_CORD, (struct point){0, y + 25, 0},
-                  (struct point){10, 8, ENDLESS});
-}
-
-/* A table of 6 mm that the body's back, at y, touches. */
-static void
-put_table(struct canvas *canvas, double y)
-{
-    put_box(canvas, TISSUE_TABLE, (struct point){0, y + 2, 0}, (struct point){200, 3, ENDLESS});
+    scene_add(scene, TISSUE_BALL, 0.5, 0.5, 0.5, 0.25 * smallest / size[0],
+              0.25 * smallest / size[1], 0.25 * smallest / size[2]);
 }
 
 /* -------------------------------------------------------------------------------- chest ---- */
@@ -433,6 +353,7 @@ static const int32_t hounsfield[TISSUE_COUNT] = {
     [TISSUE_SKULL] = 1000,     [TISSUE_GREY] = 38,        [TISSUE_WHITE] = 33,
     [TISSUE_VENTRICLE] = 5,    [TISSUE_CORD] = 35,        [TISSUE_NERVE] = 40,
     [TISSUE_SINUS] = -950,     [TISSUE_BALL] = 40,        [TISSUE_CORRIDOR] = 40,
+    [TISSUE_ARTERY] = 350,     [TISSUE_KIDNEY] = 170,
 };
 
 /* What is beyond the kind's extent is not in the volume. */
@@ -480,6 +401,11 @@ scene_make(struct scene *scene, const struct phantom *phantom)
     case PHANTOM_BODY_CUT:
         canvas = make_canvas(scene, phantom->kind);
         make_body(&canvas);
+        break;
+    case PHANTOM_ANGIOGRAPHY:
+    case PHANTOM_ANGIOGRAPHY_TOUCHING:
+        canvas = make_canvas(scene, phantom->kind);
+        make_angiography(&canvas, phantom->kind == PHANTOM_ANGIOGRAPHY_TOUCHING);
         break;
     }
 }
