@@ -162,6 +162,7 @@ struct conf_expect {
     struct conf_bounds volume_ml, mean, components, slices;
     enum conf_touches touches;
     struct conf_share *share_of; /* NULL: of none */
+    struct conf_bounds share_of_box;
 };
 
 struct conf_segment {

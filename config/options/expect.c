@@ -20,6 +20,7 @@ check_expect(const void *object, const struct option_spot *spot)
     check_bounds(&expect->mean, "mean", spot);
     check_bounds(&expect->components, "components", spot);
     check_bounds(&expect->slices, "slices", spot);
+    check_bounds(&expect->share_of_box, "share_of_box", spot);
 }
 
 static void
@@ -63,6 +64,9 @@ static const struct option_row expect_rows[] = {
          "alone, or none"},
     {"share_of", &option_part, AT(struct conf_expect, share_of), "", .section = &share_section,
      .help = "its voxels as a part of those of another segment"},
+    BOUNDS(share_of_box, 0, 1,
+           "its voxels as a part of those of the box around it, at least and at most: a tree of "
+           "vessels is a small part of its box, and what leaked into an organ is more"),
 };
 
 const struct option_section option_expect = {ROWS(expect_rows), .size = sizeof(struct conf_expect),

@@ -262,6 +262,28 @@ row_has_voxels(const struct image_extent *extent, const struct image_mask *mask,
     return false;
 }
 
+/* The voxels of the box around a mask that is not empty. */
+static int64_t
+box_voxels(const struct image_extent *extent, const struct image_mask *mask)
+{
+    int64_t first[3] = {INT64_MAX, INT64_MAX, INT64_MAX}, last[3] = {-1, -1, -1};
+    for (int64_t z = 0; z < extent->slices; z++)
+        for (int64_t y = 0; y < extent->rows; y++) {
+            const uint64_t *row = expect_row(extent, mask, y, z);
+            for (int64_t w = 0; w < mask->words_per_row; w++) {
+                if (!row[w])
+                    continue;
+                const int64_t from[3] = {64 * w + __builtin_ctzll(row[w]), y, z};
+                const int64_t to[3] = {64 * w + 63 - __builtin_clzll(row[w]), y, z};
+                for (int axis = 0; axis < 3; axis++) {
+                    first[axis] = from[axis] < first[axis] ? from[axis] : first[axis];
+                    last[axis] = to[axis] > last[axis] ? to[axis] : last[axis];
+                }
+            }
+        }
+    return (last[0] - first[0] + 1) * (last[1] - first[1] + 1) * (last[2] - first[2] + 1);
+}
+
 /* A set of faces. */
 static unsigned
 faces_of(const struct image_extent *extent, const struct image_mask *mask)
@@ -393,6 +415,16 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
                  (double)look->masks[look->segment].voxels / (double)whole, before, "");
 }
 
+static void
+look_at_share_of_box(const struct expect_look *look, const struct conf_bounds *bounds)
+{
+    const struct image_mask *mask = &look->masks[look->segment];
+    const int64_t box = bounds->given ? box_voxels(&look->volume->extent, mask) : 0;
+    if (bounds->given)
+        look_compare(look, "share_of_box", bounds->at, (double)mask->voxels / (double)box,
+                     "share of the box around it ", "");
+}
+
 static int
 look_at_components(const struct expect_look *look, const struct conf_bounds *bounds)
 {
@@ -429,10 +461,11 @@ look_at_segment(const struct expect_look *look)
     look_at_touches(look, expect->touches);
     if (expect->share_of)
         look_at_share(look, expect->share_of);
+    look_at_share_of_box(look, &expect->share_of_box);
     return rc;
 }
 
-enum { MOST_OF_A_SEGMENT = 6 }; /* one an option */
+enum { MOST_OF_A_SEGMENT = 7 }; /* one an option */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,

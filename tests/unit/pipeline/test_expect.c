@@ -252,6 +252,23 @@ START_TEST(shares)
 
 END_TEST
 
+START_TEST(shares_of_the_box)
+{
+    put(0, 3, 1, 1);
+    put(0, 66, 4, 2); /* a box of 64 x 4 x 2 */
+    expect.share_of_box = bounds(2.0 / 512, 0.5);
+    ck_assert_uint_eq(check(), 0);
+    expect.share_of_box = bounds(0, 0.003);
+    assert_broken("share_of_box",
+                  "Brain: share of the box around it 0.00390625, expected 0 to 0.003");
+    put(0, 0, 0, 0);
+    put(0, 69, 0, 3); /* the whole volume */
+    expect.share_of_box = bounds(4.0 / VOXELS, 4.0 / VOXELS);
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
 START_TEST(an_empty_one_breaks_what_is_expected_once)
 {
     ck_assert_uint_eq(check(), 1);
@@ -302,6 +319,7 @@ main(void)
                                   slices,
                                   faces,
                                   shares,
+                                  shares_of_the_box,
                                   an_empty_one_breaks_what_is_expected_once,
                                   all_that_is_broken_is_told};
     Suite *suite = suite_create("expect");
