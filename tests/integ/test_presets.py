@@ -13,6 +13,7 @@ import pydicom
 import pytest
 import scipy.ndimage
 from conftest import BIN, SHARED, SOURCE, needs_shared, phantom, read_truth, run_program
+from test_contours import Planes, ring, structure_set
 from test_run import exact_values, peer, seg_masks
 
 OK, EMPTY, REVIEW = 0, 7, 8
@@ -44,10 +45,11 @@ def series(tmp_path_factory):
     return draw
 
 
-def run(config, preset, output, folder, status=OK):
-    """What it says of how it ended."""
-    result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", preset, "--output", output, folder],
-                            text=True, capture_output=True, timeout=300)
+def run(config, preset, output, folder, status=OK, drawn=()):
+    """What it says of how it ended. `drawn`: objects beside the images."""
+    objects = [part for path in drawn for part in ("--object", path)]
+    result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", preset, "--output", output, *objects,
+                             folder], text=True, capture_output=True, timeout=300)
     assert result.returncode == status, result.stdout + result.stderr
     return result.stdout + result.stderr
 
@@ -186,6 +188,62 @@ def test_head_ct(config, series, tmp_path, kind):
 def test_head_ct_of_another_part_is_held(config, series, tmp_path):
     folder, _ = series("body")
     assert "Intracranial" in run(config, "head-ct", tmp_path / "out", folder, REVIEW)
+
+
+ANGIOGRAPHY = (320, 320, 240)  # mm; the phantom's kinds draw from its middle
+
+
+def draw_seed(folder, tmp_path, at, radius=5):
+    """A structure set of one region: a disc around a point of the phantom, in mm, on three slices."""
+    planes = Planes(sorted(folder.glob("*.dcm")))
+    size = planes.files[0].Columns, planes.files[0].Rows, len(planes.files)
+    x, y, z = ((place / extent + 0.5) * count - 0.5 for place, extent, count in zip(at, ANGIOGRAPHY, size))
+    reach = radius * size[0] / ANGIOGRAPHY[0]
+    rings = [("CLOSED_PLANAR", ring(planes, round(z) + step, (x, y), (reach, reach), 24)) for step in (-1, 0, 1)]
+    return structure_set(tmp_path, planes, {"Vessel seed": rings})
+
+
+def vessels(config, series, tmp_path, kind="angiography", at=(6, 17, 0), status=OK, radius=5):
+    folder, truth = series(kind, "--size", "256x256x160")
+    told = run(config, "vessels", tmp_path / "out", folder, status, [draw_seed(folder, tmp_path, at, radius)])
+    return found(tmp_path / "out", folder)[0]["Vessels"], truth, told
+
+
+@pytest.mark.parametrize("radius", [3, 12], ids=["within", "beyond its wall"])
+@pytest.mark.parametrize("kind,at", [("angiography", (6, 17, 0)), ("angiography-touching", (6, 25, 0)),
+                                     ("angiography", (6, 17, 80))], ids=["", "touching", "higher"])
+def test_vessels(config, series, tmp_path, kind, at, radius):
+    tree, truth, _ = vessels(config, series, tmp_path, kind, at, radius=radius)
+    assert dice(tree, truth["artery"]) > 0.945
+    assert (tree & truth["artery"]).sum() > 0.9 * truth["artery"].sum(), "the thinnest branches"
+    assert (tree & union(truth, "bone", "marrow", "kidney", "heart")).sum() < 0.01 * tree.sum()
+
+
+@pytest.mark.parametrize("threshold,expectations", [(0.55, ["share of the box"]), (0.5, ["mean", "share of the box"]),
+                                                    (0.4, ["mean", "share of the box", "Slender part"])])
+def test_vessels_that_leak_by_their_threshold_are_held(series, tmp_path, threshold, expectations):
+    text = (SOURCE / "config" / "presets" / "vessels.conf").read_text()
+    config = tmp_path / "noctule.conf"
+    leaky = text.replace("threshold = 0.6", f"threshold = {threshold}")
+    assert leaky != text
+    config.write_text(f'root = "{tmp_path}/root"; pipelines = ( {{ name = "vessels"; {leaky} }} );')
+    tree, truth, told = vessels(config, series, tmp_path, status=REVIEW)
+    assert (tree & truth["kidney"]).sum() > 0.25 * tree.sum()
+    assert all(expectation in told for expectation in expectations), told
+
+
+@pytest.mark.parametrize("at", [(18, 52, 10), (0, 52, 10)], ids=["bone", "marrow"])
+def test_vessels_from_elsewhere_are_held(config, series, tmp_path, at):
+    """Where it was drawn is bright, but no vessel."""
+    _, _, told = vessels(config, series, tmp_path, at=at, status=REVIEW, radius=3)
+    assert "share of the box" in told
+
+
+@pytest.mark.parametrize("at", [(100, 0, 0), (62, 34, -5)], ids=["fat", "kidney"])
+def test_vessels_from_what_is_not_bright_are_refused(config, series, tmp_path, at):
+    folder, _ = series("angiography", "--size", "256x256x160")
+    seed = draw_seed(folder, tmp_path, at, 3)
+    assert 'no voxel to start segment "Vessels" from' in run(config, "vessels", tmp_path / "out", folder, 1, [seed])
 
 
 @pytest.fixture
