@@ -292,29 +292,43 @@ resample_place_tables(struct kernels_arena *arena, const struct kernels_lane *la
     tables->starts = kernels_take(arena, 3, sizeof(*tables->starts));
 }
 
+struct resample_pair
+resample_tap_beside(const struct resample_frame *frame, const struct resample_grid *grid,
+                    int64_t plane, int axis, int64_t i, int order)
+{
+    struct image_extent from = frame->planes->extent;
+    const double shift = resample_shift(frame, plane, axis);
+
+    return resample_tap_at(resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
+                           *resample_side(&from, axis), order);
+}
+
+struct resample_pair
+resample_tap_between(const struct resample_frame *frame, const struct resample_grid *grid,
+                     int64_t k, int order)
+{
+    return resample_tap_at(resample_between(frame, resample_mm(grid, 2, k)),
+                           frame->planes->extent.slices, order);
+}
+
 static void
 resample_fill_taps(const struct resample_request *request, const struct resample_tables *tables)
 {
     const struct image_planes *planes = request->planes;
     const struct resample_grid *grid = request->grid;
     const struct resample_frame frame = resample_frame_of(planes);
-    struct image_extent from = planes->extent, to = grid->extent;
+    struct image_extent to = grid->extent;
 
     for (int axis = 0; axis < 2; axis++) {
-        const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
+        const int64_t side = *resample_side(&to, axis);
 
-        for (int64_t z = 0; z < planes->extent.slices; z++) {
-            const double shift = resample_shift(&frame, z, axis);
-
+        for (int64_t z = 0; z < planes->extent.slices; z++)
             for (int64_t i = 0; i < side; i++)
-                tables->taps[axis][z * side + i] = resample_tap_at(
-                    resample_beside(planes, resample_mm(grid, axis, i), shift, axis), samples,
-                    request->order);
-        }
+                tables->taps[axis][z * side + i] =
+                    resample_tap_beside(&frame, grid, z, axis, i, request->order);
     }
     for (int64_t k = 0; k < to.slices; k++)
-        tables->taps[2][k] = resample_tap_at(resample_between(&frame, resample_mm(grid, 2, k)),
-                                             from.slices, request->order);
+        tables->taps[2][k] = resample_tap_between(&frame, grid, k, request->order);
 }
 
 /* Of an axis of the grid, where the planes are regular. */

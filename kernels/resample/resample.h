@@ -99,6 +99,14 @@ int kernels_resample_drawn(const struct image_planes *planes, const struct resam
                            const uint64_t *bits, uint64_t *on_grid, int64_t *voxels,
                            struct error *error);
 
+/*
+ * A mask of the planes on the grid as IBSI 2.4 has it, trilinear at a half: bit for bit what order 1
+ * makes of a volume of bytes that is 1 in the mask and 0 elsewhere, 0 being outside, too. -ENOMEM.
+ */
+int kernels_resample_linear_mask(const struct image_planes *planes,
+                                 const struct resample_grid *grid, const uint64_t *bits,
+                                 uint64_t *on_grid, int64_t *voxels, struct error *error);
+
 /* A map of the grid on the planes, as a mask of it, x fastest and tightly packed; 0 beyond the grid. */
 int kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
                          const uint16_t *map, uint16_t *on_planes, struct error *error);
@@ -135,6 +143,13 @@ struct resample_pair {
     double part;
     int32_t at; /* -1: outside */
 };
+
+/* That of the grid's voxel `i` along a plane's columns or rows; and along the normal. */
+struct resample_pair resample_tap_beside(const struct resample_frame *frame,
+                                         const struct resample_grid *grid, int64_t plane, int axis,
+                                         int64_t i, int order);
+struct resample_pair resample_tap_between(const struct resample_frame *frame,
+                                          const struct resample_grid *grid, int64_t k, int order);
 
 /* The same of order 3; `at` counts with the ends mirrored. */
 struct resample_weights {

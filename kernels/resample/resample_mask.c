@@ -69,72 +69,104 @@ resample_row_is_empty(const uint64_t *bits, int64_t words)
     return any == 0;
 }
 
+/* ---- from the grid ---- */
+
+/* The planes' rows, of all planes, and what to do with one that has a row of the grid's nearest to it. */
+struct resample_walk {
+    const struct image_planes *planes;
+    const struct resample_grid *grid;
+    void (*take)(struct resample_walk *walk, int64_t row, int64_t from);
+    int32_t *columns; /* the grid's voxel of each pixel of the row; -1: none */
+};
+
+static int
+resample_walk_rows(struct resample_walk *walk, struct error *error)
+{
+    const struct resample_frame frame = resample_frame_of(walk->planes);
+    const struct image_extent *from = &walk->planes->extent;
+    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+    int32_t *rows = columns + from->columns;
+
+    if (!columns)
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory to resample masks and maps.");
+    walk->columns = columns;
+    for (int64_t z = 0; z < from->slices; z++) {
+        const int64_t slice = resample_nearest_slice(&frame, walk->grid, z);
+
+        if (slice < 0)
+            continue;
+        resample_fill_nearest(&frame, walk->grid, z, 0, columns);
+        resample_fill_nearest(&frame, walk->grid, z, 1, rows);
+        for (int64_t y = 0; y < from->rows; y++)
+            if (rows[y] >= 0)
+                walk->take(walk, z * from->rows + y, slice * walk->grid->extent.rows + rows[y]);
+    }
+    free(columns);
+    return 0;
+}
+
+struct resample_mask_walk {
+    struct resample_walk walk; /* first */
+    const uint64_t *bits;
+    uint64_t *on_planes;
+    int64_t voxels;
+};
+
+static void
+resample_take_bits(struct resample_walk *walk, int64_t row, int64_t from)
+{
+    struct resample_mask_walk *mask = (struct resample_mask_walk *)walk;
+    const int64_t columns = walk->planes->extent.columns;
+    const int64_t grid_words = (walk->grid->extent.columns + 63) / 64;
+    const uint64_t *bits = mask->bits + from * grid_words;
+
+    if (!resample_row_is_empty(bits, grid_words))
+        mask->voxels += resample_mask_row(bits, walk->columns, columns,
+                                          mask->on_planes + row * ((columns + 63) / 64));
+}
+
 int
 kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
                       const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
                       struct error *error)
 {
-    const struct resample_frame frame = resample_frame_of(planes);
-    const struct image_extent *from = &planes->extent, *to = &grid->extent;
-    const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
-    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+    const struct image_extent *from = &planes->extent;
+    struct resample_mask_walk mask = {{planes, grid, resample_take_bits, NULL}, bits, on_planes, 0};
+    const int64_t words = (from->columns + 63) / 64 * from->rows * from->slices;
 
-    if (!columns)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample a mask.");
-    int32_t *rows = columns + from->columns;
-    *voxels = 0;
-    memset(on_planes, 0, (size_t)(words * from->rows * from->slices) * sizeof(*on_planes));
-    for (int64_t z = 0; z < from->slices; z++) {
-        const int32_t slice = resample_nearest_slice(&frame, grid, z);
+    memset(on_planes, 0, (size_t)words * sizeof(*on_planes));
+    const int rc = resample_walk_rows(&mask.walk, error);
+    *voxels = mask.voxels;
+    return rc;
+}
 
-        if (slice < 0)
-            continue;
-        resample_fill_nearest(&frame, grid, z, 0, columns);
-        resample_fill_nearest(&frame, grid, z, 1, rows);
-        for (int64_t y = 0; y < from->rows; y++) {
-            const uint64_t *row = bits + (slice * to->rows + rows[y]) * grid_words;
+struct resample_map_walk {
+    struct resample_walk walk; /* first */
+    const uint16_t *map;
+    uint16_t *on_planes;
+};
 
-            if (rows[y] >= 0 && !resample_row_is_empty(row, grid_words))
-                *voxels += resample_mask_row(row, columns, from->columns,
-                                             on_planes + (z * from->rows + y) * words);
-        }
-    }
-    free(columns);
-    return 0;
+static void
+resample_take_values(struct resample_walk *walk, int64_t row, int64_t from)
+{
+    const struct resample_map_walk *map = (const struct resample_map_walk *)walk;
+    const int64_t columns = walk->planes->extent.columns;
+    const uint16_t *values = map->map + from * walk->grid->extent.columns;
+
+    for (int64_t x = 0; x < columns; x++)
+        if (walk->columns[x] >= 0)
+            map->on_planes[row * columns + x] = values[walk->columns[x]];
 }
 
 int
 kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
                      const uint16_t *map, uint16_t *on_planes, struct error *error)
 {
-    const struct image_extent *from = &planes->extent, *to = &grid->extent;
-    const struct resample_frame frame = resample_frame_of(planes);
-    int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
+    struct resample_map_walk walk = {{planes, grid, resample_take_values, NULL}, map, on_planes};
 
-    if (!columns)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample a map.");
-    int32_t *rows = columns + from->columns;
-    memset(on_planes, 0, (size_t)image_voxels(from) * sizeof(*on_planes));
-    for (int64_t z = 0; z < from->slices; z++) {
-        const int32_t slice = resample_nearest_slice(&frame, grid, z);
-
-        if (slice < 0)
-            continue;
-        resample_fill_nearest(&frame, grid, z, 0, columns);
-        resample_fill_nearest(&frame, grid, z, 1, rows);
-        for (int64_t y = 0; y < from->rows; y++) {
-            const uint16_t *row = map + (slice * to->rows + rows[y]) * to->columns;
-            uint16_t *target = on_planes + (z * from->rows + y) * from->columns;
-
-            for (int64_t x = 0; rows[y] >= 0 && x < from->columns; x++)
-                if (columns[x] >= 0)
-                    target[x] = row[columns[x]];
-        }
-    }
-    free(columns);
-    return 0;
+    memset(on_planes, 0, (size_t)image_voxels(&planes->extent) * sizeof(*on_planes));
+    return resample_walk_rows(&walk.walk, error);
 }
 
 /* ---- what was drawn ---- */

@@ -293,6 +293,30 @@ voxel_of(const struct image_planes *planes, const struct resample_grid *grid, in
     return nearest < count ? nearest : count - 1;
 }
 
+/* The grid's voxel for a pixel; -1 for none. */
+static int64_t
+voxel_for(const struct image_planes *planes, const struct resample_grid *grid, int64_t pixel)
+{
+    const int64_t x = pixel % planes->extent.columns, y = pixel / planes->extent.columns;
+    const int64_t z = y / planes->extent.rows;
+    const int64_t i = voxel_of(planes, grid, 0, x, z), k = voxel_of(planes, grid, 2, 0, z);
+    const int64_t j = voxel_of(planes, grid, 1, y % planes->extent.rows, z);
+
+    return i < 0 || j < 0 || k < 0 ? -1 : (k * grid->extent.rows + j) * grid->extent.columns + i;
+}
+
+void
+ref_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
+                 const uint16_t *map, uint16_t *on_planes)
+{
+    begin(planes);
+    for (int64_t pixel = 0; pixel < image_voxels(&planes->extent); pixel++) {
+        const int64_t voxel = voxel_for(planes, grid, pixel);
+
+        on_planes[pixel] = voxel < 0 ? 0 : map[voxel];
+    }
+}
+
 int64_t
 ref_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
                   const uint64_t *bits, uint64_t *on_planes)

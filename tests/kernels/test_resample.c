@@ -267,33 +267,6 @@ END_TEST
 
 /* ---- masks ---- */
 
-START_TEST(masks_go_back)
-{
-    for (uint64_t seed = 0; seed < 30; seed++) {
-        struct resample_case each;
-        resample_make_case(&each, seed, RESAMPLE_NEAREST);
-        const struct image_extent *from = &each.planes.extent, *to = &each.grid.extent;
-        const int64_t grid_words = (to->columns + 63) / 64 * to->rows * to->slices;
-        const int64_t words = (from->columns + 63) / 64 * from->rows * from->slices;
-        uint64_t *bits = allocate(grid_words, sizeof(*bits)), random = seed;
-        uint64_t *mask = allocate(words, sizeof(*mask)), *expected = allocate(words, sizeof(*mask));
-        int64_t voxels;
-
-        for (int64_t i = 0; i < grid_words; i++)
-            bits[i] = ref_random_below(&random, 3) ? ref_random(&random) : 0;
-        memset(mask, 0xFF, (size_t)words * sizeof(*mask));
-        ck_assert_int_eq(
-            kernels_resample_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
-        ck_assert_int_eq(voxels, ref_resample_mask(&each.planes, &each.grid, bits, expected));
-        ck_assert_mem_eq(mask, expected, (size_t)words * sizeof(*mask));
-        free(bits);
-        free(mask);
-        free(expected);
-    }
-}
-
-END_TEST
-
 /* Bits of columns alone: rows are padded to whole words. */
 static uint64_t *
 make_random_mask(const struct image_extent *extent, uint64_t seed)
@@ -314,6 +287,126 @@ mask_words(const struct image_extent *extent)
 {
     return (extent->columns + 63) / 64 * extent->rows * extent->slices;
 }
+
+/* Cases of any size, and planes and grids of one row, column or slice. */
+static void
+make_thin_case(struct resample_case *each, uint64_t seed, int order)
+{
+    resample_make_case(each, seed, order);
+    if (seed % 3 == 0)
+        return;
+    each->planes.extent.columns = seed % 4 ? each->planes.extent.columns : 1;
+    each->planes.extent.rows = seed % 5 ? each->planes.extent.rows : 1;
+    each->grid.extent.columns = seed % 7 ? each->grid.extent.columns : 1;
+    each->grid.extent.rows = seed % 8 ? each->grid.extent.rows : 1;
+    each->grid.extent.slices = seed % 11 ? each->grid.extent.slices : 1;
+}
+
+START_TEST(masks_go_back)
+{
+    for (uint64_t seed = 0; seed < 120; seed++) {
+        struct resample_case each;
+        make_thin_case(&each, seed, RESAMPLE_NEAREST);
+        const int64_t words = mask_words(&each.planes.extent);
+        uint64_t *bits = make_random_mask(&each.grid.extent, seed);
+        uint64_t *mask = allocate(words, sizeof(*mask)), *expected = allocate(words, sizeof(*mask));
+        int64_t voxels;
+
+        memset(mask, 0xFF, (size_t)words * sizeof(*mask));
+        ck_assert_int_eq(
+            kernels_resample_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+        ck_assert_int_eq(voxels, ref_resample_mask(&each.planes, &each.grid, bits, expected));
+        ck_assert_mem_eq(mask, expected, (size_t)words * sizeof(*mask));
+        free(bits);
+        free(mask);
+        free(expected);
+    }
+}
+
+END_TEST
+
+START_TEST(maps_go_back)
+{
+    for (uint64_t seed = 0; seed < 120; seed++) {
+        struct resample_case each;
+        make_thin_case(&each, seed, RESAMPLE_NEAREST);
+        const int64_t voxels = image_voxels(&each.planes.extent);
+        const int64_t grid_voxels = image_voxels(&each.grid.extent);
+        uint16_t *map = allocate(grid_voxels, sizeof(*map));
+        uint16_t *back = allocate(voxels, sizeof(*back)),
+                 *expected = allocate(voxels, sizeof(*back));
+        uint64_t random = seed;
+
+        for (int64_t i = 0; i < grid_voxels; i++)
+            map[i] = (uint16_t)(1 + ref_random_below(&random, UINT16_MAX));
+        memset(back, 0xFF, (size_t)voxels * sizeof(*back));
+        ck_assert_int_eq(kernels_resample_map(&each.planes, &each.grid, map, back, &error), 0);
+        ref_resample_map(&each.planes, &each.grid, map, expected);
+        ck_assert_mem_eq(back, expected, (size_t)voxels * sizeof(*back));
+        free(map);
+        free(back);
+        free(expected);
+    }
+}
+
+END_TEST
+
+/* A region that leaves most rows empty, and noise. */
+static uint64_t *
+make_mask_case(const struct image_extent *extent, uint64_t seed)
+{
+    uint64_t *bits = make_random_mask(extent, seed);
+    const int64_t words = (extent->columns + 63) / 64;
+
+    for (int64_t i = 0; seed % 2 && i < words * extent->rows * extent->slices; i++)
+        if (i / words % 5 > 1)
+            bits[i] = 0;
+    return bits;
+}
+
+/* What order 1 makes of a volume of 0 and 1. */
+static void
+expect_linear_mask(const struct resample_case *each, uint64_t seed)
+{
+    const struct resample_request request = {&each->planes, &each->grid, RESAMPLE_LINEAR, 0};
+    const struct image_extent *from = &each->planes.extent, *to = &each->grid.extent;
+    const int64_t from_words = (from->columns + 63) / 64, words = (to->columns + 63) / 64;
+    uint64_t *bits = make_mask_case(from, seed), *mask = allocate(mask_words(to), sizeof(*mask));
+    uint8_t *volume = allocate(image_voxels(from), 1), *expected = allocate(image_voxels(to), 1);
+    int64_t voxels, counted = 0;
+
+    for (int64_t i = 0; i < image_voxels(from); i++)
+        volume[i] = bits[i / from->columns * from_words + i % from->columns / 64] >>
+                        i % from->columns % 64 &
+                    1;
+    memset(mask, 0xFF, (size_t)mask_words(to) * sizeof(*mask));
+    ck_assert_int_eq(
+        kernels_resample_linear_mask(&each->planes, &each->grid, bits, mask, &voxels, &error), 0);
+    ref_resample(&request, IMAGE_UINT8, volume, IMAGE_UINT8, expected);
+    for (int64_t i = 0; i < image_voxels(to); i++) {
+        const int64_t x = i % to->columns;
+        const int bit = mask[i / to->columns * words + x / 64] >> x % 64 & 1;
+        ck_assert_msg(bit == expected[i], "case %llu: voxel %lld is %d", (unsigned long long)seed,
+                      (long long)i, bit);
+        counted += bit;
+    }
+    ck_assert_int_eq(voxels, counted);
+    free(bits);
+    free(mask);
+    free(volume);
+    free(expected);
+}
+
+START_TEST(masks_come_to_the_grid_by_halves)
+{
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct resample_case each;
+        make_thin_case(&each, seed, RESAMPLE_LINEAR);
+        expect_linear_mask(&each, seed);
+    }
+}
+
+END_TEST
 
 START_TEST(drawn_masks_come_to_the_grid)
 {
@@ -385,6 +478,29 @@ START_TEST(drawn_masks_come_back)
         free(mask);
         free(again);
     }
+}
+
+END_TEST
+
+/* Of two pixels one is a half, which is enough; of four one is not. */
+START_TEST(a_half_of_a_mask_is_enough)
+{
+    struct resample_case each = upright(4, 4, 1, 1, RESAMPLE_LINEAR);
+    const uint64_t bits[] = {0x6, 0x0, 0x3, 0x0}; /* .xx. .... xx.. .... */
+    uint64_t mask[2];
+    int64_t voxels;
+
+    each.planes.origins = each.origins;
+    resample_spaced(&each.planes, (const double[3]){2, 0, 0}, &each.grid);
+    ck_assert_int_eq(kernels_resample_linear_mask(&each.planes, &each.grid, bits, (uint64_t[4]){0},
+                                                  &voxels, &error),
+                     0);
+    ck_assert_int_eq(voxels, 3);
+    resample_spaced(&each.planes, (const double[3]){2, 2, 0}, &each.grid);
+    ck_assert_int_eq(
+        kernels_resample_linear_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+    ck_assert_int_eq(voxels, 1);
+    ck_assert(mask[0] == 0 && mask[1] == 1);
 }
 
 END_TEST
@@ -472,6 +588,9 @@ main(void)
     tcase_add_test(tests, voxels_of_two_mm);
     tcase_add_test(tests, tilted_planes_become_upright);
     tcase_add_test(tests, masks_go_back);
+    tcase_add_test(tests, maps_go_back);
+    tcase_add_test(tests, masks_come_to_the_grid_by_halves);
+    tcase_add_test(tests, a_half_of_a_mask_is_enough);
     tcase_add_test(tests, drawn_masks_come_to_the_grid);
     tcase_add_test(tests, drawn_masks_come_back);
     tcase_add_test(tests, refusals);
