@@ -37,6 +37,12 @@ const char *const texture_family_names[] = {
 
 const char *const volume_histogram_names[] = {"none", "fixed-bin-number", "fixed-bin-size", NULL};
 
+const char *const interpolation_names[] = {
+#define INTERPOLATION(id, name, ...) name,
+#include "base/terms.def"
+    NULL,
+};
+
 const char *const texture_pattern_names[] = {
 #define PATTERN(id, name, ...) name,
 #include "base/terms.def"

@@ -43,6 +43,14 @@ enum volume_histogram_kind {
     VOLUME_HISTOGRAM_KINDS,
 };
 
+/* Between voxels: by order 0, 1 and 3. */
+enum interpolation {
+
+#define INTERPOLATION(id, ...) INTERPOLATION_##id,
+#include "base/terms.def"
+    INTERPOLATIONS,
+};
+
 enum texture_pattern {
 
 #define PATTERN(id, ...) TEXTURE_##id,
@@ -73,6 +81,7 @@ extern const char *const texture_family_names[TEXTURE_FAMILIES + 1];
 extern const char *const volume_histogram_names[VOLUME_HISTOGRAM_KINDS + 1];
 extern const char *const aggregation_names[AGGREGATIONS + 1];
 extern const char *const discretisation_names[DISCRETISATIONS + 1];
+extern const char *const interpolation_names[INTERPOLATIONS + 1];
 extern const char *const texture_pattern_names[TEXTURE_PATTERNS + 1];
 extern const char *const feature_missing_names[FEATURE_MISSINGS + 1];
 
@@ -137,9 +146,19 @@ struct volume_histogram_options {
     double bin_width; /* of a bin size, in real-world units */
 };
 
+enum texture_spacing { TEXTURE_ISOTROPIC, TEXTURE_IN_PLANE };
+
+/* Voxels of another size: along all axes, or along rows and columns alone. */
+struct texture_resample {
+    enum texture_spacing spacing;
+    double mm;
+    enum interpolation interpolation; /* of values; masks are linear at a half */
+};
+
 struct texture_options {
-    unsigned regions;  /* enum conf_region, or-ed */
-    unsigned families; /* 1 << enum texture_family, or-ed */
+    struct texture_resample *resample; /* NULL: voxels as they are */
+    unsigned regions;                  /* enum conf_region, or-ed */
+    unsigned families;                 /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;
     bool levels_wanted; /* the discretisation is given, and not only what families need */
     double sigma; /* re-segmentation: values farther from the mean take no part; 0: none does */

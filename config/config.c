@@ -247,6 +247,15 @@ conf_segment_is_object(const struct conf_segment *segment)
            segment->minus_count == 0 && segment->intersect_count == 0 && segment->then_count == 0;
 }
 
+unsigned
+conf_measured_regions(const struct conf_pipeline *pipeline)
+{
+    unsigned regions = 0;
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        regions |= pipeline->texture[g].regions;
+    return regions;
+}
+
 int32_t
 conf_segment_number(const struct conf_pipeline *pipeline, size_t segment)
 {

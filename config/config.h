@@ -213,8 +213,9 @@ struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
     size_t segment_count;
-    struct texture_options *texture; /* NULL: none */
-    unsigned results;                /* enum conf_result */
+    struct texture_options *texture; /* each measures; NULL: none */
+    size_t texture_count;
+    unsigned results; /* enum conf_result */
     bool
         relative_connectedness; /* among the CONF_FUZZY segments each voxel has one owner at most */
     bool omit_empty_frames;
@@ -435,6 +436,9 @@ struct conf_use {
  */
 bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
                       struct conf_use *use);
+
+/* Of what the groups of texture measure: enum conf_region, or-ed. */
+unsigned conf_measured_regions(const struct conf_pipeline *pipeline);
 
 /* Is the segment a region of an object as it is: nothing is made up, cut off or done with it? */
 bool conf_segment_is_object(const struct conf_segment *segment);

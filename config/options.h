@@ -117,7 +117,8 @@ extern const struct option_kind option_text, /* char * */
     option_names,    /* a pointer to char *, and a size_t; an array of strings in the file */
     option_group,    /* a section within the same struct */
     option_part,     /* a pointer to a section; NULL: not given */
-    option_list;     /* a pointer to sections, and a size_t */
+    option_parts,    /* a pointer to sections, and a size_t: one of them, or a list */
+    option_list;     /* the same: always a list */
 
 /* As option_path: a path that is relative is below the folder. 0 or -ENOMEM. */
 int option_make_absolute(char **path, const char *folder);

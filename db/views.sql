@@ -133,7 +133,12 @@ SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.valu
         WHERE definition_id = d.id AND key = 'directions'), '') AS directions,
     f.place, j.pipeline, j.stack, s.series_uid,
     s.description AS series_description, j.revision, j.ended_at AS measured_at, j.superseded_by,
-    d.settings
+    d.settings,
+    coalesce((SELECT group_concat(key || ' ' ||
+            CASE typeof(value) WHEN 'real' THEN printf('%.10g', value) ELSE value END, ', ')
+        FROM feature_setting WHERE definition_id = d.id AND key NOT IN (
+            'aggregation', 'aggregation_ibsi_code', 'discretisation', 'levels', 'bin_width', 'distance',
+            'symmetric', 'range_low', 'range_high', 'directions')), '') AS other_settings
 FROM feature f
 JOIN feature_definition d ON d.id = f.definition_id
 JOIN job j ON j.id = f.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')

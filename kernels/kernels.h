@@ -89,6 +89,9 @@ int kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent,
                          enum image_pixel pixel, const struct kernels_demand *demand, void **voxels,
                          struct error *error);
 
+/* What the lane's volume was begun with of the host's memory, as most_bytes counts it. */
+int64_t kernels_lane_bytes(const struct kernels_lane *lane);
+
 /*
  * Announces that slices first .. first + count - 1 are decoded. Each slice is announced exactly
  * once (-EALREADY), in any order, from any thread; larger slabs (8 MiB and more) upload faster on a GPU.

@@ -276,7 +276,7 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
 
 /* It is known before the first byte is taken. */
 static int
-check_most(const struct kernels_lane *lane, const struct kernels_demand *demand, size_t work,
+check_most(struct kernels_lane *lane, const struct kernels_demand *demand, size_t work,
            struct error *error)
 {
     const struct image_extent *extent = &lane->extent;
@@ -285,6 +285,7 @@ check_most(const struct kernels_lane *lane, const struct kernels_demand *demand,
                          (double)(extent->columns * extent->rows * extent->slices) *
                              (double)image_pixel_size(lane->pixel);
 
+    lane->bytes = (int64_t)bytes;
     if (demand->most_bytes <= 0 || bytes <= (double)demand->most_bytes)
         return 0;
     return error_set(error, -E2BIG, CODE_JOB_TOO_LARGE,
@@ -335,6 +336,12 @@ kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum
     rc = reserve_volume(lane, demand, voxels, error);
     lane->has_volume = rc == 0;
     return rc;
+}
+
+int64_t
+kernels_lane_bytes(const struct kernels_lane *lane)
+{
+    return lane->has_volume ? lane->bytes : 0;
 }
 
 /* Whether this call is the one that announces slice z. */

@@ -93,6 +93,7 @@ struct kernels_lane {
     uint64_t *announced; /* one bit per slice */
     size_t announced_words;
     int64_t slices_ready; /* slices whose volume_ready has returned */
+    int64_t bytes;        /* of the host's memory */
 };
 
 struct kernels_backend {

@@ -119,6 +119,40 @@ list_clear(const struct option_row *row, void *field)
     free(elements.at);
 }
 
+/* One group stands for a list of it alone, and is written as it was before there were lists. */
+static int
+parts_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *field)
+{
+    const size_t one = 1;
+    if (config_setting_type(setting) == CONFIG_TYPE_LIST)
+        return list_read(reader, row, setting, field);
+    void *part = calloc(1, row->section->size);
+    if (!part)
+        return -ENOMEM;
+    memcpy(field, &part, sizeof(part));
+    memcpy((char *)field - row->offset + row->count_offset, &one, sizeof(one));
+    return group_read(reader, row, setting, part); // cppcheck-suppress memleak ; the field has it
+}
+
+static void
+parts_write(const struct option_writer *writer, const struct option_row *row, const void *field)
+{
+    const struct option_elements elements = option_elements(row, field);
+    if (elements.count == 1)
+        group_write(writer, row, elements.at);
+    else
+        list_write(writer, row, field);
+}
+
+const struct option_kind option_parts = {.read = parts_read,
+                                         .write = parts_write,
+                                         .has = option_not_null,
+                                         .clear = list_clear,
+                                         .below = ".",
+                                         .type = "group, or list of them",
+                                         .limits = " groups"};
+
 const struct option_kind option_list = {.read = list_read,
                                         .write = list_write,
                                         .has = option_not_null,

@@ -41,17 +41,67 @@ pipeline_is_of_objects(const struct conf_pipeline *pipeline)
     return true;
 }
 
+/* Is something of what is measured not known? */
+static bool
+lost_texture(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    return LOST(spot, pipeline->texture) ||
+           (pipeline->texture_count > 0 &&
+            option_lost(spot, pipeline->texture,
+                        pipeline->texture_count * sizeof(pipeline->texture[0])));
+}
+
+static bool
+has_patterns(const struct conf_pipeline *pipeline)
+{
+    bool any = false;
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        any |= pipeline->texture[g].patterns != 0;
+    return any;
+}
+
+static bool
+has_features(const struct conf_pipeline *pipeline)
+{
+    bool any = false;
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        any |= texture_has_features(&pipeline->texture[g]);
+    return any;
+}
+
+/* Maps and histograms of patterns, and the file of matrices, do not say which group they are of. */
+static void
+check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    const struct glcm_options *kept = NULL;
+    size_t patterns = 0;
+    for (size_t g = 0; g < pipeline->texture_count; g++) {
+        const struct glcm_options *glcm = pipeline->texture[g].glcm;
+        if (pipeline->texture[g].patterns && patterns++)
+            option_refuse_of(spot, "texture", g, ".patterns",
+                             "an earlier group of texture has patterns: name them in one");
+        if (!glcm || glcm->matrices == GLCM_NO_MATRICES)
+            continue;
+        if (kept && kept->matrices != glcm->matrices)
+            option_refuse_of(
+                spot, "texture", g, ".glcm.matrices",
+                "an earlier group of texture has the other kind of matrices: write one "
+                "kind into matrices.json");
+        kept = glcm;
+    }
+}
+
 static void
 check_report(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    const struct texture_options *texture = pipeline->texture;
-    if (texture && LOST(spot, *texture))
+    if (lost_texture(pipeline, spot))
         return;
-    if (!texture || !texture_has_features(texture))
+    if (!has_features(pipeline))
         option_refuse(spot, "results",
                       "\"sr\" needs measurements: give texture families, first_order or glcm");
-    else if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
-             !lost_segments(pipeline, spot) && !pipeline_is_of_objects(pipeline))
+    else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) &&
+             !(pipeline->results & CONF_RESULT_SEG) && !lost_segments(pipeline, spot) &&
+             !pipeline_is_of_objects(pipeline))
         option_refuse(spot, "results",
                       "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
                       "texture.regions = [ \"volume\" ] only; what is measured without is objects "
@@ -62,11 +112,10 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
 static void
 check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    const struct texture_options *texture = pipeline->texture;
     if (LOST(spot, pipeline->results))
         return;
-    if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns) &&
-        !(texture && LOST(spot, texture->patterns)))
+    if ((pipeline->results & CONF_RESULT_PMAP) && !has_patterns(pipeline) &&
+        !lost_texture(pipeline, spot))
         option_refuse(spot, "results", "\"pmap\" needs patterns: name them in texture.patterns");
     if (pipeline->results & CONF_RESULT_SR)
         check_report(pipeline, spot);
@@ -246,6 +295,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
     check_shares(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
+    check_groups(pipeline, spot);
     check_results(pipeline, spot);
 }
 
@@ -270,8 +320,11 @@ static const struct option_row pipeline_rows[] = {
     {"segments", &option_list, AT(struct conf_pipeline, segments),
      MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, SEGMENTS_MOST),
      .section = &option_segment, .help = "what to find; segments may overlap"},
-    {"texture", &option_part, AT(struct conf_pipeline, texture), "", .section = &option_texture,
-     .help = "what is measured of the segments and of the volume; nothing when not given"},
+    {"texture", &option_parts, AT(struct conf_pipeline, texture),
+     MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 16),
+     .section = &option_texture,
+     .help = "what is measured of the segments and of the volume, in one way or, as a list, in "
+             "several; nothing when not given"},
     {"results", &option_flags, AT(struct conf_pipeline, results), "[ \"seg\" ]",
      .choices = result_choices, .help = result_help},
     {"relative_connectedness", &option_boolean, AT(struct conf_pipeline, relative_connectedness),

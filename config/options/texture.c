@@ -128,6 +128,28 @@ static const char *const moved_rows[] = {"discretisation", "levels", "bin_width"
 static const struct option_section glcm_section = {
     ROWS(glcm_rows), .size = sizeof(struct glcm_options), .check = check_glcm, .moved = moved_rows};
 
+#define SPACING(name_, spacing_, help_)                                                            \
+    {                                                                                              \
+        (name_), &option_number, AT(struct texture_resample, mm), "", LIMITS(0.01, 100),           \
+            EITHER(struct texture_resample, spacing, spacing_), .help = (help_)                    \
+    }
+
+static const struct option_row resample_rows[] = {
+    SPACING("isotropic_mm", TEXTURE_ISOTROPIC,
+            "voxels of this size along rows, columns and slices, on a grid around the same middle"),
+    SPACING(
+        "in_plane_mm", TEXTURE_IN_PLANE,
+        "the same along rows and columns, slices staying as they are; exactly one of the two is "
+        "given"),
+    {"interpolation", &option_choice, AT(struct texture_resample, interpolation), "\"linear\"",
+     .choices = interpolation_names,
+     .help = "values between voxels, rounded to stored values: those of the \"nearest\" one, "
+             "\"linear\", or by a \"cubic\" spline through all of them"},
+};
+
+static const struct option_section resample_section = {ROWS(resample_rows),
+                                                       .size = sizeof(struct texture_resample)};
+
 /* Until 0.1.0. */
 static const struct option_past within_glcm = {.group = "glcm"};
 static const struct option_past with_paper = {"glcm", true, "paper", DISCRETISATION_STORED_256};
@@ -150,12 +172,21 @@ check_texture(const void *object, const struct option_spot *spot)
         option_refuse(
             spot, "first_order",
             "nothing is left to measure: make it true, or give families, glcm or patterns");
+    if (texture->resample && texture->patterns)
+        option_refuse(spot, "patterns",
+                      "are of the voxels that there are: give them a texture group of their own, "
+                      "without resample");
     if (!has_six_decimals(texture->tlbap_threshold))
         option_refuse(spot, "tlbap_threshold", "%.17g has more than six decimals: round it to six",
                       texture->tlbap_threshold);
 }
 
 static const struct option_row texture_rows[] = {
+    {"resample", &option_part, AT(struct texture_options, resample), "",
+     .section = &resample_section,
+     .help =
+         "measure on voxels of another size, which the volume and the masks are interpolated to; "
+         "on those that there are when not given"},
     {"regions", &option_flags, AT(struct texture_options, regions), "[ \"segments\" ]",
      .choices = region_choices,
      .help = "what is measured: each of the segments, the whole volume, or both"},

@@ -73,7 +73,8 @@ take_features(struct report *report, const struct report_selection *features,
     "|| coalesce(', ' || levels || ' levels', '') "                                                \
     "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "          \
     "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "      \
-    "   || ' to ' || printf('%.10g', range_high) ELSE '' END"
+    "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                     \
+    "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
 
 static const struct report_column feature_columns[] = {
     {"FEATURE", "name", REPORT_TEXT},

@@ -85,11 +85,11 @@ resample_walk_rows(struct resample_walk *walk, struct error *error)
     const struct resample_frame frame = resample_frame_of(walk->planes);
     const struct image_extent *from = &walk->planes->extent;
     int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
-    int32_t *rows = columns + from->columns;
 
     if (!columns)
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to resample masks and maps.");
+    int32_t *rows = columns + from->columns;
     walk->columns = columns;
     for (int64_t z = 0; z < from->slices; z++) {
         const int64_t slice = resample_nearest_slice(&frame, walk->grid, z);

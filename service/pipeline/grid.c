@@ -17,26 +17,41 @@
 /* ------------------------------------------------------------------------------ the planes -- */
 
 static int
-grid_fill_planes(struct grid *grid, struct dicom_instance *const *instances, struct error *error)
+grid_reserve_planes(struct grid *grid, struct error *error)
 {
     const struct geometry_stack *source = grid->source;
-    double *origins = calloc((size_t)source->plane_count * 3, sizeof *origins);
-    grid->origins = origins;
-    if (!origins)
-        return error_set_system(error, -ENOMEM, "straighten the stack");
-    for (int32_t z = 0; z < source->plane_count; z++) {
-        const struct geometry_plane *plane = &source->planes[z];
-        memcpy(origins + 3 * z, instances[plane->instance]->frames[plane->frame].position,
-               3 * sizeof *origins);
-    }
+    grid->origins = calloc((size_t)source->plane_count * 3, sizeof *grid->origins);
     grid->planes = (struct image_planes){
         .extent = {source->columns, source->rows, source->plane_count},
         .spacing = {source->spacing[0], source->spacing[1]},
         .thickness = source->spacing[2],
-        .origins = origins,
+        .origins = grid->origins,
     };
     memcpy(grid->planes.axes, source->axes, sizeof grid->planes.axes);
-    return 0;
+    return grid->origins ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
+}
+
+/* Where the images say. */
+static void
+grid_fill_planes(struct grid *grid)
+{
+    for (int32_t z = 0; z < grid->source->plane_count; z++) {
+        const struct geometry_plane *plane = &grid->source->planes[z];
+        const struct dicom_instance *instance = grid->source_instances[plane->instance];
+        memcpy(grid->origins + 3 * z, instance->frames[plane->frame].position,
+               3 * sizeof *grid->origins);
+    }
+}
+
+/* Where the stack has them, which is a grid. */
+static void
+grid_fill_even_planes(struct grid *grid)
+{
+    const struct geometry_stack *source = grid->source;
+    for (int32_t z = 0; z < source->plane_count; z++)
+        for (int i = 0; i < 3; i++)
+            grid->origins[3 * z + i] =
+                source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
 }
 
 /* From the first plane to the last one, in steps of grid_mm at most. */
@@ -62,18 +77,20 @@ grid_check_size(const struct grid *grid, struct error *error)
         return 0;
     return error_set(
         error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-        "the stack's upright grid would have %lld x %lld x %lld voxels, which are more "
-        "than the limit of %lld: give the pipeline a larger grid.mm",
-        (long long)extent->columns, (long long)extent->rows, (long long)extent->slices,
-        (long long)KERNELS_MAX_VOXELS);
+        "the %s grid would have %lld x %lld x %lld voxels, which are more than the limit of %lld: "
+        "give the pipeline a larger %s",
+        grid->straight ? "stack's upright" : "texture's", (long long)extent->columns,
+        (long long)extent->rows, (long long)extent->slices, (long long)KERNELS_MAX_VOXELS,
+        grid->straight ? "grid.mm" : "texture.resample");
 }
 
 /* ---------------------------------------------------------------------- what stands for it -- */
 
 /* One instance and one frame, in which the source's agree. */
-static void
-grid_fill_instance(struct grid *grid, struct dicom_instance *const *instances)
+void
+grid_fill_instance(struct grid *grid)
 {
+    struct dicom_instance *const *instances = grid->source_instances;
     const struct geometry_stack *source = grid->source;
     const struct dicom_instance *first = instances[source->planes[0].instance];
     grid->frame = first->frames[source->planes[0].frame];
@@ -100,11 +117,11 @@ grid_fill_stack(struct grid *grid, struct error *error)
     own->pixel = grid->demand.pixel;
     own->planes = calloc((size_t)own->plane_count, sizeof *own->planes);
     if (!own->planes)
-        return error_set_system(error, -ENOMEM, "straighten the stack");
+        return error_set_system(error, -ENOMEM, "resample the volume");
     for (int32_t z = 0; z < own->plane_count; z++)
         own->planes[z].position = grid->source->planes[0].position + z * grid->to.spacing[2];
     memcpy(own->spacing, grid->to.spacing, sizeof own->spacing);
-    memcpy(own->origin, grid->frame.position, sizeof own->origin);
+    memcpy(own->origin, grid->origins, sizeof own->origin);
     for (int axis = 0; axis < 3; axis++)
         for (int i = 0; i < 3; i++)
             own->origin[i] += own->axes[3 * axis + i] * grid->to.origin[axis];
@@ -142,9 +159,10 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
     if (!geometry_is_crooked(stack))
         return 0;
     grid->straight = true;
-    int rc = grid_fill_planes(grid, instances, error);
+    int rc = grid_reserve_planes(grid, error);
     if (rc)
         return rc;
+    grid_fill_planes(grid);
     grid_lay_out(grid, pipeline);
     rc = grid_check_size(grid, error);
     if (rc)
@@ -154,10 +172,81 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
         .order = RESAMPLE_LINEAR,
         .pixel = stack->pixel == IMAGE_UINT8 ? IMAGE_INT16 : stack->pixel,
     };
-    grid_fill_instance(grid, instances);
+    grid_fill_instance(grid);
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
         grid_describe(grid);
+    return rc;
+}
+
+/* Interpolation is between stored values, and what is padding of one slice has none in another. */
+static int
+grid_check_alike(const struct grid *from, struct error *error)
+{
+    const struct geometry_plane *planes = from->stack->planes;
+    const struct image_rescale rescale = volume_rescale(from->instances, &planes[0]);
+    const struct dicom_instance *first = from->instances[planes[0].instance];
+    const struct image_range padding = volume_padding(first);
+    for (int32_t z = 1; z < from->stack->plane_count; z++) {
+        const struct dicom_instance *instance = from->instances[planes[z].instance];
+        const struct image_rescale own = volume_rescale(from->instances, &planes[z]);
+        const struct image_range other = volume_padding(instance);
+        if (own.slope != rescale.slope || own.intercept != rescale.intercept)
+            return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, first->path, instance->path,
+                                   "the slices differ in their rescale, and texture.resample "
+                                   "interpolates between stored values of slices: measure without "
+                                   "it, or give the series one rescale");
+        if (other.lo != padding.lo || other.hi != padding.hi)
+            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, first->path, instance->path,
+                                   "the slices differ in their padding, and texture.resample "
+                                   "interpolates between them: measure without it, or correct the "
+                                   "series");
+    }
+    return 0;
+}
+
+static void
+grid_describe_spaced(struct grid *grid, const struct texture_resample *wanted)
+{
+    const struct geometry_stack *own = grid->stack;
+    snprintf(grid->text, sizeof grid->text,
+             "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation)",
+             own->columns, own->rows, own->plane_count, own->spacing[0], own->spacing[1],
+             own->spacing[2], interpolation_names[wanted->interpolation]);
+}
+
+int
+grid_make_spaced(const struct texture_resample *wanted, const struct grid *from, struct grid *grid,
+                 struct error *error)
+{
+    static const int orders[INTERPOLATIONS] = {
+#define INTERPOLATION(id, name, scheme, code, meaning, order) order,
+#include "base/terms.def"
+    };
+    const double mm = wanted->mm, all[3] = {mm, mm, wanted->spacing == TEXTURE_ISOTROPIC ? mm : 0};
+    *grid = (struct grid){.source = from->stack, .source_instances = from->instances};
+    int rc = grid_check_alike(from, error);
+    if (rc == 0)
+        rc = grid_reserve_planes(grid, error);
+    if (rc)
+        return rc;
+    grid_fill_even_planes(grid);
+    resample_spaced(&grid->planes, all, &grid->to);
+    rc = grid_check_size(grid, error);
+    if (rc)
+        return rc;
+    /* A spline swings below what it runs through. */
+    const bool is_signed =
+        from->stack->pixel == IMAGE_UINT8 || wanted->interpolation == INTERPOLATION_CUBIC;
+    grid->demand = (struct resample_demand){
+        .extent = grid->to.extent,
+        .order = orders[wanted->interpolation],
+        .pixel = is_signed ? IMAGE_INT16 : from->stack->pixel,
+    };
+    grid_fill_instance(grid);
+    rc = grid_fill_stack(grid, error);
+    if (rc == 0)
+        grid_describe_spaced(grid, wanted);
     return rc;
 }
 
@@ -178,10 +267,17 @@ extent_words(const struct image_extent *extent)
     return (extent->columns + 63) / 64 * extent->rows * extent->slices;
 }
 
-static size_t
+size_t
 grid_voxel_bytes(const struct grid *grid)
 {
     return (size_t)image_voxels(&grid->to.extent) * image_pixel_size(grid->demand.pixel);
+}
+
+int64_t
+grid_spaced_bytes(const struct grid *grid, size_t regions)
+{
+    return (int64_t)grid_voxel_bytes(grid) + image_voxels(&grid->planes.extent) / 8 +
+           (int64_t)regions * extent_words(&grid->to.extent) * (int64_t)sizeof(uint64_t);
 }
 
 int64_t
@@ -205,192 +301,7 @@ grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline)
     return bytes + llabs(own - source);
 }
 
-/* -------------------------------------------------------------------------------- padding ---- */
-
-static bool
-padding_has(const struct image_range *padding, int32_t value)
-{
-    return padding->lo <= value && value <= padding->hi;
-}
-
-/* What the planes' padding can be in their pixels; empty: they have none. */
-static struct image_range
-grid_source_padding(const struct grid *grid)
-{
-    const struct image_range limits = image_pixel_range(grid->source->pixel);
-    struct image_range padding = volume_padding(&grid->instance);
-    padding.lo = padding.lo > limits.lo ? padding.lo : limits.lo;
-    padding.hi = padding.hi < limits.hi ? padding.hi : limits.hi;
-    return padding;
-}
-
-/* A value that the planes have not, nor any between two of theirs. */
-static int
-grid_find_outside(const struct grid *grid, const void *voxels, int32_t *outside,
-                  struct error *error)
-{
-    const struct image_range limits = image_pixel_range(grid->demand.pixel);
-    const enum image_pixel pixel = grid->source->pixel;
-    int32_t lo = INT32_MAX, hi = INT32_MIN;
-    for (int64_t i = 0; i < image_voxels(&grid->planes.extent); i++) {
-        const int32_t value = image_value(voxels, pixel, i);
-        lo = value < lo ? value : lo;
-        hi = value > hi ? value : hi;
-    }
-    *outside = lo > limits.lo ? lo - 1 : hi + 1;
-    if (*outside <= limits.hi)
-        return 0;
-    return error_set(
-        error, -EINVAL, CODE_GRID_VALUES_FULL,
-        "the slices have stored values from %d to %d, all that there are, so that none "
-        "is left for what lies outside of them on an upright grid",
-        lo, hi);
-}
-
-/* Bits of the source's voxels that are padding, in their order; NULL where there is none. */
-static int
-grid_find_padding(const struct grid *grid, const void *voxels, const struct image_range *padding,
-                  uint64_t **bits, struct error *error)
-{
-    const int64_t count = image_voxels(&grid->planes.extent);
-    bool any = false;
-    *bits = NULL;
-    if (volume_range_is_empty(*padding))
-        return 0;
-    *bits = calloc((size_t)(count + 63) / 64, sizeof **bits);
-    if (!*bits)
-        return error_set_system(error, -ENOMEM, "straighten the stack");
-    for (int64_t i = 0; i < count; i++)
-        if (padding_has(padding, image_value(voxels, grid->source->pixel, i))) {
-            (*bits)[i / 64] |= UINT64_C(1) << (i % 64);
-            any = true;
-        }
-    if (!any) {
-        free(*bits);
-        *bits = NULL;
-    }
-    return 0;
-}
-
-/* -------------------------------------------------------------------------------- resampling -- */
-
-static int
-grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const void **voxels,
-         struct error *error)
-{
-    const struct resample_request request = {
-        .planes = &grid->planes,
-        .grid = &grid->to,
-        .order = grid->demand.order,
-        .outside = outside,
-    };
-    return kernels_resample(lane, &request, voxels, error);
-}
-
-static void
-grid_set(struct grid *grid, int64_t i, int32_t value)
-{
-    if (grid->demand.pixel == IMAGE_INT16)
-        ((int16_t *)grid->voxels)[i] = (int16_t)value;
-    else
-        ((uint16_t *)grid->voxels)[i] = (uint16_t)value;
-}
-
-/*
- * Resamples a volume that is 65535 where there is padding and 0 elsewhere: where the result is not 0,
- * padding has a share of half a stored value or more in a voxel's value.
- */
-static int
-grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
-                    int32_t outside, int64_t most_bytes, struct error *error)
-{
-    struct resample_demand demand = grid->demand;
-    struct kernels_demand all = {.of = {[KERNELS_RESAMPLE] = &demand}, .most_bytes = most_bytes};
-    const struct image_extent *from = &grid->planes.extent;
-    void *marks;
-    const void *spread;
-    demand.pixel = IMAGE_UINT16;
-    int rc = kernels_volume_begin(lane, *from, IMAGE_UINT16, &all, &marks, error);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < image_voxels(from); i++)
-        ((uint16_t *)marks)[i] = bits[i / 64] >> (i % 64) & 1 ? UINT16_MAX : 0;
-    rc = kernels_volume_ready(lane, 0, from->slices, error);
-    if (rc == 0)
-        rc = grid_run(grid, lane, 0, &spread, error);
-    for (int64_t i = 0; rc == 0 && i < image_voxels(&grid->to.extent); i++)
-        if (((const uint16_t *)spread)[i] != 0)
-            grid_set(grid, i, outside);
-    return rc;
-}
-
-static void
-grid_set_padding(struct grid *grid, const struct image_range *padding, int32_t outside)
-{
-    const bool none = volume_range_is_empty(*padding);
-    grid->instance.has_padding = true;
-    grid->instance.padding_lo = outside;
-    grid->instance.padding_hi = none ? outside : padding->hi;
-}
-
-int
-grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
-              struct error *error)
-{
-    const struct image_range padding = grid_source_padding(grid);
-    const void *resampled;
-    uint64_t *bits = NULL;
-    int32_t outside = padding.lo;
-    grid->voxels = malloc(grid_voxel_bytes(grid));
-    int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "straighten the stack");
-    if (rc == 0 && volume_range_is_empty(padding))
-        rc = grid_find_outside(grid, voxels, &outside, error);
-    if (rc == 0)
-        rc = grid_find_padding(grid, voxels, &padding, &bits, error);
-    if (rc == 0)
-        rc = grid_run(grid, lane, outside, &resampled, error);
-    if (rc == 0)
-        memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
-    if (rc == 0 && bits)
-        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
-    free(bits);
-    if (rc == 0)
-        grid_set_padding(grid, &padding, outside);
-    return rc;
-}
-
 /* ----------------------------------------------------------------------------- the masks ---- */
-
-/* What of a word's voxels, `row` being the first, has a value. */
-static uint64_t
-grid_cut_word(const struct grid *grid, const void *voxels, int64_t row, uint64_t word)
-{
-    const struct image_range padding = volume_padding(&grid->instance);
-    uint64_t kept = word;
-    for (uint64_t left = word; left; left &= left - 1) {
-        const int bit = __builtin_ctzll(left);
-        if (padding_has(&padding, image_value(voxels, grid->stack->pixel, row + bit)))
-            kept &= ~(UINT64_C(1) << bit);
-    }
-    return kept;
-}
-
-void
-grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask)
-{
-    const int64_t rows = grid->to.extent.rows * grid->to.extent.slices;
-    uint64_t *bits = (uint64_t *)(uintptr_t)mask->bits; /* the lane's, which lends them */
-    mask->voxels = 0;
-    for (int64_t y = 0; y < rows; y++)
-        for (int64_t w = 0; w < mask->words_per_row; w++) {
-            uint64_t *word = &bits[y * mask->words_per_row + w];
-            const int64_t first = y * grid->to.extent.columns + w * 64;
-            const uint64_t kept = grid_cut_word(grid, voxels, first, *word);
-            if (kept != *word)
-                *word = kept;
-            mask->voxels += __builtin_popcountll(kept);
-        }
-}
 
 static int
 grid_reserve_mask(const struct image_extent *extent, uint64_t **bits, struct image_mask *mask,
@@ -409,6 +320,16 @@ grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint
     return rc ? rc
               : kernels_resample_mask(&grid->planes, &grid->to, mask->bits, *bits,
                                       &on_planes->voxels, error);
+}
+
+int
+grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
+                  struct image_mask *mask, struct error *error)
+{
+    int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
+    return rc ? rc
+              : kernels_resample_linear_mask(&grid->planes, &grid->to, on_planes, *bits,
+                                             &mask->voxels, error);
 }
 
 int

@@ -18,6 +18,12 @@
  * Whoever computes sees a stack of the grid's slices and one instance, in which the planes agree: the
  * gate has seen to it that they have one rescale and one padding (geometry.h, "Straightening").
  *
+ * Texture may be measured on voxels of another size (texture.resample): a grid of its own, around the
+ * middle of the one that is computed on (IBSI 2.4), for which that one's slices are the planes. Values
+ * are rounded to stored values; where padding has a share, a value that no voxel has is padding; what
+ * of a region's mask is at least a half, linearly, is of the region. It reaches no place that is
+ * outside. grid->straight is false there.
+ *
  * Masks and maps go back to the planes by the nearest voxel of the grid. What was drawn on the planes
  * comes to the grid by the same way (kernels_resample_drawn), so that it would come back as it was,
  * from all planes that have a slice of the grid to themselves; less what is padding of the grid.
@@ -54,10 +60,23 @@ struct grid {
  */
 int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, struct grid *grid, struct error *error);
+/*
+ * The grid of other voxels on a grid, which is borrowed. RESCALE_VARIES and PADDING_MIXED (-EINVAL)
+ * where slices differ, with the file; else as grid_make.
+ */
+int grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
+                     struct grid *grid, struct error *error);
 void grid_release(struct grid *grid);
 
 /* Bytes that a job takes for it beside what its lane predicts; 0 where it has none of its own. */
 int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline);
+
+/* The same of one of other voxels, with so many regions' masks; and of its voxels alone. */
+int64_t grid_spaced_bytes(const struct grid *grid, size_t regions);
+size_t grid_voxel_bytes(const struct grid *grid);
+
+/* The one instance that stands for the planes: within grid*.c. */
+void grid_fill_instance(struct grid *grid);
 
 /*
  * Fills grid->voxels, and says what is padding, from the source's volume, which is all there in the
@@ -68,6 +87,13 @@ int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline
 int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels,
                   int64_t most_bytes, struct error *error);
 
+/*
+ * The same for a grid of other voxels. GRID_VALUES_FULL also where a spline swings beyond what pixels
+ * of 16 bits hold.
+ */
+int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels,
+                     int64_t most_bytes, struct error *error);
+
 /* Takes what is padding out of a mask of the grid: a step that grows it may have gone there. */
 void grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask);
 
@@ -77,6 +103,9 @@ int grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, 
 /* A mask of the planes on the grid, likewise. */
 int grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
                         struct image_mask *mask, struct error *error);
+/* A mask of the planes on the grid by a half of it, likewise. */
+int grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
+                      struct image_mask *mask, struct error *error);
 /* A map of the grid on the planes, likewise; NULL makes none. */
 int grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes,
                        struct error *error);

@@ -16,7 +16,7 @@
 #include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/grid.h"
-#include "service/pipeline/measure/measure.h"
+#include "service/pipeline/measure/groups.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/output.h"
 #include "service/pipeline/results/results.h"
@@ -43,7 +43,8 @@ struct job {
     struct grid grid;                   /* that is computed on */
     struct kernels_lane *lane;          /* the one that the job runs on */
     struct segmentation segmentation;
-    void *voxels;                  /* the lane's */
+    void *voxels; /* the lane's */
+    struct texture_groups groups;
     struct texture_result texture; /* less the features, which are the report's */
 };
 
@@ -243,8 +244,7 @@ begin_volume(struct job *job)
 {
     struct error *error = &job->report->error;
     struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
-    if (job->pipeline->texture)
-        texture_demand(job->pipeline->texture, &demand);
+    texture_groups_demand(job->pipeline, &demand);
     job->segmentation.pipeline = job->pipeline;
     job->segmentation.instances = job->grid.instances;
     job->segmentation.stack = job->grid.stack;
@@ -303,11 +303,54 @@ begin_straightened(struct job *job)
     return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
 }
 
+/* What texture takes on grids of its own, beside the job's lane. */
+static int64_t
+most_of_groups(const struct job *job)
+{
+    const int64_t most = most_of_lane(job), taken = kernels_lane_bytes(job->lane);
+    if (most <= 0)
+        return 0;
+    return most > taken ? most - taken : 1;
+}
+
+static int
+prepare_groups_on(struct job *job, struct kernels_device *device, struct error *error)
+{
+    job->groups =
+        (struct texture_groups){.pipeline = job->pipeline, .grid = &job->grid, .watch = job->watch};
+    return texture_groups_prepare(&job->groups, device, most_of_groups(job), error);
+}
+
+/* What does not fit beside the volume of a GPU is measured on the CPU. */
+static int
+prepare_groups(struct job *job)
+{
+    const struct pipeline_compute *compute = job->compute;
+    struct error error; /* is none when the CPU does it */
+    const bool is_fallback = job->lane == compute->fallback_lane;
+    int rc =
+        prepare_groups_on(job, is_fallback ? compute->fallback_device : compute->device, &error);
+    if (rc == -ENOMEM && compute->fallback_device && !is_fallback) {
+        texture_groups_release(&job->groups);
+        rc = prepare_groups_on(job, compute->fallback_device, &error);
+    }
+    if (rc) {
+        job->report->error = error;
+        tell_whose_memory(job);
+    }
+    for (size_t g = 0; rc == 0 && g < job->pipeline->texture_count; g++)
+        if (job->groups.grids[g].text[0] && !strstr(job->report->note, job->groups.grids[g].text))
+            pipeline_note(job->report, job->groups.grids[g].text);
+    return rc;
+}
+
 /* A volume that is straightened begins twice: what cannot be done is known before it is decoded. */
 static int
 decode(struct job *job)
 {
     int rc = begin_volume(job);
+    if (rc == 0)
+        rc = prepare_groups(job);
     if (rc || !job->grid.straight)
         return rc ? rc : decode_source(job);
     rc = straighten(job);
@@ -438,59 +481,20 @@ compute(struct job *job)
 
 /* -------------------------------------------------------------------------------- texture -- */
 
-/* The segments that are measured, each with its number, and the whole volume. */
-static struct texture_region *
-list_regions(const struct job *job, size_t *count)
-{
-    const struct conf_pipeline *pipeline = job->pipeline;
-    struct texture_region *regions = calloc(pipeline->segment_count + 1, sizeof *regions);
-    *count = 0;
-    if (!regions)
-        return NULL;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        if ((pipeline->texture->regions & CONF_SEGMENTS) && !pipeline->segments[i].hidden)
-            regions[(*count)++] = (struct texture_region){conf_segment_number(pipeline, i),
-                                                          pipeline->segments[i].label,
-                                                          job->segmentation.masks[i].bits};
-    if (pipeline->texture->regions & CONF_VOLUME)
-        regions[(*count)++] = (struct texture_region){0, "", NULL};
-    return regions;
-}
-
 static int
-measure_regions(struct job *job, const struct texture_region *regions, size_t count)
+measure_texture(struct job *job)
 {
     struct texture_result *result = &job->texture;
-    const struct texture_request request = {
-        .options = job->pipeline->texture,
-        .instances = job->grid.instances,
-        .stack = job->grid.stack,
-        .regions = regions,
-        .region_count = count,
-        .maps = (job->pipeline->results & CONF_RESULT_PMAP) != 0,
-        .lane = job->lane,
-        .watch = job->watch,
-    };
-    int rc = texture_measure(&request, result, &job->report->error);
+    if (job->pipeline->texture_count == 0)
+        return 0;
+    int rc = pipeline_enter(job->watch, "texture");
+    if (rc == 0)
+        rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks,
+                                    most_of_groups(job), result, &job->report->error);
     job->report->features = result->features;
     result->features = (struct feature_set){0};
     if (result->note[0])
         pipeline_note(job->report, result->note);
-    return rc;
-}
-
-static int
-measure_texture(struct job *job)
-{
-    size_t count;
-    if (!job->pipeline->texture)
-        return 0;
-    struct texture_region *regions = list_regions(job, &count);
-    int rc = regions ? pipeline_enter(job->watch, "texture")
-                     : error_set_system(&job->report->error, -ENOMEM, "list the regions");
-    if (rc == 0)
-        rc = measure_regions(job, regions, count);
-    free(regions);
     return rc;
 }
 
@@ -598,6 +602,7 @@ release(struct job *job)
 {
     output_close(job->output);
     segmentation_release(&job->segmentation);
+    texture_groups_release(&job->groups);
     grid_release(&job->grid);
     texture_result_clear(&job->texture);
     if (job->series)

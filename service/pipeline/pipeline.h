@@ -19,11 +19,11 @@
  * lanes are the job's alone while it runs.
  */
 struct pipeline_compute {
-    const struct kernels_device *device;
+    struct kernels_device *device;
     struct kernels_lane *lane;
     int threads;
-    int64_t most_bytes; /* of memory that the job may take; 0: what there is */
-    const struct kernels_device *fallback_device; /* NULL: none */
+    int64_t most_bytes;                     /* of memory that the job may take; 0: what there is */
+    struct kernels_device *fallback_device; /* NULL: none */
     struct kernels_lane *fallback_lane;
 };
 

@@ -42,7 +42,8 @@ def objects(d, job):
         found.append({
             **texts, **numbers, "segment_number": row["segment"], "range": None if bounds == [None, None] else bounds,
             "symmetric": None if row["symmetric"] is None else bool(row["symmetric"]),
-            "sigma": settings.get("sigma") and float(settings["sigma"])})
+            "interpolation": settings.get("interpolation"),
+            **{key: float(settings[key]) if key in settings else None for key in ("sigma", "isotropic_mm", "in_plane_mm")}})
     return found
 
 
@@ -117,7 +118,7 @@ def test_tables_for_people(daemon, tmp_path):
     for table, heading in zip(tables, headings):
         assert table.startswith(heading) and "NO VALUE BECAUSE" not in table
     assert sum(len(table.splitlines()) - 2 for table in tables[:-1]) == len(told)
-    assert "distance 2, symmetric, fixed-bin-number, 16 levels, values from -1000 to 400\n" in text
+    assert "distance 2, symmetric, fixed-bin-number, 16 levels, values from -1000 to 400, sigma 5\n" in text
     entropy = next(f["value"] for f in told if f["name"] == "joint_entropy")
     assert ["joint_entropy", f"{entropy:.6g}", "1", "TU9B"] in [line.split() for line in text.splitlines()]
     assert "Whole volume" not in d.ctl("features", "1", "--segment", "1").stdout

@@ -180,7 +180,7 @@ def test_a_job_without_a_voxel_tells_what_it_measured(run, tmp_path):
 
 FIELDS = ["segment_number", "label", "name", "meaning", "family", "ibsi_code", "value", "reason", "unit",
           "aggregation", "aggregation_ibsi_code", "discretisation", "levels", "bin_width", "range", "distance",
-          "symmetric", "directions", "sigma", "alpha", "percent"]
+          "symmetric", "directions", "sigma", "alpha", "percent", "interpolation", "isotropic_mm", "in_plane_mm"]
 OF_COLUMNS = FIELDS[:FIELDS.index("sigma")]  # of v_features; the others are in its settings
 
 
@@ -192,7 +192,8 @@ def from_csv(path):
     told = []
     for row in rows:
         low, high = row.pop("range_low"), row.pop("range_high")
-        numbers = {key: float(row[key]) if row[key] else None for key in ("value", "bin_width", "sigma")}
+        numbers = {key: float(row[key]) if row[key] else None for key in (
+            "value", "bin_width", "sigma", "isotropic_mm", "in_plane_mm")}
         whole = {key: int(row[key]) if row[key] else None for key in ("segment_number", "levels", "distance", "alpha", "percent")}
         flag = {"": None, "true": True, "false": False}[row["symmetric"]]
         told.append({**{key: value or None for key, value in row.items()}, **numbers, **whole, "symmetric": flag,

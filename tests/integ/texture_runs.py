@@ -252,6 +252,9 @@ def as_told(feature):
     if feature["sigma"]:
         codes.append(["IF9H", "7ACA"])
         numbers["SIGMA"] = feature["sigma"]
+    if feature["interpolation"]:
+        codes.append(["VTM2", {"nearest": "NEAREST", "linear": "LINEAR", "cubic": "CUBIC_SPLINE"}[feature["interpolation"]]])
+        numbers |= {key.upper(): feature[key] for key in ("isotropic_mm", "in_plane_mm") if feature[key]}
     present = feature["value"] is not None
     return concept, feature["value"], feature["unit"] if present else None, {
         "codes": sorted(codes), "numbers": numbers, "directions": [d for d in [feature["directions"]] if d]}

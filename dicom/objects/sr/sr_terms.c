@@ -40,6 +40,8 @@ static const struct term {
     {FEATURE_aggregation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
 #define DIMENSION(id, name, scheme, value, meaning)                                                \
     {FEATURE_aggregation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
+#define INTERPOLATION(id, name, scheme, value, meaning, order)                                     \
+    {FEATURE_interpolation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
 #define DISCRETISATION(id, name, scheme, value, meaning, with, with_scheme, with_value,            \
                        with_meaning)                                                               \
     {FEATURE_discretisation,                                                                       \

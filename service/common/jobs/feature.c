@@ -63,6 +63,44 @@ feature_set_add(struct feature_set *set, const struct feature *feature)
     return 0;
 }
 
+struct placed_feature {
+    struct feature feature;
+    size_t place;
+};
+
+static int
+placed_compare(const void *left, const void *right)
+{
+    const struct placed_feature *a = left, *b = right;
+    /* 0, the volume, becomes the largest. */
+    const uint32_t one = (uint32_t)a->feature.segment - 1, other = (uint32_t)b->feature.segment - 1;
+    if (one != other)
+        return one < other ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+int
+feature_set_order(struct feature_set *set)
+{
+    struct placed_feature *placed = calloc(set->count + 1, sizeof *placed);
+    size_t *places = calloc(set->count + 1, sizeof *places);
+    if (placed && places) {
+        for (size_t i = 0; i < set->count; i++)
+            placed[i] = (struct placed_feature){set->items[i], i};
+        qsort(placed, set->count, sizeof *placed, placed_compare);
+        for (size_t i = 0; i < set->count; i++) {
+            set->items[i] = placed[i].feature;
+            places[placed[i].place] = i;
+        }
+        for (size_t m = 0; m < set->matrix_count; m++)
+            set->matrices[m].feature = places[set->matrices[m].feature];
+    }
+    const int rc = placed && places ? 0 : -ENOMEM;
+    free(placed);
+    free(places);
+    return rc;
+}
+
 void
 feature_set_clear(struct feature_set *set)
 {

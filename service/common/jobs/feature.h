@@ -56,6 +56,10 @@ struct feature_set {
 /* Adds a copy, with copies of its strings, of which NULL is ""; 0 or -ENOMEM. */
 int feature_set_add(struct feature_set *set, const struct feature *feature);
 
+/* Puts features region by region, the whole volume last, else in the order they have; matrices stay
+ * with theirs. 0 or -ENOMEM. */
+int feature_set_order(struct feature_set *set);
+
 /* Frees the arrays; the set is empty then. */
 void feature_set_clear(struct feature_set *set);
 

@@ -215,6 +215,19 @@ describe_levels(const struct feature_region *region, char settings[FEATURE_SETTI
     }
 }
 
+/* Which voxels are measured. */
+static void
+describe_voxels(const struct texture_resample *resample, char settings[FEATURE_SETTINGS])
+{
+    if (!resample)
+        return;
+    feature_put_text(settings, FEATURE_interpolation, interpolation_names[resample->interpolation]);
+    feature_put_number(settings,
+                       resample->spacing == TEXTURE_ISOTROPIC ? FEATURE_isotropic_mm
+                                                              : FEATURE_in_plane_mm,
+                       resample->mm);
+}
+
 /* How the intensity mask came of the region. */
 static void
 describe_resegmentation(const struct texture_options *options, char settings[FEATURE_SETTINGS])
@@ -235,6 +248,7 @@ measure_add_feature(struct step *step, const struct measured *measured,
     char settings[FEATURE_SETTINGS] = "", unit[FEATURE_TERM];
     if (definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS)
         describe_levels(measured->region, settings);
+    describe_voxels(step->request->options->resample, settings);
     if (family->needs >= FEATURE_NEEDS_VALUES)
         describe_resegmentation(step->request->options, settings);
     if (family->describe)
@@ -434,14 +448,11 @@ texture_measure(const struct texture_request *request, struct texture_result *re
     step.needs = families_need(request->options);
     step.levels_wanted = step.needs == FEATURE_NEEDS_LEVELS ||
                          (step.needs == FEATURE_NEEDS_VALUES && request->options->levels_wanted);
-    memset(result, 0, sizeof *result);
     describe_volume(&step);
     int rc = make_tables(&step);
     if (rc == 0)
         rc = measure_all(&step);
     free_tables(&step);
-    if (rc)
-        texture_result_clear(result);
     return rc;
 }
 

@@ -51,7 +51,8 @@ void texture_demand(const struct texture_options *options, struct kernels_demand
 /*
  * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_error makes of a backend's
  * failure. A feature that has no value carries its reason; a number is always finite. The stage
- * "texture" is told of. On an error the result is empty.
+ * "texture" is told of. Adds to the result, which begins as zeros; on an error what it has is to be
+ * cleared.
  */
 int texture_measure(const struct texture_request *request, struct texture_result *result,
                     struct error *error);

@@ -361,8 +361,8 @@ results_need_segments(const struct results *results)
 {
     const struct conf_pipeline *pipeline = results->request->pipeline;
     return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
-           results->fractional_count > 0 || !pipeline->texture ||
-           (pipeline->texture->regions & CONF_SEGMENTS);
+           results->fractional_count > 0 || pipeline->texture_count == 0 ||
+           (conf_measured_regions(pipeline) & CONF_SEGMENTS);
 }
 
 /* What is between two planes of a straightened stack alone is on none of them. */

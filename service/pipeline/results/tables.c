@@ -4,7 +4,7 @@
 static size_t
 features_wanted(const struct results *results)
 {
-    return results->request->pipeline->texture != NULL;
+    return results->request->pipeline->texture_count > 0;
 }
 
 static size_t
@@ -16,8 +16,11 @@ histograms_wanted(const struct results *results)
 static bool
 matrices_are(const struct results *results, enum glcm_matrices kind)
 {
-    const struct texture_options *texture = results->request->pipeline->texture;
-    return texture && texture->glcm && texture->glcm->matrices == kind;
+    const struct conf_pipeline *pipeline = results->request->pipeline;
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        if (pipeline->texture[g].glcm && pipeline->texture[g].glcm->matrices == kind)
+            return true;
+    return false;
 }
 
 static size_t

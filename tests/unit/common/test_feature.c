@@ -63,11 +63,11 @@ START_TEST(csv_as_rfc_4180_has_it)
         text,
         "segment_number,label,name,meaning,family,ibsi_code,value,reason,unit,aggregation,"
         "aggregation_ibsi_code,discretisation,levels,bin_width,range_low,range_high,distance,"
-        "symmetric,directions,sigma,alpha,percent\r\n"
+        "symmetric,directions,sigma,alpha,percent,interpolation,isotropic_mm,in_plane_mm\r\n"
         "1,\"Ventricle, \"\"left\"\"\r\nof two \xc3\xa4\",joint_entropy,Joint entropy,glcm,TU9B,"
         "0.3333333333333333,,1,2d-averaged,BTW3,fixed-bin-size,57,0.1,-1000,"
-        "400.5,2,true,\"0,90\",,,\r\n"
-        "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,,,,\r\n");
+        "400.5,2,true,\"0,90\",,,,,,\r\n"
+        "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,,,,,,,\r\n");
     free(text);
 }
 
@@ -84,7 +84,9 @@ START_TEST(json_says_null_where_there_is_nothing)
                      "\"reason\":\"EMPTY_REGION\",\"unit\":\"1\",\"aggregation\":null,"
                      "\"aggregation_ibsi_code\":null,\"discretisation\":null,\"levels\":null,"
                      "\"bin_width\":null,\"range\":null,\"distance\":null,\"symmetric\":null,"
-                     "\"directions\":null,\"sigma\":null,\"alpha\":null,\"percent\":null}");
+                     "\"directions\":null,\"sigma\":null,\"alpha\":null,\"percent\":null,"
+                     "\"interpolation\":null,"
+                     "\"isotropic_mm\":null,\"in_plane_mm\":null}");
     ck_assert_str_eq(ask_json(text, "SELECT json_array_length(?1)"), "2");
     ck_assert_str_eq(ask_json(text, "SELECT ?1 ->> '$[0].label'"), usual.label);
     ck_assert_str_eq(ask_json(text, "SELECT ?1 -> '$[0].symmetric'"), "true");
@@ -226,6 +228,45 @@ START_TEST(numbers_read_back_to_the_last_bit)
 
 END_TEST
 
+static struct feature_cell *
+one_cell(void)
+{
+    struct feature_cell *cell = calloc(1, sizeof *cell);
+    ck_assert_ptr_nonnull(cell);
+    return cell;
+}
+
+/* As several groups have measured them: by segment, the volume last, each in the order it had. */
+START_TEST(features_stand_region_by_region)
+{
+    static const int32_t segments[] = {1, 2, 0, 1, 2, 0, 300, 1};
+    static const size_t order[] = {0, 3, 7, 1, 4, 6, 2, 5};
+    struct feature_set set = {0};
+    for (size_t i = 0; i < 8; i++) {
+        const char name[] = {(char)('a' + i), '\0'};
+        struct feature feature = usual;
+        feature.segment = segments[i];
+        feature.name = name;
+        ck_assert_int_eq(feature_set_add(&set, &feature), 0);
+    }
+    set.matrices = calloc(2, sizeof *set.matrices);
+    ck_assert_ptr_nonnull(set.matrices);
+    set.matrix_count = 2;
+    set.matrices[0] = (struct feature_matrix){.feature = 3, .cells = one_cell()};
+    set.matrices[1] = (struct feature_matrix){.feature = 2, .cells = one_cell()};
+    ck_assert_int_eq(feature_set_order(&set), 0);
+    for (size_t i = 0; i < 8; i++) {
+        ck_assert_int_eq(set.items[i].name[0], 'a' + (int)order[i]);
+        ck_assert_int_eq(set.items[i].segment, segments[order[i]]);
+    }
+    ck_assert_uint_eq(set.matrices[0].feature, 1);
+    ck_assert_uint_eq(set.matrices[1].feature, 6);
+    feature_set_clear(&set);
+}
+
+END_TEST
+
 SAMPLE_MAIN("service_feature", set_up, tear_down, csv_as_rfc_4180_has_it,
             json_says_null_where_there_is_nothing, an_empty_set_is_an_empty_document,
-            the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit)
+            the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
+            features_stand_region_by_region)

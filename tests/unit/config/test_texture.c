@@ -138,6 +138,65 @@ START_TEST(everything_is_read)
 
 END_TEST
 
+START_TEST(voxels_of_another_size)
+{
+    struct conf *conf = load_good(TEXTURE(""));
+    ck_assert_ptr_null(texture_of(conf)->resample);
+    conf_free(conf);
+
+    conf = load_good(TEXTURE("resample = { isotropic_mm = 2; };"));
+    const struct texture_resample *resample = texture_of(conf)->resample;
+    ck_assert_int_eq(resample->spacing, TEXTURE_ISOTROPIC);
+    ck_assert_double_eq(resample->mm, 2);
+    ck_assert_int_eq(resample->interpolation, INTERPOLATION_LINEAR);
+    conf_free(conf);
+
+    conf = load_good(TEXTURE("resample = { in_plane_mm = 0.5; interpolation = \"cubic\"; };"));
+    resample = texture_of(conf)->resample;
+    ck_assert_int_eq(resample->spacing, TEXTURE_IN_PLANE);
+    ck_assert_double_eq(resample->mm, 0.5);
+    ck_assert_int_eq(resample->interpolation, INTERPOLATION_CUBIC);
+    conf_free(conf);
+}
+
+END_TEST
+
+/* A list of one is the group alone, also to UIDs. */
+START_TEST(several_groups_measure)
+{
+    struct conf *conf = load_good(PIPELINE("texture = ( { sigma = 3.0; } );"));
+    ck_assert_uint_eq(conf->pipelines[0].texture_count, 1);
+    char *text = conf_pipeline_identity(&conf->pipelines[0]);
+    struct conf *alone = load_good(TEXTURE("sigma = 3.0;"));
+    char *expected = conf_pipeline_identity(&alone->pipelines[0]);
+    ck_assert_str_eq(text, expected);
+    free(text);
+    free(expected);
+    conf_free(alone);
+    conf_free(conf);
+
+    conf = load_good(
+        PIPELINE("texture = ( { }, { regions = [ \"volume\" ]; glcm = { levels = 8; }; } );"));
+    ck_assert_uint_eq(conf->pipelines[0].texture_count, 2);
+    ck_assert_uint_eq(conf_measured_regions(&conf->pipelines[0]), CONF_SEGMENTS | CONF_VOLUME);
+    ck_assert_ptr_null(conf->pipelines[0].texture[0].glcm);
+    ck_assert_int_eq(conf->pipelines[0].texture[1].levels.levels, 8);
+    text = conf_pipeline_to_text(&conf->pipelines[0]);
+    struct conf_pipeline *again;
+    struct error error;
+    ck_assert_msg(conf_pipeline_from_text(text, &again, &error) == 0, "%s\n%s", error.message,
+                  text);
+    expected = conf_pipeline_to_text(again);
+    ck_assert_str_eq(text, expected);
+    ck_assert_uint_eq(again->texture_count, 2);
+    free(text);
+    free(expected);
+    conf_pipeline_free(again);
+    conf_free(conf);
+}
+
+END_TEST
+
 START_TEST(offsets_stand_for_distances_and_angles)
 {
     struct conf *conf = load_good(GLCM("offsets = ( [ 1, 0, 0 ], [ -255, 255, -1 ] );"));
@@ -272,8 +331,26 @@ static const struct {
     const char *text;
 } wrong[] = {
     {1, "texture: has to be a group", PIPELINE("texture = true;")},
+    {1, "texture: has 0 elements; 1 .. 16 are allowed", PIPELINE("texture = ( );")},
+    {1, "texture[1]: has to be a group", PIPELINE("texture = ( { }, 1 );")},
+    {2, "texture[1].patterns: an earlier group of texture has patterns",
+     PIPELINE("texture = ( { patterns = [ \"lbp\" ]; }, {\npatterns = [ \"tlbap\" ]; } );")},
+    {2, "texture[1].glcm.matrices: an earlier group of texture has the other kind",
+     PIPELINE("texture = ( { glcm = { matrices = \"counts\"; }; },\n"
+              "{ glcm = { matrices = \"normalised\"; }; } );")},
+    {1, "texture.resample: needs exactly one of isotropic_mm, in_plane_mm",
+     TEXTURE("resample = { };")},
+    {1, "texture.resample: needs exactly one of isotropic_mm, in_plane_mm",
+     TEXTURE("resample = { isotropic_mm = 1.0; in_plane_mm = 1.0; };")},
+    {1, "texture.resample.isotropic_mm: 0 is not within 0.01 .. 100",
+     TEXTURE("resample = { isotropic_mm = 0.0; };")},
+    {1, "texture.resample.interpolation: has to be \"nearest\", \"linear\" or \"cubic\"",
+     TEXTURE("resample = { isotropic_mm = 1.0; interpolation = \"spline\"; };")},
+    {2, "texture.patterns: are of the voxels that there are",
+     TEXTURE("resample = { isotropic_mm = 1.0; };\npatterns = [ \"lbp\" ];")},
+    {1, "texture.sigma: -1 is not within", TEXTURE("sigma = -1.0;")},
     {1, "texture.glcm: has to be a group", TEXTURE("glcm = [ 1 ];")},
-    {2, "texture.haralick: there is no such option; here are: regions, discretisation, levels",
+    {2, "texture.haralick: there is no such option; here are: resample, regions, discretisation",
      TEXTURE("\nharalick = true;")},
     {2, "texture.glcm.level: there is no such option", GLCM("\nlevel = 8;")},
     {2, "texture.regions: has to be [ ... ] with at least one of \"segments\" or \"volume\"",
@@ -558,6 +635,17 @@ any_glcm(void)
     return glcm;
 }
 
+static struct texture_resample *
+any_resample(void)
+{
+    struct texture_resample *resample = calloc(1, sizeof(*resample));
+    ck_assert_ptr_nonnull(resample);
+    resample->spacing = (enum texture_spacing)any(2);
+    resample->mm = (1 + any(10000)) / 100.0;
+    resample->interpolation = (enum interpolation)any(INTERPOLATIONS);
+    return resample;
+}
+
 static struct texture_options *
 any_texture(void)
 {
@@ -566,7 +654,10 @@ any_texture(void)
     texture->regions = 1 + (unsigned)any(3);
     any_levels(texture);
     texture->glcm = any(4) ? any_glcm() : NULL;
+    texture->sigma = any(2) * any(1000) / 10.0;
     texture->patterns = (unsigned)any(8);
+    if (texture->patterns == 0 && any(2))
+        texture->resample = any_resample();
     texture->first_order = any(2) || (!texture->glcm && !texture->patterns);
     if (texture->patterns & 1 << TEXTURE_TLBAP) {
         texture->tlbap_threshold = any(1000001) / 1e6;
@@ -614,6 +705,12 @@ check_same_texture(const struct texture_options *a, const struct texture_options
     ck_assert_uint_eq(a->regions, b->regions);
     ck_assert_int_eq(a->levels_wanted, b->levels_wanted);
     check_same_levels(&a->levels, &b->levels);
+    ck_assert_double_eq(a->sigma, b->sigma);
+    ck_assert(!a->resample == !b->resample);
+    if (a->resample)
+        ck_assert(a->resample->spacing == b->resample->spacing &&
+                  a->resample->mm == b->resample->mm &&
+                  a->resample->interpolation == b->resample->interpolation);
     ck_assert_int_eq(a->first_order, b->first_order);
     ck_assert_uint_eq(a->patterns, b->patterns);
     ck_assert_double_eq(a->tlbap_threshold, b->tlbap_threshold);
@@ -634,8 +731,10 @@ free_texture(struct conf_pipeline *pipeline)
         free(glcm->offsets);
     }
     free(glcm);
+    free(pipeline->texture->resample);
     free(pipeline->texture);
     pipeline->texture = NULL;
+    pipeline->texture_count = 0;
 }
 
 START_TEST(any_texture_comes_back_the_same)
@@ -644,6 +743,7 @@ START_TEST(any_texture_comes_back_the_same)
     struct conf_pipeline *pipeline = &conf->pipelines[0];
     for (int i = 0; i < 1000; i++) {
         pipeline->texture = any_texture();
+        pipeline->texture_count = 1;
         struct error error = {0};
         struct conf_pipeline *back = NULL;
         char *text = conf_pipeline_to_text(pipeline);
@@ -718,6 +818,8 @@ main(void)
     tcase_add_test(tcase, texture_gets_its_defaults);
     tcase_add_test(tcase, glcm_gets_its_defaults);
     tcase_add_test(tcase, everything_is_read);
+    tcase_add_test(tcase, voxels_of_another_size);
+    tcase_add_test(tcase, several_groups_measure);
     tcase_add_test(tcase, offsets_stand_for_distances_and_angles);
     tcase_add_test(tcase, each_word_has_its_meaning);
     tcase_add_test(tcase, families_by_their_names);

@@ -400,7 +400,7 @@ START_TEST(views_have_their_columns)
          "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
          "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
          "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
-         "measured_at,superseded_by,settings"},
+         "measured_at,superseded_by,settings,other_settings"},
         {"v_pattern_histograms",
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},

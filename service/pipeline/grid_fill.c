@@ -1,0 +1,257 @@
+/* grid_fill.c - see grid.h: the grid's values, and which of them are none. */
+#include "service/pipeline/grid.h"
+
+#include "service/pipeline/volume.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------------- padding ---- */
+
+static bool
+padding_has(const struct image_range *padding, int32_t value)
+{
+    return padding->lo <= value && value <= padding->hi;
+}
+
+/* What the planes' padding can be in their pixels; empty: they have none. */
+static struct image_range
+grid_source_padding(const struct grid *grid)
+{
+    const struct image_range limits = image_pixel_range(grid->source->pixel);
+    struct image_range padding = volume_padding(&grid->instance);
+    padding.lo = padding.lo > limits.lo ? padding.lo : limits.lo;
+    padding.hi = padding.hi < limits.hi ? padding.hi : limits.hi;
+    return padding;
+}
+
+/* A value of the grid's pixels that so many voxels have not, nor any between two of theirs. */
+static int
+grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel pixel,
+                  int64_t count, int32_t *outside, struct error *error)
+{
+    const struct image_range limits = image_pixel_range(grid->demand.pixel);
+    int32_t lo = INT32_MAX, hi = INT32_MIN;
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t value = image_value(voxels, pixel, i);
+        lo = value < lo ? value : lo;
+        hi = value > hi ? value : hi;
+    }
+    *outside = lo > limits.lo ? lo - 1 : hi + 1;
+    if (*outside <= limits.hi)
+        return 0;
+    return error_set(
+        error, -EINVAL, CODE_GRID_VALUES_FULL,
+        "the slices have stored values from %d to %d, all that there are, so that none is left for "
+        "%s",
+        lo, hi,
+        grid->straight ? "what lies outside of them on an upright grid"
+                       : "voxels that padding has a share in (texture.resample)");
+}
+
+/* Bits of the source's voxels that are padding, in their order; NULL where there is none. */
+static int
+grid_find_padding(const struct grid *grid, const void *voxels, const struct image_range *padding,
+                  uint64_t **bits, struct error *error)
+{
+    const int64_t count = image_voxels(&grid->planes.extent);
+    bool any = false;
+    *bits = NULL;
+    if (volume_range_is_empty(*padding))
+        return 0;
+    *bits = calloc((size_t)(count + 63) / 64, sizeof **bits);
+    if (!*bits)
+        return error_set_system(error, -ENOMEM, "resample the volume");
+    for (int64_t i = 0; i < count; i++)
+        if (padding_has(padding, image_value(voxels, grid->source->pixel, i))) {
+            (*bits)[i / 64] |= UINT64_C(1) << (i % 64);
+            any = true;
+        }
+    if (!any) {
+        free(*bits);
+        *bits = NULL;
+    }
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------- resampling -- */
+
+static int
+grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const void **voxels,
+         struct error *error)
+{
+    const struct resample_request request = {
+        .planes = &grid->planes,
+        .grid = &grid->to,
+        .order = grid->demand.order,
+        .outside = outside,
+    };
+    return kernels_resample(lane, &request, voxels, error);
+}
+
+static void
+grid_set(struct grid *grid, int64_t i, int32_t value)
+{
+    if (grid->demand.pixel == IMAGE_INT16)
+        ((int16_t *)grid->voxels)[i] = (int16_t)value;
+    else
+        ((uint16_t *)grid->voxels)[i] = (uint16_t)value;
+}
+
+/*
+ * Resamples a volume that is as large as a pixel can be where there is padding and 0 elsewhere: where
+ * the result is not 0, padding has a share of half a stored value or more in a voxel's value.
+ */
+static int
+grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
+                    int32_t outside, int64_t most_bytes, struct error *error)
+{
+    struct resample_demand demand = grid->demand;
+    struct kernels_demand all = {.of = {[KERNELS_RESAMPLE] = &demand}, .most_bytes = most_bytes};
+    const struct image_extent *from = &grid->planes.extent;
+    /* Shares in a spline have signs. */
+    const enum image_pixel pixel = demand.order == RESAMPLE_CUBIC ? IMAGE_INT16 : IMAGE_UINT16;
+    const uint16_t mark = (uint16_t)image_pixel_range(pixel).hi;
+    void *marks;
+    const void *spread;
+    demand.pixel = pixel;
+    int rc = kernels_volume_begin(lane, *from, pixel, &all, &marks, error);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; i < image_voxels(from); i++)
+        ((uint16_t *)marks)[i] = bits[i / 64] >> (i % 64) & 1 ? mark : 0;
+    rc = kernels_volume_ready(lane, 0, from->slices, error);
+    if (rc == 0)
+        rc = grid_run(grid, lane, 0, &spread, error);
+    for (int64_t i = 0; rc == 0 && i < image_voxels(&grid->to.extent); i++)
+        if (((const uint16_t *)spread)[i] != 0)
+            grid_set(grid, i, outside);
+    return rc;
+}
+
+static void
+grid_set_padding(struct grid *grid, const struct image_range *padding, int32_t outside)
+{
+    const bool none = volume_range_is_empty(*padding);
+    grid->instance.has_padding = true;
+    grid->instance.padding_lo = outside;
+    grid->instance.padding_hi = none ? outside : padding->hi;
+}
+
+int
+grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
+              struct error *error)
+{
+    const struct image_range padding = grid_source_padding(grid);
+    const void *resampled;
+    uint64_t *bits = NULL;
+    int32_t outside = padding.lo;
+    grid->voxels = malloc(grid_voxel_bytes(grid));
+    int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
+    if (rc == 0 && volume_range_is_empty(padding))
+        rc = grid_find_outside(grid, voxels, grid->source->pixel,
+                               image_voxels(&grid->planes.extent), &outside, error);
+    if (rc == 0)
+        rc = grid_find_padding(grid, voxels, &padding, &bits, error);
+    if (rc == 0)
+        rc = grid_run(grid, lane, outside, &resampled, error);
+    if (rc == 0)
+        memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
+    if (rc == 0 && bits)
+        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
+    free(bits);
+    if (rc == 0)
+        grid_set_padding(grid, &padding, outside);
+    return rc;
+}
+
+/* Had the spline swung beyond the pixels, its values would be others. */
+static int
+grid_check_swing(const struct grid *grid, struct error *error)
+{
+    const struct image_range limits = image_pixel_range(grid->demand.pixel);
+    const struct image_range padding = volume_padding(&grid->instance);
+    for (int64_t i = 0; i < image_voxels(&grid->to.extent); i++) {
+        const int32_t value = image_value(grid->voxels, grid->demand.pixel, i);
+        if ((value == limits.lo || value == limits.hi) && !padding_has(&padding, value))
+            return error_set(
+                error, -EINVAL, CODE_GRID_VALUES_FULL,
+                "a cubic spline through the stored values swings beyond %d to %d, which "
+                "16 bits hold: use texture.resample with interpolation = \"linear\"",
+                limits.lo, limits.hi);
+    }
+    return 0;
+}
+
+/* What is between padding and values gets a value that nothing else has. */
+static int
+grid_set_aside(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
+               int64_t most_bytes, struct error *error)
+{
+    const struct image_range none = {.lo = 1, .hi = 0};
+    int32_t outside;
+    int rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel,
+                               image_voxels(&grid->to.extent), &outside, error);
+    if (rc == 0)
+        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
+    if (rc == 0)
+        grid_set_padding(grid, &none, outside);
+    return rc;
+}
+
+int
+grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels,
+                 int64_t most_bytes, struct error *error)
+{
+    uint64_t *bits = NULL;
+    const void *resampled;
+    grid_fill_instance(grid); /* the source's padding may be known only now */
+    const struct image_range padding = grid_source_padding(grid);
+    grid->instance.has_padding = false;
+    grid->voxels = malloc(grid_voxel_bytes(grid));
+    int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
+    if (rc == 0)
+        rc = grid_find_padding(grid, voxels, &padding, &bits, error);
+    if (rc == 0)
+        rc = grid_run(grid, lane, 0, &resampled, error); /* no voxel is outside */
+    if (rc == 0)
+        memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
+    if (rc == 0 && bits)
+        rc = grid_set_aside(grid, lane, bits, most_bytes, error);
+    free(bits);
+    return rc || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
+}
+
+/* What of a word's voxels, `row` being the first, has a value. */
+static uint64_t
+grid_cut_word(const struct grid *grid, const void *voxels, int64_t row, uint64_t word)
+{
+    const struct image_range padding = volume_padding(&grid->instance);
+    uint64_t kept = word;
+    for (uint64_t left = word; left; left &= left - 1) {
+        const int bit = __builtin_ctzll(left);
+        if (padding_has(&padding, image_value(voxels, grid->stack->pixel, row + bit)))
+            kept &= ~(UINT64_C(1) << bit);
+    }
+    return kept;
+}
+
+void
+grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask)
+{
+    const int64_t rows = grid->to.extent.rows * grid->to.extent.slices;
+    uint64_t *bits = (uint64_t *)(uintptr_t)mask->bits; /* the lane's, which lends them */
+    mask->voxels = 0;
+    for (int64_t y = 0; y < rows; y++)
+        for (int64_t w = 0; w < mask->words_per_row; w++) {
+            uint64_t *word = &bits[y * mask->words_per_row + w];
+            const int64_t first = y * grid->to.extent.columns + w * 64;
+            const uint64_t kept = grid_cut_word(grid, voxels, first, *word);
+            if (kept != *word)
+                *word = kept;
+            mask->voxels += __builtin_popcountll(kept);
+        }
+}

@@ -1,0 +1,132 @@
+"""Texture on voxels of another size, and in several ways at once: NumPy has the same values, and what cannot be is refused."""
+
+import json
+import math
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import BIN
+from test_features import smooth
+from test_resample import Stack, numpy_cubic, numpy_linear, stored
+from texture_runs import assert_report_tells, features, pipeline, segment, series
+
+SPACING = (0.8, 0.9, 2.5)  # of columns, rows and slices
+ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
+
+
+@pytest.fixture
+def measure(tmp_path):
+    """noctule run with groups of texture; the features, or what it complains of."""
+    config = tmp_path / "noctule.conf"
+
+    def call(source, groups, segments, results=("seg", "sr"), status=0, extra=""):
+        text = pipeline("@", segments, results, extra).replace("{ @ }", f"( {', '.join('{ ' + g + ' }' for g in groups)} )")
+        config.write_text(f'root = "{tmp_path / "root"}";' + text)
+        result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "texture", "--output",
+                                 tmp_path / "out", source], text=True, capture_output=True, timeout=300)
+        assert result.returncode == status, result.stdout + result.stderr
+        return result.stderr if status else features(tmp_path / "out")
+
+    return call
+
+
+def grid_of(stack, mm):
+    """The IBSI's, which has the middle of the old one; 0 keeps an axis."""
+    own = (*stack.spacing, stack.step)
+    sizes = stack.shape[::-1]
+    spacing = [new or old for new, old in zip(mm, own)]
+    extent = [math.ceil(n * old / new - 1e-6) for n, old, new in zip(sizes, own, spacing)]
+    origin = [((n - 1) * old - (count - 1) * new) / 2 for n, old, new, count in zip(sizes, own, spacing, extent)]
+    return {"extent": extent, "spacing": spacing, "origin": origin}
+
+
+def interpolated(stack, values, grid, order):
+    stack.values = values
+    return numpy_cubic(stack, grid) if order == 3 else numpy_linear(stack, grid, order)
+
+
+def assert_values(found, values):
+    """First-order features of these."""
+    found = {f["name"]: f["value"] for f in found}
+    assert (found["minimum"], found["maximum"]) == (values.min(), values.max())
+    assert math.isclose(found["mean"], values.mean(), rel_tol=1e-12)
+    assert math.isclose(found["energy"], (values.astype(float) ** 2).sum(), rel_tol=1e-12)
+
+
+def shifted(seed=5, shape=(9, 31, 37)):
+    return (smooth(seed, shape) * 900 - 300).astype(np.int16)
+
+
+@pytest.mark.parametrize("interpolation", ORDERS)
+@pytest.mark.parametrize(("size", "mm"), (("isotropic_mm = 1.1", (1.1, 1.1, 1.1)), ("in_plane_mm = 2.0", (2.0, 2.0, 0)),
+                                          ("isotropic_mm = 4.0", (4.0, 4.0, 4.0))))
+def test_numpy_has_the_same_values(measure, tmp_path, interpolation, size, mm):
+    source = series(tmp_path / "in", shifted(), SPACING)
+    stack = Stack(sorted(source.glob("*.dcm")))
+    grid = grid_of(stack, mm)
+    own = stack.values.copy()
+    image = stored(interpolated(stack, own, grid, ORDERS[interpolation]), np.int16)
+    mask = interpolated(stack, ((own >= -100) & (own <= 300)).astype(float), grid, 1) >= 0.5
+    found = measure(source, [f'regions = [ "segments", "volume" ]; resample = {{ {size}; interpolation = "{interpolation}"; }};'],
+                    ['{ label = "Part"; method = "range"; range = [ -100.0, 300.0 ]; '
+                     'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; }'])
+    assert_values([f for f in found if f["segment_number"] == 0], image)
+    assert_values([f for f in found if f["segment_number"] == 1], image[mask])
+    count = {f["segment_number"]: f["value"] for f in found if f["name"] == "voxel_count"}
+    assert count == {0: image.size, 1: mask.sum()}
+    assert all(f["interpolation"] == interpolation and f[size.split()[0]] == max(mm) for f in found)
+    assert_report_tells(tmp_path / "out", source)
+    # The volume and its mask are as they were.
+    job = json.loads((tmp_path / "out" / "job.json").read_text())
+    assert [job["volume"][key] for key in ("columns", "rows", "slices")] == list(stack.shape[::-1])
+    assert " x ".join(map(str, grid["extent"])) in job["note"] and interpolation in job["note"]
+
+
+@pytest.mark.parametrize("interpolation", ORDERS)
+def test_padding_has_no_share(measure, tmp_path, interpolation):
+    """Of what lies in padding only what it cannot reach has a value: that of all that is no padding."""
+    values = np.full((9, 40, 44), 100, np.int16)
+    values[:, :, :12] = values[:, :9, :] = -2000
+    values[5, 30, 30] = 101  # for series of one value are refused
+    source = series(tmp_path / "in", values, SPACING, PixelPaddingValue=-2000)
+    found = measure(source, [f'regions = [ "volume" ]; resample = {{ isotropic_mm = 1.3; interpolation = "{interpolation}"; }};'],
+                    [segment(50, 150, (30, 30, 5), 4)])
+    told = {f["name"]: f["value"] for f in found}
+    assert told["minimum"] == 100 and told["maximum"] in (100, 101) and 100 <= told["mean"] < 100.001
+    voxels = told["energy"] / told["root_mean_square"] ** 2  # with a value
+    assert 0.2 * told["voxel_count"] < voxels < 0.8 * told["voxel_count"]
+
+
+def test_groups_stand_side_by_side(measure, tmp_path):
+    source = series(tmp_path / "in", shifted(), SPACING)
+    parts = [segment(-300, 600, (9, 9, 3), 4, label) for label in ("A", "B")]
+    groups = ['regions = [ "segments", "volume" ]; patterns = [ "lbp" ];', "resample = { isotropic_mm = 2.0; }; glcm = { };",
+              'glcm = { aggregation = "2.5d-merged"; matrices = "counts"; }; sigma = 1.0;']
+    found = measure(source, groups, parts)
+    numbers = [f["segment_number"] for f in found]
+    assert numbers == sorted(numbers, key=lambda n: n or 99) and set(numbers) == {0, 1, 2}
+    told = {(f["segment_number"], f["name"], f["aggregation"], f["isotropic_mm"], f["sigma"]) for f in found}
+    assert {(1, "mean", None, None, None), (1, "mean", None, 2, None), (1, "mean", None, None, 1), (0, "mean", None, None, None),
+            (2, "contrast", "3d-merged", 2, None), (2, "contrast", "2.5d-merged", None, 1)} <= told
+    assert (0, "mean", None, 2, None) not in told
+    matrices = json.loads((tmp_path / "out" / "matrices.json").read_text())
+    assert [(m["segment_number"], m["aggregation"], m["sigma"]) for m in matrices] == [(1, "2.5d-merged", 1), (2, "2.5d-merged", 1)]
+    assert_report_tells(tmp_path / "out", source)
+
+
+@pytest.mark.parametrize(("code", "words", "resample", "attributes"), [
+    ("RESCALE_VARIES", "differ in their rescale", "isotropic_mm = 2.0", {"slopes": [1, 2, 1, 1, 1, 1, 1, 1, 1]}),
+    ("GRID_VALUES_FULL", "swings beyond", 'isotropic_mm = 2.0; interpolation = "cubic"', {"high": True}),
+    ("JOB_TOO_LARGE", "for texture of 296 x 279 x 225 voxels", "isotropic_mm = 0.1", {}),
+    ("VOLUME_TOO_LARGE", "texture.resample", "isotropic_mm = 0.01", {}),
+])
+def test_what_cannot_be_is_refused(measure, tmp_path, code, words, resample, attributes):
+    values = shifted()
+    if attributes.pop("high", False):
+        values = np.where(values > 0, 60000, 0).astype(np.uint16)
+    source = series(tmp_path / "in", values, SPACING, **attributes)
+    complaint = measure(source, [f"resample = {{ {resample}; }};"], [segment(-300, 60000, (9, 9, 3), 4)], status=1,
+                        extra="memory_mib = 60.0;")
+    assert f"{code}: " in complaint and words in complaint
+    assert not list((tmp_path / "out").glob("*.dcm"))
