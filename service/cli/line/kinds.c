@@ -93,27 +93,56 @@ when_unit(const char *text)
     }
 }
 
-/* A time of UTC as the database has it, how such a text begins ("2026-01-31", "2026-01-31T07:30"), or
- * how long ago it was ("90m", "36h", "7d"). */
+/* When a day began by the clock here, as many days ago. */
+static time_t
+when_midnight(int days_ago)
+{
+    const time_t now = time(NULL);
+    struct tm day;
+    localtime_r(&now, &day);
+    day.tm_mday -= days_ago;
+    day.tm_hour = day.tm_min = day.tm_sec = 0;
+    day.tm_isdst = -1;
+    return mktime(&day);
+}
+
+/* What is said by today: "today", "yesterday", "36h"; -EINVAL where it is nothing of that. */
+static int
+when_counted(const char *text, time_t *then)
+{
+    char digits[CLI_TIME];
+    int64_t count;
+    const bool yesterday = strcmp(text, "yesterday") == 0;
+    if (yesterday || strcmp(text, "today") == 0) {
+        *then = when_midnight(yesterday);
+        return 0;
+    }
+    const int64_t unit = when_unit(text);
+    snprintf(digits, sizeof digits, "%.*s", (int)strlen(text) - 1, text);
+    if (unit == 0 || cli_parse_number(digits, &count) < 0 || count > 1000000)
+        return -EINVAL;
+    *then = time(NULL) - (time_t)(count * unit);
+    return 0;
+}
+
+/* A time of UTC as the database has it, how such a text begins ("2026-01-31", "2026-01-31T07:30"),
+ * how long ago it was ("90m", "36h", "7d"), or "today" and "yesterday", which begin at midnight here. */
 static int
 kind_when(struct cli_call *call, char *text, void *member)
 {
-    char *when = call->when;
-    int64_t count = 0;
+    const char *given = member ? *(const char **)member : NULL; /* again */
+    char *when = call->when[given == call->when[0] || (!given && call->when_count == 0) ? 0 : 1];
+    time_t then;
+    struct tm utc;
     if (strlen(text) >= CLI_TIME)
         return -EINVAL;
-    strcpy(when, text);
-    const int64_t unit = when_unit(when);
-    if (unit == 0 && !when_is_time(when))
-        return -EINVAL;
-    if (unit > 0) {
-        when[strlen(when) - 1] = '\0';
-        if (cli_parse_number(when, &count) < 0 || count > 1000000)
-            return -EINVAL;
-        const time_t then = time(NULL) - (time_t)(count * unit);
-        struct tm utc;
+    if (when_is_time(text))
+        strcpy(when, text);
+    else if (when_counted(text, &then) == 0)
         strftime(when, CLI_TIME, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&then, &utc));
-    }
+    else
+        return -EINVAL;
+    call->when_count += given == NULL;
     return kind_text(call, when, member);
 }
 

@@ -43,7 +43,7 @@ extern const struct cli_kind cli_flag, /* bool */
     cli_command_name,           /* const char *, as it was given */
     cli_files,                  /* struct cli_texts: each time that it is given */
     cli_uid,                    /* const char *, a UID by its looks */
-    cli_when,                   /* const char *, a time as the database has it; one of a command */
+    cli_when,                   /* const char *, a time as the database has it; two of a command */
     cli_job, cli_count, cli_id, /* int64_t from 1 */
     cli_segment;                /* int64_t from 0 */
 
@@ -114,7 +114,8 @@ struct cli_call {
     void *options;                     /* the command's struct */
     char **arguments;
     int count;
-    char when[CLI_TIME]; /* of a time that an option gives */
+    char when[2][CLI_TIME]; /* of times that options give */
+    int when_count;
 };
 
 /* EXIT_OK, or EXIT_USAGE after a complaint; release the call either way. Borrows argv and reorders it. */
