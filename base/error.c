@@ -12,10 +12,11 @@ enum kind { LASTING, PASSING };
 static const struct {
     const char *name;
     enum kind kind;
+    const char *to_do;
 } codes[] = {
-    [CODE_NONE] = {"", LASTING},
+    [CODE_NONE] = {"", LASTING, ""},
 
-#define CODE(name, kind, where, meaning, to_do) [CODE_##name] = {#name, kind},
+#define CODE(name, kind, where, meaning, to_do) [CODE_##name] = {#name, kind, to_do},
 #include "base/codes.def"
 #undef CODE
 };
@@ -40,6 +41,12 @@ bool
 code_passing(enum code code)
 {
     return codes[code].kind == PASSING;
+}
+
+const char *
+code_remedy(enum code code)
+{
+    return codes[code].to_do;
 }
 
 static void __attribute__((format(printf, 5, 0)))

@@ -33,6 +33,9 @@ enum code code_find(const char *name);
 /* Whether it may be gone at the next try. */
 bool code_passing(enum code code);
 
+/* What somebody can do about it, in words of docs/codes.md; "" for CODE_NONE. */
+const char *code_remedy(enum code code);
+
 struct error {
     enum code code;
     char message[512];

@@ -171,6 +171,9 @@ JOIN series s ON s.id = j.series_id;
 CREATE VIEW v_holds AS
 SELECT kind, name, held_at, held_by, reason FROM hold;
 
+CREATE VIEW v_disk AS
+SELECT at, free_mib FROM disk;
+
 CREATE VIEW v_destinations AS
 SELECT destination,
     count(*) FILTER (WHERE state = 'PENDING') AS pending,

@@ -32,6 +32,10 @@ _noctule() {
         options='--json --check'
         kind=nothing
         ;;
+    report)
+        options='--since --until --json --html'
+        kind=nothing
+        ;;
     jobs)
         options='--state --pipeline --series --code --modality --accession --patient --sender --since --limit --json'
         kind=nothing
@@ -131,7 +135,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain status jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config echo presets version help'
+    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config echo presets version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -143,6 +147,9 @@ _noctule() {
     run:--object) kind=files ;;
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
+    report:--since) kind=nothing ;;
+    report:--until) kind=nothing ;;
+    report:--html) kind=files ;;
     jobs:--state) words='READY RUNNING DONE EMPTY REVIEW REJECTED DELAYED FAILED CANCELLED' ;;
     jobs:--pipeline) kind=pipelines ;;
     jobs:--series) kind=nothing ;;

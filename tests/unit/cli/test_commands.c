@@ -198,6 +198,12 @@ START_TEST(numbers_times_and_what_looks_like_an_option)
     ck_assert_str_eq(TEXT_OF("since"), "2026-01-31");
     ck_assert_int_eq(parse("jobs --since 36h"), EXIT_OK);
     ck_assert_uint_eq(strlen(TEXT_OF("since")), strlen("2026-01-31T00:00:00.000Z"));
+    ck_assert_int_eq(
+        parse("report --since 2026-01 --until 2026-02 --since 2026-03 --since 2026-04"), EXIT_OK);
+    ck_assert_str_eq(TEXT_OF("since"), "2026-04");
+    ck_assert_str_eq(TEXT_OF("until"), "2026-02");
+    ck_assert_int_eq(parse("report --since yesterday --until today"), EXIT_OK);
+    ck_assert_int_lt(strcmp(TEXT_OF("since"), TEXT_OF("until")), 0);
 }
 
 END_TEST

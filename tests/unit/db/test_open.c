@@ -396,6 +396,7 @@ START_TEST(views_have_their_columns)
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
          "superseded_by,held"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
+        {"v_disk", "at,free_mib"},
         {"v_features",
          "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
          "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
@@ -418,7 +419,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "16");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "17");
     sample_close(&sample);
 }
 

@@ -1,0 +1,147 @@
+/* night.c - `noctule report`: what became of what came in a time, for whoever reads it in the morning. */
+#include "service/cli/night/night.h"
+
+#include "base/durable.h"
+#include "base/text.h"
+#include "db/report.h"
+#include "service/cli/cli.h"
+#include "service/common/clock.h"
+#include "service/common/troubles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NIGHT_MS (24 * 3600 * 1000LL) /* when nothing else is said */
+
+struct night_request {
+    const char *since, *until, *html;
+    bool json;
+};
+
+/* Of how a time begins, when it begins: "2026-01-31T07" is at seven. */
+static int
+night_time(const char *text, int64_t *ms)
+{
+    char whole[] = "0000-01-01T00:00:00.000Z";
+    const size_t length = strlen(text);
+    if (length >= sizeof whole)
+        return -EINVAL;
+    memcpy(whole, text, length);
+    return iso_time_to_ms(whole, ms);
+}
+
+static int
+night_check(struct cli_call *call)
+{
+    const struct night_request *request = call->options;
+    int64_t ms;
+    for (int i = 0; i < 2; i++) {
+        const char *text = i ? request->until : request->since;
+        if (text && night_time(text, &ms) != 0)
+            return cli_usage_error(call->command->name, "\"%s\" is no time", text);
+    }
+    return EXIT_OK;
+}
+
+/* Whole or not at all, also where the page is fetched while it is written. */
+static int
+night_save(const struct night_report *report, const char *path)
+{
+    struct text_stream page;
+    int rc = text_open(&page);
+    if (rc == 0) {
+        night_write_html(report, page.out);
+        rc = text_close(&page);
+    }
+    if (rc == 0) {
+        rc = durable_write(AT_FDCWD, path, page.bytes, page.size, 0644, DURABLE_REPLACE);
+        free(page.bytes);
+    }
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s: the page cannot be written: %s", path, strerror(-rc));
+    return EXIT_PARTIAL;
+}
+
+static int
+night_tell(const struct night_report *report, const struct night_request *request)
+{
+    if (request->json)
+        night_write_json(report, stdout);
+    else if (!request->html)
+        night_write_text(report, stdout);
+    const int status = request->html ? night_save(report, request->html) : EXIT_OK;
+    return status == EXIT_OK && report->attention ? EXIT_PARTIAL : status;
+}
+
+static int
+night_make(struct cli_call *call, struct report *database, int64_t since_ms, int64_t until_ms)
+{
+    const char *root = call->context->conf->root;
+    struct cli_troubles troubles = {0};
+    struct night *night = NULL;
+    struct error error = {0};
+    int status = EXIT_DATABASE;
+    int rc = cli_troubles_gather(&troubles, root, database, &error);
+    if (rc == 0)
+        rc = report_night(database, since_ms, until_ms, &night, &error);
+    if (rc == 0) {
+        const struct night_report report = {night, &troubles, root,
+                                            night_has_trouble(night) ||
+                                                cli_troubles_worst(&troubles) >= TROUBLE_ATTENTION};
+        status = night_tell(&report, call->options);
+    } else {
+        cli_complain("%s", error.message);
+        status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
+    }
+    night_free(night);
+    cli_troubles_clear(&troubles);
+    return status;
+}
+
+static int
+night_run(struct cli_call *call)
+{
+    const struct night_request *request = call->options;
+    struct report *database;
+    int64_t until_ms = clock_unix_ms();
+    if (request->until)
+        night_time(request->until, &until_ms);
+    int64_t since_ms = until_ms - NIGHT_MS;
+    if (request->since)
+        night_time(request->since, &since_ms);
+    int status = cli_open_report(call->context->conf, &database);
+    if (status != EXIT_OK)
+        return status;
+    status = night_make(call, database, since_ms, until_ms);
+    report_close(database);
+    return status;
+}
+
+#define WHEN(name_, help_)                                                                         \
+    {                                                                                              \
+#name_, 0, &cli_when, CLI_AT(struct night_request, name_), .help = (help_)                 \
+    }
+
+const struct cli_command cli_report = {
+    .name = "report",
+    .help = "what became of what came in the last 24 hours, and what somebody has to do",
+    .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]"},
+    .more =
+        "Its status is 1 where somebody should look at something: what status --check warns "
+        "of, "
+        "jobs that failed or are under review, results that did not arrive, files in quarantine.",
+    .options =
+        (const struct cli_option[]){
+            WHEN(since, "from then on: yesterday, 2026-01-31, 36h; 24 h before the end when not "
+                        "given"),
+            WHEN(until, "before then; now when not given"),
+            CLI_JSON(struct night_request),
+            {"html", 0, &cli_file, CLI_AT(struct night_request, html),
+             .help = "write a page to this file, in place of text"},
+            {0}},
+    .size = sizeof(struct night_request),
+    .check = night_check,
+    .run = night_run};

@@ -1,0 +1,57 @@
+/* shown.c - what the kinds of a report's output share: times, cells, and characters of foreign text. */
+#include "service/cli/night/night.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+void
+night_minute(const char *at, bool local, char text[NIGHT_MINUTE])
+{
+    int64_t ms = 0;
+    struct tm tm;
+    text[0] = '\0';
+    if (iso_time_to_ms(at, &ms) != 0)
+        return;
+    const time_t seconds = (time_t)(ms / 1000);
+    if (local ? localtime_r(&seconds, &tm) : gmtime_r(&seconds, &tm))
+        strftime(text, NIGHT_MINUTE, "%Y-%m-%d %H:%M", &tm);
+}
+
+const char *
+night_shown(const struct night_table *table, size_t row, size_t column, char buffer[NIGHT_SHOWN])
+{
+    const struct night_column *of = &table->columns[column];
+    const char *text = table->cells[row * table->column_count + column];
+    if (!text || !*text || (of->silent && strcmp(text, "0") == 0))
+        return NULL;
+    if (of->kind != NIGHT_TIME || strlen(text) < ISO_TIME_LENGTH)
+        return text;
+    snprintf(buffer, NIGHT_SHOWN, "%.10s %.8s", text, text + 11);
+    return buffer;
+}
+
+/* U+061C, U+200E and U+200F, U+2028 to U+202E, U+2066 to U+2069: marks of direction, and ends of lines. */
+static bool
+shown_turns(const unsigned char *c)
+{
+    if (c[0] == 0xd8)
+        return c[1] == 0x9c;
+    if (c[0] != 0xe2)
+        return false;
+    if (c[1] == 0x80)
+        return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae);
+    return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
+size_t
+night_character(const char *text, size_t *length)
+{
+    const size_t bytes = text_utf8_length(text);
+    *length = bytes ? bytes : 1;
+    if (text_line_length(text) == 0 || shown_turns((const unsigned char *)text))
+        return 0;
+    return bytes;
+}
