@@ -107,5 +107,6 @@ def test_our_own_results_are_no_input(daemon, files, tmp_path):
     (series,) = d.query("SELECT * FROM v_series")
     assert (series["state"], series["revision"]) == ("SETTLED", 1)
     d.ctl("submit", "--pipeline", "gtv", "--force", job["series_uid"])
-    again = wait_for(lambda: [row for row in d.jobs() if row["job"] > job["job"] and row["ended_at"]], 60, "its end")[-1]
+    (again,) = wait_for(lambda: [row for row in d.jobs() if row["job"] > job["job"] and row["pipeline"] == "gtv" and row["ended_at"]],
+                        60, "its end")
     assert again["state"] == "DONE", again["message"]  # with both it would be OBJECT_AMBIGUOUS
