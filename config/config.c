@@ -21,6 +21,8 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                    sizeof(enum conf_object_kind) == sizeof(unsigned) &&
                    sizeof(enum conf_relative) == sizeof(unsigned) &&
                    sizeof(enum conf_auto) == sizeof(unsigned) &&
+                   sizeof(enum conf_attribute_test) == sizeof(unsigned) &&
+                   sizeof(enum conf_orientation) == sizeof(unsigned) &&
                    sizeof(enum discretisation) == sizeof(unsigned) &&
                    sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");

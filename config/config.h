@@ -8,10 +8,12 @@
 #ifndef NOCTULE_CONFIG_H
 #define NOCTULE_CONFIG_H
 
+#include "base/attribute.h"
 #include "base/concept.h"
 #include "base/error.h"
 #include "base/texture.h"
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -243,11 +245,55 @@ struct conf_pipeline {
 #define CONF_MIN_PRIORITY (-1000)
 #define CONF_MAX_PRIORITY 1000
 
+/* What a rule asks of an attribute. */
+enum conf_attribute_test {
+    CONF_ATTRIBUTE_NONE,
+    CONF_ATTRIBUTE_IS,
+    CONF_ATTRIBUTE_GLOB,
+    CONF_ATTRIBUTE_REGEX,
+    CONF_ATTRIBUTE_RANGE,
+    CONF_ATTRIBUTE_PRESENT,
+};
+
+/* A regular expression, compiled: POSIX extended, without regard to the case of ASCII letters. */
+struct conf_regex {
+    char *text;
+    regex_t compiled;
+};
+
+struct conf_attribute {
+    char *tag;     /* its keyword, or "(gggg,eeee)" */
+    char *creator; /* of a private one; else NULL */
+    enum conf_attribute_test test;
+    char **is; /* one of these */
+    size_t is_count;
+    char *glob;
+    struct conf_regex *regex;
+    double range[2]; /* inclusive */
+    bool present;
+    bool negated; /* none of its values passes the test */
+};
+
+/* Of a stack: which axis of the patient its normal is near to. */
+enum conf_orientation {
+    CONF_ANY_ORIENTATION,
+    CONF_AXIAL,
+    CONF_CORONAL,
+    CONF_SAGITTAL,
+    CONF_OBLIQUE
+};
+
 struct conf_rule {
     char *modality;    /* NULL: any */
     char *body_part;   /* NULL: any */
     char *description; /* NULL: any; else a case-insensitive substring of Series Description */
-    int min_slices, max_slices; /* 0: no limit */
+    int min_slices, max_slices;        /* 0: no limit */
+    struct conf_attribute *attributes; /* each has to pass */
+    size_t attribute_count;
+    enum conf_orientation orientation;
+    bool has_spacing, has_contrast; /* are these asked for? */
+    double spacing[2];              /* mm between slices, inclusive */
+    bool contrast;
     char *pipeline;
     int priority; /* larger runs first */
     char
@@ -379,6 +425,10 @@ struct conf {
     enum conf_identifiers identifiers;
     char *log_level; /* "error", "warn", "info", "debug" */
 };
+
+/* The dictionary that says what the tags of rules are; config/ has none of its own. Set it once, before
+ * anything is loaded and before any thread; without it no tag is known. */
+void conf_set_dictionary(enum attribute_kind (*kind_of)(const char *tag));
 
 /* Reads, checks and resolves `path`. -EINVAL with "FILE:LINE: what is wrong", or -ENOENT and the
  * like. */

@@ -8,6 +8,7 @@
 #ifndef NOCTULE_DICOM_H
 #define NOCTULE_DICOM_H
 
+#include "base/attribute.h"
 #include "base/error.h"
 #include "base/image.h"
 #include "base/series_about.h"
@@ -164,6 +165,20 @@ int dicom_compare(int a, int b, enum dicom_likeness *likeness);
 
 /* What a UID of the standard is called ("MRImageStorage"); of another one itself. */
 const char *dicom_uid_name(const char *uid);
+
+/* What the dictionary says of an attribute, by its keyword ("ProtocolName") or its tag ("(0018,1030)",
+ * a private one in any block of its group: "(0019,100C)"). */
+enum attribute_kind dicom_attribute_kind(const char *name);
+
+/*
+ * Values of attributes of the data set itself, not of its items. `asked` has a line for each: its
+ * keyword or tag, a tab, and of a private one its creator. `values` (malloc'd) gets a line for each
+ * in the same order, as enum attribute_told says: UTF-8, several values with a backslash between
+ * them, each without padding. Not compared are values of more than LIMIT_RULE_BYTES, items, bytes,
+ * and text that is not of the character set that its file declares. Codes: those of dicom_peek that
+ * are of the file's structure.
+ */
+int dicom_read_values(const char *path, const char *asked, char **values, struct error *error);
 
 /*
  * Frames of one instance, decoded one at a time. A reader belongs to one thread; several readers of

@@ -4,6 +4,8 @@
  *     noctuled [--config FILE] [--root DIR]
  *     noctuled --role NAME --slot N --config FILE [--device NAME --share N]     by the daemon only
  */
+#include "config/config.h"
+#include "dicom/dicom.h"
 #include "service/common/exit_codes.h"
 #include "service/common/log.h"
 #include "service/common/role.h"
@@ -177,6 +179,7 @@ main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of write(2) */
     umask(027);
     atexit(end_for_library);
+    conf_set_dictionary(dicom_attribute_kind);
     if (!arguments.role)
         raise_file_limit();
     /* Without what libraries do at exit: short of memory, DCMTK's log aborts there. */

@@ -1,6 +1,7 @@
 /*
  * rule.c - options of the rules that choose pipelines; and pipelines that nothing chooses.
  */
+#include "base/limits.h"
 #include "config/options/sections.h"
 
 #include <string.h>
@@ -13,7 +14,12 @@ check_match(const void *object, const struct option_spot *spot)
     if (rule->max_slices && rule->max_slices < rule->min_slices)
         option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices,
                       rule->min_slices);
+    if (rule->has_spacing && !LOST(spot, rule->spacing))
+        check_ends(rule->spacing, "spacing", spot);
 }
+
+static const char *const orientation_choices[] = {"any",      "axial",   "coronal",
+                                                  "sagittal", "oblique", NULL};
 
 static const struct option_row match_rows[] = {
     {"modality", &option_text, AT(struct conf_rule, modality), "", LIMITS(1, 16),
@@ -27,6 +33,24 @@ static const struct option_row match_rows[] = {
      .help = "at least so many slices"},
     {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
      .help = "at most so many slices; 0 means any number"},
+    {"attributes", &option_list, AT(struct conf_rule, attributes),
+     MANY(struct conf_rule, attribute_count), .fallback = "", LIMITS(1, LIMIT_RULE_ATTRIBUTES),
+     .section = &option_attribute,
+     .help = "what is asked of attributes of the first slice of the stack; each has to fit. They "
+             "are looked for in the data set itself, not in the items of its sequences"},
+    {"orientation", &option_choice, AT(struct conf_rule, orientation), "\"any\"",
+     .choices = orientation_choices,
+     .help =
+         "of the stack: its normal lies within 36.87 degrees (cosine 0.8) of the patient's axis "
+         "from feet to head (\"axial\"), from front to back (\"coronal\") or from side to side "
+         "(\"sagittal\"), or of none (\"oblique\")"},
+    {"spacing", &option_numbers, AT(struct conf_rule, spacing), "", LIMITS(0, 1000),
+     .array = {.count = 2}, GIVEN(struct conf_rule, has_spacing),
+     .help = "mm from slice to slice by their positions, [ lowest, highest ], to 0.001 mm; one "
+             "slice alone has none"},
+    {"contrast", &option_boolean, AT(struct conf_rule, contrast), "",
+     GIVEN(struct conf_rule, has_contrast),
+     .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given"},
 };
 
 static const struct option_section match_section = {
@@ -71,6 +95,7 @@ check_rules(const struct conf *conf, const struct option_spot *spot)
             option_refuse_of(spot, "rules", i, ".pipeline", "there is no pipeline named \"%s\"",
                              name);
     }
+    check_attributes(conf, spot);
     check_title_pipelines(conf, &pipelines, spot);
 }
 
@@ -83,6 +108,29 @@ match_takes_text(const char *wide, const char *narrow)
     return !wide || (narrow && strcasecmp(wide, narrow) == 0);
 }
 
+/* Does the narrow one ask all that the wide one asks of attributes? */
+static bool
+match_takes_attributes(const struct conf_rule *wide, const struct conf_rule *narrow)
+{
+    for (size_t i = 0; i < wide->attribute_count; i++) {
+        bool asked = false;
+        for (size_t j = 0; j < narrow->attribute_count && !asked; j++)
+            asked = attribute_asks_same(&wide->attributes[i], &narrow->attributes[j]);
+        if (!asked)
+            return false;
+    }
+    return true;
+}
+
+static bool
+match_takes_geometry(const struct conf_rule *wide, const struct conf_rule *narrow)
+{
+    return (!wide->orientation || wide->orientation == narrow->orientation) &&
+           (!wide->has_spacing || (narrow->has_spacing && wide->spacing[0] <= narrow->spacing[0] &&
+                                   narrow->spacing[1] <= wide->spacing[1])) &&
+           (!wide->has_contrast || (narrow->has_contrast && wide->contrast == narrow->contrast));
+}
+
 /* Does one rule match every stack that another one matches (service/common/rules.h)? */
 static bool
 match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
@@ -91,6 +139,7 @@ match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
            match_takes_text(wide->body_part, narrow->body_part) &&
            (!wide->description ||
             (narrow->description && strcasestr(narrow->description, wide->description))) &&
+           match_takes_attributes(wide, narrow) && match_takes_geometry(wide, narrow) &&
            wide->min_slices <= narrow->min_slices &&
            (!wide->max_slices || (narrow->max_slices && narrow->max_slices <= wide->max_slices));
 }
@@ -103,7 +152,8 @@ stacks_take(const struct conf_rule *wide, const struct conf_rule *narrow)
         return true;
     /* Which is the first, and how many are too many, is of the stacks that a rule matches. */
     return option_is_same(wide->stacks, narrow->stacks) && wide->min_slices == narrow->min_slices &&
-           wide->max_slices == narrow->max_slices;
+           wide->max_slices == narrow->max_slices && match_takes_attributes(narrow, wide) &&
+           match_takes_geometry(narrow, wide);
 }
 
 /* Every rule counts, and a pipeline of several runs once: is the one of no use beside the other? */

@@ -32,7 +32,7 @@
     .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_retention, option_segment, option_expect, option_texture, option_rule;
+    option_retention, option_segment, option_expect, option_texture, option_attribute, option_rule;
 
 /* Of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
@@ -125,6 +125,11 @@ void check_inboxes(const struct conf *conf, const struct option_spot *spot);
 void check_destinations(const struct conf *conf, const struct option_spot *spot);
 void check_pipelines(const struct conf *conf, const struct option_spot *spot);
 void check_rules(const struct conf *conf, const struct option_spot *spot);
+/* How many different attributes rules may name. */
+void check_attributes(const struct conf *conf, const struct option_spot *spot);
+/* Do both name the same attribute? And ask the same of it? */
+bool attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
+bool attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
 void check_retention(const struct conf *conf, const struct option_spot *spot);
 
 /* Doubts whether it is meant as it is. */

@@ -165,7 +165,7 @@ header_has(const Header &header, const DcmTagKey &tag)
     return element && element->getLength() > 0;
 }
 
-static std::string
+std::string
 header_trimmed(const std::string &text)
 {
     static const char padding[] = {' ', '\t', '\r', '\n', '\0'};
@@ -192,9 +192,8 @@ unknown_text(DcmElement &element)
     return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
 }
 
-/* All values, as they are written. */
-static std::string
-whole_text(DcmElement &element)
+std::string
+header_whole_text(DcmElement &element)
 {
     if (element.getLength() > LIMIT_TEXT_BYTES)
         return {};
@@ -220,7 +219,7 @@ header_text(const Header &header, const DcmTagKey &tag, unsigned long index)
     DcmElement *element = header.find(tag);
     if (!element || element->getLength() == 0)
         return {};
-    const std::string whole = whole_text(*element);
+    const std::string whole = header_whole_text(*element);
     size_t start = 0;
     for (; index > 0 && start != std::string::npos; index--)
         start = after_backslash(whole, start);
@@ -236,7 +235,7 @@ header_texts(const Header &header, const DcmTagKey &tag)
     DcmElement *element = header.find(tag);
     if (!element || element->getLength() == 0)
         return texts;
-    const std::string whole = whole_text(*element);
+    const std::string whole = header_whole_text(*element);
     for (size_t start = 0; start != std::string::npos && texts.size() < LIMIT_VALUES;
          start = after_backslash(whole, start))
         texts.push_back(header_trimmed(whole.substr(start, whole.find('\\', start) - start)));
@@ -323,7 +322,7 @@ Header::find_private(const struct private_attribute &attribute) const
     const Elements &elements = index_->elements;
     for (auto creator = header_from(elements, group | 0x10);
          creator != elements.end() && creator->first <= (group | 0xFF); ++creator) {
-        if (header_trimmed(whole_text(*creator->second)) != attribute.creator)
+        if (header_trimmed(header_whole_text(*creator->second)) != attribute.creator)
             continue;
         const uint32_t block = creator->first & 0xFF;
         const DcmTagKey tag(attribute.group, static_cast<Uint16>(block << 8 | attribute.element));

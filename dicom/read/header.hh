@@ -83,6 +83,10 @@ class Header
     std::shared_ptr<Index> index_; /* nullptr when there are no elements */
 };
 
+/* Without padding at its ends. */
+std::string header_trimmed(const std::string &text);
+/* All values, as they are written; "" beyond LIMIT_TEXT_BYTES. */
+std::string header_whole_text(DcmElement &element);
 bool header_has(const Header &header, const DcmTagKey &tag); /* there and not empty */
 std::string header_text(const Header &header, const DcmTagKey &tag, unsigned long index = 0);
 /* As many as LIMIT_VALUES, which is more than any attribute here has. */

@@ -424,6 +424,8 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
     if (!is_private(element))
         return nested || element->length <= wanted->most_bytes;
     const uint32_t tag = element->tag & 0xFFFF00FF;
+    if (wanted->most_private_bytes > 0)
+        return nested || element->length <= wanted->most_private_bytes;
     if (nested)
         return tag == wanted->private_sequence;
     return element->length <= (tag == TAG_SIEMENS_CSA ? LIMIT_CSA_BYTES : LIMIT_PRIVATE_BYTES);

@@ -78,6 +78,7 @@ struct scan_wanted {
     const uint32_t *private_tags;
     size_t private_count;
     uint32_t private_sequence;
+    uint32_t most_private_bytes; /* of each of them, sequences too, in place of that; 0: that */
     /* Is told what the elements before the pixel data hold, in a form that does not depend on how
      * they are written (dicom_compare); or NULL. */
     stream_visit *content;

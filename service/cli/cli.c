@@ -1,6 +1,8 @@
 /* cli.c - `noctule`: one command of the table, with its configuration. */
 #include "service/cli/cli.h"
 
+#include "dicom/dicom.h"
+
 #include <stdlib.h>
 
 #define DEFAULT_CONFIG "/etc/noctule/noctule.conf"
@@ -53,6 +55,7 @@ main(int argc, char **argv)
     struct cli_context context = {
         .config_path = from_environment && from_environment[0] ? from_environment : DEFAULT_CONFIG};
     struct cli_call call;
+    conf_set_dictionary(dicom_attribute_kind);
     int status = cli_parse(argc, argv, &context, &call);
     if (status == EXIT_OK)
         status = flush_output(run_call(&call));

@@ -1,10 +1,12 @@
 /* explained.c - see explained.h. */
 #include "service/cli/explained.h"
 
+#include "base/array.h"
 #include "service/pipeline/pipeline.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +35,7 @@ explained_judgements(const struct explained_request *request, const struct expla
     const struct conf *conf = request->conf;
     unsigned wanted = 0;
     for (size_t i = 0; i < explained->rule_count; i++)
-        if (rules_match_series(explained->rules[i].rule, &subject, NULL))
+        if (rules_match_series(explained->rules[i].rule, &subject))
             wanted |= 1u << judgement_of_name(conf, explained->rules[i].rule->pipeline);
     return wanted ? wanted : 1u << judgement_lenient(conf);
 }
@@ -126,6 +128,8 @@ struct asking {
     const struct geometry_series *grouped;
     struct rules_series series;
     struct rules_stack *stacks;
+    struct rules_facts *facts; /* of each */
+    char *asked, **values;     /* of attributes, of each stack */
     struct rules_pick *picks;
     struct conf_rule *rules;
     size_t rule_count;
@@ -134,14 +138,40 @@ struct asking {
 static void
 asking_release(struct asking *asking)
 {
+    for (size_t i = 0; asking->values && i < asking->series.stack_count; i++)
+        free(asking->values[i]);
+    free(asking->values);
+    free(asking->asked);
+    free(asking->facts);
     free(asking->stacks);
     free(asking->picks);
     free(asking->rules);
 }
 
+/* What the daemon's inspection is told of a stack. A file that cannot be read any more is not known. */
+static void
+asking_ask_stack(const struct explained *explained, struct asking *asking, size_t i)
+{
+    const struct geometry_stack *stack = &asking->grouped->stacks[i];
+    struct rules_facts *facts = &asking->facts[i];
+    struct error error;
+    *facts = conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
+    if (!stack->has_geometry)
+        facts->orientation = CONF_ANY_ORIENTATION;
+    if (stack->plane_count > 0 && *asking->asked)
+        dicom_read_values(explained->files->paths[stack->planes[0].instance], asking->asked,
+                          &asking->values[i], &error);
+    facts->asked = asking->asked;
+    facts->values = asking->values[i] ? asking->values[i] : "";
+    asking->stacks[i] = (struct rules_stack){.name = stack->name,
+                                             .planes = stack->plane_count,
+                                             .accepted = stack->accepted,
+                                             .facts = facts};
+}
+
 static int
-asking_open(const struct explained *explained, const struct explained_view *view,
-            struct asking *asking)
+asking_open(const struct explained_request *request, const struct explained *explained,
+            const struct explained_view *view, struct asking *asking)
 {
     const struct geometry_series *grouped = view->grouped;
     const size_t count = grouped ? (size_t)grouped->stack_count : 0;
@@ -149,38 +179,71 @@ asking_open(const struct explained *explained, const struct explained_view *view
         .grouped = grouped,
         .series = explained_subject(explained),
         .stacks = calloc(count + 1, sizeof *asking->stacks),
+        .facts = calloc(count + 1, sizeof *asking->facts),
+        .asked = conditions_attributes(request->conf->rules, request->conf->rule_count),
+        .values = calloc(count + 1, sizeof *asking->values),
         .picks = calloc(count * (explained->rule_count + 1) + 1, sizeof *asking->picks),
         .rules = calloc(explained->rule_count + 1, sizeof *asking->rules)};
-    if (!asking->stacks || !asking->picks || !asking->rules) {
+    if (!asking->stacks || !asking->facts || !asking->asked || !asking->values || !asking->picks ||
+        !asking->rules) {
         asking_release(asking);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < count; i++)
-        asking->stacks[i] = (struct rules_stack){
-            grouped->stacks[i].name, grouped->stacks[i].plane_count, grouped->stacks[i].accepted};
     asking->series.stacks = asking->stacks;
     asking->series.stack_count = count;
+    for (size_t i = 0; i < count; i++)
+        asking_ask_stack(explained, asking, i);
     return 0;
 }
 
+/* Where the conditions of a rule are put; `full` where there was no memory for one. */
+struct condition_list {
+    struct explained_rule *answer;
+    size_t room;
+    bool full;
+};
+
 static void
+condition_list_add(void *context, const struct rules_condition *condition)
+{
+    struct condition_list *list = context;
+    struct explained_rule *answer = list->answer;
+    struct explained_condition *grown =
+        array_grow(answer->conditions, &list->room, answer->condition_count + 1, sizeof *grown);
+    list->full |= !grown;
+    if (!grown)
+        return;
+    answer->conditions = grown;
+    struct explained_condition *added = &grown[answer->condition_count++];
+    snprintf(added->text, sizeof added->text, "%s", condition->text);
+    snprintf(added->reason, sizeof added->reason, "%s", condition->reason);
+}
+
+/* -ENOMEM. */
+static int
 ask_rule(struct asking *asking, struct explained_rule *answer)
 {
     char reasons[RULES_REASONS];
+    const struct rules_stack *shown = NULL;
     for (size_t i = 0; i < asking->series.stack_count; i++) {
         if (asking->grouped->stacks[i].passed_over)
             continue;
         answer->asked++;
+        shown = shown ? shown : &asking->stacks[i];
         if (rules_match(answer->rule, &asking->series, &asking->stacks[i], reasons)) {
             answer->matching++;
             answer->accepted += asking->stacks[i].accepted;
         } else if (!answer->reasons[0]) {
             memcpy(answer->reasons, reasons, sizeof reasons);
+            shown = &asking->stacks[i];
         }
     }
+    struct condition_list list = {.answer = answer};
+    conditions_hold(answer->rule, &asking->series, shown, condition_list_add, &list);
     struct rules_outcome outcome;
     answer->wanted = rules_pick(answer->rule, 1, &asking->series, asking->picks, &outcome);
     answer->too_many = outcome.too_many > 0;
+    return list.full ? -ENOMEM : 0;
 }
 
 static void
@@ -282,19 +345,20 @@ explained_ask_view(const struct explained_request *request, struct explained *ex
 {
     struct asking asking;
     struct rules_outcome outcome;
-    int rc = asking_open(explained, view, &asking);
+    int rc = asking_open(request, explained, view, &asking);
     if (rc)
         return rc;
-    for (size_t i = 0; i < explained->rule_count; i++) {
+    for (size_t i = 0; i < explained->rule_count && rc == 0; i++) {
         struct explained_rule *answer = &explained->rules[i];
         if (view_of_rule(request, explained, answer->rule) != view)
             continue;
-        ask_rule(&asking, answer);
+        rc = ask_rule(&asking, answer);
         asking.rules[asking.rule_count++] = *answer->rule;
     }
     const size_t count =
         rules_pick(asking.rules, asking.rule_count, &asking.series, asking.picks, &outcome);
-    rc = explained_add_jobs(request, explained, &asking, count);
+    if (rc == 0)
+        rc = explained_add_jobs(request, explained, &asking, count);
     asking_release(&asking);
     return rc;
 }
@@ -332,6 +396,8 @@ explained_free(struct explained *explained)
     free(explained->places);
     for (size_t i = 0; i < explained->view_count; i++)
         geometry_series_free(explained->views[i].grouped);
+    for (size_t i = 0; explained->rules && i < explained->rule_count; i++)
+        free(explained->rules[i].conditions);
     free(explained->rules);
     free(explained->jobs);
     *explained = (struct explained){0};

@@ -25,14 +25,21 @@ struct explained_place {
     int32_t plane; /* from 0 */
 };
 
+/* One condition of a rule, and why it does not hold; "" where it does. */
+struct explained_condition {
+    char text[CONDITION_TEXT], reason[RULES_REASONS];
+};
+
 /* What a rule says to the stacks that are not passed over. */
 struct explained_rule {
     const struct conf_rule *rule;
-    size_t asked, matching;      /* stacks */
-    size_t accepted;             /* of the matching ones */
-    size_t wanted;               /* of these, as its `stacks` says */
-    bool too_many;               /* it does not say, and they are too many */
-    char reasons[RULES_REASONS]; /* of the first stack that it does not match */
+    size_t asked, matching;                 /* stacks */
+    size_t accepted;                        /* of the matching ones */
+    size_t wanted;                          /* of these, as its `stacks` says */
+    bool too_many;                          /* it does not say, and they are too many */
+    char reasons[RULES_REASONS];            /* of the first stack that it does not match */
+    struct explained_condition *conditions; /* asked of this one, or of the first */
+    size_t condition_count;
 };
 
 struct explained_job {

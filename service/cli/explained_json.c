@@ -110,6 +110,15 @@ explanation_rule(struct json *json, const struct explained_rule *rule)
     json_integer(json, "stacks_wanted", (int64_t)rule->wanted);
     json_boolean(json, "too_many_stacks", rule->too_many);
     json_string(json, "reasons", rule->reasons);
+    json_begin_array(json, "conditions");
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        json_begin_object(json, NULL);
+        json_string(json, "condition", rule->conditions[i].text);
+        json_boolean(json, "holds", !rule->conditions[i].reason[0]);
+        json_string(json, "reason", rule->conditions[i].reason);
+        json_end_object(json);
+    }
+    json_end_array(json);
     json_end_object(json);
 }
 

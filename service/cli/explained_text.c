@@ -302,6 +302,16 @@ text_rule(const struct explained *explained, size_t number, const struct explain
                            rule->reasons[0] ? "; for others not: " : "", rule->reasons);
 }
 
+/* Those of a rule that has several. */
+static void
+text_conditions(const struct explained_rule *rule)
+{
+    for (size_t i = 0; i < rule->condition_count && rule->condition_count > 1; i++)
+        explained_put_line("    condition", "%s: %s%s", rule->conditions[i].text,
+                           rule->conditions[i].reason[0] ? "no: " : "yes",
+                           rule->conditions[i].reason);
+}
+
 static void
 text_rules(const struct explained *explained)
 {
@@ -311,8 +321,10 @@ text_rules(const struct explained *explained)
         printf("  rules: none is asked, the pipeline is given\n");
     else
         printf("  rules: %zu\n", explained->rule_count);
-    for (size_t i = 0; i < explained->rule_count; i++)
+    for (size_t i = 0; i < explained->rule_count; i++) {
         text_rule(explained, i + 1, &explained->rules[i]);
+        text_conditions(&explained->rules[i]);
+    }
 }
 
 static void

@@ -150,7 +150,8 @@ choice_make(const struct units_request *request, const struct geometry_series *g
     }
     for (size_t i = 0; i < count; i++) {
         const struct geometry_stack *stack = &grouped->stacks[i];
-        choice->stacks[i] = (struct rules_stack){stack->name, stack->plane_count, stack->accepted};
+        choice->stacks[i] =
+            (struct rules_stack){stack->name, stack->plane_count, stack->accepted, NULL};
         choice->chosen[i] = request->stack && stack->accepted && choice_names(request, stack->name);
     }
     int rc = request->stack ? 0 : choose_accepted(request, choice);

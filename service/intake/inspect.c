@@ -1,6 +1,8 @@
 /* inspect.c - see inspect.h. */
 #include "service/intake/inspect.h"
 
+#include "base/limits.h"
+#include "service/common/jobs/conditions.h"
 #include "service/common/jobs/judgement.h"
 #include "service/common/parallel.h"
 
@@ -18,6 +20,8 @@ struct inspect {
     int32_t count;
     const char **paths;
     struct dicom_instance **instances; /* by path; NULL: not read */
+    char **values;                     /* by path, of those that were asked; NULL: not yet */
+    size_t values_size;                /* bytes of all that was told of them */
     struct proto_writer answer;
 
     pthread_mutex_t lock; /* for the two below, while threads peek */
@@ -33,7 +37,8 @@ keep_paths(struct inspect *inspect, struct proto_reader *reader)
     inspect->frame = message_keep_inspect(reader, &inspect->request);
     inspect->paths = calloc(count + 1, sizeof *inspect->paths);
     inspect->instances = calloc(count + 1, sizeof *inspect->instances);
-    if (!inspect->frame || !inspect->paths || !inspect->instances)
+    inspect->values = calloc(count + 1, sizeof *inspect->values);
+    if (!inspect->frame || !inspect->paths || !inspect->instances || !inspect->values)
         return -ENOMEM;
     while (message_next_path(reader, &path))
         inspect->paths[inspect->count++] = path.path;
@@ -67,10 +72,12 @@ inspect_free(struct inspect *inspect)
     for (int32_t i = 0; i < inspect->count; i++) {
         if (inspect->instances[i])
             dicom_instance_free(inspect->instances[i]);
+        free(inspect->values[i]);
     }
     free(inspect->paths);
     free(inspect->frame);
     free(inspect->instances);
+    free(inspect->values);
     pthread_mutex_destroy(&inspect->lock);
     proto_release(&inspect->answer);
     free(inspect);
@@ -114,10 +121,48 @@ peek_some(struct parallel *loop, void *context)
     }
 }
 
+/* Of a stack the first plane is asked, in ascending position. -errno with the error. */
+static int
+inspect_ask_stack(struct inspect *inspect, const struct geometry_stack *stack, struct error *error)
+{
+    const int32_t first = stack->plane_count > 0 ? stack->planes[0].instance : -1;
+    if (first < 0 || !*inspect->request.attributes || inspect->values[first])
+        return 0;
+    int rc = dicom_read_values(inspect->paths[first], inspect->request.attributes,
+                               &inspect->values[first], error);
+    if (rc)
+        blame_machine(error, rc);
+    return rc;
+}
+
+static int
+inspect_ask_stacks(struct inspect *inspect, const struct geometry_series *series,
+                   struct error *error)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < series->stack_count && rc == 0; i++)
+        rc = inspect_ask_stack(inspect, &series->stacks[i], error);
+    return rc;
+}
+
+/* What is told of them: beyond the limit nothing, and no rule that asks for it matches then. */
+static const char *
+inspect_values(struct inspect *inspect, const struct geometry_stack *stack)
+{
+    const char *values = stack->plane_count > 0 ? inspect->values[stack->planes[0].instance] : NULL;
+    const size_t size = values ? strlen(values) : 0;
+    if (size == 0 || inspect->values_size + size > (size_t)LIMIT_RULE_VALUES_KIB << 10)
+        return "";
+    inspect->values_size += size;
+    return values;
+}
+
 static void
-inspect_add_stack(struct proto_writer *answer, const struct geometry_series *series,
+inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
                   const struct geometry_stack *stack, int judgement)
 {
+    const struct rules_facts facts =
+        conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
     const struct message_stack row = {
@@ -136,17 +181,19 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_series *ser
         .times = series->times,
         .times_announced = series->times_announced,
         .judgement = judgement,
+        .orientation = stack->has_geometry ? facts.orientation : CONF_ANY_ORIENTATION,
+        .values = inspect_values(inspect, stack),
     };
-    message_add_stack(answer, &row);
+    message_add_stack(&inspect->answer, &row);
 }
 
 /* A series that cannot be judged at all is one stack that is refused. */
 static void
-inspect_add_refusal(struct proto_writer *answer, const struct error *error, int judgement)
+inspect_add_refusal(struct inspect *inspect, const struct error *error, int judgement)
 {
     const struct geometry_series none = {0};
     const struct geometry_stack refused = {.error = *error};
-    inspect_add_stack(answer, &none, &refused, judgement);
+    inspect_add_stack(inspect, &none, &refused, judgement);
 }
 
 static void
@@ -162,11 +209,14 @@ inspect_add_stacks(struct inspect *inspect, int judgement)
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
-        inspect_add_refusal(&inspect->answer, &error, judgement);
+        inspect_add_refusal(inspect, &error, judgement);
         return;
     }
-    for (int32_t i = 0; i < series->stack_count; i++)
-        inspect_add_stack(&inspect->answer, series, &series->stacks[i], judgement);
+    if (inspect_ask_stacks(inspect, series, &error) != 0)
+        inspect_add_refusal(inspect, &error, judgement);
+    else
+        for (int32_t i = 0; i < series->stack_count; i++)
+            inspect_add_stack(inspect, series, &series->stacks[i], judgement);
     geometry_series_free(series);
 }
 
@@ -176,13 +226,14 @@ inspect_run(struct inspect *inspect, int threads)
     struct parallel loop = {.count = inspect->count, .body = peek_some, .context = inspect};
     parallel_run(&loop, threads);
     const struct message_inspected message = {.series_id = inspect->request.series_id,
-                                              .revision = inspect->request.revision};
+                                              .revision = inspect->request.revision,
+                                              .attributes = inspect->request.attributes};
     message_write_inspected(&inspect->answer, &message);
     for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
         if (!(inspect->request.judgements >> judgement & 1))
             continue;
         if (inspect->failed >= 0)
-            inspect_add_refusal(&inspect->answer, &inspect->error, judgement);
+            inspect_add_refusal(inspect, &inspect->error, judgement);
         else
             inspect_add_stacks(inspect, judgement);
     }

@@ -1,65 +1,40 @@
 /* rules.c - see rules.h. */
 #include "service/common/jobs/rules.h"
 
+#include "base/text.h"
+
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-/* A condition that does not hold, behind the others; returns false. */
-static bool __attribute__((format(printf, 2, 3)))
-rules_reason(char *reasons, const char *format, ...)
+/* What does not hold, behind the others. */
+static void
+reasons_add(void *context, const struct rules_condition *condition)
 {
-    if (!reasons)
-        return false;
+    char *reasons = context;
     size_t used = strlen(reasons);
+    if (!*condition->reason)
+        return;
     if (used > 0 && used + 2 < RULES_REASONS)
         used = (size_t)(stpcpy(reasons + used, "; ") - reasons);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(reasons + used, RULES_REASONS - used, format, values);
-    va_end(values);
-    return false;
-}
-
-/* One that is to be equal, whole and in any case. */
-static bool
-rules_equal(const char *what, const char *wanted, const char *is, char *reasons)
-{
-    if (!wanted || strcasecmp(wanted, is) == 0)
-        return true;
-    return is[0] ? rules_reason(reasons, "%s %s is not %s", what, is, wanted)
-                 : rules_reason(reasons, "there is no %s, and it is not %s", what, wanted);
+    snprintf(reasons + used, RULES_REASONS - used, "%s", condition->reason);
+    text_utf8_mend_end(reasons);
 }
 
 bool
-rules_match_series(const struct conf_rule *rule, const struct rules_series *series,
-                   char reasons[RULES_REASONS])
+rules_match_series(const struct conf_rule *rule, const struct rules_series *series)
 {
-    if (reasons)
-        reasons[0] = '\0';
-    bool matches = rules_equal("modality", rule->modality, series->modality, reasons);
-    matches &= rules_equal("body part", rule->body_part, series->body_part, reasons);
-    if (rule->description && !strcasestr(series->description, rule->description))
-        matches = rules_reason(reasons, "the description \"%s\" has no \"%s\"", series->description,
-                               rule->description);
-    return matches;
+    return conditions_hold(rule, series, NULL, NULL, NULL);
 }
 
 bool
 rules_match(const struct conf_rule *rule, const struct rules_series *series,
             const struct rules_stack *stack, char reasons[RULES_REASONS])
 {
-    bool matches = rules_match_series(rule, series, reasons);
-    if (rule->min_slices > 0 && stack->planes < rule->min_slices)
-        matches =
-            rules_reason(reasons, "%d slices are fewer than %d", stack->planes, rule->min_slices);
-    if (rule->max_slices > 0 && stack->planes > rule->max_slices)
-        matches =
-            rules_reason(reasons, "%d slices are more than %d", stack->planes, rule->max_slices);
-    return matches;
+    if (reasons)
+        reasons[0] = '\0';
+    return conditions_hold(rule, series, stack, reasons ? reasons_add : NULL, reasons);
 }
 
 /* The b-value in a stack's name ("echo 1, b 800"); 0 where it has none (geometry_stack.name). */

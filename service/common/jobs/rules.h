@@ -1,8 +1,7 @@
 /*
  * rules.h - which pipelines do the volumes of a series get? Pure: no I/O, no clock.
  *
- * A rule matches a stack when each of its conditions does; modality and body part compare whole and
- * without regard to case, the description as a substring. Of the accepted stacks that match it, a
+ * A rule matches a stack when each of its conditions does (conditions.h). Of the accepted stacks that match it, a
  * rule takes those that its `stacks` says. Every rule counts; a pipeline named by several runs once
  * on a stack, with the largest priority. A series that was sent to an AE title with a pipeline of
  * its own gets that one, and no rule is asked.
@@ -10,25 +9,12 @@
 #ifndef NOCTULE_RULES_H
 #define NOCTULE_RULES_H
 
-#include "config/config.h"
+#include "service/common/jobs/conditions.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define RULES_MAX_STACKS 8 /* that a rule takes without saying which */
-
-struct rules_stack {
-    const char *name;
-    int32_t planes;
-    bool accepted;
-};
-
-struct rules_series {
-    const char *modality, *body_part, *description; /* "" when unknown */
-    const struct conf_title *title; /* that it was sent to; NULL: none of ours, or unknown */
-    const struct rules_stack *stacks;
-    size_t stack_count;
-};
 
 struct rules_pick {
     size_t stack;         /* its place in the series */
@@ -45,9 +31,8 @@ struct rules_outcome {
 
 #define RULES_REASONS 512
 
-/* Can it match a stack of this series? `reasons` as below. */
-bool rules_match_series(const struct conf_rule *rule, const struct rules_series *series,
-                        char reasons[RULES_REASONS]);
+/* Can it match a stack of this series? */
+bool rules_match_series(const struct conf_rule *rule, const struct rules_series *series);
 
 /* Does it match this stack, whatever its `stacks`? If not, `reasons` (NULL: nobody asks) gets each
  * condition that does not hold: "modality CT is not MR; 12 slices are fewer than 30". */

@@ -112,6 +112,19 @@ submit_explain_none(struct submission *s)
     return 0;
 }
 
+/* What rules ask beyond what the database has is known only while a series settles. */
+static int
+submit_judge_rules(struct submission *s)
+{
+    const size_t rule = wish_find_unknown(s->core->conf, &s->series);
+    if (*s->told->pipeline || rule == 0)
+        return 0;
+    return submit_refuse(s, CODE_ATTRIBUTES_NOT_KEPT,
+                         "rule %zu asks for attributes, contrast or geometry, which are not kept: "
+                         "noctule explain says which rules match; name the pipeline",
+                         rule);
+}
+
 static int
 submit_wish(struct submission *s)
 {
@@ -126,7 +139,7 @@ submit_wish(struct submission *s)
         return -ENOMEM;
     for (size_t i = 0; i < s->stack_count; i++)
         stacks[i] = (struct wish_stack){
-            .is = {s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted},
+            .is = {s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted, NULL},
             .options = s->stacks[i].options};
     const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
                                    .stacks =
@@ -265,6 +278,8 @@ submit_series(struct core *core, const struct message_submit *told, const char *
     int error = submit_read(&s);
     if (!error)
         error = submit_judge(&s);
+    if (!error)
+        error = submit_judge_rules(&s);
     if (!error)
         error = submit_wish(&s);
     if (!error)

@@ -37,9 +37,21 @@ wish_find_rules(const struct conf *conf, const struct queue_series *series, stru
         return 1;
     }
     for (size_t i = 0; i < conf->rule_count; i++)
-        if (rules_match_series(&conf->rules[i], &subject, NULL))
+        if (rules_match_series(&conf->rules[i], &subject))
             found[count++] = conf->rules[i];
     return count;
+}
+
+size_t
+wish_find_unknown(const struct conf *conf, const struct queue_series *series)
+{
+    const struct rules_series subject = wish_subject(series);
+    const struct conf_title *title =
+        conf_find_title(conf, series->called_ae ? series->called_ae : "");
+    for (size_t i = 0; i < conf->rule_count && !(title && title->pipeline); i++)
+        if (conditions_ask_facts(&conf->rules[i]) && rules_match_series(&conf->rules[i], &subject))
+            return i + 1;
+    return 0;
 }
 
 static int

@@ -34,6 +34,10 @@ struct wish {
  * rule does, of the most lenient. */
 unsigned wish_judgements(const struct conf *conf, const struct queue_series *series);
 
+/* The number of the first rule that may match the series by what is known only while it settles
+ * (conditions.h); 0: none. */
+size_t wish_find_unknown(const struct conf *conf, const struct queue_series *series);
+
 /*
  * Of the rules and titles in force; or of this rule alone, NULL: not. A pipeline whose judgement none
  * of the stacks is of (it was configured later) sees all of them, and the job finds out. -ENOMEM.

@@ -25,6 +25,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_INSPECTIONS   8
 #define MAX_CRASHES       3
@@ -151,7 +152,7 @@ inspection_is_current(const struct conf *conf, const struct queue_series *series
 
 static void
 inspection_settle(struct inspections *all, struct series_inspection *inspection,
-                  struct queue_stack *stacks, size_t count)
+                  struct queue_stack *stacks, const struct rules_facts *facts, size_t count)
 {
     struct core *core = all->core;
     struct queue_series series;
@@ -162,7 +163,7 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
     if (core_failed(core, error, "read a series"))
         return;
     if (inspection_is_current(core->conf, &series, &inspected) && core_change(core)) {
-        error = settle_series(core, &series, inspected.evidence, stacks, count);
+        error = settle_series(core, &series, inspected.evidence, stacks, facts, count);
         if (error && error != -EAGAIN) {
             batch_abort(core->batch, error);
             core_failed(core, error, "settle a series");
@@ -178,7 +179,7 @@ inspection_refuse(struct inspections *all, struct series_inspection *inspection,
 {
     struct queue_stack stack = {
         .name = "", .code = code, .message = message, .file_a = "", .file_b = "", .options = ""};
-    inspection_settle(all, inspection, &stack, 1);
+    inspection_settle(all, inspection, &stack, NULL, 1);
 }
 
 /* ------------------------------------------------------------------------------- asking ---- */
@@ -201,12 +202,14 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     int error = queue_series_paths(core->queue, inspection->series_id, &paths, &count);
     if (error)
         return error;
+    char *attributes = conditions_attributes(core->conf->rules, core->conf->rule_count);
     struct proto_writer writer;
     struct message_inspect inspect = {.series_id = inspection->series_id,
                                       .revision = inspection->revision,
                                       .spacing_tolerance = inspection_tolerance(core->conf),
                                       .allow_missing = inspection->allow_missing,
-                                      .judgements = inspection->judgements};
+                                      .judgements = inspection->judgements,
+                                      .attributes = attributes ? attributes : ""};
     message_write_inspect(&writer, &inspect);
     for (size_t i = 0; i < count; i++) {
         char *path = core_path(core, paths[i]);
@@ -215,6 +218,11 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
         free(paths[i]);
     }
     free(paths);
+    free(attributes);
+    if (!attributes) {
+        proto_release(&writer);
+        return -ENOMEM;
+    }
     return pool_send(core->pool, core->intake, &writer);
 }
 
@@ -372,29 +380,77 @@ inspection_put_off(struct inspections *all, struct series_inspection *inspection
     return true;
 }
 
+static struct rules_facts
+inspection_facts(const struct message_inspected *told, const struct message_stack *stack)
+{
+    const bool known = stack->orientation > 0 && stack->orientation <= CONF_OBLIQUE;
+    return (struct rules_facts){.orientation = known ? (enum conf_orientation)stack->orientation
+                                                     : CONF_ANY_ORIENTATION,
+                                .spacing = stack->planes > 1 ? stack->spacing : 0,
+                                .asked = told->attributes,
+                                .values = stack->values};
+}
+
+/* Does the answer say what the rules in force ask? Else it is asked for again. */
+static bool
+inspection_answers(const struct conf *conf, const struct message_inspected *told)
+{
+    char *asked = conditions_attributes(conf->rules, conf->rule_count);
+    const bool same = asked && strcmp(asked, told->attributes) == 0;
+    free(asked);
+    return same;
+}
+
+/* With room for the stacks of the frame, from it. */
+static size_t
+inspection_read_stacks(struct proto_reader *reader, const struct message_inspected *told,
+                       struct queue_stack *stacks, struct rules_facts *facts)
+{
+    struct message_stack stack;
+    size_t count = 0;
+    while (message_next_stack(reader, &stack)) {
+        facts[count] = inspection_facts(told, &stack);
+        stacks[count++] = inspection_stack(&stack);
+    }
+    return count;
+}
+
+/* What the frame says settles the series. */
+static void
+inspection_take(struct inspections *all, struct series_inspection *inspection,
+                const struct message_inspected *told, struct proto_reader *reader)
+{
+    const size_t room = (size_t)reader->rows + 1;
+    struct queue_stack *stacks = calloc(room, sizeof *stacks);
+    struct rules_facts *facts = calloc(room, sizeof *facts);
+    if (stacks && facts) { /* else asked again when it has taken too long */
+        const size_t count = inspection_read_stacks(reader, told, stacks, facts);
+        if (count == 0)
+            inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
+                              "the inspection found no stack of slices in the series");
+        else if (!inspection_put_off(all, inspection, stacks[0].code))
+            inspection_settle(all, inspection, stacks, facts, count);
+    }
+    free(facts);
+    free(stacks);
+}
+
 void
 inspections_frame(struct inspections *all, struct proto_reader *reader)
 {
     struct message_inspected told;
-    struct message_stack stack;
     if (message_read_inspected(reader, &told))
         return;
     struct series_inspection *inspection =
         told.series_id > 0 ? inspections_find(all, told.series_id) : NULL;
     if (!inspection || !inspection->asked || inspection->revision != told.revision)
         return;
-    struct queue_stack *stacks = calloc((size_t)reader->rows + 1, sizeof *stacks);
-    if (!stacks)
-        return; /* asked again when it has taken too long */
-    size_t count = 0;
-    while (message_next_stack(reader, &stack))
-        stacks[count++] = inspection_stack(&stack);
-    if (count == 0)
-        inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
-                          "the inspection found no stack of slices in the series");
-    else if (!inspection_put_off(all, inspection, stacks[0].code))
-        inspection_settle(all, inspection, stacks, count);
-    free(stacks);
+    if (!inspection_answers(all->core->conf, &told)) {
+        inspection->asked = false;
+        inspections_look(all);
+        return;
+    }
+    inspection_take(all, inspection, &told, reader);
 }
 
 /* ------------------------------------------------------------------------------- intake ---- */

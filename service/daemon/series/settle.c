@@ -48,17 +48,31 @@ lacking_refuse(const struct queue_lacking *lacking, const char *message, struct 
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
+/* As judged, and one of each name: what one judgement accepts and another refuses is accepted. */
+struct settle_stacks {
+    const struct queue_stack *judged;
+    const struct rules_facts *facts; /* of those; NULL: not known */
+    size_t count;
+    struct queue_stack *told;
+    size_t told_count;
+};
+
 static int
 settle_make_wish(struct core *core, const struct queue_series *series,
-                 const struct queue_stack *stacks, size_t count, struct wish *wish)
+                 const struct settle_stacks *stacks, struct wish *wish)
 {
+    const size_t count = stacks->count;
+    const struct queue_stack *judged = stacks->judged;
     struct wish_stack *told = calloc(count + 1, sizeof *told);
     if (!told)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        told[i] = (struct wish_stack){.is = {stacks[i].name, stacks[i].planes, stacks[i].accepted},
-                                      .passed_over = stacks[i].passed_over,
-                                      .options = stacks[i].options};
+        told[i] = (struct wish_stack){.is = {.name = judged[i].name,
+                                             .planes = judged[i].planes,
+                                             .accepted = judged[i].accepted,
+                                             .facts = stacks->facts ? &stacks->facts[i] : NULL},
+                                      .passed_over = judged[i].passed_over,
+                                      .options = judged[i].options};
     int error = wish_make(core->conf, series, told, count, NULL, wish);
     free(told);
     return error;
@@ -66,15 +80,18 @@ settle_make_wish(struct core *core, const struct queue_series *series,
 
 /* An accepted series for which nothing is to be done: somebody may have expected a result. */
 static int
-settle_note_no_rule(struct core *core, const struct queue_series *series)
+settle_note_no_rule(struct core *core, const struct queue_series *series,
+                    const struct rules_outcome *outcome)
 {
-    char detail[256];
-    snprintf(detail, sizeof detail, "series %s, revision %d (modality %s, body part %s)",
-             series->series_uid, series->revision, series->modality ? series->modality : "-",
+    char message[256];
+    snprintf(message, sizeof message,
+             "%s (revision %d, modality %s, body part %s): noctule explain says why.",
+             outcome->matched ? "No rule wants a volume of it, by its `stacks`" : "No rule matches",
+             series->revision, series->modality ? series->modality : "-",
              series->body_part && *series->body_part ? series->body_part : "-");
     log_warn("series.no_rule", LOG_STR("series", series->series_uid),
              LOG_INT("revision", series->revision));
-    return queue_note(core->queue, "NO_RULE", detail, clock_unix_ms());
+    return queue_flag_series(core->queue, series->id, CODE_NO_RULE, message, clock_unix_ms());
 }
 
 /* A rule wants more volumes than anybody would by mistake. */
@@ -126,14 +143,6 @@ settle_add_jobs(struct core *core, const struct queue_series *series,
 
 /* ------------------------------------------------------------------------------- settling ---- */
 
-/* As judged, and one of each name: what one judgement accepts and another refuses is accepted. */
-struct settle_stacks {
-    const struct queue_stack *judged;
-    size_t count;
-    struct queue_stack *told;
-    size_t told_count;
-};
-
 static bool
 settle_has_accepted(const struct queue_stack *stacks, size_t count)
 {
@@ -176,7 +185,7 @@ settle_write(struct core *core, const struct queue_series *series, const char *e
     if (!error && wish->outcome.too_many)
         return settle_note_too_many(core, series, &wish->outcome);
     if (!error && wish->count == 0 && accepted)
-        error = settle_note_no_rule(core, series);
+        error = settle_note_no_rule(core, series, &wish->outcome);
     return error;
 }
 
@@ -186,7 +195,7 @@ settle_judged(struct core *core, const struct queue_series *series, char *eviden
 {
     struct wish wish;
     const bool accepted = settle_has_accepted(stacks->judged, stacks->count);
-    int error = settle_make_wish(core, series, stacks->judged, stacks->count, &wish);
+    int error = settle_make_wish(core, series, stacks, &wish);
     if (error)
         return error;
     series_add_geometry(evidence, stacks->told, stacks->told_count);
@@ -214,9 +223,9 @@ compare_told(const void *left, const void *right)
 
 static int
 settle_judged_once(struct core *core, const struct queue_series *series, char *evidence,
-                   const struct queue_stack *judged, size_t count)
+                   const struct queue_stack *judged, const struct rules_facts *facts, size_t count)
 {
-    struct settle_stacks stacks = {judged, count, calloc(count + 1, sizeof *judged), 0};
+    struct settle_stacks stacks = {judged, facts, count, calloc(count + 1, sizeof *judged), 0};
     if (!stacks.told)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
@@ -232,7 +241,7 @@ settle_judged_once(struct core *core, const struct queue_series *series, char *e
 
 int
 settle_series(struct core *core, const struct queue_series *series, char *evidence,
-              struct queue_stack *stacks, size_t count)
+              struct queue_stack *stacks, const struct rules_facts *facts, size_t count)
 {
     struct queue_lacking lacking;
     char message[LACKING_MESSAGE];
@@ -247,7 +256,7 @@ settle_series(struct core *core, const struct queue_series *series, char *eviden
         lacking_explain(&lacking, message);
         lacking_refuse(&lacking, message, stacks, count);
     }
-    error = settle_judged_once(core, series, evidence, stacks, count);
+    error = settle_judged_once(core, series, evidence, stacks, facts, count);
     queue_lacking_clear(&lacking);
     return error;
 }

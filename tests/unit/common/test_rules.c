@@ -1,6 +1,8 @@
 /* Which pipelines the stacks of a series get: a table of single rules, then several together. */
 #include "service/common/jobs/rules.h"
 
+#include "base/limits.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +58,7 @@ static size_t
 pick_one(const struct conf_rule *rules, size_t count, const struct subject *subject,
          const struct conf_title *title)
 {
-    const struct rules_stack stack = {"", subject->planes, true};
+    const struct rules_stack stack = {"", subject->planes, true, NULL};
     const struct rules_series series = {
         subject->modality, subject->body_part, subject->description, title, &stack, 1};
     return rules_pick(rules, count, &series, picks, &outcome);
@@ -96,7 +98,7 @@ static const struct {
 
 START_TEST(what_does_not_match_is_said)
 {
-    const struct rules_stack stack = {"", 20, true};
+    const struct rules_stack stack = {"", 20, true, NULL};
     const struct rules_series series = {"MR", "Head", "Axial 5 mm", NULL, &stack, 1};
     char reasons[RULES_REASONS];
     const bool matches = rules_match(&mismatches[_i].rule, &series, &stack, reasons);
@@ -111,7 +113,7 @@ START_TEST(reasons_are_cut_where_they_are_too_long)
     char words[600], reasons[RULES_REASONS];
     memset(words, 'x', sizeof words);
     words[sizeof words - 1] = '\0';
-    const struct rules_stack stack = {"", 20, true};
+    const struct rules_stack stack = {"", 20, true, NULL};
     const struct rules_series series = {"MR", words, words, NULL, &stack, 1};
     const struct conf_rule rule = {.modality = words, .body_part = "HEAD", .description = "y"};
     ck_assert(!rules_match(&rule, &series, &stack, reasons));
@@ -173,10 +175,11 @@ END_TEST
 /* ------------------------------------------------------------------------ which stacks ------ */
 
 static const struct rules_stack diffusion[] = {
-    {"b 0", 20, true},      {"b 0, direction 1", 20, true}, {"b 50", 20, false},
-    {"b 1000", 20, true},   {"b none", 20, true},           {"echo 1, b 1000", 5, true},
-    {"localizer", 3, false}};
-static const struct rules_stack echoes[] = {{"echo 1", 9, true}, {"echo 2", 9, true}};
+    {"b 0", 20, true, NULL},      {"b 0, direction 1", 20, true, NULL},
+    {"b 50", 20, false, NULL},    {"b 1000", 20, true, NULL},
+    {"b none", 20, true, NULL},   {"echo 1, b 1000", 5, true, NULL},
+    {"localizer", 3, false, NULL}};
+static const struct rules_stack echoes[] = {{"echo 1", 9, true, NULL}, {"echo 2", 9, true, NULL}};
 
 static const struct {
     const char *which;
@@ -223,7 +226,7 @@ START_TEST(too_many_stacks_have_to_be_named)
     struct rules_stack stacks[100];
     for (int i = 0; i < 100; i++) {
         snprintf(names[i], sizeof names[i], "volume %d", i + 1);
-        stacks[i] = (struct rules_stack){names[i], 30, true};
+        stacks[i] = (struct rules_stack){names[i], 30, true, NULL};
     }
     struct conf_rule rules[] = {
         {.modality = "MR", .pipeline = "a"},
@@ -260,6 +263,229 @@ START_TEST(too_many_stacks_have_to_be_named)
 
 END_TEST
 
+/* --------------------------------------------------------------------- attributes ------ */
+
+#define ASKED                                                                                      \
+    "StudyDescription\t\nImageType\t\nKVP\t\n(0019,100C)\tMAKER\nPatientID\t\nLongText\t\n"        \
+    "Absent\t\nContrastBolusAgent\t\nContrastBolusAgentSequence\t\n"
+#define VALUES                                                                                     \
+    "=Thorax C+ M\xc3\xbcller\n=ORIGINAL\\PRIMARY\\AXIAL\n=120\n=50\n~SECRET\n!\n-\n=Iomeron\n-\n"
+
+static char *names[] = {"foo", "primary"}, *other_names[] = {"secondary"}, *secret[] = {"secret"};
+static struct conf_regex expression = {.text = "(C[+]|KM)"}, end = {.text = "l+er$"};
+
+#define TAG(name)                                                                                  \
+    .tag = (char[])                                                                                \
+    {                                                                                              \
+        name                                                                                       \
+    }
+#define IS(list)                                                                                   \
+    .test = CONF_ATTRIBUTE_IS, .is = (list), .is_count = sizeof(list) / sizeof((list)[0])
+#define GLOB(pattern)                                                                              \
+    .test = CONF_ATTRIBUTE_GLOB, .glob = (char[])                                                  \
+    {                                                                                              \
+        pattern                                                                                    \
+    }
+#define RANGE(low, high) .test = CONF_ATTRIBUTE_RANGE, .range = {(low), (high)}
+#define PRESENT(is_)     .test = CONF_ATTRIBUTE_PRESENT, .present = (is_)
+#define REGEX(it)        .test = CONF_ATTRIBUTE_REGEX, .regex = &(it)
+
+static struct {
+    struct conf_attribute attribute;
+    const char *text, *reason; /* "": it holds */
+} asked_attributes[] = {
+    {{TAG("ImageType"), IS(names)}, "ImageType \"foo\" or \"primary\"", ""},
+    {{TAG("ImageType"), IS(other_names)},
+     "ImageType \"secondary\"",
+     "ImageType \"ORIGINAL\\PRIMARY\\AXIAL\" is not \"secondary\""},
+    {{TAG("ImageType"), IS(other_names), .negated = true}, "ImageType not \"secondary\"", ""},
+    {{TAG("ImageType"), IS(names), .negated = true},
+     "ImageType not \"foo\" or \"primary\"",
+     "ImageType \"ORIGINAL\\PRIMARY\\AXIAL\" is \"foo\" or \"primary\""},
+    {{TAG("StudyDescription"), GLOB("thorax*M\xc3\xbcller")},
+     "StudyDescription like \"thorax*M\xc3\xbcller\"",
+     ""},
+    {{TAG("StudyDescription"), GLOB("thorax")},
+     "StudyDescription like \"thorax\"",
+     "StudyDescription \"Thorax C+ M\xc3\xbcller\" is not like \"thorax\""},
+    {{TAG("StudyDescription"), REGEX(expression)}, "StudyDescription matched by \"(C[+]|KM)\"", ""},
+    {{TAG("StudyDescription"), REGEX(end)}, "StudyDescription matched by \"l+er$\"", ""},
+    {{TAG("StudyDescription"), RANGE(0, 9)},
+     "StudyDescription within 0 to 9",
+     "StudyDescription is no number"},
+    {{TAG("StudyDescription"), RANGE(0, 9), .negated = true},
+     "StudyDescription not within 0 to 9",
+     "StudyDescription is no number"},
+    {{TAG("KVP"), RANGE(120, 140)}, "KVP within 120 to 140", ""},
+    {{TAG("KVP"), RANGE(120.001, 140)},
+     "KVP within 120.001 to 140",
+     "KVP \"120\" is not within 120.001 to 140"},
+    {{TAG("KVP"), RANGE(80, 119.9), .negated = true}, "KVP not within 80 to 119.9", ""},
+    {{TAG("(0019,100C)"), .creator = (char[]){"MAKER"}, RANGE(50, 50)},
+     "(0019,100C) within 50 to 50",
+     ""},
+    {{TAG("(0019,100C)"), .creator = (char[]){"OTHER"}, RANGE(50, 50)},
+     "(0019,100C) within 50 to 50",
+     "(0019,100C) is not known"},
+    {{TAG("PatientID"), IS(secret)}, "PatientID \"secret\"", ""},
+    {{TAG("PatientID"), GLOB("X*")}, "PatientID like \"X*\"", "PatientID is not like \"X*\""},
+    {{TAG("LongText"), GLOB("*")},
+     "LongText like \"*\"",
+     "LongText cannot be compared: it is too long, or no text of its character set"},
+    {{TAG("LongText"), GLOB("x"), .negated = true},
+     "LongText not like \"x\"",
+     "LongText cannot be compared: it is too long, or no text of its character set"},
+    {{TAG("LongText"), PRESENT(true)}, "LongText present", ""},
+    {{TAG("Absent"), GLOB("*")}, "Absent like \"*\"", "there is no Absent"},
+    {{TAG("Absent"), GLOB("*"), .negated = true}, "Absent not like \"*\"", ""},
+    {{TAG("Absent"), PRESENT(true)}, "Absent present", "there is no Absent"},
+    {{TAG("Absent"), PRESENT(false)}, "Absent not present", ""},
+    {{TAG("KVP"), PRESENT(false)}, "KVP not present", "there is a KVP"},
+    {{TAG("Unasked"), PRESENT(false)}, "Unasked not present", "Unasked is not known"},
+};
+
+static void
+take_condition(void *context, const struct rules_condition *condition)
+{
+    *(struct rules_condition *)context = (struct rules_condition){
+        strdup(condition->text), strdup(condition->reason)}; /* what is told lasts no longer */
+}
+
+static bool
+ask_condition(const struct conf_rule *rule, const struct rules_facts *facts,
+              struct rules_condition *told)
+{
+    const struct rules_stack stack = {"", 20, true, facts};
+    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    return conditions_hold(rule, &series, &stack, take_condition, told);
+}
+
+static void
+expect_condition(const struct conf_rule *rule, const struct rules_facts *facts, const char *text,
+                 const char *reason)
+{
+    struct rules_condition told = {0};
+    const bool holds = ask_condition(rule, facts, &told);
+    ck_assert_str_eq(told.text, text);
+    ck_assert_str_eq(told.reason, reason);
+    ck_assert_int_eq(holds, *reason == '\0');
+    const struct rules_stack stack = {"", 20, true, facts};
+    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    ck_assert_int_eq(rules_match(rule, &series, &stack, NULL), holds);
+    free((char *)(uintptr_t)told.text);
+    free((char *)(uintptr_t)told.reason);
+}
+
+START_TEST(attributes_are_asked)
+{
+    const struct rules_facts facts = {CONF_AXIAL, 1.5, ASKED, VALUES};
+    struct conf_rule rule = {.attributes = &asked_attributes[_i].attribute, .attribute_count = 1};
+    for (struct conf_regex *it = &expression; it; it = it == &expression ? &end : NULL)
+        ck_assert_int_eq(regcomp(&it->compiled, it->text, REG_EXTENDED | REG_ICASE | REG_NOSUB), 0);
+    expect_condition(&rule, &facts, asked_attributes[_i].text, asked_attributes[_i].reason);
+    regfree(&expression.compiled);
+    regfree(&end.compiled);
+    /* What is not known matches nothing. */
+    const struct rules_stack stack = {"", 20, true, NULL};
+    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    ck_assert(!rules_match(&rule, &series, &stack, NULL));
+    ck_assert(rules_match_series(&rule, &series));
+    ck_assert(conditions_ask_facts(&rule));
+}
+
+END_TEST
+
+START_TEST(geometry_and_contrast_are_asked)
+{
+    const struct rules_facts axial = {CONF_AXIAL, 1.5, ASKED, VALUES},
+                             none = {CONF_ANY_ORIENTATION, 0, "", ""};
+    const struct conf_rule orientation = {.orientation = CONF_AXIAL},
+                           coronal = {.orientation = CONF_CORONAL},
+                           spacing = {.has_spacing = true, .spacing = {1.5004, 2}},
+                           wider = {.has_spacing = true, .spacing = {1.6, 2}},
+                           given = {.has_contrast = true, .contrast = true},
+                           not_given = {.has_contrast = true};
+    expect_condition(&orientation, &axial, "orientation axial", "");
+    expect_condition(&coronal, &axial, "orientation coronal", "the slices are axial, not coronal");
+    expect_condition(&coronal, &none, "orientation coronal",
+                     "the slices are of no orientation, not coronal");
+    expect_condition(&spacing, &axial, "spacing 1.5004 to 2 mm", "");
+    expect_condition(&wider, &axial, "spacing 1.6 to 2 mm",
+                     "slices 1.5 mm apart are not within 1.6 to 2 mm");
+    expect_condition(&wider, &none, "spacing 1.6 to 2 mm",
+                     "there is no distance from slice to slice");
+    expect_condition(&given, &axial, "contrast given", "");
+    expect_condition(&not_given, &axial, "contrast not given", "there is a contrast agent");
+    expect_condition(&not_given, &none, "contrast not given",
+                     "whether a contrast agent was given is not known");
+}
+
+END_TEST
+
+START_TEST(normals_have_an_orientation)
+{
+    static const struct {
+        double normal[3];
+        enum conf_orientation orientation;
+    } of[] = {{{0, 0, 1}, CONF_AXIAL},         {{0, 0, -1}, CONF_AXIAL},
+              {{0, 1, 0}, CONF_CORONAL},       {{-1, 0, 0}, CONF_SAGITTAL},
+              {{0, 0.59, 0.81}, CONF_AXIAL},   {{0, 0.61, 0.79}, CONF_OBLIQUE},
+              {{0.6, 0.6, 0.6}, CONF_OBLIQUE}, {{0, 0, 0}, CONF_ANY_ORIENTATION}};
+
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        ck_assert_int_eq(conditions_facts(of[i].normal, 2, 5).orientation, of[i].orientation);
+    ck_assert_double_eq(conditions_facts(of[0].normal, 2, 5).spacing, 2);
+    ck_assert_double_eq(conditions_facts(of[0].normal, 2, 1).spacing, 0);
+}
+
+END_TEST
+
+START_TEST(each_attribute_is_asked_once)
+{
+    struct conf_attribute attributes[] = {{TAG("KVP"), PRESENT(true)},
+                                          {TAG("(0019,100C)"), .creator = (char[]){"A"}},
+                                          {TAG("(0019,100C)"), .creator = (char[]){"B"}},
+                                          {TAG("KVP"), RANGE(1, 2)}};
+    const struct conf_rule rules[] = {{.attributes = attributes, .attribute_count = 2},
+                                      {.has_contrast = true},
+                                      {.attributes = attributes + 2, .attribute_count = 2}};
+    char *asked = conditions_attributes(rules, 3);
+    ck_assert_str_eq(asked, "KVP\t\n(0019,100C)\tA\n(0019,100C)\tB\nContrastBolusAgent\t\n"
+                            "ContrastBolusAgentSequence\t\n");
+    free(asked);
+    asked = conditions_attributes(NULL, 0);
+    ck_assert_str_eq(asked, "");
+    free(asked);
+}
+
+END_TEST
+
+/* The longest value, against what is worst of a pattern's length: a hang is what would fail. */
+START_TEST(the_cost_of_matching_is_bounded)
+{
+    char values[LIMIT_RULE_BYTES + 3] = "=", glob[129] = "", regex[257] = "";
+    memset(values + 1, 'a', LIMIT_RULE_BYTES);
+    values[LIMIT_RULE_BYTES + 1] = '\n';
+    for (int i = 0; i < 63; i++)
+        strcat(glob, "*a");
+    strcat(glob, "b");
+    for (int i = 0; i < 16; i++)
+        strcat(regex, "(a*a*|a?a+)*");
+    strcat(regex, "b");
+    struct conf_regex worst = {.text = regex};
+    ck_assert_int_eq(regcomp(&worst.compiled, regex, REG_EXTENDED | REG_ICASE | REG_NOSUB), 0);
+    struct conf_attribute attributes[] = {{TAG("KVP"), .test = CONF_ATTRIBUTE_GLOB, .glob = glob},
+                                          {TAG("KVP"), REGEX(worst)}};
+    const struct rules_facts facts = {CONF_AXIAL, 1, "KVP\t\n", values};
+    const struct rules_stack stack = {"", 20, true, &facts};
+    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    const struct conf_rule rule = {.attributes = attributes, .attribute_count = 2};
+    ck_assert(!rules_match(&rule, &series, &stack, NULL));
+    regfree(&worst.compiled);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -274,6 +500,12 @@ main(void)
     tcase_add_test(tests, no_rules_no_pipelines);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tests, too_many_stacks_have_to_be_named);
+    tcase_add_loop_test(tests, attributes_are_asked, 0,
+                        sizeof asked_attributes / sizeof asked_attributes[0]);
+    tcase_add_test(tests, geometry_and_contrast_are_asked);
+    tcase_add_test(tests, normals_have_an_orientation);
+    tcase_add_test(tests, each_attribute_is_asked_once);
+    tcase_add_test(tests, the_cost_of_matching_is_bounded);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -4,6 +4,7 @@
  */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
+#include "tests/unit/edge.h"
 
 #include <errno.h>
 
@@ -255,10 +256,136 @@ END_TEST
     "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE   \
     " } ); } );\nrules = (\n" rules "\n);\n"
 
+/* As DICOM's says of a few. */
+static enum attribute_kind
+kind_of(const char *tag)
+{
+    static const struct {
+        const char *tag;
+        enum attribute_kind kind;
+    } known[] = {{"KVP", ATTRIBUTE_VALUE},
+                 {"ProtocolName", ATTRIBUTE_VALUE},
+                 {"(0019,100C)", ATTRIBUTE_PRIVATE},
+                 {"SourceImageSequence", ATTRIBUTE_SEQUENCE},
+                 {"PixelData", ATTRIBUTE_BYTES}};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(known[i].tag, tag) == 0)
+            return known[i].kind;
+    return strncmp(tag, "(0028,", 6) == 0 ? ATTRIBUTE_VALUE : ATTRIBUTE_UNKNOWN;
+}
+
+#define ASKS(attributes)                                                                           \
+    RULED("{ pipeline = \"p\"; match = { attributes = (\n" attributes " ); }; }")
+
+START_TEST(attributes_that_cannot_be_asked_are_told)
+{
+    static const char *const told[] = {
+        "asks.conf:4: rules[0].match.attributes[0].tag: \"ProtokollName\" is no attribute of a "
+        "data "
+        "set",
+        "asks.conf:5: rules[0].match.attributes[1].tag: \"SourceImageSequence\" is a sequence",
+        "asks.conf:6: rules[0].match.attributes[2].tag: \"PixelData\" holds bytes",
+        "asks.conf:7: rules[0].match.attributes[3].tag: \"(0019,100C)\" is a private attribute",
+        "asks.conf:8: rules[0].match.attributes[4].tag: \"KVP\" is a public attribute",
+        "asks.conf:9: rules[0].match.attributes[5].regex: is no regular expression: ",
+        "asks.conf:10: rules[0].match.attributes[6].regex: has a back reference",
+        "asks.conf:11: rules[0].match.attributes[7].regex: has repetitions { }",
+        "asks.conf:12: rules[0].match.attributes[8].range: the lower end 3 is above the upper end "
+        "2",
+        "asks.conf:13: rules[0].match.attributes[9]: needs exactly one of is, glob, regex, range, "
+        "present",
+        "asks.conf:14: rules[0].match.attributes[10]: needs exactly one of is",
+        "asks.conf:15: rules[0].match.attributes[11].not: is not used with present",
+        "asks.conf:16: rules[0].match.attributes[12].is: has 0 elements",
+    };
+    conf_set_dictionary(kind_of);
+    EXPECT(write_file("asks.conf", ASKS("{ tag = \"ProtokollName\"; glob = \"x\"; },\n"
+                                        "{ tag = \"SourceImageSequence\"; present = true; },\n"
+                                        "{ tag = \"PixelData\"; present = true; },\n"
+                                        "{ tag = \"(0019,100C)\"; glob = \"x\"; },\n"
+                                        "{ tag = \"KVP\"; creator = \"A\"; glob = \"x\"; },\n"
+                                        "{ tag = \"KVP\"; regex = \"(a\"; },\n"
+                                        "{ tag = \"KVP\"; regex = \"(a)\\\\1\"; },\n"
+                                        "{ tag = \"KVP\"; regex = \"((a{32}){32})\"; },\n"
+                                        "{ tag = \"KVP\"; range = [ 3, 2 ]; },\n"
+                                        "{ tag = \"KVP\"; },\n"
+                                        "{ tag = \"KVP\"; glob = \"x\"; present = true; },\n"
+                                        "{ tag = \"KVP\"; present = true; not = true; },\n"
+                                        "{ tag = \"KVP\"; is = [ ]; }")),
+           -EINVAL, told);
+    static const char *const geometry[] = {
+        "geometry.conf:3: rules[0].match.orientation: ",
+        "geometry.conf:4: rules[0].match.spacing: the lower end 3 is above the upper end 2"};
+    EXPECT(
+        write_file("geometry.conf", RULED("{ pipeline = \"p\"; match = { orientation = \"axal\";\n"
+                                          "spacing = [ 3, 2 ]; }; }")),
+        -EINVAL, geometry);
+    static const char *const none[] = {NULL};
+    expect(write_file(
+               "well.conf",
+               ASKS("{ tag = \"(0019,100C)\"; creator = \"A\"; regex = \"[{9999}\\\\1]{2,3}\"; },\n"
+                    "{ tag = \"KVP\"; range = [ 80, 80 ]; not = true; }")),
+           0, none, 0);
+}
+
+END_TEST
+
+/* How many different ones rules may name. */
+START_TEST(attributes_are_counted)
+{
+    static const struct edge most = EDGE(RULE_ATTRIBUTES);
+    char text[16384], *end = text;
+    conf_set_dictionary(kind_of);
+    for (int64_t count = most.most; count <= most.most + 1; count++) {
+        struct conf *conf = NULL;
+        struct error error = {0};
+        end = text + sprintf(text,
+                             "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range "
+                             "= [ 0, 1 ]; " SHAPES TYPE " } ); } );\nrules = (\n");
+        for (int64_t i = 0; i < count; i++) /* each twice */
+            end +=
+                sprintf(end,
+                        "%s{ pipeline = \"p\"; match = { attributes = ( { tag = \"(0028,%04d)\"; "
+                        "present = true; }, { tag = \"(0028,%04d)\"; glob = \"x\"; } ); }; }",
+                        i ? ",\n" : "", (int)i, (int)i);
+        strcpy(end, ");");
+        const int rc = conf_load(write_file("many.conf", text), &conf, &error);
+        ck_assert_int_eq(rc, count > most.most ? -EINVAL : 0);
+        if (rc < 0)
+            ck_assert_msg(strstr(error.message, "many.conf:67: rules[64].match.attributes: with") !=
+                              NULL,
+                          "%s", error.message);
+        else
+            conf_free(conf);
+    }
+}
+
+END_TEST
+
 static const struct {
     const char *text;
     int doubtful; /* line; 0: none */
 } rules[] = {
+    {RULED(
+         "{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
+         "\"x\"; } ); }; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; attributes = ( { tag "
+         "= \"ProtocolName\"; glob = \"y\"; }, { tag = \"KVP\"; glob = \"x\"; } ); }; }"),
+     4},
+    {RULED(
+         "{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
+         "\"x\"; } ); }; },\n{ pipeline = \"p\"; match = { attributes = ( { tag = \"KVP\"; glob = "
+         "\"x\"; not = true; } ); }; }"),
+     0},
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { spacing = [ 1, 3 ]; }; },\n"
+           "{ pipeline = \"p\"; match = { spacing = [ 2, 3 ]; contrast = true; }; }"),
+     4},
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { contrast = false; }; },\n"
+           "{ pipeline = \"p\"; match = { contrast = true; }; }"),
+     0},
+    {RULED("{ pipeline = \"p\"; match = { orientation = \"axial\"; }; },\n"
+           "{ pipeline = \"p\"; match = { modality = \"CT\"; }; }"),
+     0},
     {RULED("{ pipeline = \"p\"; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; }; }"), 4},
     {RULED("{ pipeline = \"p\"; match = { modality = \"CT\"; }; },\n{ pipeline = \"p\"; }"), 3},
     {RULED("{ pipeline = \"p\"; },\n{ pipeline = \"p\"; }"), 4},
@@ -287,6 +414,7 @@ START_TEST(a_rule_that_changes_nothing_is_told)
     struct conf *conf = NULL;
     struct error error = {0};
     char place[32];
+    conf_set_dictionary(kind_of);
     ck_assert_int_eq(
         conf_load_all(write_file("rules.conf", rules[_i].text), NULL, &conf, &findings, &error), 0);
     ck_assert_uint_eq(findings.count, rules[_i].doubtful > 0);
@@ -331,6 +459,8 @@ main(void)
     tcase_add_test(tests, an_error_that_is_included_twice_is_told_once);
     tcase_add_test(tests, of_many_the_first_are_told_and_the_others_counted);
     tcase_add_test(tests, a_syntax_error_is_told_alone);
+    tcase_add_test(tests, attributes_that_cannot_be_asked_are_told);
+    tcase_add_test(tests, attributes_are_counted);
     tcase_add_loop_test(tests, a_rule_that_changes_nothing_is_told, 0,
                         sizeof(rules) / sizeof(rules[0]));
     tcase_add_test(tests, a_pipeline_that_nothing_chooses_is_told);

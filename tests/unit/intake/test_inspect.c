@@ -2,7 +2,9 @@
 #include "service/intake/inspect.h"
 
 #include "dicom/dicom.h"
+#include "service/common/jobs/conditions.h"
 #include "tests/unit/dicom_bytes.h"
+#include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"
 
 #include <errno.h>
@@ -51,12 +53,14 @@ release(struct wire *wire)
 static const struct message_inspect strict = {
     .series_id = 42, .revision = 3, .spacing_tolerance = 0.01};
 static int64_t judgements = 1; /* that are asked for */
+static const char *attributes = "";
 
 static void
 ask(struct wire *wire, const char *const *names, int64_t count)
 {
     struct message_inspect request = strict;
     request.judgements = judgements;
+    request.attributes = attributes;
     *wire = (struct wire){0};
     message_write_inspect(&wire->writer, &request);
     for (int64_t i = 0; i < count && names; i++)
@@ -189,6 +193,51 @@ START_TEST(each_judgement_has_its_stacks)
 
 END_TEST
 
+static void
+put_comment(struct dicom_bytes *bytes)
+{
+    char comment[LIMIT_RULE_BYTES - 1]; /* a line of LIMIT_RULE_BYTES */
+    memset(comment, 'x', sizeof comment);
+    comment[sizeof comment - 1] = '\0';
+    bytes_text(bytes, 0x00400400, "LT", comment);
+}
+
+/* Of the first plane, whatever was asked for; beyond the limit of a series nothing is told. */
+START_TEST(values_are_told_up_to_their_limit)
+{
+    static const struct edge most = EDGE(RULE_VALUES_KIB);
+    static char many[(LIMIT_RULE_VALUES_KIB + 1) * 16];
+    struct sample_image image = SAMPLE_IMAGE;
+    image.extra = put_comment;
+    sample_write(&image, scratch_path("commented.dcm"));
+    const char *name = "commented.dcm";
+    attributes = many;
+    judgements = 1;
+    *many = '\0';
+    for (int64_t lines = 0; lines <= most.most; lines++) {
+        strcat(many, "(0040,0400)\t\n");
+        if (lines + 1 < most.most)
+            continue;
+        struct wire answer;
+        struct message_stack stack;
+        ck_assert_int_eq(answer_to(&answer, &name, 1), 1);
+        ck_assert(message_next_stack(&answer.reader, &stack));
+        ck_assert_int_eq(stack.orientation, CONF_AXIAL);
+        ck_assert_uint_eq(strlen(stack.values), lines < most.most ? (size_t)most.most << 10 : 0);
+        release(&answer);
+    }
+    attributes = "InstanceNumber\t\n";
+    struct wire answer;
+    struct message_stack stack;
+    ck_assert_int_eq(answer_to(&answer, IN_ORDER, SLICES), 1);
+    ck_assert(message_next_stack(&answer.reader, &stack));
+    ck_assert_str_eq(stack.values, "=7\n");
+    release(&answer);
+    attributes = "";
+}
+
+END_TEST
+
 START_TEST(broken_requests_are_told)
 {
     const int64_t counts[] = {-1, 5, INT64_MAX};
@@ -201,6 +250,7 @@ START_TEST(broken_requests_are_told)
         proto_put_f64(&question.writer, 0.01);
         for (int field = 0; field < 2; field++)
             proto_put_i64(&question.writer, 0);
+        proto_put_str(&question.writer, "");
         proto_put_i64(&question.writer, counts[i]);
         proto_put_str(&question.writer, "only one");
         receive(&question);
@@ -222,6 +272,7 @@ main(void)
     tcase_add_test(tests, the_first_unreadable_file_is_named);
     tcase_add_test(tests, several_series_are_refused);
     tcase_add_test(tests, each_judgement_has_its_stacks);
+    tcase_add_test(tests, values_are_told_up_to_their_limit);
     tcase_add_test(tests, broken_requests_are_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,0 +1,147 @@
+/*
+ * attribute.c - options of what a rule asks of an attribute.
+ */
+#include "base/limits.h"
+#include "config/options/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static enum attribute_kind (*attribute_kind_of)(const char *tag);
+
+void conf_set_dictionary(enum attribute_kind (*kind_of)(const char *tag))
+{
+    attribute_kind_of = kind_of;
+}
+
+/* ------------------------------------------------------------------------------- options ---- */
+
+static const struct option_row attribute_rows[] = {
+    {"tag", &option_text, AT(struct conf_attribute, tag), NULL, LIMITS(2, 64),
+     .help = "keyword or tag: \"StudyDescription\" or \"(0008,1030)\"; of a private attribute the "
+             "tag, such as \"(0019,100C)\", whose block may be any"},
+    {"creator", &option_text, AT(struct conf_attribute, creator), "", LIMITS(1, 64),
+     .form = &form_dicom, .help = "the Private Creator of a private attribute, and needed for it"},
+    {"is", &option_names, AT(struct conf_attribute, is), MANY(struct conf_attribute, is_count),
+     .fallback = "", LIMITS(1, 64), .form = &form_dicom,
+     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
+     .help = "a value is one of these; in this and the next two, capitals of ASCII do not matter"},
+    {"glob", &option_text, AT(struct conf_attribute, glob), "", LIMITS(1, 128),
+     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_GLOB),
+     .help = "a value is, as a whole, of this pattern, such as \"*thorax*\""},
+    {"regex", &option_regex, AT(struct conf_attribute, regex), "", LIMITS(1, 256),
+     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
+     .help =
+         "a value has a part that this regular expression matches: POSIX extended, without back "
+         "references, and repetitions that multiply to no more than 1000"},
+    {"range", &option_numbers, AT(struct conf_attribute, range), "", LIMITS(-1e12, 1e12),
+     .array = {.count = 2}, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
+     .help = "a value is a number, [ lowest, highest ], the ends included"},
+    {"present", &option_boolean, AT(struct conf_attribute, present), "",
+     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_PRESENT),
+     .help = "whether it is there and has a value"},
+    {"not", &option_boolean, AT(struct conf_attribute, negated), "false",
+     .help =
+         "no value may pass what is asked; an attribute that is not there fits, one that cannot "
+         "be compared (limits, character set) does not"},
+};
+
+/* What the dictionary has against it; NULL: nothing. */
+static const char *
+attribute_objection(const struct conf_attribute *attribute)
+{
+    switch (attribute_kind_of ? attribute_kind_of(attribute->tag) : ATTRIBUTE_UNKNOWN) {
+    case ATTRIBUTE_VALUE:
+        return attribute->creator ? "is a public attribute, which has no creator" : NULL;
+    case ATTRIBUTE_PRIVATE:
+        return attribute->creator ? NULL : "is a private attribute: say whose, by creator";
+    case ATTRIBUTE_SEQUENCE:
+        return "is a sequence: rules compare attributes of the data set itself";
+    case ATTRIBUTE_BYTES:
+        return "holds bytes, which rules do not compare";
+    case ATTRIBUTE_UNKNOWN:
+        break;
+    }
+    return "is no attribute of a data set: a keyword of DICOM's dictionary, or a tag "
+           "\"(gggg,eeee)\"";
+}
+
+static void
+check_attribute(const void *object, const struct option_spot *spot)
+{
+    const struct conf_attribute *attribute = object;
+    const char *objection =
+        attribute->tag && !LOST(spot, attribute->creator) ? attribute_objection(attribute) : NULL;
+    if (objection)
+        option_refuse(spot, "tag", "\"%s\" %s", attribute->tag, objection);
+    if (attribute->test == CONF_ATTRIBUTE_RANGE && !LOST(spot, attribute->range))
+        check_ends(attribute->range, "range", spot);
+    if (attribute->test == CONF_ATTRIBUTE_PRESENT && attribute->negated)
+        option_refuse(spot, "not", "is not used with present: write present = %s",
+                      attribute->present ? "false" : "true");
+}
+
+const struct option_section option_attribute = {
+    ROWS(attribute_rows), .size = sizeof(struct conf_attribute), .check = check_attribute};
+
+/* ------------------------------------------------------------------------------- several ---- */
+
+bool
+attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b)
+{
+    return strcmp(a->tag, b->tag) == 0 && option_is_same(a->creator, b->creator);
+}
+
+static bool
+attribute_has_same_names(const struct conf_attribute *a, const struct conf_attribute *b)
+{
+    if (a->is_count != b->is_count)
+        return false;
+    for (size_t i = 0; i < a->is_count; i++)
+        if (strcasecmp(a->is[i], b->is[i]) != 0)
+            return false;
+    return true;
+}
+
+bool
+attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b)
+{
+    const char *const a_regex = a->regex ? a->regex->text : NULL;
+    const char *const b_regex = b->regex ? b->regex->text : NULL;
+    return attribute_is_same(a, b) && a->test == b->test && a->negated == b->negated &&
+           a->present == b->present && !(a->range[0] < b->range[0]) &&
+           !(a->range[0] > b->range[0]) && !(a->range[1] < b->range[1]) &&
+           !(a->range[1] > b->range[1]) && option_is_same(a->glob, b->glob) &&
+           option_is_same(a_regex, b_regex) && attribute_has_same_names(a, b);
+}
+
+/* Is it the first that names its attribute? */
+static bool
+attribute_is_first(const struct conf *conf, size_t rule, size_t attribute)
+{
+    const struct conf_attribute *it = &conf->rules[rule].attributes[attribute];
+    for (size_t i = 0; i <= rule; i++) {
+        const size_t end = i < rule ? conf->rules[i].attribute_count : attribute;
+        for (size_t j = 0; j < end; j++)
+            if (conf->rules[i].attributes[j].tag &&
+                attribute_is_same(&conf->rules[i].attributes[j], it))
+                return false;
+    }
+    return true;
+}
+
+void
+check_attributes(const struct conf *conf, const struct option_spot *spot)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < conf->rule_count; i++) {
+        size_t before = count;
+        for (size_t j = 0; j < conf->rules[i].attribute_count; j++)
+            count += conf->rules[i].attributes[j].tag && attribute_is_first(conf, i, j);
+        if (before <= LIMIT_RULE_ATTRIBUTES && count > LIMIT_RULE_ATTRIBUTES)
+            option_refuse_of(spot, "rules", i, ".match.attributes",
+                             "with the rules before it names more than %d different attributes",
+                             LIMIT_RULE_ATTRIBUTES);
+    }
+}

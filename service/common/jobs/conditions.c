@@ -1,0 +1,435 @@
+/* conditions.c - see conditions.h. */
+#include "service/common/jobs/conditions.h"
+
+#include "base/attribute.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CONDITION_REASON 512
+#define AXIAL_COSINE     0.8   /* of a normal and an axis of the patient: 36.87 degrees */
+#define SPACING_STEP     0.001 /* mm: positions are decimal texts, and steps their mean */
+
+#define CONTRAST         "ContrastBolusAgent"
+#define CONTRAST_ITEMS   "ContrastBolusAgentSequence"
+
+/* ------------------------------------------------------------------------------- telling ---- */
+
+/* Whom to tell, and whether all that was told holds so far. */
+struct condition_teller {
+    rules_tell *tell;
+    void *context;
+    char text[CONDITION_TEXT]; /* of the condition that is asked */
+    bool hold;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+telling_about(struct condition_teller *telling, const char *format, ...)
+{
+    va_list values;
+    if (!telling->tell)
+        return;
+    va_start(values, format);
+    vsnprintf(telling->text, sizeof telling->text, format, values);
+    va_end(values);
+    text_utf8_mend_end(telling->text);
+}
+
+static void
+telling_yes(struct condition_teller *telling)
+{
+    if (telling->tell)
+        telling->tell(telling->context, &(struct rules_condition){telling->text, ""});
+}
+
+static void __attribute__((format(printf, 2, 3)))
+telling_no(struct condition_teller *telling, const char *format, ...)
+{
+    char reason[CONDITION_REASON];
+    va_list values;
+    telling->hold = false;
+    if (!telling->tell)
+        return;
+    va_start(values, format);
+    vsnprintf(reason, sizeof reason, format, values);
+    va_end(values);
+    text_utf8_mend_end(reason);
+    telling->tell(telling->context, &(struct rules_condition){telling->text, reason});
+}
+
+/* --------------------------------------------------------------------------- of the series ---- */
+
+/* One that is to be equal, whole and in any case. */
+static void
+condition_equal(struct condition_teller *telling, const char *what, const char *wanted,
+                const char *is)
+{
+    if (!wanted)
+        return;
+    telling_about(telling, "%s %s", what, wanted);
+    if (strcasecmp(wanted, is) == 0)
+        telling_yes(telling);
+    else if (is[0])
+        telling_no(telling, "%s %s is not %s", what, is, wanted);
+    else
+        telling_no(telling, "there is no %s, and it is not %s", what, wanted);
+}
+
+static void
+conditions_of_series(struct condition_teller *telling, const struct conf_rule *rule,
+                     const struct rules_series *series)
+{
+    condition_equal(telling, "modality", rule->modality, series->modality);
+    condition_equal(telling, "body part", rule->body_part, series->body_part);
+    if (!rule->description)
+        return;
+    telling_about(telling, "description with \"%s\"", rule->description);
+    if (strcasestr(series->description, rule->description))
+        telling_yes(telling);
+    else
+        telling_no(telling, "the description \"%s\" has no \"%s\"", series->description,
+                   rule->description);
+}
+
+/* --------------------------------------------------------------------------- the geometry ---- */
+
+static const char *
+orientation_name(enum conf_orientation orientation)
+{
+    static const char *const names[] = {"of no orientation", "axial", "coronal", "sagittal",
+                                        "oblique"};
+    return names[orientation];
+}
+
+static void
+condition_slices(struct condition_teller *telling, const struct conf_rule *rule,
+                 const struct rules_stack *stack)
+{
+    if (rule->min_slices > 0) {
+        telling_about(telling, "at least %d slices", rule->min_slices);
+        if (stack->planes >= rule->min_slices)
+            telling_yes(telling);
+        else
+            telling_no(telling, "%d slices are fewer than %d", stack->planes, rule->min_slices);
+    }
+    if (rule->max_slices > 0) {
+        telling_about(telling, "at most %d slices", rule->max_slices);
+        if (stack->planes <= rule->max_slices)
+            telling_yes(telling);
+        else
+            telling_no(telling, "%d slices are more than %d", stack->planes, rule->max_slices);
+    }
+}
+
+static void
+condition_geometry(struct condition_teller *telling, const struct conf_rule *rule,
+                   const struct rules_facts *facts)
+{
+    if (rule->orientation) {
+        telling_about(telling, "orientation %s", orientation_name(rule->orientation));
+        if (facts && facts->orientation == rule->orientation)
+            telling_yes(telling);
+        else
+            telling_no(telling, "the slices are %s, not %s",
+                       facts ? orientation_name(facts->orientation) : "not known",
+                       orientation_name(rule->orientation));
+    }
+    if (rule->has_spacing) {
+        const double *ends = rule->spacing;
+        telling_about(telling, "spacing %g to %g mm", ends[0], ends[1]);
+        if (facts && facts->spacing > 0 && facts->spacing >= ends[0] - SPACING_STEP &&
+            facts->spacing <= ends[1] + SPACING_STEP)
+            telling_yes(telling);
+        else if (!facts || facts->spacing <= 0)
+            telling_no(telling, "there is no distance from slice to slice");
+        else
+            telling_no(telling, "slices %g mm apart are not within %g to %g mm", facts->spacing,
+                       ends[0], ends[1]);
+    }
+}
+
+struct rules_facts
+conditions_facts(const double normal[3], double spacing, int32_t planes)
+{
+    static const enum conf_orientation of_axis[] = {CONF_SAGITTAL, CONF_CORONAL, CONF_AXIAL};
+    struct rules_facts facts = {.spacing = planes > 1 ? spacing : 0, .asked = "", .values = ""};
+    const double length = hypot(hypot(normal[0], normal[1]), normal[2]);
+    facts.orientation = length > 0 ? CONF_OBLIQUE : CONF_ANY_ORIENTATION;
+    for (int axis = 0; axis < 3; axis++)
+        if (length > 0 && fabs(normal[axis]) >= AXIAL_COSINE * length)
+            facts.orientation = of_axis[axis];
+    return facts;
+}
+
+/* ----------------------------------------------------------------------------- attributes ---- */
+
+/* A line of `asked` and that of `values` which answers it. */
+struct told_answer {
+    const char *asked, *value;
+    size_t asked_length, value_length;
+};
+
+static bool
+answer_next(struct told_answer *answer)
+{
+    answer->asked += answer->asked_length + (answer->asked[answer->asked_length] == '\n');
+    answer->value += answer->value_length + (answer->value[answer->value_length] == '\n');
+    answer->asked_length = strcspn(answer->asked, "\n");
+    answer->value_length = strcspn(answer->value, "\n");
+    return *answer->asked && *answer->value;
+}
+
+static bool
+answer_is_of(const struct told_answer *answer, const char *tag, const char *creator)
+{
+    const size_t tag_length = strlen(tag), creator_length = strlen(creator);
+    return answer->asked_length == tag_length + 1 + creator_length &&
+           memcmp(answer->asked, tag, tag_length) == 0 &&
+           memcmp(answer->asked + tag_length + 1, creator, creator_length) == 0;
+}
+
+/* What is told of an attribute, and its values. */
+struct told_attribute {
+    enum attribute_told how;
+    char text[LIMIT_RULE_BYTES + 1];
+};
+
+/* False: it was not asked for. */
+static bool
+told_find(const struct rules_facts *facts, const char *tag, const char *creator,
+          struct told_attribute *told)
+{
+    if (!facts)
+        return false;
+    struct told_answer answer = {facts->asked, facts->values, 0, 0};
+    while (answer_next(&answer)) {
+        if (!answer_is_of(&answer, tag, creator ? creator : ""))
+            continue;
+        told->how = (enum attribute_told)answer.value[0];
+        snprintf(told->text, sizeof told->text, "%.*s", (int)answer.value_length - 1,
+                 answer.value + 1);
+        return true;
+    }
+    return false;
+}
+
+static bool
+value_is_number(const char *value, double *number)
+{
+    char *end;
+    *number = strtod(value, &end);
+    return *value && value[strspn(value, "+-.0123456789eE")] == '\0' && !*end && isfinite(*number);
+}
+
+static bool
+value_passes(const struct conf_attribute *attribute, const char *value)
+{
+    double number;
+    switch (attribute->test) {
+    case CONF_ATTRIBUTE_IS:
+        for (size_t i = 0; i < attribute->is_count; i++)
+            if (strcasecmp(attribute->is[i], value) == 0)
+                return true;
+        return false;
+    case CONF_ATTRIBUTE_GLOB:
+        return fnmatch(attribute->glob, value, FNM_CASEFOLD) == 0;
+    case CONF_ATTRIBUTE_REGEX:
+        return regexec(&attribute->regex->compiled, value, 0, NULL, 0) == 0;
+    case CONF_ATTRIBUTE_RANGE:
+        return value_is_number(value, &number) && number >= attribute->range[0] &&
+               number <= attribute->range[1];
+    case CONF_ATTRIBUTE_NONE:
+    case CONF_ATTRIBUTE_PRESENT:
+        break;
+    }
+    return false;
+}
+
+/* Of several values, by the backslash between them. `any_number`: one that a range can judge. */
+static bool
+values_pass(const struct conf_attribute *attribute, const char *text, bool *any_number)
+{
+    char values[LIMIT_RULE_BYTES + 1];
+    double number;
+    bool pass = false;
+    *any_number = false;
+    snprintf(values, sizeof values, "%s", text);
+    for (char *value = values, *rest; value; value = rest) {
+        rest = strchr(value, '\\');
+        if (rest)
+            *rest++ = '\0';
+        *any_number |= value_is_number(value, &number);
+        pass |= value_passes(attribute, value);
+    }
+    return pass;
+}
+
+static void
+attribute_describe(const struct conf_attribute *attribute, char text[CONDITION_TEXT])
+{
+    size_t at = 0;
+    switch (attribute->test) {
+    case CONF_ATTRIBUTE_IS:
+        for (size_t i = 0; i < attribute->is_count && at < CONDITION_TEXT; i++)
+            at += (size_t)snprintf(text + at, CONDITION_TEXT - at, "%s\"%s\"", i ? " or " : "",
+                                   attribute->is[i]);
+        break;
+    case CONF_ATTRIBUTE_GLOB:
+        snprintf(text, CONDITION_TEXT, "like \"%s\"", attribute->glob);
+        break;
+    case CONF_ATTRIBUTE_REGEX:
+        snprintf(text, CONDITION_TEXT, "matched by \"%s\"", attribute->regex->text);
+        break;
+    case CONF_ATTRIBUTE_RANGE:
+        snprintf(text, CONDITION_TEXT, "within %g to %g", attribute->range[0], attribute->range[1]);
+        break;
+    case CONF_ATTRIBUTE_NONE:
+    case CONF_ATTRIBUTE_PRESENT:
+        snprintf(text, CONDITION_TEXT, "present");
+        break;
+    }
+    text_utf8_mend_end(text);
+}
+
+static void
+condition_value(struct condition_teller *telling, const struct conf_attribute *attribute,
+                const struct told_attribute *told, const char *wanted)
+{
+    const char *tag = attribute->tag, *negation = attribute->negated ? "" : "not ";
+    bool any_number;
+    if (told->how == ATTRIBUTE_TOLD_ABSENT) {
+        if (attribute->negated)
+            telling_yes(telling);
+        else
+            telling_no(telling, "there is no %s", tag);
+        return;
+    }
+    if (told->how == ATTRIBUTE_TOLD_UNREAD) {
+        telling_no(telling,
+                   "%s cannot be compared: it is too long, or no text of its character set", tag);
+        return;
+    }
+    const bool passes = values_pass(attribute, told->text, &any_number);
+    if (attribute->test == CONF_ATTRIBUTE_RANGE && !any_number)
+        telling_no(telling, "%s is no number", tag);
+    else if (passes != attribute->negated)
+        telling_yes(telling);
+    else if (told->how == ATTRIBUTE_TOLD_IDENTITY)
+        telling_no(telling, "%s is %s%s", tag, negation, wanted);
+    else
+        telling_no(telling, "%s \"%s\" is %s%s", tag, told->text, negation, wanted);
+}
+
+static void
+condition_attribute(struct condition_teller *telling, const struct conf_attribute *attribute,
+                    const struct rules_facts *facts)
+{
+    char wanted[CONDITION_TEXT] = "";
+    struct told_attribute told;
+    const bool present = attribute->test == CONF_ATTRIBUTE_PRESENT;
+    const bool absent = present && !attribute->present;
+    if (telling->tell)
+        attribute_describe(attribute, wanted);
+    telling_about(telling, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "",
+                  wanted);
+    if (!told_find(facts, attribute->tag, attribute->creator, &told))
+        telling_no(telling, "%s is not known", attribute->tag);
+    else if (!present)
+        condition_value(telling, attribute, &told, wanted);
+    else if ((told.how == ATTRIBUTE_TOLD_ABSENT) == absent)
+        telling_yes(telling);
+    else
+        telling_no(telling, "there is %s %s", absent ? "a" : "no", attribute->tag);
+}
+
+static void
+condition_contrast(struct condition_teller *telling, const struct conf_rule *rule,
+                   const struct rules_facts *facts)
+{
+    struct told_attribute agent, items;
+    if (!rule->has_contrast)
+        return;
+    telling_about(telling, "contrast %s", rule->contrast ? "given" : "not given");
+    if (!told_find(facts, CONTRAST, NULL, &agent) ||
+        !told_find(facts, CONTRAST_ITEMS, NULL, &items))
+        telling_no(telling, "whether a contrast agent was given is not known");
+    else if ((agent.how != ATTRIBUTE_TOLD_ABSENT || items.how != ATTRIBUTE_TOLD_ABSENT) ==
+             rule->contrast)
+        telling_yes(telling);
+    else
+        telling_no(telling, "there is %s contrast agent", rule->contrast ? "no" : "a");
+}
+
+/* ---------------------------------------------------------------------------------- all ---- */
+
+bool
+conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
+                const struct rules_stack *stack, rules_tell *tell, void *context)
+{
+    struct condition_teller telling = {.tell = tell, .context = context, .hold = true};
+    conditions_of_series(&telling, rule, series);
+    if (!stack)
+        return telling.hold;
+    condition_slices(&telling, rule, stack);
+    condition_geometry(&telling, rule, stack->facts);
+    condition_contrast(&telling, rule, stack->facts);
+    for (size_t i = 0; i < rule->attribute_count; i++)
+        condition_attribute(&telling, &rule->attributes[i], stack->facts);
+    return telling.hold;
+}
+
+bool
+conditions_ask_facts(const struct conf_rule *rule)
+{
+    return rule->attribute_count > 0 || rule->orientation || rule->has_spacing ||
+           rule->has_contrast;
+}
+
+static void
+asked_add(FILE *out, const char *tag, const char *creator)
+{
+    fprintf(out, "%s\t%s\n", tag, creator ? creator : "");
+}
+
+static bool
+asked_before(const struct conf_rule *rules, size_t rule, size_t attribute)
+{
+    const struct conf_attribute *it = &rules[rule].attributes[attribute];
+    for (size_t i = 0; i <= rule; i++) {
+        const size_t end = i < rule ? rules[i].attribute_count : attribute;
+        for (size_t j = 0; j < end; j++) {
+            const struct conf_attribute *other = &rules[i].attributes[j];
+            if (strcmp(other->tag, it->tag) == 0 &&
+                strcmp(other->creator ? other->creator : "", it->creator ? it->creator : "") == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+char *
+conditions_attributes(const struct conf_rule *rules, size_t count)
+{
+    struct text_stream text;
+    bool contrast = false;
+    if (text_open(&text) != 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        contrast |= rules[i].has_contrast;
+        for (size_t j = 0; j < rules[i].attribute_count; j++)
+            if (!asked_before(rules, i, j))
+                asked_add(text.out, rules[i].attributes[j].tag, rules[i].attributes[j].creator);
+    }
+    if (contrast) {
+        asked_add(text.out, CONTRAST, NULL);
+        asked_add(text.out, CONTRAST_ITEMS, NULL);
+    }
+    return text_close(&text) == 0 ? text.bytes : NULL;
+}

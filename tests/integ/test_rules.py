@@ -1,0 +1,147 @@
+"""Rules that ask for attributes, contrast and geometry: what the daemon makes of series that come, and what explain says."""
+
+import json
+import re
+
+import pydicom
+import pytest
+from conftest import PEERS, phantom, run_program, storescu, wait_for
+
+CONFIG = 5
+CONDITIONS = [
+    '{ tag = "StudyDescription"; glob = "*Schädel*"; }',
+    '{ tag = "ProtocolName"; regex = "^(Kopf|Hals) +nativ$"; }',
+    '{ tag = "ImageType"; is = [ "LOCALIZER", "axial" ]; }',
+    '{ tag = "KVP"; range = [ 90.0, 120.0 ]; }',
+    '{ tag = "(0029,100C)"; creator = "NOCTULE TEST"; range = [ 7.0, 7.0 ]; }',
+    '{ tag = "InterventionDrugName"; present = false; }',
+    '{ tag = "PatientID"; glob = "STUDY-*"; }',
+    '{ tag = "StationName"; glob = "*OLD*"; not = true; }',
+]
+MATCH = 'orientation = "axial"; spacing = [ 0.1, 30.0 ]; contrast = true; attributes = ( %s );' % ", ".join(CONDITIONS)
+SECRET = "SECRET-4711"
+
+
+def fitting(dataset):
+    dataset.SpecificCharacterSet = "ISO_IR 100"
+    dataset.StudyDescription = "CT Schädel"
+    dataset.ProtocolName = "kopf  NATIV"
+    dataset.ImageType = ["ORIGINAL", "PRIMARY", "AXIAL"]
+    dataset.KVP = "120"
+    dataset.ContrastBolusAgent = "Iomeron"
+    dataset.PatientID = "STUDY-1"
+    dataset.StationName = "NEW1"
+    block = dataset.private_block(0x0029, "NOCTULE TEST", create=True)
+    block.add_new(0x0C, "IS", "7")
+
+
+# What is changed of a series that fits, and the reason that explain gives; None: it fits still.
+CHANGES = {
+    "fits": (lambda d: None, None),
+    "umlaut": (lambda d: setattr(d, "StudyDescription", "CT Schadel"), 'StudyDescription "CT Schadel" is not like'),
+    "regex": (lambda d: setattr(d, "ProtocolName", "Kopf KM"), 'ProtocolName "Kopf KM" is not matched by'),
+    "absent": (lambda d: delattr(d, "KVP"), "there is no KVP"),
+    "multi-valued": (lambda d: setattr(d, "ImageType", ["ORIGINAL", "PRIMARY"]), "is not \"LOCALIZER\" or \"axial\""),
+    "private": (lambda d: d.private_block(0x0029, "NOCTULE TEST").add_new(0x0C, "IS", "8"), '(0029,100C) "8" is not within'),
+    "other creator": (lambda d: setattr(d[0x0029, 0x0010], "value", "SOMEBODY"), "there is no (0029,100C)"),
+    "not": (lambda d: setattr(d, "StationName", "OLD1"), 'StationName "OLD1" is like'),
+    "not, absent": (lambda d: delattr(d, "StationName"), None),
+    "contrast": (lambda d: setattr(d, "ContrastBolusAgent", ""), "there is no contrast agent"),
+    "present": (lambda d: setattr(d, "InterventionDrugName", "X"), "there is a InterventionDrugName"),
+    "identity": (lambda d: setattr(d, "PatientID", SECRET), "PatientID is not like"),
+}
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """The files of each change, by its name."""
+    made = {}
+    for number, (name, (change, _)) in enumerate(CHANGES.items()):
+        files = phantom(tmp_path_factory.mktemp("series"), "--size", "32x32x6", "--seed", str(number + 1))
+        for path in files:
+            dataset = pydicom.dcmread(path)
+            fitting(dataset)
+            change(dataset)
+            dataset.save_as(path)
+        made[name] = files
+    return made
+
+
+def with_match(d, match):
+    text = d.config.read_text()
+    assert 'match = { modality = "CT"; }' in text
+    d.config.write_text(text.replace('match = { modality = "CT"; }', 'match = { modality = "CT"; %s }' % match))
+
+
+def test_what_comes_by_storescu_is_matched(daemon, series):
+    d = daemon(quiet=0.5, dicom=PEERS)
+    with_match(d, MATCH)
+    d.start()
+    for files in series.values():
+        storescu(d.port, *files)
+    uids = {name: str(pydicom.dcmread(files[0]).SeriesInstanceUID) for name, files in series.items()}
+
+    def settled():
+        rows = {row["series_uid"]: row for row in d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'")}
+        return rows if set(uids.values()) <= rows.keys() else None
+
+    rows = wait_for(settled, 60, "all series")
+    for name, (_, reason) in CHANGES.items():
+        row = rows[uids[name]]
+        assert (row["jobs"], row["code"]) == ((1, "") if reason is None else (0, "NO_RULE")), name
+    without = sum(reason is not None for _, reason in CHANGES.values())
+    assert f"no rule for {without} of the settled" in d.ctl("status").stdout
+
+    # What was compared is kept nowhere.
+    kept = d.log.read_bytes() + b"".join(path.read_bytes() for path in d.root.glob("*.db*"))
+    for value in (SECRET, "kopf  NATIV", "Iomeron"):
+        assert value.encode() not in kept, value
+
+    # Nor is it there for a submission by rules; that of a pipeline needs none of it.
+    refused = d.ctl("submit", "--rules", uids["absent"], check=False)
+    assert refused.returncode != 0 and "ATTRIBUTES_NOT_KEPT" in refused.stdout + refused.stderr
+    assert "is new" in d.ctl("submit", "--pipeline", "head-ct", uids["absent"]).stdout
+    told = d.ctl("explain", uids["regex"]).stdout
+    assert "ProtocolName" in told and "no: " in told
+
+
+def test_explain_says_each_condition(daemon, series):
+    d = daemon()
+    with_match(d, MATCH)
+    for name, (_, reason) in CHANGES.items():
+        (told,) = json.loads(d.ctl("explain", "--json", *series[name]).stdout)["series"]
+        (rule,) = told["rules"]
+        assert rule["matches"] == (reason is None), name
+        assert len(rule["conditions"]) == 4 + len(CONDITIONS)
+        failing = [condition for condition in rule["conditions"] if not condition["holds"]]
+        assert len(failing) == (reason is not None), failing
+        assert SECRET not in json.dumps(rule)
+        text = re.sub(r"\s+", " ", d.ctl("explain", *series[name]).stdout)
+        assert "condition orientation axial: yes" in text
+        if reason is not None:
+            assert reason in failing[0]["reason"] and reason in rule["reasons"], failing
+            assert f"no: {failing[0]['reason']}"[:60] in text
+
+
+@pytest.mark.parametrize("condition, words", [
+    ('{ tag = "StudyDescripton"; glob = "x"; }', '"StudyDescripton" is no attribute of a data set'),
+    ('{ tag = "RequestAttributesSequence"; present = true; }', "is a sequence"),
+    ('{ tag = "(0029,100C)"; range = [ 1.0, 2.0 ]; }', "say whose, by creator"),
+    ('{ tag = "KVP"; regex = "(120"; }', "is no regular expression"),
+    ('{ tag = "KVP"; range = [ 2.0, 1.0 ]; }', "the lower end 2 is above the upper end 1"),
+])
+def test_check_config_knows_the_dictionary(daemon, condition, words):
+    d = daemon()
+    with_match(d, "attributes = ( %s,\n%s );" % (CONDITIONS[0], condition))
+    line = d.config.read_text()[:d.config.read_text().index(condition)].count("\n") + 1
+    result = run_program("noctule", "check-config", d.config, check=False)
+    assert result.returncode == CONFIG
+    assert words in result.stderr and f"noctule.conf:{line}: " in result.stderr
+
+
+def test_a_configuration_is_handed_on_as_it_is(daemon, tmp_path):
+    d = daemon()
+    with_match(d, MATCH)
+    printed = run_program("noctule", "check-config", "--print", d.config).stdout
+    (tmp_path / "again.conf").write_text(printed)
+    assert run_program("noctule", "check-config", "--print", tmp_path / "again.conf").stdout == printed
