@@ -283,7 +283,9 @@ SELECT c.now_at,
     (SELECT count(*) FROM series WHERE state = 'REFUSED' AND settled_at >= c.day_ago)
         AS series_refused_24h,
     (SELECT count(*) FROM job WHERE state = 'REVIEW') AS jobs_review,
-    (SELECT count(*) FROM job WHERE state = 'REJECTED') AS jobs_rejected
+    (SELECT count(*) FROM job WHERE state = 'REJECTED') AS jobs_rejected,
+    (SELECT count(*) FROM series s WHERE state = 'SETTLED' AND code = 'NO_RULE' AND NOT EXISTS
+        (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision)) AS series_without_rule
 FROM clock c, backlog b;
 
 -- What somebody should look at, and what waits for what. What only the daemon knows it tells itself.

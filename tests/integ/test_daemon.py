@@ -220,6 +220,9 @@ def test_a_series_that_no_rule_wants_is_told(daemon, tmp_path):
     assert "modality CT" in event["detail"]
     (series,) = d.query("SELECT * FROM v_series")
     assert series["state"] == "SETTLED" and "no rule" in series["evidence"]
+    assert series["code"] == "NO_RULE" and "No rule matches" in series["message"]
+    assert d.query("SELECT series_without_rule FROM v_night")[0][0] == 1
+    assert "no rule for 1 of the settled" in d.ctl("status").stdout
     assert d.jobs() == []
 
 
