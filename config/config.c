@@ -220,6 +220,16 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
     return false;
 }
 
+/* Likewise, of what the segment starts from alone. */
+static bool
+segment_start_use(const struct conf_segment *segment, size_t *number, struct conf_use *use)
+{
+    for (size_t n = 0, own = 0; segment_own_use(segment, &own, use); own = ++n)
+        if (use->start && (*number)-- == 0)
+            return true;
+    return false;
+}
+
 bool
 conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
                  struct conf_use *use)
@@ -230,13 +240,8 @@ conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t nu
         return true;
     for (size_t i = 0; i < pipeline->segment_count && together; i++) {
         const struct conf_segment *other = &pipeline->segments[i];
-        if (i == segment || other->method != CONF_FUZZY || !conf_segment_looks(other))
-            continue;
-        if (number < other->within_count) {
-            *use = (struct conf_use){"within", other->within[number], true};
+        if (i != segment && other->method == CONF_FUZZY && segment_start_use(other, &number, use))
             return true;
-        }
-        number -= other->within_count;
     }
     return false;
 }

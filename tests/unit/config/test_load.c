@@ -678,6 +678,16 @@ static const struct {
     {1, "pipelines[0].relative_connectedness: needs two segments or more",
      "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( { " SEGMENT
      " }, " FUZZY(SEEDS) " ); } );"},
+    /* What objects that are found together start from cannot be made of one of them. */
+    {2,
+     "segments[1].minus: \"R\" cannot be made before itself: it uses \"Vessel\", which uses \"R\"",
+     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
+         SEEDS) ", "
+                "{ label = \"R\"; method = \"range\"; range = [ 0, 1 ]; minus = [ \"Vessel\" ]; "
+                "hidden "
+                "= true; }, "
+                "{ label = \"B\"; method = \"fuzzy-connectedness\"; from = \"R\"; " TYPE
+                " } ); } );"},
     {1, "compute.devices[0]: has to be the index of a GPU, or its UUID",
      "compute = { devices = [ \"GPU-8a56\" ]; };"},
     {1, "compute.devices[0]: has to be the index of a GPU, or its UUID",
