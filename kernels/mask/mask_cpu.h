@@ -38,7 +38,7 @@ mask_box_is_empty(const struct mask_box *box)
 struct mask_box mask_measure(const struct mask_volume *volume, const uint64_t *bits,
                              int64_t *voxels);
 
-/* runs_cpu.c: components. */
+/* runs_cpu.c and components_cpu.c: components. */
 
 /* Where there may be so many runs: a word for each row, and eight bytes for each run. */
 struct mask_runs {
