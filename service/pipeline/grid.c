@@ -291,9 +291,6 @@ grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline)
     int64_t bytes = own + image_voxels(from) / 8;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         bytes += extent_words(from) * (int64_t)sizeof(uint64_t);
-        if (pipeline->segments[i].method == CONF_OBJECT)
-            bytes +=
-                (extent_words(from) + extent_words(&grid->to.extent)) * (int64_t)sizeof(uint64_t);
         if (pipeline->segments[i].connectedness_map)
             bytes += image_voxels(from) * (int64_t)sizeof(uint16_t);
     }

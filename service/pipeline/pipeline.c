@@ -272,18 +272,20 @@ decode_source(struct job *job)
     return rc ? rc : decode_stack(&request, &job->report->error);
 }
 
-/* The source in the lane, and what becomes of it in memory of the grid's. */
+/* The source in the lane, and what becomes of it in memory of the grid's, beside what of the segments
+ * was there before it, such as what was drawn. */
 static int
 straighten(struct job *job)
 {
     const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &job->grid.demand},
-                                          .most_bytes = most_of_lane(job)};
+                                          .most_bytes = most_of_lane(job),
+                                          .beside_bytes = job->segmentation.bytes.lasting};
+    const int64_t left = demand.most_bytes > 0 ? demand.most_bytes - demand.beside_bytes : 0;
     int rc = reserve(job, job->stack, &demand);
     if (rc == 0)
         rc = decode_source(job);
     if (rc == 0)
-        rc = grid_resample(&job->grid, job->lane, job->voxels, demand.most_bytes,
-                           &job->report->error);
+        rc = grid_resample(&job->grid, job->lane, job->voxels, left, &job->report->error);
     if (rc)
         tell_whose_memory(job);
     return rc;

@@ -143,6 +143,29 @@ def test_their_masks_are_in_what_a_job_is_said_to_need(run, tmp_path):
     assert needed[0] >= 17 and needed[1] - needed[0] == 16
 
 
+def test_their_masks_are_in_what_a_straightened_job_is_said_to_need(run, tmp_path):
+    """1 MiB each on 32 planes, and a quarter of it on the grid; once when it begins, and once while it is straightened,
+    when the planes are what is large."""
+    planes = Planes(phantom(tmp_path / "large", "--size", "512x512x32", "--tilt", "12"))
+    path = structure_set(tmp_path, planes, {"A": [("CLOSED_PLANAR", ring(planes, z, (250, 250), (90, 90), 40)) for z in range(32)]})
+    needed = {}
+
+    def need(count, mib):
+        told = run(", ".join(drawn(f"A{i}") for i in range(count)), [path], tmp_path / "large", status=1,
+                   more=f"memory_mib = {mib}; grid = {{ mm = 20.0; }};")
+        assert "JOB_TOO_LARGE" in told and "beside" in told, told
+        return [int(re.search(pattern, told)[1]) for pattern in (r"need (\d+) MiB", r"beside (\d+) for")]
+
+    for count in (1, 17):
+        first = need(count, 1.0)
+        needed[count] = first, need(count, sum(first) + 1.0)
+    (small, beside), (small_then, _) = needed[1]
+    (large, more_beside), (large_then, _) = needed[17]
+    assert more_beside - beside == 16, "the masks on the planes that results are made from"
+    assert 16 < large - small < 24 and small_then > small and large_then > large
+    assert large_then - small_then == pytest.approx(large - small, abs=1)
+
+
 @pytest.mark.parametrize(("wanted", "code", "words"), [
     ('roi = "gtv-1"', "ROI_NOT_FOUND", 'rtstruct.dcm has no region named "gtv-1" for segment "GTV"; it has 1 "GTV-1", '),
     ("number = 17", "ROI_NOT_FOUND", "has no region with number 17"),

@@ -49,7 +49,7 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
 }
 
 /* What lasts, and the most of what passes. */
-static int64_t
+static struct segment_bytes
 segmentation_bytes(const struct segmentation *segmentation)
 {
     struct segment_bytes all = {0};
@@ -62,7 +62,7 @@ segmentation_bytes(const struct segmentation *segmentation)
         all.lasting += own.lasting;
         all.passing = own.passing > all.passing ? own.passing : all.passing;
     }
-    return all.lasting + all.passing;
+    return all;
 }
 
 int
@@ -79,7 +79,8 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     if (!segmentation->found || !segmentation->masks || !segmentation->ready ||
         !segmentation->ranges || !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
-    demand->beside_bytes = segmentation_bytes(segmentation);
+    segmentation->bytes = segmentation_bytes(segmentation);
+    demand->beside_bytes = segmentation->bytes.lasting + segmentation->bytes.passing;
     ranges_prepare(segmentation, demand);
     rc = sets_prepare(segmentation, demand, error);
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)

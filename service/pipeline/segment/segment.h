@@ -28,6 +28,12 @@ struct segment_range {
     bool known;
 };
 
+/* Bytes outside of the lane. */
+struct segment_bytes {
+    int64_t lasting; /* from what is prepared on, as long as the job */
+    int64_t passing; /* while the segment is found, one after the other */
+};
+
 /* The segments of a job. What it is made of is borrowed. */
 struct segmentation {
     const struct conf_pipeline *pipeline;
@@ -51,13 +57,8 @@ struct segmentation {
     struct kernels_mask_demand sets;
     size_t *starts; /* among them, of what auto has found */
     size_t *places; /* of the segment's own mask among `sets`; SEGMENT_NO_PLACE: found is enough */
-    const uint16_t **maps; /* of connectedness; NULL: none wanted */
-};
-
-/* Bytes outside of the lane. */
-struct segment_bytes {
-    int64_t lasting; /* as long as the job */
-    int64_t passing; /* while the segment is found, one after the other */
+    const uint16_t **maps;      /* of connectedness; NULL: none wanted */
+    struct segment_bytes bytes; /* of all that the methods take */
 };
 
 /* Functions return 0 or -errno with the error filled. */
