@@ -25,7 +25,8 @@ static const struct option_use angles_only[] = {
                         1u << AGGREGATION_2_5D_DIRECTION_MERGED | 1u << AGGREGATION_2_5D_MERGED},
     {NULL, 0}};
 static const struct option_use aggregated_only[] = {
-    {"families", 1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
+    {"families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm |
+                     1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
                      1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
                      1u << TEXTURE_FAMILY_all},
     {NULL, 0}};

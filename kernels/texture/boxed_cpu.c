@@ -17,13 +17,13 @@ boxed_side(int64_t size)
     return (size_t)(size + 2 * TEXTURE_MAX_DISTANCE);
 }
 
-uint16_t *
-cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory)
+void *
+cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, size_t size)
 {
     const struct image_extent *extent = &lane->extent;
 
     return kernels_take(&memory->host, boxed_side(extent->columns) * boxed_side(extent->rows),
-                        boxed_side(extent->slices) * sizeof(uint16_t));
+                        boxed_side(extent->slices) * size);
 }
 
 /* The index of a voxel's value in a table of levels. */

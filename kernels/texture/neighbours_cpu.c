@@ -137,7 +137,7 @@ cpu_neighbours_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cpu_neighbours *own = cpu_neighbours_state(lane);
 
-    own->levels = cpu_boxed_take(lane, memory);
+    own->levels = cpu_boxed_take(lane, memory, sizeof(*own->levels));
     own->tables = kernels_take(&memory->host, (size_t)lane->device->threads,
                                NEIGHBOURS_TABLE * sizeof(*own->tables));
 }

@@ -99,7 +99,7 @@ cpu_runs_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cpu_runs *own = cpu_runs_state(lane);
 
-    own->levels = cpu_boxed_take(lane, memory);
+    own->levels = cpu_boxed_take(lane, memory, sizeof(*own->levels));
     own->tables = kernels_take(&memory->host, (size_t)lane->device->threads,
                                sizeof(*own->tables) * TEXTURE_MAX_LEVELS * RUNS_SHORT);
 }

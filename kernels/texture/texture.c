@@ -225,6 +225,52 @@ texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uin
     return rc ? rc : kernels_op_run(lane, KERNELS_RUNS, &request, error);
 }
 
+static int
+check_zones(const struct kernels_lane *lane, const struct texture_zones *request,
+            struct error *error)
+{
+    struct texture_box box;
+
+    if (request->per_slice && !request->in_slice)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "zones in space are not of one slice");
+    texture_box_of(request->region, &lane->extent, &box);
+    if ((double)(box.size[0] + 2) * (double)(box.size[1] + 2) * (double)(box.size[2] + 2) >= 0x1p31)
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                         "zones in a region of %lld x %lld x %lld voxels are more than can be told "
+                         "apart",
+                         (long long)box.size[0], (long long)box.size[1], (long long)box.size[2]);
+    return 0;
+}
+
+static int
+zone_compare(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+
+    return (*a > *b) - (*a < *b);
+}
+
+int
+texture_zones_run(struct kernels_lane *lane, const struct texture_zones *zones, uint64_t *keys,
+                  uint64_t *count, struct error *error)
+{
+    const struct texture_zones_request request = {zones, keys, count};
+    int rc = kernels_op_check(lane, KERNELS_ZONES, error);
+
+    if (rc == 0)
+        rc = check_levels(lane, &zones->levels, error);
+    if (rc == 0)
+        rc = check_zones(lane, zones, error);
+    if (rc == 0 && (!keys || !count))
+        rc = no_room(error);
+    if (rc == 0)
+        rc = kernels_op_run(lane, KERNELS_ZONES, &request, error);
+    if (rc == 0)
+        qsort(keys, *count, sizeof(*keys), zone_compare);
+    return rc;
+}
+
 int
 texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
                       uint64_t *counts, struct error *error)

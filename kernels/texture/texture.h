@@ -1,6 +1,6 @@
 /*
  * texture.h - counts of texture on a lane's announced volume: value histograms, grey level
- * co-occurrence matrices (Hong 2018, IBSI), neighbourhoods and runs of levels (IBSI), and local
+ * co-occurrence matrices (Hong 2018, IBSI), neighbourhoods, runs and zones of levels (IBSI), and local
  * patterns (Masur 2022).
  *
  * Everything here is integers, bit-identical on every backend and equal to the references in
@@ -132,6 +132,56 @@ int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *reque
                      uint64_t *counts, struct error *error);
 
 /*
+ * Zones: voxels of the region of one level that hang together by faces, edges and corners, in their
+ * slice or in space. A zone is told by how many voxels it has, or by the smallest distance of its
+ * voxels: by how many steps along the axes (in the slice, or in space) it is to the nearest voxel
+ * that is not of the region, or beyond the volume; 1 at the border.
+ */
+struct texture_zones {
+    struct texture_levels levels;
+    const uint64_t *region;
+    bool of_distances; /* else of sizes */
+    bool in_slice;
+    bool per_slice; /* keys have the slice; in_slice */
+};
+
+/* A zone as a number: in order of slice (0 unless per_slice), level and size or distance. */
+#define TEXTURE_ZONE_VALUE_BITS 34
+#define TEXTURE_ZONE_LEVEL_BITS 9
+
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline uint64_t
+    texture_zone_key(int64_t slice, uint32_t level, uint64_t value)
+{
+    return ((uint64_t)slice << TEXTURE_ZONE_LEVEL_BITS | level) << TEXTURE_ZONE_VALUE_BITS | value;
+}
+
+static inline uint64_t
+texture_zone_slice(uint64_t key)
+{
+    return key >> (TEXTURE_ZONE_VALUE_BITS + TEXTURE_ZONE_LEVEL_BITS);
+}
+
+static inline uint64_t
+texture_zone_level(uint64_t key)
+{
+    return key >> TEXTURE_ZONE_VALUE_BITS & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1);
+}
+
+static inline uint64_t
+texture_zone_value(uint64_t key)
+{
+    return key & ((UINT64_C(1) << TEXTURE_ZONE_VALUE_BITS) - 1);
+}
+
+/* The keys of all zones in ascending order, and how many; `keys` has room for as many as the region
+ * has voxels with a level. -E2BIG where the region's box has 2^31 voxels or more. */
+int texture_zones_run(struct kernels_lane *lane, const struct texture_zones *request,
+                      uint64_t *keys, uint64_t *count, struct error *error);
+
+/*
  * Local patterns of each slice's 3x3 windows, on stored values. A pattern exists for voxels that
  * are not on the edge of their slice. Bits of all three: E 1, NE 2, N 4, NW 8, W 16, SW 32, S 64,
  * SE 128 (x to the right, y down). For a window of centre c and largest value m (the centre's or a
@@ -178,6 +228,11 @@ struct texture_neighbours_request {
 struct texture_runs_request {
     const struct texture_runs *runs;
     uint64_t *counts;
+};
+
+struct texture_zones_request {
+    const struct texture_zones *zones;
+    uint64_t *keys, *count; /* in any order */
 };
 
 struct texture_histogram_request {

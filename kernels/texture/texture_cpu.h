@@ -89,8 +89,8 @@ struct texture_boxed {
     uint16_t *levels;   /* of the box's first voxel */
 };
 
-/* Memory for the box of any region, with TEXTURE_MAX_DISTANCE zeros around it. */
-uint16_t *cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory);
+/* Memory for elements of the box of any region, with TEXTURE_MAX_DISTANCE zeros around it. */
+void *cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, size_t size);
 
 void cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels,
                     const uint64_t *region, int64_t margin, uint16_t *memory,

@@ -15,6 +15,7 @@ from radiomics.firstorder import RadiomicsFirstOrder
 from radiomics.glcm import RadiomicsGLCM
 from radiomics.gldm import RadiomicsGLDM
 from radiomics.glrlm import RadiomicsGLRLM
+from radiomics.glszm import RadiomicsGLSZM
 from radiomics.ngtdm import RadiomicsNGTDM
 
 radiomics.logger.setLevel("ERROR")
@@ -81,6 +82,24 @@ OF_RUNS = {
     "ShortRunEmphasis": "22OV",
     "ShortRunHighGrayLevelEmphasis": "GD3A",
     "ShortRunLowGrayLevelEmphasis": "HTZT",
+}
+OF_ZONES = {
+    "GrayLevelNonUniformity": "JNSA",
+    "GrayLevelNonUniformityNormalized": "Y1RO",
+    "GrayLevelVariance": "BYLV",
+    "HighGrayLevelZoneEmphasis": "5GN9",
+    "LargeAreaEmphasis": "48P8",
+    "LargeAreaHighGrayLevelEmphasis": "J17V",
+    "LargeAreaLowGrayLevelEmphasis": "YH51",
+    "LowGrayLevelZoneEmphasis": "XMSY",
+    "SizeZoneNonUniformity": "4JP3",
+    "SizeZoneNonUniformityNormalized": "VB3A",
+    "SmallAreaEmphasis": "5QRC",
+    "SmallAreaHighGrayLevelEmphasis": "HW1V",
+    "SmallAreaLowGrayLevelEmphasis": "5RAI",
+    "ZoneEntropy": "GU8N",
+    "ZonePercentage": "P30P",
+    "ZoneVariance": "3NSA",
 }
 OF_DEPENDENCES = {
     "DependenceEntropy": "FCBV",
@@ -224,6 +243,7 @@ def test_neighbourhoods_and_runs_against_pyradiomics(tmp_path, name, distance, a
     given = {"inputImage": SimpleITK.GetImageFromArray(volume.astype(float)),
              "inputMask": SimpleITK.GetImageFromArray(mask.astype(np.uint8)), "binWidth": 25, "force2D": flat}
     assert_close(ours, RadiomicsGLRLM(**given).execute(), OF_RUNS)
+    assert_close(ours, RadiomicsGLSZM(**given).execute(), OF_ZONES)
     reaching = given | {"distances": list(range(1, distance + 1))}
     assert_close(ours, RadiomicsNGTDM(**reaching).execute(), OF_TONES)
     theirs = RadiomicsGLDM(**reaching, gldm_a=alpha).execute()

@@ -29,7 +29,7 @@ FAMILIES = {("UHIW", "DHQ4"): 18, ("ZVCW", "DHQ4"): 23, ("P88C", "DHQ4"): 6}
 AGGREGATIONS = ["BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"]  # as enum aggregation has them
 DIMENSIONS = ["8QNN", "8QNN", "62GR", "62GR", "KOBO", "KOBO"]
 FAMILIES |= {(family, code): count for family, count in {"LFYI": 25, "TP0I": 16}.items() for code in AGGREGATIONS}
-FAMILIES |= {(family, code): count for family, count in {"IPET": 5, "REK0": 17}.items() for code in DIMENSIONS}
+FAMILIES |= {(family, code): count for family, count in {"9SAK": 16, "VMDZ": 16, "IPET": 5, "REK0": 17}.items() for code in DIMENSIONS}
 
 
 def phantom(name):
@@ -106,6 +106,6 @@ def test_digital_phantom_through_a_run(run, tmp_path, aggregation):
     assert_published(published("dig_phantom", number),
                      {(f["ibsi_code"], f["percent"] or 0): f["value"] for f in told if f["ibsi_code"]})
     codes = {f["family"]: f["aggregation_ibsi_code"] for f in told}
-    assert (codes["glrlm"], codes["glcm"], codes["ngldm"], codes["ngtdm"]) == (
+    assert (codes["glrlm"], codes["glcm"], codes["ngldm"], codes["glszm"]) == (
         AGGREGATIONS[number], AGGREGATIONS[number], DIMENSIONS[number], DIMENSIONS[number])
     assert_report_tells(tmp_path / "out", source)

@@ -193,6 +193,93 @@ ref_texture_runs(struct image_extent extent, enum image_pixel pixel, const void 
                     count_run(&scene, request, d, x, y, z, counts);
 }
 
+/* Steps out of the region, the volume's end being its end: tried one length after the other. */
+static uint64_t
+steps_out(const struct scene *scene, bool in_slice, int64_t x, int64_t y, int64_t z)
+{
+    for (int64_t steps = 1;; steps++)
+        for (int64_t dz = in_slice ? 0 : -steps; dz <= (in_slice ? 0 : steps); dz++)
+            for (int64_t dy = llabs(dz) - steps; dy <= steps - llabs(dz); dy++) {
+                const int64_t dx = steps - llabs(dz) - llabs(dy);
+
+                for (int side = -1; side <= 1; side += 2) {
+                    const int64_t at[3] = {x + side * dx, y + dy, z + dz};
+
+                    if (at[0] < 0 || at[1] < 0 || at[2] < 0 || at[0] >= scene->extent.columns ||
+                        at[1] >= scene->extent.rows || at[2] >= scene->extent.slices ||
+                        !ref_in_region(scene->region, scene->extent, at[0], at[1], at[2]))
+                        return (uint64_t)steps;
+                }
+            }
+}
+
+/* Grows a zone from a voxel, over a list of those that were reached. */
+static uint64_t
+grow_zone(const struct scene *scene, const struct texture_zones *request, int64_t first,
+          uint8_t *seen, int64_t *reached)
+{
+    const int64_t columns = scene->extent.columns, rows = scene->extent.rows;
+    const int level =
+        level_at(scene, first % columns, first / columns % rows, first / columns / rows);
+    const int64_t deep = request->in_slice ? 0 : 1;
+    int64_t count = 1;
+    uint64_t least = UINT64_MAX;
+
+    reached[0] = first;
+    seen[first] = 1;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t x = reached[i] % columns, y = reached[i] / columns % rows;
+        const int64_t z = reached[i] / columns / rows;
+        const uint64_t steps =
+            request->of_distances ? steps_out(scene, request->in_slice, x, y, z) : 0;
+
+        least = steps < least ? steps : least;
+        for (int64_t n = 0; n < 9 * (2 * deep + 1); n++) {
+            const int64_t nx = x + n % 3 - 1, ny = y + n / 3 % 3 - 1, nz = z + n / 9 - deep;
+            const int64_t next = (nz * rows + ny) * columns + nx;
+
+            if (level_at(scene, nx, ny, nz) != level || seen[next])
+                continue;
+            seen[next] = 1;
+            reached[count++] = next;
+        }
+    }
+    return request->of_distances ? least : (uint64_t)count;
+}
+
+static int
+key_compare(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+
+    return (*a > *b) - (*a < *b);
+}
+
+uint64_t
+ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void *voxels,
+                  const struct texture_zones *request, uint64_t *keys)
+{
+    const struct scene scene = {extent, pixel, voxels, &request->levels, request->region};
+    const int64_t size = ref_voxels(extent);
+    uint8_t *seen = calloc((size_t)size, 1);
+    int64_t *reached = malloc((size_t)size * sizeof(*reached));
+    uint64_t count = 0;
+
+    for (int64_t i = 0; seen && reached && i < size; i++) {
+        const int64_t x = i % extent.columns, y = i / extent.columns % extent.rows;
+        const int64_t z = i / extent.columns / extent.rows;
+        const int level = level_at(&scene, x, y, z);
+
+        if (level > 0 && !seen[i])
+            keys[count++] = texture_zone_key(request->per_slice ? z : 0, (uint32_t)level,
+                                             grow_zone(&scene, request, i, seen, reached));
+    }
+    free(seen);
+    free(reached);
+    qsort(keys, count, sizeof(*keys), key_compare);
+    return count;
+}
+
 size_t
 ref_directions(bool in_slice, int32_t distance, struct texture_offset *offsets)
 {

@@ -11,7 +11,7 @@
 #define REF_TEXTURE_DEMAND                                                                         \
     .of[KERNELS_GLCM] = &kernels_asked, .of[KERNELS_HISTOGRAM] = &kernels_asked,                   \
     .of[KERNELS_PATTERNS] = &kernels_asked, .of[KERNELS_NEIGHBOURS] = &kernels_asked,              \
-    .of[KERNELS_RUNS] = &kernels_asked
+    .of[KERNELS_RUNS] = &kernels_asked, .of[KERNELS_ZONES] = &kernels_asked
 
 /* As texture_glcm_run and texture_histogram_run, of a volume of this extent and pixel type. */
 void ref_texture_glcm(struct image_extent extent, enum image_pixel pixel, const void *voxels,
@@ -24,6 +24,10 @@ void ref_texture_neighbours(struct image_extent extent, enum image_pixel pixel, 
                             const struct texture_neighbours *request, uint64_t *counts);
 void ref_texture_runs(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                       const struct texture_runs *request, uint64_t *counts);
+
+/* As texture_zones_run; returns how many. */
+uint64_t ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void *voxels,
+                           const struct texture_zones *request, uint64_t *keys);
 
 /* Stored values that a pixel type has, and the smallest of them. */
 size_t ref_texture_values(enum image_pixel pixel);

@@ -373,8 +373,35 @@ check_runs(struct image_extent extent, const struct texture_levels *levels, cons
     compare_counts(extent, NULL, &request, texture_runs_size(&request, extent.slices), what);
 }
 
+static void
+check_zones(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region,
+            int way)
+{
+    const struct texture_zones request = {.levels = *levels,
+                                          .region = region,
+                                          .of_distances = way / 2 % 2,
+                                          .in_slice = way % 2,
+                                          .per_slice = way % 4 == 1};
+    uint64_t *keys[3], count[3] = {0};
+
+    for (int i = 0; i < 3; i++)
+        keys[i] = allocate(voxels_of(extent), sizeof(uint64_t));
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(texture_zones_run(lanes[i], &request, keys[i], &count[i], &error) == 0, "%s",
+                      error.message);
+    ck_assert_uint_eq(count[0], count[1]);
+    assert_same(keys[0], keys[1], count[0], "zones");
+    if (voxels_of(extent) <= SMALL) {
+        count[2] = ref_texture_zones(extent, pixel_now, voxels_now, &request, keys[2]);
+        ck_assert_uint_eq(count[2], count[1]);
+        assert_same(keys[2], keys[1], count[2], "zones");
+    }
+    for (int i = 0; i < 3; i++)
+        free(keys[i]);
+}
+
 /* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
-START_TEST(neighbours_and_runs_are_the_cpus)
+START_TEST(neighbours_runs_and_zones_are_the_cpus)
 {
     static const int levels[] = {2, 32, 256, 8, 64};
 
@@ -391,6 +418,7 @@ START_TEST(neighbours_and_runs_are_the_cpus)
         begin((enum content)((way + _i) % CONTENTS), pixel, extents[_i]);
         check_neighbours(extents[_i], &table, region, way);
         check_runs(extents[_i], &table, region, way);
+        check_zones(extents[_i], &table, region, way);
         free(level_of);
         free(region);
     }
@@ -796,6 +824,8 @@ run_job(struct kernels_lane *lane, void *context)
                                       .directions = offsets,
                                       .direction_count = 2,
                                       .longest = 32};
+    const struct texture_zones zones = {
+        .levels = {8, level_of, 1}, .region = region, .of_distances = true};
     void *voxels;
     int rc = kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, &error);
 
@@ -814,6 +844,8 @@ run_job(struct kernels_lane *lane, void *context)
         rc = texture_neighbours_run(lane, &neighbours, results->counts, &error);
     if (!rc)
         rc = texture_runs_run(lane, &runs, results->counts, &error);
+    if (!rc)
+        rc = texture_zones_run(lane, &zones, results->counts + 1, results->counts, &error);
     if (!rc)
         rc = texture_glcm_run(lane, &glcm, results->counts, &error);
     glcm.levels.levels = 256; /* counted in another way */
@@ -844,7 +876,7 @@ make_suite(void)
     tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
-    tcase_add_loop_test(parity, neighbours_and_runs_are_the_cpus, 0, some);
+    tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);

@@ -1,5 +1,5 @@
 /*
- * test_features_matrices.c - families whose counts are matrices of levels by runs and neighbours: the
+ * test_features_matrices.c - families whose counts are matrices of levels by runs, zones and neighbours: the
  * values that IBSI publishes for its digital phantom, regions whose features are known, and what has
  * none.
  */
@@ -36,6 +36,28 @@ static const struct printed glrlm[] = {
     {"8CE5", {3.35, 3.37, 3.58, 3.59, 3.46, 3.48}},
     {"SXLW", {0.761, 0.778, 0.758, 0.767, 0.574, 0.598}},
     {"HJ9O", {2.17, 2.57, 2.52, 2.76, 2.43, 2.62}},
+};
+
+static const struct printed glszm[] = {
+    {"5QRC", {0.363, 0.368, 0.255}},    {"48P8", {43.9, 34.2, 550}},
+    {"XMSY", {0.371, 0.368, 0.253}},    {"5GN9", {16.4, 16.2, 15.6}},
+    {"5RAI", {0.0259, 0.0295, 0.0256}}, {"HW1V", {10.3, 9.87, 2.76}},
+    {"YH51", {40.4, 30.6, 503}},        {"J17V", {113, 107, 1.49e3}},
+    {"JNSA", {1.41, 5.44, 1.4}},        {"Y1RO", {0.323, 0.302, 0.28}},
+    {"4JP3", {1.49, 3.44, 1}},          {"VB3A", {0.333, 0.191, 0.2}},
+    {"P30P", {0.24, 0.243, 0.0676}},    {"BYLV", {3.97, 3.92, 2.64}},
+    {"3NSA", {21, 17.3, 331}},          {"GU8N", {1.93, 3.08, 2.32}},
+};
+
+static const struct printed gldzm[] = {
+    {"0GBI", {0.946, 0.917, 1}},     {"MB4I", {1.21, 1.33, 1}},
+    {"S1RA", {0.371, 0.368, 0.253}}, {"K26C", {16.4, 16.2, 15.6}},
+    {"RUVG", {0.367, 0.362, 0.253}}, {"DKNJ", {15.2, 14.3, 15.6}},
+    {"A7WM", {0.386, 0.391, 0.253}}, {"KLTH", {21.3, 23.7, 15.6}},
+    {"VFT7", {1.41, 5.44, 1.4}},     {"7HP3", {0.323, 0.302, 0.28}},
+    {"V294", {3.79, 14.4, 5}},       {"IATH", {0.898, 0.802, 1}},
+    {"VIWW", {0.24, 0.243, 0.0676}}, {"QK93", {3.97, 3.92, 2.64}},
+    {"7WT1", {0.051, 0.0988, 0}},    {"GBDU", {1.73, 2, 1.92}},
 };
 
 static const struct printed ngtdm[] = {
@@ -90,6 +112,8 @@ START_TEST(phantom_of_ibsi)
     const size_t dimension = aggregation_dimension(aggregation);
 
     check_printed(&family_glrlm, aggregation, glrlm, sizeof(glrlm) / sizeof(glrlm[0]), (size_t)_i);
+    check_printed(&family_glszm, aggregation, glszm, sizeof(glszm) / sizeof(glszm[0]), dimension);
+    check_printed(&family_gldzm, aggregation, gldzm, sizeof(gldzm) / sizeof(gldzm[0]), dimension);
     check_printed(&family_ngtdm, aggregation, ngtdm, sizeof(ngtdm) / sizeof(ngtdm[0]), dimension);
     check_printed(&family_ngldm, aggregation, ngldm, sizeof(ngldm) / sizeof(ngldm[0]), dimension);
 }

@@ -1,6 +1,6 @@
 /*
- * test_texture_neighbours.c - neighbourhoods and runs of levels on the CPU against plain loops: every
- * count, on each instruction set that runs here, with 1, 2 and 3 threads.
+ * test_texture_neighbours.c - neighbourhoods, runs and zones of levels on the CPU against plain loops:
+ * every count, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
@@ -234,6 +234,33 @@ check_runs(const struct job *job, int64_t number)
     free(counts);
 }
 
+static void
+check_zones(const struct job *job, int64_t number)
+{
+    const struct texture_zones request = {
+        .levels = job->levels,
+        .region = job->region,
+        .of_distances = number / 2 % 2,
+        .in_slice = number % 2,
+        .per_slice = number % 4 == 1,
+    };
+    const int64_t size = ref_voxels(job->extent);
+    uint64_t *expected = allocate(size, sizeof(*expected)), *keys = allocate(size, sizeof(*keys));
+    const uint64_t zones =
+        ref_texture_zones(job->extent, job->pixel, job->voxels, &request, expected);
+
+    for (size_t i = 0; i < variant_count; i++) {
+        uint64_t count = 77;
+
+        ck_assert_msg(texture_zones_run(variants[i].lane, &request, keys, &count, &error) == 0,
+                      "%s", error.message);
+        ck_assert_uint_eq(count, zones);
+        assert_same(keys, expected, zones, number, &variants[i]);
+    }
+    free(expected);
+    free(keys);
+}
+
 START_TEST(random_jobs)
 {
     for (int64_t number = 0; number < RANDOM_JOBS / test_share(); number++) {
@@ -243,6 +270,7 @@ START_TEST(random_jobs)
         open_job(&job, number);
         check_neighbours(&job, number);
         check_runs(&job, number);
+        check_zones(&job, number);
         close_job(&job);
     }
 }

@@ -98,6 +98,7 @@ struct scene {
     struct image_extent extent;
     enum image_pixel pixel;
     void *voxels;
+    uint64_t *mask;   /* the morphological one */
     uint64_t *region; /* without what re-segmentation leaves out */
     struct image_rescale rescale;
     double lo, hi; /* of the region */
@@ -106,14 +107,27 @@ struct scene {
 };
 
 static void
-add_to_region(struct scene *scene, int64_t voxel, double value)
+add_to(uint64_t *region, const struct scene *scene, int64_t voxel)
 {
     const int64_t words = (scene->extent.columns + 63) / 64;
     const int64_t x = voxel % scene->extent.columns, row = voxel / scene->extent.columns;
 
-    scene->region[row * words + x / 64] |= UINT64_C(1) << (x % 64);
+    region[row * words + x / 64] |= UINT64_C(1) << (x % 64);
+}
+
+static void
+add_to_region(struct scene *scene, int64_t voxel, double value)
+{
+    add_to(scene->region, scene, voxel);
     scene->lo = fmin(scene->lo, value);
     scene->hi = fmax(scene->hi, value);
+}
+
+static uint64_t *
+allocate_bits(struct image_extent extent)
+{
+    return allocate((size_t)((extent.columns + 63) / 64 * extent.rows * extent.slices) *
+                    sizeof(uint64_t));
 }
 
 static void
@@ -132,13 +146,14 @@ open_scene(struct scene *scene, const char *voxels_path, const char *mask_path)
     voxels = ref_voxels(scene->extent);
     scene->voxels = read_all(voxels_path, (size_t)voxels * (scene->pixel == IMAGE_UINT8 ? 1 : 2));
     mask = read_all(mask_path, (size_t)voxels);
-    scene->region = allocate(
-        (size_t)((scene->extent.columns + 63) / 64 * scene->extent.rows * scene->extent.slices) *
-        sizeof(*scene->region));
+    scene->mask = allocate_bits(scene->extent);
+    scene->region = allocate_bits(scene->extent);
     for (int64_t i = 0; i < voxels; i++) {
         const double stored = ref_stored(scene->pixel, scene->voxels, i);
         const double value = scene->rescale.slope * stored + scene->rescale.intercept;
 
+        if (mask[i])
+            add_to(scene->mask, scene, i);
         if (mask[i] && value >= get("lo") && value <= get("hi"))
             add_to_region(scene, i, value);
     }
@@ -166,6 +181,7 @@ static void
 close_scene(struct scene *scene)
 {
     free(scene->voxels);
+    free(scene->mask);
     free(scene->region);
     free(scene->level_of);
 }
@@ -396,7 +412,7 @@ print_families(const struct scene *scene)
     };
     const struct feature_region region = {
         .volume = &volume,
-        .bits = scene->region,
+        .bits = scene->mask,
         .histograms = histogram,
         .level_of = scene->level_of,
         .levels = scene->levels,

@@ -1,0 +1,82 @@
+/*
+ * gldzm.c - grey level distance zones (IBSI 3.9): how far zones of one level are from the border of
+ * the region, its morphological mask.
+ */
+#include "kernels/features/neighbourhood.h"
+#include "kernels/features/zones.h"
+
+static const struct feature_definition gldzm_definitions[ZONE_FEATURES] = {
+    {"small_distance_emphasis", "Small distance emphasis", "0GBI", .unit = "1"},
+    {"large_distance_emphasis", "Large distance emphasis", "MB4I", .unit = "1"},
+    {"low_grey_level_zone_emphasis", "Low grey level zone emphasis", "S1RA", .unit = "1"},
+    {"high_grey_level_zone_emphasis", "High grey level zone emphasis", "K26C", .unit = "1"},
+    {"small_distance_low_grey_level_emphasis", "Small distance low grey level emphasis", "RUVG",
+     .unit = "1"},
+    {"small_distance_high_grey_level_emphasis", "Small distance high grey level emphasis", "DKNJ",
+     .unit = "1"},
+    {"large_distance_low_grey_level_emphasis", "Large distance low grey level emphasis", "A7WM",
+     .unit = "1"},
+    {"large_distance_high_grey_level_emphasis", "Large distance high grey level emphasis", "KLTH",
+     .unit = "1"},
+    {"grey_level_non_uniformity", "Grey level non-uniformity", "VFT7", .unit = "1"},
+    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "7HP3",
+     .unit = "1"},
+    {"zone_distance_non_uniformity", "Zone distance non-uniformity", "V294", .unit = "1"},
+    {"normalised_zone_distance_non_uniformity", "Normalised zone distance non-uniformity", "IATH",
+     .unit = "1"},
+    {"zone_percentage", "Zone percentage", "VIWW", .unit = "1"},
+    {"grey_level_variance", "Grey level variance", "QK93", .unit = "1"},
+    {"zone_distance_variance", "Zone distance variance", "7WT1", .unit = "1"},
+    {"zone_distance_entropy", "Zone distance entropy", "GBDU", .unit = "1"},
+};
+
+/* A list by distance behind one by size, which tells how many voxels there are. */
+static size_t
+gldzm_count_size(const struct feature_region *region, size_t set)
+{
+    (void)set;
+    return 2 * zones_list_size(region);
+}
+
+static int
+gldzm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
+{
+    int rc = zones_list_count(region, false, counts, error);
+
+    (void)set;
+    return rc ? rc : zones_list_count(region, true, counts + zones_list_size(region), error);
+}
+
+static int
+gldzm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
+             struct feature_value *values)
+{
+    (void)set;
+    return zones_list_values(counts + zones_list_size(region), counts, values);
+}
+
+static bool
+gldzm_wanted(const struct texture_options *options)
+{
+    return texture_wants(options, TEXTURE_FAMILY_gldzm);
+}
+
+static void
+gldzm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
+{
+    (void)set;
+    neighbourhood_describe(options, settings);
+}
+
+const struct feature_family family_gldzm = {
+    .name = "gldzm",
+    .definitions = gldzm_definitions,
+    .definition_count = ZONE_FEATURES,
+    .needs = FEATURE_NEEDS_LEVELS,
+    .wanted = gldzm_wanted,
+    .describe = gldzm_describe,
+    .op = KERNELS_ZONES,
+    .count_size = gldzm_count_size,
+    .count = gldzm_count,
+    .values = gldzm_values,
+};
