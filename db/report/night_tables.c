@@ -33,7 +33,8 @@
 #define PER_HOUR(total)                                                                            \
     "(SELECT round((" total ") / ((julianday(until) - julianday(since)) * 24.0), 1) FROM period)"
 
-#define UNRULED "state = 'SETTLED' AND accepted_stacks > 0 AND jobs = 0"
+#define REFUSED "code NOT IN ('', 'NO_RULE')"
+#define UNRULED "state = 'SETTLED' AND code = 'NO_RULE' AND jobs = 0"
 
 /* Of rows with total_seconds, by `group`: `middle` are the one or two in the middle. */
 #define RANKED(group)                                                                              \
@@ -57,7 +58,7 @@ static const struct night_column series_of[] = {
 static const char series_sql[] =
     OF_NIGHT "SELECT count(*) FILTER (WHERE state = 'SETTLED'), "
              "count(*) FILTER (WHERE state = 'REFUSED'), "
-             "count(*) FILTER (WHERE state = 'SETTLED' AND code <> ''), "
+             "count(*) FILTER (WHERE state = 'SETTLED' AND " REFUSED "), "
              "count(*) FILTER (WHERE " UNRULED "), coalesce(sum(instances), 0), " PER_HOUR(
                  "SELECT count(*) FROM settled") ", " PER_HOUR("SELECT coalesce(sum(instances), "
                                                                "0) FROM settled") ", (SELECT "
@@ -167,7 +168,7 @@ static const struct night_column refused_of[] = {
 
 static const char refused_sql[] =
     OF_NIGHT "SELECT code, count(*), count(*) FILTER (WHERE state = 'SETTLED'), series_uid, "
-             "series_description, message, code, max(settled_at) FROM settled WHERE code <> '' "
+             "series_description, message, code, max(settled_at) FROM settled WHERE " REFUSED " "
              "GROUP BY code ORDER BY count(*) DESC, code";
 
 static const struct night_column quarantined_of[] = {
@@ -190,12 +191,12 @@ static const struct night_column senders_of[] = {
 };
 
 static const char senders_sql[] =
-    OF_NIGHT "SELECT sender, station, count(*) FILTER (WHERE code <> ''), count(*), "
+    OF_NIGHT "SELECT sender, station, count(*) FILTER (WHERE " REFUSED "), count(*), "
              "nullif(trim(manufacturer || ' ' || model), ''), nullif(institution, ''), "
-             "group_concat(DISTINCT nullif(code, '')) FROM settled "
+             "group_concat(DISTINCT iif(" REFUSED ", code, NULL)) FROM settled "
              "GROUP BY sender, station, manufacturer, model, institution "
-             "HAVING count(*) FILTER (WHERE code <> '') > 0 "
-             "ORDER BY count(*) FILTER (WHERE code <> '') DESC, sender, station";
+             "HAVING count(*) FILTER (WHERE " REFUSED ") > 0 "
+             "ORDER BY count(*) FILTER (WHERE " REFUSED ") DESC, sender, station";
 
 static const struct night_column unruled_of[] = {
     COLUMN(modality, "MODALITY", TEXT),
