@@ -13,6 +13,7 @@
  */
 #include "service/intake/net/listener.h"
 
+#include "service/common/bind_at.h"
 #include "service/common/handle.h"
 #include "service/common/log.h"
 #include "service/intake/net/associations.h"
@@ -414,38 +415,12 @@ listener_on_connection(uv_poll_t *poll, int status, int events)
 
 /* --------------------------------------------------------------------------- ports ------ */
 
-/* "": every address, of IPv6 and IPv4 both where there is IPv6. */
-static socklen_t
-make_address(const char *text, int number, struct sockaddr_storage *address)
-{
-    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)number)};
-    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
-    *address = (struct sockaddr_storage){0};
-    if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
-        memcpy(address, &ipv4, sizeof ipv4);
-        return sizeof ipv4;
-    }
-    if (*text)
-        inet_pton(AF_INET6, text, &ipv6.sin6_addr); /* checked with the configuration */
-    memcpy(address, &ipv6, sizeof ipv6);
-    return sizeof ipv6;
-}
-
 static int
 listen_at(const char *text, int number)
 {
-    struct sockaddr_storage address;
-    socklen_t length = make_address(text, number, &address);
-    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 && errno == EAFNOSUPPORT && !*text) /* a host without IPv6 */
-        return listen_at("0.0.0.0", number);
-    if (fd < 0)
-        return -errno;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-    if (!*text && address.ss_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
-    if (bind(fd, (const struct sockaddr *)&address, length) != 0 || listen(fd, BACKLOG) != 0) {
-        int error = -errno;
+    const int fd = bind_at(text, number);
+    if (fd >= 0 && listen(fd, BACKLOG) != 0) {
+        const int error = -errno;
         close(fd);
         return error;
     }

@@ -1,0 +1,46 @@
+/* bind_at.c - see bind_at.h. */
+#include "service/common/bind_at.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static socklen_t
+bind_address(const char *text, int port, struct sockaddr_storage *address)
+{
+    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    *address = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
+        memcpy(address, &ipv4, sizeof ipv4);
+        return sizeof ipv4;
+    }
+    if (*text)
+        inet_pton(AF_INET6, text, &ipv6.sin6_addr); /* checked with the configuration */
+    memcpy(address, &ipv6, sizeof ipv6);
+    return sizeof ipv6;
+}
+
+int
+bind_at(const char *text, int port)
+{
+    struct sockaddr_storage address;
+    const socklen_t length = bind_address(text, port, &address);
+    const int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EAFNOSUPPORT && !*text) /* a host without IPv6 */
+        return bind_at("0.0.0.0", port);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (!*text && address.ss_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
+    if (bind(fd, (const struct sockaddr *)&address, length) != 0) {
+        const int error = -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
+}
