@@ -43,14 +43,22 @@ int cli_open_report(const struct conf *conf, struct report **report);
 /* The same without a word: 0 or -errno. */
 int cli_try_report(const struct conf *conf, struct report **report, struct error *error);
 
+#define CLI_DAEMON_SECONDS 10 /* that commands wait for each answer */
+
 /*
  * PING: 0 when a daemon serves this root and takes files in, -EINPROGRESS when it does not take in
  * any, another errno when none answers. What the daemon says of it, and what is not well
  * (service/daemon/troubles.h): malloc'd, "" or NULL where it says nothing.
  */
-int cli_ask_daemon(const char *root, char **message, char **troubles);
+int cli_ask_daemon(const char *root, int seconds, char **message, char **troubles);
 /* Why it did not answer, of another errno: the word for what it is then ("not running", "not
  * answering", "unknown"), and a message. */
-const char *cli_no_answer(const char *root, int rc, char *why, size_t size);
+const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size);
+/* The process that works in this root; 0: none, or it cannot be seen. */
+int cli_find_daemon(const char *root);
+/* Of those lines "level<tab>since<tab>text", which it cuts; NULL: none. What take returns but 0 ends it. */
+int cli_each_trouble(char *lines,
+                     int (*take)(void *context, int level, int64_t since_ms, const char *text),
+                     void *context);
 
 #endif

@@ -49,6 +49,23 @@ cli_parse_number(const char *text, int64_t *number)
     return 0;
 }
 
+int
+cli_each_trouble(char *lines,
+                 int (*take)(void *context, int level, int64_t since_ms, const char *text),
+                 void *context)
+{
+    int rc = 0;
+    char *rest = NULL;
+    for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line && rc == 0;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *end;
+        const long level = strtol(line, &end, 10);
+        const int64_t since_ms = strtoll(end, &end, 10);
+        rc = take(context, (int)level, since_ms, *end ? end + 1 : end);
+    }
+    return rc;
+}
+
 bool
 cli_is_uid(const char *text)
 {

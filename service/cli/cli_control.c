@@ -24,8 +24,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define TIMEOUT_SECONDS 10
-
 /*
  * The address of the socket in the root folder. A path too long for sockaddr_un goes through the
  * open folder; *folder is that descriptor, to be closed after connecting, or -1.
@@ -48,9 +46,9 @@ socket_address(const char *root, struct sockaddr_un *address, int *folder)
 }
 
 static int
-connect_within(int fd, const struct sockaddr_un *address)
+connect_within(int fd, const struct sockaddr_un *address, int seconds)
 {
-    const struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
+    const struct timeval timeout = {.tv_sec = seconds};
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
         connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
@@ -60,7 +58,7 @@ connect_within(int fd, const struct sockaddr_un *address)
 
 /* A connected descriptor, or a negative errno. */
 static int
-connect_daemon(const char *root)
+connect_daemon(const char *root, int seconds)
 {
     struct sockaddr_un address;
     int folder;
@@ -68,7 +66,7 @@ connect_daemon(const char *root)
     if (rc < 0)
         return rc;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    rc = fd < 0 ? -errno : connect_within(fd, &address);
+    rc = fd < 0 ? -errno : connect_within(fd, &address, seconds);
     if (folder >= 0)
         close(folder);
     if (rc < 0 && fd >= 0)
@@ -126,12 +124,9 @@ control_ask(int fd, struct proto_writer *writer, struct proto_stream *stream,
     return rc < 0 ? rc : message_read_answer(&reader, answer);
 }
 
-/*
- * The process that works in this root; 0: none, or it cannot be seen. The kernel is asked: a lock
- * that is tried would be in the way of a daemon that starts.
- */
-static int
-control_find_daemon(const char *root)
+/* The kernel is asked: a lock that is tried would be in the way of a daemon that starts. */
+int
+cli_find_daemon(const char *root)
 {
     char path[PATH_MAX], line[256];
     struct stat lock;
@@ -165,10 +160,10 @@ control_describe_refusal(const char *root, char *why, size_t size)
 }
 
 const char *
-cli_no_answer(const char *root, int rc, char *why, size_t size)
+cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size)
 {
     char process[32] = "";
-    const int daemon = control_find_daemon(root);
+    const int daemon = cli_find_daemon(root);
     if (daemon)
         snprintf(process, sizeof process, " (process %d)", daemon);
     if (rc == -EACCES || rc == -EPERM) {
@@ -176,8 +171,7 @@ cli_no_answer(const char *root, int rc, char *why, size_t size)
         return "unknown";
     }
     if (rc == -EAGAIN || rc == -ETIMEDOUT) {
-        snprintf(why, size, "noctuled%s did not answer within %d seconds", process,
-                 TIMEOUT_SECONDS);
+        snprintf(why, size, "noctuled%s did not answer within %d seconds", process, seconds);
         return "not answering";
     }
     if (daemon) {
@@ -196,7 +190,7 @@ static int
 no_daemon(const char *root, int rc)
 {
     char why[PATH_MAX + 64];
-    cli_no_answer(root, rc, why, sizeof why);
+    cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
     cli_complain("%s", why);
     return EXIT_NO_DAEMON;
 }
@@ -252,7 +246,7 @@ int
 control_ask_all(const char *root, const struct question *question, char **arguments, int count,
                 const void *options)
 {
-    int fd = connect_daemon(root);
+    int fd = connect_daemon(root, CLI_DAEMON_SECONDS);
     if (fd < 0)
         return no_daemon(root, fd);
     int status = EXIT_OK;
@@ -818,10 +812,10 @@ const struct cli_command cli_resend = {
     .run = resend_run};
 
 int
-cli_ask_daemon(const char *root, char **message, char **troubles)
+cli_ask_daemon(const char *root, int seconds, char **message, char **troubles)
 {
     *message = *troubles = NULL;
-    int fd = connect_daemon(root);
+    int fd = connect_daemon(root, seconds);
     if (fd < 0)
         return fd;
     struct proto_writer writer;
@@ -843,7 +837,7 @@ ping_run(struct cli_call *call)
 {
     const char *root = call->context->conf->root;
     char *message, *troubles;
-    int rc = cli_ask_daemon(root, &message, &troubles);
+    int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles);
     if (rc == 0)
         printf("noctuled answers; root %s\n", root);
     else if (message)

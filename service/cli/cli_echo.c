@@ -1,62 +1,69 @@
-/*
- * cli_echo.c - `noctule echo`: is a destination there? Asked directly, by this process as its user;
- * no daemon is needed.
- */
+/* cli_echo.c - `noctule echo`; no daemon is needed. See echo.h. */
 #include "service/cli/cli.h"
 
 #include "dicom/net/scu.h"
+#include "service/cli/echo.h"
 #include "service/common/settings.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define GREETING_SIZE 256
+#define SAID_SIZE 512
 
 static int
-echo_folder(const struct conf_destination *destination)
+echo_folder(const char *folder, char *said, size_t size, struct error *error)
 {
-    if (access(destination->folder, W_OK | X_OK) == 0) {
-        printf("%s: the folder %s can be written by this user\n", destination->name,
-               destination->folder);
-        return EXIT_OK;
-    }
-    cli_complain("%s: the folder %s cannot be written by this user: %s", destination->name,
-                 destination->folder, strerror(errno));
-    return EXIT_PARTIAL;
+    struct stat status;
+    int rc = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+    if (rc == 0 && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+        rc = -ENOTDIR;
+    if (rc)
+        return error_set(error, rc, CODE_NONE, "the folder %s cannot be written by this user: %s",
+                         folder, strerror(-rc));
+    snprintf(said, size, "the folder %s can be written by this user", folder);
+    return 0;
+}
+
+static double
+echo_within(double configured, double seconds)
+{
+    return seconds > 0 ? fmin(configured, seconds) : configured;
 }
 
 static int
-echo_ae(const struct conf *conf, const struct conf_destination *destination)
+echo_ae(const struct conf *conf, const struct conf_destination *destination, double seconds,
+        char *said, size_t size, struct error *error)
 {
-    char greeting[GREETING_SIZE] = "";
-    struct error error;
     struct dicom_tls *tls = NULL;
-    dicom_init();
-    if (destination->tls)
-        tls = settings_open_tls(&conf->dicom.tls, false, &error);
-    int rc = destination->tls && !tls ? -EINVAL : 0;
-    if (rc == 0) {
-        const struct dicom_peer peer = {.calling_ae = destination->calling_ae_title,
-                                        .called_ae = destination->ae_title,
-                                        .host = destination->host,
-                                        .port = destination->port,
-                                        .tls = tls,
-                                        .certificate = destination->certificate,
-                                        .connect_seconds = destination->connect_seconds,
-                                        .acse_seconds = conf->dicom.acse_seconds,
-                                        .dimse_seconds = destination->dimse_seconds,
-                                        .max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10};
-        rc = dicom_echo(&peer, greeting, sizeof(greeting), &error);
-        dicom_tls_close(tls);
-    }
-    if (rc < 0) {
-        cli_complain("%s: %s: %s", destination->name, code_name(error.code), error.message);
-        return EXIT_PARTIAL;
-    }
-    printf("%s: %s\n", destination->name, greeting);
-    return EXIT_OK;
+    if (destination->tls && !(tls = settings_open_tls(&conf->dicom.tls, false, error)))
+        return -EINVAL;
+    const struct dicom_peer peer = {
+        .calling_ae = destination->calling_ae_title,
+        .called_ae = destination->ae_title,
+        .host = destination->host,
+        .port = destination->port,
+        .tls = tls,
+        .certificate = destination->certificate,
+        .connect_seconds = echo_within(destination->connect_seconds, seconds),
+        .acse_seconds = echo_within(conf->dicom.acse_seconds, seconds),
+        .dimse_seconds = echo_within(destination->dimse_seconds, seconds),
+        .max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10};
+    const int rc = dicom_echo(&peer, said, size, error);
+    dicom_tls_close(tls);
+    return rc;
+}
+
+int
+echo_destination(const struct conf *conf, const struct conf_destination *destination,
+                 double seconds, char *said, size_t size, struct error *error)
+{
+    return destination->folder ? echo_folder(destination->folder, said, size, error)
+                               : echo_ae(conf, destination, seconds, said, size, error);
 }
 
 static int
@@ -64,11 +71,20 @@ echo_run(struct cli_call *call)
 {
     const struct conf *conf = call->context->conf;
     const struct conf_destination *destination = conf_find_destination(conf, call->arguments[0]);
+    char said[SAID_SIZE] = "";
+    struct error error;
     if (!destination) {
         cli_complain("there is no destination \"%s\" in the configuration", call->arguments[0]);
         return EXIT_NOT_FOUND;
     }
-    return destination->folder ? echo_folder(destination) : echo_ae(conf, destination);
+    dicom_init();
+    if (echo_destination(conf, destination, 0, said, sizeof said, &error) < 0) {
+        cli_complain("%s: %s%s%s", destination->name, code_name(error.code), error.code ? ": " : "",
+                     error.message);
+        return EXIT_PARTIAL;
+    }
+    printf("%s: %s\n", destination->name, said);
+    return EXIT_OK;
 }
 
 const struct cli_command cli_echo = {.name = "echo",

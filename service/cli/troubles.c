@@ -35,22 +35,6 @@ trouble_take(void *context, int level, int64_t since_ms, const char *text)
     return 0;
 }
 
-/* Of lines "level<tab>since<tab>text". */
-static int
-trouble_take_lines(struct cli_troubles *troubles, char *lines)
-{
-    int rc = 0;
-    char *rest = NULL;
-    for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line && rc == 0;
-         line = strtok_r(NULL, "\n", &rest)) {
-        char *end;
-        const long level = strtol(line, &end, 10);
-        const int64_t since_ms = strtoll(end, &end, 10);
-        rc = trouble_take(troubles, (int)level, since_ms, *end ? end + 1 : end);
-    }
-    return rc;
-}
-
 /* Of a daemon that does not run, what the database has of its end. */
 static void
 trouble_describe_end(struct report *report, char *text, size_t size, int64_t *since_ms)
@@ -79,14 +63,14 @@ trouble_ask_daemon(struct cli_troubles *troubles, const char *root, struct repor
 {
     char *message, *lines, why[PATH_MAX + 64], end[256] = "", text[sizeof why + sizeof end];
     int64_t since_ms = 0;
-    int rc = cli_ask_daemon(root, &message, &lines);
-    int taken = trouble_take_lines(troubles, lines);
+    int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &lines);
+    int taken = cli_each_trouble(lines, trouble_take, troubles);
     free(message);
     free(lines);
     troubles->daemon = rc == 0 ? "running" : "starting";
     if (rc == 0 || rc == -EINPROGRESS || taken != 0)
         return taken;
-    troubles->daemon = cli_no_answer(root, rc, why, sizeof why);
+    troubles->daemon = cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
     if (strcmp(troubles->daemon, "not running") == 0)
         trouble_describe_end(report, end, sizeof end, &since_ms);
     snprintf(text, sizeof text, "%s%s", why, end);
