@@ -41,8 +41,23 @@ struct report_life {
 };
 
 int report_last_life(struct report *report, struct report_life *life, struct error *error);
+
+struct report_health {
+    bool is_checked;  /* as far as quick_check looks, within the time */
+    char damage[512]; /* ""; what is wrong with it */
+};
+
+/* Looks at the whole file, for so many seconds at most. */
+int report_examine(struct report *report, int seconds, struct report_health *health,
+                   struct error *error);
+/* Of instances that came within a week; -1: there was no time to count. */
+int report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes,
+                      struct error *error);
 /* The night's figures in one line, "name=value ..." */
 int report_figures(struct report *report, FILE *out, struct error *error);
+
+/* How many characters a line of `out` has; INT_MAX where it is no terminal. */
+int report_terminal_columns(FILE *out);
 
 struct report_filter {
     const char *state;       /* NULL: any */

@@ -35,6 +35,9 @@ extern "C" {
  * the process ends with EX_TEMPFAIL. */
 void dicom_init(void);
 
+/* Is there a data dictionary, without which dicom_init ends the process? From the thread that calls dicom_init, before. */
+bool dicom_has_dictionary(void);
+
 /* One plane of pixels: a classic instance, or one frame of an enhanced multi-frame one. */
 struct dicom_frame {
     bool has_position;             /* Image Position (Patient), within 1e6 mm */

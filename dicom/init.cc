@@ -69,6 +69,17 @@ init_libraries()
     return true;
 }
 
+bool
+dicom_has_dictionary(void)
+{
+    try {
+        OFLog::configure(OFLogger::OFF_LOG_LEVEL);
+        return has_dictionary();
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+}
+
 void
 dicom_init(void)
 {

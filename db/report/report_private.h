@@ -46,8 +46,6 @@ struct report_column {
 
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
-/* How many characters a line of `out` has; INT_MAX where it is no terminal. */
-int report_terminal_columns(FILE *out);
 /* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. On a terminal columns are
  * left out and shortened for a line to fit. */
 int report_print_table(struct report *report, const struct report_selection *selection,

@@ -116,6 +116,10 @@ _noctule() {
         options='--print'
         kind=files
         ;;
+    doctor)
+        options='--json'
+        kind=nothing
+        ;;
     echo)
         options=''
         kind=destinations
@@ -135,7 +139,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config echo presets version help'
+    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config doctor echo presets version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;

@@ -106,7 +106,7 @@ class Certificates:
 
     def make(self, name, *options):
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/CN={name}",
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "90", "-subj", f"/CN={name}",
              "-keyout", self.folder / f"{name}.key", "-out", self.folder / f"{name}.pem", *map(str, options)],
             check=True, capture_output=True)
         setattr(self, name, self.folder / f"{name}.pem")

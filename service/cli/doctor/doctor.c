@@ -1,0 +1,404 @@
+/*
+ * doctor.c - `noctule doctor`: what is wrong with an installation, and what to do. Root looks with the rights of the
+ * service's user, for what root may says nothing of the service.
+ */
+#include "service/cli/doctor/doctor.h"
+
+#include "db/report.h"
+#include "dicom/dicom.h"
+#include "service/cli/cli.h"
+#include "service/common/json.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TEXT_COLUMN  26        /* behind the name and the verdict */
+#define NARROWEST    30        /* that sentences are broken for */
+#define SERVICE_USER "noctule" /* where there is no root folder yet */
+
+static const struct doctor_check checks[] = {
+    {"configuration", "the file: all errors, who may read and write it",
+     .look = look_at_configuration, .without_conf = true},
+    {"root", "folder, rights, free space, file systems", .look = look_at_root},
+    {"inbox", "readable, writable where files go, settled", .count = count_inboxes,
+     .look = look_at_inbox},
+    {"watches", "folders of inboxes against what inotify allows", .look = look_at_watches},
+    {"database", "version, damage, size of its log", .look = look_at_database},
+    {"daemon", "runs, answers, what it has to say", .look = look_at_daemon},
+    {"port", "ours, or free to be bound", .count = count_ports, .look = look_at_port},
+    {"tls", "certificate and key: readable, of a pair, valid", .count = count_tls,
+     .look = look_at_tls, .needs_dicom = true},
+    {"destination", "answers a C-ECHO, or can be written", .count = count_destinations,
+     .look = look_at_destination, .needs_dicom = true},
+    {"devices", "GPUs, driver and memory against what is asked for", .look = look_at_devices},
+    {"dictionary", "DCMTK's data dictionary", .look = look_at_dictionary, .without_conf = true},
+    {"clock", "against the database, and synchronised", .look = look_at_clock},
+    {"limits", "open files, memory of the control group", .look = look_at_limits},
+    {"confinement", "seccomp and Landlock", .look = look_at_confinement, .without_conf = true},
+    {"unit", "systemd's, where there is one", .look = look_at_unit},
+};
+
+#define CHECKS (sizeof checks / sizeof *checks)
+
+static const struct {
+    const char *word;
+    enum cli_style style;
+} verdicts[] = {[DOCTOR_OK] = {"ok", CLI_GOOD},
+                [DOCTOR_ATTENTION] = {"attention", CLI_DOUBTFUL},
+                [DOCTOR_BROKEN] = {"broken", CLI_BAD}};
+
+/* ---------------------------------------------------------------------------- findings ---- */
+
+__attribute__((format(printf, 2, 0))) static void
+doctor_write(char text[DOCTOR_TEXT], const char *format, va_list values)
+{
+    vsnprintf(text, DOCTOR_TEXT, format, values);
+    for (char *at = text; *at; at++) {
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+    }
+}
+
+void
+doctor_find(struct examination *examination, enum doctor_verdict verdict, const char *format, ...)
+{
+    va_list values;
+    if (examination->count == DOCTOR_FINDINGS) {
+        if (verdict > examination->findings[DOCTOR_FINDINGS - 1].verdict)
+            examination->findings[DOCTOR_FINDINGS - 1].verdict = verdict;
+        return;
+    }
+    va_start(values, format);
+    doctor_write(examination->findings[examination->count].text, format, values);
+    va_end(values);
+    examination->findings[examination->count++].verdict = verdict;
+}
+
+void
+doctor_fine(struct examination *examination, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    doctor_write(examination->fine, format, values);
+    va_end(values);
+}
+
+void
+doctor_failed(struct examination *examination, int error, const char *what, const char *remedy)
+{
+    const struct doctor *doctor = examination->doctor;
+    if ((error == EACCES || error == EPERM) && !doctor->is_service)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s could not be looked at for want of rights: ask as root, or as %s", what,
+                    doctor->user);
+    else
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s%s: %s: %s", what,
+                    doctor->is_service ? ", as " : "", doctor->is_service ? doctor->user : "",
+                    strerror(error), remedy);
+}
+
+static enum doctor_verdict
+examination_verdict(const struct examination *examination)
+{
+    enum doctor_verdict worst = DOCTOR_OK;
+    for (size_t i = 0; i < examination->count; i++)
+        worst = examination->findings[i].verdict > worst ? examination->findings[i].verdict : worst;
+    return worst;
+}
+
+/* ----------------------------------------------------------------------------- looking ---- */
+
+/* A look under way, freed by whoever leaves last. */
+struct visit {
+    struct examination examination;
+    pthread_t thread;
+    bool started;
+    atomic_bool left;
+};
+
+static void *
+visit_main(void *argument)
+{
+    struct visit *visit = argument;
+    const struct doctor_check *check = visit->examination.check;
+    if (check->needs_dicom && !visit->examination.doctor->has_dictionary)
+        doctor_find(&visit->examination, DOCTOR_ATTENTION,
+                    "it could not be looked at without DCMTK's dictionary");
+    else
+        check->look(&visit->examination);
+    if (atomic_exchange(&visit->left, true))
+        free(visit);
+    return NULL;
+}
+
+static struct visit *
+visit_begin(const struct doctor *doctor, const struct doctor_check *check, size_t index)
+{
+    struct visit *visit = calloc(1, sizeof *visit);
+    if (!visit)
+        return NULL;
+    visit->examination = (struct examination){.doctor = doctor, .check = check, .index = index};
+    visit->started = pthread_create(&visit->thread, NULL, visit_main, visit) == 0;
+    return visit;
+}
+
+/* True where the look ended; what it found is in *found. One that did not is told so. */
+static bool
+visit_end(struct visit *visit, const struct timespec *until, struct examination *found)
+{
+    *found = (struct examination){.doctor = visit->examination.doctor,
+                                  .check = visit->examination.check,
+                                  .index = visit->examination.index};
+    if (!visit->started) {
+        doctor_find(found, DOCTOR_ATTENTION, "there is no thread to look at it: try again");
+        free(visit);
+        return true;
+    }
+    const bool ended = pthread_clockjoin_np(visit->thread, NULL, CLOCK_MONOTONIC, until) == 0;
+    if (!ended)
+        pthread_detach(visit->thread);
+    if (ended)
+        *found = visit->examination;
+    else
+        doctor_find(found, DOCTOR_BROKEN,
+                    "it did not answer within %d seconds: a share or a server hangs",
+                    DOCTOR_DEADLINE);
+    if (atomic_exchange(&visit->left, true))
+        free(visit);
+    return ended;
+}
+
+static size_t
+doctor_count(const struct doctor *doctor, const struct doctor_check *check)
+{
+    if (!doctor->conf && !check->without_conf)
+        return 0;
+    return check->count ? check->count(doctor->conf) : 1;
+}
+
+/* All at once. *hung: some were left behind, and go on using what the doctor has. */
+static int
+doctor_look(const struct doctor *doctor, struct examination **found, size_t *count, bool *hung)
+{
+    size_t total = 0, begun = 0;
+    for (size_t i = 0; i < CHECKS; i++)
+        total += doctor_count(doctor, &checks[i]);
+    struct visit **visits = calloc(total, sizeof(struct visit *));
+    *found = calloc(total, sizeof **found);
+    for (size_t i = 0; visits && *found && i < CHECKS; i++) {
+        for (size_t k = 0; k < doctor_count(doctor, &checks[i]); k++)
+            visits[begun++] = visit_begin(doctor, &checks[i], k);
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += DOCTOR_DEADLINE;
+    bool memory = visits && *found;
+    for (size_t i = 0; i < begun; i++) {
+        memory &= visits[i] != NULL;
+        *hung |= visits[i] && !visit_end(visits[i], &until, &(*found)[i]);
+    }
+    free(visits);
+    *count = total;
+    return memory ? 0 : -ENOMEM;
+}
+
+/* ----------------------------------------------------------------------------- telling ---- */
+
+/* In lines of the terminal, below one another; elsewhere in one. */
+static void
+doctor_print_text(const char *text)
+{
+    const int room = report_terminal_columns(stdout) - TEXT_COLUMN;
+    int at = 0;
+    while (*text) {
+        const int word = (int)strcspn(text, " ");
+        if (at > 0 && room >= NARROWEST && at + 1 + word > room) {
+            printf("\n%*s", TEXT_COLUMN, "");
+            at = 0;
+        }
+        at += printf("%s%.*s", at > 0 ? " " : "", word, text);
+        text += word + (text[word] == ' ');
+    }
+    putchar('\n');
+}
+
+static void
+doctor_print_line(const char *name, enum doctor_verdict verdict, const char *text)
+{
+    printf("%s%-13s%s  %s%-9s%s  ", cli_style(CLI_HEADING, stdout), name,
+           cli_style(CLI_PLAIN, stdout), cli_style(verdicts[verdict].style, stdout),
+           verdicts[verdict].word, cli_style(CLI_PLAIN, stdout));
+    doctor_print_text(text);
+}
+
+static void
+doctor_print(const struct doctor *doctor, const struct examination *found, size_t count)
+{
+    size_t of[sizeof verdicts / sizeof *verdicts] = {0};
+    for (size_t i = 0; i < count; i++) {
+        of[examination_verdict(&found[i])]++;
+        if (found[i].count == 0)
+            doctor_print_line(found[i].check->name, DOCTOR_OK, found[i].fine);
+        for (size_t k = 0; k < found[i].count; k++)
+            doctor_print_line(k ? "" : found[i].check->name, found[i].findings[k].verdict,
+                              found[i].findings[k].text);
+    }
+    if (!doctor->conf)
+        puts("\nNothing else can be looked at before the configuration is right.");
+    if (!doctor->is_service)
+        printf("\nLooked at with the rights of this user, not of %s: ask as root for what the "
+               "service may.\n",
+               doctor->user);
+    printf("\n%zu broken, %zu for attention, %zu ok\n", of[DOCTOR_BROKEN], of[DOCTOR_ATTENTION],
+           of[DOCTOR_OK]);
+}
+
+static void
+doctor_print_json(const struct doctor *doctor, const struct examination *found, size_t count,
+                  enum doctor_verdict worst)
+{
+    struct json json = {.out = stdout};
+    json_begin_object(&json, NULL);
+    json_string(&json, "verdict", verdicts[worst].word);
+    json_string(&json, "service_user", doctor->user);
+    json_boolean(&json, "with_its_rights", doctor->is_service);
+    json_begin_array(&json, "checks");
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(&json, NULL);
+        json_string(&json, "check", found[i].check->name);
+        json_string(&json, "about", found[i].check->about);
+        json_string(&json, "verdict", verdicts[examination_verdict(&found[i])].word);
+        json_begin_array(&json, "findings");
+        for (size_t k = 0; k < found[i].count; k++) {
+            json_begin_object(&json, NULL);
+            json_string(&json, "verdict", verdicts[found[i].findings[k].verdict].word);
+            json_string(&json, "text", found[i].findings[k].text);
+            json_end_object(&json);
+        }
+        json_end_array(&json);
+        if (found[i].count == 0)
+            json_string(&json, "text", found[i].fine);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
+/* ------------------------------------------------------------------------------- rights ---- */
+
+static const struct passwd *
+doctor_service_user(const struct conf *conf)
+{
+    struct stat root;
+    return conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(SERVICE_USER);
+}
+
+/* Before there are threads. A root whose owner nobody knows stays without a name. */
+static int
+doctor_take_rights(struct doctor *doctor)
+{
+    const struct passwd *user = doctor_service_user(doctor->conf);
+    snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : SERVICE_USER);
+    if (user && geteuid() == 0 && user->pw_uid != 0 &&
+        (initgroups(user->pw_name, user->pw_gid) < 0 || setegid(user->pw_gid) < 0 ||
+         seteuid(user->pw_uid) < 0))
+        return -errno;
+    doctor->has_user = user != NULL;
+    doctor->is_service = user && geteuid() == user->pw_uid;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------ command ---- */
+
+struct doctor_options {
+    bool json;
+};
+
+static void
+doctor_ask_daemon(struct doctor *doctor)
+{
+    char *message;
+    const char *root = doctor->conf->root;
+    const int rc = cli_ask_daemon(root, DOCTOR_SECONDS, &message, &doctor->daemon_troubles);
+    const char *state = rc == 0 ? "running" : "starting";
+    if (rc != 0 && rc != -EINPROGRESS)
+        state =
+            cli_no_answer(root, DOCTOR_SECONDS, rc, doctor->daemon_why, sizeof doctor->daemon_why);
+    snprintf(doctor->daemon_state, sizeof doctor->daemon_state, "%s", state);
+    doctor->daemon_pid = cli_find_daemon(root);
+    free(message);
+}
+
+static int
+doctor_tell(const struct doctor *doctor, bool as_json, bool *hung)
+{
+    struct examination *found = NULL;
+    size_t count = 0;
+    enum doctor_verdict worst = DOCTOR_OK;
+    if (doctor_look(doctor, &found, &count, hung) < 0) {
+        cli_complain("out of memory");
+        worst = DOCTOR_BROKEN;
+    } else {
+        for (size_t i = 0; i < count; i++)
+            worst = examination_verdict(&found[i]) > worst ? examination_verdict(&found[i]) : worst;
+        if (as_json)
+            doctor_print_json(doctor, found, count, worst);
+        else
+            doctor_print(doctor, found, count);
+    }
+    free(found);
+    return worst;
+}
+
+static int
+doctor_run(struct cli_call *call)
+{
+    const struct doctor_options *options = call->options;
+    const struct cli_context *context = call->context;
+    struct conf_findings findings;
+    struct error error = {0};
+    struct doctor doctor = {
+        .config_path = context->config_path, .root_override = context->root, .findings = &findings};
+    bool hung = false;
+    int status = DOCTOR_BROKEN;
+    conf_load_all(doctor.config_path, doctor.root_override, &doctor.conf, &findings, &error);
+    doctor.no_conf = error.message;
+    if (doctor_take_rights(&doctor) < 0) {
+        cli_complain("cannot look as %s: %s", doctor.user, strerror(errno));
+    } else {
+        doctor.has_dictionary = dicom_has_dictionary();
+        if (doctor.has_dictionary)
+            dicom_init();
+        if (doctor.conf)
+            doctor_ask_daemon(&doctor);
+        status = doctor_tell(&doctor, options->json, &hung);
+    }
+    if (hung) /* nothing is taken from under them */
+        _exit(fflush(stdout) == 0 ? status : DOCTOR_BROKEN);
+    free(doctor.daemon_troubles);
+    conf_findings_free(&findings);
+    conf_free(doctor.conf);
+    return status;
+}
+
+const struct cli_command cli_doctor = {
+    .name = "doctor",
+    .help = "what is wrong with this installation, and what to do",
+    .usage = {"[--json]"},
+    .more = "Ends with 0 where all is ok, 1 where something wants attention, 2 where something is "
+            "broken. Root looks with the rights of the service's user, the owner of the root "
+            "folder.",
+    .options = (const struct cli_option[]){CLI_JSON(struct doctor_options), {0}},
+    .size = sizeof(struct doctor_options),
+    .without_conf = true,
+    .run = doctor_run};

@@ -1,0 +1,90 @@
+/*
+ * doctor.h - what `noctule doctor` looks at: a row for each check. A row's look runs once for each thing that the
+ * configuration has of its kind, in a thread of its own beside all others, and is left behind when it does not end in
+ * time: a share may hang.
+ */
+#ifndef NOCTULE_CLI_DOCTOR_H
+#define NOCTULE_CLI_DOCTOR_H
+
+#include "config/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DOCTOR_FINDINGS 8
+#define DOCTOR_TEXT     1024
+#define DOCTOR_SECONDS  3 /* that a look gives whom it asks; DOCTOR_DEADLINE bounds the look */
+#define DOCTOR_DEADLINE 6
+
+/* As the exit status has them. */
+enum doctor_verdict { DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN };
+
+struct doctor {
+    const char *config_path, *root_override;
+    bool has_dictionary; /* without it DICOM cannot be spoken */
+    struct conf *conf;   /* NULL: it is wrong */
+    struct conf_findings *findings;
+    const char *no_conf;   /* why, where there are no findings */
+    char user[64];         /* the service's */
+    bool has_user;         /* there is one */
+    bool is_service;       /* rights are those of the service's user */
+    char daemon_state[32]; /* "running", "starting" ... (cli_no_answer) */
+    char *daemon_troubles; /* lines of PING's answer; NULL: none */
+    char daemon_why[1024]; /* why it did not answer */
+    int daemon_pid;        /* 0: unknown */
+};
+
+struct examination {
+    const struct doctor *doctor;
+    const struct doctor_check *check;
+    size_t index; /* of what the configuration has of its kind */
+
+    struct {
+        enum doctor_verdict verdict;
+        char text[DOCTOR_TEXT];
+    } findings[DOCTOR_FINDINGS];
+
+    size_t count;
+    char fine[DOCTOR_TEXT]; /* where nothing was found */
+};
+
+struct doctor_check {
+    const char *name, *about;
+    size_t (*count)(const struct conf *conf); /* NULL: it is one */
+    void (*look)(struct examination *examination);
+    bool without_conf, needs_dicom;
+};
+
+/* Says what is wrong, and what to do. Findings beyond DOCTOR_FINDINGS raise the last one's verdict. */
+void doctor_find(struct examination *examination, enum doctor_verdict verdict, const char *format,
+                 ...) __attribute__((format(printf, 3, 4)));
+/* What is said where nothing was found. */
+void doctor_fine(struct examination *examination, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* An errno of what could not be looked at: for want of rights where they are not the service's, else broken. */
+void doctor_failed(struct examination *examination, int error, const char *what,
+                   const char *remedy);
+
+void look_at_configuration(struct examination *examination);
+void look_at_root(struct examination *examination);
+size_t count_inboxes(const struct conf *conf);
+void look_at_inbox(struct examination *examination);
+void look_at_watches(struct examination *examination);
+void look_at_database(struct examination *examination);
+void look_at_daemon(struct examination *examination);
+void look_at_clock(struct examination *examination);
+void look_at_unit(struct examination *examination);
+size_t count_ports(const struct conf *conf);
+void look_at_port(struct examination *examination);
+size_t count_tls(const struct conf *conf);
+void look_at_tls(struct examination *examination);
+size_t count_destinations(const struct conf *conf);
+void look_at_destination(struct examination *examination);
+void look_at_devices(struct examination *examination);
+void look_at_dictionary(struct examination *examination);
+void look_at_limits(struct examination *examination);
+void look_at_confinement(struct examination *examination);
+
+#endif

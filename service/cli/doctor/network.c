@@ -1,0 +1,198 @@
+/* network.c - ports, TLS, destinations. */
+#include "service/cli/doctor/doctor.h"
+#include "service/cli/echo.h"
+#include "service/common/bind_at.h"
+#include "service/common/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WARN_DAYS 30
+
+/* ------------------------------------------------------------------------------- ports ---- */
+
+size_t
+count_ports(const struct conf *conf)
+{
+    return (size_t)(conf->dicom.port > 0) + (size_t)(conf->dicom.tls_port > 0);
+}
+
+static void
+port_in_use(struct examination *examination, int port)
+{
+    const struct doctor *doctor = examination->doctor;
+    const bool answers = !doctor->daemon_why[0];
+    char lacks[64];
+    snprintf(lacks, sizeof lacks, "port %d is not open", port); /* as the listener tells it */
+    if (!answers && doctor->daemon_pid == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "port %d is taken by another program: ss -tlnp says which; end it, or change "
+                    "the port",
+                    port);
+    else if (answers && doctor->daemon_troubles && strstr(doctor->daemon_troubles, lacks))
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "port %d is taken by another program, and noctuled waits for it: ss -tlnp "
+                    "says which; end it, or change the port",
+                    port);
+    else if (!answers)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "port %d is in use; whether by noctuled cannot be seen while that does not "
+                    "answer",
+                    port);
+    else
+        doctor_fine(examination, "%d is noctuled's", port);
+}
+
+void
+look_at_port(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    const struct conf_dicom *dicom = &doctor->conf->dicom;
+    const int port = examination->index == 0 && dicom->port > 0 ? dicom->port : dicom->tls_port;
+    const int fd = bind_at(dicom->bind, port);
+    if (fd >= 0)
+        close(fd);
+    if (fd == -EADDRINUSE)
+        port_in_use(examination, port);
+    else if (fd == -EACCES && doctor->is_service && strcmp(doctor->daemon_state, "running") != 0)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "port %d cannot be bound by %s: take 11112, or give the unit "
+                    "AmbientCapabilities=CAP_NET_BIND_SERVICE if it lacks it (noctuled(8))",
+                    port, doctor->user);
+    else if (fd == -EACCES) /* the unit may have let it */
+        doctor_fine(examination, "%d; the daemon says whether it has it", port);
+    else if (fd < 0)
+        doctor_find(examination, DOCTOR_BROKEN, "port %d of %s cannot be bound: %s%s", port,
+                    dicom->bind[0] ? dicom->bind : "every address", strerror(-fd),
+                    fd == -EADDRNOTAVAIL ? ": dicom.bind is no address of this machine" : "");
+    else if (strcmp(doctor->daemon_state, "running") == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "noctuled runs, and nobody listens on port %d: reload it if the configuration "
+                    "is newer (systemctl reload noctule)",
+                    port);
+    else
+        doctor_fine(examination, "%d is free", port);
+}
+
+/* --------------------------------------------------------------------------------- TLS ---- */
+
+size_t
+count_tls(const struct conf *conf)
+{
+    return conf->dicom.tls.certificate || conf->dicom.tls.ca ? 1 : 0;
+}
+
+/* Of the first that ends among a file's certificates. */
+static void
+tls_dates(struct examination *examination, const char *path)
+{
+    FILE *file = path ? fopen(path, "re") : NULL;
+    int least = INT_MAX, days, seconds;
+    X509 *certificate;
+    while (file && (certificate = PEM_read_X509(file, NULL, NULL, NULL))) {
+        if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
+            doctor_find(examination, DOCTOR_BROKEN, "%s is not valid yet: set the clock, or wait",
+                        path);
+        if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) == 1) {
+            days = days < 0 || seconds < 0 ? -1 : days;
+            least = days < least ? days : least;
+        }
+        X509_free(certificate);
+    }
+    if (file)
+        fclose(file);
+    if (least < 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s has expired, and peers refuse it: have it renewed, then systemctl reload "
+                    "noctule",
+                    path);
+    else if (least < WARN_DAYS)
+        doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: have it renewed", path,
+                    least);
+    else if (least < INT_MAX)
+        doctor_fine(examination, "certificates are valid for %d days and more", least);
+}
+
+static void
+tls_revocations(struct examination *examination, const char *path)
+{
+    FILE *file = path ? fopen(path, "re") : NULL;
+    X509_CRL *list;
+    bool over = false;
+    while (file && (list = PEM_read_X509_CRL(file, NULL, NULL, NULL))) {
+        const ASN1_TIME *next = X509_CRL_get0_nextUpdate(list);
+        over |= next && X509_cmp_current_time(next) < 0;
+        X509_CRL_free(list);
+    }
+    if (file)
+        fclose(file);
+    if (over)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s is past its next update, and every peer is refused: fetch a new one", path);
+}
+
+void
+look_at_tls(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const struct conf_tls *files = &conf->dicom.tls;
+    const char *const paths[] = {files->certificate, files->key, files->ca, files->crl};
+    struct stat status;
+    struct error error;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (paths[i] && faccessat(AT_FDCWD, paths[i], R_OK, AT_EACCESS) < 0) {
+            doctor_failed(examination, errno, paths[i],
+                          "put it there, readable for the service's group");
+            return;
+        }
+    }
+    struct dicom_tls *tls = settings_open_tls(files, conf->dicom.tls_port > 0, &error);
+    if (!tls) {
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s Name the key that the certificate was made for, both PEM and without a "
+                    "pass phrase.",
+                    error.message);
+        return;
+    }
+    dicom_tls_close(tls);
+    tls_dates(examination, files->certificate);
+    tls_dates(examination, files->ca);
+    tls_revocations(examination, files->crl);
+    if (files->key && stat(files->key, &status) == 0 && status.st_mode & S_IRWXO)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the key %s is open to every user of this machine: chmod 0640", files->key);
+}
+
+/* ------------------------------------------------------------------------ destinations ---- */
+
+size_t
+count_destinations(const struct conf *conf)
+{
+    return conf->destination_count;
+}
+
+void
+look_at_destination(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const struct conf_destination *destination = &conf->destinations[examination->index];
+    char said[512] = "";
+    struct error error = {0};
+    const int rc = echo_destination(conf, destination, DOCTOR_SECONDS, said, sizeof said, &error);
+    if (rc == 0)
+        doctor_fine(examination, "%s: %s", destination->name, said);
+    else if (destination->folder)
+        doctor_failed(examination, -rc, destination->folder,
+                      "make or mount it, and let the service's user write there");
+    else
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s: %s Is it on, are host, port and titles right, and does it know %s?",
+                    destination->name, error.message, destination->calling_ae_title);
+}

@@ -1,0 +1,232 @@
+/* state.c - the database, the daemon, the clock, and the unit. */
+#include "db/iso_time.h"
+#include "db/report.h"
+#include "service/cli/cli.h"
+#include "service/cli/doctor/doctor.h"
+#include "service/common/clock.h"
+#include "service/common/layout.h"
+#include "service/common/troubles.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+
+#define LARGE_WAL_MIB  256
+#define CLOCK_SLACK_MS (INT64_C(5) * 60 * 1000)
+
+/* ---------------------------------------------------------------------------- database ---- */
+
+static void
+database_whole(struct examination *examination, struct report *report, const char *path)
+{
+    struct report_health health;
+    struct error error;
+    if (report_examine(report, DOCTOR_SECONDS, &health, &error) < 0)
+        doctor_find(examination, DOCTOR_BROKEN, "%s cannot be read: %s", path, error.message);
+    else if (health.damage[0])
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s is damaged (%s): stop the service, and restore a backup", path,
+                    health.damage);
+    else if (!health.is_checked)
+        doctor_fine(examination,
+                    "%s can be read; it is too large to be looked through in %d seconds", path,
+                    DOCTOR_SECONDS);
+    else
+        doctor_fine(examination, "%s is whole", path);
+}
+
+void
+look_at_database(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    char path[PATH_MAX], log[PATH_MAX + 8];
+    struct report *report;
+    struct error error;
+    struct stat status;
+    snprintf(path, sizeof path, "%s/" LAYOUT_DATABASE, doctor->conf->root);
+    snprintf(log, sizeof log, "%s-wal", path);
+    const int rc = cli_try_report(doctor->conf, &report, &error);
+    if (rc == -ENOENT) {
+        doctor_fine(examination, "%s is made by the first start", path);
+        return;
+    }
+    if (rc == -EACCES) {
+        doctor_failed(examination, EACCES, path, "chown it to the service's user");
+        return;
+    }
+    if (rc < 0) {
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s", error.message,
+                    rc == -EUCLEAN || rc == -EBADMSG || rc == -EIO
+                        ? ": stop the service, and restore a backup"
+                        : "");
+        return;
+    }
+    database_whole(examination, report, path);
+    report_close(report);
+    if (stat(log, &status) == 0 && status.st_size > (off_t)LARGE_WAL_MIB << 20)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s has %lld MiB: some program keeps the database open and does not end its "
+                    "query; end it",
+                    log, (long long)(status.st_size >> 20));
+}
+
+/* ------------------------------------------------------------------------------ daemon ---- */
+
+static int
+daemon_take(void *context, int level, int64_t since_ms, const char *text)
+{
+    char since[ISO_TIME_SIZE] = "";
+    if (since_ms > 0 && iso_time_from_ms(since_ms, since) != 0)
+        *since = '\0';
+    if (level > TROUBLE_JOBS_WAIT)
+        doctor_find(context, level == TROUBLE_BROKEN ? DOCTOR_BROKEN : DOCTOR_ATTENTION,
+                    "%s%s%s%s: its log says more (journalctl -u noctule)", text,
+                    *since ? " (since " : "", since, *since ? ")" : "");
+    return 0;
+}
+
+void
+look_at_daemon(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    const bool answers = !doctor->daemon_why[0];
+    char *lines = doctor->daemon_troubles ? strdup(doctor->daemon_troubles) : NULL;
+    if (strcmp(doctor->daemon_state, "unknown") == 0)
+        doctor_find(examination, DOCTOR_ATTENTION, "%s: ask as root", doctor->daemon_why);
+    else if (!answers)
+        doctor_find(examination, DOCTOR_BROKEN, "%s: %s", doctor->daemon_why,
+                    strcmp(doctor->daemon_state, "not running") == 0
+                        ? "systemctl start noctule"
+                        : "its log says why (journalctl -u noctule)");
+    cli_each_trouble(lines, daemon_take, examination);
+    free(lines);
+    if (strcmp(doctor->daemon_state, "starting") == 0 && examination->count == 0)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "noctuled takes nothing in yet: ask again in a minute");
+    doctor_fine(examination, "noctuled runs (process %d) and answers", doctor->daemon_pid);
+}
+
+/* ------------------------------------------------------------------------------- clock ---- */
+
+void
+look_at_clock(struct examination *examination)
+{
+    const int64_t now_ms = clock_unix_ms();
+    struct timex kernel = {.modes = 0};
+    struct report *report = NULL;
+    struct report_life life = {0};
+    struct error error;
+    char last[ISO_TIME_SIZE] = "", now[ISO_TIME_SIZE] = "";
+    if (cli_try_report(examination->doctor->conf, &report, &error) == 0 &&
+        report_last_life(report, &life, &error) == 0 && life.last_ms > now_ms + CLOCK_SLACK_MS &&
+        iso_time_from_ms(life.last_ms, last) == 0 && iso_time_from_ms(now_ms, now) == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "it is %s by the clock, and the database has something of %s: set the clock",
+                    now, last);
+    report_close(report);
+    const int state = adjtimex(&kernel);
+    if (state < 0)
+        doctor_fine(examination, "it is not behind the database; whether it is synchronised "
+                                 "cannot be seen here");
+    else if (state == TIME_ERROR || kernel.status & STA_UNSYNC)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the clock is not synchronised: set up NTP (timedatectl set-ntp true)");
+    else
+        doctor_fine(examination, "it is synchronised");
+}
+
+/* -------------------------------------------------------------------------------- unit ---- */
+
+struct unit {
+    char load[32], active[32], file[32], user[64];
+    char writable[4096];
+};
+
+static bool
+unit_read(struct unit *unit)
+{
+    static const char command[] =
+        "timeout 3 systemctl show noctule.service "
+        "-p LoadState,ActiveState,UnitFileState,User,ReadWritePaths 2>/dev/null";
+
+    const struct {
+        const char *key;
+        char *value;
+        size_t size;
+    } lines[] = {{"LoadState=", unit->load, sizeof unit->load},
+                 {"ActiveState=", unit->active, sizeof unit->active},
+                 {"UnitFileState=", unit->file, sizeof unit->file},
+                 {"User=", unit->user, sizeof unit->user},
+                 {"ReadWritePaths=", unit->writable, sizeof unit->writable}};
+
+    char line[sizeof unit->writable + 32];
+    FILE *said = popen(command, "re");
+    while (said && fgets(line, sizeof line, said)) {
+        line[strcspn(line, "\n")] = '\0';
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+            if (strncmp(line, lines[i].key, strlen(lines[i].key)) == 0)
+                snprintf(lines[i].value, lines[i].size, "%s", line + strlen(lines[i].key));
+    }
+    return said && pclose(said) == 0 && strcmp(unit->load, "loaded") == 0;
+}
+
+/* Is the path below one of the unit's? */
+static bool
+unit_lets_write(const struct unit *unit, const char *path)
+{
+    char paths[sizeof unit->writable], *rest = NULL;
+    snprintf(paths, sizeof paths, "%s", unit->writable);
+    for (const char *one = strtok_r(paths, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
+        one += strspn(one, "-+");
+        const size_t length = strlen(one);
+        if (strncmp(path, one, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static void
+unit_expect_write(struct examination *examination, const struct unit *unit, const char *path)
+{
+    if (!unit_lets_write(unit, path))
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "the unit lets the service write nothing in %s: systemctl edit noctule, "
+                    "[Service] ReadWritePaths=%s",
+                    path, path);
+}
+
+void
+look_at_unit(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    struct unit unit = {0};
+    if (!unit_read(&unit)) {
+        doctor_fine(examination, "there is no unit noctule.service here");
+        return;
+    }
+    unit_expect_write(examination, &unit, conf->root);
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        if (conf->inboxes[i].after != CONF_KEEP)
+            unit_expect_write(examination, &unit, conf->inboxes[i].path);
+        if (conf->inboxes[i].after == CONF_MOVE)
+            unit_expect_write(examination, &unit, conf->inboxes[i].move_to);
+    }
+    for (size_t i = 0; i < conf->destination_count; i++)
+        if (conf->destinations[i].folder)
+            unit_expect_write(examination, &unit, conf->destinations[i].folder);
+    if (strcmp(unit.active, "failed") == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "noctule.service has failed: journalctl -u noctule says why");
+    if (strcmp(unit.file, "disabled") == 0)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "noctule.service does not start with the machine: systemctl enable noctule");
+    if (*unit.user && strcmp(unit.user, examination->doctor->user) != 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "the unit runs as %s, and %s belongs to %s: chown -R %s %s", unit.user,
+                    conf->root, examination->doctor->user, unit.user, conf->root);
+    doctor_fine(examination, "noctule.service is %s", unit.active);
+}

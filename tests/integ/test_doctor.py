@@ -1,0 +1,270 @@
+"""`noctule doctor`: one thing is broken at a time, and it is told with what to do."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+from conftest import BIN, StoreScp, drop, free_port, small_file_system, wait_for
+from test_deliveries import small, to_archive, to_folder
+from test_status import NOBODY, open_folder  # noqa: F401
+
+OF_THE_MACHINE = {"clock", "confinement", "limits", "watches", "unit"}  # not this test's to set right
+VERDICTS = ["ok", "attention", "broken"]
+
+
+def doctor(d, **options):
+    """Checks by name (those of the machine left out), each a list; the status and the verdicts agree."""
+    done = subprocess.run([BIN / "noctule", "--config", d.config, "doctor", "--json"], text=True, capture_output=True,
+                          **options)
+    assert not done.stderr, done
+    told = json.loads(done.stdout)
+    worst = max(VERDICTS.index(check["verdict"]) for check in told["checks"])
+    assert (done.returncode, told["verdict"]) == (worst, VERDICTS[worst]), done
+    checks = {}
+    for check in told["checks"]:
+        checks.setdefault(check["check"], []).append(check)
+        worst_finding = max([VERDICTS.index(finding["verdict"]) for finding in check["findings"]], default=0)
+        assert VERDICTS[worst_finding] == check["verdict"] and (check["findings"] or check["text"])
+    return checks
+
+
+def wrong(d, **options):
+    """What is not ok: (check, verdict) to its sentences."""
+    return {(name, finding["verdict"]): finding["text"]
+            for name, checks in doctor(d, **options).items() if name not in OF_THE_MACHINE
+            for check in checks for finding in check["findings"]}
+
+
+def only(found, name, verdict, *words):
+    """That, and nothing else, is wrong."""
+    assert list(found) == [(name, verdict)], found
+    for word in words:
+        assert word in found[name, verdict], found
+
+
+NOT_RUNNING = ("daemon", "broken")
+
+
+def without_daemon(d, **options):
+    """What else is wrong where it is known that the daemon does not run."""
+    found = wrong(d, **options)
+    assert "systemctl start noctule" in found.pop(NOT_RUNNING)
+    return found
+
+
+def test_a_healthy_service(daemon, tmp_path, certificates):
+    archive = StoreScp(tmp_path / "archive")
+    archive.start()
+    (tmp_path / "out").mkdir()
+    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', certificates=certificates,
+               extra=f'destinations = ( {to_archive(archive.port)}, {to_folder(tmp_path / "out")} );')
+    d.root.chmod(0o750)
+    try:
+        assert not without_daemon(d)
+        d.start()
+        checks = doctor(d)
+        assert not wrong(d)
+        assert set(checks) == {"configuration", "root", "inbox", "watches", "database", "daemon", "port", "tls", "destination",
+                               "devices", "dictionary", "clock", "limits", "confinement", "unit"}
+        assert [check["text"] for check in checks["port"]] == [f"{d.port} is noctuled's", f"{d.tls_port} is noctuled's"]
+        assert len(checks["destination"]) == 2 and f"process {d.process.pid}" in checks["daemon"][0]["text"]
+        text = subprocess.run([BIN / "noctule", "--config", d.config, "doctor"], text=True, capture_output=True)
+        lines = text.stdout.splitlines()
+        assert f"daemon         ok         noctuled runs (process {d.process.pid}) and answers" in lines
+        assert "\033" not in text.stdout and lines[-1].startswith("0 broken, ")
+        os.kill(d.process.pid, signal.SIGSTOP)
+        found = wrong(d)
+        os.kill(d.process.pid, signal.SIGCONT)
+        assert "did not answer within 3 seconds" in found[NOT_RUNNING]
+    finally:
+        archive.stop()
+
+
+def test_the_configuration(daemon):
+    d = daemon()
+    d.root.chmod(0o750)
+    d.config.chmod(0o666)
+    only(without_daemon(d), "configuration", "attention", "may be written by everybody", "chmod 0640")
+    d.config.write_text(d.config.read_text() + "min_free_mid = 1;\nport = true;\n")
+    found = doctor(d)
+    assert set(found) == {"configuration", "dictionary", "confinement"}
+    told = [finding["text"] for finding in found["configuration"][0]["findings"] if finding["verdict"] == "broken"]
+    assert len(told) == 2 and "noctule.conf:" in told[0] and "min_free_mib" in told[0]
+    d.config.unlink()
+    told = doctor(d)["configuration"][0]
+    assert told["verdict"] == "broken" and "NOCTULE_CONFIG says where it is" in told["findings"][0]["text"]
+
+
+def test_the_root(daemon, tmp_path):
+    d = daemon()
+    d.root.chmod(0o755)
+    only(without_daemon(d), "root", "attention", "open to every user", "chmod 0750")
+    shutil.rmtree(d.root)
+    found = without_daemon(d)
+    found.pop(("root", "attention"), None)  # of the user, where there is none
+    assert "is not there: install -d -o" in found["root", "broken"] and set(found) == {("root", "broken"), ("inbox", "broken")}
+
+
+def test_how_long_the_space_lasts(daemon, tmp_path):
+    d = daemon().start()
+    d.root.chmod(0o750)
+    assert "which lasts" not in doctor(d)["root"][0]["text"]
+    drop(small(tmp_path / "images"), d.inbox / "images")
+    d.wait_jobs()
+    bytes_in_a_week = sum(path.stat().st_size for path in (d.root / "series").rglob("*.dcm"))
+    disk = os.statvfs(d.root)
+    days = re.search(r"GiB free, which lasts (\d+) days as the last week went$", doctor(d)["root"][0]["text"])
+    assert int(days[1]) == pytest.approx(7 * disk.f_bavail * disk.f_frsize / bytes_in_a_week, rel=0.05)
+
+
+def test_a_full_disk(daemon, tmp_path):
+    d = daemon()
+    with small_file_system(tmp_path / "small", 8) as small:
+        root = small / "root"
+        (root / "inbox").mkdir(parents=True)
+        root.chmod(0o750)
+        text = d.config.read_text().replace(str(d.root), str(root))
+        d.config.write_text(text.replace("min_free_mib = 1;", "min_free_mib = 20;"))
+        only(without_daemon(d), "root", "broken", "less than min_free_mib (20)", "set retention")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
+def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
+    """Root looks as the owner of the root folder; whoever else looks is told that it cannot."""
+    d = daemon()
+    root = open_folder / "root"
+    shutil.copytree(d.root, root)
+    text = d.config.read_text().replace(str(d.root), str(root)).replace('after = "keep"', 'after = "delete"')
+    d.config = open_folder / "noctule.conf"
+    d.config.write_text(text)
+    for path in (root, root / "inbox"):
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o750)
+    assert not without_daemon(d)
+    os.chown(root / "inbox", 0, 0)
+    (root / "inbox").chmod(0o600)
+    only(without_daemon(d), "inbox", "broken", str(root / "inbox"), "Permission denied", "give the service's group")
+    (root / "inbox").chmod(0o755)
+    only(without_daemon(d), "inbox", "broken", "after = \"keep\"")
+    os.chown(root / "inbox", NOBODY, NOBODY)
+    d.config.chmod(0o600)
+    only(without_daemon(d), "configuration", "broken", "Permission denied", "chmod 0640")
+    d.config.chmod(0o644)
+    assert not without_daemon(d, user=NOBODY)
+    found = wrong(d, user=1)
+    assert "for want of rights: ask as root, or as nobody" in found["root", "attention"]
+    assert "ask as root" in found["daemon", "attention"]
+
+
+def test_a_port_of_another_program(daemon):
+    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );')
+    d.root.chmod(0o750)
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", d.port))
+        other.listen()
+        only(without_daemon(d), "port", "broken", f"port {d.port} is taken by another program: ss -tlnp says which")
+        d.start(wait=False)
+        wait_for(lambda: "is not open" in d.ctl("status", check=False).stdout, 20, "the trouble")
+        found = wrong(d)
+        assert f"port {d.port} is taken by another program, and noctuled waits for it" in found["port", "broken"]
+        assert f"port {d.port} is not open" in found["daemon", "broken"] and len(found) == 2
+    wait_for(lambda: not wrong(d), 30, "a healthy service")
+
+
+def test_tls(daemon, tmp_path, certificates):
+    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', certificates=certificates)
+    d.root.chmod(0o750)
+    text = d.config.read_text()
+    d.config.write_text(text.replace(str(certificates.server_key), str(certificates.client_key)))
+    only(without_daemon(d), "tls", "broken", "client.key", "Name the key that the certificate was made for")
+    d.config.write_text(text.replace(str(certificates.server_key), str(tmp_path / "none.key")))
+    only(without_daemon(d), "tls", "broken", "none.key", "No such file or directory")
+    expired = tmp_path / "expired.pem"
+    subprocess.run(["openssl", "x509", "-in", certificates.server, "-signkey", certificates.server_key, "-days", "-1",
+                    "-out", expired], check=True, capture_output=True)
+    d.config.write_text(text.replace(str(certificates.server), str(expired)))
+    only(without_daemon(d), "tls", "broken", "expired.pem has expired", "have it renewed")
+    subprocess.run(["openssl", "x509", "-in", certificates.server, "-signkey", certificates.server_key, "-days", "20",
+                    "-out", expired], check=True, capture_output=True)
+    only(without_daemon(d), "tls", "attention", "expired.pem expires in ", "have it renewed")
+
+
+def test_what_hangs_is_left_behind(daemon, tmp_path, certificates):
+    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', certificates=certificates)
+    d.root.chmod(0o750)
+    os.mkfifo(tmp_path / "never")
+    d.config.write_text(d.config.read_text().replace(str(certificates.ca), str(tmp_path / "never")))
+    only(without_daemon(d), "tls", "broken", "did not answer within 6 seconds")
+
+
+def test_destinations(daemon, tmp_path):
+    silent = socket.create_server(("127.0.0.1", 0))  # takes connections, and says nothing
+    d = daemon(extra=f'destinations = ( {to_archive(free_port())}, '
+                     f'{to_archive(silent.getsockname()[1]).replace("PACS", "MUTE")}, {to_folder(tmp_path / "none")} );')
+    d.root.chmod(0o750)
+    (tmp_path / "none").rmdir()
+    destinations = doctor(d)["destination"]
+    silent.close()
+    told = [check["findings"][0]["text"] for check in destinations]
+    assert [check["verdict"] for check in destinations] == ["broken"] * 3
+    assert told[0].startswith("PACS: ") and "refused" in told[0].lower() and "Is it on" in told[0]
+    assert told[1].startswith("MUTE: ") and "did not answer within 6" not in told[1]
+    assert "none" in told[2] and "No such file" in told[2] and "let the service's user write" in told[2]
+
+
+def test_a_damaged_database(daemon):
+    d = daemon()
+    d.root.chmod(0o750)
+    d.start()
+    assert d.stop() == 0
+    path = d.root / "noctule.db"
+    assert not without_daemon(d)
+    whole = path.read_bytes()
+    pages = bytearray(whole)
+    pages[8 * 4096:12 * 4096] = b"\xa5" * 4 * 4096
+    path.write_bytes(pages)
+    only(without_daemon(d), "database", "broken", "is damaged", "restore a backup")
+    path.write_bytes(b"damaged" + whole[7:])
+    only(without_daemon(d), "database", "broken", "not a database", "restore a backup")
+
+
+def test_a_dictionary_that_is_missing(daemon, tmp_path):
+    d = daemon(extra=f'destinations = ( {to_folder(tmp_path / "out")} );')
+    d.root.chmod(0o750)
+    found = without_daemon(d, env={**os.environ, "DCMDICTPATH": str(tmp_path / "nowhere")})
+    assert str(tmp_path / "nowhere") in found["dictionary", "broken"] and "install DCMTK anew" in found["dictionary", "broken"]
+    assert "without DCMTK's dictionary" in found["destination", "attention"] and len(found) == 2
+
+
+def test_gpus_where_there_are_none(daemon):
+    d = daemon()
+    d.root.chmod(0o750)
+    text = d.config.read_text()
+    assert "lanes = 2;" in text
+    d.config.write_text(text.replace("lanes = 2;", 'lanes = 2; backend = "cuda";'))
+    only(without_daemon(d, env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}), "devices", "broken", "compute.backend = \"cpu\"")
+
+
+def test_the_clock_and_the_unit(daemon, tmp_path):
+    d = daemon()
+    d.root.chmod(0o750)
+    d.start()
+    assert d.stop() == 0
+    subprocess.run(["sqlite3", d.root / "noctule.db", "INSERT INTO event (at, kind, detail) "
+                    "VALUES ('2999-01-01T00:00:00.000Z', 'STOP', '')"], check=True)
+    told = doctor(d)["clock"][0]["findings"][0]
+    assert told["verdict"] == "broken" and "of 2999-01-01" in told["text"] and told["text"].endswith("set the clock")
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text("#!/bin/sh\nprintf 'LoadState=loaded\\nActiveState=failed\\nUnitFileState=disabled\\nUser=pacs\\n"
+                         "ReadWritePaths=/var/lib/noctule\\n'\n")
+    systemctl.chmod(0o755)
+    found = doctor(d, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})["unit"][0]["findings"]
+    assert [finding["verdict"] for finding in found] == ["broken", "broken", "attention", "broken"]
+    assert f"ReadWritePaths={d.root}" in found[0]["text"] and "journalctl" in found[1]["text"]
+    assert "systemctl enable" in found[2]["text"] and "runs as pacs" in found[3]["text"]
