@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define TEXT_COLUMN  26        /* behind the name and the verdict */
-#define NARROWEST    30        /* that sentences are broken for */
+#define NARROWEST    30        /* that lines are broken for */
 #define SERVICE_USER "noctule" /* where there is no root folder yet */
 
 static const struct doctor_check checks[] = {
@@ -119,7 +119,7 @@ examination_verdict(const struct examination *examination)
 /* ----------------------------------------------------------------------------- looking ---- */
 
 /* A look under way, freed by whoever leaves last. */
-struct visit {
+struct doctor_visit {
     struct examination examination;
     pthread_t thread;
     bool started;
@@ -129,7 +129,7 @@ struct visit {
 static void *
 visit_main(void *argument)
 {
-    struct visit *visit = argument;
+    struct doctor_visit *visit = argument;
     const struct doctor_check *check = visit->examination.check;
     if (check->needs_dicom && !visit->examination.doctor->has_dictionary)
         doctor_find(&visit->examination, DOCTOR_ATTENTION,
@@ -141,10 +141,10 @@ visit_main(void *argument)
     return NULL;
 }
 
-static struct visit *
-visit_begin(const struct doctor *doctor, const struct doctor_check *check, size_t index)
+static struct doctor_visit *
+doctor_visit_begin(const struct doctor *doctor, const struct doctor_check *check, size_t index)
 {
-    struct visit *visit = calloc(1, sizeof *visit);
+    struct doctor_visit *visit = calloc(1, sizeof *visit);
     if (!visit)
         return NULL;
     visit->examination = (struct examination){.doctor = doctor, .check = check, .index = index};
@@ -154,7 +154,8 @@ visit_begin(const struct doctor *doctor, const struct doctor_check *check, size_
 
 /* True where the look ended; what it found is in *found. One that did not is told so. */
 static bool
-visit_end(struct visit *visit, const struct timespec *until, struct examination *found)
+doctor_visit_end(struct doctor_visit *visit, const struct timespec *until,
+                 struct examination *found)
 {
     *found = (struct examination){.doctor = visit->examination.doctor,
                                   .check = visit->examination.check,
@@ -193,11 +194,11 @@ doctor_look(const struct doctor *doctor, struct examination **found, size_t *cou
     size_t total = 0, begun = 0;
     for (size_t i = 0; i < CHECKS; i++)
         total += doctor_count(doctor, &checks[i]);
-    struct visit **visits = calloc(total, sizeof(struct visit *));
+    struct doctor_visit **visits = calloc(total, sizeof(struct doctor_visit *));
     *found = calloc(total, sizeof **found);
     for (size_t i = 0; visits && *found && i < CHECKS; i++) {
         for (size_t k = 0; k < doctor_count(doctor, &checks[i]); k++)
-            visits[begun++] = visit_begin(doctor, &checks[i], k);
+            visits[begun++] = doctor_visit_begin(doctor, &checks[i], k);
     }
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -205,7 +206,7 @@ doctor_look(const struct doctor *doctor, struct examination **found, size_t *cou
     bool memory = visits && *found;
     for (size_t i = 0; i < begun; i++) {
         memory &= visits[i] != NULL;
-        *hung |= visits[i] && !visit_end(visits[i], &until, &(*found)[i]);
+        *hung |= visits[i] && !doctor_visit_end(visits[i], &until, &(*found)[i]);
     }
     free(visits);
     *count = total;

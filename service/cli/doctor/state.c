@@ -141,13 +141,13 @@ look_at_clock(struct examination *examination)
 
 /* -------------------------------------------------------------------------------- unit ---- */
 
-struct unit {
+struct unit_file {
     char load[32], active[32], file[32], user[64];
     char writable[4096];
 };
 
 static bool
-unit_read(struct unit *unit)
+unit_read(struct unit_file *unit)
 {
     static const char command[] =
         "timeout 3 systemctl show noctule.service "
@@ -176,7 +176,7 @@ unit_read(struct unit *unit)
 
 /* Is the path below one of the unit's? */
 static bool
-unit_lets_write(const struct unit *unit, const char *path)
+unit_lets_write(const struct unit_file *unit, const char *path)
 {
     char paths[sizeof unit->writable], *rest = NULL;
     snprintf(paths, sizeof paths, "%s", unit->writable);
@@ -190,7 +190,7 @@ unit_lets_write(const struct unit *unit, const char *path)
 }
 
 static void
-unit_expect_write(struct examination *examination, const struct unit *unit, const char *path)
+unit_expect_write(struct examination *examination, const struct unit_file *unit, const char *path)
 {
     if (!unit_lets_write(unit, path))
         doctor_find(examination, DOCTOR_BROKEN,
@@ -203,7 +203,7 @@ void
 look_at_unit(struct examination *examination)
 {
     const struct conf *conf = examination->doctor->conf;
-    struct unit unit = {0};
+    struct unit_file unit = {0};
     if (!unit_read(&unit)) {
         doctor_fine(examination, "there is no unit noctule.service here");
         return;
