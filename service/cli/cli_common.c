@@ -1,7 +1,7 @@
 /* cli_common.c - what the commands of `noctule` share. */
 #include "service/cli/cli.h"
 
-#include "service/cli/collect.h"
+#include "service/cli/input/collect.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  */
 #include "service/cli/cli.h"
 
-#include "service/cli/collect.h"
+#include "service/cli/input/collect.h"
+#include "service/cli/input/units.h"
 #include "service/cli/progress.h"
-#include "service/cli/units.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/measure/value_unit.h"

@@ -1,5 +1,5 @@
 /* facts.c - what a header says, one function a fact; see explained.h. */
-#include "service/cli/explained.h"
+#include "service/cli/explain/explained.h"
 
 #include <math.h>
 #include <stdio.h>

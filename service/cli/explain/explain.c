@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "db/report.h"
-#include "service/cli/collect.h"
-#include "service/cli/explained.h"
-#include "service/cli/explained_objects.h"
+#include "service/cli/explain/explained.h"
+#include "service/cli/explain/explained_objects.h"
+#include "service/cli/input/collect.h"
 #include "service/common/parallel.h"
 
 #include <errno.h>

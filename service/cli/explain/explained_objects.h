@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "db/report.h"
 #include "dicom/read/object_peek.h"
-#include "service/cli/explained.h"
+#include "service/cli/explain/explained.h"
 #include "service/common/json.h"
 
 /* A file that is one. */

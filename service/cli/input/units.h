@@ -5,7 +5,7 @@
 #ifndef NOCTULE_UNITS_H
 #define NOCTULE_UNITS_H
 
-#include "service/cli/sorted.h"
+#include "service/cli/input/sorted.h"
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"

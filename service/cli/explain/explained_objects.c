@@ -1,5 +1,5 @@
 /* explained_objects.c - see explained_objects.h. */
-#include "service/cli/explained_objects.h"
+#include "service/cli/explain/explained_objects.h"
 
 #include "base/text.h"
 #include "service/cli/cli.h"

@@ -10,8 +10,8 @@
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/cli/collect.h"
-#include "service/cli/sorted.h"
+#include "service/cli/input/collect.h"
+#include "service/cli/input/sorted.h"
 #include "service/common/jobs/judgement.h"
 #include "service/common/jobs/rules.h"
 

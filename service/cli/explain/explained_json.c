@@ -1,5 +1,5 @@
 /* explained_json.c - an explanation for programs: all of it; see explained.h. */
-#include "service/cli/explained.h"
+#include "service/cli/explain/explained.h"
 
 static void
 explanation_error(struct json *json, const struct error *error)

@@ -1,5 +1,5 @@
 /* sorted.c - see sorted.h. */
-#include "service/cli/sorted.h"
+#include "service/cli/input/sorted.h"
 
 #include "base/error.h"
 #include "base/text.h"

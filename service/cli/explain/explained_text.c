@@ -1,5 +1,5 @@
 /* explained_text.c - an explanation for people, in lines that fit a terminal; see explained.h. */
-#include "service/cli/explained.h"
+#include "service/cli/explain/explained.h"
 
 #include "base/text.h"
 

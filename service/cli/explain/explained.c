@@ -1,5 +1,5 @@
 /* explained.c - see explained.h. */
-#include "service/cli/explained.h"
+#include "service/cli/explain/explained.h"
 
 #include "base/array.h"
 #include "service/pipeline/pipeline.h"

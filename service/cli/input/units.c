@@ -1,5 +1,5 @@
 /* units.c - see units.h. */
-#include "service/cli/units.h"
+#include "service/cli/input/units.h"
 
 #include "base/error.h"
 #include "base/text.h"

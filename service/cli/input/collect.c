@@ -1,5 +1,5 @@
 /* collect.c - see collect.h. */
-#include "service/cli/collect.h"
+#include "service/cli/input/collect.h"
 
 #include "base/array.h"
 #include "base/text.h"

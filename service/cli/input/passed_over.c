@@ -1,5 +1,5 @@
 /* passed_over.c - see passed_over.h. */
-#include "service/cli/passed_over.h"
+#include "service/cli/input/passed_over.h"
 
 #include "base/array.h"
 #include "base/text.h"

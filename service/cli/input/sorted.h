@@ -4,7 +4,7 @@
 #ifndef NOCTULE_SORTED_H
 #define NOCTULE_SORTED_H
 
-#include "service/cli/passed_over.h"
+#include "service/cli/input/passed_over.h"
 #include "service/pipeline/headers.h"
 
 #include "config/config.h"
