@@ -8,12 +8,16 @@
 #include "service/common/troubles.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define LARGE_WAL_MIB  256
 #define CLOCK_SLACK_MS (INT64_C(5) * 60 * 1000)
@@ -146,13 +150,41 @@ struct unit_file {
     char writable[4096];
 };
 
+/* systemctl's answer; NULL where it cannot be asked. The caller waits for the child. */
+static FILE *
+unit_ask(pid_t *child)
+{
+    char *const command[] = {"timeout",
+                             "3",
+                             "systemctl",
+                             "show",
+                             "-p",
+                             "LoadState,ActiveState,UnitFileState,User,ReadWritePaths",
+                             "noctule.service",
+                             NULL};
+    int ends[2];
+    posix_spawn_file_actions_t files;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return NULL;
+    posix_spawn_file_actions_init(&files); /* fails for want of memory, and then so does the next */
+    int rc = posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!rc)
+        rc = posix_spawnp(child, command[0], &files, NULL, command, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    FILE *said = rc ? NULL : fdopen(ends[0], "r");
+    if (!said)
+        close(ends[0]);
+    if (!said && !rc)
+        waitpid(*child, NULL, 0);
+    return said;
+}
+
 static bool
 unit_read(struct unit_file *unit)
 {
-    static const char command[] =
-        "timeout 3 systemctl show noctule.service "
-        "-p LoadState,ActiveState,UnitFileState,User,ReadWritePaths 2>/dev/null";
-
     const struct {
         const char *key;
         char *value;
@@ -164,14 +196,19 @@ unit_read(struct unit_file *unit)
                  {"ReadWritePaths=", unit->writable, sizeof unit->writable}};
 
     char line[sizeof unit->writable + 32];
-    FILE *said = popen(command, "re");
-    while (said && fgets(line, sizeof line, said)) {
+    pid_t child;
+    int status = -1;
+    FILE *said = unit_ask(&child);
+    if (!said)
+        return false;
+    while (fgets(line, sizeof line, said)) {
         line[strcspn(line, "\n")] = '\0';
         for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
             if (strncmp(line, lines[i].key, strlen(lines[i].key)) == 0)
                 snprintf(lines[i].value, lines[i].size, "%s", line + strlen(lines[i].key));
     }
-    return said && pclose(said) == 0 && strcmp(unit->load, "loaded") == 0;
+    fclose(said);
+    return waitpid(child, &status, 0) == child && status == 0 && strcmp(unit->load, "loaded") == 0;
 }
 
 /* Is the path below one of the unit's? */
