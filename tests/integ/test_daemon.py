@@ -607,7 +607,7 @@ def test_status_tells_which_child_keeps_dying(daemon):
 def test_the_unit_is_valid_and_hardened(tmp_path):
     unit = tmp_path / "noctule.service"
     text = (SOURCE / "systemd" / "noctule.service").read_text()
-    unit.write_text(text.replace("@CMAKE_INSTALL_FULL_BINDIR@/noctuled", str(run_path())))
+    unit.write_text(text.replace("@bindir@/noctuled", str(run_path())))
     result = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
     assert result.returncode == 0 and not result.stderr.strip(), result.stderr
     result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=10", unit],

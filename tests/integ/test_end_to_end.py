@@ -52,7 +52,10 @@ def test_a_dropped_series_comes_back(daemon, tmp_path):
 
 def test_no_patient_in_the_log_or_paths(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
-    header = pydicom.dcmread(files[0], stop_before_pixels=True)
+    for file in files:
+        header = pydicom.dcmread(file)
+        header.PatientName, header.PatientID = "Quirinus^Zeno", "QZ-4711"
+        header.save_as(file)
     d = daemon().start()
     drop(files, d.inbox)
     d.wait_jobs()
