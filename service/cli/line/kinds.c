@@ -25,6 +25,12 @@ kind_text(struct cli_call *call, char *text, void *member)
 }
 
 static int
+kind_name(struct cli_call *call, char *text, void *member)
+{
+    return *text ? kind_text(call, text, member) : -EINVAL;
+}
+
+static int
 kind_texts(struct cli_call *call, char *text, void *member)
 {
     struct cli_texts *texts = member;
@@ -150,9 +156,9 @@ const struct cli_kind cli_flag = {.take = kind_flag},
                       cli_text = {"WORDS", "a text", kind_text, CLI_NOTHING},
                       cli_file = {"FILE", "a file", kind_text, CLI_FILES},
                       cli_folder = {"DIR", "a folder", kind_text, CLI_FOLDERS},
-                      cli_pipeline = {"NAME", "a pipeline", kind_text, CLI_PIPELINES},
-                      cli_destination = {"NAME", "a destination", kind_text, CLI_DESTINATIONS},
-                      cli_preset = {"NAME", "a preset", kind_text, CLI_PRESETS},
+                      cli_pipeline = {"NAME", "a pipeline", kind_name, CLI_PIPELINES},
+                      cli_destination = {"NAME", "a destination", kind_name, CLI_DESTINATIONS},
+                      cli_preset = {"NAME", "a preset", kind_name, CLI_PRESETS},
                       cli_choice = {"WORD", "a word", kind_text, CLI_CHOICES},
                       cli_command_name = {"COMMAND", "a command", kind_text, CLI_COMMANDS},
                       cli_files = {"FILE", "a file", kind_texts, CLI_FILES},
