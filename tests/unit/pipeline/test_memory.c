@@ -122,7 +122,7 @@ fill(uint16_t *voxels, int bits)
 {
     srand(9);
     for (int i = 0; i < VOXELS; i++)
-        voxels[i] = (uint16_t)((unsigned)(rand() ^ rand() << 7) & ((1u << bits) - 1));
+        voxels[i] = (uint16_t)(((unsigned)rand() ^ (unsigned)rand() << 7) & ((1u << bits) - 1));
 }
 
 /* --------------------------------------------------------------------------------- the job ---- */
