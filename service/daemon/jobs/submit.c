@@ -82,8 +82,6 @@ submit_judge(struct submission *s)
     if (strcmp(s->series.state, "GATHERING") == 0)
         return submit_refuse(s, CODE_NOT_SETTLED, "the series gathers: %d instances so far",
                              s->series.instances);
-    if (s->series.removed)
-        return submit_refuse(s, CODE_SERIES_REMOVED, "its files are removed; send it again");
     if (strcmp(s->series.state, "REFUSED") == 0)
         return submit_refuse_refused(s);
     if (s->series.missing_files > 0)
