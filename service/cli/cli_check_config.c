@@ -34,6 +34,20 @@ print_destination(const struct conf_destination *destination)
 }
 
 static void
+print_rule(const struct conf_rule *rule)
+{
+    const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) +
+                        rule->has_spacing + rule->has_contrast + (rule->min_slices > 0) +
+                        (rule->max_slices > 0);
+    printf("rule: %s, %s, %s", rule->modality ? rule->modality : "any modality",
+           rule->body_part ? rule->body_part : "any body part",
+           rule->description ? rule->description : "any description");
+    if (more)
+        printf(", %zu more condition%s", more, more == 1 ? "" : "s");
+    printf(" -> %s\n", rule->pipeline);
+}
+
+static void
 check_config_summary(const char *path, const struct conf *conf)
 {
     printf("%s: OK\n", path);
@@ -46,12 +60,8 @@ check_config_summary(const char *path, const struct conf *conf)
     for (size_t i = 0; i < conf->pipeline_count; i++)
         printf("pipeline: %s (%zu segment%s)\n", conf->pipelines[i].name,
                conf->pipelines[i].segment_count, conf->pipelines[i].segment_count == 1 ? "" : "s");
-    for (size_t i = 0; i < conf->rule_count; i++) {
-        const struct conf_rule *rule = &conf->rules[i];
-        printf("rule: %s, %s, %s -> %s\n", rule->modality ? rule->modality : "any modality",
-               rule->body_part ? rule->body_part : "any body part",
-               rule->description ? rule->description : "any description", rule->pipeline);
-    }
+    for (size_t i = 0; i < conf->rule_count; i++)
+        print_rule(&conf->rules[i]);
     if (conf->rule_count == 0)
         printf("rule: none; series make jobs only through a title that names a pipeline\n");
 }

@@ -34,6 +34,19 @@ def test_summary(tmp_path, certificates):
         assert line in lines, (line, lines)
 
 
+def test_a_rule_does_not_look_wider_than_it_is(tmp_path):
+    result = check(tmp_path / "noctule.conf", """
+        pipelines = ( { name = "p"; segments = ( { label = "A"; range = [ 0.0, 1.0 ];
+          shapes = ( { center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 1.0; } );
+          type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } ); } );
+        rules = ( { match = { modality = "CT"; orientation = "axial"; min_slices = 5;
+                    attributes = ( { tag = "Manufacturer"; present = true; } ); }; pipeline = "p"; },
+                  { match = { modality = "MR"; max_slices = 9; }; pipeline = "p"; } );""")
+    assert result.returncode == 0, result.stderr
+    assert "rule: CT, any body part, any description, 3 more conditions -> p" in result.stdout
+    assert "rule: MR, any body part, any description, 1 more condition -> p" in result.stdout
+
+
 @pytest.mark.parametrize("option, source", [
     ("certificate", None), ("certificate", "server_key"), ("key", None), ("key", "client_key"), ("key", "ca"),
     ("ca", None), ("ca", "server_key"),
