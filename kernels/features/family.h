@@ -15,9 +15,13 @@
 #define NOCTULE_FEATURE_FAMILY_H
 
 #include "base/concept.h"
+#include "base/error.h"
 #include "base/feature.h"
 #include "base/texture.h"
 #include "kernels/kernels.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -123,12 +127,14 @@ struct feature_family {
                    const struct feature_map *maps, struct error *error);
     size_t (*map_size)(const struct feature_volume *volume); /* NULL: it makes none */
     const char *no_map; /* told where a map that is wanted has no voxel */
-    /* How many counts a set takes, and their counting; it and `prepare` ask the lane for the
-     * operation that a job demands for the family, with the errors of texture.h. NULL: the
-     * histograms and the bits are all it needs. */
+    /*
+     * Counts a set, into memory that whoever asks for it frees, after an error too; it and `prepare`
+     * ask the lane for the operation that a job demands for the family, with the errors of texture.h.
+     * NULL: the histograms and the bits are all it needs. Families that follow each other and have one
+     * `count` share what it counts, which is what they all want of it by the options.
+     */
     enum kernels_op_id op;
-    size_t (*count_size)(const struct feature_region *region, size_t set);
-    int (*count)(const struct feature_region *region, size_t set, uint64_t *counts,
+    int (*count)(const struct feature_region *region, size_t set, uint64_t **counts,
                  struct error *error);
     /* Fills values[definition_count], all missing before; 0 or -ENOMEM. NULL: it has none. */
     int (*values)(const struct feature_region *region, size_t set, const uint64_t *counts,
@@ -157,6 +163,14 @@ feature_region_keeps(const struct feature_region *region, int64_t slice, int32_t
     const size_t table = volume->tables > 1 ? (size_t)slice : 0;
 
     return region->histograms[table * volume->values + (size_t)(stored - volume->smallest)] > 0;
+}
+
+/* Room for so many counts, zeros at first. */
+static inline int
+feature_counts_make(size_t size, uint64_t **counts, struct error *error)
+{
+    *counts = (uint64_t *)calloc(size, sizeof(**counts));
+    return *counts ? 0 : error_set_system(error, -ENOMEM, "count texture");
 }
 
 static inline struct feature_value

@@ -522,20 +522,13 @@ glcm_slices(const struct feature_region *region)
                : 1;
 }
 
-static size_t
-glcm_count_size(const struct feature_region *region, size_t set)
-{
-    struct directions directions;
-
-    directions_make(texture_glcm_options(region->volume->options), set, &directions);
-    return glcm_slices(region) * directions.count * (size_t)region->levels * (size_t)region->levels;
-}
-
 static int
-glcm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
+glcm_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     const struct glcm_options *options = texture_glcm_options(region->volume->options);
+    const size_t entries = (size_t)region->levels * (size_t)region->levels;
     struct directions directions;
+    int rc;
 
     directions_make(options, set, &directions);
     const struct texture_glcm request = {
@@ -545,7 +538,8 @@ glcm_count(const struct feature_region *region, size_t set, uint64_t *counts, st
         .offset_count = directions.count,
         .per_slice = aggregation_per_slice(options->aggregation),
     };
-    return texture_glcm_run(region->volume->lane, &request, counts, error);
+    rc = feature_counts_make(glcm_slices(region) * directions.count * entries, counts, error);
+    return rc ? rc : texture_glcm_run(region->volume->lane, &request, *counts, error);
 }
 
 static int
@@ -572,7 +566,6 @@ const struct feature_family family_glcm = {
     .sets = glcm_sets,
     .describe = glcm_describe,
     .op = KERNELS_GLCM,
-    .count_size = glcm_count_size,
     .count = glcm_count,
     .values = glcm_values,
 };

@@ -30,29 +30,13 @@ static const struct feature_definition gldzm_definitions[ZONE_FEATURES] = {
     {"zone_distance_entropy", "Zone distance entropy", "GBDU", .unit = "1"},
 };
 
-/* A list by distance behind one by size, which tells how many voxels there are. */
-static size_t
-gldzm_count_size(const struct feature_region *region, size_t set)
-{
-    (void)set;
-    return 2 * zones_list_size(region);
-}
-
-static int
-gldzm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
-{
-    int rc = zones_list_count(region, false, counts, error);
-
-    (void)set;
-    return rc ? rc : zones_list_count(region, true, counts + zones_list_size(region), error);
-}
-
 static int
 gldzm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
              struct feature_value *values)
 {
+    (void)region;
     (void)set;
-    return zones_list_values(counts + zones_list_size(region), counts, values);
+    return zones_values(counts, TEXTURE_ZONE_DISTANCES, values);
 }
 
 static bool
@@ -76,7 +60,6 @@ const struct feature_family family_gldzm = {
     .wanted = gldzm_wanted,
     .describe = gldzm_describe,
     .op = KERNELS_ZONES,
-    .count_size = gldzm_count_size,
-    .count = gldzm_count,
+    .count = zones_count,
     .values = gldzm_values,
 };

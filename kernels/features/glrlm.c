@@ -72,26 +72,17 @@ glrlm_request(const struct feature_region *region, const struct directions *dire
     };
 }
 
-static size_t
-glrlm_count_size(const struct feature_region *region, size_t set)
-{
-    struct directions directions;
-
-    (void)set;
-    glrlm_directions(region->volume->options, &directions);
-    const struct texture_runs request = glrlm_request(region, &directions);
-    return texture_runs_size(&request, region->volume->slices);
-}
-
 static int
-glrlm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
+glrlm_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     struct directions directions;
+    int rc;
 
     (void)set;
     glrlm_directions(region->volume->options, &directions);
     const struct texture_runs request = glrlm_request(region, &directions);
-    return texture_runs_run(region->volume->lane, &request, counts, error);
+    rc = feature_counts_make(texture_runs_size(&request, region->volume->slices), counts, error);
+    return rc ? rc : texture_runs_run(region->volume->lane, &request, *counts, error);
 }
 
 /* What matrices are merged and listed in. */
@@ -178,7 +169,6 @@ const struct feature_family family_glrlm = {
     .wanted = glrlm_wanted,
     .describe = glrlm_describe,
     .op = KERNELS_RUNS,
-    .count_size = glrlm_count_size,
     .count = glrlm_count,
     .values = glrlm_values,
 };

@@ -27,27 +27,13 @@ static const struct feature_definition glszm_definitions[ZONE_FEATURES] = {
     {"zone_size_entropy", "Zone size entropy", "GU8N", .unit = "1"},
 };
 
-static size_t
-glszm_count_size(const struct feature_region *region, size_t set)
-{
-    (void)set;
-    return zones_list_size(region);
-}
-
-static int
-glszm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
-{
-    (void)set;
-    return zones_list_count(region, false, counts, error);
-}
-
 static int
 glszm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
              struct feature_value *values)
 {
     (void)region;
     (void)set;
-    return zones_list_values(counts, counts, values);
+    return zones_values(counts, TEXTURE_ZONE_SIZES, values);
 }
 
 static bool
@@ -71,7 +57,6 @@ const struct feature_family family_glszm = {
     .wanted = glszm_wanted,
     .describe = glszm_describe,
     .op = KERNELS_ZONES,
-    .count_size = glszm_count_size,
-    .count = glszm_count,
+    .count = zones_count,
     .values = glszm_values,
 };

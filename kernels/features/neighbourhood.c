@@ -1,16 +1,35 @@
 /* neighbourhood.c - see neighbourhood.h. */
 #include "kernels/features/neighbourhood.h"
 
-struct texture_neighbours
-neighbourhood_request(const struct feature_region *region)
+static bool
+neighbourhood_is_wanted(const struct texture_options *options, enum neighbourhood of)
 {
-    const enum aggregation aggregation = region->volume->options->aggregation;
+    return texture_wants(options,
+                         of == NEIGHBOURHOOD_TONES ? TEXTURE_FAMILY_ngtdm : TEXTURE_FAMILY_ngldm);
+}
+
+/* Tones do not ask what is alike: dependences that are of the same neighbours are counted with them. */
+static bool
+neighbourhoods_are_one(const struct texture_options *options)
+{
+    return neighbourhood_is_wanted(options, NEIGHBOURHOOD_TONES) &&
+           neighbourhood_is_wanted(options, NEIGHBOURHOOD_DEPENDENCES) &&
+           options->ngtdm_distance == options->ngldm_distance;
+}
+
+struct texture_neighbours
+neighbourhood_request(const struct feature_region *region, enum neighbourhood of)
+{
+    const struct texture_options *options = region->volume->options;
+    const bool alike = of == NEIGHBOURHOOD_DEPENDENCES || neighbourhoods_are_one(options);
 
     return (struct texture_neighbours){
         .levels = {region->levels, region->level_of, region->volume->tables},
         .region = region->bits,
-        .in_slice = aggregation_is_2d(aggregation),
-        .per_slice = aggregation_per_slice(aggregation),
+        .distance = of == NEIGHBOURHOOD_TONES ? options->ngtdm_distance : options->ngldm_distance,
+        .alpha = alike ? options->ngldm_alpha : 0,
+        .in_slice = aggregation_is_2d(options->aggregation),
+        .per_slice = aggregation_per_slice(options->aggregation),
     };
 }
 
@@ -19,6 +38,49 @@ neighbourhood_size(const struct feature_region *region, const struct texture_nei
 {
     return (request->per_slice ? (size_t)region->volume->slices : 1) * TEXTURE_NEIGHBOUR_KINDS *
            (size_t)region->levels * texture_neighbours_width(request);
+}
+
+/* Of one of them, if it has to be counted for itself. */
+static size_t
+neighbourhood_own_size(const struct feature_region *region, enum neighbourhood of)
+{
+    const struct texture_options *options = region->volume->options;
+    const struct texture_neighbours request = neighbourhood_request(region, of);
+
+    if (!neighbourhood_is_wanted(options, of) ||
+        (of == NEIGHBOURHOOD_DEPENDENCES && neighbourhoods_are_one(options)))
+        return 0;
+    return neighbourhood_size(region, &request);
+}
+
+int
+neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts,
+                    struct error *error)
+{
+    size_t size[NEIGHBOURHOODS], total = 0, at = 0;
+    int rc;
+
+    (void)set;
+    for (int of = 0; of < NEIGHBOURHOODS; of++)
+        total += size[of] = neighbourhood_own_size(region, (enum neighbourhood)of);
+    rc = feature_counts_make(total, counts, error);
+    for (int of = 0; of < NEIGHBOURHOODS && rc == 0; at += size[of++]) {
+        const struct texture_neighbours request =
+            neighbourhood_request(region, (enum neighbourhood)of);
+
+        if (size[of] > 0)
+            rc = texture_neighbours_run(region->volume->lane, &request, *counts + at, error);
+    }
+    return rc;
+}
+
+const uint64_t *
+neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
+                     const uint64_t *counts)
+{
+    if (of == NEIGHBOURHOOD_TONES || neighbourhoods_are_one(region->volume->options))
+        return counts;
+    return counts + neighbourhood_own_size(region, NEIGHBOURHOOD_TONES);
 }
 
 void

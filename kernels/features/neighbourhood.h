@@ -1,6 +1,6 @@
 /*
- * neighbourhood.h - what the families of neighbourhoods (NGTDM, NGLDM) ask for alike, and how that is
- * told. Pure functions; any thread.
+ * neighbourhood.h - what the families of neighbourhoods (NGTDM, NGLDM) ask for alike, how they count it
+ * together, and how that is told. Any thread, the counting as texture.h has it.
  */
 #ifndef NOCTULE_NEIGHBOURHOOD_H
 #define NOCTULE_NEIGHBOURHOOD_H
@@ -12,12 +12,26 @@
 extern "C" {
 #endif
 
-/* The region's levels, by the aggregation of its options; distance and alpha are the family's. */
-struct texture_neighbours neighbourhood_request(const struct feature_region *region);
+enum neighbourhood {
+    NEIGHBOURHOOD_TONES,       /* NGTDM */
+    NEIGHBOURHOOD_DEPENDENCES, /* NGLDM */
+    NEIGHBOURHOODS,
+};
+
+/* The region's levels, by its options. */
+struct texture_neighbours neighbourhood_request(const struct feature_region *region,
+                                                enum neighbourhood of);
 
 /* The counts of all matrices. */
 size_t neighbourhood_size(const struct feature_region *region,
                           const struct texture_neighbours *request);
+
+/* Counts for those of the two that are wanted: once where both look as far. And where the counts of
+ * one of them stand. */
+int neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts,
+                        struct error *error);
+const uint64_t *neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
+                                     const uint64_t *counts);
 
 /* Puts the aggregation of what has no directions. */
 void neighbourhood_describe(const struct texture_options *options, char settings[FEATURE_SETTINGS]);

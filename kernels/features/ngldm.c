@@ -32,40 +32,13 @@ static const struct feature_definition ngldm_definitions[LEVEL_MATRIX_FEATURES] 
     {"dependence_count_energy", "Dependence count energy", "CAS9", .unit = "1"},
 };
 
-static struct texture_neighbours
-ngldm_request(const struct feature_region *region)
-{
-    struct texture_neighbours request = neighbourhood_request(region);
-
-    request.distance = region->volume->options->ngldm_distance;
-    request.alpha = region->volume->options->ngldm_alpha;
-    return request;
-}
-
-static size_t
-ngldm_count_size(const struct feature_region *region, size_t set)
-{
-    const struct texture_neighbours request = ngldm_request(region);
-
-    (void)set;
-    return neighbourhood_size(region, &request);
-}
-
-static int
-ngldm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
-{
-    const struct texture_neighbours request = ngldm_request(region);
-
-    (void)set;
-    return texture_neighbours_run(region->volume->lane, &request, counts, error);
-}
-
 /* A voxel depends on itself, too: n neighbours that are alike are a dependence of n + 1. */
 static int
 ngldm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
              struct feature_value *values)
 {
-    const struct texture_neighbours request = ngldm_request(region);
+    const struct texture_neighbours request =
+        neighbourhood_request(region, NEIGHBOURHOOD_DEPENDENCES);
     const size_t levels = (size_t)region->levels, width = texture_neighbours_width(&request);
     const size_t entries = TEXTURE_NEIGHBOUR_KINDS * levels * width;
     struct level_cell *cells = malloc(levels * width * sizeof(*cells));
@@ -74,6 +47,7 @@ ngldm_values(const struct feature_region *region, size_t set, const uint64_t *co
     (void)set;
     if (!cells)
         return -ENOMEM;
+    counts = neighbourhood_counts(region, NEIGHBOURHOOD_DEPENDENCES, counts);
     for (size_t m = 0; m < neighbourhood_size(region, &request) / entries; m++) {
         const uint64_t *matrix = counts + m * entries + TEXTURE_ALIKE * levels * width;
         uint64_t voxels = 0;
@@ -110,7 +84,6 @@ const struct feature_family family_ngldm = {
     .wanted = ngldm_wanted,
     .describe = ngldm_describe,
     .op = KERNELS_NEIGHBOURS,
-    .count_size = ngldm_count_size,
-    .count = ngldm_count,
+    .count = neighbourhood_count,
     .values = ngldm_values,
 };

@@ -116,43 +116,17 @@ ngtdm_average_add(struct ngtdm_average *average, const struct tones *tones)
         }
 }
 
-static struct texture_neighbours
-ngtdm_request(const struct feature_region *region)
-{
-    struct texture_neighbours request = neighbourhood_request(region);
-
-    request.distance = region->volume->options->ngtdm_distance;
-    return request;
-}
-
-static size_t
-ngtdm_count_size(const struct feature_region *region, size_t set)
-{
-    const struct texture_neighbours request = ngtdm_request(region);
-
-    (void)set;
-    return neighbourhood_size(region, &request);
-}
-
-static int
-ngtdm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
-{
-    const struct texture_neighbours request = ngtdm_request(region);
-
-    (void)set;
-    return texture_neighbours_run(region->volume->lane, &request, counts, error);
-}
-
 static int
 ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
              struct feature_value *values)
 {
-    const struct texture_neighbours request = ngtdm_request(region);
+    const struct texture_neighbours request = neighbourhood_request(region, NEIGHBOURHOOD_TONES);
     const size_t levels = (size_t)region->levels, width = texture_neighbours_width(&request);
     const size_t plane = levels * width, entries = TEXTURE_NEIGHBOUR_KINDS * plane;
     struct ngtdm_average average = {.matrices = 0};
 
     (void)set;
+    counts = neighbourhood_counts(region, NEIGHBOURHOOD_TONES, counts);
     for (size_t m = 0; m < neighbourhood_size(region, &request) / entries; m++) {
         const uint64_t *matrix = counts + m * entries;
         struct tones tones;
@@ -193,7 +167,6 @@ const struct feature_family family_ngtdm = {
     .wanted = ngtdm_wanted,
     .describe = ngtdm_describe,
     .op = KERNELS_NEIGHBOURS,
-    .count_size = ngtdm_count_size,
-    .count = ngtdm_count,
+    .count = neighbourhood_count,
     .values = ngtdm_values,
 };

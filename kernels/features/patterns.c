@@ -101,25 +101,18 @@ patterns_prepare(const struct feature_volume *volume, void *prepared,
     return texture_patterns_run(volume->lane, &request, error);
 }
 
-static size_t
-patterns_count_size(const struct feature_region *region, size_t set)
-{
-    (void)region;
-    (void)set;
-    return CODES;
-}
-
 static int
-patterns_count(const struct feature_region *region, size_t set, uint64_t *counts,
+patterns_count(const struct feature_region *region, size_t set, uint64_t **counts,
                struct error *error)
 {
     const uint64_t *histograms = (const uint64_t *)region->prepared;
     const enum texture_pattern pattern = patterns_of_set(region->volume->options, set);
+    const int rc = feature_counts_make(CODES, counts, error);
 
-    (void)error;
-    memcpy(counts, histograms + (region->number * TEXTURE_PATTERNS + pattern) * CODES,
-           CODES * sizeof(*counts));
-    return 0;
+    if (rc == 0)
+        memcpy(*counts, histograms + (region->number * TEXTURE_PATTERNS + pattern) * CODES,
+               CODES * sizeof(**counts));
+    return rc;
 }
 
 const struct feature_family family_patterns = {
@@ -133,6 +126,5 @@ const struct feature_family family_patterns = {
     .map_size = patterns_map_size,
     .no_map = "texture: slices of less than 3 x 3 voxels have no patterns",
     .op = KERNELS_PATTERNS,
-    .count_size = patterns_count_size,
     .count = patterns_count,
 };

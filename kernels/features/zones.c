@@ -1,72 +1,98 @@
 /* zones.c - see zones.h. */
 #include "kernels/features/zones.h"
 
-#include "kernels/texture/texture.h"
+#include <string.h>
 
-#include <errno.h>
-#include <stdlib.h>
+/* In a family's counts how many zones of each kind are told of, and then these. */
+struct zones_told {
+    uint64_t count[TEXTURE_ZONE_KINDS];
+    struct texture_zone zones[];
+};
 
-/* Each voxel with a level may be a zone. */
-size_t
-zones_list_size(const struct feature_region *region)
+static int
+zones_tell(const struct texture_zone_list lists[TEXTURE_ZONE_KINDS], uint64_t **counts,
+           struct error *error)
 {
-    const size_t entries = region->volume->tables * region->volume->values;
-    size_t voxels = 0;
+    const size_t all = lists[TEXTURE_ZONE_SIZES].count + lists[TEXTURE_ZONE_DISTANCES].count;
+    const size_t size = sizeof(struct zones_told) + all * sizeof(struct texture_zone);
+    const int rc = feature_counts_make(size / sizeof(**counts), counts, error);
+    struct zones_told *told = (struct zones_told *)*counts;
+    struct texture_zone *at = rc ? NULL : told->zones;
 
-    for (size_t i = 0; i < entries; i++)
-        voxels += region->level_of[i] > 0 ? region->histograms[i] : 0;
-    return voxels + 1;
+    for (int kind = 0; kind < TEXTURE_ZONE_KINDS && rc == 0; kind++) {
+        told->count[kind] = lists[kind].count;
+        if (lists[kind].count > 0)
+            memcpy(at, lists[kind].zones, lists[kind].count * sizeof(*at));
+        at += lists[kind].count;
+    }
+    return rc;
 }
 
 int
-zones_list_count(const struct feature_region *region, bool of_distances, uint64_t *list,
-                 struct error *error)
+zones_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
-    const enum aggregation aggregation = region->volume->options->aggregation;
+    const struct texture_options *options = region->volume->options;
     const struct texture_zones request = {
         .levels = {region->levels, region->level_of, region->volume->tables},
         .region = region->bits,
-        .of_distances = of_distances,
-        .in_slice = aggregation_is_2d(aggregation),
-        .per_slice = aggregation_per_slice(aggregation),
+        .distances = texture_wants(options, TEXTURE_FAMILY_gldzm),
+        .in_slice = aggregation_is_2d(options->aggregation),
+        .per_slice = aggregation_per_slice(options->aggregation),
     };
+    struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
+    int rc = texture_zones_run(region->volume->lane, &request, lists, error);
 
-    return texture_zones_run(region->volume->lane, &request, list + 1, list, error);
+    (void)set;
+    if (rc == 0)
+        rc = zones_tell(lists, counts, error);
+    for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++)
+        free(lists[kind].zones);
+    return rc;
 }
 
-/* Cells of the zones of one slice, from first on; returns where the next slice begins. */
+/* How many of the zones, from the first one on, are of its slice. */
 static size_t
-zones_take_slice(const uint64_t *list, size_t first, struct level_cell *cells, size_t *count)
+zones_of_slice(const struct texture_zone *zones, size_t count)
 {
-    const uint64_t *keys = list + 1;
-    size_t z = first;
+    size_t z = 0;
 
-    *count = 0;
-    for (; z < list[0] && texture_zone_slice(keys[z]) == texture_zone_slice(keys[first]); z++) {
-        if (z == first || keys[z] != keys[z - 1])
-            cells[(*count)++] =
-                (struct level_cell){texture_zone_level(keys[z]), texture_zone_value(keys[z]), 0};
-        cells[*count - 1].count++;
-    }
+    while (z < count && texture_zone_slice(zones[z].key) == texture_zone_slice(zones[0].key))
+        z++;
     return z;
 }
 
-int
-zones_list_values(const uint64_t *list, const uint64_t *sizes, struct feature_value *values)
+static void
+zones_take_slice(const struct texture_zone *zones, size_t count, struct level_cell *cells)
 {
-    struct level_cell *cells = malloc((list[0] + 1) * sizeof(*cells));
+    for (size_t z = 0; z < count; z++)
+        cells[z] = (struct level_cell){texture_zone_level(zones[z].key),
+                                       texture_zone_value(zones[z].key), zones[z].count};
+}
+
+/* The same slices have zones of both kinds. */
+int
+zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature_value *values)
+{
+    const struct zones_told *told = (const struct zones_told *)counts;
+    const struct texture_zone *sizes = told->zones, *sizes_end = sizes + told->count[0];
+    const struct texture_zone *zones = kind == TEXTURE_ZONE_SIZES ? sizes : sizes_end;
+    const struct texture_zone *end = zones + told->count[kind];
+    struct level_cell *cells = malloc((told->count[kind] + 1) * sizeof(*cells));
     struct level_average average = {.matrices = 0};
-    size_t count;
 
     if (!cells)
         return -ENOMEM;
-    for (size_t first = 0, next; first < list[0]; first = next) {
+    while (zones < end) {
+        const size_t count = zones_of_slice(zones, (size_t)(end - zones));
+        const size_t of_sizes = zones_of_slice(sizes, (size_t)(sizes_end - sizes));
         uint64_t voxels = 0;
 
-        next = zones_take_slice(list, first, cells, &count);
-        for (size_t z = first; z < next; z++) /* as many zones by size, in the same slices */
-            voxels += texture_zone_value(sizes[1 + z]);
+        for (size_t z = 0; z < of_sizes; z++)
+            voxels += texture_zone_value(sizes[z].key) * sizes[z].count;
+        zones_take_slice(zones, count, cells);
         level_average_add(&average, cells, count, voxels);
+        zones += count;
+        sizes += of_sizes;
     }
     level_average_take(&average, ZONE_FEATURES, values);
     free(cells);

@@ -6,6 +6,7 @@
 #define NOCTULE_ZONES_H
 
 #include "kernels/features/level_matrix.h"
+#include "kernels/texture/texture.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,14 +14,13 @@ extern "C" {
 
 enum { ZONE_FEATURES = LEVEL_MATRIX_ENERGY };
 
-/* Numbers of a list of zones: how many there are, and their keys. */
-size_t zones_list_size(const struct feature_region *region);
-int zones_list_count(const struct feature_region *region, bool of_distances, uint64_t *list,
-                     struct error *error);
+/* Zones by size, and where GLDZM is wanted, by distance. */
+int zones_count(const struct feature_region *region, size_t set, uint64_t **counts,
+                struct error *error);
 
 /* Features of zones by size, or by distance: in the latter case the sizes tell of how many voxels
  * they are. 0 or -ENOMEM. */
-int zones_list_values(const uint64_t *list, const uint64_t *sizes, struct feature_value *values);
+int zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature_value *values);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  */
 #include "kernels/texture/texture.h"
 #include "kernels/op.h"
+#include "kernels/texture/zone_tally.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -243,31 +244,22 @@ check_zones(const struct kernels_lane *lane, const struct texture_zones *request
     return 0;
 }
 
-static int
-zone_compare(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-
-    return (*a > *b) - (*a < *b);
-}
-
 int
-texture_zones_run(struct kernels_lane *lane, const struct texture_zones *zones, uint64_t *keys,
-                  uint64_t *count, struct error *error)
+texture_zones_run(struct kernels_lane *lane, const struct texture_zones *zones,
+                  struct texture_zone_list lists[TEXTURE_ZONE_KINDS], struct error *error)
 {
-    const struct texture_zones_request request = {zones, keys, count};
+    struct zone_tally tallies[TEXTURE_ZONE_KINDS] = {{.room = 0}};
+    const struct texture_zones_request request = {zones, tallies};
     int rc = kernels_op_check(lane, KERNELS_ZONES, error);
 
     if (rc == 0)
         rc = check_levels(lane, &zones->levels, error);
     if (rc == 0)
         rc = check_zones(lane, zones, error);
-    if (rc == 0 && (!keys || !count))
-        rc = no_room(error);
     if (rc == 0)
         rc = kernels_op_run(lane, KERNELS_ZONES, &request, error);
-    if (rc == 0)
-        qsort(keys, *count, sizeof(*keys), zone_compare);
+    for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++)
+        zone_tally_list(&tallies[kind], &lists[kind]);
     return rc;
 }
 

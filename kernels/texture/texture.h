@@ -133,14 +133,14 @@ int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *reque
 
 /*
  * Zones: voxels of the region of one level that hang together by faces, edges and corners, in their
- * slice or in space. A zone is told by how many voxels it has, or by the smallest distance of its
+ * slice or in space. A zone is told by how many voxels it has, and by the smallest distance of its
  * voxels: by how many steps along the axes (in the slice, or in space) it is to the nearest voxel
  * that is not of the region, or beyond the volume; 1 at the border.
  */
 struct texture_zones {
     struct texture_levels levels;
     const uint64_t *region;
-    bool of_distances; /* else of sizes */
+    bool distances; /* are asked for, beside sizes */
     bool in_slice;
     bool per_slice; /* keys have the slice; in_slice */
 };
@@ -176,10 +176,22 @@ texture_zone_value(uint64_t key)
     return key & ((UINT64_C(1) << TEXTURE_ZONE_VALUE_BITS) - 1);
 }
 
-/* The keys of all zones in ascending order, and how many; `keys` has room for as many as the region
- * has voxels with a level. -E2BIG where the region's box has 2^31 voxels or more. */
+enum texture_zone_kind { TEXTURE_ZONE_SIZES, TEXTURE_ZONE_DISTANCES, TEXTURE_ZONE_KINDS };
+
+/* How many zones have a key: there are far fewer of these than of zones. */
+struct texture_zone {
+    uint64_t key, count;
+};
+
+struct texture_zone_list {
+    struct texture_zone *zones; /* in ascending order of keys, each once */
+    size_t count;
+};
+
+/* All zones by size and by distance, empty lists at first; the caller frees their zones, after an error
+ * too. -E2BIG where the region's box has 2^31 voxels or more. */
 int texture_zones_run(struct kernels_lane *lane, const struct texture_zones *request,
-                      uint64_t *keys, uint64_t *count, struct error *error);
+                      struct texture_zone_list lists[TEXTURE_ZONE_KINDS], struct error *error);
 
 /*
  * Local patterns of each slice's 3x3 windows, on stored values. A pattern exists for voxels that
@@ -232,7 +244,7 @@ struct texture_runs_request {
 
 struct texture_zones_request {
     const struct texture_zones *zones;
-    uint64_t *keys, *count; /* in any order */
+    struct zone_tally *tallies; /* one per kind */
 };
 
 struct texture_histogram_request {

@@ -1,31 +1,48 @@
 /*
  * zones_cpu.c - zones of levels on the CPU. Threads unite the voxels of slabs of slices, the seams
  * between them are united after that. A root is the first voxel of its zone, so that one pass in
- * order adds up sizes, or finds the smallest distances, in the roots themselves.
+ * order adds up sizes, and finds the smallest distances, in the roots themselves.
+ *
+ * Of a voxel's 13 neighbours before it, those that are of its level are a number of 13 bits. Neighbours
+ * that touch each other are of one zone already: a table has for each number the fewest to unite with.
  */
 #include "kernels/texture/texture_cpu.h"
+#include "kernels/texture/zone_tally.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ZONES_ROOT                                                                                 \
-    UINT32_C(0x80000000) /* a root that the last pass has seen; the rest is its value */
+    UINT32_C(0x80000000) /* a root that the last pass has seen; the rest is its size */
 
-enum { ZONES_SLABS = 4 }; /* per thread */
+enum {
+    ZONES_SLABS = 4,    /* per thread */
+    ZONES_CHUNK = 1024, /* columns that are looked at together */
+    ZONES_BEFORE = 13,
+    ZONES_OF_SLICE = 0x000F, /* of these numbers: neighbours in the voxel's own slice */
+    ZONES_OF_OTHER = 0x1FF0, /* and in that before it */
+    ZONES_FAR = INT16_MAX,   /* no voxel of a box below 2^31 is so far from its border */
+};
+
+static const int8_t zones_before[ZONES_BEFORE][3] = {
+    {-1, 0, 0},  {-1, -1, 0}, {0, -1, 0},   {1, -1, 0},  {0, 0, -1},  {-1, 0, -1}, {1, 0, -1},
+    {0, -1, -1}, {0, 1, -1},  {-1, -1, -1}, {1, -1, -1}, {-1, 1, -1}, {1, 1, -1},
+};
 
 struct cpu_zones {
     uint16_t *levels;    /* of the box */
     uint32_t *parents;   /* likewise, numbers of voxels in that memory */
     uint16_t *distances; /* likewise */
+    uint16_t fewest[1 << ZONES_BEFORE];
 };
 
 struct zoning {
     struct cpu_lane *lane;
     const struct texture_zones *request;
     struct texture_boxed boxed;
-    const uint16_t *levels; /* the memory */
-    uint32_t *parents;
-    uint16_t *distances;
-    int64_t slab; /* slices */
+    const struct cpu_zones *own;
+    int64_t before[ZONES_BEFORE]; /* from a voxel to its neighbours */
+    int64_t slab;                 /* slices */
 };
 
 static struct cpu_zones *
@@ -42,6 +59,52 @@ zones_number(const struct zoning *job, int64_t x, int64_t y, int64_t z)
 
     return (z + boxed->margin) * boxed->slice + (y + boxed->margin) * boxed->row + x +
            boxed->margin;
+}
+
+/* -------------------------------------------------------------------------- the unions ---- */
+
+static unsigned
+zones_touching(int i)
+{
+    unsigned touching = 0;
+
+    for (int j = 0; j < ZONES_BEFORE; j++) {
+        bool touches = true;
+
+        for (int axis = 0; axis < 3; axis++)
+            touches &= abs(zones_before[i][axis] - zones_before[j][axis]) <= 1;
+        touching |= (unsigned)touches << j;
+    }
+    return touching;
+}
+
+/* Those of the neighbours `alike` that hang together with the first of them. */
+static unsigned
+zones_together(const unsigned touching[ZONES_BEFORE], unsigned alike)
+{
+    unsigned found = alike & -alike, before = 0;
+
+    while (found != before) {
+        before = found;
+        for (unsigned left = before; left; left &= left - 1)
+            found |= alike & touching[__builtin_ctz(left)];
+    }
+    return found;
+}
+
+static int
+cpu_zones_open(struct kernels_lane *lane, struct error *error)
+{
+    struct cpu_zones *own = cpu_zones_state(lane);
+    unsigned touching[ZONES_BEFORE];
+
+    (void)error;
+    for (int i = 0; i < ZONES_BEFORE; i++)
+        touching[i] = zones_touching(i);
+    for (unsigned alike = 1; alike < 1u << ZONES_BEFORE; alike++)
+        own->fewest[alike] =
+            (uint16_t)((alike & -alike) | own->fewest[alike & ~zones_together(touching, alike)]);
+    return 0;
 }
 
 static uint32_t
@@ -65,34 +128,48 @@ zones_unite(uint32_t *parents, uint32_t a, uint32_t b)
         parents[a] = b;
 }
 
-/* With those before it in its row and slice, and of the slice before it. */
 static void
-zones_unite_voxel(const struct zoning *job, int64_t voxel, bool own_slice, bool slice_before)
+zones_compare(const struct zoning *job, const uint16_t *restrict own, int64_t count, unsigned asked,
+              uint16_t *restrict alike)
 {
-    const int64_t row = job->boxed.row, slice = job->boxed.slice;
-    const int64_t before[4] = {-1, -row - 1, -row, -row + 1};
+    memset(alike, 0, (size_t)count * sizeof(*alike));
+    for (int i = 0; i < ZONES_BEFORE; i++) {
+        const uint16_t *other = own + job->before[i];
+        const uint16_t bit = (uint16_t)(asked & 1u << i);
 
-    for (int i = 0; i < 4 && own_slice; i++)
-        if (job->levels[voxel + before[i]] == job->levels[voxel])
-            zones_unite(job->parents, (uint32_t)voxel, (uint32_t)(voxel + before[i]));
-    for (int64_t y = -row; y <= row && slice_before; y += row)
-        for (int64_t x = -1; x <= 1; x++)
-            if (job->levels[voxel - slice + y + x] == job->levels[voxel])
-                zones_unite(job->parents, (uint32_t)voxel, (uint32_t)(voxel - slice + y + x));
+        for (int64_t x = 0; x < count && bit > 0; x++)
+            alike[x] = (uint16_t)(alike[x] | (other[x] == own[x] ? bit : 0));
+    }
+    for (int64_t x = 0; x < count; x++)
+        alike[x] = own[x] > 0 ? alike[x] : 0;
+}
+
+/* With those of the neighbours before them that are asked for. */
+static void
+zones_unite_row(const struct zoning *job, int64_t y, int64_t z, unsigned asked)
+{
+    for (int64_t first = 0; first < job->boxed.box.size[0]; first += ZONES_CHUNK) {
+        const int64_t left = job->boxed.box.size[0] - first;
+        const int64_t count = left < ZONES_CHUNK ? left : ZONES_CHUNK;
+        const int64_t voxel = zones_number(job, first, y, z);
+        uint16_t alike[ZONES_CHUNK];
+
+        zones_compare(job, job->own->levels + voxel, count, asked, alike);
+        for (int64_t x = 0; x < count; x++) {
+            if (asked & ZONES_OF_SLICE)
+                job->own->parents[voxel + x] = (uint32_t)(voxel + x);
+            for (unsigned with = job->own->fewest[alike[x]]; with; with &= with - 1)
+                zones_unite(job->own->parents, (uint32_t)(voxel + x),
+                            (uint32_t)(voxel + x + job->before[__builtin_ctz(with)]));
+        }
+    }
 }
 
 static void
-zones_unite_slice(const struct zoning *job, int64_t z, bool own_slice, bool slice_before)
+zones_unite_slice(const struct zoning *job, int64_t z, unsigned asked)
 {
     for (int64_t y = 0; y < job->boxed.box.size[1]; y++)
-        for (int64_t x = 0; x < job->boxed.box.size[0]; x++) {
-            const int64_t voxel = zones_number(job, x, y, z);
-
-            if (own_slice)
-                job->parents[voxel] = (uint32_t)voxel;
-            if (job->levels[voxel] > 0)
-                zones_unite_voxel(job, voxel, own_slice, slice_before);
-        }
+        zones_unite_row(job, y, z, asked);
 }
 
 static void
@@ -102,96 +179,173 @@ zones_unite_slab(void *context, int64_t slab)
     const int64_t first = slab * job->slab;
 
     for (int64_t z = first; z < first + job->slab && z < job->boxed.box.size[2]; z++)
-        zones_unite_slice(job, z, true, z > first && !job->request->in_slice);
+        zones_unite_slice(job, z,
+                          z > first && !job->request->in_slice ? ZONES_OF_SLICE | ZONES_OF_OTHER
+                                                               : ZONES_OF_SLICE);
+}
+
+static void
+zones_unite_all(struct zoning *job)
+{
+    const struct texture_boxed *boxed = &job->boxed;
+    const int64_t slices = boxed->box.size[2];
+    const int threads = job->lane->base.device->threads;
+
+    for (int i = 0; i < ZONES_BEFORE; i++)
+        job->before[i] = zones_before[i][0] + zones_before[i][1] * boxed->row +
+                         zones_before[i][2] * boxed->slice;
+    job->slab = job->request->in_slice ? 1 : slices / (ZONES_SLABS * threads) + 1;
+    cpu_pool_for(cpu_device_of(&job->lane->base)->pool, (slices + job->slab - 1) / job->slab,
+                 zones_unite_slab, job);
+    for (int64_t z = job->slab; z < slices && !job->request->in_slice; z += job->slab)
+        zones_unite_slice(job, z, ZONES_OF_OTHER);
 }
 
 /* --------------------------------------------------------------------- the distances ---- */
 
-/* The smallest of those beside it on one side, and one more. */
-static uint16_t
-zones_step(const struct zoning *job, int64_t voxel, int64_t to)
-{
-    const int64_t slice = job->request->in_slice ? 0 : job->boxed.slice;
-    uint16_t least = job->distances[voxel + to];
-    const uint16_t other = job->distances[voxel + to * job->boxed.row];
-
-    least = other < least ? other : least;
-    if (slice > 0 && job->distances[voxel + to * slice] < least)
-        least = job->distances[voxel + to * slice];
-    return (uint16_t)(least + 1);
-}
-
-/* City-block distances to what is not of the region: one pass in order and one back are exact. */
+/* Along a row: to what is not of the region on either side. */
 static void
-zones_measure(const struct zoning *job)
+zones_measure_row(const struct zoning *job, int64_t y, int64_t z)
 {
     const struct texture_box *box = &job->boxed.box;
     const struct kernels_lane *lane = &job->lane->base;
+    const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
+    uint16_t *at = job->own->distances + zones_number(job, 0, y, z), steps = 0;
 
-    memset(job->distances, 0,
-           (size_t)(job->boxed.slice * (box->size[2] + 2 * job->boxed.margin)) *
-               sizeof(*job->distances));
-    for (int64_t i = 0; i < box->size[0] * box->size[1] * box->size[2]; i++) {
-        const int64_t x = i % box->size[0], y = i / box->size[0] % box->size[1];
-        const int64_t z = i / box->size[0] / box->size[1], column = box->first[0] + x;
-        const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
-        const int64_t voxel = zones_number(job, x, y, z);
+    for (int64_t x = 0; x < box->size[0]; x++) {
+        const int64_t column = box->first[0] + x;
+        const bool inside =
+            texture_region_word(lane, job->request->region, row, column / 64) >> column % 64 & 1;
 
-        if (texture_region_word(lane, job->request->region, row, column / 64) >> column % 64 & 1)
-            job->distances[voxel] = zones_step(job, voxel, -1);
+        steps = (uint16_t)(inside ? steps + (steps < ZONES_FAR) : 0);
+        at[x] = steps;
     }
-    for (int64_t i = box->size[0] * box->size[1] * box->size[2] - 1; i >= 0; i--) {
-        const int64_t x = i % box->size[0], y = i / box->size[0] % box->size[1];
-        const int64_t voxel = zones_number(job, x, y, i / box->size[0] / box->size[1]);
-        const uint16_t back = zones_step(job, voxel, 1);
-
-        if (back < job->distances[voxel])
-            job->distances[voxel] = back;
+    steps = 0;
+    for (int64_t x = box->size[0] - 1; x >= 0; x--) {
+        steps = (uint16_t)(steps < at[x] ? steps + 1 : at[x]);
+        at[x] = steps;
     }
+}
+
+/* A row through that beside it. */
+static void
+zones_step(uint16_t *restrict row, const uint16_t *restrict beside, int64_t count)
+{
+    for (int64_t x = 0; x < count; x++) {
+        const uint16_t steps = (uint16_t)(beside[x] + 1);
+
+        row[x] = steps < row[x] ? steps : row[x];
+    }
+}
+
+/* There and back through `count` rows that are so far apart; beyond them are zeros. */
+static void
+zones_sweep(const struct zoning *job, uint16_t *first, int64_t apart, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        zones_step(first + i * apart, first + (i - 1) * apart, job->boxed.box.size[0]);
+    for (int64_t i = count - 1; i >= 0; i--)
+        zones_step(first + i * apart, first + (i + 1) * apart, job->boxed.box.size[0]);
+}
+
+/* Slice i - margin of the box, or one of its margin's. */
+static void
+zones_measure_slice(void *context, int64_t i)
+{
+    const struct zoning *job = context;
+    const int64_t rows = job->boxed.box.size[1], z = i - job->boxed.margin;
+
+    memset(job->own->distances + i * job->boxed.slice, 0,
+           (size_t)job->boxed.slice * sizeof(*job->own->distances));
+    if (z < 0 || z >= job->boxed.box.size[2])
+        return;
+    for (int64_t y = 0; y < rows; y++)
+        zones_measure_row(job, y, z);
+    zones_sweep(job, job->own->distances + zones_number(job, 0, 0, z), job->boxed.row, rows);
+}
+
+static void
+zones_measure_across(void *context, int64_t y)
+{
+    const struct zoning *job = context;
+
+    zones_sweep(job, job->own->distances + zones_number(job, 0, y, 0), job->boxed.slice,
+                job->boxed.box.size[2]);
+}
+
+/* City-block distances to what is not of the region: exact along one axis after the other. */
+static void
+zones_measure(struct zoning *job)
+{
+    struct cpu_pool *pool = cpu_device_of(&job->lane->base)->pool;
+
+    cpu_pool_for(pool, job->boxed.box.size[2] + 2 * job->boxed.margin, zones_measure_slice, job);
+    if (!job->request->in_slice)
+        cpu_pool_for(pool, job->boxed.box.size[1], zones_measure_across, job);
 }
 
 /* ------------------------------------------------------------------------ the result ---- */
 
-/* A root precedes its zone. */
+/* A root precedes its zone, and all that precedes a voxel is linked to its root at once. */
 static void
 zones_add_voxel(const struct zoning *job, uint32_t voxel)
 {
-    const uint32_t distance = job->request->of_distances ? job->distances[voxel] : 0;
-    uint32_t root = voxel;
+    uint32_t *parents = job->own->parents, root = parents[voxel];
+    uint16_t *distances = job->own->distances;
 
-    if (job->parents[voxel] == voxel) {
-        job->parents[voxel] = ZONES_ROOT | (job->request->of_distances ? distance : 1);
+    if (root == voxel) {
+        parents[voxel] = ZONES_ROOT | 1;
         return;
     }
-    while (!(job->parents[root] & ZONES_ROOT))
-        root = job->parents[root];
-    if (!job->request->of_distances)
-        job->parents[root]++;
-    else if ((ZONES_ROOT | distance) < job->parents[root])
-        job->parents[root] = ZONES_ROOT | distance;
+    if (!(parents[root] & ZONES_ROOT))
+        root = parents[voxel] = parents[root];
+    parents[root]++;
+    if (job->request->distances && distances[voxel] < distances[root])
+        distances[root] = distances[voxel];
 }
 
-static uint64_t
-zones_list(const struct zoning *job, bool add, uint64_t *keys)
+static void
+zones_add_row(const struct zoning *job, int64_t y, int64_t z)
 {
-    const struct texture_box *box = &job->boxed.box;
-    uint64_t count = 0;
+    const int64_t first = zones_number(job, 0, y, z);
 
-    for (int64_t z = 0; z < box->size[2]; z++)
-        for (int64_t y = 0; y < box->size[1]; y++)
-            for (int64_t x = 0; x < box->size[0]; x++) {
-                const int64_t voxel = zones_number(job, x, y, z);
+    for (int64_t voxel = first; voxel < first + job->boxed.box.size[0]; voxel++)
+        if (job->own->levels[voxel] > 0)
+            zones_add_voxel(job, (uint32_t)voxel);
+}
 
-                if (job->levels[voxel] == 0)
-                    continue;
-                if (add)
-                    zones_add_voxel(job, (uint32_t)voxel);
-                else if (job->parents[voxel] & ZONES_ROOT)
-                    keys[count++] =
-                        texture_zone_key(job->request->per_slice ? box->first[2] + z : 0,
-                                         job->levels[voxel], job->parents[voxel] & ~ZONES_ROOT);
-            }
-    return count;
+static int
+zones_tally_row(const struct zoning *job, int64_t y, int64_t z, struct zone_tally *tallies)
+{
+    const int64_t slice = job->request->per_slice ? job->boxed.box.first[2] + z : 0;
+    const int64_t first = zones_number(job, 0, y, z);
+    int rc = 0;
+
+    for (int64_t voxel = first; voxel < first + job->boxed.box.size[0] && rc == 0; voxel++) {
+        const uint32_t level = job->own->levels[voxel], parent = job->own->parents[voxel];
+
+        if (level == 0 || !(parent & ZONES_ROOT))
+            continue;
+        rc = zone_tally_add(&tallies[TEXTURE_ZONE_SIZES],
+                            texture_zone_key(slice, level, parent & ~ZONES_ROOT), 1);
+        if (rc == 0 && job->request->distances)
+            rc = zone_tally_add(&tallies[TEXTURE_ZONE_DISTANCES],
+                                texture_zone_key(slice, level, job->own->distances[voxel]), 1);
+    }
+    return rc;
+}
+
+static int
+zones_tally(const struct zoning *job, struct zone_tally *tallies)
+{
+    const int64_t *size = job->boxed.box.size;
+    int rc = 0;
+
+    for (int64_t row = 0; row < size[1] * size[2]; row++)
+        zones_add_row(job, row % size[1], row / size[1]);
+    for (int64_t row = 0; row < size[1] * size[2] && rc == 0; row++)
+        rc = zones_tally_row(job, row % size[1], row / size[1], tallies);
+    return rc;
 }
 
 static void
@@ -208,35 +362,24 @@ static int
 cpu_zones_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_zones_request *request = given;
-    const struct cpu_zones *own = cpu_zones_state(lane);
-    struct zoning job = {.lane = cpu_lane_of(lane),
-                         .request = request->zones,
-                         .levels = own->levels,
-                         .parents = own->parents,
-                         .distances = own->distances};
-    int64_t slices;
+    struct zoning job = {
+        .lane = cpu_lane_of(lane), .request = request->zones, .own = cpu_zones_state(lane)};
 
-    (void)error;
-    cpu_boxed_fill(job.lane, &request->zones->levels, request->zones->region, 1, own->levels,
+    cpu_boxed_fill(job.lane, &request->zones->levels, request->zones->region, 1, job.own->levels,
                    &job.boxed);
-    slices = job.boxed.box.size[2];
-    job.slab = request->zones->in_slice ? 1 : slices / (ZONES_SLABS * lane->device->threads) + 1;
-    if (slices > 0)
-        cpu_pool_for(cpu_device_of(lane)->pool, (slices + job.slab - 1) / job.slab,
-                     zones_unite_slab, &job);
-    for (int64_t z = job.slab; z < slices && !request->zones->in_slice; z += job.slab)
-        zones_unite_slice(&job, z, false, true);
-    if (request->zones->of_distances && slices > 0)
+    if (job.boxed.box.size[0] == 0)
+        return 0;
+    zones_unite_all(&job);
+    if (request->zones->distances)
         zones_measure(&job);
-    zones_list(&job, true, NULL);
-    *request->count = zones_list(&job, false, request->keys);
-    return 0;
+    return zones_tally(&job, request->tallies) ? kernels_no_memory(lane, error) : 0;
 }
 
 const struct kernels_op cpu_zones_op = {
     .name = "texture (zones)",
     .state_size = sizeof(struct cpu_zones),
     .transient = true,
+    .open = cpu_zones_open,
     .needs = kernels_op_asked,
     .place = cpu_zones_place,
     .run = cpu_zones_run,

@@ -1,9 +1,10 @@
 /*
  * zones_cuda.cu - zones of levels on the GPU. Voxels are united by links from larger numbers to
  * smaller ones; the pass that follows links to roots changes none. Distances are swept along each
- * axis. Zones come back some voxels at a time, in any order.
+ * axis. Zones come back some voxels at a time, in any order: by size, and then by distance.
  */
 #include "kernels/texture/boxed_cuda.cuh"
+#include "kernels/texture/zone_tally.h"
 
 enum { THREADS = 256, ZONES_BLOCKS = 4096 };
 
@@ -17,7 +18,8 @@ struct zones_job {
     struct cuda_box box;
     uint64_t voxels; /* of the box */
     uint32_t *parents, *values;
-    uint16_t *distances; /* NULL: sizes */
+    uint16_t *distances;         /* NULL: not asked for */
+    enum texture_zone_kind kind; /* of the values at hand */
     int64_t first[3];
     const uint64_t *region;
     uint32_t volume_rows, words_per_row;
@@ -71,10 +73,16 @@ static __global__ void
 __launch_bounds__(THREADS) zones_begin(struct zones_job job)
 {
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
-         i += (uint64_t)gridDim.x * THREADS) {
+         i += (uint64_t)gridDim.x * THREADS)
         job.parents[i] = (uint32_t)i;
-        job.values[i] = job.distances ? UINT32_MAX : 0;
-    }
+}
+
+static __global__ void
+__launch_bounds__(THREADS) zones_begin_values(struct zones_job job)
+{
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
+         i += (uint64_t)gridDim.x * THREADS)
+        job.values[i] = job.kind == TEXTURE_ZONE_DISTANCES ? UINT32_MAX : 0;
 }
 
 static __global__ void
@@ -106,7 +114,7 @@ __launch_bounds__(THREADS) zones_add_voxels(struct zones_job job)
             continue;
         const uint32_t root = cuda_zones_find(job.parents, (uint32_t)i);
 
-        if (job.distances)
+        if (job.kind == TEXTURE_ZONE_DISTANCES)
             atomicMin(&job.values[root], (uint32_t)job.distances[i]);
         else
             atomicAdd(&job.values[root], 1u);
@@ -183,8 +191,18 @@ cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
 }
 
 static int
-zones_fetch(struct cuda_lane *lane, const struct zones_job *job,
-            const struct texture_zones_request *request, struct error *error)
+zones_tally_keys(const struct kernels_lane *lane, const unsigned long long *keys, uint64_t count,
+                 struct zone_tally *tally, struct error *error)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (zone_tally_add(tally, keys[i], 1))
+            return kernels_no_memory(lane, error);
+    return 0;
+}
+
+static int
+zones_fetch(struct cuda_lane *lane, const struct zones_job *job, struct zone_tally *tally,
+            struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->boxed.counted;
@@ -204,34 +222,59 @@ zones_fetch(struct cuda_lane *lane, const struct zones_job *job,
             CUDA_FETCH(lane, counted->host_counts, counted->counts, found + 1);
         if (rc == 0 && found > 0)
             CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+        if (rc == 0)
+            rc = zones_tally_keys(&lane->base, counted->host_counts + 1, found, tally, error);
         if (rc)
             return rc;
-        memcpy(request->keys + *request->count, counted->host_counts + 1, found * sizeof(uint64_t));
-        *request->count += found;
+    }
+    return 0;
+}
+
+/* Once voxels are united. */
+static int
+zones_run_kind(struct cuda_lane *lane, struct zones_job *job, enum texture_zone_kind kind,
+               struct zone_tally *tallies, struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+
+    job->kind = kind;
+    zones_begin_values<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    CUDA_LAUNCHED(device);
+    zones_add_voxels<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    CUDA_LAUNCHED(device);
+    return zones_fetch(lane, job, &tallies[kind], error);
+}
+
+static int
+zones_measure_all(struct cuda_lane *lane, const struct zones_job *job, struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+
+    zones_begin_distances<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    CUDA_LAUNCHED(device);
+    for (int axis = 0; axis < (job->in_slice ? 2 : 3); axis++) {
+        zones_sweep<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job, axis);
+        CUDA_LAUNCHED(device);
     }
     return 0;
 }
 
 static int
-zones_run_all(struct cuda_lane *lane, const struct zones_job *job, struct error *error)
+zones_run_all(struct cuda_lane *lane, struct zones_job *job, struct zone_tally *tallies,
+              struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
+    int rc;
 
     zones_begin<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(device);
     zones_unite_voxels<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(device);
-    if (job->distances) {
-        zones_begin_distances<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
-        CUDA_LAUNCHED(device);
-        for (int axis = 0; axis < (job->in_slice ? 2 : 3); axis++) {
-            zones_sweep<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job, axis);
-            CUDA_LAUNCHED(device);
-        }
-    }
-    zones_add_voxels<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
-    CUDA_LAUNCHED(device);
-    return 0;
+    rc = zones_run_kind(lane, job, TEXTURE_ZONE_SIZES, tallies, error);
+    if (rc || !job->distances)
+        return rc;
+    rc = zones_measure_all(lane, job, error);
+    return rc ? rc : zones_run_kind(lane, job, TEXTURE_ZONE_DISTANCES, tallies, error);
 }
 
 static int
@@ -245,7 +288,6 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     struct texture_box box;
     int rc;
 
-    *request->count = 0;
     texture_box_of(request->zones->region, &base->extent, &box);
     rc = cuda_boxed_fill(lane, &own->boxed, &request->zones->levels, request->zones->region, 1,
                          &job.box, error);
@@ -255,14 +297,13 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     job.voxels = (uint64_t)(box.size[0] * box.size[1] * box.size[2]);
     job.parents = own->parents;
     job.values = own->values;
-    job.distances = request->zones->of_distances ? own->distances : NULL;
+    job.distances = request->zones->distances ? own->distances : NULL;
     job.region = request->zones->region ? own->boxed.counted.region : NULL;
     job.volume_rows = volume.rows;
     job.words_per_row = volume.words_per_row;
     job.in_slice = request->zones->in_slice;
     job.per_slice = request->zones->per_slice;
-    rc = zones_run_all(lane, &job, error);
-    return rc ? rc : zones_fetch(lane, &job, request, error);
+    return zones_run_all(lane, &job, request->tallies, error);
 }
 
 const struct kernels_op cuda_zones_op = {

@@ -215,8 +215,8 @@ steps_out(const struct scene *scene, bool in_slice, int64_t x, int64_t y, int64_
 
 /* Grows a zone from a voxel, over a list of those that were reached. */
 static uint64_t
-grow_zone(const struct scene *scene, const struct texture_zones *request, int64_t first,
-          uint8_t *seen, int64_t *reached)
+grow_zone(const struct scene *scene, const struct texture_zones *request,
+          enum texture_zone_kind kind, int64_t first, uint8_t *seen, int64_t *reached)
 {
     const int64_t columns = scene->extent.columns, rows = scene->extent.rows;
     const int level =
@@ -231,7 +231,7 @@ grow_zone(const struct scene *scene, const struct texture_zones *request, int64_
         const int64_t x = reached[i] % columns, y = reached[i] / columns % rows;
         const int64_t z = reached[i] / columns / rows;
         const uint64_t steps =
-            request->of_distances ? steps_out(scene, request->in_slice, x, y, z) : 0;
+            kind == TEXTURE_ZONE_DISTANCES ? steps_out(scene, request->in_slice, x, y, z) : 0;
 
         least = steps < least ? steps : least;
         for (int64_t n = 0; n < 9 * (2 * deep + 1); n++) {
@@ -244,7 +244,7 @@ grow_zone(const struct scene *scene, const struct texture_zones *request, int64_
             reached[count++] = next;
         }
     }
-    return request->of_distances ? least : (uint64_t)count;
+    return kind == TEXTURE_ZONE_DISTANCES ? least : (uint64_t)count;
 }
 
 static int
@@ -257,7 +257,7 @@ key_compare(const void *left, const void *right)
 
 uint64_t
 ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-                  const struct texture_zones *request, uint64_t *keys)
+                  const struct texture_zones *request, enum texture_zone_kind kind, uint64_t *keys)
 {
     const struct scene scene = {extent, pixel, voxels, &request->levels, request->region};
     const int64_t size = ref_voxels(extent);
@@ -272,11 +272,22 @@ ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void
 
         if (level > 0 && !seen[i])
             keys[count++] = texture_zone_key(request->per_slice ? z : 0, (uint32_t)level,
-                                             grow_zone(&scene, request, i, seen, reached));
+                                             grow_zone(&scene, request, kind, i, seen, reached));
     }
     free(seen);
     free(reached);
     qsort(keys, count, sizeof(*keys), key_compare);
+    return count;
+}
+
+uint64_t
+ref_texture_listed(const struct texture_zone_list *list, uint64_t *keys)
+{
+    uint64_t count = 0;
+
+    for (size_t z = 0; z < list->count; z++)
+        for (uint64_t i = 0; i < list->zones[z].count; i++)
+            keys[count++] = list->zones[z].key;
     return count;
 }
 

@@ -25,9 +25,12 @@ void ref_texture_neighbours(struct image_extent extent, enum image_pixel pixel, 
 void ref_texture_runs(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                       const struct texture_runs *request, uint64_t *counts);
 
-/* As texture_zones_run; returns how many. */
+/* The zones of texture_zones_run, each by its key, in ascending order; returns how many. And those of a
+ * list in the same way; `keys` has room for as many as there are voxels. */
 uint64_t ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-                           const struct texture_zones *request, uint64_t *keys);
+                           const struct texture_zones *request, enum texture_zone_kind kind,
+                           uint64_t *keys);
+uint64_t ref_texture_listed(const struct texture_zone_list *list, uint64_t *keys);
 
 /* Stored values that a pixel type has, and the smallest of them. */
 size_t ref_texture_values(enum image_pixel pixel);

@@ -374,30 +374,45 @@ check_runs(struct image_extent extent, const struct texture_levels *levels, cons
 }
 
 static void
-check_zones(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region,
-            int way)
+check_zones_of(struct image_extent extent, const struct texture_zones *request,
+               enum texture_zone_kind kind, const struct texture_zone_list lists[2])
 {
-    const struct texture_zones request = {.levels = *levels,
-                                          .region = region,
-                                          .of_distances = way / 2 % 2,
-                                          .in_slice = way % 2,
-                                          .per_slice = way % 4 == 1};
     uint64_t *keys[3], count[3] = {0};
 
     for (int i = 0; i < 3; i++)
         keys[i] = allocate(voxels_of(extent), sizeof(uint64_t));
     for (int i = 0; i < 2; i++)
-        ck_assert_msg(texture_zones_run(lanes[i], &request, keys[i], &count[i], &error) == 0, "%s",
-                      error.message);
+        count[i] = ref_texture_listed(&lists[i], keys[i]);
     ck_assert_uint_eq(count[0], count[1]);
     assert_same(keys[0], keys[1], count[0], "zones");
     if (voxels_of(extent) <= SMALL) {
-        count[2] = ref_texture_zones(extent, pixel_now, voxels_now, &request, keys[2]);
+        count[2] = ref_texture_zones(extent, pixel_now, voxels_now, request, kind, keys[2]);
         ck_assert_uint_eq(count[2], count[1]);
         assert_same(keys[2], keys[1], count[2], "zones");
     }
     for (int i = 0; i < 3; i++)
         free(keys[i]);
+}
+
+static void
+check_zones(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region,
+            int way)
+{
+    const struct texture_zones request = {.levels = *levels,
+                                          .region = region,
+                                          .distances = way / 2 % 2,
+                                          .in_slice = way % 2,
+                                          .per_slice = way % 4 == 1};
+    struct texture_zone_list lists[2][TEXTURE_ZONE_KINDS] = {{{NULL, 0}}};
+
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(texture_zones_run(lanes[i], &request, lists[i], &error) == 0, "%s",
+                      error.message);
+    for (int kind = 0; kind <= request.distances; kind++)
+        check_zones_of(extent, &request, (enum texture_zone_kind)kind,
+                       (struct texture_zone_list[]){lists[0][kind], lists[1][kind]});
+    for (int i = 0; i < 2 * TEXTURE_ZONE_KINDS; i++)
+        free(lists[i / TEXTURE_ZONE_KINDS][i % TEXTURE_ZONE_KINDS].zones);
 }
 
 /* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
@@ -825,7 +840,8 @@ run_job(struct kernels_lane *lane, void *context)
                                       .direction_count = 2,
                                       .longest = 32};
     const struct texture_zones zones = {
-        .levels = {8, level_of, 1}, .region = region, .of_distances = true};
+        .levels = {8, level_of, 1}, .region = region, .distances = true};
+    struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
     void *voxels;
     int rc = kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, &error);
 
@@ -845,7 +861,9 @@ run_job(struct kernels_lane *lane, void *context)
     if (!rc)
         rc = texture_runs_run(lane, &runs, results->counts, &error);
     if (!rc)
-        rc = texture_zones_run(lane, &zones, results->counts + 1, results->counts, &error);
+        rc = texture_zones_run(lane, &zones, lists, &error);
+    for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++)
+        free(lists[kind].zones);
     if (!rc)
         rc = texture_glcm_run(lane, &glcm, results->counts, &error);
     glcm.levels.levels = 256; /* counted in another way */

@@ -240,22 +240,29 @@ check_zones(const struct job *job, int64_t number)
     const struct texture_zones request = {
         .levels = job->levels,
         .region = job->region,
-        .of_distances = number / 2 % 2,
+        .distances = number / 2 % 2,
         .in_slice = number % 2,
         .per_slice = number % 4 == 1,
     };
     const int64_t size = ref_voxels(job->extent);
     uint64_t *expected = allocate(size, sizeof(*expected)), *keys = allocate(size, sizeof(*keys));
-    const uint64_t zones =
-        ref_texture_zones(job->extent, job->pixel, job->voxels, &request, expected);
 
     for (size_t i = 0; i < variant_count; i++) {
-        uint64_t count = 77;
+        struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
 
-        ck_assert_msg(texture_zones_run(variants[i].lane, &request, keys, &count, &error) == 0,
-                      "%s", error.message);
-        ck_assert_uint_eq(count, zones);
-        assert_same(keys, expected, zones, number, &variants[i]);
+        ck_assert_msg(texture_zones_run(variants[i].lane, &request, lists, &error) == 0, "%s",
+                      error.message);
+        for (int kind = 0; kind <= request.distances; kind++) {
+            const uint64_t zones = ref_texture_zones(job->extent, job->pixel, job->voxels, &request,
+                                                     (enum texture_zone_kind)kind, expected);
+
+            ck_assert_uint_eq(ref_texture_listed(&lists[kind], keys), zones);
+            assert_same(keys, expected, zones, number, &variants[i]);
+        }
+        if (!request.distances)
+            ck_assert_uint_eq(lists[TEXTURE_ZONE_DISTANCES].count, 0);
+        for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++)
+            free(lists[kind].zones);
     }
     free(expected);
     free(keys);

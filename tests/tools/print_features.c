@@ -323,10 +323,8 @@ take_set(const struct feature_family *family, const struct feature_region *regio
         values[f] = feature_absent(region->no_levels ? region->no_levels : FEATURE_EMPTY_REGION);
     if (family->needs == FEATURE_NEEDS_LEVELS && region->no_levels)
         return 0;
-    if (family->count) {
-        counts = allocate(family->count_size(region, set) * sizeof(*counts));
-        rc = family->count(region, set, counts, &error);
-    }
+    if (family->count)
+        rc = family->count(region, set, &counts, &error);
     if (rc)
         fprintf(stderr, "%s\n", error.message);
     else

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "service/pipeline/measure/keep.h"
 #include "service/pipeline/measure/resegment.h"
+#include "service/pipeline/measure/shared_counts.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/volume.h"
 
@@ -33,7 +34,8 @@ struct step {
     uint16_t *level_of;             /* the same */
     const uint64_t **regions;       /* the volume's */
     void *prepared[FEATURE_FAMILIES];
-    enum feature_need needs; /* of all families that are wanted */
+    struct shared_counts shared; /* of the region at hand */
+    enum feature_need needs;     /* of all families that are wanted */
     bool levels_wanted;
 };
 
@@ -366,17 +368,9 @@ take_values(struct step *step, const struct measured *measured, const uint64_t *
 static int
 count_set(struct step *step, const struct measured *measured, struct feature_value *values)
 {
-    const struct feature_family *family = measured->family;
-    if (!family->count)
-        return take_values(step, measured, NULL, values);
-    uint64_t *counts = calloc(family->count_size(measured->region, measured->set), sizeof *counts);
-    if (!counts)
-        return out_of_memory(step);
-    int rc = family->count(measured->region, measured->set, counts, step->error);
-    if (rc == 0)
-        rc = take_values(step, measured, counts, values);
-    free(counts);
-    return rc;
+    const uint64_t *counts;
+    int rc = shared_counts_take(&step->shared, measured, &counts, step->error);
+    return rc ? rc : take_values(step, measured, counts, values);
 }
 
 static int
@@ -420,6 +414,7 @@ measure_region(struct step *step, size_t number)
         for (size_t set = 0; set < sets && rc == 0; set++)
             rc = measure_set(step, &(struct measured){named, &region, family, set});
     }
+    shared_counts_clear(&step->shared);
     return rc;
 }
 

@@ -173,6 +173,54 @@ START_TEST(a_job_that_is_stopped_within_a_region)
 
 END_TEST
 
+/* ------------------------------------------------------- families that share what is counted */
+
+static int neighbourhoods, zones;
+
+static int
+count_neighbourhoods(struct kernels_lane *lane, const void *request, struct error *error)
+{
+    neighbourhoods++;
+    return counted->ops[KERNELS_NEIGHBOURS]->run(lane, request, error);
+}
+
+static int
+count_zones(struct kernels_lane *lane, const void *request, struct error *error)
+{
+    zones++;
+    return counted->ops[KERNELS_ZONES]->run(lane, request, error);
+}
+
+#define FAMILIES(more)                                                                             \
+    SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                               \
+    "texture = { regions = [ \"segments\", \"volume\" ]; families = [ \"all\" ];" more " };"
+
+/* Two regions; neighbours at one distance are looked at once, at two twice. */
+START_TEST(families_share_what_is_counted)
+{
+    static char together[] = FAMILIES(""), apart[] = FAMILIES("ngldm_distance = 2;");
+    struct pipeline_report report;
+    counted = device->backend;
+    broken = *counted;
+    struct kernels_op neighbours_op = *counted->ops[KERNELS_NEIGHBOURS];
+    struct kernels_op zones_op = *counted->ops[KERNELS_ZONES];
+    neighbours_op.run = count_neighbourhoods;
+    zones_op.run = count_zones;
+    broken.ops[KERNELS_NEIGHBOURS] = &neighbours_op;
+    broken.ops[KERNELS_ZONES] = &zones_op;
+    device->backend = &broken;
+    neighbourhoods = zones = 0;
+    sample.spec.settings = _i == 0 ? together : apart;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    device->backend = counted;
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
+    ck_assert_int_eq(neighbourhoods, _i == 0 ? 2 : 4);
+    ck_assert_int_eq(zones, 2);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -182,6 +230,7 @@ main(void)
     tcase_add_test(tcase, what_a_job_reports);
     tcase_add_loop_test(tcase, a_device_that_is_lost_at_any_call, 0, 3);
     tcase_add_test(tcase, a_job_that_is_stopped_within_a_region);
+    tcase_add_loop_test(tcase, families_share_what_is_counted, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
