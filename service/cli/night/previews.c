@@ -4,6 +4,8 @@
  */
 #include "service/cli/night/night.h"
 
+#include "service/common/html/html.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -73,16 +75,16 @@ preview_caption(const struct night_table *table, size_t row, FILE *out)
 {
     static const char *const told[] = {"message", "series_description", "series_uid"};
     fputs("<figcaption><strong>Job ", out);
-    night_html_text(night_cell(table, row, "job"), out);
+    html_text(night_cell(table, row, "job"), out);
     fputs(", ", out);
-    night_html_text(night_cell(table, row, "pipeline"), out);
+    html_text(night_cell(table, row, "pipeline"), out);
     fputs("</strong>", out);
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
         const char *text = night_cell(table, row, told[i]);
         if (!text || !*text)
             continue;
         fprintf(out, "<br><bdi%s>", i == 2 ? " class=\"uid faint\"" : "");
-        night_html_text(text, out);
+        html_text(text, out);
         fputs("</bdi>", out);
     }
     fputs("</figcaption>", out);
@@ -125,7 +127,7 @@ night_html_previews(const struct night_report *report, FILE *out)
         fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>",
                 table->row_count - count);
     fputs("<p class=\"hint small faint\">See <code>", out);
-    night_html_text(table->hint, out);
+    html_text(table->hint, out);
     fputs("</code></p></section>\n", out);
     free(bytes);
 }

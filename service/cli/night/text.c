@@ -1,6 +1,7 @@
 /* text.c - the report for a terminal: no line is longer than 80 characters unless a word is. */
 #include "service/cli/night/night.h"
 
+#include "service/common/html/html.h"
 #include "service/common/troubles.h"
 
 #include <inttypes.h>
@@ -23,7 +24,7 @@ paragraph_word(const char *text, size_t *bytes)
     size_t length;
     *bytes = 0;
     while (text[*bytes] && text[*bytes] != ' ') {
-        night_character(text + *bytes, &length);
+        shown_character(text + *bytes, &length);
         *bytes += length;
         width++;
     }
@@ -35,7 +36,7 @@ paragraph_print(struct paragraph *p, const char *text, size_t bytes)
 {
     size_t length;
     for (size_t i = 0; i < bytes; i += length) {
-        if (night_character(text + i, &length) > 0)
+        if (shown_character(text + i, &length) > 0)
             fwrite(text + i, 1, length, p->out);
         else
             fputc('?', p->out);
@@ -76,8 +77,8 @@ text_one(const struct night_table *table, FILE *out)
     struct paragraph p = paragraph_begin(out, LABEL, table->heading);
     const char *before = "";
     for (size_t i = 0; i < table->column_count; i++) {
-        char buffer[NIGHT_SHOWN], item[128];
-        const char *shown = night_shown(table, 0, i, buffer);
+        char buffer[SHOWN_CELL], item[128];
+        const char *shown = shown_cell(table, 0, i, buffer);
         if (!shown)
             continue;
         fputs(before, out);
@@ -95,7 +96,7 @@ cell_width(const char *text)
     int width = 0;
     size_t length;
     for (; *text; text += length, width++)
-        night_character(text, &length);
+        shown_character(text, &length);
     return width;
 }
 
@@ -104,8 +105,8 @@ column_needs(const struct night_table *table, size_t column, size_t rows)
 {
     int most = cell_width(table->columns[column].title);
     for (size_t row = 0; row < rows; row++) {
-        char buffer[NIGHT_SHOWN];
-        const char *shown = night_shown(table, row, column, buffer);
+        char buffer[SHOWN_CELL];
+        const char *shown = shown_cell(table, row, column, buffer);
         const int width = shown ? cell_width(shown) : 0;
         most = width > most ? width : most;
     }
@@ -130,10 +131,10 @@ text_line(const struct night_table *table, int row, size_t rows, FILE *out)
     while (count > 0 && table->columns[count - 1].below)
         count--;
     for (size_t i = 0; i < count; i++) {
-        char buffer[NIGHT_SHOWN];
+        char buffer[SHOWN_CELL];
         const struct night_column *column = &table->columns[i];
         const bool right = column->kind == NIGHT_NUMBER;
-        const char *text = row < 0 ? column->title : night_shown(table, (size_t)row, i, buffer);
+        const char *text = row < 0 ? column->title : shown_cell(table, (size_t)row, i, buffer);
         text_cell(&p, text ? text : "-", right || i + 1 < count ? column_needs(table, i, rows) : 0,
                   right);
     }
@@ -144,9 +145,9 @@ static void
 text_below(const struct night_table *table, size_t row, FILE *out)
 {
     for (size_t i = 0; i < table->column_count; i++) {
-        char buffer[NIGHT_SHOWN], label[32];
+        char buffer[SHOWN_CELL], label[32];
         const struct night_column *column = &table->columns[i];
-        const char *shown = column->below ? night_shown(table, row, i, buffer) : NULL;
+        const char *shown = column->below ? shown_cell(table, row, i, buffer) : NULL;
         if (!shown)
             continue;
         snprintf(label, sizeof label, "      %s:", column->title);
@@ -190,11 +191,11 @@ text_troubles(const struct cli_troubles *troubles, FILE *out)
 static void
 text_head(const struct night_report *report, FILE *out)
 {
-    char since[NIGHT_MINUTE], until[NIGHT_MINUTE], here[2][NIGHT_MINUTE];
-    night_minute(report->night->since, false, since);
-    night_minute(report->night->until, false, until);
-    night_minute(report->night->since, true, here[0]);
-    night_minute(report->night->until, true, here[1]);
+    char since[SHOWN_MINUTE], until[SHOWN_MINUTE], here[2][SHOWN_MINUTE];
+    shown_minute(report->night->since, false, since);
+    shown_minute(report->night->until, false, until);
+    shown_minute(report->night->since, true, here[0]);
+    shown_minute(report->night->until, true, here[1]);
     fprintf(out, "Noctule, %s to %s UTC\n", since, until);
     if (strcmp(since, here[0]) != 0 || strcmp(until, here[1]) != 0)
         fprintf(out, "         %s to %s by the clock here\n", here[0], here[1]);

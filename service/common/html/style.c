@@ -1,8 +1,8 @@
 /* style.c - how the report's page looks: on a desk, on a phone, in the dark and on paper. */
-#include "service/cli/night/night.h"
+#include "service/common/html/html.h"
 
 /* clang-format off */
-const char night_html_style[] =
+const char html_style[] =
     ":root{color-scheme:light dark;--page:#f4f5f7;--card:#fff;--ink:#1a1f26;--faint:#5c6672;--line:#d9dee4;\n"
     "    --good:#2f7d5b;--bad:#c0392b;--warn:#a86400;--mark:#eef1f5}\n"
     "@media(prefers-color-scheme:dark){\n"

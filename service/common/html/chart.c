@@ -1,5 +1,5 @@
 /* chart.c - bars of a report's page, as SVG within it: what is good below, what is bad upon it. */
-#include "service/cli/night/night.h"
+#include "service/common/html/html.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 struct chart_drawing {
     const struct night_table *table;
-    const struct night_chart *chart;
+    const struct html_chart *chart;
     double most;
     FILE *out;
 };
@@ -62,8 +62,8 @@ chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char
 static void
 chart_column(const struct chart_drawing *d, size_t row)
 {
-    char at[NIGHT_MINUTE];
-    night_minute(night_cell(d->table, row, "at"), false, at);
+    char at[SHOWN_MINUTE];
+    shown_minute(night_cell(d->table, row, "at"), false, at);
     fprintf(d->out, "<g><title>%s UTC: %g", at, chart_value(d, row, d->chart->good));
     if (d->chart->bad)
         fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad),
@@ -88,9 +88,9 @@ chart_line(const struct chart_drawing *d, double share)
 static void
 chart_label(const struct chart_drawing *d, size_t row, bool by_hour)
 {
-    char at[NIGHT_MINUTE];
+    char at[SHOWN_MINUTE];
     const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
-    night_minute(night_cell(d->table, row, "at"), false, at);
+    shown_minute(night_cell(d->table, row, "at"), false, at);
     if (strlen(at) == 16)
         fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
                 LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
@@ -110,7 +110,7 @@ chart_labels(const struct chart_drawing *d)
 }
 
 static void
-chart_caption(const struct night_chart *chart, FILE *out)
+chart_caption(const struct html_chart *chart, FILE *out)
 {
     fprintf(out, "<figcaption>%s<span class=\"keys small faint\">", chart->title);
     if (chart->bad)
@@ -120,7 +120,7 @@ chart_caption(const struct night_chart *chart, FILE *out)
 }
 
 void
-night_html_chart(const struct night_table *table, const struct night_chart *chart, FILE *out)
+html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out)
 {
     struct chart_drawing d = {table, chart, 1.0, out};
     d.most = chart_find_most(&d);

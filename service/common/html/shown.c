@@ -1,5 +1,5 @@
 /* shown.c - what the kinds of a report's output share: times, cells, and characters of foreign text. */
-#include "service/cli/night/night.h"
+#include "service/common/html/html.h"
 
 #include "base/text.h"
 
@@ -8,7 +8,7 @@
 #include <time.h>
 
 void
-night_minute(const char *at, bool local, char text[NIGHT_MINUTE])
+shown_minute(const char *at, bool local, char text[SHOWN_MINUTE])
 {
     int64_t ms = 0;
     struct tm tm;
@@ -17,11 +17,11 @@ night_minute(const char *at, bool local, char text[NIGHT_MINUTE])
         return;
     const time_t seconds = (time_t)(ms / 1000);
     if (local ? localtime_r(&seconds, &tm) : gmtime_r(&seconds, &tm))
-        strftime(text, NIGHT_MINUTE, "%Y-%m-%d %H:%M", &tm);
+        strftime(text, SHOWN_MINUTE, "%Y-%m-%d %H:%M", &tm);
 }
 
 const char *
-night_shown(const struct night_table *table, size_t row, size_t column, char buffer[NIGHT_SHOWN])
+shown_cell(const struct night_table *table, size_t row, size_t column, char buffer[SHOWN_CELL])
 {
     const struct night_column *of = &table->columns[column];
     const char *text = table->cells[row * table->column_count + column];
@@ -29,7 +29,7 @@ night_shown(const struct night_table *table, size_t row, size_t column, char buf
         return NULL;
     if (of->kind != NIGHT_TIME || strlen(text) < ISO_TIME_LENGTH)
         return text;
-    snprintf(buffer, NIGHT_SHOWN, "%.10s %.8s", text, text + 11);
+    snprintf(buffer, SHOWN_CELL, "%.10s %.8s", text, text + 11);
     return buffer;
 }
 
@@ -47,7 +47,7 @@ shown_turns(const unsigned char *c)
 }
 
 size_t
-night_character(const char *text, size_t *length)
+shown_character(const char *text, size_t *length)
 {
     const size_t bytes = text_utf8_length(text);
     *length = bytes ? bytes : 1;
