@@ -11,7 +11,7 @@ packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libssl-dev zlib1g-dev check)
 [[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc openssl
     git groff-base man-db python3 python3-dev python3-venv rsync shellcheck
-    systemd zsh)
+    systemd tzdata zsh)
 
 missing=()
 for package in "${packages[@]}"; do
