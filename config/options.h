@@ -119,7 +119,8 @@ extern const struct option_kind option_text, /* char * */
     option_group,    /* a section within the same struct */
     option_part,     /* a pointer to a section; NULL: not given */
     option_parts,    /* a pointer to sections, and a size_t: one of them, or a list */
-    option_list;     /* the same: always a list */
+    option_list,     /* the same: always a list */
+    option_profile;  /* no member: what settings its section begins with, of a file */
 
 /* As option_path: a path that is relative is below the folder. 0 or -ENOMEM. */
 int option_make_absolute(char **path, const char *folder);

@@ -275,6 +275,17 @@ find_setting(const struct option_row *row, config_setting_t *group)
     return setting ? setting : find_misspelt(row, group);
 }
 
+config_setting_t *
+read_given(const struct option_section *section, const struct option_row *row,
+           config_setting_t *group)
+{
+    config_setting_t *given = find_setting(row, group);
+    for (size_t i = 0; i < section->row_count && !given && read_is_alternative(row); i++)
+        if (read_is_alternative(&section->rows[i]))
+            given = find_setting(&section->rows[i], group);
+    return given;
+}
+
 /* Is it known whether the row has a use? */
 static bool
 read_uses_known(const struct option_reader *reader, const struct option_section *section,
@@ -306,7 +317,9 @@ read_or_default(const struct option_reader *reader, const struct option_section 
         return setting ? read_option(reader, row, setting, object) : 0;
     const struct option_use *unmet = option_useless(section, row, object);
     if (unmet)
-        return setting ? read_refuse_unused(reader, section, unmet, setting) : 0;
+        return setting && !profile_gave(setting)
+                   ? read_refuse_unused(reader, section, unmet, setting)
+                   : 0;
     if (setting)
         return read_option(reader, row, setting, object);
     if (!row->fallback)
@@ -347,7 +360,9 @@ static int
 read_rows(const struct option_reader *reader, const struct option_section *section,
           config_setting_t *group, void *object)
 {
-    int rc = read_names(reader, section, group);
+    int rc = profile_apply(reader, section, group);
+    if (!read_stops(rc))
+        rc = read_worse(rc, read_names(reader, section, group));
     for (size_t i = 0; i < section->row_count && !read_stops(rc); i++)
         rc = read_worse(rc, read_or_default(reader, section, &section->rows[i], group, object));
     return read_stops(rc) ? rc
@@ -362,7 +377,7 @@ read_section(const struct option_reader *reader, const struct option_section *se
     return read_stops(rc) ? rc : read_worse(rc, read_check(reader, group, section, object));
 }
 
-static int
+int
 read_parse_source(const struct source *source, config_t *config, struct error *error)
 {
     int rc = read_parse(config, source->text);

@@ -462,11 +462,23 @@ source_release(struct source *source)
     *source = (struct source){0};
 }
 
-void
-source_place(const struct source *source, unsigned line, char *place, size_t size)
+static const struct source_line *
+source_origin(const struct source *source, unsigned line)
 {
     size_t last = source->line_count - 1;
     size_t at = line == 0 ? 0 : line - 1;
-    const struct source_line *origin = &source->lines[at < last ? at : last];
+    return &source->lines[at < last ? at : last];
+}
+
+char *
+source_resolve(const struct source *source, unsigned line, const char *name)
+{
+    return scan_resolve(source->files[source_origin(source, line)->file], name, strlen(name));
+}
+
+void
+source_place(const struct source *source, unsigned line, char *place, size_t size)
+{
+    const struct source_line *origin = source_origin(source, line);
     snprintf(place, size, "%s:%u", source->files[origin->file], origin->line);
 }

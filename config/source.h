@@ -43,6 +43,10 @@ int source_read_text(struct source *source, const char *name, const char *text,
 int source_out_of_memory(struct error *error);
 void source_release(struct source *source);
 
+/* The file of this name that an @include on this line of the expanded text would take, there or not;
+ * malloc'd, NULL: no memory. */
+char *source_resolve(const struct source *source, unsigned line, const char *name);
+
 /* Writes "FILE:LINE" of a line of the expanded text (from 1; one beyond its end is the last). */
 void source_place(const struct source *source, unsigned line, char *place, size_t size);
 

@@ -103,6 +103,19 @@ int read_worse(int rc, int next);
 /* Returns `rc`; of -EINVAL the member is lost. */
 int read_lose(const struct option_reader *reader, const void *member, size_t size, int rc);
 
+/* A source as libconfig has it: 0, -EINVAL or -ENOMEM with an error. */
+int read_parse_source(const struct source *source, config_t *config, struct error *error);
+/* What the group gives for the row: that option, or another where exactly one is given; NULL. */
+config_setting_t *read_given(const struct option_section *section, const struct option_row *row,
+                             config_setting_t *group);
+
+/* Gives the group what the profile has that it names and it has not itself; nothing where its section
+ * has no profiles. 0, -EINVAL with a finding, or another -errno. */
+int profile_apply(const struct option_reader *reader, const struct option_section *section,
+                  config_setting_t *group);
+/* Did it come from there? Then it is no mistake of the file that it has no use. */
+bool profile_gave(const config_setting_t *setting);
+
 bool read_is_sequence(const config_setting_t *setting);
 /* The field owns a copy of the text. */
 int read_copy(const char *text, void *field);

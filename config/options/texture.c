@@ -183,6 +183,10 @@ check_texture(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row texture_rows[] = {
+    {"profile", &option_profile, .offset = 0, .fallback = "", LIMITS(1, 64), .form = &form_name,
+     .help =
+         "settings to begin with, of those that noctule profiles lists or of a file "
+         "profiles/NAME.conf beside this one; what the group sets itself stands in their place"},
     {"resample", &option_part, AT(struct texture_options, resample), "",
      .section = &resample_section,
      .help =

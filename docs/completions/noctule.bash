@@ -128,6 +128,10 @@ _noctule() {
         options='--json'
         kind=presets
         ;;
+    profiles)
+        options='--json'
+        kind=profiles
+        ;;
     version)
         options=''
         kind=nothing
@@ -139,7 +143,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config doctor echo presets version help'
+    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -208,7 +212,7 @@ _noctule() {
         ;;
     pipelines) words=$(_noctule_names pipeline "${globals[@]}") ;;
     destinations) words=$(_noctule_names destination "${globals[@]}") ;;
-    presets) words=$(noctule presets --json 2>/dev/null | sed -n 's/.*"name": "\([^"]*\)".*/\1/p') ;;
+    presets | profiles) words=$(noctule $kind --json 2>/dev/null | sed -n 's/.*"name": "\([^"]*\)".*/\1/p') ;;
     commands) words=$commands ;;
     esac
     compopt +o default 2>/dev/null

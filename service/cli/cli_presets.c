@@ -1,9 +1,9 @@
 /*
- * cli_presets.c - `noctule presets`: what is shipped in share/noctule/presets, as the heads of the files
- * say it.
+ * cli_presets.c - `noctule presets` and `noctule profiles`: what is shipped in share/noctule/presets and
+ * profiles, as the heads of the files say it.
  *
- * A head is the comment that a file begins with: "# NAME: what it is", then "# Key: text" for each of
- * preset_keys, in this order, where a line "#   text" goes on.
+ * A head is the comment that a file begins with: "# NAME: what it is", then "# Key: text" for each key
+ * of its shelf, in this order, where a line "#   text" goes on.
  */
 #include "service/cli/cli.h"
 
@@ -18,28 +18,56 @@
 #include <string.h>
 
 #define MAX_TEXT 2048
+#define MAX_KEYS 5
 
-enum { PRESET_MODALITY, PRESET_SEGMENTS, PRESET_GATE, PRESET_EVIDENCE, PRESET_LIMITS, PRESET_KEYS };
+/* A folder of them. */
+struct shelf {
+    const char *folder, *one; /* "presets", "preset" */
 
-static const struct {
-    const char *head, *json; /* in a file, and in JSON */
-} preset_keys[PRESET_KEYS] = {
-    [PRESET_MODALITY] = {"# Modality: ", "modality"},
-    [PRESET_SEGMENTS] = {"# Segments: ", "segments"},
-    [PRESET_GATE] = {"# Gate: ", "gate"},
-    [PRESET_EVIDENCE] = {"# Evidence: ", "evidence"},
-    [PRESET_LIMITS] = {"# Limits: ", "limits"},
+    struct {
+        const char *head, *json, *shown; /* in a file, in JSON, in the list */
+    } keys[MAX_KEYS];                    /* fewer end with NULL */
+
+    bool included;    /* by @include; JSON says of what */
+    const char *last; /* what the list ends with */
 };
 
-struct preset {
+static const struct shelf presets = {
+    "presets",
+    "preset",
+    {{"# Modality: ", "modality", "modality: "},
+     {"# Segments: ", "segments", "segments: "},
+     {"# Gate: ", "gate", "gate: "},
+     {"# Evidence: ", "evidence", "rests on: "},
+     {"# Limits: ", "limits", "limits: "}},
+    true,
+    "A preset is the segments of a pipeline, which gets its name and all else from you:\n"
+    "    { name = \"my-lungs\"; deliver = [ \"PACS\" ];\n"
+    "@include \"presets/lung.conf\"\n"
+    "    }"};
+
+static const struct shelf profiles = {
+    "profiles",
+    "profile",
+    {{"# Source: ", "source", "source: "}, {"# Limits: ", "limits", "limits: "}},
+    false,
+    "A profile is what a group texture of a pipeline begins with; what the group sets itself "
+    "stands in "
+    "its place:\n"
+    "    texture = { profile = \"ibsi-c\"; range = [ -500.0, 200.0 ]; };"};
+
+struct shipped {
+    const struct shelf *shelf;
     char name[256], path[4096];
-    char title[MAX_TEXT], texts[PRESET_KEYS][MAX_TEXT];
+    char title[MAX_TEXT], texts[MAX_KEYS][MAX_TEXT];
 };
+
+#define EACH_KEY(i, shelf) for (size_t i = 0; i < MAX_KEYS && (shelf)->keys[i].head; i++)
 
 /* ------------------------------------------------------------------------------ reading ---- */
 
 static void
-preset_append(char text[MAX_TEXT], const char *line)
+shipped_append(char text[MAX_TEXT], const char *line)
 {
     const size_t used = strlen(text);
     snprintf(text + used, MAX_TEXT - used, "%s%.*s", used > 0 ? " " : "", (int)strcspn(line, "\n"),
@@ -48,35 +76,38 @@ preset_append(char text[MAX_TEXT], const char *line)
 
 /* A line of the head; *into is the text that it goes on with. */
 static void
-preset_read_line(struct preset *preset, const char *line, char **into)
+shipped_read_line(struct shipped *shipped, const char *line, char **into)
 {
-    const size_t length = strlen(preset->name);
+    const size_t length = strlen(shipped->name);
     if (strncmp(line, "#   ", 4) == 0 && *into) {
-        preset_append(*into, line + 4);
+        shipped_append(*into, line + 4);
         return;
     }
-    if (strncmp(line, "# ", 2) == 0 && strncmp(line + 2, preset->name, length) == 0 &&
+    if (strncmp(line, "# ", 2) == 0 && strncmp(line + 2, shipped->name, length) == 0 &&
         strncmp(line + 2 + length, ": ", 2) == 0) {
-        *into = preset->title;
-        preset_append(*into, line + 4 + length);
+        *into = shipped->title;
+        shipped_append(*into, line + 4 + length);
     }
-    for (size_t i = 0; i < PRESET_KEYS; i++)
-        if (strncmp(line, preset_keys[i].head, strlen(preset_keys[i].head)) == 0) {
-            *into = preset->texts[i];
-            preset_append(*into, line + strlen(preset_keys[i].head));
+    EACH_KEY(i, shipped->shelf)
+    {
+        const char *head = shipped->shelf->keys[i].head;
+        if (strncmp(line, head, strlen(head)) == 0) {
+            *into = shipped->texts[i];
+            shipped_append(*into, line + strlen(head));
         }
+    }
 }
 
 /* 0 or -errno. */
 static int
-preset_read(struct preset *preset)
+shipped_read(struct shipped *shipped)
 {
     char line[512], *into = NULL;
-    FILE *file = fopen(preset->path, "re");
+    FILE *file = fopen(shipped->path, "re");
     if (!file)
         return -errno;
     while (fgets(line, sizeof(line), file) && line[0] == '#')
-        preset_read_line(preset, line, &into);
+        shipped_read_line(shipped, line, &into);
     const int rc = ferror(file) ? -EIO : 0;
     fclose(file);
     return rc;
@@ -100,64 +131,63 @@ print_wrapped(const char *head, const char *text, int indent)
 }
 
 static void
-preset_print(const struct preset *preset)
+shipped_print(const struct shipped *shipped)
 {
-    printf("%s\n", preset->name);
-    print_wrapped("", preset->title, 4);
-    print_wrapped("modality: ", preset->texts[PRESET_MODALITY], 4);
-    print_wrapped("segments: ", preset->texts[PRESET_SEGMENTS], 4);
-    print_wrapped("gate: ", preset->texts[PRESET_GATE], 4);
-    print_wrapped("rests on: ", preset->texts[PRESET_EVIDENCE], 4);
-    print_wrapped("limits: ", preset->texts[PRESET_LIMITS], 4);
+    printf("%s\n", shipped->name);
+    print_wrapped("", shipped->title, 4);
+    EACH_KEY(i, shipped->shelf)
+    print_wrapped(shipped->shelf->keys[i].shown, shipped->texts[i], 4);
     putchar('\n');
 }
 
 static void
-preset_print_json(struct json *json, const struct preset *preset)
+shipped_print_json(struct json *json, const struct shipped *shipped)
 {
     json_begin_object(json, NULL);
-    json_string(json, "name", preset->name);
-    json_string(json, "title", preset->title);
-    for (size_t i = 0; i < PRESET_KEYS; i++)
-        json_string(json, preset_keys[i].json, preset->texts[i]);
-    json_string(json, "include",
-                preset->path + strlen(preset->path) - strlen(preset->name) -
-                    strlen("presets/.conf"));
+    json_string(json, "name", shipped->name);
+    json_string(json, "title", shipped->title);
+    EACH_KEY(i, shipped->shelf)
+    json_string(json, shipped->shelf->keys[i].json, shipped->texts[i]);
+    if (shipped->shelf->included)
+        json_string(json, "include",
+                    shipped->path + strlen(shipped->path) - strlen(shipped->name) -
+                        strlen(shipped->shelf->folder) - strlen("/.conf"));
     json_end_object(json);
 }
 
 /* ------------------------------------------------------------------------------ the list ---- */
 
 static int
-is_preset(const struct dirent *entry)
+is_shipped(const struct dirent *entry)
 {
     return text_ends_in(entry->d_name, ".conf");
 }
 
 static int
-presets_list_one(const char *folder, const char *file, struct json *json)
+shelf_list_one(const struct shelf *shelf, const char *folder, const char *file, struct json *json)
 {
-    struct preset preset = {.title = ""};
-    snprintf(preset.name, sizeof(preset.name), "%.*s", (int)(strlen(file) - strlen(".conf")), file);
-    snprintf(preset.path, sizeof(preset.path), "%s/%s", folder, file);
-    int rc = preset_read(&preset);
+    struct shipped shipped = {.shelf = shelf};
+    snprintf(shipped.name, sizeof(shipped.name), "%.*s", (int)(strlen(file) - strlen(".conf")),
+             file);
+    snprintf(shipped.path, sizeof(shipped.path), "%s/%s", folder, file);
+    int rc = shipped_read(&shipped);
     if (rc < 0) {
-        cli_complain("%s: %s", preset.path, strerror(-rc));
+        cli_complain("%s: %s", shipped.path, strerror(-rc));
         return EXIT_PARTIAL;
     }
     if (json)
-        preset_print_json(json, &preset);
+        shipped_print_json(json, &shipped);
     else
-        preset_print(&preset);
+        shipped_print(&shipped);
     return EXIT_OK;
 }
 
 static int
-presets_list(const char *folder, bool as_json)
+shelf_list(const struct shelf *shelf, const char *folder, bool as_json)
 {
     struct dirent **entries;
     struct json json = {.out = stdout};
-    int count = scandir(folder, &entries, is_preset, alphasort), status = EXIT_OK;
+    int count = scandir(folder, &entries, is_shipped, alphasort), status = EXIT_OK;
     if (count < 0) {
         cli_complain("%s: %s", folder, strerror(errno));
         return EXIT_PARTIAL;
@@ -165,7 +195,7 @@ presets_list(const char *folder, bool as_json)
     if (as_json)
         json_begin_array(&json, NULL);
     for (int i = 0; i < count; i++) {
-        if (presets_list_one(folder, entries[i]->d_name, as_json ? &json : NULL) != EXIT_OK)
+        if (shelf_list_one(shelf, folder, entries[i]->d_name, as_json ? &json : NULL) != EXIT_OK)
             status = EXIT_PARTIAL;
         free(entries[i]);
     }
@@ -173,24 +203,22 @@ presets_list(const char *folder, bool as_json)
     if (as_json)
         json_end_array(&json);
     else
-        puts("A preset is the segments of a pipeline, which gets its name and all else from you:\n"
-             "    { name = \"my-lungs\"; deliver = [ \"PACS\" ];\n"
-             "@include \"presets/lung.conf\"\n"
-             "    }");
+        puts(shelf->last);
     return status;
 }
 
 /* The file itself. */
 static int
-print_one(const char *folder, const char *name)
+shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
 {
     char *path, line[512];
     if (strchr(name, '/') || asprintf(&path, "%s/%s.conf", folder, name) < 0)
-        return cli_usage_error("presets", "takes the name of one preset");
+        return cli_usage_error(shelf->folder, "takes the name of one %s", shelf->one);
     FILE *file = fopen(path, "re");
     free(path);
     if (!file) {
-        cli_complain("there is no preset \"%s\": noctule presets names those there are", name);
+        cli_complain("there is no %s \"%s\": noctule %s names those there are", shelf->one, name,
+                     shelf->folder);
         return EXIT_NOT_FOUND;
     }
     while (fgets(line, sizeof(line), file))
@@ -199,43 +227,70 @@ print_one(const char *folder, const char *name)
     return EXIT_OK;
 }
 
-struct presets_options {
+struct shelf_options {
     bool json;
 };
 
+static const struct cli_option shelf_rows[] = {CLI_JSON(struct shelf_options), {0}};
+
 static int
-presets_check(struct cli_call *call)
+shelf_check(struct cli_call *call)
 {
-    const struct presets_options *options = call->options;
+    const struct shelf_options *options = call->options;
     return options->json && call->count > 0
                ? cli_usage_error(call->command->name, "takes one name, or --json")
                : EXIT_OK;
 }
 
 static int
-presets_run(struct cli_call *call)
+shelf_run(const struct shelf *shelf, const struct cli_call *call)
 {
-    const struct presets_options *options = call->options;
-    char *folder = share_path("presets");
+    const struct shelf_options *options = call->options;
+    char *folder = share_path(shelf->folder);
     if (!folder) {
         cli_complain("out of memory");
         return EXIT_PARTIAL;
     }
-    const int status = call->count > 0 ? print_one(folder, call->arguments[0])
-                                       : presets_list(folder, options->json);
+    const int status = call->count > 0 ? shelf_print_one(shelf, folder, call->arguments[0])
+                                       : shelf_list(shelf, folder, options->json);
     free(folder);
     return status;
+}
+
+static int
+presets_run(struct cli_call *call)
+{
+    return shelf_run(&presets, call);
+}
+
+static int
+profiles_run(struct cli_call *call)
+{
+    return shelf_run(&profiles, call);
 }
 
 const struct cli_command cli_presets = {
     .name = "presets",
     .help = "list the presets that are shipped, what they rest on and their limits; or print one",
     .usage = {"[--json]", "NAME"},
-    .options = (const struct cli_option[]){CLI_JSON(struct presets_options), {0}},
-    .size = sizeof(struct presets_options),
+    .options = shelf_rows,
+    .size = sizeof(struct shelf_options),
     .kind = &cli_preset,
     .most = 1,
     .needs = "the name of one preset at most",
     .without_conf = true,
-    .check = presets_check,
+    .check = shelf_check,
     .run = presets_run};
+
+const struct cli_command cli_profiles = {
+    .name = "profiles",
+    .help = "list the profiles of texture that are shipped, and where they are from; or print one",
+    .usage = {"[--json]", "NAME"},
+    .options = shelf_rows,
+    .size = sizeof(struct shelf_options),
+    .kind = &cli_profile,
+    .most = 1,
+    .needs = "the name of one profile at most",
+    .without_conf = true,
+    .check = shelf_check,
+    .run = profiles_run};

@@ -43,8 +43,9 @@ static const struct cli_command *const steering[] = {
     &cli_retry, &cli_submit,       &cli_cancel,   &cli_accept,   &cli_reject,
     &cli_hold,  &cli_release_held, &cli_priority, &cli_complete, &cli_resend,
     &cli_purge, &cli_ping,         NULL};
-static const struct cli_command *const checking[] = {
-    &cli_check_config, &cli_doctor, &cli_echo, &cli_presets, &cli_version, &cli_help, NULL};
+static const struct cli_command *const checking[] = {&cli_check_config, &cli_doctor,   &cli_echo,
+                                                     &cli_presets,      &cli_profiles, &cli_version,
+                                                     &cli_help,         NULL};
 
 const struct cli_group cli_groups[] = {{"Processing", processing},
                                        {"Reading", reading},

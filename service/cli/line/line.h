@@ -25,6 +25,7 @@ enum cli_completion {
     CLI_PIPELINES,
     CLI_DESTINATIONS,
     CLI_PRESETS,
+    CLI_PROFILES,
     CLI_COMMANDS,
     CLI_CHOICES, /* the row's words */
 };
@@ -39,10 +40,10 @@ struct cli_kind {
 };
 
 extern const struct cli_kind cli_flag, /* bool */
-    cli_text, cli_file, cli_folder, cli_pipeline, cli_destination, cli_preset, cli_choice,
-    cli_command_name,           /* const char *, as it was given */
-    cli_files,                  /* struct cli_texts: each time that it is given */
-    cli_uid,                    /* const char *, a UID by its looks */
+    cli_text, cli_file, cli_folder, cli_pipeline, cli_destination, cli_preset, cli_profile,
+    cli_choice, cli_command_name, /* const char *, as it was given */
+    cli_files,                    /* struct cli_texts: each time that it is given */
+    cli_uid,                      /* const char *, a UID by its looks */
     cli_when,                   /* const char *, a time as the database has it; two of a command */
     cli_job, cli_count, cli_id, /* int64_t from 1 */
     cli_segment;                /* int64_t from 0 */

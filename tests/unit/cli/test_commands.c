@@ -265,7 +265,8 @@ static const char *const completions[] = {
     [CLI_NOTHING] = "nothing",           [CLI_FILES] = "files",
     [CLI_FOLDERS] = "folders",           [CLI_PIPELINES] = "pipelines",
     [CLI_DESTINATIONS] = "destinations", [CLI_PRESETS] = "presets",
-    [CLI_COMMANDS] = "commands",         [CLI_CHOICES] = "choices",
+    [CLI_PROFILES] = "profiles",         [CLI_COMMANDS] = "commands",
+    [CLI_CHOICES] = "choices",
 };
 
 static void
@@ -346,7 +347,7 @@ static const char bash_tail[] =
     "        ;;\n"
     "    pipelines) words=$(_noctule_names pipeline \"${globals[@]}\") ;;\n"
     "    destinations) words=$(_noctule_names destination \"${globals[@]}\") ;;\n"
-    "    presets) words=$(noctule presets --json 2>/dev/null | sed -n 's/.*\"name\": "
+    "    presets | profiles) words=$(noctule $kind --json 2>/dev/null | sed -n 's/.*\"name\": "
     "\"\\([^\"]*\\)\".*/\\1/p') ;;\n"
     "    commands) words=$commands ;;\n"
     "    esac\n"
@@ -401,7 +402,8 @@ zsh_action(enum cli_completion completion)
         [CLI_FOLDERS] = "_files -/",
         [CLI_PIPELINES] = "_noctule_names pipeline",
         [CLI_DESTINATIONS] = "_noctule_names destination",
-        [CLI_PRESETS] = "_noctule_presets",
+        [CLI_PRESETS] = "_noctule_shipped presets",
+        [CLI_PROFILES] = "_noctule_shipped profiles",
         [CLI_COMMANDS] = "_noctule_commands",
         [CLI_CHOICES] = " ",
     };
@@ -459,9 +461,9 @@ static const char zsh_head[] =
     "    compadd -a names\n"
     "}\n"
     "\n"
-    "_noctule_presets() {\n"
+    "_noctule_shipped() {\n"
     "    local -a names\n"
-    "    names=(${(f)\"$(noctule presets --json 2>/dev/null | sed -n 's/.*\"name\": "
+    "    names=(${(f)\"$(noctule $1 --json 2>/dev/null | sed -n 's/.*\"name\": "
     "\"\\([^\"]*\\)\".*/\\1/p')\"})\n"
     "    compadd -a names\n"
     "}\n"

@@ -6,6 +6,8 @@
 #include "tests/unit/config/config_files.h"
 #include "tests/unit/starve.h"
 
+#include <sys/stat.h>
+
 /* libconfig's too: it copies names and strings by it, and goes on where there is no memory. */
 char *
 strdup(const char *text)
@@ -23,7 +25,7 @@ static const char settings[] =
     "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
     "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
     "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
-    "  texture = { glcm = { }; }; } );\n";
+    "  texture = { profile = \"mine\"; glcm = { }; }; } );\n";
 
 static char path[PATH_MAX];
 static char *expected[3]; /* of a time when memory was not short */
@@ -55,11 +57,16 @@ START_TEST(no_option_is_lost_where_memory_is_short)
 {
     struct error error = {0};
     write_file("included.conf", "log_level = \"debug\";\n");
+    ck_assert_int_eq(mkdir(test_path("profiles"), 0700), 0);
+    write_file("profiles/mine.conf",
+               "families = [ \"glrlm\" ]; resample = { isotropic_mm = 2.0; }; sigma = 3.0;\n"
+               "glcm = { offsets = ( [ 1, 0, 0 ], [ 0, 1, 0 ] ); }; tlbap_strict = true;\n");
     snprintf(path, sizeof path, "%s", write_file("noctule.conf", settings));
     ck_assert_msg(write_texts(&error) == 0, "%s", error.message);
     expect_told(write_texts);
     for (int i = 0; i < 3; i++)
         free(expected[i]);
+    ck_assert_int_eq(remove(test_path("profiles/mine.conf")), 0);
 }
 
 END_TEST

@@ -350,7 +350,9 @@ static const struct {
      TEXTURE("resample = { isotropic_mm = 1.0; };\npatterns = [ \"lbp\" ];")},
     {1, "texture.sigma: -1 is not within", TEXTURE("sigma = -1.0;")},
     {1, "texture.glcm: has to be a group", TEXTURE("glcm = [ 1 ];")},
-    {2, "texture.haralick: there is no such option; here are: resample, regions, discretisation",
+    {2,
+     "texture.haralick: there is no such option; here are: profile, resample, regions, "
+     "discretisation",
      TEXTURE("\nharalick = true;")},
     {2, "texture.glcm.level: there is no such option", GLCM("\nlevel = 8;")},
     {2, "texture.regions: has to be [ ... ] with at least one of \"segments\" or \"volume\"",

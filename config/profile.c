@@ -1,0 +1,152 @@
+/*
+ * profile.c - a named set of settings that a group begins with: `profile = "ibsi-c"`.
+ *
+ * A profile is a file of settings, found as includes are (profiles/NAME.conf beside the configuration,
+ * else as it is shipped). They join the group's own before any row is read, so that defaults, limits
+ * and checks are those of settings that were written there. What the group has itself stays, and a
+ * profile's setting for which there is no use then is dropped (profile_gave).
+ */
+#include "config/kinds/kinds.h"
+
+#include "config/options/sections.h"
+#include "config/read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const char of_profile[] = "of a profile"; /* the hook of what it gave */
+
+bool
+profile_gave(const config_setting_t *setting)
+{
+    return config_setting_get_hook(setting) == of_profile;
+}
+
+static int
+profile_copy_scalar(config_setting_t *to, const config_setting_t *from)
+{
+    switch (config_setting_type(from)) {
+    case CONFIG_TYPE_INT:
+        return config_setting_set_int(to, config_setting_get_int(from)) ? 0 : -ENOMEM;
+    case CONFIG_TYPE_INT64:
+        return config_setting_set_int64(to, config_setting_get_int64(from)) ? 0 : -ENOMEM;
+    case CONFIG_TYPE_FLOAT:
+        return config_setting_set_float(to, config_setting_get_float(from)) ? 0 : -ENOMEM;
+    case CONFIG_TYPE_BOOL:
+        return config_setting_set_bool(to, config_setting_get_bool(from)) ? 0 : -ENOMEM;
+    case CONFIG_TYPE_STRING:
+        config_setting_set_string(to, config_setting_get_string(from));
+        return config_setting_get_string(to) ? 0 : -ENOMEM;
+    default:
+        return 0; /* what it holds is copied by itself */
+    }
+}
+
+/* Below `into`, as if it stood on this line. */
+static int
+profile_copy(config_setting_t *into, const config_setting_t *from, unsigned line)
+{
+    const char *name = config_setting_name(from);
+    config_setting_t *copy = config_setting_add(into, name, config_setting_type(from));
+    if (!copy || (name && !config_setting_name(copy)))
+        return -ENOMEM;
+    copy->line = line;
+    config_setting_set_hook(copy, (void *)(uintptr_t)of_profile);
+    int rc = profile_copy_scalar(copy, from);
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++)
+        rc = profile_copy(copy, config_setting_get_elem(from, i), line);
+    return rc;
+}
+
+/* One that the group has, or has another one instead of, stays as it is there. */
+static int
+profile_merge(const struct option_reader *reader, const struct option_section *section,
+              config_setting_t *group, const config_setting_t *from, const config_setting_t *named)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < (unsigned)config_setting_length(from) && !read_stops(rc); i++) {
+        const config_setting_t *setting = config_setting_get_elem(from, i);
+        const struct option_row *row = option_find(section, config_setting_name(setting));
+        if (!row || row->kind == &option_profile) {
+            rc = read_worse(rc, read_fail(reader, named, "%s is no option that a profile can have",
+                                          config_setting_name(setting)));
+            continue;
+        }
+        config_setting_t *given = read_given(section, row, group);
+        if (!given)
+            rc = read_worse(rc, profile_copy(group, setting, config_setting_source_line(named)));
+        else if (row->kind == &option_part && config_setting_is_group(given) &&
+                 config_setting_is_group(setting))
+            rc = read_worse(rc, profile_merge(reader, row->section, given, setting, named));
+    }
+    return rc;
+}
+
+static int
+profile_merge_file(const struct option_reader *reader, const struct option_section *section,
+                   config_setting_t *group, const config_setting_t *named, const char *path)
+{
+    struct error error = {0};
+    struct source source;
+    config_t config;
+    config_init(&config);
+    int rc = source_read_file(&source, path, &error);
+    if (rc == 0)
+        rc = read_parse_source(&source, &config, &error);
+    if (rc == 0)
+        rc = profile_merge(reader, section, group, config_root_setting(&config), named);
+    else if (rc != -ENOMEM)
+        rc = read_fail(reader, named,
+                       "cannot be read: %s; noctule profiles names those that are shipped",
+                       error.message);
+    config_destroy(&config);
+    source_release(&source);
+    return rc;
+}
+
+int
+profile_apply(const struct option_reader *reader, const struct option_section *section,
+              config_setting_t *group)
+{
+    char *name = NULL, *file, *path;
+    const struct option_row *row = option_find(section, "profile");
+    config_setting_t *named =
+        row && row->kind == &option_profile ? config_setting_get_member(group, row->name) : NULL;
+    if (!named)
+        return 0;
+    int rc = read_text(reader, row, named, &name);
+    if (rc < 0 || asprintf(&file, "profiles/%s.conf", name) < 0) {
+        free(name);
+        return rc < 0 ? rc : -ENOMEM;
+    }
+    path = source_resolve(reader->source, config_setting_source_line(named), file);
+    rc = path ? profile_merge_file(reader, section, group, named, path) : -ENOMEM;
+    free(path);
+    free(file);
+    free(name);
+    return rc;
+}
+
+/* It was read before all others, and is not written: what it gave is. */
+static int
+profile_read(const struct option_reader *reader, const struct option_row *row,
+             config_setting_t *setting, void *field)
+{
+    (void)reader;
+    (void)row;
+    (void)setting;
+    (void)field;
+    return 0;
+}
+
+static bool
+profile_has(const struct option_writer *writer, const struct option_row *row, const void *field)
+{
+    (void)writer;
+    (void)row;
+    (void)field;
+    return false;
+}
+
+const struct option_kind option_profile = {
+    .read = profile_read, .has = profile_has, .type = "string", .limits = " characters"};
