@@ -7,45 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-struct mask_counting {
-    const struct mask_labels *labels;
-    struct mask_limit limit;
-    int64_t found;
-};
-
-MASK_INLINE bool
-mask_stays(const struct mask_labels *labels, const struct mask_limit *limit, uint64_t run)
-{
-    uint64_t root = find_root(labels->runs.slots, run);
-    int64_t size = (int64_t)(labels->runs.slots[root] & ~root_flag);
-
-    return size > limit->size || (size == limit->size && root <= limit->last);
-}
-
-/* The roots in a block, of those that stay. */
-static void
-count_roots(void *context, int64_t number)
-{
-    struct mask_counting *counting = context;
-    const struct mask_labels *labels = counting->labels;
-    struct mask_block block = mask_block(labels->volume, number);
-    int64_t found = 0;
-
-    for (uint64_t run = labels->runs.first[block.first]; run < labels->runs.first[block.end]; run++)
-        found += labels->runs.slots[run] & root_flag && mask_stays(labels, &counting->limit, run);
-    __atomic_fetch_add(&counting->found, found, __ATOMIC_RELAXED);
-}
-
 static const struct mask_limit everything = {-1, 0};
-
-static int64_t
-roots_that_stay(const struct mask_labels *labels, struct mask_limit limit)
-{
-    struct mask_counting counting = {labels, limit, 0};
-
-    cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), count_roots, &counting);
-    return counting.found;
-}
 
 /* The largest components, in falling order, of those that have been looked at. */
 struct mask_podium {
@@ -76,19 +38,24 @@ podium_offer(struct mask_podium *podium, struct mask_limit own)
     podium->place[at] = own;
 }
 
+/* A root that is not larger than all places comes too late for them, as what is no root does. */
 static void
 find_largest(void *context, int64_t number)
 {
     struct mask_podium *podium = context, own = {.places = podium->places};
     const struct mask_labels *labels = podium->labels;
     struct mask_block block = mask_block(labels->volume, number);
+    uint64_t bar = root_flag;
 
     for (uint64_t run = labels->runs.first[block.first]; run < labels->runs.first[block.end];
          run++) {
         uint64_t slot = labels->runs.slots[run];
 
-        if (slot & root_flag)
-            podium_offer(&own, (struct mask_limit){(int64_t)(slot & ~root_flag), run});
+        if (slot < bar)
+            continue;
+        podium_offer(&own, (struct mask_limit){(int64_t)(slot & ~root_flag), run});
+        if (own.taken == own.places)
+            bar = root_flag | ((uint64_t)own.place[own.taken - 1].size + 1);
     }
     pthread_mutex_lock(&podium->mutex);
     for (int64_t i = 0; i < own.taken; i++)
@@ -109,64 +76,95 @@ mask_limit_of(const struct mask_labels *labels, const struct kernels_mask_step *
     cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), find_largest, &podium);
     pthread_mutex_destroy(&podium.mutex);
     if (keep)
-        return podium.place[podium.taken - 1];
+        return podium.taken < labels->found ? podium.place[podium.taken - 1] : everything;
     return (struct mask_limit){mask_least_size(step, spacing, podium.place[0].size), UINT64_MAX};
+}
+
+/*
+ * The voxels in a word of the runs that begin at `chosen`, and of the one that goes on from the word
+ * before where `carry` is 1: where a run has an addend at its beginning, the sum has none of it.
+ */
+MASK_INLINE uint64_t
+runs_from(uint64_t bits, uint64_t chosen, uint64_t *carry)
+{
+    uint64_t sum, more;
+    const bool over = __builtin_add_overflow(bits, chosen, &sum);
+
+    *carry = over | __builtin_add_overflow(sum, *carry, &more);
+    return bits & ~more;
 }
 
 struct mask_dropping {
     const struct mask_labels *labels;
     struct mask_limit limit;
+    int64_t stay;
 };
 
-/* Turns over bits start .. end of a row. */
-MASK_INLINE void
-turn_run(uint64_t *row, int64_t start, int64_t end)
+/*
+ * Whether a run stays. Its slot then is that of a root that all runs stay with, or none: what comes
+ * later and leads here has not far to go. Other threads may shorten the way over the slot meanwhile,
+ * which leads to the same.
+ */
+MASK_INLINE bool
+mask_stays(struct mask_dropping *dropping, uint64_t run)
 {
-    uint64_t low = ~UINT64_C(0) << start % 64, high = ~UINT64_C(0) >> (63 - end % 64);
+    uint64_t *slots = dropping->labels->runs.slots, root = run, slot = peek_slot(&slots[run]);
 
-    if (start / 64 == end / 64) {
-        row[start / 64] ^= low & high;
-        return;
+    while (!(slot & root_flag)) {
+        root = slot;
+        slot = peek_slot(&slots[root]);
     }
-    row[start / 64] ^= low;
-    for (int64_t word = start / 64 + 1; word < end / 64; word++)
-        row[word] = ~row[word];
-    row[end / 64] ^= high;
+    const int64_t size = (int64_t)(slot & ~root_flag);
+    const bool stays = size > dropping->limit.size ||
+                       (size == dropping->limit.size && root <= dropping->limit.last);
+
+    if (root == run)
+        dropping->stay += stays;
+    else
+        __atomic_store_n(&slots[run], root_flag | -(uint64_t)stays, __ATOMIC_RELAXED);
+    return stays;
+}
+
+MASK_INLINE void
+drop_row(struct mask_dropping *dropping, int64_t row)
+{
+    const struct mask_labels *labels = dropping->labels;
+    const int64_t words = labels->volume->extent.words_per_row;
+    uint64_t run = labels->runs.first[row], before = 0, carry = 0;
+
+    for (int64_t word = 0; word < words; word++) {
+        const uint64_t bits = mask_word(labels, row, word);
+        uint64_t goes = 0;
+
+        for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
+            goes |= mask_stays(dropping, run++) ? 0 : starts & -starts;
+        labels->bits[row * words + word] ^= runs_from(bits, goes, &carry);
+        before = bits >> 63;
+    }
 }
 
 static void
 drop_block(void *context, int64_t number)
 {
-    const struct mask_dropping *dropping = context;
-    const struct mask_labels *labels = dropping->labels;
-    const struct bits_extent *extent = &labels->volume->extent;
-    struct mask_block block = mask_block(labels->volume, number);
-    const uint32_t *first = labels->runs.first;
+    struct mask_dropping *all = context, own = {all->labels, all->limit, 0};
+    const uint32_t *first = own.labels->runs.first;
+    struct mask_block block = mask_block(own.labels->volume, number);
 
-    for (int64_t row = block.first; row < block.end; row++) {
-        uint64_t run = first[row];
-
-        if (first[row + 1] == run)
-            continue;
-        for (struct mask_cursor c = cursor_of(labels, row); !c.done; run++) {
-            int64_t start = c.start, end = c.end;
-
-            cursor_next(&c); /* before the row changes */
-            if (!mask_stays(labels, &dropping->limit, run))
-                turn_run(labels->bits + row * extent->words_per_row, start, end);
-        }
-    }
+    for (int64_t row = block.first; row < block.end; row++)
+        if (first[row + 1] > first[row])
+            drop_row(&own, row);
+    __atomic_fetch_add(&all->stay, own.stay, __ATOMIC_RELAXED);
 }
 
 int64_t
 mask_drop(const struct mask_labels *labels, struct mask_limit limit)
 {
-    struct mask_dropping dropping = {labels, limit};
-    int64_t stay = roots_that_stay(labels, limit);
+    struct mask_dropping dropping = {labels, limit, 0};
 
-    if (stay < labels->found)
-        cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), drop_block, &dropping);
-    return stay;
+    if (limit.size < 0)
+        return labels->found;
+    cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), drop_block, &dropping);
+    return dropping.stay;
 }
 
 void
@@ -185,6 +183,26 @@ struct mask_parting {
     uint64_t *part;
 };
 
+MASK_INLINE void
+part_row(const struct mask_parting *parting, int64_t row)
+{
+    const struct mask_labels *labels = parting->labels;
+    const int64_t words = labels->volume->extent.words_per_row;
+    uint64_t *slots = labels->runs.slots;
+    uint64_t run = labels->runs.first[row], before = 0, carry = 0;
+
+    for (int64_t word = 0; word < words; word++) {
+        const uint64_t bits = mask_word(labels, row, word);
+        uint64_t chosen = 0;
+
+        for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
+            if (slots[find_root(slots, run++)] >> parting->bit & 1)
+                chosen |= starts & -starts;
+        parting->part[row * words + word] = runs_from(bits, chosen, &carry);
+        before = bits >> 63;
+    }
+}
+
 static void
 part_block(void *context, int64_t number)
 {
@@ -192,20 +210,12 @@ part_block(void *context, int64_t number)
     const struct mask_labels *labels = parting->labels;
     const int64_t words = labels->volume->extent.words_per_row;
     struct mask_block block = mask_block(labels->volume, number);
-    uint64_t *slots = labels->runs.slots;
 
-    memset(parting->part + block.first * words, 0,
-           (size_t)((block.end - block.first) * words) * sizeof(*parting->part));
-    for (int64_t row = block.first; row < block.end; row++) {
-        uint64_t run = labels->runs.first[row];
-
-        for (struct mask_cursor c = cursor_of(labels, row); !c.done; cursor_next(&c), run++) {
-            const uint64_t slot = slots[find_root(slots, run)];
-
-            if (slot >> parting->bit & 1)
-                bits_set(parting->part + row * words, c.start, c.end);
-        }
-    }
+    for (int64_t row = block.first; row < block.end; row++)
+        if (labels->runs.first[row + 1] > labels->runs.first[row])
+            part_row(parting, row);
+        else
+            memset(parting->part + row * words, 0, (size_t)words * sizeof(*parting->part));
 }
 
 void

@@ -128,23 +128,51 @@ row_is_border(const struct mask_labels *labels, int64_t row)
     return y == 0 || y + 1 == size[1] || (!labels->flat && (z == 0 || z + 1 == size[2]));
 }
 
-/* Every run is a component of its own. */
+/* Every run is a component of its own, of its length. */
+MASK_INLINE void
+begin_by_length(const struct mask_labels *labels, int64_t row)
+{
+    uint64_t *slot = labels->runs.slots + labels->runs.first[row], before = 0;
+
+    for (int64_t word = 0; word < labels->volume->extent.words_per_row; word++) {
+        const uint64_t bits = mask_word(labels, row, word);
+        uint64_t starts = bits & ~(bits << 1 | before), ends = bits & ~(bits >> 1);
+
+        if (bits & before) { /* a run goes on from the word before */
+            slot[-1] += (uint64_t)__builtin_ctzll(ends) + 1;
+            ends &= ends - 1;
+        }
+        for (; starts; starts &= starts - 1, ends &= ends - 1)
+            *slot++ = root_flag | (uint64_t)(__builtin_ctzll(ends) - __builtin_ctzll(starts) + 1);
+        before = bits >> 63;
+    }
+}
+
+/* The same, of 1 where it lies at the border. */
+static void
+begin_by_border(const struct mask_labels *labels, int64_t row)
+{
+    const struct bits_extent *extent = &labels->volume->extent;
+    uint64_t *first = labels->runs.slots + labels->runs.first[row];
+    uint64_t *last = labels->runs.slots + labels->runs.first[row + 1] - 1;
+    const int64_t end = extent->words_per_row - 1;
+    const uint64_t all = row_is_border(labels, row);
+
+    for (uint64_t *slot = first; slot <= last; slot++)
+        *slot = root_flag | all;
+    *first |= mask_word(labels, row, 0) & 1;
+    *last |= mask_word(labels, row, end) >> (extent->size[0] - 1) % 64;
+}
+
 MASK_INLINE void
 begin_row(const struct mask_labels *labels, int64_t row)
 {
-    uint64_t *slot = labels->runs.slots + labels->runs.first[row];
-    const int64_t last = labels->volume->extent.size[0] - 1;
-    const bool all = labels->border && row_is_border(labels, row);
-
     if (labels->runs.first[row + 1] == labels->runs.first[row])
         return;
-    for (struct mask_cursor c = cursor_of(labels, row); !c.done; cursor_next(&c)) {
-        uint64_t size = (uint64_t)(c.end - c.start + 1);
-
-        if (labels->border)
-            size = all || c.start == 0 || c.end == last;
-        *slot++ = root_flag | size;
-    }
+    if (labels->border)
+        begin_by_border(labels, row);
+    else
+        begin_by_length(labels, row);
 }
 
 struct mask_uniting {

@@ -1,5 +1,5 @@
 /*
- * runs_cpu.h - what the walks over a mask's runs share: rows in blocks, the runs of a row, and the
+ * runs_cpu.h - what the walks over a mask's runs share: rows in blocks, the words of a row, and the
  * roots of components. Within kernels/mask.
  */
 #ifndef NOCTULE_MASK_RUNS_CPU_H
@@ -17,62 +17,14 @@ enum {
 /* Of a slot: the run is the root of its component, whose size is the rest. */
 static const uint64_t root_flag = UINT64_C(1) << 63;
 
-/* One run of a row after the other. */
-struct mask_cursor {
-    const uint64_t *row;
-    uint64_t flip, tail;
-    int64_t words, word;
-    uint64_t rest; /* what is still to come of the word */
-    int64_t start, end;
-    bool done;
-};
-
+/* A word of a row, turned over where the labels are of what is not in the mask. */
 MASK_INLINE uint64_t
-cursor_word(const struct mask_cursor *cursor)
+mask_word(const struct mask_labels *labels, int64_t row, int64_t word)
 {
-    uint64_t bits = cursor->row[cursor->word] ^ cursor->flip;
+    const int64_t words = labels->volume->extent.words_per_row;
+    const uint64_t bits = labels->bits[row * words + word] ^ labels->flip;
 
-    return cursor->word + 1 == cursor->words ? bits & cursor->tail : bits;
-}
-
-MASK_INLINE void
-cursor_next(struct mask_cursor *cursor)
-{
-    while (!cursor->rest) {
-        if (++cursor->word >= cursor->words) {
-            cursor->done = true;
-            return;
-        }
-        cursor->rest = cursor_word(cursor);
-    }
-    uint64_t lowest = cursor->rest & -cursor->rest, gaps = ~(cursor->rest | (lowest - 1));
-
-    cursor->start = cursor->word * 64 + __builtin_ctzll(lowest);
-    while (!gaps) { /* it goes on in the next word */
-        cursor->rest = 0;
-        if (++cursor->word >= cursor->words) {
-            cursor->end = cursor->words * 64 - 1;
-            return;
-        }
-        cursor->rest = cursor_word(cursor);
-        gaps = ~cursor->rest;
-    }
-    cursor->end = cursor->word * 64 + __builtin_ctzll(gaps) - 1;
-    cursor->rest &= ~UINT64_C(0) << __builtin_ctzll(gaps);
-}
-
-MASK_INLINE struct mask_cursor
-cursor_of(const struct mask_labels *labels, int64_t row)
-{
-    const struct bits_extent *extent = &labels->volume->extent;
-    struct mask_cursor cursor = {.row = labels->bits + row * extent->words_per_row,
-                                 .flip = labels->flip,
-                                 .tail = mask_tail(extent),
-                                 .words = extent->words_per_row,
-                                 .word = -1};
-
-    cursor_next(&cursor);
-    return cursor;
+    return word + 1 == words ? bits & mask_tail(&labels->volume->extent) : bits;
 }
 
 static inline int64_t
