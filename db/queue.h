@@ -449,20 +449,22 @@ int queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, co
 
 /* What an operator holds back. */
 struct queue_hold {
-    const char *kind;   /* "queue", "pipeline", "destination", "job" */
-    const char *name;   /* "" of the queue; of a job its number */
+    const char *kind;   /* "queue", "jobs", "pipeline", "destination", "job" */
+    const char *name;   /* "" of the queue and of jobs; of a job its number */
     const char *by;     /* who */
     const char *reason; /* NULL, "": none is given */
 };
 
 /*
- * Until it is released, also over restarts, no job of it starts (the queue, a pipeline, a job) and
- * nothing is sent (the queue, a destination); what runs or is being sent goes on. A job is held until
+ * Until it is released, also over restarts, no job of it starts (the queue, jobs, a pipeline, a job)
+ * and nothing is sent (the queue, a destination); what runs or is being sent goes on. A job is held until
  * it has ended at the latest. The time does not make deliveries older. -EEXIST when it is held already,
  * -EAGAIN when the job has ended; to release what is not held: -ENOENT.
  */
 int queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
 int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
+/* Whether the queue or all jobs are held: 1, 0 or -errno. */
+int queue_starts_no_job(struct queue *queue);
 
 /*
  * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up

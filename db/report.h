@@ -42,6 +42,14 @@ struct report_life {
 
 int report_last_life(struct report *report, struct report_life *life, struct error *error);
 
+/* Whether jobs are paused, and how many run or wait all the same. */
+struct report_pause {
+    bool is_paused;
+    int64_t jobs_running, jobs_waiting;
+};
+
+int report_pause(struct report *report, struct report_pause *pause, struct error *error);
+
 struct report_health {
     bool is_checked;  /* as far as quick_check looks, within the time */
     char damage[512]; /* ""; what is wrong with it */

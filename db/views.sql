@@ -18,7 +18,7 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
         THEN (SELECT count(*) FROM feature WHERE job_id = j.id) END AS features,
     j.removed_at,
     coalesce((SELECT group_concat(h.kind, ', ') FROM hold h WHERE j.state IN ('READY', 'DELAYED')
-        AND (h.kind = 'queue' OR h.kind = 'pipeline' AND h.name = j.pipeline
+        AND (h.kind IN ('queue', 'jobs') OR h.kind = 'pipeline' AND h.name = j.pipeline
             OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT))), '') AS held,
     j.reviewed_at, j.reviewed_by
 FROM job j
@@ -328,6 +328,10 @@ SELECT 'attention', NULL, printf('%d file%s came into quarantine in the last 24 
     quarantined_24h, iif(quarantined_24h = 1, '', 's'))
 FROM night WHERE quarantined_24h > 0
 UNION ALL
+SELECT 'attention', h.held_at, printf('no job starts, %d run%s: paused by %s%s; noctule resume',
+    jobs_running, iif(jobs_running = 1, 's', ''), h.held_by, iif(h.reason = '', '', ': ' || h.reason))
+FROM hold h, night WHERE h.kind = 'jobs'
+UNION ALL
 SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
     CASE h.kind
         WHEN 'queue' THEN (SELECT printf('%d job%s and %d result%s', jobs, iif(jobs = 1, '', 's'),
@@ -339,7 +343,7 @@ SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
         ELSE '1 job' END,
     h.kind || iif(h.name = '', '', ' ' || h.name), h.held_by,
     iif(h.reason = '', '', ': ' || h.reason))
-FROM hold h
+FROM hold h WHERE h.kind <> 'jobs'
 UNION ALL
 SELECT 'waits', oldest_waiting_at, printf('%s for %s%s%s', results, destination,
     iif(next_attempt_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),

@@ -1,7 +1,7 @@
 /*
- * holds.c - what an operator holds back: a job, all of a pipeline, what goes to a destination, or
- * the whole queue. It changes no state: what is held is not given to those who would start it
- * (queue_ready, due.c), and what runs or is being sent goes on.
+ * holds.c - what an operator holds back: a job, all of a pipeline, all jobs (a pause), what goes to a
+ * destination, or the whole queue. It changes no state: what is held is not given to those who would
+ * start it (queue_ready, due.c), and what runs or is being sent goes on.
  */
 #include "db/queue/edges.h"
 
@@ -17,19 +17,26 @@ hold_refuse(struct queue *queue, const struct queue_hold *hold, int error, const
                            hold->name, words);
 }
 
+/* People know it by a word of its own. */
+static bool
+hold_is_pause(const struct queue_hold *hold)
+{
+    return strcmp(hold->kind, "jobs") == 0;
+}
+
 /* The job that is to be held: its row, for the event; 0 for anything else. */
 static int
 hold_expect(struct queue *queue, const struct queue_hold *hold, struct edge_row *row)
 {
-    static const char *const kinds[] = {"queue", "pipeline", "destination", "job"};
+    static const char *const kinds[] = {"queue", "jobs", "pipeline", "destination", "job"};
     size_t kind = 0;
     *row = (struct edge_row){.machine = &machine_job};
-    while (kind < 4 && strcmp(hold->kind, kinds[kind]) != 0)
+    while (kind < 5 && strcmp(hold->kind, kinds[kind]) != 0)
         kind++;
-    if (kind == 4 || (kind == 0) != !*hold->name)
+    if (kind == 5 || (kind < 2) != !*hold->name)
         return database_refuse(&queue->db, -EINVAL,
-                               "a queue, pipeline, destination or job is held");
-    if (kind < 3)
+                               "a queue, all jobs, a pipeline, destination or job is held");
+    if (kind < 4)
         return 0;
     return edge_expect(queue, &machine_job, strtoll(hold->name, NULL, 10),
                        IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), row);
@@ -60,8 +67,11 @@ hold_set(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
         VALUES(value_text(hold->kind), value_text(hold->name), value_time(now_ms),
                value_text(hold->by), value_text(hold->reason)));
     if (changed == 0)
-        return hold_refuse(queue, hold, -EEXIST, "is held already");
-    return changed < 0 ? changed : hold_note(queue, hold, &row, "HELD", now_ms);
+        return hold_is_pause(hold) ? database_refuse(&queue->db, -EEXIST, "jobs are paused already")
+                                   : hold_refuse(queue, hold, -EEXIST, "is held already");
+    return changed < 0
+               ? changed
+               : hold_note(queue, hold, &row, hold_is_pause(hold) ? "PAUSED" : "HELD", now_ms);
 }
 
 int
@@ -97,13 +107,16 @@ hold_end(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
                             VALUES(value_text(hold->kind), value_text(hold->name)), &database_time,
                             &held_ms);
     if (rc == 1)
-        return hold_refuse(queue, hold, -ENOENT, "is not held");
+        return hold_is_pause(hold) ? database_refuse(&queue->db, -ENOENT, "jobs are not paused")
+                                   : hold_refuse(queue, hold, -ENOENT, "is not held");
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM hold WHERE kind = ? AND name = ?",
                           VALUES(value_text(hold->kind), value_text(hold->name)));
     if (rc == 0)
         rc = hold_count_out(queue, hold, held_ms, now_ms);
-    return rc < 0 ? rc : hold_note(queue, hold, &row, "RELEASED", now_ms);
+    return rc < 0
+               ? rc
+               : hold_note(queue, hold, &row, hold_is_pause(hold) ? "RESUMED" : "RELEASED", now_ms);
 }
 
 int
@@ -111,4 +124,12 @@ queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms
 {
     int rc = queue_enter(queue);
     return rc < 0 ? rc : queue_leave(queue, hold_end(queue, hold, now_ms));
+}
+
+int
+queue_starts_no_job(struct queue *queue)
+{
+    int64_t held;
+    return database_get(&queue->db, "SELECT 1 FROM hold WHERE kind IN ('queue', 'jobs') LIMIT 1",
+                        NO_VALUES, &held);
 }

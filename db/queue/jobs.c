@@ -307,7 +307,7 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
     "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM pipelines WHERE name IS NOT NULL) "
 #define JOB_FIRST                                                                                  \
-    "p.name <> '' AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'queue' "                    \
+    "p.name <> '' AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "         \
     "  OR h.kind = 'pipeline' AND h.name = p.name) "                                               \
     "AND j.id IN (SELECT r.id FROM job r INDEXED BY job_ready "                                    \
     "  JOIN series x ON x.id = r.series_id WHERE r.state = 'READY' AND r.pipeline = p.name "       \

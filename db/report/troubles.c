@@ -55,6 +55,28 @@ report_last_life(struct report *report, struct report_life *life, struct error *
 }
 
 int
+report_pause(struct report *report, struct report_pause *pause, struct error *error)
+{
+    sqlite3_stmt *row;
+    *pause = (struct report_pause){0};
+    int rc = database_start(&report->db,
+                            "SELECT EXISTS (SELECT 1 FROM v_holds WHERE kind = 'jobs'), "
+                            "(SELECT count(*) FROM v_jobs WHERE state = 'RUNNING'), "
+                            "(SELECT count(*) FROM v_jobs WHERE state IN ('READY', 'DELAYED'))",
+                            NO_VALUES, &row);
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    rc = database_step(&report->db, row);
+    if (rc == 1) {
+        pause->is_paused = sqlite3_column_int(row, 0) != 0;
+        pause->jobs_running = sqlite3_column_int64(row, 1);
+        pause->jobs_waiting = sqlite3_column_int64(row, 2);
+    }
+    database_end(row);
+    return report_conclude(report, NULL, rc < 0 ? rc : 0, error);
+}
+
+int
 report_figures(struct report *report, FILE *out, struct error *error)
 {
     int rc = report_print_lines(

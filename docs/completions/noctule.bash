@@ -92,6 +92,18 @@ _noctule() {
         options='--pipeline --destination --queue'
         kind=nothing
         ;;
+    pause)
+        options='--reason'
+        kind=nothing
+        ;;
+    resume)
+        options=''
+        kind=nothing
+        ;;
+    drain)
+        options='--reason --wait'
+        kind=nothing
+        ;;
     priority)
         options=''
         kind=nothing
@@ -143,7 +155,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release priority complete resend purge ping check-config doctor echo presets profiles version help'
+    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -196,6 +208,9 @@ _noctule() {
     hold:--reason) kind=nothing ;;
     release:--pipeline) kind=pipelines ;;
     release:--destination) kind=destinations ;;
+    pause:--reason) kind=nothing ;;
+    drain:--reason) kind=nothing ;;
+    drain:--wait) kind=nothing ;;
     resend:--job) kind=nothing ;;
     resend:--destination) kind=destinations ;;
     purge:--patient) kind=nothing ;;

@@ -189,6 +189,19 @@ hold_is_configured(struct core *core, const struct message_hold *told, struct an
     return -EINVAL;
 }
 
+static void
+hold_tell_pause(struct core *core, bool holds, struct answer *answer)
+{
+    const size_t running = jobs_running(core->jobs);
+    if (holds)
+        answer_say(answer,
+                   "no job starts until noctule resume, %zu run%s to the end; what comes is taken "
+                   "in, results are delivered",
+                   running, running == 1 ? "s" : "");
+    else
+        answer_say(answer, "jobs start again");
+}
+
 static int
 handle_hold(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -206,8 +219,11 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
         return error;
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
-    answer_say(answer, "%s%s%s is %s", told->kind, *told->name ? " " : "", told->name,
-               holds ? "held" : "released");
+    if (strcmp(told->kind, "jobs") == 0)
+        hold_tell_pause(core, holds, answer);
+    else
+        answer_say(answer, "%s%s%s is %s", told->kind, *told->name ? " " : "", told->name,
+                   holds ? "held" : "released");
     return 0;
 }
 

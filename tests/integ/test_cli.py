@@ -32,7 +32,7 @@ def noctule(*arguments, config=SHIPPED, **options):
     ("show", "1", "2"), ("show", "99999999999999999999"), ("series", "--pipeline", "x"), ("retry",), ("retry", "one"),
     ("retry", "--failed", "1"), ("retry", "--code", "CRASHED", "1"), ("retry", "--failed", "--since", "soon"),
     ("hold",), ("hold", "x"), ("hold", "1", "--queue"), ("hold", "--queue", "--pipeline", "p"), ("release",),
-    ("priority",), ("priority", "1"), ("priority", "1", "high"), ("priority", "x", "1"), ("priority", "1", "2", "3"),
+    ("pause", "1"), ("resume", "--reason", "x"), ("drain", "--wait", "0"), ("priority",), ("priority", "1"), ("priority", "1", "high"), ("priority", "x", "1"), ("priority", "1", "2", "3"),
     ("submit",), ("submit", "1.2"), ("submit", "--all"), ("submit", "--pipeline", "p"), ("submit", "--rules", "--pipeline", "p"),
     ("submit", "--rules", "--stacks", "b0"), ("submit", "--rules", "x"), ("submit", "--rules", "--since", "2026", "1.2"),
     ("submit", "--all", "--rules", "1.2"), ("jobs", "--since", "2026-13x"), ("jobs", "--since", "h"),
@@ -51,7 +51,7 @@ def test_wrong_arguments(tmp_path, arguments):
 def test_help_names_every_command(arguments):
     result = noctule(*arguments)
     assert result.returncode == OK and not result.stderr
-    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "submit", "hold", "release", "priority", "review", "accept", "reject",
+    for command in ("run", "explain", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "submit", "hold", "release", "pause", "resume", "drain", "priority", "review", "accept", "reject",
                     "cancel", "complete", "resend", "ping", "check-config", "echo", "version"):
         assert f"\n  {command}" in result.stdout
 

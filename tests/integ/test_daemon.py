@@ -124,7 +124,7 @@ def test_what_cannot_be_done_is_answered_with_a_message(daemon):
             assert status == -2 and len(message) > 10
 
 
-ASKED = [("ping",), ("retry", "1"), ("cancel", "1"), ("hold", "--queue"), ("release", "--queue"), ("priority", "1", "3"),
+ASKED = [("ping",), ("retry", "1"), ("cancel", "1"), ("hold", "--queue"), ("release", "--queue"), ("pause",), ("drain",), ("resume",), ("priority", "1", "3"),
          ("complete", "1.2.3"), ("resend", "1"), ("submit", "--rules", "1.2.3"), ("purge", "--yes", "1.2.3"),
          ("accept", "1"), ("reject", "1", "it is the table")]
 

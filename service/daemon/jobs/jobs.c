@@ -20,6 +20,7 @@ struct jobs {
     struct core *core;
     struct executor *executor;
     struct attempts attempts;
+    bool drained; /* none may start, none runs, and that was told */
 };
 
 /* ----------------------------------------------------------------------------- starting ---- */
@@ -148,6 +149,20 @@ jobs_start_ready(struct jobs *jobs)
     return error;
 }
 
+/* Once what ran when jobs were paused has ended; the same after a start within a pause. */
+static void
+jobs_tell_drained(struct jobs *jobs)
+{
+    struct core *core = jobs->core;
+    const bool drained =
+        attempts_count(&jobs->attempts) == 0 && queue_starts_no_job(core->queue) == 1;
+    if (drained && !jobs->drained) {
+        log_info("jobs.drained", LOG_STR("root", core->root));
+        core_note(core, "DRAINED", "no job runs, and none starts");
+    }
+    jobs->drained = drained;
+}
+
 static void
 jobs_start(struct jobs *jobs)
 {
@@ -158,6 +173,7 @@ jobs_start(struct jobs *jobs)
     if (!core_change(core))
         return;
     core_failed(core, jobs_start_ready(jobs), "start a job");
+    jobs_tell_drained(jobs);
     int64_t due_ms;
     if (queue_next_due(core->queue, &due_ms) == 0)
         due_in(&core->jobs_due, due_ms - clock_unix_ms());
@@ -254,7 +270,7 @@ jobs_open(struct core *core, struct executor *executor, struct jobs **out)
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
         return -ENOMEM;
-    *jobs = (struct jobs){core, executor, {core, &job_attempt_type, NULL}};
+    *jobs = (struct jobs){core, executor, {core, &job_attempt_type, NULL}, false};
     executor->attempts = &jobs->attempts;
     due_now(&core->jobs_due);
     *out = jobs;

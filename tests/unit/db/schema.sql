@@ -246,16 +246,6 @@ CREATE TABLE horizon (
     events_before TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE hold (
-    kind TEXT NOT NULL CHECK (kind IN ('queue', 'pipeline', 'destination', 'job')),
-    name TEXT NOT NULL, -- '' of the queue; of a job its number
-    held_at TEXT NOT NULL,
-    held_by TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (kind, name),
-    CHECK ((kind = 'queue') = (name = ''))
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE "job" (
     id INTEGER PRIMARY KEY,
     series_id INTEGER NOT NULL REFERENCES series (id),
@@ -293,7 +283,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '',
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))
@@ -318,6 +308,7 @@ CREATE TRIGGER job_end_releases AFTER UPDATE OF state ON job WHEN NEW.ended_at I
 BEGIN
     DELETE FROM hold WHERE kind = 'job' AND name = CAST(NEW.id AS TEXT);
 END;
+CREATE INDEX job_done_by ON job (pipeline, done_by_at, id) WHERE state = 'READY' AND done_by_at IS NOT NULL;
 
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,
@@ -369,3 +360,22 @@ CREATE TABLE kept (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX kept_by_instance ON kept (instance_id);
 CREATE INDEX kept_by_object ON kept (object_id) WHERE object_id IS NOT NULL;
+
+CREATE TABLE "hold" (
+    kind TEXT NOT NULL CHECK (kind IN ('queue', 'jobs', 'pipeline', 'destination', 'job')),
+    name TEXT NOT NULL, -- '' of the queue and of jobs; of a job its number
+    held_at TEXT NOT NULL,
+    held_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (kind, name),
+    CHECK ((kind IN ('queue', 'jobs')) = (name = ''))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE pipeline_window (
+    pipeline TEXT NOT NULL PRIMARY KEY,
+    text TEXT NOT NULL,     -- as configured
+    is_open INTEGER NOT NULL,
+    opens_at TEXT,          -- the next time; NULL: it is open, or does not
+    closes_at TEXT,         -- of what is open, or opens then; NULL: it does not
+    open_share REAL NOT NULL -- of the next two weeks
+) STRICT, WITHOUT ROWID;

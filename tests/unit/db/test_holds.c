@@ -71,11 +71,10 @@ START_TEST(what_is_held_does_not_start)
 {
     static const struct {
         const char *kind, *name, *left, *held;
-    } cases[] = {{"job", "1", "2 3", "job  "},
-                 {"pipeline", "head-ct", "3", "pipeline pipeline "},
-                 {"pipeline", "head", "1 2 3", "  "},
-                 {"destination", "head-ct", "1 2 3", "  "},
-                 {"queue", "", "", "queue queue queue"}};
+    } cases[] = {
+        {"job", "1", "2 3", "job  "},        {"pipeline", "head-ct", "3", "pipeline pipeline "},
+        {"pipeline", "head", "1 2 3", "  "}, {"destination", "head-ct", "1 2 3", "  "},
+        {"jobs", "", "", "jobs jobs jobs"},  {"queue", "", "", "queue queue queue"}};
 
     struct queue_ids running;
     int64_t series, other;

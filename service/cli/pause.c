@@ -1,0 +1,162 @@
+/*
+ * pause.c - pause, resume and drain: no job starts, while series are received and results delivered. They are
+ * `hold` and `release` of all jobs; drain also waits until what ran has ended.
+ */
+#include "service/cli/control.h"
+
+#include "db/report.h"
+#include "service/common/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#define DRAIN_LOOK_MILLIS 300
+
+struct pause {
+    const char *reason;
+    int64_t seconds; /* of drain; 0: as long as it takes */
+};
+
+static void
+write_pause(struct proto_writer *writer, enum proto_type type, const char *argument,
+            const void *options)
+{
+    const struct pause *pause = options;
+    char login[256];
+    (void)argument;
+    const struct message_hold message = {.kind = "jobs",
+                                         .name = "",
+                                         .reason = pause->reason ? pause->reason : "",
+                                         .login = control_login(login, sizeof(login))};
+    message_write(writer, type, &message); /* RELEASE has the same fields */
+}
+
+static int
+pause_ask(const struct cli_call *call, enum proto_type type)
+{
+    const struct question question = {type, "jobs", write_pause, false};
+    return control_ask_all(call->context->conf->root, &question, (char *[]){NULL}, 1,
+                           call->options);
+}
+
+static int
+pause_run(struct cli_call *call)
+{
+    return pause_ask(call, PROTO_HOLD);
+}
+
+static int
+resume_run(struct cli_call *call)
+{
+    return pause_ask(call, PROTO_RELEASE);
+}
+
+/* ------------------------------------------------------------------------------- drain ------ */
+
+/* Tells how many run whenever that changes. */
+static int
+drain_look(struct report *report, int64_t *told, struct report_pause *pause)
+{
+    struct error error;
+    if (report_pause(report, pause, &error) < 0) {
+        cli_complain("%s", error.message);
+        return EXIT_DATABASE;
+    }
+    if (pause->jobs_running != *told && pause->jobs_running > 0) {
+        printf("%" PRId64 " job%s\n", pause->jobs_running,
+               pause->jobs_running == 1 ? " runs" : "s run");
+        fflush(stdout);
+    }
+    *told = pause->jobs_running;
+    return EXIT_OK;
+}
+
+/* Why it does not wait for the last job; EXIT_OK: it does. */
+static int
+drain_go_on(const struct cli_call *call, const struct report_pause *pause, double until)
+{
+    const struct pause *options = call->options;
+    if (!pause->is_paused) {
+        cli_complain("somebody let jobs start again");
+        return EXIT_PARTIAL;
+    }
+    if (!cli_find_daemon(call->context->conf->root)) {
+        cli_complain(
+            "noctuled has ended; the jobs that ran wait for its next start, and stay paused");
+        return EXIT_NO_DAEMON;
+    }
+    if (options->seconds > 0 && clock_seconds() > until) {
+        cli_complain("%" PRId64 " run still after %" PRId64 " seconds; jobs stay paused",
+                     pause->jobs_running, options->seconds);
+        return EXIT_PARTIAL;
+    }
+    return EXIT_OK;
+}
+
+static int
+drain_wait(const struct cli_call *call, struct report *report, struct report_pause *pause)
+{
+    const struct pause *options = call->options;
+    const double until = clock_seconds() + (double)options->seconds;
+    int64_t told = -1;
+    int rc = drain_look(report, &told, pause);
+    while (rc == EXIT_OK && pause->jobs_running > 0) {
+        rc = drain_go_on(call, pause, until);
+        if (rc == EXIT_OK) {
+            nanosleep(&(struct timespec){.tv_nsec = DRAIN_LOOK_MILLIS * 1000000L}, NULL);
+            rc = drain_look(report, &told, pause);
+        }
+    }
+    if (rc == EXIT_OK)
+        printf("no job runs; %" PRId64 " wait%s for noctule resume\n", pause->jobs_waiting,
+               pause->jobs_waiting == 1 ? "s" : "");
+    return rc;
+}
+
+static int
+drain_run(struct cli_call *call)
+{
+    struct report *report;
+    struct report_pause pause;
+    int64_t told = 0;
+    int rc = cli_open_report(call->context->conf, &report);
+    if (rc != EXIT_OK)
+        return rc;
+    rc = drain_look(report, &told, &pause);
+    if (rc == EXIT_OK && !pause.is_paused)
+        rc = pause_ask(call, PROTO_HOLD);
+    if (rc == EXIT_OK)
+        rc = drain_wait(call, report, &pause);
+    report_close(report);
+    return rc;
+}
+
+#define PAUSE_REASON                                                                               \
+    {                                                                                              \
+        "reason", 0, &cli_text, CLI_AT(struct pause, reason), .help = "why, told in status"        \
+    }
+
+const struct cli_command cli_pause = {
+    .name = "pause",
+    .help = "start no job until noctule resume; receiving and delivering go on",
+    .usage = {"[--reason WORDS]"},
+    .options = (const struct cli_option[]){PAUSE_REASON, {0}},
+    .size = sizeof(struct pause),
+    .run = pause_run};
+
+const struct cli_command cli_resume = {.name = "resume",
+                                       .help = "let jobs start again after pause or drain",
+                                       .size = sizeof(struct pause),
+                                       .run = resume_run};
+
+const struct cli_command cli_drain = {
+    .name = "drain",
+    .help = "pause, and wait until no job runs any more",
+    .usage = {"[--reason WORDS] [--wait SECONDS]"},
+    .options = (const struct cli_option[]){PAUSE_REASON,
+                                           {"wait", 0, &cli_count, CLI_AT(struct pause, seconds),
+                                            .help = "at most; without it as long as it takes"},
+                                           {0}},
+    .size = sizeof(struct pause),
+    .run = drain_run};
