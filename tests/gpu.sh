@@ -3,13 +3,13 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
 # Parity with the CPU and the references, fault injection, whole runs beside the CPU's, the service with its workers (needs
 # pytest and pydicom), compute-sanitizer, then noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES
-# (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of parity objects masks texture resample runs service
+# (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of parity objects masks texture peaks resample runs service
 # memcheck racecheck bench, or single steps below; LIMIT is how long each may take. Ends non-zero when a step fails, or is skipped for
 # want of a GPU; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects masks texture resample runs service memcheck racecheck bench}
+steps=${STEPS:-parity objects masks texture peaks resample runs service memcheck racecheck bench}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
@@ -54,6 +54,7 @@ step parity check kernels_test_cuda
 step objects check kernels_test_cuda_fuzzy
 step masks check kernels_test_cuda_mask
 step texture check kernels_test_cuda_texture
+step peaks check kernels_test_cuda_peaks
 step resample check kernels_test_cuda_resample
 step runs timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
 PYTHONPATH=$(dirname "$0")/integ${PYTHONPATH:+:$PYTHONPATH} NOCTULE_BIN=$(realpath "$programs") step service timeout "$limit" \
@@ -62,6 +63,7 @@ step memcheck sanitize memcheck kernels_test_cuda
 step memcheck-objects sanitize memcheck kernels_test_cuda_fuzzy
 step memcheck-masks sanitize memcheck kernels_test_cuda_mask
 step memcheck-texture sanitize memcheck kernels_test_cuda_texture
+step memcheck-peaks sanitize memcheck kernels_test_cuda_peaks
 step memcheck-resample sanitize memcheck kernels_test_cuda_resample
 # Racecheck is slow: cases of a job or two.
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda

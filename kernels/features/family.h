@@ -55,7 +55,8 @@ struct feature_volume {
     size_t values;                        /* 256 or 65536 */
     int32_t smallest;                     /* stored value of the first entry */
     const struct image_rescale *rescales; /* one per table; no slope is 0 */
-    const uint64_t **regions;             /* the bits of all that will be measured */
+    const struct image_range *paddings; /* the same: stored values that are none; empty: all are */
+    const uint64_t **regions;           /* the bits of all that will be measured */
     size_t region_count;
 };
 

@@ -66,11 +66,12 @@ def structure_set(files, label="Plan", roi="GTV", of_series=KEEP, made="20260131
     return ds
 
 
-def segmentation(files, label="Liver", made="20260131", kind="BINARY", **which):
-    """A segmentation of a block in the middle of the images; series and sop: its UIDs."""
+def segmentation(files, label="Liver", made="20260131", kind="BINARY", mask=None, **which):
+    """A segmentation of a mask[z, y, x], or a block in the middle of the images; series and sop: its UIDs."""
     images = sorted(datasets(files), key=lambda image: float(image.ImagePositionPatient[2]))
-    mask = np.zeros((len(images), images[0].Rows, images[0].Columns), np.uint8)
-    mask[:, images[0].Rows // 4:-(images[0].Rows // 4), images[0].Columns // 4:-(images[0].Columns // 4)] = 1
+    if mask is None:
+        mask = np.zeros((len(images), images[0].Rows, images[0].Columns), np.uint8)
+        mask[:, images[0].Rows // 4:-(images[0].Rows // 4), images[0].Columns // 4:-(images[0].Columns // 4)] = 1
     segment = highdicom.seg.SegmentDescription(
         1, label, codes.SCT.Organ, codes.SCT.Liver, highdicom.seg.SegmentAlgorithmTypeValues.MANUAL)
     ds = highdicom.seg.Segmentation(

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import SimpleITK
 from conftest import SHARED, needs_shared
+from objects import save, segmentation
 from test_features import BIN_SIZE
 from test_features import features as print_features
-from test_run_texture import IBSI_PHANTOM
 from texture_runs import AGGREGATIONS as OURS
-from texture_runs import (assert_report_tells, features,
+from texture_runs import (TYPE, assert_report_tells, features,
                           run,  # noqa: F401
-                          segment, series)
+                          series)
 
 IBSI = SHARED / "ibsi"
+DRAWN = f'{{ label = "Phantom"; method = "object"; object = {{ kind = "seg"; roi = "Liver"; }}; {TYPE} }}'
 
 pytestmark = needs_shared
 
@@ -25,7 +26,7 @@ DIGITAL = {"discretisation": BIN_SIZE, "width": 1}
 CONFIGURATION_A = {"discretisation": BIN_SIZE, "width": 25, "lo": -500, "hi": 400}
 PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}
 # Values of the digital phantom by family and aggregation.
-FAMILIES = {("UHIW", "DHQ4"): 18, ("ZVCW", "DHQ4"): 23, ("P88C", "DHQ4"): 6}
+FAMILIES = {("9ST6", "DHQ4"): 2, ("UHIW", "DHQ4"): 18, ("ZVCW", "DHQ4"): 23, ("P88C", "DHQ4"): 6}
 AGGREGATIONS = ["BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"]  # as enum aggregation has them
 DIMENSIONS = ["8QNN", "8QNN", "62GR", "62GR", "KOBO", "KOBO"]
 FAMILIES |= {(family, code): count for family, count in {"LFYI": 25, "TP0I": 16}.items() for code in AGGREGATIONS}
@@ -99,9 +100,11 @@ def test_ct_phantom_as_it_is(tmp_path, aggregation):
 @pytest.mark.parametrize("aggregation", enumerate(OURS))
 def test_digital_phantom_through_a_run(run, tmp_path, aggregation):
     number, name = aggregation
-    source = series(tmp_path / "in", IBSI_PHANTOM)
+    volume, mask, spacing = phantom("ibsi_1_digital_phantom")
+    source = series(tmp_path / "in", volume, tuple(spacing.values()))
+    drawn = save(segmentation(sorted(source.iterdir()), mask=mask.astype(np.uint8)), tmp_path / "seg.dcm")
     run(source, tmp_path / "out", f'families = [ "all" ]; aggregation = "{name}"; '
-        'discretisation = "fixed-bin-size"; bin_width = 1.0;', [segment(1, 6, (0, 0, 0))], ["seg", "sr"])
+        'discretisation = "fixed-bin-size"; bin_width = 1.0;', [DRAWN], ["seg", "sr"], arguments=["--object", drawn])
     told = features(tmp_path / "out")
     assert_published(published("dig_phantom", number),
                      {(f["ibsi_code"], f["percent"] or 0): f["value"] for f in told if f["ibsi_code"]})

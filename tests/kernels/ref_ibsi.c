@@ -4,6 +4,7 @@
 #include "kernels/texture/texture.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ ibsi_measure(const struct feature_family *family, const struct texture_options *
              struct feature_value values[FEATURE_FAMILY_MAX])
 {
     static const struct image_rescale as_stored = {1, 0};
+    static const struct image_range no_padding = {1, 0};
     const struct kernels_device_options cpu = {.backend = "cpu", .threads = 1};
     uint64_t histogram[256] = {0};
     struct kernels_device *device;
@@ -88,11 +90,13 @@ ibsi_measure(const struct feature_family *family, const struct texture_options *
         .tables = 1,
         .values = 256,
         .rescales = &as_stored,
+        .paddings = &no_padding,
     };
     const struct feature_region region = {
         .volume = &volume,
         .bits = phantom.region,
         .histograms = histogram,
+        .kept = {-INFINITY, INFINITY},
         .level_of = phantom.level_of,
         .levels = IBSI_LEVELS,
     };

@@ -383,6 +383,7 @@ open_lane(struct kernels_device **device, const struct scene *scene)
 static int
 print_families(const struct scene *scene)
 {
+    static const struct image_range no_padding = {1, 0};
     const size_t size = ref_texture_values(scene->pixel);
     uint64_t *histogram = allocate(size * sizeof(*histogram));
     struct kernels_device *device;
@@ -407,11 +408,13 @@ print_families(const struct scene *scene)
         .values = size,
         .smallest = ref_texture_smallest(scene->pixel),
         .rescales = &scene->rescale,
+        .paddings = &no_padding,
     };
     const struct feature_region region = {
         .volume = &volume,
         .bits = scene->mask,
         .histograms = histogram,
+        .kept = {get("lo"), get("hi")},
         .level_of = scene->level_of,
         .levels = scene->levels,
         .no_levels = scene->lo > scene->hi ? FEATURE_EMPTY_REGION : FEATURE_PRESENT,

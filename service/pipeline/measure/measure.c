@@ -97,7 +97,7 @@ make_tables(struct step *step)
     volume->values = (size_t)(step->limits.hi - step->limits.lo) + 1;
     volume->smallest = step->limits.lo;
     volume->rescales = step->rescales = calloc(planes, sizeof *step->rescales);
-    step->paddings = calloc(planes, sizeof *step->paddings);
+    volume->paddings = step->paddings = calloc(planes, sizeof *step->paddings);
     volume->regions = step->regions = calloc(request->region_count, sizeof *step->regions);
     volume->region_count = request->region_count;
     if (!step->rescales || !step->paddings || !step->regions)

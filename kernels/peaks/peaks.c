@@ -1,0 +1,112 @@
+/* peaks.c - the balls, and the argument checks of peaks.h, once for all backends. */
+#include "kernels/peaks/peaks.h"
+#include "kernels/op.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* How many voxels of such a size are within the radius on one side of a place so far (squared) from the
+ * centre; -1: not that place itself. */
+static int64_t
+peaks_reach(double spacing, double away)
+{
+    const double left = PEAKS_RADIUS_MM * PEAKS_RADIUS_MM - away;
+    int64_t reach;
+
+    if (left < 0)
+        return -1;
+    reach = (int64_t)(sqrt(left) / spacing);
+    while ((double)reach * spacing * ((double)reach * spacing) > left)
+        reach--;
+    while ((double)(reach + 1) * spacing * ((double)(reach + 1) * spacing) <= left)
+        reach++;
+    return reach;
+}
+
+static double
+squared(double mm)
+{
+    return mm * mm;
+}
+
+/* Counts the ball's rows; and where there is room for them, lists them. */
+static void
+peaks_list_rows(const double spacing[3], struct peaks_ball *ball)
+{
+    ball->row_count = 0;
+    for (int64_t z = -ball->reach[2]; z <= ball->reach[2]; z++)
+        for (int64_t y = -ball->reach[1]; y <= ball->reach[1]; y++) {
+            const double away = squared((double)y * spacing[1]) + squared((double)z * spacing[2]);
+            const int64_t reach = peaks_reach(spacing[0], away);
+
+            if (reach >= 0 && ball->rows)
+                ball->rows[ball->row_count] =
+                    (struct peaks_row){(int32_t)y, (int32_t)z, (int32_t)reach};
+            ball->row_count += reach >= 0;
+        }
+}
+
+bool
+peaks_too_fine(const double spacing[3])
+{
+    double sides[3];
+
+    for (int axis = 0; axis < 3; axis++)
+        sides[axis] = 2 * floor(PEAKS_RADIUS_MM / spacing[axis]) + 1;
+    return !(sides[1] * sides[2] <= PEAKS_MAX_ROWS &&
+             sides[0] * sides[1] * sides[2] <= PEAKS_MAX_VOXELS);
+}
+
+static int
+peaks_make_ball(const double spacing[3], struct peaks_ball *ball)
+{
+    *ball = (struct peaks_ball){.rows = NULL};
+    for (int axis = 0; axis < 3; axis++)
+        ball->reach[axis] = peaks_reach(spacing[axis], 0);
+    peaks_list_rows(spacing, ball);
+    ball->rows = malloc(ball->row_count * sizeof(*ball->rows));
+    if (!ball->rows)
+        return -ENOMEM;
+    peaks_list_rows(spacing, ball);
+    return 0;
+}
+
+static int
+peaks_check(const struct kernels_lane *lane, const struct peaks *request, struct error *error)
+{
+    if (!request->rescales || !request->paddings ||
+        (request->table_count != 1 && request->table_count != (size_t)lane->extent.slices))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "there are %zu rescales; it takes 1 or one for each of %lld slices",
+                         request->rescales ? request->table_count : 0,
+                         (long long)lane->extent.slices);
+    for (int axis = 0; axis < 3; axis++)
+        if (!(request->spacing[axis] > 0))
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "voxels of %g mm are none",
+                             request->spacing[axis]);
+    if (peaks_too_fine(request->spacing))
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                         "voxels of %g x %g x %g mm are too many in 1 cm3", request->spacing[0],
+                         request->spacing[1], request->spacing[2]);
+    return 0;
+}
+
+int
+peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_found *found,
+          struct error *error)
+{
+    struct peaks_ball ball = {.rows = NULL};
+    const struct peaks_request request = {peaks, &ball, found};
+    int rc = kernels_op_check(lane, KERNELS_PEAKS, error);
+
+    *found = (struct peaks_found){.local = -INFINITY, .global = -INFINITY};
+    if (rc == 0)
+        rc = peaks_check(lane, peaks, error);
+    if (rc == 0 && peaks_make_ball(peaks->spacing, &ball))
+        rc = kernels_no_memory(lane, error);
+    if (rc == 0)
+        rc = kernels_op_run(lane, KERNELS_PEAKS, &request, error);
+    free(ball.rows);
+    return rc;
+}

@@ -1,0 +1,335 @@
+/*
+ * peaks_cuda.cu - means of balls on the GPU: a warp sums up a row from its beginning on, a thread adds the
+ * differences that are a ball's rows, which all threads read in one order.
+ */
+#include "kernels/peaks/peaks.h"
+#include "kernels/texture/texture_cuda.cuh"
+
+#include <math.h>
+
+enum { THREADS = 256, WARP = 32, PEAKS_BLOCKS = 4096 };
+
+/* What is found, behind each other among the counters. */
+enum { PEAKS_LOCAL, PEAKS_GLOBAL, PEAKS_BALLS, PEAKS_NUMBERS };
+
+struct cuda_peaks {
+    struct cuda_counted counted;
+    uint64_t *sums;
+    struct peaks_row *rows;
+    struct image_rescale *rescales; /* room for one per slice */
+    struct image_range *paddings;
+};
+
+struct peaks_job {
+    struct glcm_volume volume;
+    int64_t box_first[3], box_size[3]; /* of the region */
+    int64_t first[3], size[3];         /* what its balls are of */
+    uint64_t *sums;
+    const struct peaks_row *rows;
+    uint32_t row_count;
+    const struct image_rescale *rescales;
+    const struct image_range *paddings;
+    bool per_slice;
+    int32_t smallest;
+    double kept[2], largest;
+    unsigned long long *found;
+};
+
+static struct cuda_peaks *
+cuda_peaks_state(const struct kernels_lane *lane)
+{
+    return (struct cuda_peaks *)kernels_state(lane, KERNELS_PEAKS);
+}
+
+/* Counted from the smallest. */
+template <typename Value>
+static __device__ __forceinline__ uint32_t
+peaks_value_at(const struct peaks_job &job, int64_t x, int64_t y, int64_t z)
+{
+    const size_t at = (size_t)((z * job.volume.rows + y) * job.volume.columns + x);
+
+    return (uint32_t)((const Value *)job.volume.voxels)[at] ^ job.volume.bias;
+}
+
+static __device__ __forceinline__ bool
+peaks_has_value(const struct peaks_job &job, int64_t z, uint32_t value)
+{
+    const struct image_range padding = job.paddings[job.per_slice ? z : 0];
+    const int32_t stored = (int32_t)value + job.smallest;
+
+    return stored < padding.lo || padding.hi < stored;
+}
+
+static __device__ __forceinline__ uint64_t *
+cuda_peaks_sums(const struct peaks_job &job, int64_t y, int64_t z)
+{
+    return job.sums + ((z - job.first[2]) * job.size[1] + y - job.first[1]) * (job.size[0] + 1);
+}
+
+template <typename Value>
+static __global__ void
+__launch_bounds__(THREADS) peaks_sum_rows(struct peaks_job job)
+{
+    const uint32_t in_warp = threadIdx.x % WARP;
+    const int64_t warps = (int64_t)gridDim.x * (THREADS / WARP);
+
+    for (int64_t row = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
+         row < job.size[1] * job.size[2]; row += warps) {
+        const int64_t y = job.first[1] + row % job.size[1], z = job.first[2] + row / job.size[1];
+        uint64_t *sums = cuda_peaks_sums(job, y, z), before = 0;
+
+        if (in_warp == 0)
+            sums[0] = 0;
+        for (int64_t begin = 0; begin < job.size[0]; begin += WARP) {
+            const int64_t x = begin + in_warp;
+            const uint32_t value =
+                x < job.size[0] ? peaks_value_at<Value>(job, job.first[0] + x, y, z) : 0;
+            uint64_t sum =
+                x < job.size[0] && peaks_has_value(job, z, value) ? peaks_item(value) : 0;
+
+            for (uint32_t step = 1; step < WARP; step *= 2) {
+                const uint64_t other = __shfl_up_sync(UINT32_MAX, sum, step);
+
+                sum += in_warp >= step ? other : 0;
+            }
+            sum += before;
+            if (x < job.size[0])
+                sums[x + 1] = sum;
+            before = __shfl_sync(UINT32_MAX, sum, WARP - 1);
+        }
+    }
+}
+
+/* Sums of slices with one rescale, the real-world values of those before, and how many voxels. */
+struct peaks_sum {
+    uint64_t sum;
+    double total;
+    uint64_t voxels;
+};
+
+/* In the order and with the operations of the CPU: nothing is fused. */
+static __device__ __forceinline__ void
+cuda_peaks_flush(const struct peaks_job &job, int64_t z, struct peaks_sum *ball)
+{
+    const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
+    const uint64_t voxels = peaks_voxels(ball->sum);
+
+    ball->total = __dadd_rn(
+        ball->total, __dadd_rn(__dmul_rn(rescale.slope, peaks_stored(ball->sum, job.smallest)),
+                               __dmul_rn(rescale.intercept, (double)voxels)));
+    ball->voxels += voxels;
+    ball->sum = 0;
+}
+
+static __device__ double
+peaks_mean_around(const struct peaks_job &job, int64_t x, int64_t y, int64_t z)
+{
+    struct peaks_sum ball = {0, 0, 0};
+    int64_t slice = -1;
+
+    x -= job.first[0];
+    for (uint32_t r = 0; r < job.row_count; r++) {
+        const struct peaks_row row = job.rows[r];
+        const int64_t other = y + row.y, deep = z + row.z;
+
+        if (other < job.first[1] || other >= job.first[1] + job.size[1] || deep < job.first[2] ||
+            deep >= job.first[2] + job.size[2])
+            continue;
+        if (job.per_slice && slice >= 0 && deep != slice)
+            cuda_peaks_flush(job, slice, &ball);
+        slice = deep;
+        const uint64_t *sums = cuda_peaks_sums(job, other, deep);
+        const int64_t end = x + row.reach + 1 < job.size[0] ? x + row.reach + 1 : job.size[0];
+
+        ball.sum += sums[end] - sums[x > row.reach ? x - row.reach : 0];
+    }
+    cuda_peaks_flush(job, slice, &ball);
+    return __dadd_rn(__ddiv_rn(ball.total, (double)ball.voxels), 0.0); /* not -0 */
+}
+
+/* Doubles as numbers in the same order; 0 is none of them. */
+static __device__ __forceinline__ unsigned long long
+peaks_ordered(double value)
+{
+    const unsigned long long bits = (unsigned long long)__double_as_longlong(value);
+
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+static __device__ __forceinline__ unsigned long long
+peaks_warp_most(unsigned long long value)
+{
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        const unsigned long long other = __shfl_down_sync(UINT32_MAX, value, step);
+
+        value = other > value ? other : value;
+    }
+    return value;
+}
+
+template <typename Value>
+static __global__ void
+__launch_bounds__(THREADS) peaks_look_at_voxels(struct peaks_job job)
+{
+    const int64_t columns = job.box_size[0], rows = job.box_size[1];
+    const int64_t voxels = columns * rows * job.box_size[2];
+    unsigned long long local = 0, global = 0;
+    unsigned balls = 0;
+
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < voxels;
+         i += (int64_t)gridDim.x * THREADS) {
+        const int64_t x = job.box_first[0] + i % columns;
+        const int64_t y = job.box_first[1] + i / columns % rows;
+        const int64_t z = job.box_first[2] + i / columns / rows;
+        const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
+        const uint32_t stored = peaks_value_at<Value>(job, x, y, z);
+        const double value = __dadd_rn(
+            __dmul_rn(rescale.slope, (double)((int32_t)stored + job.smallest)), rescale.intercept);
+
+        if (!texture_in_region(job.volume.region, (size_t)(z * job.volume.rows + y),
+                               job.volume.words_per_row, (uint32_t)x) ||
+            !peaks_has_value(job, z, stored) || !(job.kept[0] <= value && value <= job.kept[1]))
+            continue;
+        const unsigned long long mean = peaks_ordered(peaks_mean_around(job, x, y, z));
+
+        balls++;
+        global = mean > global ? mean : global;
+        if (value == job.largest)
+            local = mean > local ? mean : local;
+    }
+    local = peaks_warp_most(local);
+    global = peaks_warp_most(global);
+    balls = __reduce_add_sync(UINT32_MAX, balls);
+    if (threadIdx.x % WARP == 0 && balls > 0) {
+        atomicMax(&job.found[PEAKS_LOCAL], local);
+        atomicMax(&job.found[PEAKS_GLOBAL], global);
+        atomicAdd(&job.found[PEAKS_BALLS], (unsigned long long)balls);
+    }
+}
+
+static void
+cuda_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct cuda_peaks *own = cuda_peaks_state(lane);
+    const struct image_extent *extent = &lane->extent;
+
+    cuda_counted_place(lane, memory, &own->counted);
+    cuda_take(&memory->device, &own->sums,
+              (size_t)(extent->columns + 1) * (size_t)(extent->rows * extent->slices));
+    cuda_take(&memory->device, &own->rows, PEAKS_MAX_ROWS);
+    cuda_take(&memory->device, &own->rescales, (size_t)extent->slices);
+    cuda_take(&memory->device, &own->paddings, (size_t)extent->slices);
+}
+
+static void
+cuda_peaks_surround(const struct image_extent *extent, const struct texture_box *box,
+                    const struct peaks_ball *ball, struct peaks_job *job)
+{
+    const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t first = box->first[axis] - ball->reach[axis];
+        const int64_t end = box->first[axis] + box->size[axis] + ball->reach[axis];
+
+        job->box_first[axis] = box->first[axis];
+        job->box_size[axis] = box->size[axis];
+        job->first[axis] = first > 0 ? first : 0;
+        job->size[axis] = (end < sides[axis] ? end : sides[axis]) - job->first[axis];
+    }
+}
+
+/* Sends what the job reads. */
+static int
+peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct peaks_job *job,
+           struct error *error)
+{
+    const struct cuda_peaks *own = cuda_peaks_state(&lane->base);
+    const struct peaks *peaks = request->peaks;
+
+    CUDA_SEND(lane, own->rows, request->ball->rows, request->ball->row_count);
+    CUDA_SEND(lane, own->rescales, peaks->rescales, peaks->table_count);
+    CUDA_SEND(lane, own->paddings, peaks->paddings, peaks->table_count);
+    CUDA_TRY(cuda_device_of(&lane->base),
+             cudaMemsetAsync(own->counted.counts, 0, PEAKS_NUMBERS * sizeof(uint64_t), lane->work));
+    return cuda_counted_region(lane, &own->counted, peaks->region, &job->volume.region, error);
+}
+
+template <typename Value>
+static int
+peaks_launch(struct cuda_lane *lane, const struct peaks_job *job, struct error *error)
+{
+    peaks_sum_rows<Value><<<PEAKS_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    peaks_look_at_voxels<Value><<<PEAKS_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    return 0;
+}
+
+static double
+peaks_of_ordered(uint64_t ordered)
+{
+    const uint64_t bits = ordered >> 63 ? ordered & ~(UINT64_C(1) << 63) : ~ordered;
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static int
+peaks_fetch(struct cuda_lane *lane, struct peaks_found *found, struct error *error)
+{
+    uint64_t numbers[PEAKS_NUMBERS];
+    const int rc = cuda_counted_fetch(lane, &cuda_peaks_state(&lane->base)->counted, PEAKS_NUMBERS,
+                                      numbers, error);
+
+    if (rc)
+        return rc;
+    found->balls = numbers[PEAKS_BALLS];
+    if (numbers[PEAKS_GLOBAL] > 0)
+        found->global = peaks_of_ordered(numbers[PEAKS_GLOBAL]);
+    if (numbers[PEAKS_LOCAL] > 0)
+        found->local = peaks_of_ordered(numbers[PEAKS_LOCAL]);
+    return 0;
+}
+
+static int
+cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error)
+{
+    const struct peaks_request *request = (const struct peaks_request *)given;
+    const struct cuda_peaks *own = cuda_peaks_state(base);
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct peaks_job job = {};
+    struct texture_box box;
+    int rc;
+
+    texture_box_of(request->peaks->region, &base->extent, &box);
+    if (box.size[0] == 0)
+        return 0;
+    job.volume = cuda_texture_volume(lane);
+    cuda_peaks_surround(&base->extent, &box, request->ball, &job);
+    job.sums = own->sums;
+    job.rows = own->rows;
+    job.row_count = (uint32_t)request->ball->row_count;
+    job.rescales = own->rescales;
+    job.paddings = own->paddings;
+    job.per_slice = request->peaks->table_count > 1;
+    job.smallest = image_pixel_range(base->pixel).lo;
+    memcpy(job.kept, request->peaks->kept, sizeof(job.kept));
+    job.largest = request->peaks->largest;
+    job.found = own->counted.counts;
+    rc = peaks_send(lane, request, &job, error);
+    if (rc)
+        return rc;
+    rc = base->pixel == IMAGE_UINT8 ? peaks_launch<uint8_t>(lane, &job, error)
+                                    : peaks_launch<uint16_t>(lane, &job, error);
+    return rc ? rc : peaks_fetch(lane, request->found, error);
+}
+
+const struct kernels_op cuda_peaks_op = {
+    .name = "local intensity",
+    .state_size = sizeof(struct cuda_peaks),
+    .transient = true,
+    .needs = kernels_op_asked,
+    .place = cuda_peaks_place,
+    .run = cuda_peaks_run,
+};

@@ -1,0 +1,79 @@
+/*
+ * test_cuda_peaks.c - means of balls on the GPU beside the CPU's: bit for bit the same.
+ *
+ *   kernels_test_cuda_peaks [--quick]    --quick: a selection for compute-sanitizer
+ *
+ * Exits with 77, which is "skipped" to CTest, where there is no GPU.
+ */
+#include "tests/kernels/gpu_pair.h"
+#include "tests/kernels/ref_peaks.h"
+
+static struct error error;
+
+START_TEST(random_cases_are_the_cpus)
+{
+    const uint64_t count = quick ? 8 : 400;
+
+    for (uint64_t seed = 0; seed < count; seed++) {
+        struct peaks_found found[2];
+        struct peaks_case each;
+
+        peaks_make_case(&each, seed);
+        for (int i = 0; i < 2; i++)
+            ck_assert_msg(peaks_run_case(lanes[i], &each, &found[i], &error) == 0, "%s",
+                          error.message);
+        ck_assert_msg(memcmp(&found[0], &found[1], sizeof(found[0])) == 0,
+                      "case %llu: %.17g and %.17g on the CPU, %.17g and %.17g on the GPU",
+                      (unsigned long long)seed, found[0].local, found[0].global, found[1].local,
+                      found[1].global);
+        peaks_free_case(&each);
+    }
+}
+
+END_TEST
+
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+
+static int
+run_job(struct kernels_lane *lane, void *context)
+{
+    struct peaks_found found;
+
+    return peaks_run_case(lane, (const struct peaks_case *)context, &found, &error);
+}
+
+START_TEST(any_call_may_fail)
+{
+    struct peaks_case each;
+
+    peaks_make_case(&each, 3);
+    fail_each_call((enum cuda_fault_kind)_i, run_job, &each);
+    peaks_free_case(&each);
+}
+
+END_TEST
+
+#endif
+
+static Suite *
+make_suite(void)
+{
+    Suite *suite = suite_create("cuda_peaks");
+
+    tcase_add_test(gpu_pair_case(suite, "parity"), random_cases_are_the_cpus);
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+    if (!quick) {
+        TCase *faults = tcase_create("faults");
+
+        suite_add_tcase(suite, faults);
+        tcase_add_loop_test(faults, any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
+    }
+#endif
+    return suite;
+}
+
+int
+main(int argc, char **argv)
+{
+    return gpu_suite_run(argc, argv, make_suite);
+}
