@@ -35,6 +35,7 @@ CONFIGURATIONS = {
 BOTH = 'regions = [ "segments", "volume" ];'
 UNITS = {"ml": 1000.0}  # of the manual's mm3
 PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}  # two of each have one code
+UNMEASURED = {"HCUG"}  # families of which there is not everything yet
 FAMILIES = 'families = [ "all" ];'
 
 
@@ -50,7 +51,7 @@ def measured(tmp_path, request):
     configuration = request.getfixturevalue("configuration")
     interpolation, more, aggregations, _ = CONFIGURATIONS[configuration]
     groups = [BOTH] + [BOTH + interpolation] * bool(interpolation)
-    groups += [f'{FAMILIES} {interpolation} {more} glcm = {{ aggregation = "{aggregation}"; }};' for aggregation in aggregations]
+    groups += [f'{FAMILIES} {interpolation} {more} aggregation = "{aggregation}";' for aggregation in aggregations]
     config = tmp_path / "noctule.conf"
     config.write_text(f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "ibsi"; segments = ( {SEGMENT} ); '
                       f'results = [ "sr" ]; texture = ( {", ".join("{ " + group + " }" for group in groups)} ); }} );')
@@ -145,10 +146,10 @@ def test_features_are_the_manuals(measured, configuration):
     last = Stage(measured, bool(interpolation), True)
     found = {(f["ibsi_code"], f["aggregation_ibsi_code"] or "DHQ4", f["percent"]): f["value"] and f["value"] * UNITS.get(f["unit"], 1)
              for f in last.features if f["segment_number"] == 1 and f["ibsi_code"]}
-    rows = {(row["ibsi_code"], row["aggregation_code"], PERCENT.get(row["ibsi_tag"])): row for row in published("ibsi_1_reference_values.csv", configuration)
-            if row["value"]}
-    published_ones = set(found) & set(rows)
-    assert len(published_ones) >= 65
-    print(f"configuration {configuration.upper()}: {len(published_ones)} of {len(rows)} reference values are of what is measured")
+    rows = {(row["ibsi_code"], row["aggregation_code"], PERCENT.get(row["ibsi_tag"])): row
+            for row in published("ibsi_1_reference_values.csv", configuration) if row["value"]}
+    told_of = {key: row for key, row in rows.items() if row["family_code"] not in UNMEASURED or key in found}
+    print(f"configuration {configuration.upper()}: {len(told_of)} of {len(rows)} reference values are of what is measured")
     told("reference values", configuration, {
-        name: found[name] is not None and is_close(found[name], rows[name]) for name in published_ones})
+        f"{row['feature']} ({' '.join(map(str, filter(None, key)))}): {found.get(key)}, not {row['value']} +- {row['tolerance'] or 0}":
+        found.get(key) is not None and is_close(found[key], row) for key, row in told_of.items()})
