@@ -9,6 +9,7 @@
 #define NOCTULE_CONFIG_H
 
 #include "base/attribute.h"
+#include "base/calendar/time_window.h"
 #include "base/concept.h"
 #include "base/error.h"
 #include "base/texture.h"
@@ -211,6 +212,12 @@ enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */
 
 /* Of several slices at one position: the series is refused, or the newest is taken. */
 
+/* Times of the week, parsed. */
+struct conf_window {
+    char *text;
+    struct time_window *times;
+};
+
 struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
@@ -404,6 +411,13 @@ struct conf_retention {
     bool delete_originals; /* of inboxes that keep them, with their series; else such series stay */
 };
 
+/* Of each night (service/daemon/nights/). */
+struct conf_report {
+    struct conf_window *at; /* moments: when a night ends */
+    char *command;          /* of /bin/sh, to hand it over; NULL: none */
+    double timeout_seconds;
+};
+
 struct conf {
     char *root;
     struct conf_inbox *inboxes;
@@ -416,6 +430,7 @@ struct conf {
     size_t destination_count;
     struct conf_delivery delivery;
     struct conf_retention retention;
+    struct conf_report report;
     double min_free_mib; /* below this much free disk nothing is taken in or started */
     struct conf_pipeline *pipelines;
     size_t pipeline_count;

@@ -104,6 +104,7 @@ extern const struct option_section option_root, option_pipeline;
 /* The kinds of value that a row can have, by the member that it fills (kinds/kinds.h). */
 extern const struct option_kind option_text, /* char * */
     option_regex,                            /* a pointer to struct conf_regex */
+    option_window, option_moments,           /* a pointer to struct conf_window */
     option_path,                             /* char *, absolute and without "//" and "/./" */
     option_word,                             /* char *, one of the choices */
     option_choice,                           /* an enum: the number of the choice */

@@ -118,6 +118,8 @@ static const struct option_row root_rows[] = {
          "with less free disk space nothing is taken in, with less than half of it no job starts"},
     {"retention", &option_group, AT(struct conf, retention), "{ }", .section = &option_retention,
      .help = "how long images, results and rows stay"},
+    {"report", &option_group, AT(struct conf, report), "{ }", .section = &option_report,
+     .help = "the report of each night"},
     {"pipelines", &option_list, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
      .fallback = "( )", LIMITS(0, 256), .section = &option_pipeline,
      .help = "what can be done with a series"},

@@ -32,7 +32,8 @@
     .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_retention, option_segment, option_expect, option_texture, option_attribute, option_rule;
+    option_retention, option_report, option_segment, option_expect, option_texture,
+    option_attribute, option_rule;
 
 /* Of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
