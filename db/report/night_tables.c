@@ -7,10 +7,16 @@
 #include "db/report/night_private.h"
 #include "db/report/report_private.h"
 
+/* What is asked of a series: other columns of the view are not free. */
+#define OF_SERIES                                                                                  \
+    "series_uid, state, settled_at, code, message, instances, jobs, modality, body_part, "         \
+    "series_description, sender, station, manufacturer, model, institution"
+
 /* All of a night's parameters, in every query. */
 #define OF_NIGHT                                                                                   \
     "WITH period (since, until, step) AS (SELECT ?1, ?2, ?3), "                                    \
-    "settled AS (SELECT * FROM v_series WHERE settled_at >= ?1 AND settled_at < ?2), "             \
+    "settled AS (SELECT " OF_SERIES " FROM v_series "                                              \
+    "  WHERE settled_at >= ?1 AND settled_at < ?2), "                                              \
     "ended AS (SELECT * FROM v_jobs WHERE ended_at >= ?1 AND ended_at < ?2), "                     \
     "tried AS (SELECT *, coalesce(started_at, created_at) AS tried_at FROM v_deliveries "          \
     "  WHERE coalesce(started_at, created_at) >= ?1 AND coalesce(started_at, created_at) < ?2) "
@@ -128,7 +134,7 @@ static const struct night_column review_of[] = {
     COLUMN(job, "JOB", NUMBER),
     COLUMN(pipeline, "PIPELINE", TEXT),
     COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(since, "SINCE (UTC)", TIME),
+    COLUMN(since, "SINCE", TIME),
     BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
     BELOW(message, "found", TEXT),
@@ -258,7 +264,7 @@ static const char slowest_sql[] =
              "WHERE total_seconds IS NOT NULL ORDER BY total_seconds DESC, job LIMIT 5";
 
 static const struct night_column hours_of[] = {
-    COLUMN(at, "FROM (UTC)", TIME),     COLUMN(accepted, "ACCEPTED", NUMBER),
+    COLUMN(at, "FROM", TIME),           COLUMN(accepted, "ACCEPTED", NUMBER),
     COLUMN(refused, "REFUSED", NUMBER), COLUMN(done, "JOBS", NUMBER),
     COLUMN(failed, "FAILED", NUMBER),   COLUMN(free_gib, "FREE (GiB)", NUMBER),
 };

@@ -1,6 +1,7 @@
 """`noctule report`: what a night came to, as text, JSON and a page, after a night in which everything happened."""
 
 import base64
+import datetime
 import html.parser
 import json
 import re
@@ -108,7 +109,7 @@ def night(daemon, tmp_path):
     return d
 
 
-def test_a_night_in_which_everything_happened(night, tmp_path):
+def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
     d = night
     report = json.loads(told(d, "--json"))
     (series,) = d.query("SELECT series_uid FROM v_series WHERE state = 'REFUSED'")
@@ -151,7 +152,14 @@ def test_a_night_in_which_everything_happened(night, tmp_path):
         assert word in text
     assert "1 failed" in text and "<script>" in text
 
+    # Times are those of the clock here, which is said.
+    monkeypatch.setenv("TZ", "XST-5:30")
+    since = datetime.datetime.fromisoformat(review["since"]) + datetime.timedelta(hours=5, minutes=30)
+    text = told(d)
+    assert re.match(r"Noctule, \S+ \d\d:\d\d XST to \S+ \d\d:\d\d XST\n", text) and since.strftime(" %Y-%m-%d %H:%M XST\n") in text
+
     page = page_of(d, tmp_path / "night.html")
+    assert page.data.count(" XST: ") == 3 * 24 and "UTC" not in page.data
     assert "script" not in page.tags and page.tags.count("img") == 1 and page.tags.count("svg") == 3
     assert "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J" in page.data and STATION in page.data
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", (tmp_path / "night.html").read_text())

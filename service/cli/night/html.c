@@ -30,10 +30,9 @@ night_html_troubles(const struct cli_troubles *troubles, FILE *out)
 static void
 night_html_head(const struct night_report *report, FILE *out)
 {
-    char times[4][SHOWN_MINUTE];
-    for (int i = 0; i < 4; i++)
-        shown_minute(i % 2 ? report->night->until : report->night->since, i < 2, times[i]);
-    const bool here = strcmp(times[0], times[2]) != 0 || strcmp(times[1], times[3]) != 0;
+    char since[SHOWN_MINUTE], until[SHOWN_MINUTE];
+    shown_minute(report->night->since, since);
+    shown_minute(report->night->until, until);
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -41,11 +40,8 @@ night_html_head(const struct night_report *report, FILE *out)
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
             "<meta name=\"generator\" content=\"noctule " NOCTULE_VERSION "\">\n"
             "<title>Noctule, %s to %s</title>\n<style>\n%s</style></head>\n<body><main>\n"
-            "<h1>Noctule report</h1><p>%s to %s %s</p>\n",
-            times[0], times[1], html_style, times[0], times[1], here ? "by the clock here" : "UTC");
-    if (here)
-        fprintf(out, "<p class=\"faint small\">%s to %s UTC, as all times below</p>\n", times[2],
-                times[3]);
+            "<h1>Noctule report</h1><p>%s to %s</p>\n",
+            since, until, html_style, since, until);
     fprintf(out, "<section class=\"verdict%s\"><p>%s</p>", report->attention ? " bad" : "",
             report->attention ? "Somebody should look at this." : "Nothing needs attention.");
     night_html_troubles(report->troubles, out);

@@ -191,14 +191,10 @@ text_troubles(const struct cli_troubles *troubles, FILE *out)
 static void
 text_head(const struct night_report *report, FILE *out)
 {
-    char since[SHOWN_MINUTE], until[SHOWN_MINUTE], here[2][SHOWN_MINUTE];
-    shown_minute(report->night->since, false, since);
-    shown_minute(report->night->until, false, until);
-    shown_minute(report->night->since, true, here[0]);
-    shown_minute(report->night->until, true, here[1]);
-    fprintf(out, "Noctule, %s to %s UTC\n", since, until);
-    if (strcmp(since, here[0]) != 0 || strcmp(until, here[1]) != 0)
-        fprintf(out, "         %s to %s by the clock here\n", here[0], here[1]);
+    char since[SHOWN_MINUTE], until[SHOWN_MINUTE];
+    shown_minute(report->night->since, since);
+    shown_minute(report->night->until, until);
+    fprintf(out, "Noctule, %s to %s\n", since, until);
     fprintf(out, "%s\n\n",
             report->attention ? "Somebody should look at this." : "Nothing needs attention.");
 }

@@ -14,12 +14,12 @@
 
 /* ---------------------------------------------------------------------- what is shown of text -- */
 
-/* "2026-01-31 02:03" of a time as the database has it, in UTC or as clocks here show it. */
-#define SHOWN_MINUTE 20
-void shown_minute(const char *at, bool local, char text[SHOWN_MINUTE]);
+/* "2026-01-31 02:03 CET" of a time as the database has it, as clocks here show it. */
+#define SHOWN_MINUTE 32
+void shown_minute(const char *at, char text[SHOWN_MINUTE]);
 
-/* A cell as people read it: times without their T, else as it is; NULL where it is not to be told. */
-#define SHOWN_CELL 32
+/* A cell as people read it: times as above, else as it is; NULL where it is not to be told. */
+#define SHOWN_CELL SHOWN_MINUTE
 const char *shown_cell(const struct night_table *table, size_t row, size_t column,
                        char buffer[SHOWN_CELL]);
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 void
-shown_minute(const char *at, bool local, char text[SHOWN_MINUTE])
+shown_minute(const char *at, char text[SHOWN_MINUTE])
 {
     int64_t ms = 0;
     struct tm tm;
@@ -16,8 +16,8 @@ shown_minute(const char *at, bool local, char text[SHOWN_MINUTE])
     if (iso_time_to_ms(at, &ms) != 0)
         return;
     const time_t seconds = (time_t)(ms / 1000);
-    if (local ? localtime_r(&seconds, &tm) : gmtime_r(&seconds, &tm))
-        strftime(text, SHOWN_MINUTE, "%Y-%m-%d %H:%M", &tm);
+    if (localtime_r(&seconds, &tm) && strftime(text, SHOWN_MINUTE, "%Y-%m-%d %H:%M %Z", &tm) == 0)
+        text[0] = '\0';
 }
 
 const char *
@@ -29,8 +29,8 @@ shown_cell(const struct night_table *table, size_t row, size_t column, char buff
         return NULL;
     if (of->kind != NIGHT_TIME || strlen(text) < ISO_TIME_LENGTH)
         return text;
-    snprintf(buffer, SHOWN_CELL, "%.10s %.8s", text, text + 11);
-    return buffer;
+    shown_minute(text, buffer);
+    return *buffer ? buffer : text;
 }
 
 /* U+061C, U+200E and U+200F, U+2028 to U+202E, U+2066 to U+2069: marks of direction, and ends of lines. */
