@@ -288,6 +288,13 @@ SELECT c.now_at,
         (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision)) AS series_without_rule
 FROM clock c, backlog b;
 
+CREATE VIEW v_nights AS
+SELECT name AS night, since_at, until_at, series_settled, series_refused, series_without_rule,
+    instances, bytes, jobs_done, jobs_empty, jobs_review, jobs_rejected, jobs_failed, jobs_cancelled,
+    busy_seconds, compute_seconds, result_bytes, delivered, undelivered, waiting, quarantined, free_mib,
+    report, report_at, report_message
+FROM night;
+
 -- What somebody should look at, and what waits for what. What only the daemon knows it tells itself.
 CREATE VIEW v_troubles AS
 WITH
@@ -319,6 +326,10 @@ SELECT 'attention', min(ended_at), printf('%d job%s under review, and nothing of
     || 'noctule review', count(*), iif(count(*) = 1, ' is', 's are'),
     iif(count(*) = 1, 'it is', 'them is'))
 FROM job WHERE state = 'REVIEW' HAVING count(*) > 0
+UNION ALL
+SELECT 'attention', report_at, printf('the report of the night to %s was not handed over (%s): '
+    || 'noctule report --send', night, report_message)
+FROM v_nights WHERE until_at = (SELECT max(until_at) FROM v_nights) AND report = 'FAILED'
 UNION ALL
 SELECT 'attention', NULL, printf('the disk is full in %.1f days at the present rate: see retention '
     || 'in noctule.conf, noctule purge, or add space', disk_full_days)

@@ -33,7 +33,7 @@ _noctule() {
         kind=nothing
         ;;
     report)
-        options='--since --until --json --html'
+        options='--since --until --json --html --send'
         kind=nothing
         ;;
     jobs)

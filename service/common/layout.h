@@ -17,6 +17,7 @@
 /* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
 #define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"
+#define LAYOUT_REPORT         "run/report.html"  /* the last that was handed over */
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
 
 /* What rows say of an instance that came from an inbox: "inbox:<path>". The caller's to free; NULL:

@@ -21,6 +21,7 @@ struct inspections;
 struct jobs;
 struct known;
 struct local_executor;
+struct nights;
 struct retention;
 struct workers;
 
@@ -46,6 +47,7 @@ struct core {
     struct workers *workers;
     struct deliveries *deliveries;
     struct retention *retention;
+    struct nights *nights;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
     int intake;                          /* its slot; -1: there is none yet */
     struct intake_state reception;

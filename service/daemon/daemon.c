@@ -28,6 +28,7 @@
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
+#include "service/daemon/nights/nights.h"
 #include "service/daemon/notify.h"
 #include "service/daemon/orphans.h"
 #include "service/daemon/requests.h"
@@ -558,6 +559,7 @@ daemon_on_tick(uv_timer_t *timer)
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
+    nights_tick(core->nights, ((struct daemon *)core)->config_copy);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }
@@ -625,6 +627,8 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = retention_open(core, &core->retention);
     if (!error)
+        error = nights_open(core, &core->nights);
+    if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
         error = daemon_open_control(daemon);
@@ -657,6 +661,7 @@ daemon_close_parts(struct daemon *daemon)
     inspections_close(core->inspections);
     known_close(core->known);
     retention_close(core->retention);
+    nights_close(core->nights);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
     uv_run(&core->loop, UV_RUN_DEFAULT);

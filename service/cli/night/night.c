@@ -17,7 +17,7 @@
 
 struct night_request {
     const char *since, *until, *html;
-    bool json;
+    bool json, send;
 };
 
 /* Of how a time begins, when it begins: "2026-01-31T07" is at seven. */
@@ -37,6 +37,8 @@ night_check(struct cli_call *call)
 {
     const struct night_request *request = call->options;
     int64_t ms;
+    if (request->send && (request->json || request->html))
+        return cli_usage_error(call->command->name, "--send excludes --json and --html");
     for (int i = 0; i < 2; i++) {
         const char *text = i ? request->until : request->since;
         if (text && night_time(text, &ms) != 0)
@@ -45,8 +47,8 @@ night_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-/* Whole or not at all, also where the page is fetched while it is written. */
-static int
+/* Also where the page is fetched while it is written. */
+int
 night_save(const struct night_report *report, const char *path)
 {
     struct text_stream page;
@@ -66,8 +68,11 @@ night_save(const struct night_report *report, const char *path)
 }
 
 static int
-night_tell(const struct night_report *report, const struct night_request *request)
+night_tell(const struct night_report *report, const struct cli_call *call)
 {
+    const struct night_request *request = call->options;
+    if (request->send)
+        return night_send(report, call->context->conf->report.command);
     if (request->json)
         night_write_json(report, stdout);
     else if (!request->html)
@@ -91,7 +96,7 @@ night_make(struct cli_call *call, struct report *database, int64_t since_ms, int
         const struct night_report report = {night, &troubles, root,
                                             night_has_trouble(night) ||
                                                 cli_troubles_worst(&troubles) >= TROUBLE_ATTENTION};
-        status = night_tell(&report, call->options);
+        status = night_tell(&report, call);
     } else {
         cli_complain("%s", error.message);
         status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
@@ -106,6 +111,10 @@ night_run(struct cli_call *call)
 {
     const struct night_request *request = call->options;
     struct report *database;
+    if (request->send && !call->context->conf->report.command) {
+        cli_complain("report.command of the configuration is not given");
+        return EXIT_CONFIG;
+    }
     int64_t until_ms = clock_unix_ms();
     if (request->until)
         night_time(request->until, &until_ms);
@@ -128,7 +137,7 @@ night_run(struct cli_call *call)
 const struct cli_command cli_report = {
     .name = "report",
     .help = "what became of what came in the last 24 hours, and what somebody has to do",
-    .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]"},
+    .usage = {"[--since WHEN] [--until WHEN] [--json | --send] [--html FILE]"},
     .more =
         "Its status is 1 where somebody should look at something: what status --check warns "
         "of, "
@@ -141,6 +150,9 @@ const struct cli_command cli_report = {
             CLI_JSON(struct night_request),
             {"html", 0, &cli_file, CLI_AT(struct night_request, html),
              .help = "write a page to this file, in place of text"},
+            {"send", 0, &cli_flag, CLI_AT(struct night_request, send),
+             .help = "hand it to report.command of the configuration; the status says whether that "
+                     "went well"},
             {0}},
     .size = sizeof(struct night_request),
     .check = night_check,

@@ -24,6 +24,11 @@ void night_write_json(const struct night_report *report, FILE *out);
 /* One file that needs no other: styles, charts and a bounded number of previews are within. */
 void night_write_html(const struct night_report *report, FILE *out);
 
+/* The page, whole or not at all; EXIT_OK, or EXIT_PARTIAL after a complaint. */
+int night_save(const struct night_report *report, const char *path);
+/* Text and page to the site's command; EXIT_OK, or EXIT_PARTIAL after a complaint. */
+int night_send(const struct night_report *report, const char *command);
+
 /* The previews of jobs that are under review, as many as may be, with what was found. */
 void night_html_previews(const struct night_report *report, FILE *out);
 

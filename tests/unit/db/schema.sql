@@ -29,6 +29,7 @@ CREATE INDEX series_removed ON series (removed_at, id) WHERE removed_at IS NOT N
 CREATE INDEX series_frame ON series (frame_of_reference) WHERE frame_of_reference <> '';
 CREATE INDEX series_by_accession ON series (accession_number) WHERE accession_number <> '';
 CREATE INDEX series_by_patient ON series (patient_id) WHERE patient_id <> '';
+CREATE INDEX series_settled ON series (settled_at) WHERE settled_at IS NOT NULL;
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
@@ -379,3 +380,34 @@ CREATE TABLE pipeline_window (
     closes_at TEXT,         -- of what is open, or opens then; NULL: it does not
     open_share REAL NOT NULL -- of the next two weeks
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE night (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL, -- the date on which it ended, where the service is
+    since_at TEXT NOT NULL,
+    until_at TEXT NOT NULL UNIQUE, -- without it
+    series_settled INTEGER NOT NULL,
+    series_refused INTEGER NOT NULL,
+    series_without_rule INTEGER NOT NULL,
+    instances INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    jobs_done INTEGER NOT NULL,
+    jobs_empty INTEGER NOT NULL,
+    jobs_review INTEGER NOT NULL,
+    jobs_rejected INTEGER NOT NULL,
+    jobs_failed INTEGER NOT NULL,
+    jobs_cancelled INTEGER NOT NULL,
+    busy_seconds REAL NOT NULL,
+    compute_seconds REAL NOT NULL,
+    result_bytes INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    undelivered INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    quarantined INTEGER NOT NULL,
+    free_mib REAL,
+    report TEXT NOT NULL CHECK (report IN ('', 'PENDING', 'DONE', 'FAILED')), -- '': nobody asked for one
+    report_at TEXT,
+    report_message TEXT NOT NULL DEFAULT '',
+    CHECK (since_at < until_at)
+) STRICT;
+CREATE INDEX night_report ON night (id) WHERE report = 'PENDING';

@@ -398,6 +398,11 @@ START_TEST(views_have_their_columns)
          "superseded_by,held"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
         {"v_disk", "at,free_mib"},
+        {"v_nights",
+         "night,since_at,until_at,series_settled,series_refused,series_without_rule,instances,"
+         "bytes,jobs_done,jobs_empty,jobs_review,jobs_rejected,jobs_failed,jobs_cancelled,"
+         "busy_seconds,compute_seconds,result_bytes,delivered,undelivered,waiting,quarantined,"
+         "free_mib,report,report_at,report_message"},
         {"v_features",
          "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
          "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
@@ -420,7 +425,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "17");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "18");
     sample_close(&sample);
 }
 
