@@ -46,19 +46,21 @@ take_columns(const struct extent_counting *counting, uint64_t *digits, int64_t *
     }
 }
 
-/* Makes the row of all masks: how many voxels it has. */
+/* Makes the row of all masks: how many voxels it has. Most words have none. */
 static int64_t
 unite_row(const struct extent_counting *counting, int64_t row, uint64_t *united)
 {
+    const int64_t count = counting->words;
     int64_t voxels = 0;
-    memset(united, 0, (size_t)counting->words * sizeof *united);
+    memset(united, 0, (size_t)count * sizeof *united);
     for (size_t i = 0; i < counting->mask_count; i++) {
         const uint64_t *words = counting->masks[i]->bits + row * counting->masks[i]->words_per_row;
-        for (int64_t w = 0; w < counting->words; w++)
+        for (int64_t w = 0; w < count; w++)
             united[w] |= words[w];
     }
-    for (int64_t w = 0; w < counting->words; w++)
-        voxels += __builtin_popcountll(united[w]);
+    for (int64_t w = 0; w < count; w++)
+        if (united[w])
+            voxels += __builtin_popcountll(united[w]);
     return voxels;
 }
 

@@ -24,7 +24,8 @@ struct indexed_png {
  * below `first`, of which there are fewer than 256, are passed over. */
 uint8_t indexed_png_color(struct indexed_png *picture, int first, struct rgb color);
 
-/* Writes the file to `fd`: 0 or -errno. */
-int indexed_png_write(const struct indexed_png *picture, int fd);
+/* Writes the file to `fd`, compressed by up to `threads` threads, which its bytes do not depend on:
+ * 0 or -errno. */
+int indexed_png_write(const struct indexed_png *picture, int threads, int fd);
 
 #endif

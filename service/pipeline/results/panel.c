@@ -213,13 +213,14 @@ read_panel_row(const void *context, int row, float *values)
     if (panel->across == 2) {
         for (int32_t i = 0; i < panel->columns; i++) {
             const struct image_rescale *own = &rescale[panel->voxel_across[i]];
-            values[i] = (float)(own->slope * values[i] + own->intercept);
+            values[i] = (float)own->slope * values[i] + (float)own->intercept;
         }
         return;
     }
-    const struct image_rescale common = rescale[panel->down == 2 ? down : panel->at];
+    const struct image_rescale *common = &rescale[panel->down == 2 ? down : panel->at];
+    const float slope = (float)common->slope, intercept = (float)common->intercept;
     for (int32_t i = 0; i < panel->columns; i++)
-        values[i] = (float)(common.slope * values[i] + common.intercept);
+        values[i] = slope * values[i] + intercept;
 }
 
 void

@@ -435,13 +435,16 @@ draw_grey(struct sheet *sheet, const struct panel *panel)
 {
     const struct preview_request *request = sheet->request;
     bool inverted = request->instances[request->stack->planes[0].instance]->monochrome1;
-    double scale = 1 / (sheet->window.high - sheet->window.low);
+    const double low = inverted ? sheet->window.high : sheet->window.low;
+    const double high = inverted ? sheet->window.low : sheet->window.high;
+    const double steps = (GREYS - 1) / (high - low);
+    const float scale = (float)steps, shift = (float)(0.5 - low * steps);
     const float *value = panel->values;
-    for (int y = 0; y < panel->box.height; y++) {
+    for (int y = 0; y < panel->box.height; y++, value += panel->box.width) {
         uint8_t *entry = entry_at(sheet, panel->box.left, panel->box.top + y);
         for (int x = 0; x < panel->box.width; x++) {
-            double level = (*value++ - sheet->window.low) * scale;
-            entry[x] = to_step(inverted ? 1 - level : level, GREYS - 1);
+            const float level = value[x] * scale + shift;
+            entry[x] = (uint8_t)(level < 0 ? 0 : level > GREYS - 1 ? GREYS - 1 : level);
         }
     }
 }
@@ -624,7 +627,7 @@ preview_write(const struct preview_request *request, int fd)
     if (rc == 0)
         rc = draw_sheet(&sheet);
     if (rc == 0)
-        rc = indexed_png_write(&sheet.picture, fd);
+        rc = indexed_png_write(&sheet.picture, request->threads, fd);
     preview_release(&sheet);
     return rc;
 }

@@ -136,7 +136,7 @@ START_TEST(a_picture_reads_back)
     struct indexed_png picture;
     make_picture(&picture);
     int fd = memfd_create("picture", MFD_CLOEXEC);
-    ck_assert_int_eq(indexed_png_write(&picture, fd), 0);
+    ck_assert_int_eq(indexed_png_write(&picture, 2, fd), 0);
     read_back(fd, rgb);
     close(fd);
     for (int i = 0; i < HEIGHT * WIDTH; i++) {
@@ -155,7 +155,7 @@ START_TEST(a_disk_that_is_full_is_told)
     make_picture(&picture);
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(indexed_png_write(&picture, fd), -ENOSPC);
+    ck_assert_int_eq(indexed_png_write(&picture, 2, fd), -ENOSPC);
     close(fd);
 }
 
