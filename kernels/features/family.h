@@ -48,7 +48,8 @@ struct feature_volume {
     struct kernels_lane *lane; /* holds it */
     const struct texture_options *options;
     int64_t columns, rows, slices;
-    double voxel_to_mm[3][4]; /* affine: LPS mm of voxel (x, y, z) */
+    int64_t first[3];         /* it is a part, which begins there, of a volume that is measured */
+    double voxel_to_mm[3][4]; /* affine: LPS mm of that one's voxel (x, y, z) */
     double spacing[3];        /* mm along columns, rows, slices */
     /* Tables over the values that a pixel may have: one for all slices, or one per slice. */
     size_t tables;                        /* 1, or one per slice */
@@ -108,6 +109,7 @@ struct feature_family {
     const struct feature_definition *definitions;
     size_t definition_count;
     enum feature_need needs; /* of a region; without levels all features of who needs them miss */
+    double margin_mm;        /* how far around a region it looks at values */
     enum feature_keep keeps;
     bool (*wanted)(const struct texture_options *options);
     size_t (*sets)(const struct texture_options *options); /* NULL: one */

@@ -84,6 +84,7 @@ const struct feature_family family_local_intensity = {
     .definitions = local_intensity_definitions,
     .definition_count = LOCAL_INTENSITY_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
+    .margin_mm = PEAKS_RADIUS_MM,
     .wanted = local_intensity_wanted,
     .op = KERNELS_PEAKS,
     .count = local_intensity_count,

@@ -102,7 +102,7 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
     if (place.voxels == 0)
         return 0;
     for (int i = 0; i < 3; i++)
-        centre[i] = (double)place.sum[i] / (double)place.voxels;
+        centre[i] = (double)(place.sum[i] + place.voxels * volume->first[i]) / (double)place.voxels;
     for (int i = 0; i < 3; i++) {
         const double *to = volume->voxel_to_mm[i];
 

@@ -143,6 +143,31 @@ resample_spaced(const struct image_planes *planes, const double mm[3], struct re
     }
 }
 
+/* The whole number within a grid's side. */
+static int64_t
+resample_clamped(double voxel, int64_t side)
+{
+    return (int64_t)fmin(fmax(voxel, 0), (double)(side - 1));
+}
+
+/* A sample has a share of a voxel that is less than one sample away. */
+void
+resample_around(const struct image_planes *planes, const int64_t first[3], const int64_t size[3],
+                double margin_mm, struct resample_grid *grid)
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+
+    for (int axis = 0; axis < 3; axis++) {
+        const double own = axis < 2 ? planes->spacing[axis] : frame.step;
+        const double lo = (double)(first[axis] - 1) * own - margin_mm - grid->origin[axis];
+        const double hi = (double)(first[axis] + size[axis]) * own + margin_mm - grid->origin[axis];
+        int64_t *side = resample_side(&grid->extent, axis);
+
+        grid->first[axis] = resample_clamped(floor(lo / grid->spacing[axis]), *side);
+        *side = resample_clamped(ceil(hi / grid->spacing[axis]), *side) - grid->first[axis] + 1;
+    }
+}
+
 /* ---- places ---- */
 
 double
@@ -180,7 +205,7 @@ resample_beside(const struct image_planes *planes, double mm, double shift, int 
 double
 resample_mm(const struct resample_grid *grid, int axis, int64_t i)
 {
-    return grid->origin[axis] + (double)i * grid->spacing[axis];
+    return grid->origin[axis] + (double)(grid->first[axis] + i) * grid->spacing[axis];
 }
 
 static bool

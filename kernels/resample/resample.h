@@ -41,6 +41,7 @@ struct resample_grid {
     struct image_extent extent;
     double spacing[3]; /* mm along rows, columns and normal */
     double origin[3];  /* of voxel (0, 0, 0), from pixel (0, 0) of the first plane */
+    int64_t first[3];  /* the extent begins at this voxel: a part of a grid (resample_around) */
 };
 
 /*
@@ -56,6 +57,14 @@ void resample_straight(const struct image_planes *planes, double mm, struct resa
  */
 void resample_spaced(const struct image_planes *planes, const double mm[3],
                      struct resample_grid *grid);
+
+/*
+ * Narrows a grid of regular planes to what a mask within a box of their samples may become on it, and
+ * what is so many mm around that: one voxel at least. For kernels_resample and
+ * kernels_resample_linear_mask, whose results are those of the whole grid.
+ */
+void resample_around(const struct image_planes *planes, const int64_t first[3],
+                     const int64_t size[3], double margin_mm, struct resample_grid *grid);
 
 /* The demand for KERNELS_RESAMPLE. */
 struct resample_demand {

@@ -251,6 +251,19 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
 }
 
 void
+grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm)
+{
+    struct geometry_stack *own = &grid->own;
+    resample_around(&grid->planes, first, size, margin_mm, &grid->to);
+    grid->demand.extent = grid->to.extent;
+    own->columns = (int32_t)grid->to.extent.columns;
+    own->rows = (int32_t)grid->to.extent.rows;
+    own->plane_count = (int32_t)grid->to.extent.slices;
+    memmove(own->planes, own->planes + grid->to.first[2],
+            (size_t)own->plane_count * sizeof *own->planes);
+}
+
+void
 grid_release(struct grid *grid)
 {
     free(grid->origins);

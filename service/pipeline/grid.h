@@ -68,6 +68,12 @@ int grid_make_spaced(const struct texture_resample *wanted, const struct grid *f
                      struct grid *grid, struct error *error);
 void grid_release(struct grid *grid);
 
+/* Narrows a grid of other voxels that nothing was taken for to what a region within a box of the
+ * planes' voxels becomes on it, and what is so many mm around that. Its stack keeps its origin;
+ * grid->to.first is where it begins. */
+void grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3],
+                 double margin_mm);
+
 /* Bytes that a job takes for it beside what its lane predicts; 0 where it has none of its own. */
 int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline);
 

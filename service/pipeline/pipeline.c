@@ -493,6 +493,8 @@ measure_texture(struct job *job)
     if (rc == 0)
         rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks,
                                     most_of_groups(job), result, &job->report->error);
+    if (rc)
+        tell_whose_memory(job);
     job->report->features = result->features;
     result->features = (struct feature_set){0};
     if (result->note[0])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 
 import numpy as np
@@ -113,6 +114,45 @@ def test_groups_stand_side_by_side(measure, tmp_path):
     matrices = json.loads((tmp_path / "out" / "matrices.json").read_text())
     assert [(m["segment_number"], m["aggregation"], m["sigma"]) for m in matrices] == [(1, "2.5d-merged", 1), (2, "2.5d-merged", 1)]
     assert_report_tells(tmp_path / "out", source)
+
+
+def blobs(shape, *centres):
+    """Smooth values within 5 mm of voxels (x, y, z), and -1000 between them."""
+    values, inside = shifted(shape=shape), np.zeros(shape, bool)
+    z, y, x = np.indices(shape)
+    for centre in centres:
+        inside |= sum(((axis - at) * mm) ** 2 for axis, at, mm in zip((x, y, z), centre, SPACING)) < 25
+    values[~inside] = -1000
+    return values
+
+
+EVERYTHING = ('families = [ "all" ]; resample = {{ {0} }}; aggregation = "{1}"; glcm = {{ matrices = "counts"; aggregation = "{1}"; }}; '
+              'levels = 8;')
+
+
+@pytest.mark.parametrize("aggregation", ("2d-averaged", "3d-merged"))
+@pytest.mark.parametrize("resample", ("isotropic_mm = 0.7", "in_plane_mm = 1.3", 'isotropic_mm = 1.1; interpolation = "cubic"'))
+def test_around_regions_it_is_what_it_is_in_the_whole(measure, tmp_path, resample, aggregation):
+    """Only what lies around the segments is interpolated, unless the volume is measured, too."""
+    centres = {"A": (20, 20, 5), "B": (48, 47, 10)}
+    source = series(tmp_path / "in", blobs((16, 60, 70), *centres.values()), SPACING)
+    parts = [segment(-300, 600, voxel, 2, label) for label, voxel in centres.items()]
+    group = EVERYTHING.format(resample, aggregation)
+    told = []
+    for regions in ('regions = [ "segments" ];', 'regions = [ "segments", "volume" ];'):
+        found = measure(source, [regions + group], parts)
+        matrices = json.loads((tmp_path / "out" / "matrices.json").read_text())
+        told.append(([f for f in found if f["segment_number"]], [m for m in matrices if m["segment_number"]]))
+        shutil.rmtree(tmp_path / "out")
+    assert len(told[0][0]) > 300 and told[0] == told[1]
+
+
+def test_memory_is_of_what_lies_around_regions(measure, tmp_path):
+    """The same voxels of 0.1 mm are refused for the whole of a volume (below), and of a part of it are not many."""
+    source = series(tmp_path / "in", blobs((9, 31, 37), (9, 9, 3)), SPACING)
+    found = measure(source, ['resample = { isotropic_mm = 0.1; }; families = [ "glszm" ];'], [segment(-300, 600, (9, 9, 3), 1)],
+                    extra="memory_mib = 60.0;")
+    assert [f["family"] for f in found].count("glszm") == 16 and all(f["reason"] is None for f in found)
 
 
 @pytest.mark.parametrize(("code", "words", "resample", "attributes"), [

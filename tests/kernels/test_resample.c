@@ -80,6 +80,87 @@ START_TEST(random_planes_and_grids)
 
 END_TEST
 
+/* Voxel i of a part of a grid, among the whole grid's. */
+static int64_t
+voxel_of_part(const struct resample_grid *whole, const struct resample_grid *part, int64_t i)
+{
+    const int64_t x = part->first[0] + i % part->extent.columns;
+    const int64_t y = part->first[1] + i / part->extent.columns % part->extent.rows;
+    const int64_t z = part->first[2] + i / part->extent.columns / part->extent.rows;
+
+    return (z * whole->extent.rows + y) * whole->extent.columns + x;
+}
+
+/* Any part of a grid has the values that the whole has there. */
+START_TEST(parts_are_of_the_whole)
+{
+    static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
+
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct resample_case each;
+        uint64_t random = seed;
+        const void *resampled;
+        resample_make_case(&each, seed, orders[_i]);
+        const struct resample_grid whole = each.grid;
+        void *voxels = random_voxels(&each, seed);
+        const size_t bytes = (size_t)image_voxels(&whole.extent) * image_pixel_size(each.result);
+        void *expected = allocate((int64_t)bytes, 1);
+        ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
+        memcpy(expected, resampled, bytes);
+        for (int axis = 0; axis < 3; axis++) {
+            int64_t *side = resample_side(&each.grid.extent, axis);
+            each.grid.first[axis] = ref_random_below(&random, *side);
+            *side = 1 + ref_random_below(&random, *side - each.grid.first[axis]);
+        }
+        ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
+        for (int64_t i = 0; i < image_voxels(&each.grid.extent); i++)
+            ck_assert_int_eq(
+                ref_stored(each.result, resampled, i),
+                ref_stored(each.result, expected, voxel_of_part(&whole, &each.grid, i)));
+        free(expected);
+        free(voxels);
+    }
+}
+
+END_TEST
+
+/* What is narrowed to a box has all that a mask within it becomes on the whole grid. */
+START_TEST(around_a_box)
+{
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct resample_case each;
+        uint64_t random = seed;
+        int64_t first[3], size[3], voxels, left = 0;
+        resample_make_case(&each, 4 * seed + 2, RESAMPLE_CUBIC); /* regular planes, spaced */
+        struct image_extent from = each.planes.extent;
+        struct resample_grid part = each.grid;
+        const int64_t words = (from.columns + 63) / 64, to = (part.extent.columns + 63) / 64;
+        uint64_t *bits = allocate(words * from.rows * from.slices, sizeof(*bits));
+        uint64_t *all = allocate(to * part.extent.rows * part.extent.slices, sizeof(*all));
+        for (int axis = 0; axis < 3; axis++) {
+            first[axis] = ref_random_below(&random, *resample_side(&from, axis));
+            size[axis] = 1 + ref_random_below(&random, *resample_side(&from, axis) - first[axis]);
+        }
+        for (int64_t z = first[2]; z < first[2] + size[2]; z++)
+            for (int64_t y = first[1]; y < first[1] + size[1]; y++)
+                for (int64_t x = first[0]; x < first[0] + size[0]; x++)
+                    bits[(z * from.rows + y) * words + x / 64] |= UINT64_C(1) << x % 64;
+        ck_assert_int_eq(
+            kernels_resample_linear_mask(&each.planes, &each.grid, bits, all, &voxels, &error), 0);
+        resample_around(&each.planes, first, size, 0, &part);
+        ck_assert_int_eq(
+            kernels_resample_linear_mask(&each.planes, &part, bits, all, &left, &error), 0);
+        ck_assert_int_eq(left, voxels);
+        resample_around(&each.planes, first, size, 3, &part);
+        for (int axis = 0; axis < 3; axis++)
+            ck_assert_int_ge(part.first[axis], 0);
+        free(bits);
+        free(all);
+    }
+}
+
+END_TEST
+
 /* Axial planes 1 mm apart, or as told, with pixels of 1 mm. */
 static struct resample_case
 upright(int64_t columns, int64_t rows, int64_t slices, double step, int order)
@@ -113,7 +194,7 @@ START_TEST(halves)
 
     for (int order = 0; order < 2; order++) {
         struct resample_case each = upright(1, 1, 4, 2.9999999999919993, order);
-        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}};
+        each.grid = (struct resample_grid){{1, 1, 3}, {1, 1, 3}, {0, 0, 1.5}, {0}};
         ck_assert_int_eq(only_value(&each, voxels, 0), -1);
         ck_assert_int_eq(only_value(&each, voxels, 1), order ? 2 : 4);
         ck_assert_int_eq(only_value(&each, voxels, 2), order ? 6 : 7);
@@ -138,7 +219,7 @@ START_TEST(beyond_the_ends)
             for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
                 struct resample_case each =
                     upright(axis == 0 ? 3 : 1, axis == 1 ? 3 : 1, axis == 2 ? 3 : 1, 1, order);
-                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}};
+                each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0}};
                 each.grid.origin[axis] = places[i].place;
                 ck_assert_int_eq(only_value(&each, voxels, 0), places[i].value);
             }
@@ -174,7 +255,7 @@ START_TEST(a_spline_swings_beyond)
         each.pixel = IMAGE_UINT16;
         each.result = (enum image_pixel)result;
         each.outside = 0;
-        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}};
+        each.grid = (struct resample_grid){{2, 1, 1}, {2, 1, 1}, {1.5, 0, 0}, {0}};
         ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
         const int32_t below = ref_stored(each.result, resampled, 0);
         ck_assert(result == IMAGE_INT16 ? below < -500 : below == 0);
@@ -193,7 +274,7 @@ START_TEST(regular_planes)
         struct resample_case each = upright(1, 1, 4, 2, RESAMPLE_NEAREST);
         each.origins[3] = regular ? 0.019 : 0.021;
         each.origins[5] = 2.019;
-        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}};
+        each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 1.005}, {0}};
         ck_assert_int_eq(only_value(&each, voxels, 0), regular ? 20 : 10);
     }
 }
@@ -208,7 +289,7 @@ START_TEST(a_spline_of_a_parabola)
 
     for (int z = 0; z < 80; z++)
         voxels[z] = (int16_t)(8 * z * z / 2);
-    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}};
+    each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 39.5}, {0}};
     ck_assert_int_eq(only_value(&each, voxels, 0), 4 * 39.5 * 39.5);
 }
 
@@ -578,6 +659,8 @@ main(void)
 
     tcase_add_unchecked_fixture(tests, open_all, variants_close);
     tcase_add_loop_test(tests, random_planes_and_grids, 0, 3);
+    tcase_add_loop_test(tests, parts_are_of_the_whole, 0, 3);
+    tcase_add_test(tests, around_a_box);
     tcase_add_test(tests, halves);
     tcase_add_test(tests, beyond_the_ends);
     tcase_add_loop_test(tests, the_same_grid, RESAMPLE_NEAREST, RESAMPLE_LINEAR + 1);

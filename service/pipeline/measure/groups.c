@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 
+#include "kernels/texture/texture.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,20 +64,29 @@ tell_why_more(const struct grid *grid, int rc, struct error *error)
     return rc;
 }
 
+/* Of the whole grid. */
+static int
+reserve_group(struct texture_groups *groups, size_t group, int64_t most_bytes, struct error *error)
+{
+    void *voxels;
+    int rc = begin_source(groups, &groups->grids[group], most_bytes, &voxels, error);
+    if (rc == 0)
+        rc = begin_spaced(groups, group, most_bytes, &voxels, error);
+    return tell_why_more(&groups->grids[group], rc, error);
+}
+
 static int
 prepare_group(struct texture_groups *groups, size_t group, struct kernels_device *device,
               int64_t most_bytes, struct error *error)
 {
-    const struct texture_resample *wanted = groups->pipeline->texture[group].resample;
-    void *voxels;
-    int rc = grid_make_spaced(wanted, groups->grid, &groups->grids[group], error);
+    const struct texture_options *options = &groups->pipeline->texture[group];
+    int rc = grid_make_spaced(options->resample, groups->grid, &groups->grids[group], error);
     if (rc == 0 && !groups->lane)
         rc = kernels_lane_open(device, &groups->lane, error);
-    if (rc == 0)
-        rc = begin_source(groups, &groups->grids[group], most_bytes, &voxels, error);
-    if (rc == 0)
-        rc = begin_spaced(groups, group, most_bytes, &voxels, error);
-    return tell_why_more(&groups->grids[group], rc, error);
+    if (rc)
+        return rc;
+    rc = reserve_group(groups, group, most_bytes, error);
+    return rc == -E2BIG && !(options->regions & CONF_VOLUME) ? 0 : rc;
 }
 
 int
@@ -139,6 +150,32 @@ free_regions(struct regions *regions)
     free(regions->at);
 }
 
+/* The box of all of them on the planes, one voxel where they are empty; false: the volume is one. */
+static bool
+box_regions(const struct grid *grid, const struct regions *regions, int64_t first[3],
+            int64_t size[3])
+{
+    int64_t end[3] = {0, 0, 0};
+    struct texture_box box;
+    for (int axis = 0; axis < 3; axis++)
+        first[axis] = INT64_MAX;
+    for (size_t r = 0; r < regions->count; r++) {
+        if (!regions->at[r].bits)
+            return false;
+        texture_box_of(regions->at[r].bits, &grid->planes.extent, &box);
+        for (int axis = 0; axis < 3 && box.size[0] > 0; axis++) {
+            const int64_t past = box.first[axis] + box.size[axis];
+            first[axis] = box.first[axis] < first[axis] ? box.first[axis] : first[axis];
+            end[axis] = past > end[axis] ? past : end[axis];
+        }
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        first[axis] = end[axis] > 0 ? first[axis] : 0;
+        size[axis] = end[axis] > 0 ? end[axis] - first[axis] : 1;
+    }
+    return true;
+}
+
 static int
 interpolate_regions(const struct grid *grid, struct regions *regions, struct error *error)
 {
@@ -162,7 +199,7 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
     const int64_t most = most_beside(grid, groups->pipeline, most_bytes);
     const int64_t count = image_voxels(&grid->planes.extent);
     void *place;
-    int rc = begin_source(groups, grid, most_bytes, &place, error);
+    int rc = tell_why_more(grid, begin_source(groups, grid, most_bytes, &place, error), error);
     if (rc)
         return rc;
     memcpy(place, voxels, (size_t)count * image_pixel_size(grid->source->pixel));
@@ -170,11 +207,24 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
     if (rc == 0)
         rc = grid_interpolate(grid, groups->lane, place, most, error);
     if (rc == 0)
-        rc = begin_spaced(groups, group, most_bytes, &place, error);
+        rc = tell_why_more(grid, begin_spaced(groups, group, most_bytes, &place, error), error);
     if (rc)
         return rc;
     memcpy(place, grid->voxels, grid_voxel_bytes(grid));
     return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
+}
+
+/* The group's grid around its regions, these on it, and its values. */
+static int
+take_grid(const struct texture_groups *groups, size_t group, struct regions *regions,
+          const void *voxels, int64_t most_bytes, struct error *error)
+{
+    struct grid *grid = &groups->grids[group];
+    int64_t first[3], size[3];
+    if (box_regions(grid, regions, first, size))
+        grid_narrow(grid, first, size, texture_margin(&groups->pipeline->texture[group]));
+    const int rc = interpolate_regions(grid, regions, error);
+    return rc ? rc : interpolate(groups, group, voxels, most_bytes, error);
 }
 
 static int
@@ -187,9 +237,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
     struct regions regions;
     int rc = list_regions(groups->pipeline, options, masks, &regions, error);
     if (rc == 0 && options->resample)
-        rc = interpolate_regions(grid, &regions, error);
-    if (rc == 0 && options->resample)
-        rc = interpolate(groups, group, voxels, most_bytes, error);
+        rc = take_grid(groups, group, &regions, voxels, most_bytes, error);
     const struct texture_request request = {
         .options = options,
         .instances = grid->instances,
@@ -198,6 +246,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
         .region_count = regions.count,
         .maps = (groups->pipeline->results & CONF_RESULT_PMAP) != 0,
         .lane = options->resample ? groups->lane : lane,
+        .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
         .watch = groups->watch,
     };
     if (rc == 0)

@@ -3,8 +3,8 @@
  * have a grid of their own (texture.resample).
  *
  * A group without one measures on the job's lane and grid. The others share a second lane, into which
- * the job's volume comes once more, and then what it becomes on their grid; the job's lane keeps what
- * results are written of. What is told stands region by region, whatever the group.
+ * the job's volume comes once more, and then what it becomes on their grid, of which there is no more
+ * than around the regions, unless the volume is one; the job's lane keeps what results are written of. What is told stands region by region, whatever the group.
  */
 #ifndef NOCTULE_TEXTURE_GROUPS_H
 #define NOCTULE_TEXTURE_GROUPS_H
@@ -26,7 +26,8 @@ void texture_groups_demand(const struct conf_pipeline *pipeline, struct kernels_
 
 /*
  * Makes the grids for the job's, and reserves what measuring on them takes in a lane of the device,
- * `most_bytes` at most (0: what there is), so that what cannot be done is known before anything is.
+ * `most_bytes` at most (0: what there is), so that what cannot be done is known before anything is: but
+ * where that is too much for the whole grid, and segments may take less, texture_groups_measure knows.
  * All are borrowed. Release it also after an error, which is one of grid_make_spaced, or of
  * kernels_lane_open and kernels_volume_begin: -ENOMEM where it does not fit the device.
  */

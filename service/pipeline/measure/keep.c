@@ -112,7 +112,7 @@ keep_matrices(const struct measured *measured, const uint64_t *counts, struct fe
     directions_make(options, measured->set, &directions);
     for (size_t z = 0; z < slices && rc == 0; z++)
         rc = keep_slice(&keeper, &directions, counts + z * directions.count * levels * levels,
-                        per_slice ? (int32_t)z + 1 : 0);
+                        per_slice ? (int32_t)(region->volume->first[2] + (int64_t)z) + 1 : 0);
     free(keeper.sums);
     return rc;
 }

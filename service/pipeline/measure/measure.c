@@ -132,6 +132,7 @@ describe_volume(struct step *step)
     volume->columns = stack->columns;
     volume->rows = stack->rows;
     volume->slices = stack->plane_count;
+    memcpy(volume->first, step->request->first, sizeof volume->first);
     for (int i = 0; i < 3; i++) {
         for (int axis = 0; axis < 3; axis++)
             volume->voxel_to_mm[i][axis] = stack->axes[3 * axis + i] * stack->spacing[axis];
@@ -293,6 +294,16 @@ families_need(const struct texture_options *options)
         if (feature_families[f]->wanted(options) && feature_families[f]->needs > needs)
             needs = feature_families[f]->needs;
     return needs;
+}
+
+double
+texture_margin(const struct texture_options *options)
+{
+    double margin = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        if (feature_families[f]->wanted(options) && feature_families[f]->margin_mm > margin)
+            margin = feature_families[f]->margin_mm;
+    return margin;
 }
 
 void

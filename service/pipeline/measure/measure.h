@@ -35,6 +35,7 @@ struct texture_request {
     size_t region_count;
     bool maps;                          /* are wanted back */
     struct kernels_lane *lane;          /* holds the volume */
+    int64_t first[3];                   /* which begins at this voxel of the stack's grid */
     const struct pipeline_watch *watch; /* may be NULL */
 };
 
@@ -44,6 +45,9 @@ struct texture_result {
     size_t map_count;
     char note[256]; /* what to change where something had to be left out; "" */
 };
+
+/* How far around regions the families that are wanted look at values, in mm. */
+double texture_margin(const struct texture_options *options);
 
 /* Adds what these options ask of a lane. */
 void texture_demand(const struct texture_options *options, struct kernels_demand *demand);
