@@ -85,6 +85,22 @@ text_append(void *cookie, const char *bytes, size_t size)
     return (ssize_t)size;
 }
 
+void
+text_csv(FILE *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
 /* open_memstream leaves out what it has no memory for, and nothing tells: neither ferror nor fclose. */
 int
 text_open(struct text_stream *stream)

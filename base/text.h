@@ -30,6 +30,9 @@ void text_utf8_mend_end(char *text);
 /* A finite number with as few digits as read back as the same double: "0.1". */
 void text_digits(double value, char text[TEXT_DIGITS]);
 
+/* A field of a CSV file (RFC 4180): in quotes where it has to be. */
+void text_csv(FILE *out, const char *text);
+
 /*
  * A text that is made in memory before it is written, so that every failure to write it has its
  * errno. 0 or -errno; after text_close the bytes, ended by a NUL that `size` does not count, are

@@ -100,6 +100,22 @@ const char *report_list_state(const struct report_list *list, size_t i);
 int report_list(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, FILE *out, bool json, struct error *error);
 
+/* Which regions are in a cohort: those of what a pipeline measured. */
+struct report_cohort {
+    const char *pipeline;
+    const char *since;    /* ISO-8601, or how it begins: jobs ended; NULL */
+    const char *modality; /* NULL: any */
+    bool all_revisions;   /* also of jobs that another one has taken the place of */
+};
+
+/*
+ * A table of what was measured, as CSV (RFC 4180): a row a region, by job and segment, with what tells
+ * it, and a column a feature, empty where there is no value. `dictionary` (may be NULL) gets a row a
+ * column: what it is, its unit and its settings. -ENOENT: nothing was measured.
+ */
+int report_cohort(struct report *report, const struct report_cohort *what, FILE *out,
+                  FILE *dictionary, struct error *error);
+
 /*
  * What waits for somebody's word, oldest first: of each job a few lines, with what was expected and
  * found, and where its preview lies below `root`; JSON: v_review. Of the filter: pipeline, series and

@@ -52,6 +52,10 @@ _noctule() {
         options='--segment --json --csv'
         kind=nothing
         ;;
+    cohort)
+        options='--pipeline --since --modality --all-revisions --dictionary'
+        kind=nothing
+        ;;
     series)
         options='--state --series --code --modality --accession --patient --sender --since --limit --json'
         kind=nothing
@@ -155,7 +159,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain status report jobs review show features series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge ping check-config doctor echo presets profiles version help'
+    local commands='run explain status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -184,6 +188,10 @@ _noctule() {
     review:--series) kind=nothing ;;
     review:--limit) kind=nothing ;;
     features:--segment) kind=nothing ;;
+    cohort:--pipeline | cohort:-p) kind=pipelines ;;
+    cohort:--since) kind=nothing ;;
+    cohort:--modality) kind=nothing ;;
+    cohort:--dictionary) kind=files ;;
     series:--state) words='GATHERING SETTLED REFUSED' ;;
     series:--series) kind=nothing ;;
     series:--code) kind=nothing ;;

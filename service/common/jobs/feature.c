@@ -350,22 +350,6 @@ feature_set_to_probabilities(const struct feature_set *set, FILE *out)
 /* ----------------------------------------------------------------------------------- CSV ---- */
 
 static void
-put_quoted(FILE *out, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-static void
 put_number(FILE *out, double number)
 {
     char text[TEXT_DIGITS];
@@ -380,7 +364,7 @@ put_csv(FILE *out, const struct field *value)
     case FIELD_NONE:
         break;
     case FIELD_TEXT:
-        put_quoted(out, value->text);
+        text_csv(out, value->text);
         break;
     case FIELD_INTEGER:
         fprintf(out, "%" PRId64, value->integer);

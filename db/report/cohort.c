@@ -1,0 +1,284 @@
+/*
+ * cohort.c - what a pipeline measured as one table: a row a region, a column a feature.
+ *
+ * In one read transaction, and row by row: what it takes in memory are the columns and one region.
+ * Jobs come by number, which is when they were made, and regions by segment: no sort, and a cohort
+ * that grows has the rows of before first.
+ */
+#include "db/report/cohort.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ?1: the pipeline, ?2: since when or NULL, ?3: the modality or NULL, ?4: those that were replaced, too. */
+#define COHORT_JOBS                                                                                \
+    "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                        \
+    "AND j.state IN ('DONE', 'EMPTY') AND (?2 IS NULL OR j.ended_at >= ?2) "                       \
+    "AND (?3 IS NULL OR s.modality = ?3) AND (?4 OR j.superseded_by IS NULL) "
+
+/* What tells a region, before the features. `sql` is of the job, NULL of the region. */
+static const struct {
+    const char *name, *meaning, *sql;
+} cohort_keys[] = {
+    {"job", "Number of the job", "j.id"},
+    {"study_uid", "Study Instance UID", "s.study_uid"},
+    {"series_uid", "Series Instance UID", "s.series_uid"},
+    {"patient", "Patient ID, as identifiers of the configuration said when it came",
+     "s.patient_id"},
+    {"modality", "Modality of the series", "s.modality"},
+    {"stack", "Name of the stack within the series; empty when it has only one", "j.stack"},
+    {"revision", "Of the series when the job was made", "j.revision"},
+    {"version", "Of Noctule when the job ended; empty where that is not known any more",
+     "(SELECT substr(e.detail, length('noctuled ') + 1) FROM event e WHERE e.series_id IS NULL "
+     "AND e.kind = 'START' AND e.at <= j.ended_at ORDER BY e.at DESC LIMIT 1)"},
+    {"configuration", "Number of the pipeline's settings: jobs that have the same were run alike",
+     "j.settings_id"},
+    {"measured_at", "When the job ended", "j.ended_at"},
+    {"segment", "Segment Number in the SEG; 0 is the whole volume", NULL},
+    {"label", "Of the segment; empty for the whole volume", NULL},
+};
+
+enum { COHORT_KEYS = sizeof cohort_keys / sizeof cohort_keys[0] };
+
+struct cohort {
+    struct report *report;
+    struct database_value values[4];
+    struct cohort_columns columns;
+    FILE *out;
+    double *cells; /* of one region; NaN: none */
+    bool *seen;
+};
+
+/* ---------------------------------------------------------------------------- dictionary ---- */
+
+static void
+write_dictionary(const struct cohort_columns *columns, FILE *out)
+{
+    fputs("column,family,name,meaning,ibsi_code,unit,settings\r\n", out);
+    for (size_t i = 0; i < COHORT_KEYS; i++) {
+        fprintf(out, "%s,,,", cohort_keys[i].name);
+        text_csv(out, cohort_keys[i].meaning);
+        fputs(",,,\r\n", out);
+    }
+    for (size_t i = 0; i < columns->count; i++) {
+        const struct cohort_column *column = &columns->items[i];
+        const char *fields[] = {column->name, column->family, column->feature, column->meaning,
+                                column->ibsi, column->unit,   column->settings};
+        for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
+            fputs(f ? "," : "", out);
+            text_csv(out, fields[f]);
+        }
+        fputs("\r\n", out);
+    }
+}
+
+/* --------------------------------------------------------------------------------- rows ---- */
+
+static void
+cohort_write_head(const struct cohort *cohort)
+{
+    for (size_t i = 0; i < COHORT_KEYS; i++)
+        fprintf(cohort->out, "%s%s", i ? "," : "", cohort_keys[i].name);
+    for (size_t i = 0; i < cohort->columns.count; i++)
+        fprintf(cohort->out, ",%s", cohort->columns.items[i].name);
+    fputs("\r\n", cohort->out);
+}
+
+static void
+region_write(const struct cohort *cohort, sqlite3_stmt *job, int64_t segment, const char *label)
+{
+    FILE *out = cohort->out;
+    for (int key = 0, column = 0; key < COHORT_KEYS; key++)
+        if (cohort_keys[key].sql) {
+            fputs(key ? "," : "", out);
+            text_csv(out, report_text(job, column++));
+        }
+    fprintf(out, ",%" PRId64 ",", segment);
+    text_csv(out, label);
+    for (size_t i = 0; i < cohort->columns.count; i++) {
+        char digits[TEXT_DIGITS] = "";
+        if (!isnan(cohort->cells[i]))
+            text_digits(cohort->cells[i], digits);
+        fprintf(out, ",%s", digits);
+    }
+    fputs("\r\n", out);
+}
+
+static void
+region_forget(struct cohort *cohort)
+{
+    for (size_t i = 0; i < cohort->columns.count; i++) {
+        cohort->cells[i] = NAN;
+        cohort->seen[i] = false;
+    }
+}
+
+/* A value, of which a column has one at most. */
+static int
+region_take(struct cohort *cohort, sqlite3_stmt *row, int64_t job_id,
+            const struct cohort_definition *definition)
+{
+    const size_t at = definition->column;
+    if (cohort->seen[at])
+        return database_refuse(&cohort->report->db, -EEXIST,
+                               "job %lld has two values of %s in its segment %lld",
+                               (long long)job_id, cohort->columns.items[at].name,
+                               (long long)sqlite3_column_int64(row, 0));
+    cohort->seen[at] = true;
+    if (sqlite3_column_type(row, 2) != SQLITE_NULL)
+        cohort->cells[at] = sqlite3_column_double(row, 2);
+    return 0;
+}
+
+static int
+cohort_write_job_rows(struct cohort *cohort, sqlite3_stmt *job, sqlite3_stmt *values)
+{
+    const int64_t job_id = sqlite3_column_int64(job, 0);
+    const char *label = NULL; /* of the segment; NULL: there was none yet */
+    int64_t segment = 0;
+    int rc;
+    region_forget(cohort);
+    while ((rc = database_step(&cohort->report->db, values)) == 1) {
+        const struct cohort_definition *definition =
+            cohort_definition(&cohort->columns, sqlite3_column_int64(values, 1));
+        if (!definition)
+            return database_refuse(&cohort->report->db, -EUCLEAN,
+                                   "job %lld has a feature that is not defined", (long long)job_id);
+        if (label && sqlite3_column_int64(values, 0) != segment) {
+            region_write(cohort, job, segment, label);
+            region_forget(cohort);
+        }
+        segment = sqlite3_column_int64(values, 0);
+        label = definition->label;
+        rc = region_take(cohort, values, job_id, definition);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc == 0 && label)
+        region_write(cohort, job, segment, label);
+    return rc;
+}
+
+static int
+cohort_write_job(struct cohort *cohort, sqlite3_stmt *job)
+{
+    sqlite3_stmt *values;
+    int rc = database_start(&cohort->report->db,
+                            "SELECT segment_number, definition_id, value FROM feature "
+                            "WHERE job_id = ? ORDER BY segment_number",
+                            VALUES(value_int(sqlite3_column_int64(job, 0))), &values);
+    if (rc < 0)
+        return rc;
+    rc = cohort_write_job_rows(cohort, job, values);
+    database_end(values);
+    if (rc == 0 && ferror(cohort->out)) /* told by report_conclude */
+        return 1;
+    return rc;
+}
+
+static int
+cohort_write_jobs(struct cohort *cohort)
+{
+    struct text_stream sql;
+    sqlite3_stmt *jobs;
+    int rc = text_open(&sql);
+    if (rc == 0) {
+        for (int key = 0; key < COHORT_KEYS; key++)
+            if (cohort_keys[key].sql)
+                fprintf(sql.out, "%s%s", key ? ", " : "SELECT ", cohort_keys[key].sql);
+        fputs(" " COHORT_JOBS "ORDER BY j.id", sql.out);
+        rc = text_close(&sql);
+    }
+    if (rc < 0)
+        return database_refuse(&cohort->report->db, rc, "out of memory");
+    rc = database_query(&cohort->report->db, sql.bytes, cohort->values, 4, &jobs);
+    free(sql.bytes);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&cohort->report->db, jobs)) == 1 &&
+           (rc = cohort_write_job(cohort, jobs)) == 0)
+        ;
+    sqlite3_finalize(jobs);
+    return rc < 0 ? rc : 0;
+}
+
+/* -------------------------------------------------------------------------------- whole ---- */
+
+static int
+read_columns(struct cohort *cohort)
+{
+    sqlite3_stmt *rows;
+    int rc = database_query(
+        &cohort->report->db,
+        "SELECT id, label, family, name, meaning, ibsi_code, unit, settings FROM "
+        "feature_definition WHERE id IN (SELECT f.definition_id FROM feature f WHERE f.job_id IN "
+        "(SELECT j.id " COHORT_JOBS ")) ORDER BY id",
+        cohort->values, 4, &rows);
+    if (rc < 0)
+        return rc;
+    rc = cohort_columns_read(cohort->report, rows, &cohort->columns);
+    sqlite3_finalize(rows);
+    return rc;
+}
+
+static int
+expect_columns(struct cohort *cohort)
+{
+    const char *pipeline = cohort->values[0].as.s;
+    int64_t found;
+    if (cohort->columns.count > 0)
+        return 0;
+    int rc = database_get(&cohort->report->db, "SELECT 1 FROM job WHERE pipeline = ?",
+                          cohort->values, 1, &found);
+    if (rc == 0)
+        rc = database_refuse(&cohort->report->db, -ENOENT, "there is no job of pipeline %s",
+                             pipeline);
+    else if (rc == 1)
+        rc = database_refuse(&cohort->report->db, -ENOENT,
+                             "no job of pipeline %s that is asked for has measured anything",
+                             pipeline);
+    return rc;
+}
+
+static int
+cohort_write(struct cohort *cohort, FILE *dictionary)
+{
+    int rc = read_columns(cohort);
+    if (rc == 0)
+        rc = expect_columns(cohort);
+    if (rc < 0)
+        return rc;
+    cohort->cells = calloc(cohort->columns.count, sizeof *cohort->cells);
+    cohort->seen = calloc(cohort->columns.count, sizeof *cohort->seen);
+    if (!cohort->cells || !cohort->seen)
+        return database_refuse(&cohort->report->db, -ENOMEM, "out of memory");
+    if (dictionary)
+        write_dictionary(&cohort->columns, dictionary);
+    cohort_write_head(cohort);
+    return cohort_write_jobs(cohort);
+}
+
+int
+report_cohort(struct report *report, const struct report_cohort *what, FILE *out, FILE *dictionary,
+              struct error *error)
+{
+    struct cohort cohort = {.report = report,
+                            .values = {value_text(what->pipeline), value_optional(what->since),
+                                       value_optional(what->modality),
+                                       value_int(what->all_revisions)},
+                            .out = out};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc == 0) {
+        rc = cohort_write(&cohort, dictionary);
+        database_quietly(&report->db, "COMMIT");
+    }
+    cohort_columns_clear(&cohort.columns);
+    free(cohort.seen);
+    free(cohort.cells);
+    return report_conclude(report, out, rc, error);
+}

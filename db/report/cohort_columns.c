@@ -1,0 +1,378 @@
+/* cohort_columns.c - see cohort.h. */
+#include "db/report/cohort.h"
+
+#include "base/array.h"
+#include "base/feature.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------------- names ---- */
+
+/*
+ * How a setting is told in a name, in this order, before those that have no row: `prefix` and the value,
+ * nothing where it is `usual`. A discretisation's word is for its value, and its number follows.
+ */
+static const struct {
+    enum feature_setting setting;
+    const char *prefix, *usual;
+} cohort_parts[] = {
+    {FEATURE_aggregation, "", NULL},
+    {FEATURE_discretisation, "", NULL},
+    {FEATURE_levels, "levels_", NULL},
+    {FEATURE_bin_width, "width_", NULL},
+    {FEATURE_distance, "d", "1"},
+    {FEATURE_directions, "along_", NULL},
+    {FEATURE_symmetric, "symmetric_", "true"},
+    {FEATURE_alpha, "a", "0"},
+    {FEATURE_percent, "p", NULL},
+    {FEATURE_interpolation, "", NULL},
+    {FEATURE_isotropic_mm, "iso", NULL},
+    {FEATURE_in_plane_mm, "plane", NULL},
+    {FEATURE_range_low, "from_", NULL},
+    {FEATURE_range_high, "to_", NULL},
+    {FEATURE_sigma, "sigma", NULL},
+};
+
+#define PARTS (sizeof cohort_parts / sizeof cohort_parts[0])
+
+static const struct {
+    const char *word, *brief;
+} brief_discretisations[] = {{"fixed-bin-number", "fbn"},
+                             {"fixed-bin-size", "fbs"},
+                             {"pyradiomics-bin-width", "pyradiomics"},
+                             {"stored-256", "stored256_"}};
+
+/* Other characters become _, once in a row and none at the ends; a minus before a digit an m. */
+static void
+name_put_word(FILE *out, const char *text)
+{
+    bool any = false, gap = false;
+    for (; *text; text++) {
+        const bool minus = *text == '-' && isdigit((unsigned char)text[1]);
+        const bool plain = isalnum((unsigned char)*text);
+        if (plain || minus) {
+            fprintf(out, "%s%c", any && gap ? "_" : "", minus ? 'm' : *text);
+            any = true;
+            gap = false;
+        } else {
+            gap = true;
+        }
+    }
+}
+
+static void
+name_put_discretisation(FILE *out, const char *settings, const char *word)
+{
+    char number[FEATURE_SETTING];
+    const char *brief = NULL;
+    for (size_t i = 0; i < sizeof brief_discretisations / sizeof brief_discretisations[0]; i++)
+        if (strcmp(brief_discretisations[i].word, word) == 0)
+            brief = brief_discretisations[i].brief;
+    fputc('.', out);
+    if (brief)
+        fputs(brief, out);
+    else
+        name_put_word(out, word);
+    if (feature_get(settings, FEATURE_bin_width, number) ||
+        feature_get(settings, FEATURE_levels, number)) {
+        fputs(brief ? "" : "_", out);
+        name_put_word(out, number);
+    }
+}
+
+static bool
+is_number_of_levels(enum feature_setting setting)
+{
+    return setting == FEATURE_levels || setting == FEATURE_bin_width;
+}
+
+static void
+name_put_part(FILE *out, const char *settings, size_t part)
+{
+    const enum feature_setting setting = cohort_parts[part].setting;
+    char value[FEATURE_SETTING], word[FEATURE_SETTING];
+    if (!feature_get(settings, setting, value))
+        return;
+    if (setting == FEATURE_discretisation) {
+        name_put_discretisation(out, settings, value);
+        return;
+    }
+    if (is_number_of_levels(setting) && feature_get(settings, FEATURE_discretisation, word))
+        return;
+    if (cohort_parts[part].usual && strcmp(value, cohort_parts[part].usual) == 0)
+        return;
+    fprintf(out, ".%s", cohort_parts[part].prefix);
+    name_put_word(out, value);
+}
+
+/* Settings that came later; a code says nothing beside its word. */
+static void
+name_put_other_parts(FILE *out, const char *settings)
+{
+    char key[64], value[FEATURE_SETTING];
+    while (feature_next_setting(&settings, key, value)) {
+        bool is_told = strcmp(key, feature_setting_rows[FEATURE_aggregation_ibsi_code].key) == 0;
+        for (size_t i = 0; i < PARTS; i++)
+            is_told |= strcmp(key, feature_setting_rows[cohort_parts[i].setting].key) == 0;
+        if (is_told)
+            continue;
+        fprintf(out, ".%s_", key);
+        name_put_word(out, value);
+    }
+}
+
+/* malloc'd, or NULL. */
+static char *
+column_name(const struct cohort_column *column, bool with_unit)
+{
+    struct text_stream text;
+    if (text_open(&text) < 0)
+        return NULL;
+    name_put_word(text.out, column->family);
+    fputc('.', text.out);
+    name_put_word(text.out, column->feature);
+    for (size_t i = 0; i < PARTS; i++)
+        name_put_part(text.out, column->settings, i);
+    name_put_other_parts(text.out, column->settings);
+    if (with_unit) {
+        fputs(".in_", text.out);
+        name_put_word(text.out, column->unit);
+    }
+    return text_close(&text) == 0 ? text.bytes : NULL;
+}
+
+/* ------------------------------------------------------------------------------- columns ---- */
+
+static void
+column_clear(struct cohort_column *column)
+{
+    free(column->name);
+    free(column->family);
+    free(column->feature);
+    free(column->meaning);
+    free(column->ibsi);
+    free(column->unit);
+    free(column->settings);
+}
+
+void
+cohort_columns_clear(struct cohort_columns *columns)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        column_clear(&columns->items[i]);
+    for (size_t i = 0; i < columns->definition_count; i++)
+        free(columns->definitions[i].label);
+    free(columns->items);
+    free(columns->definitions);
+    *columns = (struct cohort_columns){0};
+}
+
+/* Without the number of levels where bins have a width; malloc'd, or NULL. */
+static char *
+defining_settings(const char *settings)
+{
+    char value[FEATURE_SETTING];
+    char *text = strdup(settings);
+    if (!text || !feature_get(settings, FEATURE_bin_width, value) ||
+        !feature_get(settings, FEATURE_levels, value))
+        return text;
+    const char *key = feature_setting_rows[FEATURE_levels].key;
+    char *at = text;
+    while (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != '=')
+        at = strchr(at, ';') + 1;
+    const char *end = strchr(at, ';');
+    if (end)
+        memmove(at, end + 1, strlen(end));
+    else
+        at[at > text ? -1 : 0] = '\0';
+    return text;
+}
+
+static bool
+column_make(sqlite3_stmt *row, struct cohort_column *column)
+{
+    *column = (struct cohort_column){.family = strdup(report_text(row, 2)),
+                                     .feature = strdup(report_text(row, 3)),
+                                     .meaning = strdup(report_text(row, 4)),
+                                     .ibsi = strdup(report_text(row, 5)),
+                                     .unit = strdup(report_text(row, 6)),
+                                     .settings = defining_settings(report_text(row, 7))};
+    return column->family && column->feature && column->meaning && column->ibsi && column->unit &&
+           column->settings;
+}
+
+static bool
+column_is(const struct cohort_column *a, const struct cohort_column *b)
+{
+    return strcmp(a->family, b->family) == 0 && strcmp(a->feature, b->feature) == 0 &&
+           strcmp(a->settings, b->settings) == 0 && strcmp(a->unit, b->unit) == 0;
+}
+
+/* Takes the column; its place. */
+static int
+columns_take(struct cohort_columns *columns, struct cohort_column *column, size_t *at)
+{
+    for (*at = 0; *at < columns->count; ++*at)
+        if (column_is(&columns->items[*at], column)) {
+            column_clear(column);
+            return 0;
+        }
+    struct cohort_column *grown =
+        array_grow(columns->items, &columns->room, columns->count + 1, sizeof *grown);
+    if (!grown) {
+        column_clear(column);
+        return -ENOMEM;
+    }
+    columns->items = grown;
+    grown[columns->count++] = *column;
+    return 0;
+}
+
+static int
+columns_add(struct cohort_columns *columns, sqlite3_stmt *row)
+{
+    struct cohort_column column;
+    struct cohort_definition definition = {.id = sqlite3_column_int64(row, 0)};
+    if (!column_make(row, &column)) {
+        column_clear(&column);
+        return -ENOMEM;
+    }
+    int rc = columns_take(columns, &column, &definition.column);
+    struct cohort_definition *grown =
+        rc < 0 ? NULL
+               : array_grow(columns->definitions, &columns->definition_room,
+                            columns->definition_count + 1, sizeof *grown);
+    if (!grown || !(definition.label = strdup(report_text(row, 1)))) {
+        columns->definitions = grown ? grown : columns->definitions;
+        return -ENOMEM;
+    }
+    columns->definitions = grown;
+    grown[columns->definition_count++] = definition;
+    return 0;
+}
+
+static int
+columns_name(struct cohort_columns *columns, const bool *with_unit)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        struct cohort_column *column = &columns->items[i];
+        if (column->name && !with_unit[i])
+            continue;
+        free(column->name);
+        column->name = column_name(column, with_unit[i]);
+        if (!column->name)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Marks those whose name another one has: is there any? */
+static bool
+columns_mark_twins(const struct cohort_columns *columns, bool *twin)
+{
+    bool any = false;
+    for (size_t i = 0; i < columns->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(columns->items[i].name, columns->items[j].name) == 0)
+                any = twin[i] = twin[j] = true;
+    return any;
+}
+
+/* Which column comes where. */
+struct ranked {
+    const char *name;
+    size_t from;
+};
+
+static int
+ranked_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct ranked *)a)->name, ((const struct ranked *)b)->name);
+}
+
+/* By name, and definitions with them. `sorted` and `ranked` have room for all. */
+static void
+columns_put_in_order(struct cohort_columns *columns, struct cohort_column *sorted,
+                     struct ranked *ranked, size_t *to)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        ranked[i] = (struct ranked){columns->items[i].name, i};
+    qsort(ranked, columns->count, sizeof *ranked, ranked_compare);
+    for (size_t i = 0; i < columns->count; i++) {
+        sorted[i] = columns->items[ranked[i].from];
+        to[ranked[i].from] = i;
+    }
+    memcpy(columns->items, sorted, columns->count * sizeof *sorted);
+    for (size_t i = 0; i < columns->definition_count; i++)
+        columns->definitions[i].column = to[columns->definitions[i].column];
+}
+
+static int
+columns_order(struct cohort_columns *columns)
+{
+    struct cohort_column *sorted = calloc(columns->count + 1, sizeof *sorted);
+    struct ranked *ranked = calloc(columns->count + 1, sizeof *ranked);
+    size_t *to = calloc(columns->count + 1, sizeof *to);
+    const bool is_room = sorted && ranked && to;
+    if (is_room)
+        columns_put_in_order(columns, sorted, ranked, to);
+    free(to);
+    free(ranked);
+    free(sorted);
+    return is_room ? 0 : -ENOMEM;
+}
+
+/* Names by what they are of; by their units, too, where that is all that tells them apart. */
+static int
+columns_finish(struct report *report, struct cohort_columns *columns)
+{
+    bool *twin = calloc(columns->count + 1, sizeof *twin);
+    int rc = twin ? columns_name(columns, twin) : -ENOMEM;
+    if (rc == 0 && columns_mark_twins(columns, twin)) {
+        rc = columns_name(columns, twin);
+        memset(twin, 0, columns->count * sizeof *twin);
+        if (rc == 0 && columns_mark_twins(columns, twin))
+            rc = -EEXIST;
+    }
+    for (size_t i = 0; rc == -EEXIST && i < columns->count; i++)
+        if (twin[i]) {
+            database_refuse(&report->db, rc, "two features would be the column %s",
+                            columns->items[i].name);
+            break;
+        }
+    free(twin);
+    return rc == 0 ? columns_order(columns) : rc;
+}
+
+int
+cohort_columns_read(struct report *report, sqlite3_stmt *rows, struct cohort_columns *columns)
+{
+    int rc;
+    while ((rc = database_step(&report->db, rows)) == 1) {
+        rc = columns_add(columns, rows);
+        if (rc < 0)
+            break;
+    }
+    if (rc == 0)
+        rc = columns_finish(report, columns);
+    return rc == -ENOMEM ? database_refuse(&report->db, rc, "out of memory") : rc;
+}
+
+static int
+definition_compare(const void *key, const void *element)
+{
+    const int64_t id = *(const int64_t *)key;
+    const struct cohort_definition *definition = element;
+    return id < definition->id ? -1 : id > definition->id;
+}
+
+const struct cohort_definition *
+cohort_definition(const struct cohort_columns *columns, int64_t id)
+{
+    return bsearch(&id, columns->definitions, columns->definition_count,
+                   sizeof *columns->definitions, definition_compare);
+}

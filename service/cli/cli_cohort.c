@@ -1,0 +1,91 @@
+/* cli_cohort.c - `noctule cohort`: what a pipeline measured as one table, for statistics. */
+#include "service/cli/cli.h"
+
+#include "base/durable.h"
+#include "base/text.h"
+#include "db/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cohort_request {
+    struct report_cohort what;
+    const char *dictionary;
+};
+
+static int
+cohort_check(struct cli_call *call)
+{
+    const struct cohort_request *request = call->options;
+    return request->what.pipeline ? EXIT_OK
+                                  : cli_usage_error(call->command->name, "needs --pipeline NAME");
+}
+
+static int
+cohort_save(struct text_stream *dictionary, const char *path)
+{
+    int rc = text_close(dictionary);
+    if (rc == 0)
+        rc = durable_write(AT_FDCWD, path, dictionary->bytes, dictionary->size, 0644,
+                           DURABLE_REPLACE);
+    free(dictionary->bytes);
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s: the dictionary cannot be written: %s", path, strerror(-rc));
+    return EXIT_PARTIAL;
+}
+
+static int
+cohort_print(struct report *report, const struct cohort_request *request)
+{
+    struct text_stream dictionary;
+    struct error error = {0};
+    if (request->dictionary && text_open(&dictionary) < 0) {
+        cli_complain("out of memory");
+        return EXIT_PARTIAL;
+    }
+    int rc = report_cohort(report, &request->what, stdout,
+                           request->dictionary ? dictionary.out : NULL, &error);
+    if (rc == 0)
+        return request->dictionary ? cohort_save(&dictionary, request->dictionary) : EXIT_OK;
+    if (request->dictionary && text_close(&dictionary) == 0)
+        free(dictionary.bytes);
+    cli_complain("%s", error.message);
+    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+}
+
+static int
+cohort_run(struct cli_call *call)
+{
+    struct report *report;
+    int status = cli_open_report(call->context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    status = cohort_print(report, call->options);
+    report_close(report);
+    return status;
+}
+
+const struct cli_command cli_cohort = {
+    .name = "cohort",
+    .help = "what a pipeline measured as one table: a row a region, a column a feature",
+    .usage = {"--pipeline NAME [OPTION]... > FILE.csv"},
+    .options =
+        (const struct cli_option[]){
+            {"pipeline", 'p', &cli_pipeline, CLI_AT(struct cohort_request, what.pipeline),
+             .help = "of this pipeline"},
+            {"since", 0, &cli_when, CLI_AT(struct cohort_request, what.since),
+             .help = "of jobs that ended since; a time, or how long ago: 2026-01-31, 36h"},
+            {"modality", 0, &cli_text, CLI_AT(struct cohort_request, what.modality),
+             .help = "of this modality: CT, MR, ...", .noun = "MODALITY"},
+            {"all-revisions", 0, &cli_flag, CLI_AT(struct cohort_request, what.all_revisions),
+             .help = "also what a newer revision or another run has taken the place of"},
+            {"dictionary", 0, &cli_file, CLI_AT(struct cohort_request, dictionary),
+             .help = "write what the columns are to this file, with units and settings"},
+            {0}},
+    .size = sizeof(struct cohort_request),
+    .check = cohort_check,
+    .run = cohort_run};

@@ -1,0 +1,116 @@
+"""
+`noctule cohort`: what jobs measured as one table, with every bit of it and nothing else; docs/cohort.md's ways to read it
+run as they stand there.
+"""
+
+import csv
+import math
+import re
+import shutil
+import subprocess
+import sys
+
+import pandas
+import pytest
+from conftest import BIN, SOURCE, drop, phantom, run_program
+
+TEXTURE = """texture = ( { profile = "ibsi-b"; regions = [ "segments", "volume" ]; resample = { in_plane_mm = 7.0; }; },
+                         { families = [ "glcm" ]; discretisation = "fixed-bin-size"; bin_width = 30.0; } );"""
+USAGE, NOT_FOUND = 2, 3
+
+
+@pytest.fixture
+def measured(daemon, tmp_path):
+    d = daemon(quiet=0.5, pipeline_extra=TEXTURE).start()
+    for number in (1, 2):
+        drop(phantom(tmp_path / f"series{number}", "--size", "48x40x8", "--seed", number), d.inbox)
+        d.wait_jobs(count=number)
+    return d
+
+
+def ask(d, *arguments, **options):
+    return subprocess.run([BIN / "noctule", "--config", d.config, "cohort", *map(str, arguments)], text=True, capture_output=True,
+                          **options)
+
+
+def read(d, *arguments):
+    dictionary = d.root / "dictionary.csv"
+    table = ask(d, "--pipeline", "head-ct", "--dictionary", dictionary, *arguments, check=True).stdout
+    return list(csv.DictReader(table.splitlines())), list(csv.DictReader(dictionary.read_text().splitlines()))
+
+
+def defining(settings):
+    parts = settings.split(";")
+    width = any(part.startswith("bin_width=") for part in parts)
+    return ";".join(part for part in parts if not (width and part.startswith("levels=")))
+
+
+def test_the_table_has_every_bit(measured):
+    rows, dictionary = read(measured)
+    keys = [line["column"] for line in dictionary if not line["family"]]
+    columns = {(line["family"], line["name"], line["settings"]): line for line in dictionary if line["family"]}
+    names = [line["column"] for line in columns.values()]
+    assert list(rows[0]) == keys + names and names == sorted(set(names)) and len(names) + len(keys) == len(dictionary)
+    assert [(row["job"], row["segment"]) for row in rows] == [("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")]
+    for row in rows:
+        told = measured.query("SELECT * FROM v_features WHERE job = ? AND segment = ?", row["job"], row["segment"])
+        assert len(told) > 100
+        expected = {}
+        for feature in told:
+            line = columns[feature["family"], feature["name"], defining(feature["settings"])]
+            assert (line["unit"], line["ibsi_code"]) == (feature["unit"], feature["ibsi_code"])
+            assert line["column"] not in expected
+            expected[line["column"]] = feature["value"]
+        assert {name: float(row[name]) if row[name] else None for name in expected} == expected
+        assert not any(row[name] for name in set(names) - set(expected))
+        assert row["label"] == told[0]["label"] and row["series_uid"] == told[0]["series_uid"]
+        assert re.fullmatch("h:[0-9a-f]{24}", row["patient"])
+    assert {"first_order.mean.linear.plane7.from_m500.to_400", "glcm.joint_entropy.3d_merged.fbs30",
+            "ngldm.low_dependence_emphasis.2d.fbn32.linear.plane7.from_m500.to_400"} <= set(names)
+    assert {row["version"] for row in rows} == {run_program("noctule", "version").stdout.split()[1]}
+    assert len({row["series_uid"] for row in rows}) == 2 and len({row["configuration"] for row in rows}) == 1
+
+
+def test_regions_are_chosen(measured):
+    assert len(read(measured, "--modality", "CT", "--since", "1h")[0]) == 4
+    for arguments, status in (((), USAGE), (("--pipeline", "none"), NOT_FOUND),
+                              (("--pipeline", "head-ct", "--modality", "MR"), NOT_FOUND),
+                              (("--pipeline", "head-ct", "--since", "2999-01-01"), NOT_FOUND)):
+        refused = ask(measured, *arguments)
+        assert refused.returncode == status and refused.stdout == "" and refused.stderr
+
+
+def snippet(language):
+    page = (SOURCE / "docs" / "cohort.md").read_text()
+    (code,) = re.findall(rf"```{language}\n(.*?)```", page, re.S)
+    return code
+
+
+@pytest.fixture
+def files(measured, tmp_path):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    command = snippet("sh").split()
+    assert command[:2] == ["noctule", "cohort"] and command[-2:] == [">", "cohort.csv"]
+    (folder / "cohort.csv").write_text(ask(measured, *command[2:-2], cwd=folder, check=True).stdout)
+    return folder
+
+
+def test_pandas_reads_it_as_the_page_says(files):
+    told = subprocess.run([sys.executable, "-c", snippet("python")], cwd=files, text=True, capture_output=True, check=True)
+    assert "first_order.coefficient_of_variation" in told.stdout and "Number of voxels" in told.stdout and told.stderr == ""
+    cohort = pandas.read_csv(files / "cohort.csv")
+    assert cohort["first_order.mean.linear.plane7.from_m500.to_400"].dtype == float and len(cohort) == 4
+    assert math.isfinite(cohort["glcm.joint_entropy.3d_merged.fbs30"].mean())
+
+
+@pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed")
+def test_r_reads_it_as_the_page_says(files):
+    told = subprocess.run(["Rscript", "-e", snippet("r")], cwd=files, text=True, capture_output=True, check=True)
+    # Names come through as they are, and so does the number.
+    assert "glcm.joint_entropy.3d_merged.fbs30" in told.stdout
+    cohort = pandas.read_csv(files / "cohort.csv")
+    mean = cohort[cohort.label == "Brain"]["glcm.joint_entropy.3d_merged.fbs30"].mean()
+    printed = subprocess.run(["Rscript", "-e", 'x <- read.csv("cohort.csv"); cat(sprintf("%.17g", mean(x[x$label == "Brain", '
+                              '"glcm.joint_entropy.3d_merged.fbs30"])))'], cwd=files, text=True, capture_output=True, check=True)
+    assert math.isclose(float(printed.stdout), mean, rel_tol=1e-15)

@@ -1,0 +1,251 @@
+/* What a pipeline measured as one table: which regions, which columns and their names, and the dictionary. */
+#include "db/report.h"
+#include "tests/unit/db/sample.h"
+
+static struct sample s;
+static struct report *report;
+static struct error error;
+
+#define KEYS                                                                                       \
+    "job,study_uid,series_uid,patient,modality,stack,revision,version,configuration,measured_at,"  \
+    "segment,label,"
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+    ck_assert_int_eq(report_open(s.path, &report, &error), 0);
+}
+
+static void
+close_sample(void)
+{
+    report_close(report);
+    report = NULL;
+    sample_close(&s);
+}
+
+static int64_t
+measured(const char *series, const struct feature *features, size_t count, int64_t now)
+{
+    const struct queue_figures figures = sample_measured(features, count);
+    const int64_t job = sample_job(s.queue, series);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      now),
+                     0);
+    return job;
+}
+
+struct told {
+    char *table, *dictionary;
+    int rc;
+};
+
+static struct told
+ask(struct report_cohort what)
+{
+    struct told told = {0};
+    size_t sizes[2];
+    FILE *table = open_memstream(&told.table, &sizes[0]);
+    FILE *dictionary = open_memstream(&told.dictionary, &sizes[1]);
+    what.pipeline = what.pipeline ? what.pipeline : "head-ct";
+    told.rc = report_cohort(report, &what, table, dictionary, &error);
+    fclose(table);
+    fclose(dictionary);
+    return told;
+}
+
+static void
+told_free(struct told *told)
+{
+    free(told->table);
+    free(told->dictionary);
+}
+
+static void
+expect_table(const struct report_cohort *what, const char *expected)
+{
+    struct told told = ask(*what);
+    ck_assert_msg(told.rc == 0, "%s", error.message);
+    ck_assert_str_eq(told.table, expected);
+    told_free(&told);
+}
+
+static struct feature
+feature_of(const char *name, const char *unit, const char *settings, double value)
+{
+    return (struct feature){.segment = 1,
+                            .label = "Brain",
+                            .family = "glcm",
+                            .name = name,
+                            .meaning = "x",
+                            .ibsi = "",
+                            .value = value,
+                            .missing_reason = "",
+                            .unit = unit,
+                            .settings = settings};
+}
+
+START_TEST(a_region_is_a_row_and_a_feature_a_column)
+{
+    ck_assert_int_eq(queue_note(s.queue, "START", "noctuled 0.0.9", SAMPLE_NOW - 1000), 0);
+    measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 4000);
+    ck_assert_int_eq(queue_note(s.queue, "START", "noctuled 0.1.0", SAMPLE_NOW + 5000), 0);
+    measured("1.2.8", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 6000);
+    expect_table(&(struct report_cohort){0},
+                 KEYS "first_order.mean,glcm.correlation.2d_averaged.fbs0_1.along_0_90.symmetric_"
+                      "false,glcm.joint_entropy.3d_merged.fbn32.from_m1000.to_400\r\n"
+                      "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z,1,Brain,31.25,,"
+                      "2.1234567890123457\r\n"
+                      "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z,2,\"Ventricle, "
+                      "\"\"left\"\"\",,,\r\n"
+                      "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z,1,Brain,31.25,,"
+                      "2.1234567890123457\r\n"
+                      "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z,2,\"Ventricle, "
+                      "\"\"left\"\"\",,,\r\n");
+}
+
+END_TEST
+
+START_TEST(the_dictionary_says_what_the_columns_are)
+{
+    measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 4000);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_int_eq(told.rc, 0);
+    ck_assert_ptr_nonnull(strstr(told.dictionary, "column,family,name,meaning,ibsi_code,unit,"
+                                                  "settings\r\njob,,,Number of the job,,,\r\n"));
+    ck_assert_ptr_nonnull(
+        strstr(told.dictionary, "\r\nfirst_order.mean,first-order,mean,Mean,Q4LE,[hnsf'U],\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.dictionary,
+                                 "Correlation,NI2N,1,\"aggregation=2d-averaged;aggregation_ibsi_"
+                                 "code=BTW3;bin_width=0.1;directions=0,90;discretisation=fixed-bin-"
+                                 "size;symmetric=false\"\r\n"));
+    told_free(&told);
+}
+
+END_TEST
+
+/* How many levels a region needed is no part of what was measured. */
+START_TEST(levels_of_a_width_are_one_column)
+{
+    const struct feature features[] = {
+        feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=7", 1),
+        feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=9", 2),
+        feature_of("a", "1", "bin_width=25;discretisation=pyradiomics-bin-width", 3)};
+    measured("1.2.7", &features[0], 1, SAMPLE_NOW);
+    measured("1.2.8", &features[1], 1, SAMPLE_NOW);
+    measured("1.2.9", &features[2], 1, SAMPLE_NOW);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_ptr_nonnull(strstr(told.table, "label,glcm.a.fbs25,glcm.a.pyradiomics25\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.table, ",Brain,1,\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.table, ",Brain,2,\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.table, ",Brain,,3\r\n"));
+    told_free(&told);
+}
+
+END_TEST
+
+/* Hounsfield units and counts do not stand in one column. */
+START_TEST(units_are_columns_of_their_own)
+{
+    const struct feature features[] = {feature_of("mean", "[hnsf'U]", "", 1),
+                                       feature_of("mean", "Bq/ml", "", 2)};
+    measured("1.2.7", &features[0], 1, SAMPLE_NOW);
+    measured("1.2.8", &features[1], 1, SAMPLE_NOW);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_ptr_nonnull(strstr(told.table, "label,glcm.mean.in_Bq_ml,glcm.mean.in_hnsf_U\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.table, ",Brain,,1\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.table, ",Brain,2,\r\n"));
+    told_free(&told);
+}
+
+END_TEST
+
+START_TEST(what_would_be_one_column_is_refused)
+{
+    const struct feature features[] = {feature_of("a-b", "1", "", 1), feature_of("a_b", "1", "", 2),
+                                       feature_of("c", "1", "bin_width=2;levels=3", 2),
+                                       feature_of("c", "1", "bin_width=2;levels=4", 2)};
+    measured("1.2.7", &features[0], 2, SAMPLE_NOW);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_int_eq(told.rc, -EEXIST);
+    ck_assert_str_eq(error.message, "two features would be the column glcm.a_b.in_1");
+    told_free(&told);
+    measured("1.2.8", &features[2], 2, SAMPLE_NOW + 9000);
+    told = ask((struct report_cohort){.since = "2026-01-31T02:03:29"});
+    ck_assert_int_eq(told.rc, -EEXIST);
+    ck_assert_str_eq(error.message, "job 2 has two values of glcm.c.width_2 in its segment 1");
+    told_free(&told);
+}
+
+END_TEST
+
+/* Late slices made a new revision. */
+START_TEST(what_was_replaced_is_left_out)
+{
+    const struct feature features[] = {feature_of("a", "1", "", 1), feature_of("b", "1", "", 2)};
+    enum queue_arrival arrival;
+    int64_t series, job;
+    measured("1.2.7", &features[0], 1, SAMPLE_NOW);
+    ck_assert_int_eq(sample_add(s.queue, "1.2.7", 4, &arrival, &series), 0);
+    ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
+    ck_assert_int_eq(sample_add_job(s.queue, series, 2, &job), 0);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_int_eq(told.rc, -ENOENT);
+    ck_assert_str_eq(error.message,
+                     "no job of pipeline head-ct that is asked for has measured anything");
+    told_free(&told);
+    const struct queue_figures figures = sample_measured(&features[1], 1);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     0);
+    expect_table(&(struct report_cohort){0},
+                 KEYS "glcm.b\r\n2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z,1,Brain,2\r\n");
+    expect_table(&(struct report_cohort){.all_revisions = true},
+                 KEYS "glcm.a,glcm.b\r\n"
+                      "1,1.2.3,1.2.7,,CT,,1,,1,2026-01-31T02:03:20.000Z,1,Brain,1,\r\n"
+                      "2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z,1,Brain,,2\r\n");
+}
+
+END_TEST
+
+START_TEST(what_there_is_none_of_is_told)
+{
+    struct told told = ask((struct report_cohort){.pipeline = "other"});
+    ck_assert_int_eq(told.rc, -ENOENT);
+    ck_assert_str_eq(error.message, "there is no job of pipeline other");
+    told_free(&told);
+    measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW);
+    told = ask((struct report_cohort){.modality = "MR"});
+    ck_assert_int_eq(told.rc, -ENOENT);
+    told_free(&told);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("cohort");
+    tcase_add_checked_fixture(tcase, open_sample, close_sample);
+    tcase_add_test(tcase, a_region_is_a_row_and_a_feature_a_column);
+    tcase_add_test(tcase, the_dictionary_says_what_the_columns_are);
+    tcase_add_test(tcase, levels_of_a_width_are_one_column);
+    tcase_add_test(tcase, units_are_columns_of_their_own);
+    tcase_add_test(tcase, what_would_be_one_column_is_refused);
+    tcase_add_test(tcase, what_was_replaced_is_left_out);
+    tcase_add_test(tcase, what_there_is_none_of_is_told);
+    Suite *suite = suite_create("db_cohort");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
