@@ -1,12 +1,17 @@
 /*
- * runs_cpu.c - runs of levels on the CPU. Each run is walked once, from its first voxel; short ones
- * are counted in the thread's table, others in the caller's.
+ * runs_cpu.c - runs of levels on the CPU. Each run of two voxels and more is walked once, from its first
+ * voxel; short ones are counted in the thread's table, others in the caller's. Runs of one voxel, which
+ * most are, are what is left of the voxels of a level: nobody looks for them.
  */
 #include "kernels/texture/texture_cpu.h"
 
 #include <string.h>
 
-enum { RUNS_SHORT = 64 }; /* runs below this length have a counter in a thread's table */
+enum {
+    RUNS_SHORT = 64,  /* runs below this length have a counter in a thread's table */
+    RUNS_CHUNK = 512, /* columns that are looked at together; a multiple of RUNS_WORD */
+    RUNS_WORD = 8,
+};
 
 struct cpu_runs {
     uint16_t *levels; /* of the box */
@@ -28,23 +33,59 @@ cpu_runs_state(const struct kernels_lane *lane)
     return kernels_state(lane, KERNELS_RUNS);
 }
 
+/* Bytes that are 1 where a run of more than one voxel begins. */
+static void
+runs_find(const uint16_t *own, const uint16_t *before, const uint16_t *after, int64_t count,
+          uint8_t *restrict begins)
+{
+    for (int64_t x = 0; x < count; x++)
+        begins[x] = (own[x] > 0) & (own[x] != before[x]) & (own[x] == after[x]);
+    while (count % RUNS_WORD > 0)
+        begins[count++] = 0;
+}
+
+/* So many runs of a level and length, whose voxels are none by themselves. */
+static void
+runs_add(const struct running *job, int64_t level, int64_t length, uint64_t runs, uint64_t *counts)
+{
+    counts += (level - 1) * job->request->longest;
+    texture_add(&counts[length - 1], runs);
+    texture_add(&counts[0], -(runs * (uint64_t)length));
+}
+
+static void
+runs_walk(const struct running *job, const uint16_t *at, int64_t step, uint32_t *table,
+          uint64_t *counts)
+{
+    const uint16_t level = *at;
+    int64_t length = 2;
+
+    for (at += 2 * step; *at == level; at += step)
+        length++;
+    if (length < RUNS_SHORT)
+        table[(level - 1) * RUNS_SHORT + length]++;
+    else
+        runs_add(job, level, length, 1, counts);
+}
+
 /* Runs that begin in a row; `step` leads to the next voxel of a run. */
 static void
 runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uint32_t *table,
                uint64_t *counts)
 {
-    for (int64_t x = 0; x < job->boxed.box.size[0]; x++) {
-        const uint16_t *at = row + x, level = *at;
-        int64_t length = 0;
+    for (int64_t first = 0; first < job->boxed.box.size[0]; first += RUNS_CHUNK) {
+        const int64_t left = job->boxed.box.size[0] - first;
+        const int64_t count = left < RUNS_CHUNK ? left : RUNS_CHUNK;
+        const uint16_t *own = row + first;
+        uint8_t begins[RUNS_CHUNK];
+        uint64_t word;
 
-        if (level == 0 || at[-step] == level)
-            continue;
-        for (; *at == level; at += step)
-            length++;
-        if (length < RUNS_SHORT)
-            table[(level - 1) * RUNS_SHORT + length]++;
-        else
-            texture_add(&counts[(level - 1) * job->request->longest + length - 1], 1);
+        runs_find(own, own - step, own + step, count, begins);
+        for (int64_t x = 0; x < count; x += RUNS_WORD) {
+            memcpy(&word, begins + x, sizeof(word));
+            for (; word; word &= word - 1)
+                runs_walk(job, own + x + __builtin_ctzll(word) / 8, step, table, counts);
+        }
     }
 }
 
@@ -55,10 +96,34 @@ runs_empty_table(const struct running *job, uint32_t *table, uint64_t *counts)
 
     for (size_t i = 0; i < used; i++)
         if (table[i] > 0)
-            texture_add(&counts[(int64_t)(i / RUNS_SHORT) * job->request->longest +
-                                (int64_t)(i % RUNS_SHORT) - 1],
-                        table[i]);
+            runs_add(job, (int64_t)(i / RUNS_SHORT) + 1, (int64_t)(i % RUNS_SHORT), table[i],
+                     counts);
     memset(table, 0, used * sizeof(*table));
+}
+
+/* All voxels of slice z of the box, by their level and in each direction, as runs of one. */
+static void
+runs_count_voxels(void *context, int64_t z)
+{
+    const struct running *job = context;
+    const struct texture_runs *request = job->request;
+    const size_t slice = request->per_slice ? (size_t)(job->boxed.box.first[2] + z) : 0;
+    uint64_t *counts = job->counts + slice * request->direction_count *
+                                         (size_t)(request->levels.levels * request->longest);
+    uint32_t voxels[2][TEXTURE_WIDE_LEVELS] = {
+        {0}}; /* two: equal levels come one after the other */
+
+    for (int64_t y = 0; y < job->boxed.box.size[1]; y++) {
+        const uint16_t *row = job->boxed.levels + z * job->boxed.slice + y * job->boxed.row;
+
+        for (int64_t x = 0; x < job->boxed.box.size[0]; x++)
+            voxels[x % 2][row[x]]++;
+    }
+    for (size_t d = 0; d < request->direction_count; d++)
+        for (int64_t level = 1; level <= request->levels.levels; level++)
+            texture_add(
+                &counts[((int64_t)d * request->levels.levels + level - 1) * request->longest],
+                (uint64_t)voxels[0][level] + voxels[1][level]);
 }
 
 static void
@@ -119,6 +184,7 @@ cpu_runs_run(struct kernels_lane *lane, const void *given, struct error *error)
     if (job.boxed.box.size[0] == 0)
         return 0;
     job.blocks = texture_blocks_of_box(&job.boxed.box);
+    cpu_pool_for(cpu_device_of(lane)->pool, job.boxed.box.size[2], runs_count_voxels, &job);
     cpu_pool_run(cpu_device_of(lane)->pool, runs_count_blocks, &job);
     return 0;
 }

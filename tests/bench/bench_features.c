@@ -1,0 +1,220 @@
+/*
+ * bench_features.c - each family of features by itself, and all of them, of a region in memory: from the
+ * announced volume to values, as the worker measures them. One JSON line a family, with the time on the
+ * clock and that of all processors together, medians.
+ *
+ *     bench_features VOXELS MASK C,R,S X,Y,Z [THREADS [REPEAT [FAMILY]]]
+ *
+ * VOXELS are int16, MASK has bytes that are not 0 within the region, X,Y,Z is the spacing in mm. Levels are
+ * 25 wide with edges at multiples, matrices those of pyradiomics' default ("3d-averaged").
+ */
+#include "service/pipeline/measure/measure.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_volumes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_REPEAT = 99 };
+
+struct scene {
+    struct image_extent extent;
+    double spacing[3];
+    int16_t *voxels;
+    uint64_t *bits;
+    struct dicom_frame frame;
+    struct dicom_instance instance, *instances;
+    struct geometry_plane *planes;
+    struct geometry_stack stack;
+    struct kernels_lane *lane;
+};
+
+struct cost {
+    double seconds, processor;
+};
+
+static struct cost
+cost_now(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (struct cost){ref_clock(), (double)used.tv_sec + 1e-9 * (double)used.tv_nsec};
+}
+
+static int
+compare_costs(const void *a, const void *b)
+{
+    const double left = ((const struct cost *)a)->processor;
+    const double right = ((const struct cost *)b)->processor;
+
+    return (left > right) - (left < right);
+}
+
+static void
+fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static void *
+allocate(int64_t count, size_t size)
+{
+    void *memory = calloc((size_t)count, size);
+
+    if (!memory)
+        fail("no memory");
+    return memory;
+}
+
+static void
+read_file(const char *path, void *memory, size_t size)
+{
+    FILE *file = fopen(path, "rb");
+
+    if (!file || fread(memory, 1, size, file) != size)
+        fail("the file is shorter than the extent says");
+    fclose(file);
+}
+
+static void
+read_scene(struct scene *scene, const char *voxels, const char *mask)
+{
+    const int64_t count = ref_voxels(scene->extent), words = (scene->extent.columns + 63) / 64;
+    uint8_t *in = allocate(count, 1);
+
+    scene->voxels = allocate(count, sizeof(*scene->voxels));
+    scene->bits = allocate(words * scene->extent.rows * scene->extent.slices, sizeof(uint64_t));
+    read_file(voxels, scene->voxels, (size_t)count * sizeof(*scene->voxels));
+    read_file(mask, in, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t x = i % scene->extent.columns, row = i / scene->extent.columns;
+
+        scene->bits[row * words + x / 64] |= (uint64_t)(in[i] != 0) << x % 64;
+    }
+    free(in);
+}
+
+/* Planes of one instance, which is enough to measure on. */
+static void
+make_stack(struct scene *scene)
+{
+    scene->frame = (struct dicom_frame){.has_rescale = true, .slope = 1};
+    scene->instance = (struct dicom_instance){.frames = &scene->frame, .frame_count = 1};
+    scene->instances = &scene->instance;
+    scene->planes = allocate(scene->extent.slices, sizeof(*scene->planes));
+    scene->stack = (struct geometry_stack){.columns = (int32_t)scene->extent.columns,
+                                           .rows = (int32_t)scene->extent.rows,
+                                           .plane_count = (int32_t)scene->extent.slices,
+                                           .planes = scene->planes,
+                                           .pixel = IMAGE_INT16,
+                                           .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+    memcpy(scene->stack.spacing, scene->spacing, sizeof(scene->spacing));
+}
+
+static struct texture_options
+options_of(unsigned families)
+{
+    return (struct texture_options){
+        .families = families,
+        .levels = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH, .bin_width = 25},
+        .aggregation = AGGREGATION_3D_AVERAGED,
+        .ngtdm_distance = 1,
+        .ngldm_distance = 1,
+    };
+}
+
+static void
+begin(const struct scene *scene, const struct texture_options *options)
+{
+    struct kernels_demand demand = {.most_bytes = 0};
+    struct error error = {0};
+    void *voxels;
+
+    texture_demand(options, &demand);
+    if (kernels_volume_begin(scene->lane, scene->extent, IMAGE_INT16, &demand, &voxels, &error))
+        fail(error.message);
+    memcpy(voxels, scene->voxels, (size_t)ref_voxels(scene->extent) * sizeof(*scene->voxels));
+    if (kernels_volume_ready(scene->lane, 0, scene->extent.slices, &error))
+        fail(error.message);
+}
+
+static size_t
+measure(struct scene *scene, const struct texture_options *options)
+{
+    const struct texture_region region = {1, "Region", scene->bits};
+    const struct texture_request request = {.options = options,
+                                            .instances = &scene->instances,
+                                            .stack = &scene->stack,
+                                            .regions = &region,
+                                            .region_count = 1,
+                                            .lane = scene->lane};
+    struct texture_result result = {.map_count = 0};
+    struct error error = {0};
+    size_t count;
+
+    if (texture_measure(&request, &result, &error))
+        fail(error.message);
+    count = result.features.count;
+    texture_result_clear(&result);
+    return count;
+}
+
+static void
+time_families(struct scene *scene, unsigned families, const char *name, int threads, int repeat)
+{
+    const struct texture_options options = options_of(families);
+    struct cost costs[MAX_REPEAT];
+    size_t features = 0;
+
+    begin(scene, &options);
+    for (int i = 0; i < repeat; i++) {
+        const struct cost before = cost_now();
+
+        features = measure(scene, &options);
+        const struct cost after = cost_now();
+
+        costs[i] =
+            (struct cost){after.seconds - before.seconds, after.processor - before.processor};
+    }
+    qsort(costs, (size_t)repeat, sizeof(*costs), compare_costs);
+    printf("{\"family\": \"%s\", \"features\": %zu, \"threads\": %d, \"seconds\": %.4f, "
+           "\"processor_seconds\": %.4f}\n",
+           name, features, threads, costs[repeat / 2].seconds, costs[repeat / 2].processor);
+    fflush(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct scene scene = {.voxels = NULL};
+    struct kernels_device_options cpu = {.backend = "cpu", .threads = argc > 5 ? atoi(argv[5]) : 2};
+    const int repeat = argc > 6 ? atoi(argv[6]) : 3;
+    struct kernels_device *device;
+    struct error error = {0};
+    long long size[3];
+
+    if (argc < 5 || argc > 8 || repeat < 1 || repeat > MAX_REPEAT ||
+        sscanf(argv[3], "%lld,%lld,%lld", &size[0], &size[1], &size[2]) != 3 ||
+        sscanf(argv[4], "%lf,%lf,%lf", &scene.spacing[0], &scene.spacing[1], &scene.spacing[2]) !=
+            3)
+        fail("usage: bench_features VOXELS MASK C,R,S X,Y,Z [THREADS [REPEAT [FAMILY]]]");
+    scene.extent = (struct image_extent){size[0], size[1], size[2]};
+    read_scene(&scene, argv[1], argv[2]);
+    make_stack(&scene);
+    if (kernels_device_open(&cpu, &device, &error) ||
+        kernels_lane_open(device, &scene.lane, &error))
+        fail(error.message);
+    for (int family = 0; family < TEXTURE_FAMILIES; family++)
+        if (argc < 8 || strcmp(argv[7], texture_family_names[family]) == 0)
+            time_families(&scene, 1u << family, texture_family_names[family], cpu.threads, repeat);
+    kernels_lane_close(scene.lane);
+    kernels_device_close(device);
+    free(scene.voxels);
+    free(scene.bits);
+    free(scene.planes);
+    return EXIT_SUCCESS;
+}
