@@ -310,13 +310,15 @@ conf_find_title(const struct conf *conf, const char *ae_title)
     return NULL;
 }
 
-/* Where results go is no part of what they are; nor is what it may take to make them. */
+/* Where results go, and when they are made, is no part of what they are; nor is what it may take to
+ * make them. */
 static char *
 conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 {
     struct conf_pipeline settings = *pipeline;
     settings.deliver = NULL;
     settings.deliver_count = 0;
+    settings.window = settings.done_by = NULL;
     if (identity) { /* what of it is at its default is not told */
         settings.memory_mib = settings.deadline_seconds = 0;
         settings.patience_seconds = CONF_PATIENCE_SECONDS;

@@ -245,6 +245,10 @@ struct conf_pipeline {
     /* Names of destinations, and CONF_SENDER; not part of the results' identity. */
     char **deliver;
     size_t deliver_count;
+    /* When a job runs is no part of what it does: in neither its settings nor the identity. NULL: at any
+     * time, by none. */
+    struct conf_window *window;
+    struct conf_window *done_by; /* moments */
 };
 
 #define CONF_SENDER       "sender" /* in `deliver`: whoever sent the series */
@@ -318,6 +322,7 @@ struct conf_jobs {
     double retry_max_seconds;
     double deadline_seconds; /* a job that outlives it loses its worker */
     double memory_mib;       /* of one; 0: what the machine has */
+    double ageing_hours; /* of waiting, for which a job rises by one point of priority; 0: never */
 };
 
 struct conf_compute {

@@ -289,6 +289,7 @@ struct queue_job {
     int32_t attempts;
     enum queue_job_state state;
     int64_t not_before_ms; /* of a DELAYED one */
+    int64_t done_by_ms;    /* when its result is wanted; 0: whenever */
     bool alone;            /* it crashed a worker before: run it with no other beside it */
     bool awaits;           /* DELAYED until an object comes */
     char *failed_on;       /* the worker of its last attempt when that failed, else "" */
@@ -301,9 +302,10 @@ struct queue_new_job {
     int32_t revision;
     const char *stack, *pipeline, *settings;
     int32_t priority;
-    bool again;        /* though one has ended with these settings */
-    const char *asked; /* who wants it, when the rules do not: for its event; NULL */
-    bool dry_run;      /* nothing is changed: is there one, or would this be new (job 0)? */
+    bool again;         /* though one has ended with these settings */
+    const char *asked;  /* who wants it, when the rules do not: for its event; NULL */
+    bool dry_run;       /* nothing is changed: is there one, or would this be new (job 0)? */
+    int64_t done_by_ms; /* when its result is wanted; 0: whenever */
     /* What it lacks, in words: it waits (DELAYED, OBJECT_WAITING) until queue_object_came, or until
      * then, when it is FAILED (OBJECT_MISSING). NULL: nothing. */
     const char *lacks;
@@ -324,13 +326,28 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
                   int64_t *job_id, struct queue_ids *superseded_running);
 
 /*
- * READY jobs, by priority (larger first), then age; at most `limit`; free the array after clearing
- * its elements. DELAYED ones that are due become READY first. What is held is not given. Jobs of an older revision of their
- * series are not given: they wait while it gathers, and become CANCELLED (SUPERSEDED) once it has
- * settled again.
+ * READY jobs in the order in which they are to start: those that are wanted by a time that is to come,
+ * the earlier first; then by priority (larger first), to which a job adds one each ageing_ms since it
+ * was made (0: none), then by number. At most `limit`; free the array after clearing its elements.
+ * DELAYED ones that are due become READY first. What is held is not given, nor what its window keeps
+ * back. Jobs of an older revision of their series are not given: they wait while it gathers, and
+ * become CANCELLED (SUPERSEDED) once it has settled again.
  */
-int queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
-                size_t *count);
+int queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
+                struct queue_job **jobs, size_t *count);
+
+/* When jobs of a pipeline may start, which only the daemon can tell: SQL knows no calendar. */
+struct queue_window {
+    const char *pipeline, *text; /* as configured */
+    bool is_open;
+    int64_t opens_ms;  /* the next time; 0: it is open, or it does not */
+    int64_t closes_ms; /* of what is open, or opens then; 0: it does not */
+    double open_share; /* of the time to come, 0 .. 1 */
+};
+
+/* All there are, until the next call, also over restarts. One that opens or closes is an event. */
+int queue_set_windows(struct queue *queue, const struct queue_window *windows, size_t count,
+                      int64_t now_ms);
 /* The jobs of the newest revision of a series that have not been superseded, by id; likewise. */
 int queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs,
                       size_t *count);

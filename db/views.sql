@@ -20,7 +20,14 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     coalesce((SELECT group_concat(h.kind, ', ') FROM hold h WHERE j.state IN ('READY', 'DELAYED')
         AND (h.kind IN ('queue', 'jobs') OR h.kind = 'pipeline' AND h.name = j.pipeline
             OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT))), '') AS held,
-    j.reviewed_at, j.reviewed_by
+    j.reviewed_at, j.reviewed_by, j.done_by_at,
+    -- Why a job that waits does not start though nothing holds it.
+    CASE WHEN j.state IN ('READY', 'DELAYED')
+        THEN (SELECT text FROM pipeline_window w WHERE w.pipeline = j.pipeline AND NOT w.is_open) END
+        AS window_closed,
+    CASE WHEN j.state IN ('READY', 'DELAYED')
+        THEN (SELECT opens_at FROM pipeline_window w WHERE w.pipeline = j.pipeline AND NOT w.is_open) END
+        AS window_opens_at
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
@@ -170,6 +177,9 @@ JOIN series s ON s.id = j.series_id;
 
 CREATE VIEW v_holds AS
 SELECT kind, name, held_at, held_by, reason FROM hold;
+
+CREATE VIEW v_windows AS
+SELECT pipeline, text AS window, is_open, opens_at, closes_at FROM pipeline_window;
 
 CREATE VIEW v_disk AS
 SELECT at, free_mib FROM disk;
@@ -355,6 +365,12 @@ SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
     h.kind || iif(h.name = '', '', ' ' || h.name), h.held_by,
     iif(h.reason = '', '', ': ' || h.reason))
 FROM hold h WHERE h.kind <> 'jobs'
+UNION ALL
+SELECT 'waits', NULL, printf('%d job%s of %s for %s window, %s%s', count(*), iif(count(*) = 1, '', 's'),
+    j.pipeline, iif(count(*) = 1, 'its', 'their'), w.text,
+    coalesce(', which opens at ' || w.opens_at, ', which does not open'))
+FROM pipeline_window w JOIN job j ON j.pipeline = w.pipeline AND j.state IN ('READY', 'DELAYED')
+WHERE NOT w.is_open GROUP BY w.pipeline
 UNION ALL
 SELECT 'waits', oldest_waiting_at, printf('%s for %s%s%s', results, destination,
     iif(next_attempt_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),

@@ -381,6 +381,18 @@ static const struct option_row pipeline_rows[] = {
      .form = &form_name,
      .help = "the destinations that results are sent to; \"sender\" is the one with the AE title "
              "that sent the series"},
+    {"window", &option_window, AT(struct conf_pipeline, window), "", LIMITS(1, 400), .later = true,
+     .help =
+         "when jobs of this pipeline may start: \"22:00-06:00\", or \"Mon-Fri 20:00-06:00; "
+         "Sat,Sun 00:00-24:00 Europe/Berlin\", days being those on which it opens; in the host's "
+         "time zone when none is given; what runs when it closes goes on; at any time when not "
+         "given"},
+    {"done_by", &option_moments, AT(struct conf_pipeline, done_by), "", LIMITS(1, 400),
+     .later = true,
+     .help =
+         "by when results are wanted: \"07:00\", or \"Mon-Fri 07:00 Europe/Berlin\", the first "
+         "such time after a job was made; until then its jobs start before those without, by this "
+         "time and not by priority; what will be late is told by noctule status"},
 };
 
 const struct option_section option_pipeline = {

@@ -58,6 +58,10 @@ static const struct option_row jobs_rows[] = {
     {"memory_mib", &option_number, AT(struct conf_jobs, memory_mib), "0.0", LIMITS(0, 16777216),
      .help = "memory that a job may take; one that needs more fails at once; 0 means what the "
              "machine has"},
+    {"ageing_hours", &option_number, AT(struct conf_jobs, ageing_hours), "24.0", LIMITS(0, 8760),
+     .help =
+         "a job that waits rises by one point of priority each so many hours since it was made; "
+         "0 means never"},
 };
 
 static const struct option_section jobs_section = {ROWS(jobs_rows),

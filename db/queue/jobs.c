@@ -70,13 +70,14 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     rc = database_change(
         &queue->db,
         "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
-        "created_at, ready_at) SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7 "
+        "created_at, ready_at, done_by_at) "
+        "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8 "
         "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
         "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
         "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
-               value_time(now_ms)));
+               value_time(now_ms), job->done_by_ms ? value_time(job->done_by_ms) : value_null()));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -297,72 +298,99 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 }
 
 /*
- * The first READY jobs of each pipeline that is not held, as j with its series s, by priority; those whose
- * series gathers for a newer revision and those that are held wait beside. Whatever waits behind them is not
- * read: at each turn of the daemon 100,000 jobs, or those of a held pipeline, would be all that it does.
+ * What may start first, as `first`: of each pipeline that is neither held nor out of its window the first READY
+ * jobs of each priority, for it is one of these that has become the foremost by its age, and the first that are
+ * wanted by a time. Those whose series gathers for a newer revision and those that are held wait beside. Whatever
+ * waits behind them is not read: at each turn of the daemon 100,000 jobs, or those of a held pipeline, would be
+ * all that it does. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing.
  * INDEXED BY and CROSS JOIN: without statistics SQLite reads all that are READY, and sorts them.
  */
-#define JOB_FIRST_OF_PIPELINES                                                                     \
-    "WITH RECURSIVE pipelines(name) AS (VALUES ('') UNION ALL "                                    \
-    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
-    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM pipelines WHERE name IS NOT NULL) "
-#define JOB_FIRST                                                                                  \
-    "p.name <> '' AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "         \
-    "  OR h.kind = 'pipeline' AND h.name = p.name) "                                               \
-    "AND j.id IN (SELECT r.id FROM job r INDEXED BY job_ready "                                    \
-    "  JOIN series x ON x.id = r.series_id WHERE r.state = 'READY' AND r.pipeline = p.name "       \
+#define JOB_MAY_START                                                                              \
     "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                   \
     "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                 \
-    "    AND h.name = CAST(r.id AS TEXT)) "                                                        \
-    "  ORDER BY r.priority DESC, r.id LIMIT ?1) "
+    "    AND h.name = CAST(r.id AS TEXT)) "
+#define JOB_FIRST                                                                                  \
+    "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                      \
+    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
+    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "      \
+    "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                               \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                    \
+    "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                       \
+    "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "           \
+    "    AND NOT w.is_open)), "                                                                    \
+    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY job_ready "       \
+    "  WHERE state = 'READY' AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "  \
+    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY job_ready "                   \
+    "  WHERE j.state = 'READY' AND j.pipeline = name AND j.priority < ranks.priority "             \
+    "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                 \
+    "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                      \
+    "  SELECT r.id FROM job r INDEXED BY job_ready JOIN series x ON x.id = r.series_id "           \
+    "  WHERE r.state = 'READY' AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START \
+    "  ORDER BY r.id LIMIT ?1) "                                                                   \
+    "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                          \
+    "  SELECT r.id FROM job r INDEXED BY job_done_by JOIN series x ON x.id = r.series_id "         \
+    "  WHERE r.state = 'READY' AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START       \
+    "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
+/* A time that is past is none to start by: what can still be there in time would be late for it, too. */
+#define JOB_ORDER                                                                                  \
+    "ORDER BY iif(j.done_by_at > ?2, j.done_by_at, 'never'), j.priority "                          \
+    "+ iif(?3 > 0, max(0, julianday(?2) - julianday(j.created_at)) * 86400000.0 / ?3, 0) DESC, "   \
+    "j.id LIMIT ?1"
 
 /* What late slices have overtaken goes when its turn comes. */
 static int
-job_supersede_first(struct queue *queue, int64_t now_ms, struct database_value limit)
+job_supersede_first(struct queue *queue, int64_t now_ms, const struct database_value *values)
 {
     int64_t moved = 1;
     int rc = 0;
     while (rc == 0 && moved > 0)
         rc = edge_for_each(queue, &machine_job,
-                           JOB_FIRST_OF_PIPELINES
-                           "SELECT j.id FROM pipelines p CROSS JOIN job j "
-                           "JOIN series s ON s.id = j.series_id WHERE " JOB_FIRST
-                           "AND j.revision < s.revision ORDER BY j.id",
-                           &limit, 1, job_supersede, now_ms, &moved);
+                           JOB_FIRST "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
+                                     "JOIN series s ON s.id = j.series_id "
+                                     "WHERE j.revision < s.revision ORDER BY j.id",
+                           values, 2, job_supersede, now_ms, &moved);
     return rc;
 }
 
-int
-queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
-            size_t *count)
+static int
+job_make_due(struct queue *queue, int64_t now_ms)
 {
     int64_t moved;
-    *jobs = NULL;
-    *count = 0;
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = edge_for_each(queue, &machine_job,
-                       "SELECT id FROM job INDEXED BY job_delayed "
-                       "WHERE state = 'DELAYED' AND not_before_at <= ? "
-                       "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
-                       VALUES(value_time(now_ms)), job_give_up, now_ms, &moved);
+    int rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job INDEXED BY job_delayed "
+                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                           "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
+                           VALUES(value_time(now_ms)), job_give_up, now_ms, &moved);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_job,
                            "SELECT id FROM job INDEXED BY job_delayed "
                            "WHERE state = 'DELAYED' AND not_before_at <= ? "
                            "ORDER BY not_before_at, id",
                            VALUES(value_time(now_ms)), make_due, now_ms, &moved);
+    return rc;
+}
+
+int
+queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
+            struct queue_job **jobs, size_t *count)
+{
+    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms),
+                                            value_int(ageing_ms)};
+    *jobs = NULL;
+    *count = 0;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = job_make_due(queue, now_ms);
     if (rc == 0)
-        rc = job_supersede_first(queue, now_ms, queue_row_limit(limit));
+        rc = job_supersede_first(queue, now_ms, values);
     rc = queue_leave(queue, rc);
     if (rc < 0)
         return rc;
     return queue_list(queue,
-                      JOB_FIRST_OF_PIPELINES "SELECT " JOB_COLUMNS_OF(
-                          "pipelines p CROSS JOIN job j") "WHERE " JOB_FIRST
-                                                          "ORDER BY j.priority DESC, j.id LIMIT ?1",
-                      VALUES(queue_row_limit(limit)), &job_shape, jobs, count);
+                      JOB_FIRST "SELECT " JOB_COLUMNS_OF("first f CROSS JOIN job j ON j.id = f.id")
+                          JOB_ORDER,
+                      values, 3, &job_shape, jobs, count);
 }
 
 int
@@ -610,6 +638,7 @@ job_retry_anew(struct queue *queue, const struct queue_job *job, const struct qu
         .pipeline = job->pipeline,
         .settings = retry->settings ? retry->settings : job->settings,
         .priority = job->priority,
+        .done_by_ms = job->done_by_ms,
         .again = true,
         .asked = asked,
     };

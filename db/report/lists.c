@@ -206,7 +206,8 @@ report_keys(struct report *report, const struct report_list *list,
 
 static const struct report_column job_columns[] = {
     {"JOB", "job", REPORT_NUMBER},
-    {"STATE", "state || iif(held = '', '', ', held')", REPORT_TEXT},
+    {"STATE", "state || iif(held = '', iif(window_closed IS NULL, '', ', window'), ', held')",
+     REPORT_TEXT},
     {"PIPELINE", "pipeline", REPORT_TEXT},
     {"STACK", "stack", REPORT_DROP},
     {"MODALITY", "modality", REPORT_DROP},

@@ -100,6 +100,12 @@ core_count(int64_t told)
     return told < 0 ? 0 : told > INT32_MAX ? INT32_MAX : (int32_t)told;
 }
 
+int64_t
+core_ageing_ms(const struct core *core)
+{
+    return (int64_t)(core->conf->jobs.ageing_hours * 3600 * 1000);
+}
+
 char *
 core_path(const struct core *core, const char *path)
 {

@@ -49,6 +49,7 @@ struct core {
     struct retention *retention;
     struct nights *nights;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
+    int64_t windows_due_ms;              /* when one opens or closes; 0: that is not known */
     int intake;                          /* its slot; -1: there is none yet */
     struct intake_state reception;
     struct pseudonym_key pseudonym_key; /* once has_pseudonym_key */
@@ -91,6 +92,9 @@ bool core_is_trouble(int error);
 
 /* A number that a child tells, as a column takes it. */
 int32_t core_count(int64_t told);
+
+/* How long a job waits for a point of priority; 0: for ever. */
+int64_t core_ageing_ms(const struct core *core);
 
 /* "<root>/<path>"; a path that is absolute is only copied. malloc'd; NULL: no memory. */
 char *core_path(const struct core *core, const char *path);

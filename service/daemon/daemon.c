@@ -27,6 +27,7 @@
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
+#include "service/daemon/jobs/windows.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/nights/nights.h"
 #include "service/daemon/notify.h"
@@ -98,6 +99,7 @@ daemon_watch_clock(struct daemon *daemon)
         core_failed(core, queue_clock_was_set(core->queue, by_ms), "follow the clock");
     deliveries_clock_was_set(core->deliveries, by_ms);
     inspections_clock_was_set(core->inspections, by_ms);
+    core->windows_due_ms = 0;
     due_now(&core->jobs_due);
 }
 
@@ -129,6 +131,7 @@ daemon_resume(struct core *core)
     core->probing = core->trouble = false;
     log_info("queue.recovered", LOG_STR("root", core->root));
     arrivals_pause_or_resume(core, "");
+    core->windows_due_ms = 0; /* what was set may not have been committed */
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
 }
@@ -186,6 +189,8 @@ daemon_recover(struct daemon *daemon)
         error = orphans_adopt(core);
     if (!error)
         error = daemon_bound_waits(core);
+    if (!error)
+        error = windows_set(core);
     if (!error)
         error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
     daemon->recovered = !error;
@@ -469,6 +474,9 @@ daemon_reload(struct daemon *daemon)
     workers_reload(core->workers);
     daemon_reload_deliveries(core);
     conf_free(old);
+    core->windows_due_ms = 0;
+    due_now(&core->jobs_due);
+    windows_tick(core);
     inspections_look(core->inspections);
     retention_look(core->retention);
 }
@@ -556,6 +564,7 @@ daemon_on_tick(uv_timer_t *timer)
     daemon_watch_clock((struct daemon *)core);
     daemon_watch_disk(core);
     inspections_tick(core->inspections);
+    windows_tick(core);
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);

@@ -80,7 +80,7 @@ make_jobs(int64_t count)
         snprintf(pipeline, sizeof pipeline, "pipeline-%lld", (long long)i);
         check(queue_add_job(queue,
                             &(struct queue_new_job){series, 1, "", pipeline, "name = \"bench\";", 5,
-                                                    false, NULL, false, NULL, 0},
+                                                    false, NULL, false, 0, NULL, 0},
                             NOW_MS, &job, &running),
               "add job");
     }
@@ -136,7 +136,7 @@ make_waiting(int64_t count)
         check(queue_settle(queue, series, 1, "bench", &stack, 1, NOW_MS), "settle");
         check(queue_add_job(queue,
                             &(struct queue_new_job){series, 1, "", "pipeline", "name = \"bench\";",
-                                                    5, false, NULL, false, NULL, 0},
+                                                    5, false, NULL, false, 0, NULL, 0},
                             NOW_MS, &job, &running),
               "add job");
     }
@@ -149,7 +149,7 @@ ask_what_is_ready(int64_t number)
     struct queue_job *jobs;
     size_t count;
     (void)number;
-    check(queue_ready(queue, NOW_MS, LANES, &jobs, &count), "ready");
+    check(queue_ready(queue, NOW_MS, 0, LANES, &jobs, &count), "ready");
     for (size_t i = 0; i < count; i++)
         queue_job_clear(&jobs[i]);
     free(jobs);

@@ -290,11 +290,15 @@ explained_add_jobs(const struct explained_request *request, struct explained *ex
     if (!jobs)
         return -ENOMEM;
     explained->jobs = jobs;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        const struct conf_pipeline *pipeline = conf_find_pipeline(request->conf, picks[i].pipeline);
         jobs[explained->job_count++] =
             (struct explained_job){.pipeline = picks[i].pipeline,
                                    .priority = picks[i].priority,
+                                   .window = pipeline ? pipeline->window : NULL,
+                                   .done_by = pipeline ? pipeline->done_by : NULL,
                                    .stack = &asking->grouped->stacks[picks[i].stack]};
+    }
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         size_t first = 0;

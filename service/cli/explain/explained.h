@@ -45,6 +45,7 @@ struct explained_rule {
 struct explained_job {
     const char *pipeline;
     int priority;
+    const struct conf_window *window, *done_by; /* NULL: it has none */
     const struct geometry_stack *stack;
     struct error gate; /* what the pipeline's own limits say; CODE_NONE: accepted */
 };

@@ -129,6 +129,10 @@ explanation_job(struct json *json, const struct explained_job *job)
     json_string(json, "pipeline", job->pipeline);
     json_string(json, "stack", job->stack->name);
     json_integer(json, "priority", job->priority);
+    if (job->window)
+        json_string(json, "window", job->window->text);
+    if (job->done_by)
+        json_string(json, "done_by", job->done_by->text);
     json_boolean(json, "accepted", job->gate.code == CODE_NONE);
     explanation_error(json, &job->gate);
     json_end_object(json);

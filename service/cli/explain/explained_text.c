@@ -2,6 +2,7 @@
 #include "service/cli/explain/explained.h"
 
 #include "base/text.h"
+#include "service/common/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -327,15 +328,31 @@ text_rules(const struct explained *explained)
     }
 }
 
+/* ", would wait for its window, 22:00-06:00, wanted by 07:00" */
+static void
+text_times(const struct explained_job *job, char *text, size_t size)
+{
+    const struct conf_window *window = job->window, *done_by = job->done_by;
+    const bool is_open = window && time_window_is_open(window->times, clock_unix_ms());
+    snprintf(text, size, "%s%s%s%s",
+             !window   ? ""
+             : is_open ? ", in its window, "
+                       : ", would wait for its window, ",
+             window ? window->text : "", done_by ? ", wanted by " : "",
+             done_by ? done_by->text : "");
+}
+
 static void
 text_jobs(const struct explained *explained)
 {
     printf("  jobs: %zu\n", explained->job_count);
     for (size_t i = 0; i < explained->job_count; i++) {
         const struct explained_job *job = &explained->jobs[i];
+        char times[900];
+        text_times(job, times, sizeof times);
         if (job->gate.code == CODE_NONE)
-            explained_put_line("  job", "%s on %s, priority %d", job->pipeline,
-                               stack_name(job->stack), job->priority);
+            explained_put_line("  job", "%s on %s, priority %d%s", job->pipeline,
+                               stack_name(job->stack), job->priority, times);
         else
             explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
                                stack_name(job->stack), code_name(job->gate.code),

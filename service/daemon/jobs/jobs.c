@@ -131,7 +131,8 @@ jobs_start_ready(struct jobs *jobs)
     struct executor_pick picks[EXECUTOR_MAX_PICKS];
     struct queue_job *ready;
     size_t count;
-    int error = queue_ready(jobs->core->queue, clock_unix_ms(), EXECUTOR_MAX_JOBS, &ready, &count);
+    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core),
+                            EXECUTOR_MAX_JOBS, &ready, &count);
     if (error)
         return error;
     /* READY again, but still in the slot that has to stop it, or not yet swept. */

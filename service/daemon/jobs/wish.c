@@ -6,6 +6,7 @@
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/windows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -224,6 +225,7 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
                                           .again = job->again,
                                           .asked = job->asked,
                                           .dry_run = job->dry_run,
+                                          .done_by_ms = windows_done_by(conf, clock_unix_ms()),
                                           .lacks = *lacks ? lacks : NULL,
                                           .until_ms = clock_unix_ms() +
                                                       (int64_t)(1000 * conf->patience_seconds)};

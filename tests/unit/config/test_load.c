@@ -598,6 +598,22 @@ static const struct {
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); omit_empty_frames = 1; } );"},
     {2, "rules[0].pipeline: there is no pipeline named \"b\"",
      PIPELINE(SEGMENT) "rules = ( { pipeline = \"b\"; } );"},
+    {2, "pipelines[0].window: \"25:00-06:00\" is no time from and to: write 22:00-06:00",
+     "pipelines = ( { name = \"a\";\n window = \"25:00-06:00\"; segments = ( { " SEGMENT
+     " } ); } );"},
+    {2, "pipelines[0].window: \"Mo\" is no days of the week: write Mon-Fri or Sat,Sun",
+     "pipelines = ( { name = \"a\";\n window = \"Mo 22:00-06:00\"; segments = ( { " SEGMENT
+     " } ); } );"},
+    {2, "pipelines[0].window: \"Mars\" is no time zone of /usr/share/zoneinfo",
+     "pipelines = ( { name = \"a\";\n window = \"22:00-06:00 Mars\"; segments = ( { " SEGMENT
+     " } ); } );"},
+    {2, "pipelines[0].window: has 0 characters",
+     "pipelines = ( { name = \"a\";\n window = \"\"; segments = ( { " SEGMENT " } ); } );"},
+    {2, "pipelines[0].window: has to be a string",
+     "pipelines = ( { name = \"a\";\n window = 22; segments = ( { " SEGMENT " } ); } );"},
+    {2, "pipelines[0].done_by: \"7:00\" is no time of day: write 07:00",
+     "pipelines = ( { name = \"a\";\n done_by = \"7:00\"; segments = ( { " SEGMENT " } ); } );"},
+    {1, "jobs.ageing_hours: -1 is not within 0 .. 8760", "jobs = { ageing_hours = -1; };"},
     {2, "rules[0]: pipeline is missing", PIPELINE(SEGMENT) "rules = ( { priority = 1; } );"},
     {3, "rules[0].match.max_slices: 2 is below min_slices, 3",
      PIPELINE(SEGMENT) "rules = ( { match = {\n min_slices = 3; max_slices = 2; }; pipeline = "

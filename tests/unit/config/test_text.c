@@ -21,7 +21,8 @@ static const char everything[] =
     "                 { name = \"shelf\"; folder = \"out\"; } );\n"
     "delivery = { breaker_failures = 2; };\n"
     "pipelines = (\n"
-    "  { name = \"one\"; deliver = [ \"sender\", \"shelf\" ]; results = [ \"codes\", \"seg\" ]; "
+    "  { name = \"one\"; window = \"Mon-Fri 20:00-06:00; Sat 00:00-24:00 Europe/Berlin\"; done_by "
+    "= \"07:00\"; deliver = [ \"sender\", \"shelf\" ]; results = [ \"codes\", \"seg\" ]; "
     "omit_empty_frames = false;\n"
     "    spacing_tolerance = 1e-3; duplicates = \"newest\"; derived = true; series_description = "
     "\"D\xc3\xa9"
@@ -152,6 +153,9 @@ START_TEST(a_pipelines_text_does_not_say_where_results_go)
     struct conf *conf = load_text(everything);
     char *text = conf_pipeline_to_text(&conf->pipelines[0]);
     ck_assert_ptr_null(strstr(text, "deliver"));
+    ck_assert_ptr_null(strstr(text, "window = \"Mon"));
+    ck_assert_ptr_null(strstr(text, "done_by"));
+    ck_assert_ptr_nonnull(conf->pipelines[0].window);
     ck_assert_uint_eq(conf->pipelines[0].deliver_count, 2);
     free(text);
     conf_free(conf);
@@ -199,6 +203,7 @@ END_TEST
 START_TEST(what_a_job_may_take_is_no_part_of_the_identity)
 {
     check_identity_of("memory_mib = 500; deadline_seconds = 60; patience_seconds = 5;");
+    check_identity_of("window = \"22:00-06:00\"; done_by = \"07:00 Europe/Berlin\";");
     struct conf_pipeline limited = {.name = "p", .memory_mib = 500, .deadline_seconds = 60};
     char *text = conf_pipeline_to_text(&limited);
     ck_assert_ptr_nonnull(strstr(text, "memory_mib = 500.0;\ndeadline_seconds = 60.0;"));

@@ -351,12 +351,13 @@ END_TEST
 START_TEST(views_have_their_columns)
 {
     static const char *const views[][2] = {
-        {"v_jobs", "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
-                   "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
-                   "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
-                   "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
-                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
-                   "removed_at,held,reviewed_at,reviewed_by"},
+        {"v_jobs",
+         "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
+         "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
+         "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
+         "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
+         "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
+         "removed_at,held,reviewed_at,reviewed_by,done_by_at,window_closed,window_opens_at"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated"},
         {"v_series",
@@ -397,6 +398,7 @@ START_TEST(views_have_their_columns)
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
          "superseded_by,held"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
+        {"v_windows", "pipeline,window,is_open,opens_at,closes_at"},
         {"v_disk", "at,free_mib"},
         {"v_nights",
          "night,since_at,until_at,series_settled,series_refused,series_without_rule,instances,"
@@ -425,7 +427,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "18");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "19");
     sample_close(&sample);
 }
 

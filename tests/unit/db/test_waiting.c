@@ -27,11 +27,12 @@ add_job(int64_t series, const char *pipeline, int32_t priority)
 {
     int64_t job;
     struct queue_ids running;
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "", pipeline, "name = \"p\";",
-                                                           priority, false, NULL, false, NULL, 0},
-                                   SAMPLE_NOW, &job, &running),
-                     0);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "", pipeline, "name = \"p\";", priority,
+                                              false, NULL, false, 0, NULL, 0},
+                      SAMPLE_NOW, &job, &running),
+        0);
     return job;
 }
 
@@ -158,7 +159,7 @@ ask_all(size_t jobs_expected, size_t deliveries_expected)
     struct queue_delivery *deliveries;
     size_t job_count, delivery_count;
     int64_t due_ms;
-    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 8, &jobs, &job_count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 0, 8, &jobs, &job_count), 0);
     ck_assert_uint_eq(job_count, jobs_expected);
     for (size_t i = 0; i < job_count; i++)
         queue_job_clear(&jobs[i]);
@@ -205,7 +206,7 @@ START_TEST(the_first_are_those_of_the_highest_priority)
     size_t count;
     wait_of_many_pipelines(100);
     hold("pipeline", "j");
-    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 25, &jobs, &count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 0, 25, &jobs, &count), 0);
     ck_assert_uint_eq(count, 25);
     for (size_t i = 0; i < count; i++) {
         ck_assert_int_eq(jobs[i].priority, i < 10 ? 8 : i < 20 ? 7 : 6);
