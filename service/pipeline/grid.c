@@ -86,23 +86,49 @@ grid_check_size(const struct grid *grid, struct error *error)
 
 /* ---------------------------------------------------------------------- what stands for it -- */
 
-/* One instance and one frame, in which the source's agree. */
-void
-grid_fill_instance(struct grid *grid)
+static int
+grid_reserve_instances(struct grid *grid, size_t count, struct error *error)
+{
+    struct grid_instances *own = &grid->own_instances;
+    own->count = count;
+    own->at = calloc(count, sizeof *own->at);
+    own->pointers = calloc(count, sizeof *own->pointers);
+    own->frames = calloc(count, sizeof *own->frames);
+    if (!own->at || !own->pointers || !own->frames)
+        return error_set_system(error, -ENOMEM, "resample the volume");
+    grid->instances = own->pointers;
+    return 0;
+}
+
+static bool
+grid_units_differ(const struct grid *grid)
 {
     struct dicom_instance *const *instances = grid->source_instances;
-    const struct geometry_stack *source = grid->source;
-    const struct dicom_instance *first = instances[source->planes[0].instance];
-    grid->frame = first->frames[source->planes[0].frame];
-    grid->instance = *first;
-    grid->instance.frames = &grid->frame;
-    grid->instance.frame_count = 1;
-    grid->instance.pixel = grid->demand.pixel;
-    for (int32_t z = 1; z < source->plane_count; z++)
-        if (strcmp(instances[source->planes[z].instance]->value_unit, first->value_unit) != 0)
-            grid->instance.value_unit[0] = '\0';
-    grid->only = &grid->instance;
-    grid->instances = &grid->only;
+    const struct geometry_plane *planes = grid->source->planes;
+    for (int32_t z = 1; z < grid->source->plane_count; z++)
+        if (strcmp(instances[planes[z].instance]->value_unit,
+                   instances[planes[0].instance]->value_unit) != 0)
+            return true;
+    return false;
+}
+
+/* Each has one frame; of one, the source's agree in it. */
+void
+grid_fill_instances(struct grid *grid)
+{
+    struct grid_instances *own = &grid->own_instances;
+    for (size_t i = 0; i < own->count; i++) {
+        const struct geometry_plane *plane = &grid->source->planes[i];
+        const struct dicom_instance *from = grid->source_instances[plane->instance];
+        own->frames[i] = from->frames[plane->frame];
+        own->at[i] = *from;
+        own->at[i].frames = &own->frames[i];
+        own->at[i].frame_count = 1;
+        own->at[i].pixel = grid->demand.pixel;
+        own->pointers[i] = &own->at[i];
+    }
+    if (grid_units_differ(grid))
+        own->at[0].value_unit[0] = '\0';
 }
 
 static int
@@ -118,8 +144,10 @@ grid_fill_stack(struct grid *grid, struct error *error)
     own->planes = calloc((size_t)own->plane_count, sizeof *own->planes);
     if (!own->planes)
         return error_set_system(error, -ENOMEM, "resample the volume");
-    for (int32_t z = 0; z < own->plane_count; z++)
+    for (int32_t z = 0; z < own->plane_count; z++) {
         own->planes[z].position = grid->source->planes[0].position + z * grid->to.spacing[2];
+        own->planes[z].instance = grid->own_instances.count > 1 ? z : 0;
+    }
     memcpy(own->spacing, grid->to.spacing, sizeof own->spacing);
     memcpy(own->origin, grid->origins, sizeof own->origin);
     for (int axis = 0; axis < 3; axis++)
@@ -172,30 +200,39 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
         .order = RESAMPLE_LINEAR,
         .pixel = stack->pixel == IMAGE_UINT8 ? IMAGE_INT16 : stack->pixel,
     };
-    grid_fill_instance(grid);
+    rc = grid_reserve_instances(grid, 1, error);
+    if (rc)
+        return rc;
+    grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
         grid_describe(grid);
     return rc;
 }
 
-/* Interpolation is between stored values, and what is padding of one slice has none in another. */
-static int
-grid_check_alike(const struct grid *from, struct error *error)
+/* The first slice whose rescale is another than that of the first; 0: none. */
+static int32_t
+grid_other_rescale(const struct grid *from)
 {
     const struct geometry_plane *planes = from->stack->planes;
     const struct image_rescale rescale = volume_rescale(from->instances, &planes[0]);
+    for (int32_t z = 1; z < from->stack->plane_count; z++) {
+        const struct image_rescale own = volume_rescale(from->instances, &planes[z]);
+        if (own.slope != rescale.slope || own.intercept != rescale.intercept)
+            return z;
+    }
+    return 0;
+}
+
+static int
+grid_check_padding(const struct grid *from, struct error *error)
+{
+    const struct geometry_plane *planes = from->stack->planes;
     const struct dicom_instance *first = from->instances[planes[0].instance];
     const struct image_range padding = volume_padding(first);
     for (int32_t z = 1; z < from->stack->plane_count; z++) {
         const struct dicom_instance *instance = from->instances[planes[z].instance];
-        const struct image_rescale own = volume_rescale(from->instances, &planes[z]);
         const struct image_range other = volume_padding(instance);
-        if (own.slope != rescale.slope || own.intercept != rescale.intercept)
-            return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, first->path, instance->path,
-                                   "the slices differ in their rescale, and texture.resample "
-                                   "interpolates between stored values of slices: measure without "
-                                   "it, or give the series one rescale");
         if (other.lo != padding.lo || other.hi != padding.hi)
             return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, first->path, instance->path,
                                    "the slices differ in their padding, and texture.resample "
@@ -203,6 +240,25 @@ grid_check_alike(const struct grid *from, struct error *error)
                                    "series");
     }
     return 0;
+}
+
+/* Interpolation is between stored values: within a slice they have one rescale, and between slices only
+ * where these do; what is padding of one slice has no value in another. */
+static int
+grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
+                 struct error *error)
+{
+    struct dicom_instance *const *instances = from->instances;
+    const struct geometry_plane *planes = from->stack->planes;
+    const int32_t other = grid_other_rescale(from);
+    if (other > 0 && wanted->spacing == TEXTURE_ISOTROPIC)
+        return error_set_files(
+            error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path,
+            instances[planes[other].instance]->path,
+            "the slices differ in their rescale, so that values between them have "
+            "no stored value to be rounded to: use texture.resample with "
+            "in_plane_mm, measure without it, or give the series one rescale");
+    return grid_check_padding(from, error);
 }
 
 static void
@@ -225,9 +281,12 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
     };
     const double mm = wanted->mm, all[3] = {mm, mm, wanted->spacing == TEXTURE_ISOTROPIC ? mm : 0};
     *grid = (struct grid){.source = from->stack, .source_instances = from->instances};
-    int rc = grid_check_alike(from, error);
+    const bool each = grid_other_rescale(from) > 0;
+    int rc = grid_check_alike(wanted, from, error);
     if (rc == 0)
         rc = grid_reserve_planes(grid, error);
+    if (rc == 0)
+        rc = grid_reserve_instances(grid, each ? (size_t)from->stack->plane_count : 1, error);
     if (rc)
         return rc;
     grid_fill_even_planes(grid);
@@ -243,7 +302,7 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
         .order = orders[wanted->interpolation],
         .pixel = is_signed ? IMAGE_INT16 : from->stack->pixel,
     };
-    grid_fill_instance(grid);
+    grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
         grid_describe_spaced(grid, wanted);
@@ -268,6 +327,9 @@ grid_release(struct grid *grid)
 {
     free(grid->origins);
     free(grid->own.planes);
+    free(grid->own_instances.at);
+    free(grid->own_instances.pointers);
+    free(grid->own_instances.frames);
     free(grid->voxels);
     *grid = (struct grid){0};
 }

@@ -16,7 +16,9 @@
  * become ones of 16, so that there is one. GRID_VALUES_FULL where there is none.
  *
  * Whoever computes sees a stack of the grid's slices and one instance, in which the planes agree: the
- * gate has seen to it that they have one rescale and one padding (geometry.h, "Straightening").
+ * gate has seen to it that they have one rescale and one padding (geometry.h, "Straightening"). Where
+ * texture is measured on other voxels within slices that have a rescale each, there are as many
+ * instances.
  *
  * Texture may be measured on voxels of another size (texture.resample): a grid of its own, around the
  * middle of the one that is computed on (IBSI 2.4), for which that one's slices are the planes. Values
@@ -50,8 +52,12 @@ struct grid {
     struct resample_demand demand; /* to be had from a lane with the source's volume */
     void *voxels;                  /* once resampled: stack->pixel, x fastest */
     struct geometry_stack own;
-    struct dicom_instance instance, *only;
-    struct dicom_frame frame;
+
+    struct grid_instances { /* that stand for the planes: one for all, or one for each */
+        size_t count;
+        struct dicom_instance *at, **pointers;
+        struct dicom_frame *frames;
+    } own_instances;
 };
 
 /*
@@ -61,8 +67,8 @@ struct grid {
 int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, struct grid *grid, struct error *error);
 /*
- * The grid of other voxels on a grid, which is borrowed. RESCALE_VARIES and PADDING_MIXED (-EINVAL)
- * where slices differ, with the file; else as grid_make.
+ * The grid of other voxels on a grid, which is borrowed. PADDING_MIXED and, of voxels between slices,
+ * RESCALE_VARIES (-EINVAL) where slices differ, with the file; else as grid_make.
  */
 int grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
                      struct grid *grid, struct error *error);
@@ -81,8 +87,14 @@ int64_t grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline
 int64_t grid_spaced_bytes(const struct grid *grid, size_t regions);
 size_t grid_voxel_bytes(const struct grid *grid);
 
-/* The one instance that stands for the planes: within grid*.c. */
-void grid_fill_instance(struct grid *grid);
+/* What the instances say, and the first of them: within grid*.c. */
+void grid_fill_instances(struct grid *grid);
+
+static inline const struct dicom_instance *
+grid_first_instance(const struct grid *grid)
+{
+    return &grid->own_instances.at[0];
+}
 
 /*
  * Fills grid->voxels, and says what is padding, from the source's volume, which is all there in the

@@ -22,7 +22,7 @@ static struct image_range
 grid_source_padding(const struct grid *grid)
 {
     const struct image_range limits = image_pixel_range(grid->source->pixel);
-    struct image_range padding = volume_padding(&grid->instance);
+    struct image_range padding = volume_padding(grid_first_instance(grid));
     padding.lo = padding.lo > limits.lo ? padding.lo : limits.lo;
     padding.hi = padding.hi < limits.hi ? padding.hi : limits.hi;
     return padding;
@@ -136,9 +136,12 @@ static void
 grid_set_padding(struct grid *grid, const struct image_range *padding, int32_t outside)
 {
     const bool none = volume_range_is_empty(*padding);
-    grid->instance.has_padding = true;
-    grid->instance.padding_lo = outside;
-    grid->instance.padding_hi = none ? outside : padding->hi;
+    for (size_t i = 0; i < grid->own_instances.count; i++) {
+        struct dicom_instance *instance = &grid->own_instances.at[i];
+        instance->has_padding = true;
+        instance->padding_lo = outside;
+        instance->padding_hi = none ? outside : padding->hi;
+    }
 }
 
 int
@@ -173,7 +176,7 @@ static int
 grid_check_swing(const struct grid *grid, struct error *error)
 {
     const struct image_range limits = image_pixel_range(grid->demand.pixel);
-    const struct image_range padding = volume_padding(&grid->instance);
+    const struct image_range padding = volume_padding(grid_first_instance(grid));
     for (int64_t i = 0; i < image_voxels(&grid->to.extent); i++) {
         const int32_t value = image_value(grid->voxels, grid->demand.pixel, i);
         if ((value == limits.lo || value == limits.hi) && !padding_has(&padding, value))
@@ -208,9 +211,10 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
 {
     uint64_t *bits = NULL;
     const void *resampled;
-    grid_fill_instance(grid); /* the source's padding may be known only now */
+    grid_fill_instances(grid); /* the source's padding may be known only now */
     const struct image_range padding = grid_source_padding(grid);
-    grid->instance.has_padding = false;
+    for (size_t i = 0; i < grid->own_instances.count; i++)
+        grid->own_instances.at[i].has_padding = false;
     grid->voxels = malloc(grid_voxel_bytes(grid));
     int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0)
@@ -229,7 +233,7 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
 static uint64_t
 grid_cut_word(const struct grid *grid, const void *voxels, int64_t row, uint64_t word)
 {
-    const struct image_range padding = volume_padding(&grid->instance);
+    const struct image_range padding = volume_padding(grid_first_instance(grid));
     uint64_t kept = word;
     for (uint64_t left = word; left; left &= left - 1) {
         const int bit = __builtin_ctzll(left);

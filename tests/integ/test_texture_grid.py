@@ -85,6 +85,21 @@ def test_numpy_has_the_same_values(measure, tmp_path, interpolation, size, mm):
 
 
 @pytest.mark.parametrize("interpolation", ORDERS)
+def test_slices_keep_their_own_scale(measure, tmp_path, interpolation):
+    """PET: within slices each has its rescale, as it had before; what is rounded to is the slice's stored values."""
+    slopes = np.linspace(0.5, 2.5, 9)
+    source = series(tmp_path / "in", shifted(), SPACING, slopes=slopes)
+    stack = Stack(sorted(source.glob("*.dcm")))
+    values = interpolated(stack, shifted(), grid_of(stack, (2.0, 2.0, 0)), ORDERS[interpolation])
+    image = stored(values, np.int16) * slopes[:, None, None]
+    found = measure(source, [f'regions = [ "volume" ]; resample = {{ in_plane_mm = 2.0; interpolation = "{interpolation}"; }}; '
+                             'families = [ "local-intensity" ];'], [segment(-300, 600, (9, 9, 3), 4)])
+    found = {f["name"]: f["value"] for f in found}
+    assert math.isclose(found["maximum"], image.max(), rel_tol=1e-12) and math.isclose(found["minimum"], image.min(), rel_tol=1e-12)
+    assert math.isclose(found["mean"], image.mean(), rel_tol=1e-12) and found["global_intensity_peak"] < found["maximum"]
+
+
+@pytest.mark.parametrize("interpolation", ORDERS)
 def test_padding_has_no_share(measure, tmp_path, interpolation):
     """Of what lies in padding only what it cannot reach has a value: that of all that is no padding."""
     values = np.full((9, 40, 44), 100, np.int16)
