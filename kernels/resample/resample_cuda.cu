@@ -11,6 +11,7 @@
 
 enum {
     LINE_THREADS = 256,
+    LINE_DEPTH = 32,   /* voxels along the normal of a thread, order 0 and 1 */
     TURN = 32,         /* side of a tile that is turned */
     TURN_ROWS = 8,     /* of threads a tile */
     SIDE_MOST = 65535, /* blocks along y and z */
@@ -29,8 +30,8 @@ struct resample_job {
     struct resample_tables tables;
     const void *voxels;
     void *resampled;
-    bool bytes;       /* a voxel of the result; else two */
-    double low, high; /* of its pixel type */
+    bool bytes;               /* a voxel of the result; else two */
+    struct image_range range; /* of its pixel type */
     int32_t outside;
 };
 
@@ -51,7 +52,7 @@ resample_mixed(double a, double b, double part)
 __device__ __forceinline__ int32_t
 resample_stored(const struct resample_job &job, double value)
 {
-    return __double2int_rd(__dadd_rn(fmin(fmax(value, job.low), job.high), 0.5));
+    return min(max(__double2int_rd(__dadd_rn(value, 0.5)), job.range.lo), job.range.hi);
 }
 
 __device__ __forceinline__ void
@@ -72,54 +73,85 @@ resample_between_rows(const Value *column, int64_t next, double part)
                     : (double)column[0];
 }
 
-/* Voxel (i, j) of the grid on a plane; false where it is outside. */
+/* What there is of a plane at (i, j) of the grid. */
+struct resample_point {
+    double value;
+    bool inside;
+};
+
 template <typename Value>
-__device__ __forceinline__ bool
-resample_on_plane(const struct resample_job &job, int64_t i, int64_t j, int64_t z, double *value)
+__device__ __forceinline__ struct resample_point
+resample_on_plane(const struct resample_job &job, int64_t i, int64_t j, int64_t z)
 {
     const struct resample_pair x = job.tables.taps[0][z * job.to.columns + i];
     const struct resample_pair y = job.tables.taps[1][z * job.to.rows + j];
 
     if (x.at < 0 || y.at < 0)
-        return false;
+        return {0, false};
     const Value *place =
         (const Value *)job.voxels + (z * job.from.rows + y.at) * job.from.columns + x.at;
-    *value = resample_between_rows(place, job.from.columns, y.part);
+    double value = resample_between_rows(place, job.from.columns, y.part);
     if (x.part > 0)
-        *value = resample_mixed(*value, resample_between_rows(place + 1, job.from.columns, y.part),
-                                x.part);
-    return true;
+        value = resample_mixed(value, resample_between_rows(place + 1, job.from.columns, y.part),
+                               x.part);
+    return {value, true};
 }
 
-template <typename Value>
-__device__ __forceinline__ int32_t
-resample_linear(const struct resample_job &job, int64_t i, int64_t j, int64_t k)
-{
-    const struct resample_pair z = job.tables.taps[2][k];
-    double value, other;
+/* The two planes around a voxel, which the next one of its line mostly shares. */
+template <typename Value> struct resample_line {
+    const struct resample_job &job;
+    int64_t i, j;
+    int32_t at = -2; /* the lower plane */
+    bool has_upper = false;
+    struct resample_point lower, upper;
 
-    if (z.at < 0 || !resample_on_plane<Value>(job, i, j, z.at, &value))
-        return job.outside;
-    if (z.part > 0) {
-        if (!resample_on_plane<Value>(job, i, j, z.at + 1, &other))
-            return job.outside;
-        value = resample_mixed(value, other, z.part);
+    __device__ __forceinline__ void move(int32_t to)
+    {
+        if (to == at)
+            return;
+        lower = to == at + 1 && has_upper ? upper : resample_on_plane<Value>(job, i, j, to);
+        at = to;
+        has_upper = false;
     }
-    return resample_stored(job, value);
-}
 
+    __device__ __forceinline__ int32_t voxel(struct resample_pair z)
+    {
+        if (z.at < 0)
+            return job.outside;
+        move(z.at);
+        if (!lower.inside || !(z.part > 0))
+            return lower.inside ? resample_stored(job, lower.value) : job.outside;
+        if (!has_upper)
+            upper = resample_on_plane<Value>(job, i, j, z.at + 1);
+        has_upper = true;
+        return upper.inside ? resample_stored(job, resample_mixed(lower.value, upper.value, z.part))
+                            : job.outside;
+    }
+};
+
+/* A thread a line along the normal, of LINE_DEPTH voxels. */
 template <typename Value>
 __global__ void
 __launch_bounds__(LINE_THREADS) resample_voxels(struct resample_job job)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t slice = job.to.rows * job.to.columns;
 
     if (i >= job.to.columns)
         return;
-    for (int64_t k = blockIdx.z; k < job.to.slices; k += gridDim.z)
-        for (int64_t j = blockIdx.y; j < job.to.rows; j += gridDim.y)
-            resample_put(job, (k * job.to.rows + j) * job.to.columns + i,
-                         resample_linear<Value>(job, i, j, k));
+    for (int64_t first = (int64_t)blockIdx.z * LINE_DEPTH; first < job.to.slices;
+         first += (int64_t)gridDim.z * LINE_DEPTH)
+        for (int64_t j = blockIdx.y; j < job.to.rows; j += gridDim.y) {
+            const int64_t end = min(first + LINE_DEPTH, job.to.slices);
+
+            struct resample_line<Value> line = {
+                job, i, j
+            };
+
+            for (int64_t k = first; k < end; k++)
+                resample_put(job, k * slice + j * job.to.columns + i,
+                             line.voxel(job.tables.taps[2][k]));
+        }
 }
 
 /* Slices as doubles, each turned: lines[(z * columns + x) * rows + y]. */
@@ -387,8 +419,8 @@ resample_launch(struct cuda_lane *lane, const struct resample_job *job, struct e
 {
     if (cuda_resample_state(&lane->base)->demand.order == RESAMPLE_CUBIC)
         return resample_cubic<Value>(lane, job, error);
-    resample_voxels<Value>
-        <<<resample_rows(&job->to, job->to.slices), LINE_THREADS, 0, lane->work>>>(*job);
+    resample_voxels<Value><<<resample_rows(&job->to, (job->to.slices - 1) / LINE_DEPTH + 1),
+                             LINE_THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
@@ -412,7 +444,6 @@ cuda_resample_run(struct kernels_lane *base, const void *given, struct error *er
 {
     const struct resample_run *run = (const struct resample_run *)given;
     const struct cuda_resample *own = cuda_resample_state(base);
-    const struct image_range range = image_pixel_range(own->demand.pixel);
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
     struct resample_job job = {};
@@ -423,8 +454,7 @@ cuda_resample_run(struct kernels_lane *base, const void *given, struct error *er
     job.voxels = lane->device_voxels;
     job.resampled = own->voxels;
     job.bytes = own->demand.pixel == IMAGE_UINT8;
-    job.low = range.lo;
-    job.high = range.hi;
+    job.range = image_pixel_range(own->demand.pixel);
     job.outside = run->request->outside;
     resample_fill_tables(run->request, &own->host);
     int rc = cuda_resample_send_tables(lane, error);
