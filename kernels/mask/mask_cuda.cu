@@ -24,12 +24,13 @@ struct cuda_mask {
     struct mask_grid grid;
     uint64_t *masks, *host_masks; /* host: pinned */
     uint64_t *spare[SPARES];
-    unsigned long long *slots;
+    uint32_t *slots, *counts, *firsts;
     struct mask_facts *facts, *host_facts;
     struct mask_bound *partials;
     struct mask_pass *passes, *host_passes;
-    struct mask_ball ball, host_ball; /* rows, ends and widen on the device; pinned */
-    double ball_mm;                   /* of that ball, perhaps still on its way; negative: none */
+    struct mask_ball ball;                 /* on the host */
+    struct mask_grow_ball grow, host_grow; /* of that ball, on the device; pinned */
+    double ball_mm; /* of that ball, perhaps still on its way; negative: none */
 };
 
 static struct cuda_mask *
@@ -59,7 +60,16 @@ cuda_mask_needs(struct kernels_lane *lane, const void *demand)
 
     const struct mask_reach reach =
         mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
-    return mask_grow_can(grid, &reach);
+    return mask_runs_can(grid) && mask_grow_can(grid, &reach);
+}
+
+static void
+place_grow_ball(struct mask_grow_ball *ball, const struct mask_reach *most,
+                struct kernels_arena *arena)
+{
+    cuda_take(arena, &ball->rows, mask_grow_rows(most));
+    cuda_take(arena, &ball->offsets, mask_grow_rows(most));
+    cuda_take(arena, &ball->group, mask_ball_groups(most));
 }
 
 static void
@@ -75,13 +85,16 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     for (int i = 0; i < (own->demand.bridges ? SPARES : SPARE + 1); i++)
         cuda_take(&memory->device, &own->spare[i], words);
     cuda_take(&memory->device, &own->slots, mask_slots(&own->grid));
+    cuda_take(&memory->device, &own->counts, mask_slots(&own->grid));
+    cuda_take(&memory->device, &own->firsts, words);
     cuda_take(&memory->device, &own->facts, 1);
     cuda_take(&memory->host, &own->host_facts, 1);
     cuda_take(&memory->device, &own->partials, MASK_PARTIALS);
     cuda_take(&memory->device, &own->passes, slices);
     cuda_take(&memory->host, &own->host_passes, slices);
-    mask_ball_place(&own->ball, &most, &memory->device);
-    mask_ball_place(&own->host_ball, &most, &memory->host);
+    mask_ball_place(&own->ball, &most, &memory->host);
+    place_grow_ball(&own->grow, &most, &memory->device);
+    place_grow_ball(&own->host_grow, &most, &memory->host);
     own->ball_mm = -1;
 }
 
@@ -154,21 +167,19 @@ mask_measure_begin(struct mask_facts *facts)
     }
 }
 
-__device__ static __forceinline__ long long
-least_of_warp(long long value)
-{
-    for (int away = 16; away > 0; away /= 2)
-        value = min(value, __shfl_xor_sync(~0u, value, away));
-    return value;
-}
-
+/* A block's, in shared memory first: all blocks' atomic operations are on the same few words. */
 __global__ void
 __launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struct mask_grid grid,
                                                    const uint64_t *bits, struct mask_facts *facts)
 {
-    long long first[3] = {LLONG_MAX, LLONG_MAX, LLONG_MAX}, last[3] = {-1, -1, -1};
-    uint32_t voxels = 0;
+    __shared__ uint32_t block_first[3], block_last[3], block_voxels;
+    uint32_t first[3] = {~0u, ~0u, ~0u}, last[3] = {}, voxels = 0;
 
+    if (threadIdx.x < 3) {
+        block_first[threadIdx.x] = ~0u;
+        block_last[threadIdx.x] = block_voxels = 0;
+    }
+    __syncthreads();
     MASK_EACH_WORD(grid, word)
     {
         const uint64_t own = bits[word];
@@ -176,8 +187,9 @@ __launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struc
         if (!own)
             continue;
         const struct mask_place at = mask_place_of(grid, word);
-        const long long low[3] = {at.x * 64 + __ffsll((long long)own) - 1, at.y, at.z};
-        const long long high[3] = {at.x * 64 + 63 - __clzll((long long)own), at.y, at.z};
+        const uint32_t x = (uint32_t)at.x * 64, y = (uint32_t)at.y, z = (uint32_t)at.z;
+        const uint32_t low[3] = {x + (uint32_t)__ffsll((long long)own) - 1, y, z};
+        const uint32_t high[3] = {x + 63 - (uint32_t)__clzll((long long)own), y, z};
 
         voxels += (uint32_t)__popcll(own);
         for (int axis = 0; axis < 3; axis++) {
@@ -188,16 +200,23 @@ __launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struc
     __syncwarp();
     voxels = __reduce_add_sync(~0u, voxels);
     for (int axis = 0; axis < 3; axis++) {
-        first[axis] = least_of_warp(first[axis]);
-        last[axis] = -least_of_warp(-last[axis]);
+        first[axis] = __reduce_min_sync(~0u, first[axis]);
+        last[axis] = __reduce_max_sync(~0u, last[axis]);
     }
-    if (threadIdx.x % 32 != 0 || voxels == 0)
+    if (threadIdx.x % 32 == 0 && voxels > 0) {
+        atomicAdd(&block_voxels, voxels);
+        for (int axis = 0; axis < 3; axis++) {
+            atomicMin(&block_first[axis], first[axis]);
+            atomicMax(&block_last[axis], last[axis]);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x >= 3 || block_voxels == 0)
         return;
-    atomicAdd(&facts->voxels, (unsigned long long)voxels);
-    for (int axis = 0; axis < 3; axis++) {
-        atomicMin(&facts->first[axis], first[axis]);
-        atomicMax(&facts->last[axis], last[axis]);
-    }
+    if (threadIdx.x == 0)
+        atomicAdd(&facts->voxels, (unsigned long long)block_voxels);
+    atomicMin(&facts->first[threadIdx.x], (long long)block_first[threadIdx.x]);
+    atomicMax(&facts->last[threadIdx.x], (long long)block_last[threadIdx.x]);
 }
 
 /* One request while it is made */
@@ -313,6 +332,8 @@ search_of(const struct mask_work *work, bool corners)
     search.bits = work->bits;
     search.corners = corners;
     search.slots = own->slots;
+    search.counts = own->counts;
+    search.firsts = own->firsts;
     search.facts = own->facts;
     search.partials = own->partials;
     return search;
@@ -337,8 +358,10 @@ keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
         bound.size = mask_least_size(step, work->own->demand.spacing, voxels);
     mask_search_begin(&search, stream);
     mask_search_bound(&search, bound, stream);
-    for (int64_t i = 0; i < rounds; i++)
+    if (rounds > 0)
         mask_search_largest(&search, stream);
+    for (int64_t i = 1; i < rounds; i++)
+        mask_search_next(&search, stream);
     if (step->kind == KERNELS_MASK_KEEP_AT_LEAST)
         mask_search_share(&search, step->amount, stream);
     mask_search_drop(&search, stream);
@@ -371,19 +394,22 @@ send_ball(const struct mask_work *work, double mm, struct error *error)
 {
     struct cuda_lane *lane = work->lane;
     struct cuda_mask *own = work->own;
-    struct mask_ball *ball = &own->host_ball;
+    struct mask_grow_ball *ball = &own->host_grow;
 
     if (own->ball_mm == mm)
         return 0;
     if (own->ball_mm >= 0)
         CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     own->ball_mm = -1;
-    mask_ball_make(ball, &lane->base.extent, own->demand.spacing, mm);
-    own->ball.reach = ball->reach;
-    own->ball.groups = ball->groups;
-    CUDA_SEND(lane, own->ball.rows, ball->rows, (size_t)ball->ends[ball->groups - 1]);
-    CUDA_SEND(lane, own->ball.ends, ball->ends, (size_t)ball->groups);
-    CUDA_SEND(lane, own->ball.widen, ball->widen, (size_t)ball->groups);
+    mask_ball_make(&own->ball, &lane->base.extent, own->demand.spacing, mm);
+    mask_grow_ball_make(&own->grid, &own->ball, ball);
+    const size_t rows = 4 * (size_t)ball->group[ball->groups - 1].end;
+
+    own->grow.reach = ball->reach;
+    own->grow.groups = ball->groups;
+    CUDA_SEND(lane, own->grow.rows, ball->rows, rows);
+    CUDA_SEND(lane, own->grow.offsets, ball->offsets, rows);
+    CUDA_SEND(lane, own->grow.group, ball->group, (size_t)ball->groups);
     own->ball_mm = mm;
     return 0;
 }
@@ -395,7 +421,7 @@ queue_grow(const struct mask_work *work, const uint64_t *source, bool shrink, ui
     const struct cuda_mask *own = work->own;
 
     queue_measure(work, source);
-    mask_grow_queue(&own->grid, &own->ball, own->facts, source, shrink, target, work->lane->work);
+    mask_grow_queue(&own->grid, &own->grow, own->facts, source, shrink, target, work->lane->work);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     return 0;
 }

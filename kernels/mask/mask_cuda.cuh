@@ -11,8 +11,9 @@
 
 enum {
     MASK_THREADS = 256,
-    MASK_PARTIALS = 1024, /* blocks that look for the largest component, at most */
-    MASK_HALO = 15,       /* words that a warp may see beyond those that it makes */
+    MASK_PARTIALS = 1024,     /* blocks that look for the largest component, at most */
+    MASK_HALO = 15,           /* words that a warp may see beyond those that it makes */
+    MASK_SLOTS_PER_WORD = 32, /* runs that it may have */
 };
 
 struct mask_grid {
@@ -33,6 +34,7 @@ struct mask_facts {
     unsigned long long voxels;
     long long first[3], last[3];
     unsigned long long found, kept;
+    unsigned long long highest; /* what the largest component is by: mask_runs.cuh */
     struct mask_bound bound;
     uint32_t ticket; /* 0 between the searches for the largest */
 };
@@ -50,9 +52,11 @@ struct mask_place {
 static __device__ __forceinline__ struct mask_place
 mask_place_of(const struct mask_grid &grid, int64_t word)
 {
-    const int64_t row = word / grid.words_per_row;
+    const uint32_t per_row = (uint32_t)grid.words_per_row,
+                   rows = (uint32_t)grid.rows; /* quick to divide by */
+    const uint32_t row = (uint32_t)word / per_row;
 
-    return {word - row * grid.words_per_row, row % grid.rows, row / grid.rows};
+    return {(uint32_t)word - row * per_row, row % rows, row / rows};
 }
 
 /* mask_cuda.cu: mask `to` of the lane becomes `from` through the steps, on the device alone; only
@@ -60,23 +64,31 @@ mask_place_of(const struct mask_grid &grid, int64_t word)
 int cuda_mask_queue(struct kernels_lane *lane, size_t from, size_t to,
                     const struct kernels_mask_step *steps, size_t count, struct error *error);
 
-/* mask_runs.cu: components. A run of a word has a slot, a root's with a flag and its size. */
+/* mask_runs.cu: components (mask_runs.cuh) */
 
 struct mask_search {
     struct mask_grid grid;
     uint64_t *bits;
     uint64_t flip;              /* 0 or all ones */
     bool corners, flat, border; /* as struct mask_labels of the CPU */
-    unsigned long long *slots;
+    uint32_t *slots, *counts, *firsts;
     struct mask_facts *facts;
     struct mask_bound *partials;
 };
 
 size_t mask_slots(const struct mask_grid *grid);
 
+/* Whether there are numbers for so many slots. */
+bool mask_runs_can(const struct mask_grid *grid);
+
 /* Each queues its kernels; a failed launch is cudaGetLastError's. */
 void mask_search_begin(const struct mask_search *search, cudaStream_t stream);
+
+/* mask_keep.cu: which of them stay, each after mask_search_begin. */
+
+/* The bound becomes the largest component, or the first one behind it; if there is none, it stays. */
 void mask_search_largest(const struct mask_search *search, cudaStream_t stream);
+void mask_search_next(const struct mask_search *search, cudaStream_t stream);
 void mask_search_share(const struct mask_search *search, double share, cudaStream_t stream);
 void mask_search_bound(const struct mask_search *search, struct mask_bound bound,
                        cudaStream_t stream);
@@ -89,8 +101,29 @@ void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
 
 /* mask_grow.cu: balls. */
 
+/* A ball as warps walk it: the rows of each group four at a time, the last one repeated to fill up. */
+struct mask_grow_group {
+    int32_t end;   /* in fours */
+    int32_t widen; /* as struct mask_ball */
+};
+
+struct mask_grow_ball {
+    struct mask_reach reach;
+    int32_t groups;
+    struct mask_row *rows;
+    int32_t *offsets; /* of each row, in words */
+    struct mask_grow_group *group;
+};
+
+/* Rows of a ball of this reach, at most. */
+size_t mask_grow_rows(const struct mask_reach *most);
+
+/* On the host. */
+void mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball,
+                         struct mask_grow_ball *made);
+
 /* The box of the source, as of the last mask_measure, is where the target may have voxels. */
-void mask_grow_queue(const struct mask_grid *grid, const struct mask_ball *ball,
+void mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball,
                      const struct mask_facts *facts, const uint64_t *source, bool shrink,
                      uint64_t *target, cudaStream_t stream);
 

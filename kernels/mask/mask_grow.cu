@@ -15,8 +15,8 @@ struct grow_lanes {
     int32_t width; /* lanes side by side in a row */
     int32_t rows;  /* of a warp */
     int32_t halo;  /* words at either end of a piece that are only seen */
-    int64_t pieces;
-    int64_t warps;
+    uint32_t pieces;
+    uint32_t warps;
 };
 
 static struct grow_lanes
@@ -30,9 +30,9 @@ grow_lanes_of(const struct mask_grid *grid, const struct mask_reach *reach)
         lanes.rows = (int32_t)(32 / words);
         lanes.halo = 0;
     } else {
-        lanes.pieces = (words - 1) / (32 - 2 * lanes.halo) + 1;
+        lanes.pieces = (uint32_t)((words - 1) / (32 - 2 * lanes.halo) + 1);
     }
-    lanes.warps = ((rows - 1) / lanes.rows + 1) * lanes.pieces;
+    lanes.warps = (uint32_t)((rows - 1) / lanes.rows + 1) * lanes.pieces;
     return lanes;
 }
 
@@ -40,6 +40,32 @@ bool
 mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most)
 {
     return grid->words_per_row <= 32 || most->size[0] <= (int64_t)MASK_HALO * 64;
+}
+
+size_t
+mask_grow_rows(const struct mask_reach *most)
+{
+    return mask_ball_rows(most) + 3 * mask_ball_groups(most);
+}
+
+void
+mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball,
+                    struct mask_grow_ball *made)
+{
+    int64_t entry = 0, count = 0;
+
+    made->reach = ball->reach;
+    made->groups = (int32_t)ball->groups;
+    for (int64_t group = 0; group < ball->groups; group++) {
+        for (; entry < ball->ends[group]; entry++)
+            made->rows[count++] = ball->rows[entry];
+        for (; count % 4 != 0; count++)
+            made->rows[count] = ball->rows[entry - 1];
+        made->group[group] = {(int32_t)(count / 4), (int32_t)ball->widen[group]};
+    }
+    for (int64_t i = 0; i < count; i++)
+        made->offsets[i] =
+            (int32_t)((made->rows[i].k * grid->rows + made->rows[i].j) * grid->words_per_row);
 }
 
 /* The word `away` lanes further within the row; 0 beyond. */
@@ -54,9 +80,9 @@ lane_word(uint64_t word, int32_t at, int32_t width, int32_t away)
 
 /* The row moved by `by` to both sides, and itself. */
 __device__ static __forceinline__ uint64_t
-widen_lanes(uint64_t word, int32_t at, int32_t width, int64_t by)
+widen_lanes(uint64_t word, int32_t at, int32_t width, int32_t by)
 {
-    const int32_t far = (int32_t)min(by / 64, (int64_t)32);
+    const int32_t far = min(by / 64, 32);
     const int shift = (int)(by % 64);
     uint64_t low = lane_word(word, at, width, -far), high = lane_word(word, at, width, far);
 
@@ -78,34 +104,64 @@ bits_within(int64_t x, int64_t first, int64_t last)
     return ~UINT64_C(0) << (low > 0 ? low : 0) & ~UINT64_C(0) >> (high < 63 ? 63 - high : 0);
 }
 
-__global__ void
-__launch_bounds__(MASK_THREADS)
-    grow(const __grid_constant__ struct mask_grid grid,
-         const __grid_constant__ struct mask_ball ball,
-         const __grid_constant__ struct grow_lanes lanes, const struct mask_facts *facts,
-         const uint64_t *source, bool shrink, uint64_t *target)
+/* A word with these rows away from it, four at once. */
+template <bool Shrink>
+__device__ static __forceinline__ uint64_t
+four_words(const uint64_t *word, int4 away)
 {
-    const int64_t size[3] = {grid.columns, grid.rows, grid.slices};
-    const uint64_t flip = shrink ? ~UINT64_C(0) : 0;
-    const int64_t warp = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    const int32_t lane = (int32_t)(threadIdx.x % 32), at = lane % lanes.width;
-    const int64_t row = warp / lanes.pieces * lanes.rows + lane / lanes.width;
-    const int64_t x = warp % lanes.pieces * (32 - 2 * lanes.halo) - lanes.halo + at;
-    const int64_t y = row % grid.rows, z = row / grid.rows;
-    const bool exists = lane / lanes.width < lanes.rows && z < grid.slices && x >= 0 &&
-                        x < grid.words_per_row && warp < lanes.warps;
-    const bool makes = exists && at >= lanes.halo && (lanes.halo == 0 || at < 32 - lanes.halo);
-    const int64_t word = row * grid.words_per_row + x;
-    int64_t first[3], last[3], entry = 0;
+    const uint64_t a = word[away.x], b = word[away.y], c = word[away.z], d = word[away.w];
+
+    return Shrink ? ~(a & b & c & d) : a | b | c | d;
+}
+
+/* As four_words, of rows that may lie outside the volume, where nothing is. */
+__device__ static __forceinline__ uint64_t
+four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &ball, int32_t quad,
+                  const uint64_t *word, int32_t y, int32_t z)
+{
     uint64_t found = 0;
 
-    for (int axis = 0; axis < 3; axis++) {
-        const int64_t reach = ball.reach.size[axis], end = size[axis] - 1;
+    for (int32_t entry = 4 * quad; entry < 4 * quad + 4; entry++) {
+        const struct mask_row away = ball.rows[entry];
 
-        first[axis] = shrink ? max((int64_t)facts->first[axis], reach)
-                             : max((int64_t)facts->first[axis] - reach, (int64_t)0);
-        last[axis] = shrink ? min((int64_t)facts->last[axis], end - reach)
-                            : min((int64_t)facts->last[axis] + reach, end);
+        if (y + away.j >= 0 && y + away.j < grid.rows && z + away.k >= 0 &&
+            z + away.k < grid.slices)
+            found |= word[ball.offsets[entry]];
+    }
+    return found;
+}
+
+/* So many blocks a processor: with more the compiler keeps too little in registers. */
+template <bool Shrink>
+__global__ void
+__launch_bounds__(MASK_THREADS, 5)
+    grow(const __grid_constant__ struct mask_grid grid,
+         const __grid_constant__ struct mask_grow_ball ball,
+         const __grid_constant__ struct grow_lanes lanes, const struct mask_facts *facts,
+         const uint64_t *source, uint64_t *target)
+{
+    const int32_t size[3] = {(int32_t)grid.columns, (int32_t)grid.rows, (int32_t)grid.slices};
+    const uint32_t warp = blockIdx.x * WARPS + threadIdx.x / 32;
+    const int32_t lane = (int32_t)(threadIdx.x % 32), at = lane % lanes.width;
+    const uint32_t row = warp / lanes.pieces * lanes.rows + lane / lanes.width;
+    const int32_t x = (int32_t)(warp % lanes.pieces) * (32 - 2 * lanes.halo) - lanes.halo + at;
+    const int32_t y = (int32_t)(row % (uint32_t)size[1]), z = (int32_t)(row / (uint32_t)size[1]);
+    const bool exists = lane / lanes.width < lanes.rows && z < size[2] && x >= 0 &&
+                        x < grid.words_per_row && warp < lanes.warps;
+    const bool makes = exists && at >= lanes.halo && (lanes.halo == 0 || at < 32 - lanes.halo);
+    const int64_t word = (int64_t)row * grid.words_per_row + x;
+    int32_t first[3], last[3];
+    bool inner = true;
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int32_t reach = (int32_t)ball.reach.size[axis], end = size[axis] - 1;
+        const int32_t low = (int32_t)min(facts->first[axis], (long long)size[axis]),
+                      high = (int32_t)facts->last[axis];
+
+        first[axis] = Shrink ? max(low, reach) : max(low - reach, 0);
+        last[axis] = Shrink ? min(high, end - reach) : min(high + reach, end);
+        if (axis > 0)
+            inner &= axis == 1 ? y >= reach && y <= end - reach : z >= reach && z <= end - reach;
     }
     const bool wanted = exists && y >= first[1] && y <= last[1] && z >= first[2] && z <= last[2];
 
@@ -114,34 +170,45 @@ __launch_bounds__(MASK_THREADS)
             target[word] = 0;
         return;
     }
-    for (int64_t group = 0; group < ball.groups; group++) {
-#pragma unroll 4
-        for (; entry < ball.ends[group]; entry++) {
-            const struct mask_row away = ball.rows[entry];
+    inner = __all_sync(~0u, inner || !wanted);
+    uint64_t found = 0;
 
-            if (wanted && y + away.j >= 0 && y + away.j < grid.rows && z + away.k >= 0 &&
-                z + away.k < grid.slices)
-                found |= source[word + (away.k * grid.rows + away.j) * grid.words_per_row] ^ flip;
-        }
+    for (int32_t group = 0, quad = 0; group < ball.groups; group++) {
+        const struct mask_grow_group own = ball.group[group];
+
+        if (!wanted)
+            quad = own.end;
+        else if (inner)
+#pragma unroll 2
+            for (; quad < own.end; quad++)
+                found |= four_words<Shrink>(source + word, ((const int4 *)ball.offsets)[quad]);
+        else
+            for (; quad < own.end; quad++)
+                found |= four_words_within(grid, ball, quad, source + word, y, z);
+        __syncwarp();
         /* As the CPU's isa.unite: by no more than what has been widened, and one. */
-        for (int64_t done = 0, step; done < ball.widen[group]; done += step) {
-            step = min(ball.widen[group] - done, done + 1);
+        for (int32_t done = 0, step; done < own.widen; done += step) {
+            step = min(own.widen - done, done + 1);
             found = widen_lanes(found, at, lanes.width, step);
         }
     }
     if (makes)
-        target[word] = wanted ? (found ^ flip) & bits_within(x, first[0], last[0]) : 0;
+        target[word] = wanted ? (Shrink ? ~found : found) & bits_within(x, first[0], last[0]) : 0;
 }
 
 void
-mask_grow_queue(const struct mask_grid *grid, const struct mask_ball *ball,
+mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball,
                 const struct mask_facts *facts, const uint64_t *source, bool shrink,
                 uint64_t *target, cudaStream_t stream)
 {
     const struct grow_lanes lanes = grow_lanes_of(grid, &ball->reach);
-    const uint32_t blocks = (uint32_t)((lanes.warps - 1) / WARPS + 1);
+    const uint32_t blocks = (lanes.warps - 1) / WARPS + 1;
 
-    grow<<<blocks, MASK_THREADS, 0, stream>>>(*grid, *ball, lanes, facts, source, shrink, target);
+    if (shrink)
+        grow<true><<<blocks, MASK_THREADS, 0, stream>>>(*grid, *ball, lanes, facts, source, target);
+    else
+        grow<false>
+            <<<blocks, MASK_THREADS, 0, stream>>>(*grid, *ball, lanes, facts, source, target);
 }
 
 /* Bridges */
