@@ -6,6 +6,7 @@ it holds grows with time: memory, descriptors, threads, the database, its files.
 import collections
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -22,7 +23,9 @@ AGE = SOAK_SECONDS / 30
 SAMPLES = 120
 PAUSE = min(2.0, AGE)  # between one modality's series
 
-# How much more the last third may have than the first after the start: of what is there, and beside it.
+# How much more the last part may have than the first after the start, what came in one step left out: of what is there,
+# and beside it.
+PARTS = 6
 SLACK = {"rss_kib": (1.05, 2048), "descriptors": (1.0, 2), "threads": (1.0, 1), "database_kib": (1.1, 512),
          "files": (1.2, 20), "rows": (1.2, 100)}
 TABLES = ("series", "instance", "job", "result", "delivery", "event", "feature", "quarantine", "removal")
@@ -71,17 +74,22 @@ def watch(d, hospital, archive):
 
 
 def grown(samples):
-    """What grew: [(what, of whom, median of the first third, of the last)]; all that was compared is printed."""
+    """
+    What grew: [(what, of whom, medians of the parts of the run)]; all that was compared is printed. What leaks grows in
+    every part. The largest step between two does not count: a heap takes its pages at once when something larger than all
+    before comes for the first time, whenever that is.
+    """
     begin = len(samples) // 10
-    third = (len(samples) - begin) // 3
+    each_part = (len(samples) - begin) // PARTS
     found = []
     for what, whose in sorted(samples[-1]):
-        first, last = (statistics.median(each[what, whose] for each in part)
-                       for part in (samples[begin:begin + third], samples[-third:]))
-        print(f"{what:12} {whose:10} {first:10.0f} {last:10.0f}")
+        values = [each[what, whose] for each in samples[begin:]]
+        parts = [statistics.median(values[i * each_part:(i + 1) * each_part]) for i in range(PARTS)]
+        step = max(0, *(after - before for before, after in itertools.pairwise(parts)))
+        print(f"{what:12} {whose:10}", *(f"{part:10.0f}" for part in parts))
         factor, more = SLACK[what]
-        if last > first * factor + more:
-            found.append((what, whose, first, last))
+        if parts[-1] - step > parts[0] * factor + more:
+            found.append((what, whose, parts))
     return found
 
 
