@@ -3,7 +3,7 @@
  * digital phantom, lists of values written out, and what has none.
  */
 #include "kernels/features/first_order.h"
-#include "kernels/features/shape.h"
+#include "kernels/features/shape/shape.h"
 #include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"

@@ -5,7 +5,7 @@
 
 #include "kernels/features/first_order.h"
 #include "kernels/features/glcm.h"
-#include "kernels/features/shape.h"
+#include "kernels/features/shape/shape.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * shape.c - how large a region is and where it lies (of IBSI 3.1), from its bits.
  */
-#include "kernels/features/shape.h"
+#include "kernels/features/shape/shape.h"
 
 static const struct feature_definition shape_definitions[SHAPE_FEATURES] = {
     {"voxel_count", "Number of voxels", "", .unit = "1"},
