@@ -37,10 +37,11 @@ struct feature_definition {
     const char *name;    /* "joint_entropy": stable, lower case */
     const char *meaning; /* "Joint entropy": as coded meaning */
     const char *ibsi;    /* "TU9B" */
-    const char *unit;    /* UCUM: "1", "ml", "mm"; "" where value_power is not 0 */
-    int value_power;     /* 1: in the unit of the image's values, 2: in its square */
-    bool of_levels;      /* of the discretised values, in a family that does not need levels */
-    int percent;         /* of intensity or of volume: a setting of its own; 0: none */
+    const char *unit;    /* UCUM: "1", "ml", "mm" */
+    int value_power; /* 1: times the unit of the image's values, 2: times its square; "": that alone */
+    bool of_levels; /* of the discretised values, in a family that does not need levels */
+    bool of_bits;   /* of the morphological mask alone, in a family that needs values */
+    int percent;    /* of intensity or of volume: a setting of its own; 0: none */
 };
 
 /* The volume that is measured. */
@@ -166,6 +167,12 @@ feature_region_keeps(const struct feature_region *region, int64_t slice, int32_t
     const size_t table = volume->tables > 1 ? (size_t)slice : 0;
 
     return region->histograms[table * volume->values + (size_t)(stored - volume->smallest)] > 0;
+}
+
+static inline struct image_extent
+feature_extent(const struct feature_volume *volume)
+{
+    return (struct image_extent){volume->columns, volume->rows, volume->slices};
 }
 
 /* Room for so many counts, zeros at first. */

@@ -33,7 +33,7 @@ CONFIGURATIONS = {
 }
 # Groups that are no configuration, to see the image and the region before and after interpolation.
 BOTH = 'regions = [ "segments", "volume" ];'
-UNITS = {"ml": 1000.0}  # of the manual's mm3
+UNITS = {"ml": 1000.0, "[hnsf'U].ml": 1000.0}  # of the manual's mm3
 PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}  # two of each have one code
 UNMEASURED = {"HCUG"}  # families of which there is not everything yet
 FAMILIES = 'families = [ "all" ];'
@@ -73,7 +73,7 @@ class Stage:
 
     def __init__(self, features, interpolated, resegmented):
         self.features = [f for f in features if bool(f["interpolation"]) == interpolated
-                         and (f["family"] == "shape" or bool(f["range"] or f["sigma"]) == resegmented)]
+                         and (f["family"] in ("shape", "morphology") or bool(f["range"] or f["sigma"]) == resegmented)]
 
     def value(self, name, segment):
         values = {f["value"] for f in self.features if (f["name"], f["segment_number"]) == (name, segment)}

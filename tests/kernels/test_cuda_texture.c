@@ -11,6 +11,7 @@
  */
 #include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_morphology.h"
 #include "tests/kernels/ref_patterns.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
@@ -415,6 +416,31 @@ check_zones(struct image_extent extent, const struct texture_levels *levels, con
         free(lists[i / TEXTURE_ZONE_KINDS][i % TEXTURE_ZONE_KINDS].zones);
 }
 
+/* What has a level is kept. */
+static void
+check_morphology(struct image_extent extent, const struct texture_levels *levels,
+                 const uint64_t *region)
+{
+    const size_t size = morphology_size(extent.slices), values = values_of(pixel_now);
+    const size_t entries = levels->table_count * values;
+    uint64_t *kept = allocate(entries / 64, sizeof(*kept)), *counts[3];
+    const struct morphology_region request = {region, kept, levels->table_count};
+
+    for (size_t i = 0; i < entries; i++)
+        kept[i / 64] |= (uint64_t)(levels->level_of[i] > 0) << i % 64;
+    for (int i = 0; i < 3; i++)
+        counts[i] = allocate(size, sizeof(uint64_t));
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(morphology_run(lanes[i], &request, counts[i], &error) == 0, "%s",
+                      error.message);
+    assert_same(counts[0], counts[1], size, "morphology");
+    ref_morphology(extent, pixel_now, voxels_now, &request, counts[2]);
+    assert_same(counts[2], counts[1], size, "morphology");
+    for (int i = 0; i < 3; i++)
+        free(counts[i]);
+    free(kept);
+}
+
 /* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
 START_TEST(neighbours_runs_and_zones_are_the_cpus)
 {
@@ -434,6 +460,7 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
         check_neighbours(extents[_i], &table, region, way);
         check_runs(extents[_i], &table, region, way);
         check_zones(extents[_i], &table, region, way);
+        check_morphology(extents[_i], &table, region);
         free(level_of);
         free(region);
     }

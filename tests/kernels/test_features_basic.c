@@ -171,6 +171,7 @@ START_TEST(regions)
         uint64_t *bits = calloc((size_t)(words * 35), sizeof(*bits));
         struct shape_place place;
         int64_t count = 0, sum[3] = {0}, first[3] = {999, 999, 999}, last[3] = {-1, -1, -1};
+        int64_t square[3] = {0}, product[3] = {0};
 
         for (int64_t y = 1; y < 4; y++)
             for (int64_t z = 2; z < 6; z++)
@@ -183,14 +184,18 @@ START_TEST(regions)
                     count++;
                     for (int i = 0; i < 3; i++) {
                         sum[i] += at[i];
+                        square[i] += at[i] * at[i];
+                        product[i] += at[(i + 1) % 3] * at[(i + 2) % 3];
                         first[i] = at[i] < first[i] ? at[i] : first[i];
                         last[i] = at[i] > last[i] ? at[i] : last[i];
                     }
                 }
-        shape_place_of(bits, extent.columns, 5, 7, &place);
+        shape_place_of(bits, &extent, &place);
         ck_assert_int_eq(place.voxels, count);
         for (int i = 0; i < 3; i++) {
             ck_assert_int_eq(place.sum[i], sum[i]);
+            ck_assert_int_eq((int64_t)place.square[i], square[i]);
+            ck_assert_int_eq((int64_t)place.product[i], product[i]);
             ck_assert_int_eq(place.first[i], first[i]);
             ck_assert_int_eq(place.last[i], last[i]);
         }

@@ -14,72 +14,101 @@ static const struct feature_definition shape_definitions[SHAPE_FEATURES] = {
     {"box_slices", "Bounding box along slices", "", .unit = "mm"},
 };
 
-/* The sum of the places of the bits that are set. */
-static int64_t
-sum_of_places(uint64_t bits)
+/* Voxels of a row. */
+struct row_sums {
+    int64_t count;
+    int64_t columns, squares; /* sums of their columns, and of the squares of these */
+};
+
+enum {
+    WORD = 64,
+    WORD_PLACES = 2016,
+    WORD_SQUARES = 85344
+}; /* sums of 0 .. 63 and of their squares */
+
+/* Adds the voxels of a word, from the bits that their places in it are made of. */
+static void
+row_add_word(struct row_sums *sums, int64_t word, uint64_t bits)
 {
     static const uint64_t place_has[6] = {
         0xAAAAAAAAAAAAAAAA, 0xCCCCCCCCCCCCCCCC, 0xF0F0F0F0F0F0F0F0,
         0xFF00FF00FF00FF00, 0xFFFF0000FFFF0000, 0xFFFFFFFF00000000,
     };
-    int64_t sum = 0;
+    const int64_t from = WORD * word, count = __builtin_popcountll(bits);
+    int64_t places = 0, squares = 0;
 
-    for (int i = 0; i < 6; i++)
-        sum += (int64_t)__builtin_popcountll(bits & place_has[i]) << i;
-    return sum;
+    for (int i = 0; i < 6 && count < WORD; i++) {
+        places += (int64_t)__builtin_popcountll(bits & place_has[i]) << i;
+        squares += (int64_t)__builtin_popcountll(bits & place_has[i]) << 2 * i;
+        for (int j = 0; j < i; j++)
+            squares += (int64_t)__builtin_popcountll(bits & place_has[i] & place_has[j])
+                       << (i + j + 1);
+    }
+    if (count == WORD) {
+        places = WORD_PLACES;
+        squares = WORD_SQUARES;
+    }
+    sums->count += count;
+    sums->columns += count * from + places;
+    sums->squares += count * from * from + 2 * from * places + squares;
 }
 
-/* Bits of a row: how many, the sum of their columns, the first and the last. */
 static void
-shape_place_add_row(const uint64_t *row, int64_t words, int64_t y, int64_t z,
-                    struct shape_place *place)
+shape_place_add_row(const struct row_sums *row, int64_t y, int64_t z, struct shape_place *place)
 {
-    for (int64_t w = 0; w < words; w++) {
-        const uint64_t bits = row[w];
-        const int64_t count = __builtin_popcountll(bits);
-        int64_t first, last;
+    const int64_t at[3] = {row->columns, row->count * y, row->count * z};
 
-        if (bits == 0)
-            continue;
-        first = 64 * w + __builtin_ctzll(bits);
-        last = 64 * w + 63 - __builtin_clzll(bits);
-        place->voxels += count;
-        place->sum[1] += count * y;
-        place->sum[2] += count * z;
-        place->first[0] = first < place->first[0] ? first : place->first[0];
-        place->last[0] = last > place->last[0] ? last : place->last[0];
-        place->first[1] = y < place->first[1] ? y : place->first[1];
-        place->last[1] = y > place->last[1] ? y : place->last[1];
-        place->first[2] = z < place->first[2] ? z : place->first[2];
-        place->last[2] = z > place->last[2] ? z : place->last[2];
-        place->sum[0] += count * 64 * w + sum_of_places(bits);
+    place->voxels += row->count;
+    place->square[0] += row->squares;
+    for (int i = 0; i < 3; i++) {
+        place->sum[i] += at[i];
+        if (i > 0) {
+            const int64_t own = i == 1 ? y : z;
+
+            place->square[i] += (shape_product)at[i] * own;
+            place->first[i] = own < place->first[i] ? own : place->first[i];
+            place->last[i] = own > place->last[i] ? own : place->last[i];
+        }
     }
+    place->product[0] += (shape_product)at[1] * z;
+    place->product[1] += (shape_product)at[0] * z;
+    place->product[2] += (shape_product)at[0] * y;
+}
+
+static void
+shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z,
+                     struct shape_place *place)
+{
+    struct row_sums row = {0};
+
+    for (int64_t word = 0; word < (columns + WORD - 1) / WORD; word++) {
+        const int64_t left = columns - WORD * word;
+        const uint64_t inside = left < WORD ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
+        const uint64_t own = bits ? bits[word] & inside : inside;
+
+        if (own == 0)
+            continue;
+        row_add_word(&row, word, own);
+        if (WORD * word + __builtin_ctzll(own) < place->first[0])
+            place->first[0] = WORD * word + __builtin_ctzll(own);
+        if (WORD * word + WORD - 1 - __builtin_clzll(own) > place->last[0])
+            place->last[0] = WORD * word + WORD - 1 - __builtin_clzll(own);
+    }
+    if (row.count > 0)
+        shape_place_add_row(&row, y, z, place);
 }
 
 void
-shape_place_of(const uint64_t *bits, int64_t columns, int64_t rows, int64_t slices,
-               struct shape_place *place)
+shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct shape_place *place)
 {
-    const int64_t words = (columns + 63) / 64;
+    const int64_t words = (extent->columns + WORD - 1) / WORD;
 
-    *place = (struct shape_place){.first = {columns, rows, slices}, .last = {-1, -1, -1}};
-    for (int64_t z = 0; z < slices; z++)
-        for (int64_t y = 0; y < rows; y++)
-            shape_place_add_row(bits + (z * rows + y) * words, words, y, z, place);
-}
-
-/* Of all voxels of the volume. */
-static void
-shape_place_of_volume(const struct feature_volume *volume, struct shape_place *place)
-{
-    const int64_t size[3] = {volume->columns, volume->rows, volume->slices};
-
-    place->voxels = size[0] * size[1] * size[2];
-    for (int axis = 0; axis < 3; axis++) {
-        place->sum[axis] = place->voxels / size[axis] * (size[axis] * (size[axis] - 1) / 2);
-        place->first[axis] = 0;
-        place->last[axis] = size[axis] - 1;
-    }
+    *place = (struct shape_place){.first = {extent->columns, extent->rows, extent->slices},
+                                  .last = {-1, -1, -1}};
+    for (int64_t z = 0; z < extent->slices; z++)
+        for (int64_t y = 0; y < extent->rows; y++)
+            shape_place_read_row(bits ? bits + (z * extent->rows + y) * words : NULL,
+                                 extent->columns, y, z, place);
 }
 
 static int
@@ -88,15 +117,13 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
 {
     const struct feature_volume *volume = region->volume;
     const double voxel = volume->spacing[0] * volume->spacing[1] * volume->spacing[2];
+    const struct image_extent extent = feature_extent(volume);
     struct shape_place place;
     double centre[3];
 
     (void)set;
     (void)counts;
-    if (region->bits)
-        shape_place_of(region->bits, volume->columns, volume->rows, volume->slices, &place);
-    else
-        shape_place_of_volume(volume, &place);
+    shape_place_of(region->bits, &extent, &place);
     values[SHAPE_VOXEL_COUNT] = feature_present((double)place.voxels);
     values[SHAPE_VOLUME_ML] = feature_present((double)place.voxels * voxel / 1000);
     if (place.voxels == 0)

@@ -5,6 +5,7 @@
 #ifndef NOCTULE_FEATURE_SHAPE_H
 #define NOCTULE_FEATURE_SHAPE_H
 
+#include "base/image.h"
 #include "kernels/features/family.h"
 
 #ifdef __cplusplus
@@ -23,16 +24,20 @@ enum shape_feature {
     SHAPE_FEATURES,
 };
 
-/* The region in space: counts of voxels, sums of coordinates, extremes. */
+__extension__ typedef __int128 shape_product;
+
+/* The region in space: counts of voxels, sums of coordinates and of their products, extremes. */
 struct shape_place {
     int64_t voxels;
-    int64_t sum[3];   /* of x, y, z */
-    int64_t first[3]; /* of the bounding box, inclusive; > last when empty */
+    int64_t sum[3];           /* of x, y, z */
+    shape_product square[3];  /* of x x, y y, z z */
+    shape_product product[3]; /* of y z, z x, x y */
+    int64_t first[3];         /* of the bounding box, inclusive; > last when empty */
     int64_t last[3];
 };
 
-/* From bits laid out as struct image_mask. */
-void shape_place_of(const uint64_t *bits, int64_t columns, int64_t rows, int64_t slices,
+/* From bits laid out as struct image_mask; NULL: every voxel. */
+void shape_place_of(const uint64_t *bits, const struct image_extent *extent,
                     struct shape_place *place);
 
 #ifdef __cplusplus

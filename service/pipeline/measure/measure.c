@@ -19,6 +19,7 @@
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +244,19 @@ describe_resegmentation(const struct texture_options *options, char settings[FEA
         feature_put_number(settings, FEATURE_sigma, options->sigma);
 }
 
+/* The unit of values to a power, and the definition's own; UCUM goes from left to right. */
+static void
+describe_unit(const struct step *step, const struct feature_definition *definition,
+              char unit[FEATURE_TERM])
+{
+    texture_value_unit(step->request->instances, step->request->stack, definition->value_power,
+                       unit);
+    if (definition->unit[0] && strcmp(unit, "1") == 0)
+        snprintf(unit, FEATURE_TERM, "%s", definition->unit);
+    else if (definition->unit[0])
+        snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", definition->unit);
+}
+
 static int
 measure_add_feature(struct step *step, const struct measured *measured,
                     const struct feature_definition *definition, const struct feature_value *value)
@@ -252,14 +266,13 @@ measure_add_feature(struct step *step, const struct measured *measured,
     if (definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS)
         describe_levels(measured->region, settings);
     describe_voxels(step->request->options->resample, settings);
-    if (family->needs >= FEATURE_NEEDS_VALUES)
+    if (family->needs >= FEATURE_NEEDS_VALUES && !definition->of_bits)
         describe_resegmentation(step->request->options, settings);
     if (family->describe)
         family->describe(step->request->options, measured->set, settings);
     if (definition->percent > 0)
         feature_put_integer(settings, FEATURE_percent, definition->percent);
-    texture_value_unit(step->request->instances, step->request->stack, definition->value_power,
-                       unit);
+    describe_unit(step, definition, unit);
     const struct feature feature = {
         .segment = measured->named->segment,
         .label = measured->named->label,
@@ -269,7 +282,7 @@ measure_add_feature(struct step *step, const struct measured *measured,
         .ibsi = definition->ibsi,
         .value = value->value,
         .missing_reason = feature_missing_names[value->missing],
-        .unit = definition->value_power > 0 ? unit : definition->unit,
+        .unit = unit,
         .settings = settings,
     };
     return feature_set_add(&step->result->features, &feature) ? out_of_memory(step) : 0;

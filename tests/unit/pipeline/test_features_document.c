@@ -44,14 +44,16 @@ static void
 expect_definition(const struct feature_definition *definition, const char *row)
 {
     static const char *const units[] = {"", "values", "values^2"};
-    char cells[CELLS][CELL], name[CELL];
+    char cells[CELLS][CELL], name[CELL], unit[CELL];
     const int power = definition->value_power;
     take_cells(row, cells);
     snprintf(name, sizeof name, "`%s`", definition->name);
     ck_assert_str_eq(cells[NAME], name);
     ck_assert_str_eq(cells[MEANING], definition->meaning);
     ck_assert_str_eq(cells[IBSI], definition->ibsi);
-    ck_assert_str_eq(cells[UNIT], power > 0 ? units[power] : definition->unit);
+    snprintf(unit, sizeof unit, "%s%s%s", units[power], power > 0 && definition->unit[0] ? " " : "",
+             definition->unit);
+    ck_assert_str_eq(cells[UNIT], unit);
 }
 
 START_TEST(it_has_the_features_of_the_families)

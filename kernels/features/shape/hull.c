@@ -1,0 +1,384 @@
+/*
+ * hull.c - see hull.h.
+ *
+ * A facet keeps the points that lie strictly outside of it, each in one list. The farthest of a list is a
+ * corner of the hull: the facets that it sees go, and it is joined to their rim. What lies in a facet's plane
+ * is not seen, so that no triangle is without area, and a point that was outside of a facet that goes is
+ * inside, or outside of a new one.
+ */
+#include "kernels/features/shape/hull.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HULL_NONE = -1 };
+
+struct hull_facet {
+    int32_t corner[3];
+    int32_t beside[3]; /* the facet across the edge from a corner to the next */
+    int32_t outside;   /* a list of points */
+    int32_t farthest;
+    int64_t distance; /* of the farthest, times twice the facet's area */
+    int64_t normal[3];
+    bool gone;
+};
+
+struct hull_work {
+    const struct hull_point *points;
+    int32_t count;
+    struct hull_facet *facets;
+    int32_t facet_count, facet_room;
+    int32_t *next;   /* of the point's list */
+    int32_t *rim_of; /* the new facet whose edge of the rim begins at the point */
+    int32_t *seen;   /* facets, as a stack and a list */
+    int32_t seen_count, seen_room;
+    int32_t *todo; /* facets that may have points outside */
+    int32_t todo_count, todo_room;
+};
+
+/* ------------------------------------------------------------------------------- geometry ---- */
+
+static void
+points_difference(const struct hull_point *a, const struct hull_point *b, int64_t difference[3])
+{
+    for (int i = 0; i < 3; i++)
+        difference[i] = (int64_t)b->at[i] - a->at[i];
+}
+
+static void
+points_normal(const struct hull_point *a, const struct hull_point *b, const struct hull_point *c,
+              int64_t normal[3])
+{
+    int64_t first[3], second[3];
+
+    points_difference(a, b, first);
+    points_difference(a, c, second);
+    for (int i = 0; i < 3; i++) {
+        const int next = (i + 1) % 3, last = (i + 2) % 3;
+
+        normal[i] = first[next] * second[last] - first[last] * second[next];
+    }
+}
+
+/* Times twice the facet's area: above 0 outside. Below 2^61. */
+static int64_t
+facet_distance(const struct hull_work *work, const struct hull_facet *facet, int32_t point)
+{
+    int64_t from[3];
+
+    points_difference(&work->points[facet->corner[0]], &work->points[point], from);
+    return facet->normal[0] * from[0] + facet->normal[1] * from[1] + facet->normal[2] * from[2];
+}
+
+/* -------------------------------------------------------------------------------- memory ---- */
+
+/* Makes room for one more. */
+static int
+hull_grow(void *items, int32_t count, int32_t *room, size_t size)
+{
+    void **array = items;
+
+    if (count < *room)
+        return 0;
+    const int32_t wanted = *room ? 2 * *room : 1024;
+    void *grown = *room > INT32_MAX / 2 ? NULL : realloc(*array, (size_t)wanted * size);
+    if (!grown)
+        return -ENOMEM;
+    *array = grown;
+    *room = wanted;
+    return 0;
+}
+
+static int
+hull_push_todo(struct hull_work *work, int32_t facet)
+{
+    if (hull_grow(&work->todo, work->todo_count, &work->todo_room, sizeof(*work->todo)))
+        return -ENOMEM;
+    work->todo[work->todo_count++] = facet;
+    return 0;
+}
+
+/* Returns its number, or -ENOMEM. */
+static int32_t
+hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
+{
+    struct hull_facet *facet;
+
+    if (hull_grow(&work->facets, work->facet_count, &work->facet_room, sizeof(*work->facets)) ||
+        hull_push_todo(work, work->facet_count))
+        return -ENOMEM;
+    facet = &work->facets[work->facet_count];
+    *facet = (struct hull_facet){.corner = {a, b, c},
+                                 .beside = {HULL_NONE, HULL_NONE, HULL_NONE},
+                                 .outside = HULL_NONE,
+                                 .farthest = HULL_NONE};
+    points_normal(&work->points[a], &work->points[b], &work->points[c], facet->normal);
+    return work->facet_count++;
+}
+
+/* --------------------------------------------------------------------------- the first four ---- */
+
+/* The point with the largest of what `measure` says, if that is above 0. */
+static int32_t
+hull_farthest(const struct hull_work *work,
+              double (*measure)(const struct hull_work *work, const int32_t *of, int32_t point),
+              const int32_t *of)
+{
+    int32_t found = HULL_NONE;
+    double most = 0;
+
+    for (int32_t point = 0; point < work->count; point++) {
+        const double own = measure(work, of, point);
+
+        if (own > most) {
+            most = own;
+            found = point;
+        }
+    }
+    return found;
+}
+
+/* Exact enough to tell what is 0. */
+static double
+apart_from_point(const struct hull_work *work, const int32_t *of, int32_t point)
+{
+    int64_t from[3];
+
+    points_difference(&work->points[of[0]], &work->points[point], from);
+    return (double)(from[0] * from[0] + from[1] * from[1] + from[2] * from[2]);
+}
+
+static double
+apart_from_line(const struct hull_work *work, const int32_t *of, int32_t point)
+{
+    int64_t normal[3];
+
+    points_normal(&work->points[of[0]], &work->points[of[1]], &work->points[point], normal);
+    return fabs((double)normal[0]) + fabs((double)normal[1]) + fabs((double)normal[2]);
+}
+
+static double
+apart_from_plane(const struct hull_work *work, const int32_t *of, int32_t point)
+{
+    struct hull_facet facet = {.corner = {of[0], of[1], of[2]}};
+
+    points_normal(&work->points[of[0]], &work->points[of[1]], &work->points[of[2]], facet.normal);
+    return fabs((double)facet_distance(work, &facet, point));
+}
+
+/* Four points that are not in a plane, the first three seen from the fourth clockwise; else -EDOM. */
+static int
+hull_choose_four(const struct hull_work *work, int32_t four[4])
+{
+    struct hull_facet facet;
+
+    four[0] = 0;
+    four[1] = work->count > 0 ? hull_farthest(work, apart_from_point, four) : HULL_NONE;
+    four[2] = four[1] >= 0 ? hull_farthest(work, apart_from_line, four) : HULL_NONE;
+    four[3] = four[2] >= 0 ? hull_farthest(work, apart_from_plane, four) : HULL_NONE;
+    if (four[3] < 0)
+        return -EDOM;
+    facet.corner[0] = four[0];
+    points_normal(&work->points[four[0]], &work->points[four[1]], &work->points[four[2]],
+                  facet.normal);
+    if (facet_distance(work, &facet, four[3]) > 0) {
+        const int32_t second = four[1];
+
+        four[1] = four[2];
+        four[2] = second;
+    }
+    return 0;
+}
+
+/* Puts a point that lies outside of one of the facets from `first` on into its list. */
+static void
+hull_assign(struct hull_work *work, int32_t first, int32_t point)
+{
+    for (int32_t f = first; f < work->facet_count; f++) {
+        struct hull_facet *facet = &work->facets[f];
+        const int64_t distance = facet_distance(work, facet, point);
+
+        if (distance <= 0)
+            continue;
+        work->next[point] = facet->outside;
+        facet->outside = point;
+        if (distance > facet->distance) {
+            facet->distance = distance;
+            facet->farthest = point;
+        }
+        return;
+    }
+}
+
+static int
+hull_begin(struct hull_work *work)
+{
+    /* Of the facets 0 1 2, 0 3 1, 1 3 2 and 2 3 0: who is across the edges. */
+    static const uint8_t corners[4][3] = {{0, 1, 2}, {0, 3, 1}, {1, 3, 2}, {2, 3, 0}};
+    static const uint8_t across[4][3] = {{1, 2, 3}, {3, 2, 0}, {1, 3, 0}, {2, 1, 0}};
+    int32_t four[4];
+    int rc = hull_choose_four(work, four);
+
+    if (rc)
+        return rc;
+    for (int f = 0; f < 4; f++) {
+        if (hull_add_facet(work, four[corners[f][0]], four[corners[f][1]], four[corners[f][2]]) < 0)
+            return -ENOMEM;
+        for (int edge = 0; edge < 3; edge++)
+            work->facets[f].beside[edge] = across[f][edge];
+    }
+    for (int32_t point = 0; point < work->count; point++)
+        hull_assign(work, 0, point);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------- the next corner ---- */
+
+static int
+hull_see(struct hull_work *work, int32_t facet)
+{
+    if (hull_grow(&work->seen, work->seen_count, &work->seen_room, sizeof(*work->seen)))
+        return -ENOMEM;
+    work->seen[work->seen_count++] = facet;
+    work->facets[facet].gone = true;
+    return 0;
+}
+
+/* All facets that the point sees hang together: those beside one that it sees, and so on. */
+static int
+hull_look_around(struct hull_work *work, int32_t facet, int32_t point)
+{
+    int rc;
+
+    work->seen_count = 0;
+    rc = hull_see(work, facet);
+    for (int32_t i = 0; i < work->seen_count && rc == 0; i++)
+        for (int edge = 0; edge < 3 && rc == 0; edge++) {
+            const int32_t beside = work->facets[work->seen[i]].beside[edge];
+
+            if (!work->facets[beside].gone &&
+                facet_distance(work, &work->facets[beside], point) > 0)
+                rc = hull_see(work, beside);
+        }
+    return rc;
+}
+
+/* Joins the point to an edge of the rim, between facets that it sees and does not see. */
+static int
+hull_join(struct hull_work *work, int32_t point, int32_t a, int32_t b, int32_t behind)
+{
+    const int32_t added = hull_add_facet(work, a, b, point);
+    struct hull_facet *facet = &work->facets[behind];
+
+    if (added < 0)
+        return -ENOMEM;
+    work->facets[added].beside[0] = behind;
+    work->rim_of[a] = added;
+    for (int edge = 0; edge < 3; edge++)
+        if (facet->corner[edge] == b && facet->corner[(edge + 1) % 3] == a)
+            facet->beside[edge] = added;
+    return 0;
+}
+
+/* Each point of the rim begins one edge of it, and ends one. */
+static int
+hull_close(struct hull_work *work, int32_t point, int32_t first)
+{
+    for (int32_t i = 0; i < work->seen_count; i++) {
+        const struct hull_facet seen = work->facets[work->seen[i]];
+
+        for (int edge = 0; edge < 3; edge++)
+            if (!work->facets[seen.beside[edge]].gone &&
+                hull_join(work, point, seen.corner[edge], seen.corner[(edge + 1) % 3],
+                          seen.beside[edge]))
+                return -ENOMEM;
+    }
+    for (int32_t f = first; f < work->facet_count; f++) {
+        const int32_t next = work->rim_of[work->facets[f].corner[1]];
+
+        work->facets[f].beside[1] = next;
+        work->facets[next].beside[2] = f;
+    }
+    return 0;
+}
+
+static int
+hull_add_corner(struct hull_work *work, int32_t facet)
+{
+    const int32_t point = work->facets[facet].farthest, first = work->facet_count;
+    int rc = hull_look_around(work, facet, point);
+
+    if (rc == 0)
+        rc = hull_close(work, point, first);
+    for (int32_t i = 0; i < work->seen_count && rc == 0; i++)
+        for (int32_t other = work->facets[work->seen[i]].outside, next; other >= 0; other = next) {
+            next = work->next[other];
+            hull_assign(work, first, other);
+        }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- the whole ---- */
+
+/* Facets that are left, and their points with new numbers. */
+static int
+hull_keep(struct hull_work *work, struct hull *hull)
+{
+    hull->facets = malloc((size_t)work->facet_count * sizeof(*hull->facets));
+    hull->points = malloc((size_t)work->count * sizeof(*hull->points));
+    if (!hull->facets || !hull->points)
+        return -ENOMEM;
+    memset(work->rim_of, 0xFF, (size_t)work->count * sizeof(*work->rim_of));
+    for (int32_t f = 0; f < work->facet_count; f++) {
+        const struct hull_facet *facet = &work->facets[f];
+
+        for (int i = 0; i < 3 && !facet->gone; i++) {
+            int32_t *number = &work->rim_of[facet->corner[i]];
+
+            if (*number == HULL_NONE) {
+                *number = (int32_t)hull->point_count;
+                hull->points[hull->point_count++] = work->points[facet->corner[i]];
+            }
+            hull->facets[hull->facet_count][i] = *number;
+        }
+        hull->facet_count += !facet->gone;
+    }
+    return 0;
+}
+
+int
+hull_make(const struct hull_point *points, size_t count, struct hull *hull)
+{
+    struct hull_work work = {.points = points, .count = (int32_t)count};
+    int rc;
+
+    *hull = (struct hull){0};
+    work.next = malloc((count + 1) * sizeof(*work.next));
+    work.rim_of = malloc((count + 1) * sizeof(*work.rim_of));
+    rc = work.next && work.rim_of ? hull_begin(&work) : -ENOMEM;
+    while (rc == 0 && work.todo_count > 0) {
+        const int32_t facet = work.todo[--work.todo_count];
+
+        if (!work.facets[facet].gone && work.facets[facet].outside >= 0)
+            rc = hull_add_corner(&work, facet);
+    }
+    if (rc == 0)
+        rc = hull_keep(&work, hull);
+    free(work.facets);
+    free(work.next);
+    free(work.rim_of);
+    free(work.seen);
+    free(work.todo);
+    return rc;
+}
+
+void
+hull_clear(struct hull *hull)
+{
+    free(hull->points);
+    free(hull->facets);
+    *hull = (struct hull){0};
+}

@@ -1,0 +1,43 @@
+/*
+ * hull.h - the convex hull of points with whole coordinates, exactly: quickhull (Barber 1996), whose only
+ * questions are signs of determinants that 64 bits hold. Any thread.
+ */
+#ifndef NOCTULE_HULL_H
+#define NOCTULE_HULL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HULL_MOST (1 << 19) /* of a coordinate */
+
+struct hull_point {
+    int32_t at[3]; /* 0 .. HULL_MOST, or that range moved */
+};
+
+/* Triangles with corners among `points`, seen from outside counter-clockwise. */
+struct hull {
+    struct hull_point *points; /* those that are a corner */
+    size_t point_count;
+    int32_t (*facets)[3];
+    size_t facet_count;
+};
+
+/* 0, -ENOMEM, or -EDOM where all points lie in a plane (there may be none). The caller clears it. At most
+ * 2^31 - 1 points; the same may stand there twice. */
+int hull_make(const struct hull_point *points, size_t count, struct hull *hull);
+void hull_clear(struct hull *hull);
+
+/* With so many mm from one coordinate to the next along each axis. The diameter is the distance of the two
+ * points that are farthest apart: 0 or -ENOMEM. */
+double hull_volume(const struct hull *hull, const double step[3]);
+double hull_area(const struct hull *hull, const double step[3]);
+int hull_diameter(const struct hull *hull, const double step[3], double *diameter);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

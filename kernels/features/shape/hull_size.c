@@ -1,0 +1,175 @@
+/* hull_size.c - how large a hull is (hull.h). */
+#include "kernels/features/shape/hull.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+__extension__ typedef __int128 hull_sum;
+
+/* A corner, from the axis along which the hull is longest on. */
+struct placed {
+    double at[3];  /* whole numbers */
+    double along;  /* mm from the middle of their box along the first of these axes */
+    double square; /* of the mm from there */
+};
+
+static void
+hull_facet_normal(const struct hull *hull, size_t facet, int64_t normal[3])
+{
+    const struct hull_point *a = &hull->points[hull->facets[facet][0]];
+    int64_t sides[2][3];
+
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < 3; i++)
+            sides[side][i] = hull->points[hull->facets[facet][side + 1]].at[i] - a->at[i];
+    for (int i = 0; i < 3; i++) {
+        const int next = (i + 1) % 3, last = (i + 2) % 3;
+
+        normal[i] = sides[0][next] * sides[1][last] - sides[0][last] * sides[1][next];
+    }
+}
+
+/* Six times the volume is the sum of the parallelepipeds over all facets, from any one point. */
+double
+hull_volume(const struct hull *hull, const double step[3])
+{
+    hull_sum sum = 0;
+
+    for (size_t f = 0; f < hull->facet_count; f++) {
+        const struct hull_point *a = &hull->points[hull->facets[f][0]];
+        int64_t normal[3];
+
+        hull_facet_normal(hull, f, normal);
+        for (int i = 0; i < 3; i++)
+            sum += (hull_sum)normal[i] * (a->at[i] - hull->points[0].at[i]);
+    }
+    return (double)sum / 6 * (step[0] * step[1] * step[2]);
+}
+
+double
+hull_area(const struct hull *hull, const double step[3])
+{
+    double sum = 0;
+
+    for (size_t f = 0; f < hull->facet_count; f++) {
+        int64_t normal[3];
+        double square = 0;
+
+        hull_facet_normal(hull, f, normal);
+        for (int i = 0; i < 3; i++) {
+            const double side = (double)normal[i] * step[(i + 1) % 3] * step[(i + 2) % 3];
+
+            square += side * side;
+        }
+        sum += sqrt(square) / 2;
+    }
+    return sum;
+}
+
+/* ------------------------------------------------------------------------------ the diameter ---- */
+
+static int
+corner_compare(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+
+    return (a->along > b->along) - (a->along < b->along);
+}
+
+static double
+corners_square(const struct placed *a, const struct placed *b, const double step[3])
+{
+    double square = 0;
+
+    for (int i = 0; i < 3; i++) {
+        const double side = (b->at[i] - a->at[i]) * step[i];
+
+        square += side * side;
+    }
+    return square;
+}
+
+/* The ends of the hull along an axis. */
+static void
+hull_ends(const struct hull *hull, int axis, double ends[2])
+{
+    ends[0] = ends[1] = hull->points[0].at[axis];
+    for (size_t p = 1; p < hull->point_count; p++) {
+        ends[0] = fmin(ends[0], hull->points[p].at[axis]);
+        ends[1] = fmax(ends[1], hull->points[p].at[axis]);
+    }
+}
+
+/* In order along the longest axis; `step` is then theirs. Returns the largest of their squares. */
+static double
+corners_place(const struct hull *hull, double step[3], struct placed *placed)
+{
+    double ends[3][2], steps[3] = {step[0], step[1], step[2]}, most = 0;
+    int longest = 0;
+
+    for (int i = 0; i < 3; i++) {
+        hull_ends(hull, i, ends[i]);
+        if ((ends[i][1] - ends[i][0]) * steps[i] >
+            (ends[longest][1] - ends[longest][0]) * steps[longest])
+            longest = i;
+    }
+    for (size_t p = 0; p < hull->point_count; p++) {
+        placed[p].square = 0;
+        for (int i = 0; i < 3; i++) {
+            const int axis = (longest + i) % 3;
+            const double middle = (ends[axis][0] + ends[axis][1]) / 2;
+            const double from = (hull->points[p].at[axis] - middle) * steps[axis];
+
+            step[i] = steps[axis];
+            placed[p].at[i] = hull->points[p].at[axis];
+            placed[p].square += from * from;
+            placed[p].along = i == 0 ? from : placed[p].along;
+        }
+        most = fmax(most, placed[p].square);
+    }
+    qsort(placed, hull->point_count, sizeof(*placed), corner_compare);
+    return most;
+}
+
+/* The first from `from` on that is not before a place along the axis. */
+static size_t
+corners_from(const struct placed *placed, size_t from, size_t end, double along)
+{
+    while (from < end) {
+        const size_t half = from + (end - from) / 2;
+
+        if (placed[half].along < along)
+            from = half + 1;
+        else
+            end = half;
+    }
+    return from;
+}
+
+/*
+ * Of points a and b is |a - b|^2 + |a + b|^2 = 2 |a|^2 + 2 |b|^2: of a pair that is farther apart than the
+ * farthest that is known b is so near to -a, and so near along the first axis.
+ */
+int
+hull_diameter(const struct hull *hull, const double step[3], double *diameter)
+{
+    const double slack = 1 + 1e-9; /* for rounding */
+    struct placed *placed = malloc((hull->point_count + 1) * sizeof(*placed));
+    double steps[3] = {step[0], step[1], step[2]}, most, best = 0;
+
+    if (!placed)
+        return -ENOMEM;
+    most = corners_place(hull, steps, placed);
+    for (size_t a = 0; a < hull->point_count; a++) {
+        const double near = sqrt(fmax(0, 2 * (placed[a].square + most) * slack - best)) * slack;
+        const double end = near - placed[a].along;
+
+        for (size_t b = corners_from(placed, a + 1, hull->point_count, -near - placed[a].along);
+             b < hull->point_count && placed[b].along <= end; b++)
+            best = fmax(best, corners_square(&placed[a], &placed[b], steps));
+    }
+    free(placed);
+    *diameter = sqrt(best);
+    return 0;
+}

@@ -1,0 +1,307 @@
+/*
+ * morphology.c - see morphology.h. Of the morphological mask but for what values have a part in.
+ */
+#include "kernels/features/shape/morphology.h"
+
+#include "kernels/features/eigen.h"
+#include "kernels/features/shape/hull.h"
+#include "kernels/features/shape/kept.h"
+#include "kernels/features/shape/mesh.h"
+#include "kernels/features/shape/outline.h"
+#include "kernels/features/shape/shape.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const struct feature_definition morphology_definitions[MORPHOLOGY_FEATURES] = {
+    {"mesh_volume", "Volume (mesh)", "RNU0", .unit = "ml", .of_bits = true},
+    {"surface_area", "Surface area (mesh)", "C0JK", .unit = "mm2", .of_bits = true},
+    {"surface_to_volume_ratio", "Surface to volume ratio", "2PR5", .unit = "/mm", .of_bits = true},
+    {"compactness_1", "Compactness 1", "SKGS", .unit = "1", .of_bits = true},
+    {"compactness_2", "Compactness 2", "BQWJ", .unit = "1", .of_bits = true},
+    {"spherical_disproportion", "Spherical disproportion", "KRCK", .unit = "1", .of_bits = true},
+    {"sphericity", "Sphericity", "QCFX", .unit = "1", .of_bits = true},
+    {"asphericity", "Asphericity", "25C7", .unit = "1", .of_bits = true},
+    {"centre_of_mass_shift", "Centre of mass shift", "KLMA", .unit = "mm"},
+    {"maximum_3d_diameter", "Maximum 3D diameter", "L0JK", .unit = "mm", .of_bits = true},
+    {"major_axis_length", "Major axis length", "TDIC", .unit = "mm", .of_bits = true},
+    {"minor_axis_length", "Minor axis length", "P9VJ", .unit = "mm", .of_bits = true},
+    {"least_axis_length", "Least axis length", "7J51", .unit = "mm", .of_bits = true},
+    {"elongation", "Elongation", "Q3CK", .unit = "1", .of_bits = true},
+    {"flatness", "Flatness", "N17B", .unit = "1", .of_bits = true},
+    {"volume_density_box", "Volume density (axis-aligned bounding box)", "PBX1", .unit = "1",
+     .of_bits = true},
+    {"area_density_box", "Area density (axis-aligned bounding box)", "R59B", .unit = "1",
+     .of_bits = true},
+    {"volume_density_ellipsoid", "Volume density (approximate enclosing ellipsoid)", "6BDE",
+     .unit = "1", .of_bits = true},
+    {"area_density_ellipsoid", "Area density (approximate enclosing ellipsoid)", "RDD2",
+     .unit = "1", .of_bits = true},
+    {"volume_density_hull", "Volume density (convex hull)", "R3ER", .unit = "1", .of_bits = true},
+    {"area_density_hull", "Area density (convex hull)", "7T7F", .unit = "1", .of_bits = true},
+    {"integrated_intensity", "Integrated intensity", "99N0", .unit = "ml", .value_power = 1},
+};
+
+enum { ELLIPSOID_TERMS = 20 };
+
+#define PI 3.14159265358979323846
+
+/* What several features are of. */
+struct form {
+    const struct feature_region *region;
+    const uint64_t *counts;
+    const double *spacing;
+    struct shape_place place;
+    double volume, area; /* of the mesh: mm3, mm2 */
+    struct feature_value *values;
+};
+
+static struct feature_value
+ratio(double of, double by)
+{
+    return by != 0 ? feature_present(of / by) : feature_absent(FEATURE_DIVISION_BY_ZERO);
+}
+
+/* --------------------------------------------------------------------------------- the mesh ---- */
+
+static void
+form_put_mesh(const struct form *form)
+{
+    const double volume = form->volume, area = form->area;
+    const double as_sphere = cbrt(36 * PI * volume * volume); /* the area of one of this volume */
+    const double compactness = 36 * PI * volume * volume / (area * area * area);
+    struct feature_value *values = form->values;
+
+    values[MORPHOLOGY_VOLUME] = feature_present(volume / 1000);
+    values[MORPHOLOGY_AREA] = feature_present(area);
+    values[MORPHOLOGY_AREA_BY_VOLUME] = feature_present(area / volume);
+    values[MORPHOLOGY_COMPACTNESS_1] = feature_present(volume / (sqrt(PI) * area * sqrt(area)));
+    values[MORPHOLOGY_COMPACTNESS_2] = feature_present(compactness);
+    values[MORPHOLOGY_SPHERICAL_DISPROPORTION] = feature_present(area / as_sphere);
+    values[MORPHOLOGY_SPHERICITY] = feature_present(as_sphere / area);
+    values[MORPHOLOGY_ASPHERICITY] = feature_present(area / as_sphere - 1);
+}
+
+static void
+form_put_box(const struct form *form)
+{
+    double side[3];
+
+    for (int i = 0; i < 3; i++)
+        side[i] = (double)(form->place.last[i] - form->place.first[i] + 1) * form->spacing[i];
+    form->values[MORPHOLOGY_BOX_VOLUME_DENSITY] =
+        feature_present(form->volume / (side[0] * side[1] * side[2]));
+    form->values[MORPHOLOGY_BOX_AREA_DENSITY] = feature_present(
+        form->area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
+}
+
+/* The hull and the diameter of the mesh's vertices. */
+static int
+form_put_hull(const struct form *form)
+{
+    const struct image_extent extent = feature_extent(form->region->volume);
+    const double half[3] = {form->spacing[0] / 2, form->spacing[1] / 2, form->spacing[2] / 2};
+    struct hull_point *points;
+    struct hull hull;
+    double diameter = 0;
+    size_t count;
+    int rc = outline_points(form->region->bits, &extent, &points, &count);
+
+    if (rc)
+        return rc;
+    rc = hull_make(points, count, &hull);
+    free(points);
+    if (rc == 0)
+        rc = hull_diameter(&hull, half, &diameter);
+    if (rc == 0) {
+        form->values[MORPHOLOGY_DIAMETER] = feature_present(diameter);
+        form->values[MORPHOLOGY_HULL_VOLUME_DENSITY] =
+            feature_present(form->volume / hull_volume(&hull, half));
+        form->values[MORPHOLOGY_HULL_AREA_DENSITY] =
+            feature_present(form->area / hull_area(&hull, half));
+    }
+    hull_clear(&hull);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------- principal axes ---- */
+
+/* Of the voxels' centres, as of a sample of them: whole numbers until they are divided by n (n - 1). */
+static void
+form_covariance(const struct form *form, double matrix[9])
+{
+    const struct shape_place *place = &form->place;
+    const double others = (double)(place->voxels > 1 ? place->voxels - 1 : 1);
+    const double pairs = (double)place->voxels * others;
+
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            const shape_product sum = i == j ? place->square[i] : place->product[3 - i - j];
+            const shape_product whole =
+                place->voxels * sum - (shape_product)place->sum[i] * place->sum[j];
+
+            matrix[3 * i + j] = (double)whole / pairs * form->spacing[i] * form->spacing[j];
+        }
+}
+
+/* Square roots of the variances along the principal axes, the largest first. */
+static void
+form_deviations(const struct form *form, double deviations[3])
+{
+    double matrix[9], diagonal[3], below[2], work[9], variance[3];
+
+    form_covariance(form, matrix);
+    eigen_tridiagonal(matrix, 3, diagonal, below, work);
+    for (int i = 0; i < 3; i++)
+        variance[i] = eigen_of_rank(diagonal, below, 3, 2 - i);
+    for (int i = 0; i < 3; i++) /* what rounding leaves of 0 is 0 */
+        deviations[i] = variance[i] > 1e-14 * variance[0] ? sqrt(variance[i]) : 0;
+}
+
+double
+ellipsoid_area(const double axes[3])
+{
+    const double alpha = 1 - axes[1] * axes[1] / (axes[0] * axes[0]);
+    const double beta = 1 - axes[2] * axes[2] / (axes[0] * axes[0]); /* squares of eccentricities */
+    const double middle = (alpha + beta) / 2, both = alpha * beta;
+    double sum = 0, term = 1, before = 0; /* (alpha beta)^n times Legendre's polynomial of n */
+
+    for (int n = 0; n <= ELLIPSOID_TERMS; n++) {
+        const double next = ((2 * n + 1) * middle * term - n * both * before) / (n + 1);
+
+        sum += term / (1 - 4.0 * n * n);
+        before = term;
+        term = next;
+    }
+    return 4 * PI * axes[0] * axes[1] * sum;
+}
+
+static void
+form_put_axes(const struct form *form)
+{
+    struct feature_value *values = form->values;
+    double deviations[3], axes[3];
+
+    form_deviations(form, deviations);
+    for (int i = 0; i < 3; i++) {
+        axes[i] = 2 * deviations[i];
+        values[MORPHOLOGY_MAJOR_AXIS + i] = feature_present(2 * axes[i]);
+    }
+    values[MORPHOLOGY_ELONGATION] = ratio(axes[1], axes[0]);
+    values[MORPHOLOGY_FLATNESS] = ratio(axes[2], axes[0]);
+    values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY] =
+        ratio(3 * form->volume, 4 * PI * axes[0] * axes[1] * axes[2]);
+    values[MORPHOLOGY_ELLIPSOID_AREA_DENSITY] =
+        ratio(form->area, axes[1] > 0 ? ellipsoid_area(axes) : 0);
+}
+
+/* ---------------------------------------------------------------------------------- values ---- */
+
+/* Sums of the intensity mask: of voxels, of their values, and of these times their places. */
+struct weights {
+    double voxels, value, at[3];
+};
+
+static void
+weights_add_slice(const struct form *form, int64_t z, struct weights *weights)
+{
+    const struct feature_volume *volume = form->region->volume;
+    const struct image_rescale *rescale = &volume->rescales[volume->tables > 1 ? z : 0];
+    const uint64_t *sums = form->counts + MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS;
+    const double least = rescale->slope * volume->smallest + rescale->intercept;
+    const double value =
+        rescale->slope * (double)sums[MORPHOLOGY_VALUE] + least * (double)sums[MORPHOLOGY_VOXELS];
+
+    weights->voxels += (double)sums[MORPHOLOGY_VOXELS];
+    weights->value += value;
+    weights->at[0] +=
+        rescale->slope * (double)sums[MORPHOLOGY_VALUE_X] + least * (double)sums[MORPHOLOGY_X];
+    weights->at[1] +=
+        rescale->slope * (double)sums[MORPHOLOGY_VALUE_Y] + least * (double)sums[MORPHOLOGY_Y];
+    weights->at[2] += value * (double)z;
+}
+
+static void
+form_put_values(const struct form *form)
+{
+    struct feature_value *shift = &form->values[MORPHOLOGY_CENTRE_SHIFT];
+    struct weights weights = {0};
+    double square = 0;
+
+    for (int64_t z = 0; z < form->region->volume->slices; z++)
+        weights_add_slice(form, z, &weights);
+    if (weights.voxels == 0)
+        return;
+    form->values[MORPHOLOGY_INTEGRATED_INTENSITY] =
+        feature_present(weights.value / weights.voxels * form->volume / 1000);
+    for (int i = 0; i < 3; i++) {
+        const double centre = (double)form->place.sum[i] / (double)form->place.voxels;
+        const double from = (weights.at[i] / weights.value - centre) * form->spacing[i];
+
+        square += from * from;
+    }
+    *shift = weights.value != 0 && isfinite(square) ? feature_present(sqrt(square))
+                                                    : feature_absent(FEATURE_DIVISION_BY_ZERO);
+}
+
+/* ------------------------------------------------------------------------------- the family ---- */
+
+static int
+morphology_count(const struct feature_region *region, size_t set, uint64_t **counts,
+                 struct error *error)
+{
+    struct morphology_region made;
+    uint64_t *kept;
+    int rc = kept_make(region, &made, &kept, error);
+
+    (void)set;
+    if (rc == 0)
+        rc = feature_counts_make(morphology_size(region->volume->slices), counts, error);
+    if (rc == 0)
+        rc = morphology_run(region->volume->lane, &made, *counts, error);
+    free(kept);
+    return rc;
+}
+
+static int
+morphology_values(const struct feature_region *region, size_t set, const uint64_t *counts,
+                  struct feature_value *values)
+{
+    const struct image_extent extent = feature_extent(region->volume);
+    struct form form = {
+        .region = region,
+        .counts = counts,
+        .spacing = region->volume->spacing,
+        .volume = mesh_volume(counts, region->volume->spacing),
+        .area = mesh_area(counts, region->volume->spacing),
+        .values = values,
+    };
+
+    (void)set;
+    shape_place_of(region->bits, &extent, &form.place);
+    if (form.place.voxels == 0)
+        return 0;
+    form_put_mesh(&form);
+    form_put_box(&form);
+    form_put_axes(&form);
+    form_put_values(&form);
+    return form_put_hull(&form);
+}
+
+static bool
+morphology_wanted(const struct texture_options *options)
+{
+    return texture_wants(options, TEXTURE_FAMILY_morphology);
+}
+
+const struct feature_family family_morphology = {
+    .name = "morphology",
+    .definitions = morphology_definitions,
+    .definition_count = MORPHOLOGY_FEATURES,
+    .needs = FEATURE_NEEDS_VALUES,
+    .wanted = morphology_wanted,
+    .op = KERNELS_MORPHOLOGY,
+    .count = morphology_count,
+    .values = morphology_values,
+};

@@ -1,0 +1,26 @@
+/*
+ * outline.h - what the convex hull of a region's mesh is of. Pure functions; any thread.
+ */
+#ifndef NOCTULE_OUTLINE_H
+#define NOCTULE_OUTLINE_H
+
+#include "base/image.h"
+#include "kernels/features/shape/hull.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Points in half voxels, moved by one so that none is below 0, among which all corners of the hull of the
+ * mesh of a region are: the mesh has a vertex half a voxel beside each of its voxels, along each axis on each
+ * side, where it ends there. They are far fewer than voxels: those beside the corners of each slice's own hull.
+ * Bits as of struct image_mask; NULL: every voxel. 0 or -ENOMEM; the caller frees *points.
+ */
+int outline_points(const uint64_t *bits, const struct image_extent *extent,
+                   struct hull_point **points, size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* morphology.c - the argument checks of morphology.h, once for all backends. */
+#include "kernels/morphology/morphology.h"
+
+#include "kernels/op.h"
+
+#include <errno.h>
+
+static int
+morphology_check(const struct kernels_lane *lane, const struct morphology_region *region,
+                 struct error *error)
+{
+    if (!region->kept ||
+        (region->table_count != 1 && region->table_count != (size_t)lane->extent.slices))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "there are %zu tables of what is kept; it takes 1 or one for each of %lld "
+                         "slices",
+                         region->kept ? region->table_count : 0, (long long)lane->extent.slices);
+    return 0;
+}
+
+int
+morphology_run(struct kernels_lane *lane, const struct morphology_region *region, uint64_t *counts,
+               struct error *error)
+{
+    const struct morphology_request request = {region, counts};
+    int rc = kernels_op_check(lane, KERNELS_MORPHOLOGY, error);
+
+    if (rc == 0)
+        rc = morphology_check(lane, region, error);
+    if (rc == 0 && !counts)
+        rc = error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
+    return rc ? rc : kernels_op_run(lane, KERNELS_MORPHOLOGY, &request, error);
+}

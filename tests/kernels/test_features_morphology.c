@@ -1,0 +1,451 @@
+/*
+ * test_features_morphology.c - the form of regions: IBSI's values for its digital phantom, meshes triangle by
+ * triangle, hulls by their definition, and what has no value.
+ */
+#include "kernels/features/shape/hull.h"
+#include "kernels/features/shape/mesh.h"
+#include "kernels/features/shape/morphology.h"
+#include "kernels/features/shape/outline.h"
+#include "kernels/morphology/morphology.h"
+#include "tests/kernels/ref_ibsi.h"
+#include "tests/kernels/ref_morphology.h"
+#include "tests/kernels/ref_texture.h"
+#include "tests/kernels/ref_volumes.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct texture_options options = {.families = 1u << TEXTURE_FAMILY_all};
+static const uint64_t every_value[4] = {~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)};
+static uint64_t random_state;
+
+START_TEST(phantom_of_ibsi)
+{
+    static const struct ibsi_published published[] = {
+        {"RNU0", 0, 0.556}, {"C0JK", 0, 388},   {"2PR5", 0, 0.698}, {"SKGS", 0, 0.0411},
+        {"BQWJ", 0, 0.599}, {"KRCK", 0, 1.19},  {"QCFX", 0, 0.843}, {"25C7", 0, 0.186},
+        {"KLMA", 0, 0.672}, {"L0JK", 0, 13.1},  {"TDIC", 0, 11.4},  {"P9VJ", 0, 9.31},
+        {"7J51", 0, 8.54},  {"Q3CK", 0, 0.816}, {"N17B", 0, 0.749}, {"PBX1", 0, 0.869},
+        {"R59B", 0, 0.866}, {"6BDE", 0, 1.17},  {"RDD2", 0, 1.36},  {"R3ER", 0, 0.961},
+        {"7T7F", 0, 1.03},  {"99N0", 0, 1.20},
+    };
+
+    ibsi_check(&family_morphology, &options, 0, published,
+               sizeof(published) / sizeof(published[0]));
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------------------- meshes ---- */
+
+enum { SIDE = 5, CELLS = SIDE + 1, PLACES = 2 * CELLS + 1 };
+
+static const struct image_extent cube = {SIDE, SIDE, SIDE};
+
+struct solid {
+    uint64_t bits[SIDE * SIDE];
+    struct morphology_region region;
+    uint64_t counts[MORPHOLOGY_CONFIGURATIONS + SIDE * MORPHOLOGY_SUMS];
+};
+
+static void
+solid_fill(struct solid *solid, int64_t one_in)
+{
+    static const uint8_t voxels[SIDE * SIDE * SIDE];
+
+    memset(solid, 0, sizeof(*solid));
+    for (int i = 0; i < SIDE * SIDE * SIDE; i++)
+        solid->bits[i / SIDE] |= (uint64_t)(ref_random_below(&random_state, one_in) == 0)
+                                 << i % SIDE;
+    solid->region = (struct morphology_region){solid->bits, every_value, 1};
+    ref_morphology(cube, IMAGE_UINT8, voxels, &solid->region, solid->counts);
+}
+
+/* A mesh: how often an edge leads from one vertex to another, less how often it leads back, by the places of
+ * their sum and whether the first is the lesser; its volume in 48ths; its area. */
+struct mesh {
+    int32_t edges[2 * PLACES][2 * PLACES][2 * PLACES];
+    int64_t volume;
+    double area;
+};
+
+static void
+mesh_add_edge(struct mesh *mesh, const int32_t from[3], const int32_t to[3])
+{
+    const bool lesser = memcmp(from, to, 3 * sizeof(*from)) < 0;
+
+    mesh->edges[from[2] + to[2]][from[1] + to[1]][from[0] + to[0]] += lesser ? 1 : -1;
+}
+
+static void
+mesh_add_triangle(struct mesh *mesh, int32_t corners[3][3], const double spacing[3])
+{
+    double sides[2][3], normal[3];
+
+    for (int i = 0; i < 3; i++) {
+        const int32_t *a = corners[i], *b = corners[(i + 1) % 3], *c = corners[(i + 2) % 3];
+
+        mesh_add_edge(mesh, a, b);
+        mesh->volume += (int64_t)a[0] * (b[1] * c[2] - b[2] * c[1]);
+        for (int side = 0; side < 2; side++)
+            sides[side][i] = (corners[side + 1][i] - corners[0][i]) * spacing[i] / 2;
+    }
+    for (int i = 0; i < 3; i++)
+        normal[i] = sides[0][(i + 1) % 3] * sides[1][(i + 2) % 3] -
+                    sides[0][(i + 2) % 3] * sides[1][(i + 1) % 3];
+    mesh->area += sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]) / 2;
+}
+
+static void
+mesh_add_cell(struct mesh *mesh, const struct morphology_region *region, const int32_t at[3],
+              const double spacing[3])
+{
+    int configuration = 0, edges[MESH_CORNERS];
+
+    for (int c = 0; c < 8; c++)
+        configuration |= ref_morphology_has(cube, region, at[0] - 1 + (c & 1),
+                                            at[1] - 1 + (c >> 1 & 1), at[2] - 1 + (c >> 2))
+                         << c;
+    const int count = mesh_configuration_edges(configuration, edges);
+    for (int i = 0; i < count; i += 3) {
+        int32_t corners[3][3];
+
+        for (int k = 0; k < 3; k++) {
+            mesh_edge_middle(edges[i + k], corners[k]);
+            for (int axis = 0; axis < 3; axis++)
+                corners[k][axis] += 2 * at[axis];
+        }
+        mesh_add_triangle(mesh, corners, spacing);
+    }
+}
+
+/* All triangles of a region's mesh make a closed surface of the volume that the counts tell. */
+START_TEST(meshes_are_closed)
+{
+    static const double spacing[3] = {0.5, 0.75, 2};
+    static struct mesh mesh;
+
+    for (int number = 0; number < 300; number++) {
+        struct solid solid;
+
+        solid_fill(&solid, 1 + number % 6);
+        memset(&mesh, 0, sizeof(mesh));
+        for (int32_t i = 0; i < CELLS * CELLS * CELLS; i++)
+            mesh_add_cell(&mesh, &solid.region,
+                          (int32_t[3]){i % CELLS, i / CELLS % CELLS, i / CELLS / CELLS}, spacing);
+        for (int i = 0; i < 8 * PLACES * PLACES * PLACES; i++)
+            ck_assert_int_eq((&mesh.edges[0][0][0])[i], 0);
+        ck_assert_double_eq_tol(mesh_volume(solid.counts, spacing), (double)mesh.volume / 48 * 0.75,
+                                1e-12);
+        ck_assert_double_eq_tol(mesh_area(solid.counts, spacing), mesh.area, 1e-10);
+    }
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------------ hulls ---- */
+
+static int64_t
+above(const struct hull *hull, size_t facet, const struct hull_point *point)
+{
+    int64_t a[3], b[3], c[3];
+
+    for (int i = 0; i < 3; i++) {
+        a[i] = point->at[i] - hull->points[hull->facets[facet][0]].at[i];
+        b[i] =
+            hull->points[hull->facets[facet][1]].at[i] - hull->points[hull->facets[facet][0]].at[i];
+        c[i] =
+            hull->points[hull->facets[facet][2]].at[i] - hull->points[hull->facets[facet][0]].at[i];
+    }
+    return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
+           a[2] * (b[0] * c[1] - b[1] * c[0]);
+}
+
+/* Each edge of a facet is another's, the other way around; no point is outside. */
+static void
+check_hull(const struct hull *hull, const struct hull_point *points, size_t count)
+{
+    ck_assert_uint_eq(hull->facet_count, 2 * hull->point_count - 4);
+    for (size_t f = 0; f < hull->facet_count; f++)
+        for (size_t p = 0; p < count; p++)
+            ck_assert_int_le(above(hull, f, &points[p]), 0);
+    for (size_t f = 0; f < 3 * hull->facet_count; f++) {
+        const int32_t from = hull->facets[f / 3][f % 3], to = hull->facets[f / 3][(f + 1) % 3];
+        int found = 0;
+
+        for (size_t g = 0; g < 3 * hull->facet_count; g++)
+            found += hull->facets[g / 3][g % 3] == to && hull->facets[g / 3][(g + 1) % 3] == from;
+        ck_assert_int_eq(found, 1);
+    }
+}
+
+static double
+widest(const struct hull_point *points, size_t count, const double step[3])
+{
+    double most = 0;
+
+    for (size_t a = 0; a < count; a++)
+        for (size_t b = 0; b < a; b++) {
+            double square = 0;
+
+            for (int i = 0; i < 3; i++) {
+                const double side = (points[b].at[i] - points[a].at[i]) * step[i];
+
+                square += side * side;
+            }
+            most = fmax(most, square);
+        }
+    return sqrt(most);
+}
+
+/* Few places and many points: most are in a plane, in a line or in one place with others. */
+START_TEST(hulls_of_points)
+{
+    static const double step[3] = {0.7, 0.9, 2.5};
+    static const int64_t sides[] = {2, 3, 5, 20, HULL_MOST + 1};
+    struct hull_point points[200];
+
+    for (int number = 0; number < 400; number++) {
+        const size_t count = 4 + (size_t)ref_random_below(&random_state, 196);
+        struct hull hull;
+        double diameter;
+
+        for (size_t p = 0; p < count; p++)
+            for (int i = 0; i < 3; i++)
+                points[p].at[i] = (int32_t)ref_random_below(&random_state, sides[number % 5]);
+        if (hull_make(points, count, &hull) == 0) {
+            check_hull(&hull, points, count);
+            ck_assert_int_eq(hull_diameter(&hull, step, &diameter), 0);
+            ck_assert_double_eq_tol(diameter, widest(points, count, step), 1e-12 * diameter);
+        } else {
+            ck_assert_int_lt(number % 5, 2); /* in a plane by chance */
+        }
+        hull_clear(&hull);
+    }
+}
+
+END_TEST
+
+START_TEST(hulls_of_nothing)
+{
+    static const struct hull_point flat[] = {{{0, 0, 1}}, {{1, 0, 1}}, {{0, 1, 1}}, {{5, 7, 1}}};
+    struct hull hull;
+
+    for (size_t count = 0; count <= 4; count++)
+        ck_assert_int_eq(hull_make(flat, count, &hull), -EDOM);
+}
+
+END_TEST
+
+/* A box of 3 x 5 x 2: its own hull. */
+START_TEST(hull_of_a_box)
+{
+    static const double step[3] = {0.5, 0.25, 2};
+    struct hull_point points[8];
+    struct hull hull;
+    double diameter;
+
+    for (int i = 0; i < 8; i++)
+        points[i] = (struct hull_point){{i & 1 ? 3 : 0, i & 2 ? 5 : 0, i & 4 ? 2 : 0}};
+    ck_assert_int_eq(hull_make(points, 8, &hull), 0);
+    ck_assert_double_eq(hull_volume(&hull, step), 1.5 * 1.25 * 4);
+    ck_assert_double_eq(hull_area(&hull, step), 2 * (1.5 * 1.25 + 1.25 * 4 + 4 * 1.5));
+    ck_assert_int_eq(hull_diameter(&hull, step, &diameter), 0);
+    ck_assert_double_eq(diameter, sqrt(1.5 * 1.5 + 1.25 * 1.25 + 16));
+    hull_clear(&hull);
+}
+
+END_TEST
+
+/* Of all vertices of the mesh, and of what is looked at instead. */
+START_TEST(outlines)
+{
+    static const double half[3] = {1, 1, 1};
+
+    for (int number = 0; number < 200; number++) {
+        struct hull_point all[6 * SIDE * SIDE * SIDE], *points;
+        struct hull whole, hull;
+        struct solid solid;
+        size_t count, vertices = 0;
+
+        solid_fill(&solid, 1 + number % 20);
+        for (int32_t i = 0; i < 6 * SIDE * SIDE * SIDE; i++) {
+            int32_t at[3] = {i / 6 % SIDE, i / 6 / SIDE % SIDE, i / 6 / SIDE / SIDE};
+            const int32_t axis = i % 6 / 2, side = i % 2 ? 1 : -1;
+
+            if (!ref_morphology_has(cube, &solid.region, at[0], at[1], at[2]))
+                continue;
+            for (int k = 0; k < 3; k++)
+                all[vertices].at[k] = 2 * at[k] + 1 + (k == axis ? side : 0);
+            at[axis] += side;
+            vertices += !ref_morphology_has(cube, &solid.region, at[0], at[1], at[2]);
+        }
+        ck_assert_int_eq(outline_points(solid.bits, &cube, &points, &count), 0);
+        ck_assert_int_eq(hull_make(all, vertices, &whole), hull_make(points, count, &hull));
+        ck_assert_int_eq(vertices == 0, hull.facet_count == 0);
+        ck_assert_double_eq(hull_volume(&whole, half), hull_volume(&hull, half));
+        free(points);
+        hull_clear(&whole);
+        hull_clear(&hull);
+    }
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------- ellipsoids ---- */
+
+/* Where two axes are alike IBSI's series has a sum. */
+START_TEST(areas_of_ellipsoids)
+{
+    static const double sphere[3] = {3, 3, 3}, two_long[3] = {2, 2, 1.8},
+                        two_short[3] = {2, 1.8, 1.8};
+    const double pi = acos(-1), e = sqrt(1 - 0.9 * 0.9);
+
+    ck_assert_double_eq_tol(ellipsoid_area(sphere), 36 * pi, 1e-12);
+    ck_assert_double_eq_tol(ellipsoid_area(two_long), 8 * pi * (asin(e) / e + 0.9), 1e-12);
+    ck_assert_double_eq_tol(ellipsoid_area(two_short),
+                            4 * pi * 1.8 * (atanh(e) / e + 1 - e * atanh(e)), 1e-12);
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------- what has no value ---- */
+
+struct scene {
+    struct feature_volume volume;
+    struct feature_region region;
+    struct image_rescale rescale;
+    uint64_t histogram[256];
+    uint64_t counts[MORPHOLOGY_CONFIGURATIONS + SIDE * MORPHOLOGY_SUMS];
+};
+
+static void
+take(struct scene *scene, const uint64_t *bits, const uint8_t *voxels, const uint64_t *kept,
+     struct feature_value values[MORPHOLOGY_FEATURES])
+{
+    const struct morphology_region region = {bits, kept, 1};
+
+    ref_morphology(cube, IMAGE_UINT8, voxels, &region, scene->counts);
+    scene->volume = (struct feature_volume){.options = &options,
+                                            .columns = SIDE,
+                                            .rows = SIDE,
+                                            .slices = SIDE,
+                                            .spacing = {1, 1, 2},
+                                            .tables = 1,
+                                            .values = 256,
+                                            .rescales = &scene->rescale};
+    scene->region = (struct feature_region){
+        .volume = &scene->volume, .bits = bits, .histograms = scene->histogram};
+    for (int f = 0; f < MORPHOLOGY_FEATURES; f++)
+        values[f] = feature_absent(FEATURE_EMPTY_REGION);
+    ck_assert_int_eq(family_morphology.values(&scene->region, 0, scene->counts, values), 0);
+}
+
+START_TEST(empty_regions)
+{
+    static const uint8_t voxels[SIDE * SIDE * SIDE];
+    static const uint64_t no_value[4];
+    struct feature_value values[MORPHOLOGY_FEATURES];
+    uint64_t bits[SIDE * SIDE] = {0};
+    struct scene scene = {.rescale = {1, 0}};
+
+    take(&scene, bits, voxels, every_value, values);
+    for (int f = 0; f < MORPHOLOGY_FEATURES; f++)
+        ck_assert_int_eq(values[f].missing, FEATURE_EMPTY_REGION);
+    bits[7] = 5; /* two voxels, of which re-segmentation leaves none */
+    take(&scene, bits, voxels, no_value, values);
+    ck_assert_int_eq(values[MORPHOLOGY_VOLUME].missing, FEATURE_PRESENT);
+    ck_assert_int_eq(values[MORPHOLOGY_CENTRE_SHIFT].missing, FEATURE_EMPTY_REGION);
+    ck_assert_int_eq(values[MORPHOLOGY_INTEGRATED_INTENSITY].missing, FEATURE_EMPTY_REGION);
+}
+
+END_TEST
+
+/* An octahedron of one voxel, which has no axes; values of 0 have no centre. */
+START_TEST(one_voxel)
+{
+    static const uint8_t voxels[SIDE * SIDE * SIDE];
+    struct feature_value values[MORPHOLOGY_FEATURES];
+    uint64_t bits[SIDE * SIDE] = {0};
+    struct scene scene = {.rescale = {1, 0}};
+
+    bits[SIDE * 2 + 2] = 4;
+    take(&scene, bits, voxels, every_value, values);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_VOLUME].value, 2.0 / 6 / 1000, 1e-18);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_DIAMETER].value, 2, 1e-15);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_HULL_VOLUME_DENSITY].value, 1, 1e-15);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_HULL_AREA_DENSITY].value, 1, 1e-15);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_BOX_VOLUME_DENSITY].value, 1.0 / 6, 1e-15);
+    ck_assert(values[MORPHOLOGY_MAJOR_AXIS].missing == FEATURE_PRESENT &&
+              values[MORPHOLOGY_MAJOR_AXIS].value == 0);
+    ck_assert_int_eq(values[MORPHOLOGY_ELONGATION].missing, FEATURE_DIVISION_BY_ZERO);
+    ck_assert_int_eq(values[MORPHOLOGY_FLATNESS].missing, FEATURE_DIVISION_BY_ZERO);
+    ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY].missing, FEATURE_DIVISION_BY_ZERO);
+    ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_AREA_DENSITY].missing, FEATURE_DIVISION_BY_ZERO);
+    ck_assert_int_eq(values[MORPHOLOGY_CENTRE_SHIFT].missing, FEATURE_DIVISION_BY_ZERO);
+    ck_assert_double_eq(values[MORPHOLOGY_INTEGRATED_INTENSITY].value, 0);
+}
+
+END_TEST
+
+/* The corners of one slice: flat, and an ellipsoid without volume. Values 1 and 3 along a row. */
+START_TEST(one_slice)
+{
+    uint8_t voxels[SIDE * SIDE * SIDE];
+    struct feature_value values[MORPHOLOGY_FEATURES];
+    uint64_t bits[SIDE * SIDE] = {0};
+    struct scene scene = {.rescale = {0.5, 1}};
+
+    for (int i = 0; i < SIDE * SIDE * SIDE; i++)
+        voxels[i] = i % SIDE ? 4 : 0; /* 3 and 1 in real-world values */
+    bits[2 * SIDE] = bits[2 * SIDE + 4] = 0x11;
+    take(&scene, bits, voxels, every_value, values);
+    ck_assert_double_eq(values[MORPHOLOGY_LEAST_AXIS].value, 0);
+    ck_assert_double_eq(values[MORPHOLOGY_FLATNESS].value, 0);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_ELONGATION].value, 1, 1e-15);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_MAJOR_AXIS].value, 4 * sqrt(16.0 / 3), 1e-14);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_DIAMETER].value, sqrt(5 * 5 + 4 * 4), 1e-14);
+    ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY].missing, FEATURE_DIVISION_BY_ZERO);
+    ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_AREA_DENSITY].missing, FEATURE_PRESENT);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_CENTRE_SHIFT].value, 1, 1e-15); /* at 3, not at 2 */
+    ck_assert_double_eq_tol(values[MORPHOLOGY_INTEGRATED_INTENSITY].value,
+                            2 * values[MORPHOLOGY_VOLUME].value, 1e-18);
+}
+
+END_TEST
+
+static void
+set_up(void)
+{
+    random_state = 1;
+}
+
+int
+main(void)
+{
+    Suite *suite = suite_create("features_morphology");
+    TCase *tcase = tcase_create("features_morphology");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, phantom_of_ibsi);
+    tcase_add_test(tcase, meshes_are_closed);
+    tcase_add_test(tcase, hulls_of_points);
+    tcase_add_test(tcase, hulls_of_nothing);
+    tcase_add_test(tcase, hull_of_a_box);
+    tcase_add_test(tcase, outlines);
+    tcase_add_test(tcase, areas_of_ellipsoids);
+    tcase_add_test(tcase, empty_regions);
+    tcase_add_test(tcase, one_voxel);
+    tcase_add_test(tcase, one_slice);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
