@@ -423,6 +423,15 @@ struct conf_report {
     double timeout_seconds;
 };
 
+/* Read-only, over HTTP. */
+struct conf_page {
+    int port; /* 0: there is none */
+    char *bind;
+    char *token_file; /* NULL: nobody is asked who they are */
+    char **hosts;     /* names that are ours, beside localhost and addresses */
+    size_t host_count;
+};
+
 struct conf {
     char *root;
     struct conf_inbox *inboxes;
@@ -436,6 +445,7 @@ struct conf {
     struct conf_delivery delivery;
     struct conf_retention retention;
     struct conf_report report;
+    struct conf_page page;
     double min_free_mib; /* below this much free disk nothing is taken in or started */
     struct conf_pipeline *pipelines;
     size_t pipeline_count;
@@ -524,6 +534,8 @@ const struct conf_destination *conf_find_destination(const struct conf *conf, co
 /* The first AE of that title, which is how CONF_SENDER is resolved; NULL: there is none. */
 const struct conf_destination *conf_find_destination_ae(const struct conf *conf,
                                                         const char *ae_title);
+/* Whether only this machine reaches it. */
+bool conf_page_is_local(const struct conf_page *page);
 const struct conf_title *conf_find_title(const struct conf *conf, const char *ae_title);
 
 /*

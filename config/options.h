@@ -24,6 +24,7 @@ extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_dicom,                            /* no backslash, which separates values in DICOM */
     form_ae,          /* an AE title: value representation AE of PS3.5, without padding */
     form_address,     /* an IPv4 or IPv6 address, or nothing */
+    form_host,        /* a host's name */
     form_caller,      /* the same, as inet_ntop writes it */
     form_fingerprint, /* 32 bytes in hexadecimal, as openssl prints them */
     form_gpu,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */

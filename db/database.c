@@ -59,6 +59,8 @@ to_errno(struct database *db, int extended)
         return -EUCLEAN;
     case SQLITE_NOTADB:
         return -EBADMSG;
+    case SQLITE_INTERRUPT: /* report_bound */
+        return -ETIMEDOUT;
     case SQLITE_TOOBIG:
         return -E2BIG;
     case SQLITE_CONSTRAINT:

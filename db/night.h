@@ -47,6 +47,7 @@ struct night_column {
         NIGHT_TEXT,
         NIGHT_NUMBER,
         NIGHT_TIME,
+        NIGHT_SHARE, /* from 0 to 1 */
         NIGHT_REMEDY /* what to do about the code that the query has there */
     } kind;
 

@@ -22,6 +22,10 @@ struct report_list;
 int report_open(const char *database_path, struct report **report, struct error *error);
 void report_close(struct report *report);
 
+/* Queries from now on end by themselves after so many seconds, all of them together; and so no more. */
+void report_bound(struct report *report, int seconds);
+void report_release(struct report *report);
+
 /* A summary: v_night. */
 int report_status(struct report *report, FILE *out, bool json, struct error *error);
 

@@ -128,6 +128,7 @@ run_child(const struct arguments *arguments)
     } roles[] = {{"intake", intake_main},
                  {"worker", worker_main},
                  {"courier", courier_main},
+                 {"page", page_main},
                  {"probe", probe_main}};
     const struct role_args args = {.config_file = arguments->daemon.config_file,
                                    .slot = arguments->slot,

@@ -44,6 +44,13 @@ form_fits_address(const char *text)
            inet_pton(AF_INET6, text, &address) == 1;
 }
 
+static bool
+form_fits_host(const char *text)
+{
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")] ==
+           '\0';
+}
+
 /* 32 bytes, two digits each, with colons between all of them or none. */
 static bool
 form_fits_fingerprint(const char *text)
@@ -114,6 +121,7 @@ const struct option_form
                .refusal = "has to be printable ASCII without backslash, and without blanks at "
                           "its ends"},
     form_address = {.fits = form_fits_address, .refusal = "has to be an IPv4 or IPv6 address"},
+    form_host = {.fits = form_fits_host, .refusal = "has to be a host's name, without a port"},
     form_caller = {form_fits_address, "has to be an IPv4 or IPv6 address", form_tidy_address},
     form_fingerprint = {form_fits_fingerprint, "has to be 32 bytes in hexadecimal",
                         form_tidy_fingerprint},

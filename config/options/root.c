@@ -92,6 +92,7 @@ check_root(const void *object, const struct option_spot *spot)
     check_rules(object, spot);
     check_destinations(object, spot);
     check_retention(object, spot);
+    check_page(object, spot);
     if (option_all_well(spot))
         doubt_rules(object, spot);
 }
@@ -124,6 +125,8 @@ static const struct option_row root_rows[] = {
      .help = "how long images, results and rows stay"},
     {"report", &option_group, AT(struct conf, report), "{ }", .section = &option_report,
      .help = "the report of each night"},
+    {"page", &option_group, AT(struct conf, page), "{ }", .section = &option_page,
+     .help = "a page for browsers, and figures for monitoring"},
     {"pipelines", &option_list, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
      .fallback = "( )", LIMITS(0, 256), .section = &option_pipeline,
      .help = "what can be done with a series"},

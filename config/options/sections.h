@@ -32,7 +32,7 @@
     .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_retention, option_report, option_segment, option_expect, option_texture,
+    option_retention, option_report, option_page, option_segment, option_expect, option_texture,
     option_attribute, option_rule;
 
 /* Of a rule, and of a title with a pipeline. */
@@ -131,6 +131,7 @@ void check_attributes(const struct conf *conf, const struct option_spot *spot);
 /* Do both name the same attribute? And ask the same of it? */
 bool attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
 bool attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
+void check_page(const struct conf *conf, const struct option_spot *spot);
 void check_retention(const struct conf *conf, const struct option_spot *spot);
 
 /* Doubts whether it is meant as it is. */

@@ -20,7 +20,7 @@ cell_text(const struct night_column *column, sqlite3_stmt *row, int i)
     return report_text(row, i);
 }
 
-static int
+int
 night_add_row(struct report *report, struct night_table *table, sqlite3_stmt *row)
 {
     const size_t used = table->row_count * table->column_count;
@@ -113,14 +113,18 @@ report_night(struct report *report, int64_t since_ms, int64_t until_ms, struct n
 }
 
 void
+night_table_free(struct night_table *table)
+{
+    for (size_t i = 0; i < table->row_count * table->column_count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+}
+
+void
 night_free(struct night *night)
 {
-    for (int i = 0; night && i < NIGHT_TABLE_COUNT; i++) {
-        struct night_table *table = &night->tables[i];
-        for (size_t k = 0; k < table->row_count * table->column_count; k++)
-            free(table->cells[k]);
-        free(table->cells);
-    }
+    for (int i = 0; night && i < NIGHT_TABLE_COUNT; i++)
+        night_table_free(&night->tables[i]);
     free(night);
 }
 

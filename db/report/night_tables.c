@@ -21,20 +21,6 @@
     "tried AS (SELECT *, coalesce(started_at, created_at) AS tried_at FROM v_deliveries "          \
     "  WHERE coalesce(started_at, created_at) >= ?1 AND coalesce(started_at, created_at) < ?2) "
 
-/* A column by its key, its title for people and its kind: within a line, below it, or left out at 0. */
-#define COLUMN(key_, title_, kind_)                                                                \
-    {                                                                                              \
-        .key = #key_, .title = (title_), .kind = NIGHT_##kind_                                     \
-    }
-#define BELOW(key_, title_, kind_)                                                                 \
-    {                                                                                              \
-        .key = #key_, .title = (title_), .kind = NIGHT_##kind_, .below = true                      \
-    }
-#define SILENT(key_, title_, kind_)                                                                \
-    {                                                                                              \
-        .key = #key_, .title = (title_), .kind = NIGHT_##kind_, .silent = true                     \
-    }
-
 /* Of a total in that time. */
 #define PER_HOUR(total)                                                                            \
     "(SELECT round((" total ") / ((julianday(until) - julianday(since)) * 24.0), 1) FROM period)"

@@ -8,8 +8,17 @@
 #include "db/database.h"
 #include "db/report.h"
 
+#include <time.h>
+
+/* When queries end by themselves. */
+struct report_limit {
+    struct timespec until;
+    bool over;
+};
+
 struct report {
     struct database db;
+    struct report_limit limit;
 };
 
 /* Some rows of a view, or all: what stands behind FROM, and the values of its parameters. */

@@ -24,6 +24,7 @@ struct role_args {
 int intake_main(const struct role_args *args);
 int worker_main(const struct role_args *args);
 int courier_main(const struct role_args *args);
+int page_main(const struct role_args *args);
 /* Tells which GPUs there are, and leaves. */
 int probe_main(const struct role_args *args);
 

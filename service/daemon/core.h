@@ -51,6 +51,7 @@ struct core {
     struct due jobs_due, deliveries_due; /* when there may be something to start */
     int64_t windows_due_ms;              /* when one opens or closes; 0: that is not known */
     int intake;                          /* its slot; -1: there is none yet */
+    int page;                            /* the same, empty where none is configured */
     struct intake_state reception;
     struct pseudonym_key pseudonym_key; /* once has_pseudonym_key */
     bool has_pseudonym_key;

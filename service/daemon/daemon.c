@@ -241,6 +241,8 @@ daemon_child_ready(void *context, int slot)
     }
     if (workers_is_probe(core->workers, slot))
         return;
+    if (slot == core->page)
+        return;
     if (slot != core->intake) {
         deliveries_courier_ready(core->deliveries);
         return;
@@ -276,6 +278,8 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
         local_executor_frame(core->local, (size_t)worker, reader);
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_frame(core->workers, reader);
+    } else if (slot == core->page) {
+        reader->error = -EBADMSG; /* it has nothing to say */
     } else {
         deliveries_frame(core->deliveries, reader);
     }
@@ -298,6 +302,9 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
         workers_gone(core->workers, (size_t)worker, gone);
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_gone(core->workers, gone);
+    } else if (slot == core->page) {
+        if (!expected)
+            core_note_death(core, "PAGE_DIED", gone);
     } else {
         deliveries_courier_gone(core->deliveries, slot, gone);
         if (!expected)
@@ -405,6 +412,16 @@ daemon_write_config(struct daemon *daemon, const struct conf *conf)
     return 0;
 }
 
+/* It is bound and confined by its configuration: of another one a new process begins with. */
+static void
+daemon_fill_page(struct core *core)
+{
+    if (core->conf->page.port > 0)
+        pool_fill(core->pool, core->page, "", 0);
+    else
+        pool_empty(core->pool, core->page);
+}
+
 static void
 daemon_reload_deliveries(struct core *core)
 {
@@ -473,6 +490,7 @@ daemon_reload(struct daemon *daemon)
     pool_reload(core->pool, core->intake);
     workers_reload(core->workers);
     daemon_reload_deliveries(core);
+    daemon_fill_page(core);
     conf_free(old);
     core->windows_due_ms = 0;
     due_now(&core->jobs_due);
@@ -690,8 +708,13 @@ daemon_begin_work(struct daemon *daemon)
         log_error("audit.failed", LOG_STR("error", strerror(-error)));
     core->intake = pool_add(core->pool, "intake", 0);
     error = core->intake < 0 ? core->intake : workers_start(core->workers);
+    if (!error) {
+        core->page = pool_reserve(core->pool, "page", 0);
+        error = core->page < 0 ? core->page : 0;
+    }
     if (error)
         return error;
+    daemon_fill_page(core);
     daemon_watch_disk(core);
     retention_start(core->retention);
     uv_timer_start(&daemon->tick, daemon_on_tick, TICK_MILLIS, TICK_MILLIS);
@@ -838,7 +861,7 @@ daemon_main(const struct daemon_options *options)
     if (!daemon)
         return EX_TEMPFAIL;
     daemon->options = options;
-    daemon->core.intake = daemon->config_memory = -1;
+    daemon->core.intake = daemon->core.page = daemon->config_memory = -1;
     daemon->core.reception.since_ms = clock_unix_ms();
     log_open("daemon", "info");
     int status;

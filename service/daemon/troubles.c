@@ -46,13 +46,14 @@ troubles_a_worker_is_usable(const struct core *core)
     return false;
 }
 
-/* One worker of several is missed, the intake and the courier are needed. */
+/* One worker of several is missed, and so is the page; the intake and the courier are needed. */
 static void
 troubles_add_child(void *context, const struct pool_trouble *child)
 {
     const struct troubles *troubles = context;
     const bool is_worker = strcmp(child->role, "worker") == 0;
     const bool spared = child->works || strcmp(child->role, "probe") == 0 ||
+                        strcmp(child->role, "page") == 0 ||
                         (is_worker && troubles_a_worker_is_usable(troubles->core));
     const char *destination = deliveries_served_from(troubles->core->deliveries, child->slot);
     char number[16] = "";

@@ -33,6 +33,7 @@ fence libconfig 'libconfig' 'config/[a-z_/]+\.[ch]:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_/]+\.(cc|hh):'
 fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):'
 fence libpng 'png\.h' 'service/pipeline/results/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'
+fence libmicrohttpd 'microhttpd' 'service/page/server\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
 fence libseccomp 'seccomp\.h' 'service/common/confine/call_filter\.c:'
 
@@ -56,11 +57,11 @@ for leaf in kernels dicom db config; do
     deny $leaf kernels dicom db config service
 done
 # Within service/ every room may use common/, and those that run jobs use the pipeline.
-roles=(service/{daemon,intake,worker,courier,cli})
+roles=(service/{daemon,intake,worker,courier,page,cli})
 for room in "${roles[@]}"; do
     deny "$room" "${roles[@]}"
 done
-for room in service/{daemon,intake,courier}; do
+for room in service/{daemon,intake,courier,page}; do
     deny "$room" service/pipeline
 done
 deny service/pipeline "${roles[@]}"
@@ -72,7 +73,7 @@ circles() {
         sed -E 's/(_private)?\.[ch]:#include "/ /; s/(_private)?\.h"$//' |
         awk -v room="$1/" '$1 != $2 && index($2, room) == 1' | tsort 2>&1 >/dev/null)"
 }
-for room in db service/{common,daemon,intake,worker,courier}; do
+for room in db service/{common,daemon,intake,worker,courier,page}; do
     circles "$room"
 done
 exit $((offences > 0))

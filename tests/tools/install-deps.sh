@@ -8,9 +8,9 @@ cd "$(dirname "$0")/../.."
 
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libseccomp-dev libsystemd-dev libpng-dev
-    libssl-dev zlib1g-dev check)
+    libmicrohttpd-dev libssl-dev zlib1g-dev check)
 [[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc openssl
-    git groff-base man-db python3 python3-dev python3-venv r-base-core rsync shellcheck
+    chromium git groff-base man-db prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
     systemd tzdata zsh)
 
 missing=()
@@ -25,10 +25,12 @@ if ((${#missing[@]})); then
     "${root[@]}" apt-get update -q
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -q -y --no-install-recommends "${missing[@]}"
-    # Debian starts what it installs; the tests start an Orthanc of their own.
-    if [[ " ${missing[*]} " == *" orthanc "* && -d /run/systemd/system ]]; then
-        "${root[@]}" systemctl disable --quiet --now orthanc
-    fi
+    # Debian starts what it installs; the tests start an Orthanc of their own, and need of Prometheus promtool alone.
+    for service in orthanc prometheus; do
+        if [[ " ${missing[*]} " == *" $service "* && -d /run/systemd/system ]]; then
+            "${root[@]}" systemctl disable --quiet --now "$service"
+        fi
+    done
 fi
 
 if [[ ${1:-build} == test ]]; then

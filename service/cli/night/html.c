@@ -18,10 +18,8 @@ night_html_troubles(const struct cli_troubles *troubles, FILE *out)
             const struct cli_trouble *trouble = &troubles->items[i];
             if (trouble->level != level)
                 continue;
-            fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> ",
-                    cli_trouble_levels[level].word, cli_trouble_levels[level].heading);
-            html_foreign(trouble->text, out);
-            fputs("</li>\n", out);
+            html_trouble(cli_trouble_levels[level].word, cli_trouble_levels[level].heading,
+                         trouble->text, out);
         }
     }
     fputs("</ul>", out);

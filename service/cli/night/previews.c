@@ -6,13 +6,8 @@
 
 #include "service/common/html/html.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MOST_PREVIEWS      12
 #define MOST_PREVIEW_BYTES (256 * 1024)
@@ -36,38 +31,14 @@ preview_encode(const unsigned char *bytes, size_t size, FILE *out)
     }
 }
 
-/* A regular file that fits, whole: its size, or 0. */
+/* The picture, where it is one and fits: its size, or 0. */
 static size_t
-preview_read(const char *path, unsigned char *bytes)
+preview_load(const struct night_report *report, size_t row, size_t room, unsigned char **bytes)
 {
-    struct stat status;
+    const char *path = night_cell(&report->night->tables[NIGHT_REVIEW], row, "preview_path");
+    const size_t most = room < MOST_PREVIEW_BYTES ? room : MOST_PREVIEW_BYTES;
     size_t size = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return 0;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 8 &&
-        status.st_size <= MOST_PREVIEW_BYTES) {
-        ssize_t got;
-        while ((got = read(fd, bytes + size, MOST_PREVIEW_BYTES - size)) > 0)
-            size += (size_t)got;
-        if (got < 0 || (off_t)size != status.st_size)
-            size = 0;
-    }
-    close(fd);
-    return size > 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0 ? size : 0;
-}
-
-/* The bytes that the picture took of the page. */
-static size_t
-preview_load(const struct night_report *report, size_t row, size_t room, unsigned char *bytes)
-{
-    char path[PATH_MAX];
-    const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
-    const char *below = night_cell(table, row, "preview_path");
-    const int length = snprintf(path, sizeof path, "%s/%s", report->root, below ? below : "");
-    const size_t size =
-        below && length > 0 && (size_t)length < sizeof path ? preview_read(path, bytes) : 0;
-    return size > 0 && size <= room ? size : 0;
+    return path && html_read_preview(report->root, path, most, bytes, &size) == 0 ? size : 0;
 }
 
 static void
@@ -91,18 +62,20 @@ preview_caption(const struct night_table *table, size_t row, FILE *out)
 }
 
 static void
-preview_figures(const struct night_report *report, size_t count, unsigned char *bytes, FILE *out)
+preview_figures(const struct night_report *report, size_t count, FILE *out)
 {
     const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
     size_t room = MOST_BYTES;
     fputs("<div class=\"looks\">\n", out);
     for (size_t row = 0; row < count; row++) {
-        const size_t size = bytes ? preview_load(report, row, room, bytes) : 0;
+        unsigned char *bytes = NULL;
+        const size_t size = preview_load(report, row, room, &bytes);
         fputs("<figure>", out);
         if (size > 0) {
             fputs("<img alt=\"Preview of the segments\" src=\"data:image/png;base64,", out);
             preview_encode(bytes, size, out);
             fputs("\">", out);
+            free(bytes);
         } else {
             fputs("<p class=\"faint small\">no preview that fits here</p>", out);
         }
@@ -120,14 +93,12 @@ night_html_previews(const struct night_report *report, FILE *out)
     const size_t count = table->row_count < MOST_PREVIEWS ? table->row_count : MOST_PREVIEWS;
     if (count == 0)
         return;
-    unsigned char *bytes = malloc(MOST_PREVIEW_BYTES);
     fprintf(out, "<section><h2>%s</h2>\n", table->heading);
-    preview_figures(report, count, bytes, out);
+    preview_figures(report, count, out);
     if (count < table->row_count)
         fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>",
                 table->row_count - count);
     fputs("<p class=\"hint small faint\">See <code>", out);
     html_text(table->hint, out);
     fputs("</code></p></section>\n", out);
-    free(bytes);
 }

@@ -27,7 +27,7 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 
-#define ALL   (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_WORKER | CONFINE_GPU_WORKER)
+#define ALL   (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_WORKER | CONFINE_GPU_WORKER | CONFINE_PAGE)
 #define NAMES 4096
 
 /* Names as in the manual's section 2, with spaces between; what this machine's kernel does not know is passed over. */
@@ -61,6 +61,7 @@ static const struct call_row allowed_calls[] = {
     {CONFINE_INTAKE | CONFINE_COURIER,
      "linkat"}, /* where a file system knows no other way not to overwrite */
     {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
+    {CONFINE_PAGE, "accept accept4"}, /* on the socket that it was started with */
 };
 
 /* What nobody needs once work has begun. */
@@ -84,6 +85,7 @@ static const struct call_row denied_calls[] = {
     {CONFINE_WORKER | CONFINE_GPU_WORKER, "socket socketpair bind connect listen accept accept4"},
     {CONFINE_INTAKE, "connect"},
     {CONFINE_COURIER, "bind listen accept accept4"},
+    {CONFINE_PAGE, "socket socketpair bind connect listen"},
 };
 
 /* Calls that depend on an argument. */

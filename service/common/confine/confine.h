@@ -6,6 +6,7 @@
  *     intake      inboxes                      spool, quarantine, and inboxes   listens
  *                                              that do not keep their files
  *     courier     results                      destinations that are folders    connects
+ *     page        the database, results        -                                -
  *     worker      series, jobs                 results                          -
  *     of a GPU    /proc and /sys, too          devices, /proc/self, what the    -
  *                                              driver keeps

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define WORKERS  (CONFINE_WORKER | CONFINE_GPU_WORKER)
-#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | WORKERS)
+#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | WORKERS)
 
 struct place_row {
     unsigned roles, rights;
@@ -28,6 +28,14 @@ static const struct place_row root_rows[] = {
     {WORKERS, PLACE_READ, LAYOUT_SERIES},
     {WORKERS, PLACE_READ, LAYOUT_JOBS},
     {WORKERS, PLACE_WRITE, LAYOUT_OUTBOX},
+    {CONFINE_PAGE, PLACE_READ, LAYOUT_OUTBOX}, /* previews */
+};
+
+/* Below it, too: files that may be others from one day to the next. */
+static const struct place_row root_files[] = {
+    {CONFINE_PAGE, PLACE_READ, LAYOUT_DATABASE},
+    {CONFINE_PAGE, PLACE_READ, LAYOUT_DATABASE "-wal"},
+    {CONFINE_PAGE, PLACE_READ, LAYOUT_DATABASE "-shm"},
 };
 
 /* What libraries open when they first need it. */
@@ -93,18 +101,26 @@ places_add_configured(struct places *places, const char *path, unsigned rights, 
 }
 
 static int
-places_add_root(struct places *places, enum confine_role role, const char *root)
+places_add_below(struct places *places, const char *root, const struct place_row *row, bool make)
 {
     char *path;
+    if (asprintf(&path, "%s/%s", root, row->path) < 0)
+        return -ENOMEM;
+    const int rc = places_add_configured(places, path, row->rights, make);
+    free(path);
+    return rc;
+}
+
+static int
+places_add_root(struct places *places, enum confine_role role, const char *root)
+{
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof root_rows / sizeof *root_rows; i++) {
-        if (!(root_rows[i].roles & role))
-            continue;
-        if (asprintf(&path, "%s/%s", root, root_rows[i].path) < 0)
-            return -ENOMEM;
-        rc = places_add_configured(places, path, root_rows[i].rights, true);
-        free(path);
-    }
+    for (size_t i = 0; rc == 0 && i < sizeof root_rows / sizeof *root_rows; i++)
+        if (root_rows[i].roles & role)
+            rc = places_add_below(places, root, &root_rows[i], true);
+    for (size_t i = 0; rc == 0 && i < sizeof root_files / sizeof *root_files; i++)
+        if (root_files[i].roles & role)
+            rc = places_add_below(places, root, &root_files[i], false);
     return rc;
 }
 

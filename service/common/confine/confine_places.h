@@ -14,6 +14,7 @@ enum confine_role { /* OR-able in the table */
                     CONFINE_COURIER = 1 << 1,
                     CONFINE_WORKER = 1 << 2,     /* of the processors */
                     CONFINE_GPU_WORKER = 1 << 3, /* of a GPU */
+                    CONFINE_PAGE = 1 << 4,
 };
 
 enum place_right {                        /* OR-able; of all that lies below, too */

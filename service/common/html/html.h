@@ -50,6 +50,16 @@ void html_table(const struct night_table *table, const struct html_link *links, 
 /* A section of a table's only row: names and figures. */
 void html_figures(const struct night_table *table, FILE *out);
 
+/* All of a table's only row, a line each. */
+void html_details(const struct night_table *table, const struct html_link *links, FILE *out);
+
+/* An item of a list: what is not well, or waits. `word` is its class, and how it is said. */
+void html_trouble(const char *word, const char *heading, const char *text, FILE *out);
+
+/* A PNG file below the root of so many bytes at most, whole: malloc'd. 0 or -errno; no link is followed. */
+int html_read_preview(const char *root, const char *path, size_t most, unsigned char **bytes,
+                      size_t *size);
+
 /* Bars, a column for each row of the table, one part upon the other. */
 struct html_chart {
     const char *title;

@@ -1,6 +1,7 @@
 /* table.c - tables and figures of pages. */
 #include "service/common/html/html.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_SHOWN 50 /* rows of a table */
@@ -10,6 +11,13 @@ html_is_uid(const struct night_column *column)
 {
     const size_t length = strlen(column->key);
     return length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
+}
+
+static void
+html_share(const char *share, FILE *out)
+{
+    const double percent = 100.0 * strtod(share, NULL);
+    fprintf(out, "<progress max=\"100\" value=\"%.0f\">%.0f %%</progress>", percent, percent);
 }
 
 /* A cell's text; where the column leads somewhere, as a link. */
@@ -27,7 +35,10 @@ html_cell(const struct night_table *table, size_t row, size_t column, const stru
         html_query(shown, out);
         fputs("\">", out);
     }
-    html_foreign(shown ? shown : "\xe2\x80\x93", out);
+    if (shown && table->columns[column].kind == NIGHT_SHARE)
+        html_share(shown, out);
+    else
+        html_foreign(shown ? shown : "\xe2\x80\x93", out);
     fputs(href ? "</a>" : "", out);
 }
 
@@ -66,13 +77,14 @@ html_cells(const struct night_table *table, size_t row, const struct html_link *
 }
 
 static void
-html_below(const struct night_table *table, size_t row, const struct html_link *links, FILE *out)
+html_lines(const struct night_table *table, size_t row, bool all, const struct html_link *links,
+           FILE *out)
 {
     fputs("<dl class=\"below\">", out);
     for (size_t i = 0; i < table->column_count; i++) {
         char buffer[SHOWN_CELL];
         const struct night_column *column = &table->columns[i];
-        if (!column->below || !shown_cell(table, row, i, buffer))
+        if ((!all && !column->below) || !shown_cell(table, row, i, buffer))
             continue;
         fprintf(out, "<dt>%s</dt><dd%s>", column->title,
                 html_is_uid(column) ? " class=\"uid\"" : "");
@@ -101,7 +113,7 @@ html_row(const struct night_table *table, size_t row, const struct html_link *li
     if (!below)
         return;
     fprintf(out, "<tr class=\"last\"><td colspan=\"%d\">", columns);
-    html_below(table, row, links, out);
+    html_lines(table, row, false, links, out);
     fputs("</td></tr></tbody>\n", out);
 }
 
@@ -155,4 +167,14 @@ html_figures(const struct night_table *table, FILE *out)
         fputs("</dd></div>", out);
     }
     fputs("</dl></section>\n", out);
+}
+
+void
+html_details(const struct night_table *table, const struct html_link *links, FILE *out)
+{
+    fputs("<section><h2>", out);
+    html_text(table->heading, out);
+    fputs("</h2>\n", out);
+    html_lines(table, 0, true, links, out);
+    fputs("</section>\n", out);
 }

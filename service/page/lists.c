@@ -1,0 +1,162 @@
+/* lists.c - the pages that are lists. */
+#include "service/page/view.h"
+
+#include "db/report.h"
+#include "service/common/troubles.h"
+#include "service/page/preview.h"
+
+/* A list of its own, as the request goes on with it. */
+static int
+lists_add(const struct view *view, enum page_list_name name, const char *empty, struct error *error)
+{
+    const struct page_asked asked = view_asked(view, name);
+    return view_list(view, name, empty, &asked, error);
+}
+
+struct lists_part {
+    enum page_list_name name;
+    const char *empty; /* what is said of it then; NULL: nothing */
+};
+
+static int
+lists_add_all(const struct view *view, const struct lists_part *parts, size_t count,
+              struct error *error)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = lists_add(view, parts[i].name, parts[i].empty, error);
+    return rc;
+}
+
+#define ADD_ALL(parts) lists_add_all(view, (parts), sizeof(parts) / sizeof *(parts), error)
+
+/* ------------------------------------------------------------------------------------- now ---- */
+
+struct now_troubles {
+    FILE *out;
+    int count, level;
+};
+
+static int
+now_take(void *context, int level, int64_t since_ms, const char *text)
+{
+    struct now_troubles *troubles = context;
+    (void)since_ms;
+    if (level != troubles->level)
+        return 0;
+    if (level == TROUBLE_ATTENTION)
+        html_trouble("attention", "Attention", text, troubles->out);
+    else
+        html_trouble("waits", "Waits", text, troubles->out);
+    troubles->count++;
+    return 0;
+}
+
+/* What the database knows; the daemon itself is there, or this page would not be. */
+static int
+now_tell_troubles(const struct view *view, struct error *error)
+{
+    struct now_troubles troubles = {view->out, 0, TROUBLE_ATTENTION};
+    fputs("<section class=\"verdict\"><h2>What needs a look</h2><ul>", view->out);
+    int rc = report_each_trouble(view->page->report, now_take, &troubles, error);
+    if (troubles.count == 0)
+        fputs("<li>Nothing needs attention.</li>", view->out);
+    troubles.level = TROUBLE_JOBS_WAIT;
+    if (rc == 0)
+        rc = report_each_trouble(view->page->report, now_take, &troubles, error);
+    fputs("</ul></section>\n", view->out);
+    return rc;
+}
+
+int
+view_now(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_RUNNING, "no job runs"}};
+
+    static const enum page_list_name figures[] = {PAGE_NOW, PAGE_NOW_SERIES, PAGE_NOW_DELIVERIES};
+
+    int rc = now_tell_troubles(view, error);
+    fputs("<div class=\"ones\">\n", view->out);
+    for (size_t i = 0; rc == 0 && i < sizeof figures / sizeof *figures; i++)
+        rc = view_figures(view, figures[i], error);
+    fputs("</div>\n", view->out);
+    return rc ? rc : ADD_ALL(parts);
+}
+
+/* ---------------------------------------------------------------------------------- others ---- */
+
+int
+view_queue(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_HOLDS, NULL},
+                                              {PAGE_RUNNING, "no job runs"},
+                                              {PAGE_WAITING, "no job waits"},
+                                              {PAGE_GATHERING, "no series gathers"}};
+    return ADD_ALL(parts);
+}
+
+int
+view_failures(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_FAILED, "no job has failed"},
+                                              {PAGE_REFUSED, "no series was refused"},
+                                              {PAGE_QUARANTINED, "no file is in quarantine"}};
+    return ADD_ALL(parts);
+}
+
+int
+view_deliveries(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {
+        {PAGE_DESTINATIONS, "nothing has gone to a destination yet"},
+        {PAGE_UNDELIVERED, "all has arrived"},
+        {PAGE_DELIVERED, NULL}};
+    return ADD_ALL(parts);
+}
+
+static void
+devices_tell_settings(const struct view *view)
+{
+    const struct conf_compute *compute = &view->page->conf->compute;
+    fputs("<section><h2>As configured</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
+    html_text(compute->backend, view->out);
+    fputs("</dd><dt>devices</dt><dd>", view->out);
+    for (size_t i = 0; i < compute->device_count; i++) {
+        fputs(i ? ", " : "", view->out);
+        html_text(compute->devices[i], view->out);
+    }
+    fprintf(view->out, "%s</dd><dt>jobs at a time in each</dt><dd>%d</dd></dl></section>\n",
+            compute->device_count ? "" : "all there are", compute->lanes);
+}
+
+int
+view_devices(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_DEVICES, "no job ended in the last 24 hours"},
+                                              {PAGE_DEVICE_EVENTS, NULL}};
+    devices_tell_settings(view);
+    return ADD_ALL(parts);
+}
+
+int
+view_job(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {
+        {PAGE_JOB_RESULTS, NULL}, {PAGE_JOB_DELIVERIES, NULL}, {PAGE_JOB_EVENTS, NULL}};
+    const struct page_asked asked = view_asked(view, PAGE_JOB);
+    const int rc = view_details(view, PAGE_JOB, &asked, error);
+    if (rc)
+        return rc;
+    preview_section(view, asked.job);
+    return ADD_ALL(parts);
+}
+
+int
+view_series(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_SERIES_JOBS, "it has no jobs"},
+                                              {PAGE_SERIES_STACKS, NULL}};
+    const struct page_asked asked = view_asked(view, PAGE_SERIES);
+    const int rc = view_details(view, PAGE_SERIES, &asked, error);
+    return rc ? rc : ADD_ALL(parts);
+}

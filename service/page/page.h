@@ -1,0 +1,31 @@
+/*
+ * page.h - the page: who is let in, what an address is answered with, and how it looks. Read-only; without scripts, and
+ * without anything from elsewhere.
+ *
+ * One thread at a time.
+ */
+#ifndef NOCTULE_PAGE_PAGE_H
+#define NOCTULE_PAGE_PAGE_H
+
+#include "config/config.h"
+#include "db/page.h"
+#include "service/common/pseudonym.h"
+#include "service/page/gate.h"
+#include "service/page/metrics.h"
+#include "service/page/request.h"
+
+struct page {
+    const struct conf *conf;
+    char *database;        /* its path */
+    struct report *report; /* NULL: it could not be opened, and is tried again */
+    struct metrics *metrics;
+    struct gate gate;
+    struct pseudonym_key key; /* once has_key: of identifiers that are hashed */
+    bool has_key;
+    bool lost; /* the database failed: whether it is another one has to be looked at */
+};
+
+/* Always makes an answer. */
+void page_answer(struct page *page, const struct request *request, struct answer *answer);
+
+#endif

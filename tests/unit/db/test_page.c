@@ -1,0 +1,262 @@
+/* The lists of the page, and figures for monitoring. */
+#include "db/metrics.h"
+#include "db/page.h"
+#include "db/report.h"
+
+#include "tests/unit/db/sample.h"
+#include "tests/unit/suite.h"
+
+#define DOCUMENT NOCTULE_SOURCE_DIR "/docs/operations.md"
+
+static struct sample s;
+static struct report *report;
+static struct error error;
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+    ck_assert_int_eq(report_open(s.path, &report, &error), 0);
+}
+
+static void
+close_sample(void)
+{
+    report_close(report);
+    sample_close(&s);
+}
+
+static void
+ask(enum page_list_name name, const struct page_asked *asked, struct page_list *list)
+{
+    const int rc = report_page_list(report, name, asked, list, &error);
+    ck_assert_msg(rc == 0, "%s: %s", page_list_key(name), error.message);
+}
+
+/* The cells of all pages of a list, one behind the other; how many rows there are. */
+static size_t
+ask_all(enum page_list_name name, const char *key, size_t pages, char **cells, size_t room)
+{
+    struct page_list list;
+    char after[PAGE_MARK] = "";
+    size_t count = 0;
+    for (size_t page = 0; page < pages; page++) {
+        const struct page_asked asked = {.after = after};
+        ask(name, &asked, &list);
+        for (size_t row = 0; row < list.table.row_count; row++, count++) {
+            ck_assert_uint_lt(count, room);
+            cells[count] = strdup(night_cell(&list.table, row, key));
+        }
+        ck_assert_int_eq(*list.next != '\0', page + 1 < pages);
+        snprintf(after, sizeof after, "%s", list.next);
+        page_list_free(&list);
+    }
+    return count;
+}
+
+START_TEST(every_list_can_be_asked)
+{
+    int64_t job = sample_job(s.queue, "1.2.1");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    for (int name = 0; name < PAGE_LIST_COUNT; name++) {
+        struct page_list list;
+        const struct page_asked asked = {.job = job, .text = {"1.2.1", "h:0"}};
+        ask((enum page_list_name)name, &asked, &list);
+        ck_assert_str_eq(list.next, "");
+        for (size_t i = 0; i < list.table.column_count; i++)
+            for (size_t k = 0; k < i; k++)
+                ck_assert_str_ne(list.table.columns[i].key, list.table.columns[k].key);
+        page_list_free(&list);
+    }
+}
+
+END_TEST
+
+START_TEST(a_running_job_is_told_with_its_share)
+{
+    struct page_list list;
+    int64_t job = sample_job(s.queue, "1.2.1");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    ask(PAGE_RUNNING, &(struct page_asked){0}, &list);
+    ck_assert_uint_eq(list.table.row_count, 1);
+    ck_assert_str_eq(night_cell(&list.table, 0, "job"), "1");
+    ck_assert_ptr_null(night_cell(&list.table, 0, "share")); /* none of its pipeline has ended */
+    page_list_free(&list);
+}
+
+END_TEST
+
+static void
+refuse_series(int number)
+{
+    char uid[32];
+    snprintf(uid, sizeof uid, "1.2.%d", number);
+    int64_t id = sample_series(s.queue, uid, 2);
+    struct queue_stack stack = {.code = CODE_MISSING_SLICE, .message = "one is missing"};
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
+}
+
+/* All of one moment, as a restart settles them: none is left out, and none told twice. */
+START_TEST(a_list_goes_on_behind_its_mark)
+{
+    enum { COUNT = 2 * PAGE_ROWS + 1 };
+
+    char *uids[COUNT + 1];
+    for (int i = 0; i < COUNT; i++)
+        refuse_series(i + 1);
+    ck_assert_uint_eq(ask_all(PAGE_REFUSED, "series_uid", 3, uids, COUNT + 1), COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < i; k++)
+            ck_assert_str_ne(uids[i], uids[k]);
+    }
+    for (int i = 0; i < COUNT; i++)
+        free(uids[i]);
+}
+
+END_TEST
+
+START_TEST(a_whole_page_is_no_reason_to_go_on)
+{
+    char *uids[PAGE_ROWS + 1];
+    for (int i = 0; i < PAGE_ROWS; i++)
+        refuse_series(i + 1);
+    ck_assert_uint_eq(ask_all(PAGE_REFUSED, "series_uid", 1, uids, PAGE_ROWS + 1), PAGE_ROWS);
+    for (int i = 0; i < PAGE_ROWS; i++)
+        free(uids[i]);
+}
+
+END_TEST
+
+START_TEST(what_takes_too_long_ends)
+{
+    struct page_list list;
+    for (int i = 0; i < 40; i++)
+        refuse_series(i + 1);
+    report_bound(report, 0);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 1000; i++) { /* a look is due every so many steps */
+        rc = report_page_list(report, PAGE_REFUSED, &(struct page_asked){0}, &list, &error);
+        if (rc == 0)
+            page_list_free(&list);
+    }
+    ck_assert_int_eq(rc, -ETIMEDOUT);
+    report_release(report);
+    ask(PAGE_REFUSED, &(struct page_asked){0}, &list);
+    page_list_free(&list);
+}
+
+END_TEST
+
+static size_t
+find(const char *text)
+{
+    struct page_list list;
+    ask(PAGE_FOUND, &(struct page_asked){.text = {text, ""}}, &list);
+    const size_t count = list.table.row_count;
+    page_list_free(&list);
+    return count;
+}
+
+START_TEST(a_series_is_found_by_what_is_known_of_it)
+{
+    struct page_list list;
+    sample_series(s.queue, "1.2.7", 2);
+    ck_assert_uint_eq(find("1.2.7"), 1);
+    ck_assert_uint_eq(find("1.2"), 0);
+    ck_assert_uint_eq(find("%"), 0);
+    ck_assert_uint_eq(find("' OR 1=1 --"), 0);
+    ask(PAGE_SERIES, &(struct page_asked){.text = {"1.2.7", ""}}, &list);
+    const char *study = night_cell(&list.table, 0, "study_uid");
+    struct page_list of_study;
+    ask(PAGE_FOUND_STUDY, &(struct page_asked){.text = {study, ""}}, &of_study);
+    ck_assert_uint_eq(of_study.table.row_count, 1);
+    page_list_free(&of_study);
+    page_list_free(&list);
+}
+
+END_TEST
+
+/* -------------------------------------------------------------------------------- metrics ---- */
+
+struct sum {
+    double value;
+    int rows;
+};
+
+static int
+add(void *context, const char *label, double value)
+{
+    struct sum *sum = context;
+    ck_assert_ptr_nonnull(label);
+    sum->value += value;
+    sum->rows++;
+    return 0;
+}
+
+START_TEST(every_metric_can_be_asked)
+{
+    int64_t before, after;
+    ck_assert_int_eq(report_last_event(report, &before, &error), 0);
+    int64_t job = sample_job(s.queue, "1.2.1");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(sample_finish(s.queue, job), 0);
+    ck_assert_int_eq(report_last_event(report, &after, &error), 0);
+    for (int name = 0; name < METRIC_COUNT; name++) {
+        struct sum sum = {0};
+        const int rc =
+            report_each_sample(report, (enum metric_name)name, before, after, add, &sum, &error);
+        ck_assert_msg(rc == 0, "%s: %s", metric_table[name].name, error.message);
+        if (name == METRIC_noctule_jobs_ended_total || name == METRIC_noctule_job_seconds ||
+            name == METRIC_noctule_job_wait_seconds)
+            ck_assert_msg(sum.rows == 1 && sum.value > 0, "%s", metric_table[name].name);
+    }
+    struct sum sum = {0};
+    ck_assert_int_eq(report_each_sample(report, METRIC_noctule_jobs_ended_total, after, after, add,
+                                        &sum, &error),
+                     0);
+    ck_assert_int_eq(sum.rows, 0);
+}
+
+END_TEST
+
+START_TEST(the_document_is_the_table)
+{
+    static const char *const types[] = {"gauge", "counter", "histogram", "counter", "histogram"};
+    char line[2048], expected[2048];
+    FILE *document = fopen(DOCUMENT, "r");
+    ck_assert_ptr_nonnull(document);
+    bool found = false;
+    while (!found && fgets(line, sizeof line, document))
+        found = strcmp(line, "| Metric | Type | Label | Is |\n") == 0;
+    ck_assert(found && fgets(line, sizeof line, document));
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        const struct metric *metric = &metric_table[i];
+        const char *tick = *metric->label ? "`" : "";
+        snprintf(expected, sizeof expected, "| `%s` | %s | %s%s%s | %s |\n", metric->name,
+                 types[metric->kind], tick, metric->label, tick, metric->help);
+        ck_assert_ptr_nonnull(fgets(line, sizeof line, document));
+        ck_assert_str_eq(line, expected);
+    }
+    ck_assert(!fgets(line, sizeof line, document) || line[0] != '|');
+    fclose(document);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("db_page");
+    TCase *tests = tcase_create("page");
+    tcase_add_checked_fixture(tests, open_sample, close_sample);
+    tcase_add_test(tests, every_list_can_be_asked);
+    tcase_add_test(tests, a_running_job_is_told_with_its_share);
+    tcase_add_test(tests, a_list_goes_on_behind_its_mark);
+    tcase_add_test(tests, a_whole_page_is_no_reason_to_go_on);
+    tcase_add_test(tests, what_takes_too_long_ends);
+    tcase_add_test(tests, a_series_is_found_by_what_is_known_of_it);
+    tcase_add_test(tests, every_metric_can_be_asked);
+    tcase_add_test(tests, the_document_is_the_table);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

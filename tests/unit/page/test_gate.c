@@ -1,0 +1,145 @@
+/* Who is let in to the page: names, tokens. */
+#include "service/page/gate.h"
+
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TOKEN "0123456789abcdef-a-token"
+
+static char local[] = "127.0.0.1", all[] = "", six[] = "::1", name[] = "Noctule.Example.org";
+static char *names[] = {name};
+
+static bool
+knows(const char *bind, size_t count, const char *host)
+{
+    char *own = strdup(bind);
+    const struct conf_page page = {.port = 1, .bind = own, .hosts = names, .host_count = count};
+    const struct gate gate = {.page = &page};
+    const bool answer = gate_knows_host(&gate, host);
+    free(own);
+    return answer;
+}
+
+START_TEST(names_that_are_ours)
+{
+    static const char *const good[] = {"127.0.0.1",   "127.0.0.1:8042", "localhost",
+                                       "LOCALHOST:1", "[::1]:8042",     "192.0.2.7:80"};
+    static const char *const bad[] = {"",
+                                      ":80",
+                                      "evil.example",
+                                      "evil.example:8042",
+                                      "localhost.evil.example",
+                                      "127.0.0.1.evil.example",
+                                      "[::1",
+                                      "[evil]:80",
+                                      "localhost:80x",
+                                      "localhost:80:90",
+                                      "127.0.0.1@evil.example"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        ck_assert_msg(knows(local, 0, good[i]) && knows(six, 0, good[i]), "%s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(!knows(local, 0, bad[i]) && !knows(local, 1, bad[i]), "%s", bad[i]);
+    ck_assert(knows(local, 1, "noctule.example.ORG:443") &&
+              !knows(local, 0, "noctule.example.org"));
+    /* What others reach asks for a token; names narrow it. */
+    ck_assert(knows(all, 0, "host.example") && !knows(all, 1, "host.example") &&
+              knows(all, 1, name));
+}
+
+END_TEST
+
+static const struct conf_page open_page = {.bind = local};
+
+static bool
+lets_in(const char *token, const char *authorization)
+{
+    struct gate gate = {.page = &open_page};
+    snprintf(gate.token, sizeof gate.token, "%s", token);
+    return gate_lets_in(&gate, authorization);
+}
+
+static bool
+lets_in_as(const char *user_and_password)
+{
+    char header[2048] = "Basic ";
+    EVP_EncodeBlock((unsigned char *)header + strlen(header),
+                    (const unsigned char *)user_and_password, (int)strlen(user_and_password));
+    return lets_in(TOKEN, header);
+}
+
+START_TEST(a_token_is_shown)
+{
+    ck_assert(lets_in("", "") && lets_in("", "Bearer whatever"));
+    ck_assert(lets_in(TOKEN, "Bearer " TOKEN) && lets_in(TOKEN, "bearer   " TOKEN));
+    ck_assert(!lets_in(TOKEN, "") && !lets_in(TOKEN, TOKEN) && !lets_in(TOKEN, "Bearer ") &&
+              !lets_in(TOKEN, "Bearer"));
+    ck_assert(!lets_in(TOKEN, "Bearer " TOKEN "x") &&
+              !lets_in(TOKEN, "Bearer 0123456789abcdef-a-toke"));
+    ck_assert(!lets_in(TOKEN, "Digest " TOKEN) && !lets_in(TOKEN, "Basic " TOKEN) &&
+              !lets_in(TOKEN, "Basic ===="));
+    ck_assert(lets_in_as("anna:" TOKEN) && lets_in_as(":" TOKEN));
+    ck_assert(!lets_in_as(TOKEN) && !lets_in_as("anna:") && !lets_in_as("anna:x:" TOKEN) &&
+              !lets_in_as(TOKEN ":anna"));
+    char huge[16384];
+    memset(huge, 'A', sizeof huge - 1);
+    memcpy(huge, "Basic ", 6);
+    huge[sizeof huge - 1] = '\0';
+    ck_assert(!lets_in(TOKEN, huge));
+}
+
+END_TEST
+
+static int
+read_token(const char *text, size_t size, struct gate *gate)
+{
+    char path[] = "/tmp/noctule-gate-XXXXXX";
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, size), (ssize_t)size);
+    close(fd);
+    struct error error;
+    const struct conf_page page = {.bind = local, .token_file = path};
+    const int rc = gate_read_token(&page, gate, &error);
+    unlink(path);
+    return rc;
+}
+
+START_TEST(a_token_is_the_first_line_of_a_file)
+{
+    struct gate gate;
+    struct error error;
+    ck_assert_int_eq(read_token(TOKEN "\nmore\n", strlen(TOKEN) + 6, &gate), 0);
+    ck_assert_str_eq(gate.token, TOKEN);
+    ck_assert_int_eq(read_token(TOKEN, strlen(TOKEN), &gate), 0);
+    ck_assert_str_eq(gate.token, TOKEN);
+    char most[GATE_TOKEN];
+    memset(most, 'x', sizeof most);
+    ck_assert_int_eq(read_token(most, GATE_TOKEN - 2, &gate), 0);
+    ck_assert_int_eq(read_token(most, GATE_TOKEN, &gate), -EINVAL);
+    ck_assert_int_eq(read_token("short\n", 6, &gate), -EINVAL);
+    ck_assert_int_eq(read_token("\n", 1, &gate), -EINVAL);
+    char nowhere[] = "/nowhere/token";
+    const struct conf_page page = {.bind = local, .token_file = nowhere};
+    ck_assert_int_eq(gate_read_token(&page, &gate, &error), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(error.message, "/nowhere/token"));
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("page_gate");
+    TCase *tests = tcase_create("gate");
+    tcase_add_test(tests, names_that_are_ours);
+    tcase_add_test(tests, a_token_is_shown);
+    tcase_add_test(tests, a_token_is_the_first_line_of_a_file);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

@@ -1,0 +1,278 @@
+/* HTTP for the page, and what hostile peers make of it. */
+#include "service/page/server.h"
+
+#include "service/common/bind_at.h"
+#include "service/page/page.h"
+#include "tests/unit/edge.h"
+#include "tests/unit/suite.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HANGS_MS 60000 /* nothing here waits that long unless it hangs */
+
+static struct server *server;
+static int port;
+static atomic_int answered, last_status;
+
+static void
+answer_it(void *context, const struct request *request, struct answer *answer)
+{
+    (void)context;
+    fprintf(answer->out, "path %s q %s host %s", request->path, request->values[REQUEST_q],
+            request->host);
+}
+
+static void
+note_it(void *context, int status, double seconds)
+{
+    (void)context;
+    ck_assert(seconds >= 0);
+    atomic_store(&last_status, status);
+    atomic_fetch_add(&answered, 1);
+}
+
+static void
+open_server(void)
+{
+    const struct server_events events = {answer_it, note_it, NULL};
+    struct sockaddr_in address;
+    socklen_t size = sizeof address;
+    const int fd = bind_at("127.0.0.1", 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(listen(fd, 256), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    port = ntohs(address.sin_port);
+    ck_assert_int_eq(server_open(fd, &events, &server), 0);
+    atomic_store(&answered, 0);
+}
+
+static void
+close_server(void)
+{
+    server_close(server);
+}
+
+static int
+visit(void)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void
+say(int fd, const char *text, size_t size)
+{
+    while (size > 0) {
+        const ssize_t sent = send(fd, text, size, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return; /* hung up */
+        text += sent;
+        size -= (size_t)sent;
+    }
+}
+
+/* Until the end of the connection, which is closed; "" where nothing came. */
+static char *
+hear(int fd)
+{
+    static char text[65536];
+    size_t used = 0;
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    while (used < sizeof text - 1) {
+        ck_assert_int_eq(poll(&poll_fd, 1, HANGS_MS), 1);
+        const ssize_t got = recv(fd, text + used, sizeof text - 1 - used, 0);
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+    }
+    close(fd);
+    text[used] = '\0';
+    return text;
+}
+
+static char *
+ask(const char *request)
+{
+    const int fd = visit();
+    say(fd, request, strlen(request));
+    return hear(fd);
+}
+
+static int
+status_of(const char *text)
+{
+    return strncmp(text, "HTTP/1.1 ", 9) == 0 ? atoi(text + 9) : 0;
+}
+
+#define HEAD "Host: localhost\r\n"
+
+START_TEST(a_request_is_answered)
+{
+    const char *text = ask("GET /a%20b?q=%3Cb%3E&x=1 HTTP/1.1\r\n" HEAD "\r\n");
+    ck_assert_int_eq(status_of(text), 200);
+    ck_assert_ptr_nonnull(strstr(text, "path /a b q <b> host localhost"));
+    static const char *const headers[] = {
+        "Content-Security-Policy: default-src 'none'", "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store", "Referrer-Policy: no-referrer", "Connection: close"};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        ck_assert_msg(strstr(text, headers[i]) != NULL, "%s", headers[i]);
+    text = ask("HEAD / HTTP/1.1\r\n" HEAD "\r\n");
+    ck_assert_int_eq(status_of(text), 200);
+    ck_assert_ptr_null(strstr(text, "path"));
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.0\r\n\r\n")),
+                     200); /* what there is to a name is the gate's */
+    ck_assert_int_eq(atomic_load(&answered), 3);
+}
+
+END_TEST
+
+START_TEST(only_reading_is_taken)
+{
+    static const char *const methods[] = {"POST",    "PUT",   "DELETE",   "OPTIONS", "TRACE",
+                                          "CONNECT", "PATCH", "PROPFIND", "get",     "X"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        char request[256];
+        snprintf(request, sizeof request, "%s / HTTP/1.1\r\n" HEAD "\r\n", methods[i]);
+        ck_assert_msg(status_of(ask(request)) == 405, "%s", methods[i]);
+    }
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "Content-Length: 5\r\n\r\nhello")),
+                     413);
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD
+                                   "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")),
+                     413);
+    ck_assert_int_eq(atomic_load(&last_status), 413);
+}
+
+END_TEST
+
+/* What is no HTTP ends by itself, and what follows is answered. */
+START_TEST(nonsense_ends)
+{
+    static const char *const nonsense[] = {
+        "\r\n\r\n\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        "\x16\x03\x01\x02\x01\x01\r\n\r\n",
+        "GET /\x01\xff HTTP/1.1\r\nno colon\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"};
+    for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
+        const int fd = visit();
+        say(fd, nonsense[i], strlen(nonsense[i]));
+        shutdown(fd, SHUT_WR);
+        hear(fd);
+    }
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+}
+
+END_TEST
+
+/* A request whose line and headers have so many bytes. */
+static int
+status_of_size(size_t size)
+{
+    static const char begins[] = "GET / HTTP/1.1\r\n" HEAD "X: ", ends[] = "\r\n\r\n";
+    char *request = malloc(size + 1);
+    memset(request, 'x', size);
+    memcpy(request, begins, sizeof begins - 1);
+    memcpy(request + size - (sizeof ends - 1), ends, sizeof ends);
+    const int status = status_of(ask(request));
+    free(request);
+    return status;
+}
+
+START_TEST(a_request_has_bounds)
+{
+    const struct edge edge = EDGE(PAGE_REQUEST_BYTES);
+    ck_assert_int_eq(status_of_size((size_t)edge.most), 200);
+    ck_assert_int_eq(status_of_size((size_t)edge.most + 1), 431);
+    const int fd = visit();
+    char megabyte[1 << 20];
+    memset(megabyte, 'y', sizeof megabyte);
+    say(fd, "GET / HTTP/1.1\r\nX: ", 19);
+    say(fd, megabyte, sizeof megabyte);
+    close(fd);
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+}
+
+END_TEST
+
+START_TEST(so_many_connections_and_no_more)
+{
+    const struct edge edge = EDGE(PAGE_CONNECTIONS);
+    int idle[LIMIT_PAGE_CONNECTIONS];
+    for (int i = 0; i < (int)edge.most - 1; i++)
+        idle[i] = visit();
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* the last place */
+    idle[edge.most - 1] = visit();
+    const int beyond = visit();
+    say(beyond, "GET / HTTP/1.1\r\n" HEAD "\r\n", strlen("GET / HTTP/1.1\r\n" HEAD "\r\n"));
+    struct pollfd poll_fd = {.fd = beyond, .events = POLLIN};
+    ck_assert_int_eq(poll(&poll_fd, 1, 200), 0); /* it waits */
+    for (int i = 0; i < (int)edge.most; i++)
+        close(idle[i]);
+    ck_assert_int_eq(status_of(hear(beyond)), 200);
+}
+
+END_TEST
+
+/* A byte now and then keeps no connection. The clock is the machine's: what would be waited for is made to have been. */
+static int64_t clock_ahead_s;
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int
+__wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const int rc = __real_clock_gettime(clock, now);
+    if (clock == CLOCK_BOOTTIME)
+        now->tv_sec += clock_ahead_s;
+    return rc;
+}
+
+START_TEST(a_connection_ends_in_time)
+{
+    const struct edge edge = EDGE(PAGE_SECONDS);
+    const int fd = visit();
+    say(fd, "GET / HTTP/1.1\r\nX: ", 19);
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* it was seen */
+    clock_ahead_s = edge.most - 1;
+    server_tick(server);
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    ck_assert_int_eq(poll(&poll_fd, 1, 200), 0);
+    clock_ahead_s = edge.most + 1;
+    server_tick(server);
+    clock_ahead_s = 0;
+    ck_assert_int_eq(status_of(hear(fd)), 0);
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("page_server");
+    TCase *tests = tcase_create("server");
+    tcase_add_checked_fixture(tests, open_server, close_server);
+    tcase_add_test(tests, a_request_is_answered);
+    tcase_add_test(tests, only_reading_is_taken);
+    tcase_add_test(tests, nonsense_ends);
+    tcase_add_test(tests, a_request_has_bounds);
+    tcase_add_test(tests, so_many_connections_and_no_more);
+    tcase_add_test(tests, a_connection_ends_in_time);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
