@@ -29,6 +29,8 @@
     LIST(DELIVERED)                                                                                \
     LIST(DEVICES)                                                                                  \
     LIST(DEVICE_EVENTS)                                                                            \
+    LIST(NIGHTS)                                                                                   \
+    LIST(NIGHT)                                                                                    \
     LIST(JOB)                                                                                      \
     LIST(JOB_RESULTS)                                                                              \
     LIST(JOB_DELIVERIES)                                                                           \

@@ -61,9 +61,9 @@ static const char now_deliveries_sql[] = ASKED
 
 static const struct night_column running_of[] = {
     COLUMN(job, "JOB", NUMBER),          COLUMN(pipeline, "PIPELINE", TEXT),
-    COLUMN(modality, "MODALITY", TEXT),  COLUMN(started, "SINCE (UTC)", TIME),
-    COLUMN(seconds, "RUNS (s)", NUMBER), COLUMN(usual, "USUALLY (s)", NUMBER),
-    COLUMN(share, "PROGRESS", SHARE),    BELOW(series_description, "description", TEXT),
+    COLUMN(share, "PROGRESS", SHARE),    COLUMN(seconds, "RUNS (s)", NUMBER),
+    BELOW(usual, "usually (s)", NUMBER), BELOW(started, "since", TIME),
+    BELOW(modality, "modality", TEXT),   BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
@@ -75,51 +75,48 @@ static const char running_sql[] =
           "AND state IN ('DONE', 'EMPTY', 'REVIEW') GROUP BY pipeline), "
           "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "
           "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
-          "SELECT job, r.pipeline, modality, started_at, round(r.seconds, 1), round(u.seconds, 1), "
-          "round(min(r.seconds / max(u.seconds, 0.001), 0.99), 2), series_description, "
+          "SELECT job, r.pipeline, round(min(r.seconds / max(u.seconds, 0.001), 0.99), 2), "
+          "round(r.seconds, 1), round(u.seconds, 1), started_at, modality, series_description, "
           "series_uid" NO_MARK " FROM running r LEFT JOIN usual u ON u.pipeline = r.pipeline "
           "ORDER BY started_at, job" MOST;
 
 static const struct night_column waiting_of[] = {
-    COLUMN(job, "JOB", NUMBER),
-    COLUMN(state, "STATE", TEXT),
-    COLUMN(pipeline, "PIPELINE", TEXT),
-    COLUMN(priority, "PRIORITY", NUMBER),
-    COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(created, "CREATED (UTC)", TIME),
-    BELOW(not_before, "not before", TIME),
-    BELOW(code, "after", TEXT),
-    BELOW(held, "held", TEXT),
-    BELOW(series_description, "description", TEXT),
+    COLUMN(job, "JOB", NUMBER),         COLUMN(state, "STATE", TEXT),
+    COLUMN(pipeline, "PIPELINE", TEXT), COLUMN(priority, "PRIORITY", NUMBER),
+    BELOW(created, "created", TIME),    BELOW(not_before, "not before", TIME),
+    BELOW(code, "after", TEXT),         BELOW(held, "held", TEXT),
+    BELOW(modality, "modality", TEXT),  BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
 /* In their turn. */
 #define TURN "printf('%05d %015d', 50000 - priority, job)"
 static const char waiting_sql[] =
-    ASKED "SELECT job, state, pipeline, priority, modality, created_at, not_before_at, code, held, "
+    ASKED "SELECT job, state, pipeline, priority, created_at, not_before_at, code, held, modality, "
           "series_description, series_uid, " TURN " FROM v_jobs "
           "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN " > ?1) ORDER BY " TURN MOST;
 
 static const struct night_column gathering_of[] = {
-    COLUMN(series_uid, "SERIES", TEXT),     COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(instances, "INSTANCES", NUMBER), COLUMN(expected, "EXPECTED", NUMBER),
-    COLUMN(last_seen, "LAST (UTC)", TIME),  BELOW(series_description, "description", TEXT),
+    COLUMN(last_seen, "LAST", TIME),
+    COLUMN(modality, "MODALITY", TEXT),
+    COLUMN(instances, "INSTANCES", NUMBER),
+    BELOW(expected, "expected", NUMBER),
+    BELOW(series_description, "description", TEXT),
     BELOW(sender, "sender", TEXT),
+    BELOW(series_uid, "series", TEXT),
 };
 
-static const char gathering_sql[] =
-    ASKED "SELECT series_uid, modality, instances, expected_instances, last_seen_at, "
-          "series_description, sender" TIME_MARK(
-              "last_seen_at", "series_uid") " FROM v_series "
-                                            "WHERE state = 'GATHERING' AND " BEHIND("last_seen_at",
-                                                                                    "series_uid")
-                                                NEWEST_FIRST("last_seen_at", "series_uid");
+static const char gathering_sql[] = ASKED
+    "SELECT last_seen_at, modality, instances, expected_instances, series_description, sender, "
+    "series_uid" TIME_MARK("last_seen_at",
+                           "series_uid") " FROM v_series "
+                                         "WHERE state = 'GATHERING' AND " BEHIND("last_seen_at",
+                                                                                 "series_uid")
+                                             NEWEST_FIRST("last_seen_at", "series_uid");
 
 static const struct night_column holds_of[] = {
-    COLUMN(kind, "WHAT", TEXT),           COLUMN(name, "NAME", TEXT),
-    COLUMN(held_at, "SINCE (UTC)", TIME), COLUMN(held_by, "BY", TEXT),
-    BELOW(reason, "reason", TEXT),
+    COLUMN(kind, "WHAT", TEXT),  COLUMN(name, "NAME", TEXT),    COLUMN(held_at, "SINCE", TIME),
+    COLUMN(held_by, "BY", TEXT), BELOW(reason, "reason", TEXT),
 };
 
 static const char holds_sql[] = ASKED "SELECT kind, name, held_at, held_by, reason" NO_MARK
@@ -131,7 +128,7 @@ static const struct night_column review_of[] = {
     COLUMN(job, "JOB", NUMBER),
     COLUMN(pipeline, "PIPELINE", TEXT),
     COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(since, "SINCE (UTC)", TIME),
+    COLUMN(since, "SINCE", TIME),
     BELOW(message, "found", TEXT),
     BELOW(outdated, "outdated", TEXT),
     BELOW(series_description, "description", TEXT),
@@ -146,36 +143,36 @@ static const char review_sql[] =
           "WHERE ?1 = '' OR job > CAST(?1 AS INTEGER) ORDER BY job" MOST;
 
 static const struct night_column failed_of[] = {
-    COLUMN(job, "JOB", NUMBER),         COLUMN(code, "CODE", TEXT),
-    COLUMN(pipeline, "PIPELINE", TEXT), COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(ended, "ENDED (UTC)", TIME), BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),      BELOW(series_description, "description", TEXT),
+    COLUMN(job, "JOB", NUMBER),        COLUMN(code, "CODE", TEXT),
+    COLUMN(ended, "ENDED", TIME),      BELOW(message, "message", TEXT),
+    BELOW(to_do, "to do", REMEDY),     BELOW(pipeline, "pipeline", TEXT),
+    BELOW(modality, "modality", TEXT), BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
 /* What another job has taken the place of is nobody's trouble any more. */
 static const char failed_sql[] = ASKED
-    "SELECT job, code, pipeline, modality, ended_at, message, code, series_description, "
+    "SELECT job, code, ended_at, message, code, pipeline, modality, series_description, "
     "series_uid" TIME_MARK("ended_at",
                            JOB_KEY) " FROM v_jobs "
                                     "WHERE state = 'FAILED' AND superseded_by IS NULL AND " BEHIND(
                                         "ended_at", JOB_KEY) NEWEST_FIRST("ended_at", JOB_KEY);
 
 static const struct night_column refused_of[] = {
-    COLUMN(settled, "SETTLED (UTC)", TIME),
+    COLUMN(settled, "SETTLED", TIME),
     COLUMN(code, "CODE", TEXT),
-    COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(instances, "INSTANCES", NUMBER),
-    COLUMN(station, "STATION", TEXT),
-    COLUMN(sender, "SENDER", TEXT),
     BELOW(message, "message", TEXT),
     BELOW(to_do, "to do", REMEDY),
+    BELOW(modality, "modality", TEXT),
+    BELOW(instances, "instances", NUMBER),
+    BELOW(station, "station", TEXT),
+    BELOW(sender, "sender", TEXT),
     BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
 static const char refused_sql[] =
-    ASKED "SELECT settled_at, code, modality, instances, station, sender, message, code, "
+    ASKED "SELECT settled_at, code, message, code, modality, instances, station, sender, "
           "series_description, series_uid" TIME_MARK(
               "settled_at", "series_uid") " FROM v_series "
                                           "WHERE state = 'REFUSED' AND " BEHIND("settled_at",
@@ -183,9 +180,12 @@ static const char refused_sql[] =
                                               NEWEST_FIRST("settled_at", "series_uid");
 
 static const struct night_column quarantined_of[] = {
-    COLUMN(at, "AT (UTC)", TIME),      COLUMN(code, "CODE", TEXT),
-    BELOW(message, "message", TEXT),   BELOW(to_do, "to do", REMEDY),
-    BELOW(path, "file", TEXT),         BELOW(original_path, "came from", TEXT),
+    COLUMN(at, "AT", TIME),
+    COLUMN(code, "CODE", TEXT),
+    BELOW(message, "message", TEXT),
+    BELOW(to_do, "to do", REMEDY),
+    BELOW(path, "file", TEXT),
+    BELOW(original_path, "came from", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
@@ -205,15 +205,17 @@ static const struct night_column destinations_of[] = {
     COLUMN(waiting, "WAITING", NUMBER),
     COLUMN(failed, "FAILED", NUMBER),
     COLUMN(sent, "SENT", NUMBER),
-    COLUMN(uncommitted, "UNCOMMITTED", NUMBER),
-    COLUMN(last_sent, "LAST SENT (UTC)", TIME),
+    BELOW(uncommitted, "uncommitted", NUMBER),
+    BELOW(last_sent, "last sent", TIME),
+    BELOW(down, "down since", TIME),
     BELOW(down_reason, "why", TEXT),
     BELOW(next, "tried again", TIME),
 };
 
 static const char destinations_sql[] =
-    ASKED "SELECT destination, iif(down_since IS NULL, 'up', 'down since ' || down_since), "
-          "pending + sending + delayed, failed, sent, uncommitted, last_sent_at, down_reason, "
+    ASKED "SELECT destination, iif(down_since IS NULL, 'up', 'down'), "
+          "pending + sending + delayed, failed, sent, nullif(uncommitted, 0), last_sent_at, "
+          "down_since, down_reason, "
           "next_attempt_at" NO_MARK " FROM v_destinations ORDER BY destination" MOST;
 
 static const struct night_column delivery_of[] = {
@@ -221,12 +223,12 @@ static const struct night_column delivery_of[] = {
     COLUMN(state, "STATE", TEXT),
     COLUMN(destination, "DESTINATION", TEXT),
     COLUMN(job, "JOB", NUMBER),
-    COLUMN(kind, "KIND", TEXT),
-    COLUMN(attempts, "TRIES", NUMBER),
-    COLUMN(code, "CODE", TEXT),
-    COLUMN(last, "LAST (UTC)", TIME),
+    BELOW(code, "code", TEXT),
     BELOW(message, "message", TEXT),
     BELOW(to_do, "to do", REMEDY),
+    BELOW(kind, "result", TEXT),
+    BELOW(attempts, "tries", NUMBER),
+    BELOW(last, "last", TIME),
     BELOW(not_before, "not before", TIME),
     BELOW(held, "held", TEXT),
     BELOW(commitment, "commitment", TEXT),
@@ -234,9 +236,9 @@ static const struct night_column delivery_of[] = {
 };
 
 #define DELIVERY_SELECT                                                                            \
-    "SELECT delivery, state, destination, job, kind, attempts, code, "                             \
-    "coalesce(sent_at, started_at), message, code, not_before_at, held, "                          \
-    "nullif(commitment, 'NONE'), sop_instance_uid, delivery FROM v_deliveries WHERE "
+    "SELECT delivery, state, destination, job, code, message, code, kind, attempts, "              \
+    "coalesce(sent_at, started_at), not_before_at, held, nullif(commitment, 'NONE'), "             \
+    "sop_instance_uid, delivery FROM v_deliveries WHERE "
 
 static const char undelivered_sql[] =
     ASKED DELIVERY_SELECT "state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED') AND " BY_NUMBER(
@@ -253,9 +255,9 @@ static const struct night_column devices_of[] = {
     COLUMN(backend, "COMPUTED ON (24 h)", TEXT),
     COLUMN(jobs, "JOBS", NUMBER),
     COLUMN(failed, "FAILED", NUMBER),
-    COLUMN(compute, "COMPUTED (s)", NUMBER),
-    COLUMN(peak, "PEAK (MiB)", NUMBER),
-    COLUMN(last, "LAST (UTC)", TIME),
+    BELOW(compute, "computed (s)", NUMBER),
+    BELOW(peak, "peak (MiB)", NUMBER),
+    BELOW(last, "last", TIME),
 };
 
 static const char devices_sql[] =
@@ -265,18 +267,41 @@ static const char devices_sql[] =
           "ORDER BY count(*) DESC" MOST;
 
 static const struct night_column event_of[] = {
-    COLUMN(at, "AT (UTC)", TIME), COLUMN(kind, "EVENT", TEXT),   COLUMN(from, "FROM", TEXT),
-    COLUMN(to, "TO", TEXT),       BELOW(detail, "detail", TEXT),
+    COLUMN(at, "AT", TIME),
+    COLUMN(kind, "EVENT", TEXT),
+    BELOW(change, "state", TEXT),
+    BELOW(detail, "detail", TEXT),
 };
 
 /* Of the last that happened, as far as it is looked at. */
 #define RECENT_EVENTS "20000"
 static const char device_events_sql[] =
-    ASKED "SELECT at, kind, NULL, NULL, detail, event FROM v_events "
+    ASKED "SELECT at, kind, NULL, detail, event FROM v_events "
           "WHERE event > (SELECT max(event) FROM v_events) - " RECENT_EVENTS
           " AND " BY_NUMBER("event") " AND kind IN ('COMPUTE_READY', 'COMPUTE_WAITING', "
                                      "'DEVICE_MISSING', 'DEVICE_LOST', "
                                      "'DEVICE_GIVEN_UP', 'WORKER_DIED') ORDER BY event DESC" MOST;
+
+/* ---------------------------------------------------------------------------------- nights ---- */
+
+static const struct night_column nights_of[] = {
+    COLUMN(night, "NIGHT", TEXT),           COLUMN(settled, "SETTLED", NUMBER),
+    COLUMN(refused, "REFUSED", NUMBER),     COLUMN(done, "DONE", NUMBER),
+    COLUMN(failed, "FAILED", NUMBER),       COLUMN(review, "REVIEW", NUMBER),
+    COLUMN(delivered, "DELIVERED", NUMBER), COLUMN(undelivered, "NOT DELIVERED", NUMBER),
+};
+
+static const char nights_sql[] = ASKED
+    "SELECT night, series_settled, series_refused, jobs_done + jobs_empty, jobs_failed, "
+    "jobs_review, delivered, undelivered" TIME_MARK(
+        "until_at", "night") " FROM v_nights "
+                             "WHERE " BEHIND("until_at", "night") NEWEST_FIRST("until_at", "night");
+
+static const struct night_column night_of[] = {COLUMN(since, "since", TIME),
+                                               COLUMN(until, "until", TIME)};
+
+static const char night_sql[] =
+    ASKED "SELECT since_at, until_at" NO_MARK " FROM v_nights WHERE night = ?3";
 
 /* ----------------------------------------------------------------------- one job, one series ---- */
 
@@ -292,9 +317,9 @@ static const struct night_column job_of[] = {
     COLUMN(message, "message", TEXT),
     COLUMN(to_do, "to do", REMEDY),
     COLUMN(note, "note", TEXT),
-    COLUMN(created, "created (UTC)", TIME),
-    COLUMN(started, "started (UTC)", TIME),
-    COLUMN(ended, "ended (UTC)", TIME),
+    COLUMN(created, "created", TIME),
+    COLUMN(started, "started", TIME),
+    COLUMN(ended, "ended", TIME),
     COLUMN(wait, "waited (s)", NUMBER),
     COLUMN(total, "took (s)", NUMBER),
     COLUMN(backend, "computed on", TEXT),
@@ -304,7 +329,7 @@ static const struct night_column job_of[] = {
     COLUMN(held, "held", TEXT),
     COLUMN(superseded_by, "superseded by", NUMBER),
     COLUMN(reviewed_by, "reviewed by", TEXT),
-    COLUMN(removed, "results removed (UTC)", TIME),
+    COLUMN(removed, "results removed", TIME),
 };
 
 static const char job_sql[] =
@@ -325,9 +350,9 @@ static const char job_results_sql[] =
     ASKED "SELECT kind, round(size_bytes / 1024.0, 1), frames, path, sop_instance_uid" NO_MARK
           " FROM v_results WHERE job = ?2 ORDER BY kind, path" MOST;
 
-static const char job_events_sql[] =
-    ASKED "SELECT at, kind, from_state, to_state, detail, event FROM v_events WHERE job = ?2 "
-          "AND " BY_NUMBER("event") " ORDER BY event DESC" MOST;
+static const char job_events_sql[] = ASKED "SELECT at, kind, coalesce(from_state || ' to ', '') || "
+                                           "to_state, detail, event FROM v_events WHERE job = ?2 "
+                                           "AND " BY_NUMBER("event") " ORDER BY event DESC" MOST;
 
 static const struct night_column series_of[] = {
     COLUMN(state, "state", TEXT),
@@ -352,10 +377,10 @@ static const struct night_column series_of[] = {
     COLUMN(model, "model", TEXT),
     COLUMN(station, "station", TEXT),
     COLUMN(institution, "institution", TEXT),
-    COLUMN(first_seen, "first seen (UTC)", TIME),
-    COLUMN(settled, "settled (UTC)", TIME),
+    COLUMN(first_seen, "first seen", TIME),
+    COLUMN(settled, "settled", TIME),
     COLUMN(revision, "revision", NUMBER),
-    COLUMN(removed, "removed (UTC)", TIME),
+    COLUMN(removed, "removed", TIME),
 };
 
 static const char series_sql[] =
@@ -366,45 +391,42 @@ static const char series_sql[] =
           " FROM v_series WHERE series_uid = ?3";
 
 static const struct night_column series_jobs_of[] = {
-    COLUMN(job, "JOB", NUMBER),           COLUMN(state, "STATE", TEXT),
-    COLUMN(pipeline, "PIPELINE", TEXT),   COLUMN(stack, "STACK", TEXT),
-    COLUMN(revision, "REVISION", NUMBER), COLUMN(created, "CREATED (UTC)", TIME),
-    COLUMN(code, "CODE", TEXT),
+    COLUMN(job, "JOB", NUMBER),         COLUMN(state, "STATE", TEXT),
+    COLUMN(pipeline, "PIPELINE", TEXT), COLUMN(code, "CODE", TEXT),
+    BELOW(stack, "volume", TEXT),       BELOW(revision, "revision", NUMBER),
+    BELOW(created, "created", TIME),
 };
 
 static const char series_jobs_sql[] =
-    ASKED "SELECT job, state, pipeline, stack, revision, created_at, code, job FROM v_jobs "
+    ASKED "SELECT job, state, pipeline, code, stack, revision, created_at, job FROM v_jobs "
           "WHERE series_uid = ?3 AND " BY_NUMBER("job") " ORDER BY job DESC" MOST;
 
 static const struct night_column series_stacks_of[] = {
-    COLUMN(stack, "STACK", TEXT),     COLUMN(accepted, "ACCEPTED", TEXT),
-    COLUMN(planes, "PLANES", NUMBER), COLUMN(columns, "COLUMNS", NUMBER),
-    COLUMN(rows, "ROWS", NUMBER),     COLUMN(spacing, "SPACING (mm)", NUMBER),
-    COLUMN(code, "CODE", TEXT),       BELOW(message, "message", TEXT),
+    COLUMN(stack, "VOLUME", TEXT),          COLUMN(accepted, "ACCEPTED", TEXT),
+    COLUMN(planes, "PLANES", NUMBER),       COLUMN(code, "CODE", TEXT),
+    BELOW(columns, "columns", NUMBER),      BELOW(rows, "rows", NUMBER),
+    BELOW(spacing, "spacing (mm)", NUMBER), BELOW(message, "message", TEXT),
     BELOW(to_do, "to do", REMEDY),
 };
 
 static const char series_stacks_sql[] =
-    ASKED "SELECT stack, iif(accepted, 'yes', 'no'), planes, columns, rows, round(spacing_mm, 3), "
-          "code, message, code" NO_MARK " FROM v_stacks WHERE series_uid = ?3 ORDER BY stack" MOST;
+    ASKED "SELECT stack, iif(accepted, 'yes', 'no'), planes, code, columns, rows, "
+          "round(spacing_mm, 3), message, code" NO_MARK
+          " FROM v_stacks WHERE series_uid = ?3 ORDER BY stack" MOST;
 
 /* --------------------------------------------------------------------------------- search ---- */
 
 static const struct night_column found_of[] = {
-    COLUMN(series_uid, "SERIES", TEXT),
-    COLUMN(state, "STATE", TEXT),
-    COLUMN(modality, "MODALITY", TEXT),
-    COLUMN(study_date, "STUDY", TEXT),
-    COLUMN(instances, "INSTANCES", NUMBER),
-    COLUMN(jobs, "JOBS DONE", TEXT),
-    COLUMN(last_seen, "LAST SEEN (UTC)", TIME),
-    COLUMN(code, "CODE", TEXT),
-    BELOW(series_description, "description", TEXT),
+    COLUMN(last_seen, "LAST SEEN", TIME),  COLUMN(state, "STATE", TEXT),
+    COLUMN(modality, "MODALITY", TEXT),    BELOW(code, "code", TEXT),
+    BELOW(study_date, "study date", TEXT), BELOW(instances, "instances", NUMBER),
+    BELOW(jobs, "jobs done", TEXT),        BELOW(series_description, "description", TEXT),
+    BELOW(series_uid, "series", TEXT),
 };
 
 #define FOUND_SELECT                                                                               \
-    "SELECT series_uid, state, modality, study_date, instances, jobs_done || '/' || jobs, "        \
-    "last_seen_at, code, series_description" TIME_MARK(                                            \
+    "SELECT last_seen_at, state, modality, code, study_date, instances, "                          \
+    "jobs_done || '/' || jobs, series_description, series_uid" TIME_MARK(                          \
         "last_seen_at", "series_uid") " FROM v_series WHERE " BEHIND("last_seen_at", "series_uid")
 #define FOUND_ORDER NEWEST_FIRST("last_seen_at", "series_uid")
 
@@ -457,6 +479,8 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_DELIVERED] = SHARED(delivery, delivered, "Delivered, or not wanted any more", NULL),
     [PAGE_DEVICES] = LIST(devices, "Devices", "noctule doctor"),
     [PAGE_DEVICE_EVENTS] = SHARED(event, device_events, "What happened to them", NULL),
+    [PAGE_NIGHTS] = LIST(nights, "Nights", "noctule report --since 2026-01-31 --until 2026-02-01"),
+    [PAGE_NIGHT] = ONE(night, "Night"),
     [PAGE_JOB] = ONE(job, "Job"),
     [PAGE_JOB_RESULTS] = LIST(job_results, "Results", NULL),
     [PAGE_JOB_DELIVERIES] = SHARED(delivery, job_deliveries, "Deliveries", NULL),

@@ -26,6 +26,6 @@ struct page {
 };
 
 /* Always makes an answer. */
-void page_answer(struct page *page, const struct request *request, struct answer *answer);
+void page_answer(struct page *page, const struct page_request *request, struct page_reply *answer);
 
 #endif

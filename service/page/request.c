@@ -9,7 +9,7 @@
 const char *const request_value_names[] = {REQUEST_VALUES(REQUEST_NAME)};
 
 int64_t
-request_number(const struct request *request, enum request_value value)
+request_number(const struct page_request *request, enum request_value value)
 {
     const char *text = request->values[value];
     const size_t length = strlen(text);

@@ -18,13 +18,13 @@ enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
 
 extern const char *const request_value_names[REQUEST_VALUE_COUNT];
 
-struct request {
+struct page_request {
     const char *path;
     const char *values[REQUEST_VALUE_COUNT]; /* UTF-8, decoded; "" where not given */
     const char *host, *authorization;        /* headers; "" where there are none */
 };
 
-struct answer {
+struct page_reply {
     int status;
     const char *type; /* static */
     bool keeps;       /* browsers may keep it for an hour: nothing of a patient */
@@ -35,7 +35,7 @@ struct answer {
 };
 
 /* A positive number of decimal digits; 0: it is none. */
-int64_t request_number(const struct request *request, enum request_value value);
+int64_t request_number(const struct page_request *request, enum request_value value);
 /* A UID: digits and points, as many as DICOM allows. */
 bool request_is_uid(const char *text);
 

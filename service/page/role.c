@@ -39,7 +39,7 @@ struct page_role {
 /* ------------------------------------------------------------------------------- answering ---- */
 
 static void
-role_on_request(void *context, const struct request *request, struct answer *answer)
+role_on_request(void *context, const struct page_request *request, struct page_reply *answer)
 {
     struct page_role *role = context;
     pthread_mutex_lock(&role->lock);

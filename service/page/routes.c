@@ -23,7 +23,7 @@ struct route {
     const char *path;
     const char *title;                                         /* of a page */
     int (*view)(const struct view *view, struct error *error); /* a page; NULL: `answer` does */
-    int (*answer)(struct page *page, const struct request *request, struct answer *answer,
+    int (*answer)(struct page *page, const struct page_request *request, struct page_reply *answer,
                   struct error *error);
     bool in_menu, refreshes;
     bool open;     /* says nothing that a token is asked for */
@@ -33,7 +33,7 @@ struct route {
 /* ------------------------------------------------------------------------- not for people ---- */
 
 static int
-answer_health(struct page *page, const struct request *request, struct answer *answer,
+answer_health(struct page *page, const struct page_request *request, struct page_reply *answer,
               struct error *error)
 {
     (void)page, (void)request, (void)error;
@@ -44,7 +44,7 @@ answer_health(struct page *page, const struct request *request, struct answer *a
 
 /* Can the service do what it is for, as far as can be seen from here? */
 static int
-answer_ready(struct page *page, const struct request *request, struct answer *answer,
+answer_ready(struct page *page, const struct page_request *request, struct page_reply *answer,
              struct error *error)
 {
     struct statvfs disk;
@@ -61,7 +61,7 @@ answer_ready(struct page *page, const struct request *request, struct answer *an
 }
 
 static int
-answer_metrics(struct page *page, const struct request *request, struct answer *answer,
+answer_metrics(struct page *page, const struct page_request *request, struct page_reply *answer,
                struct error *error)
 {
     (void)request;
@@ -70,7 +70,7 @@ answer_metrics(struct page *page, const struct request *request, struct answer *
 }
 
 static int
-answer_style(struct page *page, const struct request *request, struct answer *answer,
+answer_style(struct page *page, const struct page_request *request, struct page_reply *answer,
              struct error *error)
 {
     (void)page, (void)request, (void)error;
@@ -82,7 +82,7 @@ answer_style(struct page *page, const struct request *request, struct answer *an
 }
 
 static int
-answer_preview(struct page *page, const struct request *request, struct answer *answer,
+answer_preview(struct page *page, const struct page_request *request, struct page_reply *answer,
                struct error *error)
 {
     unsigned char *bytes;
@@ -117,7 +117,7 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 /* -------------------------------------------------------------------------- head and foot ---- */
 
 static void
-frame_menu(const struct route *here, const struct request *request, FILE *out)
+frame_menu(const struct route *here, const struct page_request *request, FILE *out)
 {
     fputs(
         "<header><a class=\"skip\" href=\"#content\">To the content</a><nav aria-label=\"Pages\">",
@@ -135,25 +135,26 @@ frame_menu(const struct route *here, const struct request *request, FILE *out)
 }
 
 static void
-frame_refresh(const struct route *here, const struct request *request, FILE *out)
+frame_refresh(const struct route *here, const struct page_request *request, FILE *out)
 {
     if (!here || !here->refreshes)
         return;
     const char *address = here->path[1] ? here->path + 1 : "./";
     if (*request->values[REQUEST_still])
-        fprintf(out,
-                "<p class=\"faint small\">This page stands still: <a href=\"%s\">refresh it "
-                "every %d s</a></p>\n",
-                address, REFRESH_SECONDS);
+        fprintf(
+            out,
+            "<p class=\"refresh faint small\">This page stands still: <a href=\"%s\">refresh it "
+            "every %d s</a></p>\n",
+            address, REFRESH_SECONDS);
     else
         fprintf(out,
-                "<p class=\"faint small\">This page refreshes itself every %d s: <a "
+                "<p class=\"refresh faint small\">This page refreshes itself every %d s: <a "
                 "href=\"%s?still=1\">stop that</a></p>\n",
                 REFRESH_SECONDS, address);
 }
 
 static void
-frame_write(const struct route *here, const char *title, const struct request *request,
+frame_write(const struct route *here, const char *title, const struct page_request *request,
             const char *content, FILE *out)
 {
     const bool refreshes = here && here->refreshes && !*request->values[REQUEST_still] &&
@@ -188,8 +189,8 @@ route_find(const char *path)
 }
 
 static void
-route_refuse(const struct route *route, const struct request *request, int status,
-             const char *title, const char *why, struct answer *answer)
+route_refuse(const struct route *route, const struct page_request *request, int status,
+             const char *title, const char *why, struct page_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
@@ -213,8 +214,8 @@ route_refuse(const struct route *route, const struct request *request, int statu
 
 /* Whole, or told why not: a page that ends in its middle would be taken for all there is. */
 static int
-route_view(struct page *page, const struct route *route, const struct request *request,
-           struct answer *answer, struct error *error)
+route_view(struct page *page, const struct route *route, const struct page_request *request,
+           struct page_reply *answer, struct error *error)
 {
     struct text_stream content;
     int rc = text_open(&content);
@@ -256,8 +257,8 @@ page_close_database(struct page *page, int rc)
 }
 
 static int
-route_take(struct page *page, const struct route *route, const struct request *request,
-           struct answer *answer, struct error *error)
+route_take(struct page *page, const struct route *route, const struct page_request *request,
+           struct page_reply *answer, struct error *error)
 {
     int rc = route->is_alone ? 0 : page_open_database(page, error);
     if (rc)
@@ -271,8 +272,8 @@ route_take(struct page *page, const struct route *route, const struct request *r
 
 /* The reason may name files and folders: it is for the log, and for who is let in. */
 static void
-route_fail(const struct route *route, const struct request *request, int rc,
-           const struct error *error, struct answer *answer)
+route_fail(const struct route *route, const struct page_request *request, int rc,
+           const struct error *error, struct page_reply *answer)
 {
     if (rc == -ENOENT) {
         route_refuse(route, request, NOT_FOUND, "Not found", error->message, answer);
@@ -289,7 +290,7 @@ route_fail(const struct route *route, const struct request *request, int rc,
 }
 
 void
-page_answer(struct page *page, const struct request *request, struct answer *answer)
+page_answer(struct page *page, const struct page_request *request, struct page_reply *answer)
 {
     const struct route *route = route_find(request->path);
     struct error error = {0};

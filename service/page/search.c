@@ -60,8 +60,7 @@ search_tell_what(const struct view *view)
     const bool none = view->page->conf->identifiers == CONF_IDENTIFIERS_NONE;
     fprintf(view->out,
             "<section><p>Series are found by %sthe UID of a series, a study, an instance or a "
-            "result; jobs by their number.%s All of it has to be typed, but for what is not "
-            "asked.</p></section>\n",
+            "result; jobs by their number.%s Type all of it.</p></section>\n",
             none ? "" : "accession number or patient ID, and by ",
             none ? " Accession numbers and patient IDs are not kept here (identifiers)." : "");
 }

@@ -23,8 +23,8 @@
 /* A connection's memory is that of its request and of its answer's head. */
 #define CONNECTION_BYTES (2 * LIMIT_PAGE_REQUEST_BYTES)
 
-struct visit {
-    LIST_ENTRY(visit) next;
+struct server_visit {
+    LIST_ENTRY(server_visit) next;
     int fd;
     int64_t since_ms;
 };
@@ -33,7 +33,7 @@ struct server {
     struct MHD_Daemon *daemon;
     struct server_events events;
     pthread_mutex_t lock; /* of the visits */
-    LIST_HEAD(visits, visit) visits;
+    LIST_HEAD(visits, server_visit) visits;
 };
 
 static const char *const server_headers[][2] = {
@@ -51,7 +51,7 @@ static const char *const server_headers[][2] = {
 /* -------------------------------------------------------------------------------- answers ---- */
 
 static struct MHD_Response *
-server_response(struct answer *answer)
+server_response(struct page_reply *answer)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
@@ -74,7 +74,7 @@ server_response(struct answer *answer)
 
 /* The connection ends where there is no memory for an answer. */
 static enum MHD_Result
-server_send(struct server *server, struct MHD_Connection *connection, struct answer *answer,
+server_send(struct server *server, struct MHD_Connection *connection, struct page_reply *answer,
             int64_t since_ms)
 {
     struct MHD_Response *response = server_response(answer);
@@ -89,7 +89,7 @@ server_send(struct server *server, struct MHD_Connection *connection, struct ans
 }
 
 static void
-server_refuse(struct answer *answer, int status, const char *why)
+server_refuse(struct page_reply *answer, int status, const char *why)
 {
     free(answer->bytes);
     answer->bytes = NULL;
@@ -108,12 +108,12 @@ server_header(struct MHD_Connection *connection, const char *name)
     return value ? value : "";
 }
 
-static struct request
+static struct page_request
 server_request(struct MHD_Connection *connection, const char *path)
 {
-    struct request request = {.path = path,
-                              .host = server_header(connection, "Host"),
-                              .authorization = server_header(connection, "Authorization")};
+    struct page_request request = {.path = path,
+                                   .host = server_header(connection, "Host"),
+                                   .authorization = server_header(connection, "Authorization")};
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
         const char *value =
             MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, request_value_names[i]);
@@ -139,10 +139,10 @@ server_head_size(struct MHD_Connection *connection)
 
 static void
 server_make_answer(struct server *server, struct MHD_Connection *connection, const char *path,
-                   const char *method, struct answer *answer)
+                   const char *method, struct page_reply *answer)
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    const struct request request = server_request(connection, path);
+    const struct page_request request = server_request(connection, path);
     if (server_head_size(connection) > LIMIT_PAGE_REQUEST_BYTES)
         server_refuse(answer, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too large");
     else if (!reads)
@@ -161,7 +161,7 @@ server_on_request(void *context, struct MHD_Connection *connection, const char *
 {
     struct server *server = context;
     struct text_stream stream;
-    struct answer answer = {.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
+    struct page_reply answer = {.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
     const int64_t since_ms = clock_steady_ms();
     (void)version, (void)body, (void)body_size, (void)state;
     if (text_open(&stream) != 0)
@@ -185,14 +185,14 @@ server_on_connection(void *context, struct MHD_Connection *connection, void **so
                      enum MHD_ConnectionNotificationCode what)
 {
     struct server *server = context;
-    struct visit *visit = *socket_context;
+    struct server_visit *visit = *socket_context;
     pthread_mutex_lock(&server->lock);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         visit = calloc(1, sizeof *visit);
         if (visit && info) {
-            *visit = (struct visit){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
+            *visit = (struct server_visit){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
             LIST_INSERT_HEAD(&server->visits, visit, next);
         } else if (info) {
             shutdown(info->connect_fd, SHUT_RDWR);
@@ -210,7 +210,7 @@ void
 server_tick(struct server *server)
 {
     const int64_t oldest_ms = clock_steady_ms() - 1000 * LIMIT_PAGE_SECONDS;
-    struct visit *visit;
+    struct server_visit *visit;
     pthread_mutex_lock(&server->lock);
     LIST_FOREACH(visit, &server->visits, next)
     if (visit->since_ms < oldest_ms)

@@ -13,7 +13,7 @@ struct server;
 
 struct server_events {
     /* On the server's thread. The answer is empty, with a stream that takes all of it. */
-    void (*answer)(void *context, const struct request *request, struct answer *answer);
+    void (*answer)(void *context, const struct page_request *request, struct page_reply *answer);
     /* Once it was made, also where the server itself refused: what it came to, and how long it took. */
     void (*answered)(void *context, int status, double seconds);
     void *context;

@@ -20,9 +20,8 @@ const char page_style[] =
     "    padding:6px 9px;min-width:0}\n"
     "input{width:250px}\n"
     "button{cursor:pointer;background:var(--mark)}\n"
-    ".more{margin:10px 0 0}\n"
-    ".days{margin:8px 0}\n"
-    ".days a{padding:4px 8px;font-size:.87rem;color:var(--link)}\n"
+    ".more,.refresh{margin:12px 0 0}\n"
+    ".t{white-space:nowrap}\n"
     ".verdict{border-left-color:var(--line)}\n"
     "progress{width:90px;accent-color:var(--good)}\n"
     ".looks a{display:block}\n"
@@ -35,5 +34,5 @@ const char page_style[] =
     "    form{width:100%}\n"
     "    input{flex:1;width:auto}\n"
     "}\n"
-    "@media print{header,.days,.more,footer{display:none}}\n";
+    "@media print{header,.more,footer{display:none}}\n";
 /* clang-format on */

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-const struct html_link view_links[] = {
-    {"job", "job?id="}, {"superseded_by", "job?id="}, {"series_uid", "series?uid="}, {NULL, NULL}};
+const struct html_link view_links[] = {{"job", "job?id="},
+                                       {"superseded_by", "job?id="},
+                                       {"series_uid", "series?uid="},
+                                       {"night", "night?day="},
+                                       {NULL, NULL}};
 
 static bool
 view_goes_on_elsewhere(const struct view *view, const struct page_list *list)
@@ -17,7 +20,7 @@ view_goes_on_elsewhere(const struct view *view, const struct page_list *list)
 struct page_asked
 view_asked(const struct view *view, enum page_list_name name)
 {
-    const struct request *request = view->request;
+    const struct page_request *request = view->request;
     const bool goes_on = strcmp(request->values[REQUEST_list], page_list_key(name)) == 0;
     return (struct page_asked){.after = goes_on ? request->values[REQUEST_after] : "",
                                .job = request_number(request, REQUEST_id),

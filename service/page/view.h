@@ -10,7 +10,7 @@
 
 struct view {
     struct page *page;
-    const struct request *request;
+    const struct page_request *request;
     FILE *out;
 };
 

@@ -65,6 +65,7 @@ html_cells(const struct night_table *table, size_t row, const struct html_link *
         if (column->below)
             continue;
         fputs(column->kind == NIGHT_NUMBER       ? "<td class=\"n\">"
+              : column->kind == NIGHT_TIME       ? "<td class=\"t\">"
               : strcmp(column->key, "code") == 0 ? "<td class=\"code\">"
                                                  : "<td>",
               out);

@@ -43,8 +43,9 @@ static char body[65536];
 static int
 answer_of(const char *path, const char *id, const char *authorization)
 {
-    struct request request = {.path = path, .host = "localhost", .authorization = authorization};
-    struct answer answer = {.status = 200};
+    struct page_request request = {
+        .path = path, .host = "localhost", .authorization = authorization};
+    struct page_reply answer = {.status = 200};
     struct text_stream stream;
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++)
         request.values[i] = "";
