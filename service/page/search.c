@@ -6,7 +6,7 @@
 
 /* What stands for what was typed, where identifiers are kept so; "": nothing. */
 static void
-search_word(const struct page *page, const char *typed, char word[PSEUDONYM_SIZE])
+search_pseudonym(const struct page *page, const char *typed, char word[PSEUDONYM_SIZE])
 {
     word[0] = '\0';
     if (page->conf->identifiers == CONF_IDENTIFIERS_HASHED && page->has_key &&
@@ -74,7 +74,7 @@ view_search(const struct view *view, struct error *error)
         search_tell_what(view);
         return 0;
     }
-    search_word(view->page, typed, word);
+    search_pseudonym(view->page, typed, word);
     const char *goes_on = view->request->values[REQUEST_after];
     const struct page_asked asked = {.after = goes_on, .text = {typed, word}};
     int rc = *goes_on ? 0 : search_job(view, request_number(view->request, REQUEST_q), error);
