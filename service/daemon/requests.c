@@ -384,25 +384,33 @@ purge_now(struct core *core)
     return error;
 }
 
+/* "1 image", "7 images". */
+static const char *
+purge_tell_count(int64_t count, const char *what, char text[48])
+{
+    snprintf(text, 48, "%" PRId64 " %s%s", count, what, count == 1 ? "" : "s");
+    return text;
+}
+
 static void
 purge_say(const struct message_purge *told, const struct queue_purged *purged,
           struct answer *answer)
 {
-    const char *done = told->dry_run ? " would go" : " are removed";
-    char stay[120] = "";
+    const char *done = told->dry_run ? "would go" : "removed";
+    char stay[120] = "", counts[4][48];
     if (purged->originals > 0)
-        snprintf(stay, sizeof stay,
-                 "; %" PRId64 " originals stay in their inbox, and are not taken in again",
-                 purged->originals);
+        snprintf(stay, sizeof stay, "; in their inbox, and not taken in again: %s",
+                 purge_tell_count(purged->originals, "original", counts[0]));
     if (!*told->series_uid)
-        answer_say(answer, "%" PRId64 " files in quarantine of no known series%s",
-                   purged->quarantined, done);
+        answer_say(answer, "%s in quarantine of no known series: %s",
+                   purge_tell_count(purged->quarantined, "file", counts[0]), done);
     else
-        answer_say(answer,
-                   "series %s: %" PRId64 " images, %" PRId64 " objects, %" PRId64
-                   " results, %" PRId64 " files in quarantine, %.1f MiB%s%s",
-                   told->series_uid, purged->images, purged->objects, purged->results,
-                   purged->quarantined, (double)purged->bytes / (1 << 20), done, stay);
+        answer_say(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s",
+                   told->series_uid, purge_tell_count(purged->images, "image", counts[0]),
+                   purge_tell_count(purged->objects, "object", counts[1]),
+                   purge_tell_count(purged->results, "result", counts[2]),
+                   purge_tell_count(purged->quarantined, "file", counts[3]),
+                   (double)purged->bytes / (1 << 20), done, stay);
 }
 
 static int

@@ -204,8 +204,8 @@ def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
     storescu(d.port, *files)
     (job,) = d.wait_jobs()
     told = d.ctl("purge", "--patient", patient, "--dry-run").stdout
-    assert f"series {job['series_uid']}: 6 images, 1 objects, " in told
-    assert f"series {stray.SeriesInstanceUID}: 0 images, 1 objects, " in told and len(told.splitlines()) == 2
+    assert f"series {job['series_uid']}: 6 images, 1 object, " in told
+    assert f"series {stray.SeriesInstanceUID}: 0 images, 1 object, " in told and len(told.splitlines()) == 2
     would = json.loads(d.ctl("purge", "--patient", patient, "--dry-run", "--json").stdout)
     assert [(row["images"], row["objects"], row["removed"]) for row in would] == [(6, 1, False), (0, 1, False)]
     assert len(objects(d, "removed_at IS NULL")) == 3
@@ -215,7 +215,7 @@ def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
     wait_for(lambda: not d.query("SELECT 1 FROM removal"), 20, "the end of the files")
     assert files_below(d) == [f"series/{other.SeriesInstanceUID}/{other.SOPInstanceUID}.dcm"]
     assert d.ctl("purge", "--patient", patient, "--yes").stdout == "there is no such series\n"
-    assert f"series {other.SeriesInstanceUID}: 0 images, 1 objects" in d.ctl("purge", "--before", "2100", "--yes").stdout
+    assert f"series {other.SeriesInstanceUID}: 0 images, 1 object, " in d.ctl("purge", "--before", "2100", "--yes").stdout
     assert not objects(d, "removed_at IS NULL")
 
 
@@ -363,13 +363,13 @@ def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
     text, told = told_by_explain(d, path)  # nothing is stored yet
     assert f"object {plan.SOPInstanceUID}" in text and 'kind rtstruct, "Plan"' in text and " stored no " in text
     assert f"drawn on series {pydicom.dcmread(files[0]).SeriesInstanceUID}" in text
-    assert 'pipeline gtv: segment "GTV" waits for "GTV*" of a rtstruct from TPS' in text and "passed over" not in text
+    assert 'pipeline gtv: segment "GTV" waits for "GTV*" of an rtstruct from TPS' in text and "passed over" not in text
     assert [(row["kind"], row["stored"], row["pipelines"]) for row in told["objects"]] == [("rtstruct", False, [])]
     storescu(d.port, *files)
     uid = gtv(d, "DELAYED")["series_uid"]
     assert send(d.port, seg, plan) == [0, 0]
     text, told = told_by_explain(d, uid)
-    assert 'waits for gtv: segment "GTV" is "GTV*" of a rtstruct from TPS: none is there' in text
+    assert 'waits for gtv: segment "GTV" is "GTV*" of an rtstruct from TPS: none is there' in text
     assert [(row["pipeline"], row["kind"], row["path"]) for row in told["series"][0]["waits_for"]] == [("gtv", "rtstruct", "")]
     text, _ = told_by_explain(d, path)
     assert "stored from PYNETDICOM" in text and f"stored series {uid}" in text and "TPS: not of this sender" in text

@@ -85,8 +85,9 @@ wanted_tell(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
         snprintf(which, sizeof which, "\"%.100s\"", wanted->roi);
     else
         snprintf(which, sizeof which, "number %d", wanted->number);
-    snprintf(text, EXPLAINED_TEXT, "%s of a %s%s%s", which, conf_object_kind_names[wanted->kind],
-             wanted->from_ae ? " from " : "", wanted->from_ae ? wanted->from_ae : "");
+    snprintf(text, EXPLAINED_TEXT, "%s of a%s %s%s%s", which, wanted->kind == CONF_SEG ? "" : "n",
+             conf_object_kind_names[wanted->kind], wanted->from_ae ? " from " : "",
+             wanted->from_ae ? wanted->from_ae : "");
 }
 
 /* -------------------------------------------------------------------------------------- files -- */
