@@ -137,7 +137,8 @@ int
 conf_load_all(const char *path, const char *root_override, struct conf **conf,
               struct conf_findings *findings, struct error *error)
 {
-    findings->count = findings->more = 0;
+    findings->count = findings->more = findings->place_count = 0;
+    findings->places = NULL;
     return conf_load_path(path, root_override, conf, findings, error);
 }
 
@@ -146,7 +147,11 @@ conf_findings_free(struct conf_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
         free(findings->items[i].message);
-    findings->count = 0;
+    for (size_t i = 0; i < findings->place_count; i++)
+        free(findings->places[i]);
+    free(findings->places);
+    findings->places = NULL;
+    findings->count = findings->place_count = 0;
 }
 
 int
@@ -319,6 +324,7 @@ conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
     settings.deliver = NULL;
     settings.deliver_count = 0;
     settings.window = settings.done_by = NULL;
+    settings.by_hand = false;
     if (identity) { /* what of it is at its default is not told */
         settings.memory_mib = settings.deadline_seconds = 0;
         settings.patience_seconds = CONF_PATIENCE_SECONDS;

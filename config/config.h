@@ -242,6 +242,7 @@ struct conf_pipeline {
     /* Of a job, and no part of the results' identity; 0: as jobs has it. */
     double memory_mib;
     double deadline_seconds;
+    bool by_hand; /* no rule is to choose it; no part of the results' identity */
     /* Names of destinations, and CONF_SENDER; not part of the results' identity. */
     char **deliver;
     size_t deliver_count;
@@ -295,6 +296,7 @@ enum conf_orientation {
 };
 
 struct conf_rule {
+    char *name;        /* NULL: none */
     char *modality;    /* NULL: any */
     char *body_part;   /* NULL: any */
     char *description; /* NULL: any; else a case-insensitive substring of Series Description */
@@ -483,6 +485,9 @@ struct conf_findings {
 
     size_t count;
     size_t more; /* that there was no room for; reading stops at a thousand errors */
+    /* "FILE:LINE" where each pipeline, then each destination, then each rule comes from. */
+    char **places;
+    size_t place_count;
 };
 
 /* The same, telling all of them; the error is the first. Where there are none beside an error, the

@@ -22,40 +22,13 @@ profile_gave(const config_setting_t *setting)
     return config_setting_get_hook(setting) == of_profile;
 }
 
+/* Below `into`, as if it stood where the profile is named. */
 static int
-profile_copy_scalar(config_setting_t *to, const config_setting_t *from)
+profile_copy(config_setting_t *into, const config_setting_t *from, const config_setting_t *named)
 {
-    switch (config_setting_type(from)) {
-    case CONFIG_TYPE_INT:
-        return config_setting_set_int(to, config_setting_get_int(from)) ? 0 : -ENOMEM;
-    case CONFIG_TYPE_INT64:
-        return config_setting_set_int64(to, config_setting_get_int64(from)) ? 0 : -ENOMEM;
-    case CONFIG_TYPE_FLOAT:
-        return config_setting_set_float(to, config_setting_get_float(from)) ? 0 : -ENOMEM;
-    case CONFIG_TYPE_BOOL:
-        return config_setting_set_bool(to, config_setting_get_bool(from)) ? 0 : -ENOMEM;
-    case CONFIG_TYPE_STRING:
-        config_setting_set_string(to, config_setting_get_string(from));
-        return config_setting_get_string(to) ? 0 : -ENOMEM;
-    default:
-        return 0; /* what it holds is copied by itself */
-    }
-}
-
-/* Below `into`, as if it stood on this line. */
-static int
-profile_copy(config_setting_t *into, const config_setting_t *from, unsigned line)
-{
-    const char *name = config_setting_name(from);
-    config_setting_t *copy = config_setting_add(into, name, config_setting_type(from));
-    if (!copy || (name && !config_setting_name(copy)))
-        return -ENOMEM;
-    copy->line = line;
-    config_setting_set_hook(copy, (void *)(uintptr_t)of_profile);
-    int rc = profile_copy_scalar(copy, from);
-    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++)
-        rc = profile_copy(copy, config_setting_get_elem(from, i), line);
-    return rc;
+    config_setting_t *copy;
+    const unsigned line = config_setting_source_line(named);
+    return copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile}, &copy);
 }
 
 /* One that the group has, or has another one instead of, stays as it is there. */
@@ -74,7 +47,7 @@ profile_merge(const struct option_reader *reader, const struct option_section *s
         }
         config_setting_t *given = read_given(section, row, group);
         if (!given)
-            rc = read_worse(rc, profile_copy(group, setting, config_setting_source_line(named)));
+            rc = read_worse(rc, profile_copy(group, setting, named));
         else if (row->kind == &option_part && config_setting_is_group(given) &&
                  config_setting_is_group(setting))
             rc = read_worse(rc, profile_merge(reader, row->section, given, setting, named));

@@ -378,20 +378,28 @@ read_section(const struct option_reader *reader, const struct option_section *se
 }
 
 int
-read_parse_source(const struct source *source, config_t *config, struct error *error)
+read_parse_layer(const struct source *source, size_t number, config_t *config, struct error *error)
 {
-    int rc = read_parse(config, source->text);
+    const struct source_layer *layer = &source->layers[number];
+    int rc = read_parse(config, source->text + layer->at);
     if (rc != -EINVAL)
         return rc < 0 ? source_out_of_memory(error) : 0;
     char place[1024];
     int line = config_error_line(config);
-    source_place(source, line > 0 ? (unsigned)line : 0, place, sizeof(place));
+    source_place(source, layer->lines + (line > 0 ? (unsigned)line : 1), place, sizeof(place));
     const char *text = config_error_text(config);
     bool mixed = text && strcmp(text, "mismatched element type in array") == 0;
     return error_set(error, -EINVAL, CODE_NONE, "%s: %s", place,
                      mixed  ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
                      : text ? text
                             : "cannot be parsed");
+}
+
+int
+read_parse_source(const struct source *source, config_t *config, struct error *error)
+{
+    int rc = read_parse_layer(source, 0, config, error);
+    return rc == 0 ? overlay_merge(source, config, error) : rc;
 }
 
 static int
@@ -419,6 +427,8 @@ read_source(const struct source *source, const struct option_section *section, v
     int rc = read_parse_source(source, &config, error);
     if (rc == 0) {
         rc = read_parsed(&reader, section, object, prepare, config_root_setting(&config));
+        if (rc == 0 && all)
+            rc = overlay_tell_places(source, config_root_setting(&config), all);
         rc = rc == -ENOMEM ? source_out_of_memory(error) : findings_settle(&findings, error);
     }
     findings_give(&findings, all);

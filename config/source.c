@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,6 +18,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Of an @overlay: which files, below the folder that it was written in. */
+struct source_pattern {
+    char *path;
+    unsigned file, line;
+};
 
 /* One file being copied into the source. */
 struct scanner {
@@ -241,6 +248,7 @@ scan_structure(const struct scanner *scanner, char c)
 }
 
 static int scan_include(struct scanner *scanner);
+static int scan_overlay(struct scanner *scanner);
 
 static int
 scan_lexeme(struct scanner *scanner, bool line_begins)
@@ -248,6 +256,8 @@ scan_lexeme(struct scanner *scanner, bool line_begins)
     char c = *scanner->at;
     if (line_begins && scan_starts(scanner, "@include"))
         return scan_include(scanner);
+    if (line_begins && scan_starts(scanner, "@overlay"))
+        return scan_overlay(scanner);
     if (c == '#' || scan_starts(scanner, "//"))
         return scan_line_comment(scanner);
     if (scan_starts(scanner, "/*"))
@@ -372,38 +382,134 @@ scan_ends_line(const struct scanner *scanner, const char *at)
     return at == scanner->end || *at == '\n' || *at == '#' || (at[0] == '/' && at[1] == '/');
 }
 
+/* The name in quotes behind a directive, which goes on to `close`. */
+static int
+scan_directive(struct scanner *scanner, const char *directive, const char **name,
+               const char **close)
+{
+    const char *open = scanner->at + strlen(directive);
+    while (open < scanner->end && (*open == ' ' || *open == '\t'))
+        open++;
+    *name = open + 1;
+    *close = open < scanner->end && *open == '"'
+                 ? memchr(*name, '"', (size_t)(scanner->end - *name))
+                 : NULL;
+    if (!*close || *close == *name || memchr(*name, '\n', (size_t)(*close - *name)) ||
+        memchr(*name, '\0', (size_t)(*close - *name)))
+        return scan_fail(scanner, "%s needs a file's name in quotes", directive);
+    if (!scan_ends_line(scanner, *close + 1))
+        return scan_fail(scanner, "nothing may follow %s \"...\" on its line", directive);
+    return 0;
+}
+
+/* At "@overlay": what is read over all of this, when all of it is read. */
+static int
+scan_overlay(struct scanner *scanner)
+{
+    const char *name, *close;
+    struct source *source = scanner->source;
+    int rc = scan_directive(scanner, "@overlay", &name, &close);
+    if (rc < 0)
+        return rc;
+    if (source->depth > 0 || source->layer_count > 1)
+        return scan_fail(scanner, source->depth > 0 ? "@overlay stands in no group and no list"
+                                                    : "@overlay stands in no file that is one");
+    struct source_pattern *patterns =
+        realloc(source->patterns, (source->pattern_count + 1) * sizeof(*patterns));
+    char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
+    if (patterns)
+        source->patterns = patterns;
+    if (!patterns || !path) {
+        free(path);
+        return source_out_of_memory(scanner->error);
+    }
+    patterns[source->pattern_count++] = (struct source_pattern){path, scanner->file, scanner->line};
+    scanner->at = close + 1;
+    return 0;
+}
+
 /* At "@include": the file's text takes the directive's place. */
 static int
 scan_include(struct scanner *scanner)
 {
-    const char *open = scanner->at + strlen("@include");
-    while (open < scanner->end && (*open == ' ' || *open == '\t'))
-        open++;
-    const char *name = open + 1;
-    const char *close = open < scanner->end && *open == '"'
-                            ? memchr(name, '"', (size_t)(scanner->end - name))
-                            : NULL;
-    if (!close || close == name || memchr(name, '\n', (size_t)(close - name)) ||
-        memchr(name, '\0', (size_t)(close - name)))
-        return scan_fail(scanner, "@include needs a file's name in quotes");
-    if (!scan_ends_line(scanner, close + 1))
-        return scan_fail(scanner, "nothing may follow @include \"...\" on its line");
+    const char *name, *close;
+    struct source *source = scanner->source;
+    int rc = scan_directive(scanner, "@include", &name, &close);
+    if (rc < 0)
+        return rc;
     if (scanner->depth >= SOURCE_MAX_INCLUDES)
         return scan_fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_INCLUDES);
 
-    struct source *source = scanner->source;
     char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
     if (!path)
         return source_out_of_memory(scanner->error);
     source->lines[source->line_count - 1] =
         (struct source_line){.file = (unsigned)source->file_count, .line = 1};
-    int rc = scan_file(scanner, path);
+    rc = scan_file(scanner, path);
     free(path);
     if (rc == 0)
         rc = scan_append(scanner, "\n", 1);
     if (rc == 0)
         rc = scan_append_line(scanner);
     scanner->at = close + 1;
+    return rc;
+}
+
+/* What comes from here on is of another layer. */
+static int
+scan_add_layer(struct scanner *scanner)
+{
+    struct source *source = scanner->source;
+    struct source_layer *layers =
+        realloc(source->layers, (source->layer_count + 1) * sizeof(*layers));
+    if (!layers)
+        return source_out_of_memory(scanner->error);
+    source->layers = layers;
+    source->size += source->layer_count > 0; /* the NUL */
+    layers[source->layer_count++] =
+        (struct source_layer){source->size, (unsigned)source->line_count};
+    source->depth = source->settings[0] = 0;
+    return scan_append_line(scanner);
+}
+
+/* libconfig ends a comment only at a newline. */
+static int
+scan_end_layer(struct scanner *scanner)
+{
+    return scan_append(scanner, "\n", 1);
+}
+
+static int
+scan_overlay_file(struct scanner *scanner, const char *path)
+{
+    int rc = scan_add_layer(scanner);
+    if (rc < 0)
+        return rc;
+    scanner->source->lines[scanner->source->line_count - 1] =
+        (struct source_line){.file = (unsigned)scanner->source->file_count, .line = 1};
+    rc = scan_file(scanner, path);
+    return rc == 0 ? scan_end_layer(scanner) : rc;
+}
+
+/* In the order of their names; of a pattern that is none the file has to be there. */
+static int
+scan_overlays_of(struct scanner *scanner, const struct source_pattern *pattern)
+{
+    glob_t found = {0};
+    scanner->file = pattern->file;
+    scanner->line = pattern->line;
+    if (!strpbrk(pattern->path, "*?["))
+        return scan_overlay_file(scanner, pattern->path);
+    int status = glob(pattern->path, GLOB_ERR, NULL, &found);
+    if (status == GLOB_ABORTED && errno == ENOENT) /* there is no such folder */
+        status = GLOB_NOMATCH;
+    int rc = status == GLOB_NOSPACE ? source_out_of_memory(scanner->error)
+             : status && status != GLOB_NOMATCH
+                 ? scan_fail(scanner, "cannot look for %s: %s", pattern->path, strerror(errno))
+                 : 0;
+    for (size_t i = 0; rc == 0 && !status && i < found.gl_pathc; i++)
+        rc = scan_overlay_file(scanner, found.gl_pathv[i]);
+    globfree(&found);
     return rc;
 }
 
@@ -415,11 +521,14 @@ source_expand(struct source *source, const char *name, const char *text, size_t 
         .source = source, .at = text, .end = text + size, .line = 1, .error = error};
     if (source_add_file(source, name, &scanner.file) < 0)
         return source_out_of_memory(error);
-    int rc = scan_append_line(&scanner);
+    int rc = scan_add_layer(&scanner);
     if (rc == 0)
         rc = scan(&scanner);
-    /* libconfig ends a comment only at a newline. */
-    return rc == 0 ? scan_append(&scanner, "\n", 1) : rc;
+    if (rc == 0)
+        rc = scan_end_layer(&scanner);
+    for (size_t i = 0; rc == 0 && i < source->pattern_count; i++)
+        rc = scan_overlays_of(&scanner, &source->patterns[i]);
+    return rc;
 }
 
 int
@@ -456,7 +565,11 @@ source_release(struct source *source)
 {
     for (size_t i = 0; i < source->file_count; i++)
         free(source->files[i]);
+    for (size_t i = 0; i < source->pattern_count; i++)
+        free(source->patterns[i].path);
+    free(source->patterns);
     free(source->files);
+    free(source->layers);
     free(source->lines);
     free(source->text);
     *source = (struct source){0};

@@ -22,13 +22,23 @@ struct source_line {
     unsigned line; /* from 1 */
 };
 
+/* One of the texts that are read one over the other (@overlay); the first is the file itself. */
+struct source_layer {
+    size_t at;      /* in the text */
+    unsigned lines; /* of the expanded text before it */
+};
+
 struct source {
-    char *text; /* ends with NUL, holds no other */
+    char *text; /* the layers, each with a NUL behind it and none within */
     size_t size, capacity;
     char **files;
     size_t file_count;
     struct source_line *lines; /* where each line of the text comes from */
     size_t line_count, line_capacity;
+    struct source_layer *layers;
+    size_t layer_count;
+    struct source_pattern *patterns; /* of overlays, in their order */
+    size_t pattern_count;
     int depth;                            /* open groups and lists */
     int settings[LIMIT_CONFIG_DEPTH + 1]; /* so far, of each of them */
 };

@@ -105,9 +105,30 @@ int read_lose(const struct option_reader *reader, const void *member, size_t siz
 
 /* A source as libconfig has it: 0, -EINVAL or -ENOMEM with an error. */
 int read_parse_source(const struct source *source, config_t *config, struct error *error);
+/* The same of one of its layers alone; its lines are counted from its first. */
+int read_parse_layer(const struct source *source, size_t number, config_t *config,
+                     struct error *error);
 /* What the group gives for the row: that option, or another where exactly one is given; NULL. */
 config_setting_t *read_given(const struct option_section *section, const struct option_row *row,
                              config_setting_t *group);
+
+/* How a setting is copied below another: with all below it, as if it stood on this line (0: on its own, so
+ * many lines further down), and with this hook. */
+struct copied {
+    unsigned line, lines_before;
+    const void *hook;
+};
+
+int copy_setting(config_setting_t *into, const config_setting_t *from, const struct copied *as,
+                 config_setting_t **copied);
+
+/* Reads the layers of a source over the first of them, which is parsed. 0, -EINVAL or -ENOMEM, with an
+ * error. */
+int overlay_merge(const struct source *source, config_t *config, struct error *error);
+
+/* Where what files have in each other's place came from in the end; 0 or -ENOMEM. */
+int overlay_tell_places(const struct source *source, const config_setting_t *root,
+                        struct conf_findings *all);
 
 /* Gives the group what the profile has that it names and it has not itself; nothing where its section
  * has no profiles. 0, -EINVAL with a finding, or another -errno. */

@@ -376,6 +376,8 @@ static const struct option_row pipeline_rows[] = {
      LIMITS(0, 31536000), .later = true,
      .help = "how long a job waits for the objects that its segments name (OBJECT_WAITING), once "
              "its series has settled; then it fails with OBJECT_MISSING"},
+    {"by_hand", &option_boolean, AT(struct conf_pipeline, by_hand), "false", .later = true,
+     .help = "it is meant to be of no rule and no title: check-config does not warn of it"},
     {"deliver", &option_names, AT(struct conf_pipeline, deliver),
      MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_name,

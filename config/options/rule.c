@@ -57,6 +57,8 @@ static const struct option_section match_section = {
     ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
 
 static const struct option_row rule_rows[] = {
+    {"name", &option_text, AT(struct conf_rule, name), "", LIMITS(1, 64), .form = &form_name,
+     .help = "by which a later file (@overlay) has another one in its place"},
     {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
      .help = "all that is given here has to fit; nothing given fits every series"},
     {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
@@ -89,6 +91,8 @@ check_rules(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named pipelines =
         NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
+    const struct option_named rules = NAMED(spot, "rules", conf->rules, conf->rule_count);
+    option_refuse_twins(&rules, ".name", "the name of an earlier rule");
     for (size_t i = 0; i < conf->rule_count; i++) {
         const char *name = conf->rules[i].pipeline;
         if (name && option_lacks(&pipelines, name))
@@ -199,9 +203,9 @@ doubt_rules(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->rule_count; i++)
         doubt_rule(conf, i, spot);
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        if (!pipeline_is_chosen(conf, conf->pipelines[i].name))
+        if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_doubt(spot, "pipelines", i,
                          "\"%s\" is of no rule and no title: only \"noctule run\" and \"noctule "
-                         "submit\" use it",
+                         "submit\" use it; by_hand = true says that this is meant",
                          conf->pipelines[i].name);
 }

@@ -11,7 +11,7 @@ static int
 run_with_conf(struct cli_call *call)
 {
     struct cli_context *context = call->context;
-    struct conf *conf = cli_load_conf(context, context->config_path, false);
+    struct conf *conf = cli_load_conf(context, context->config_path, NULL);
     if (!conf)
         return EXIT_CONFIG;
     context->conf = conf;

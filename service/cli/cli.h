@@ -20,9 +20,10 @@ extern const struct cli_command cli_run, cli_explain, cli_status, cli_report, cl
     cli_complete, cli_accept, cli_reject, cli_resend, cli_purge, cli_ping, cli_check_config,
     cli_doctor, cli_echo, cli_presets, cli_profiles, cli_cohort, cli_version, cli_help;
 
-/* The configuration; NULL after complaints of all that is wrong with it. `doubts`: what is doubtful
- * of a good one is told, too. conf_free. */
-struct conf *cli_load_conf(const struct cli_context *context, const char *path, bool doubts);
+/* The configuration; NULL after complaints of all that is wrong with it. `findings` (may be NULL): what is
+ * doubtful of a good one is told, too, and they are the caller's to free, either way. conf_free. */
+struct conf *cli_load_conf(const struct cli_context *context, const char *path,
+                           struct conf_findings *findings);
 
 /* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);

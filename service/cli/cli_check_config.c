@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void
 print_dicom(const struct conf_dicom *dicom)
@@ -23,13 +24,24 @@ print_dicom(const struct conf_dicom *dicom)
                dicom->peers[i].certificate ? ", with its certificate" : "");
 }
 
+/* Ends the line of one that another file than the one that was asked about has. */
+static void
+print_place(const char *path, const struct conf_findings *findings, size_t number)
+{
+    const char *place = number < findings->place_count ? findings->places[number] : "";
+    const size_t length = strlen(path);
+    if (*place && !(strncmp(place, path, length) == 0 && place[length] == ':'))
+        printf(", by %s", place);
+    putchar('\n');
+}
+
 static void
 print_destination(const struct conf_destination *destination)
 {
     if (destination->folder)
-        printf("destination: %s, folder %s\n", destination->name, destination->folder);
+        printf("destination: %s, folder %s", destination->name, destination->folder);
     else
-        printf("destination: %s, %s at %s, port %d%s\n", destination->name, destination->ae_title,
+        printf("destination: %s, %s at %s, port %d%s", destination->name, destination->ae_title,
                destination->host, destination->port, destination->tls ? ", TLS" : "");
 }
 
@@ -39,29 +51,38 @@ print_rule(const struct conf_rule *rule)
     const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) +
                         rule->has_spacing + rule->has_contrast + (rule->min_slices > 0) +
                         (rule->max_slices > 0);
-    printf("rule: %s, %s, %s", rule->modality ? rule->modality : "any modality",
+    printf("rule: %s%s%s, %s, %s", rule->name ? rule->name : "", rule->name ? ": " : "",
+           rule->modality ? rule->modality : "any modality",
            rule->body_part ? rule->body_part : "any body part",
            rule->description ? rule->description : "any description");
     if (more)
         printf(", %zu more condition%s", more, more == 1 ? "" : "s");
-    printf(" -> %s\n", rule->pipeline);
+    printf(" -> %s", rule->pipeline);
 }
 
 static void
-check_config_summary(const char *path, const struct conf *conf)
+check_config_summary(const char *path, const struct conf *conf,
+                     const struct conf_findings *findings)
 {
+    const size_t pipelines = conf->pipeline_count;
     printf("%s: OK\n", path);
     printf("root: %s\n", conf->root);
     for (size_t i = 0; i < conf->inbox_count; i++)
         printf("inbox: %s\n", conf->inboxes[i].path);
     print_dicom(&conf->dicom);
-    for (size_t i = 0; i < conf->destination_count; i++)
+    for (size_t i = 0; i < conf->destination_count; i++) {
         print_destination(&conf->destinations[i]);
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        printf("pipeline: %s (%zu segment%s)\n", conf->pipelines[i].name,
+        print_place(path, findings, pipelines + i);
+    }
+    for (size_t i = 0; i < pipelines; i++) {
+        printf("pipeline: %s (%zu segment%s)", conf->pipelines[i].name,
                conf->pipelines[i].segment_count, conf->pipelines[i].segment_count == 1 ? "" : "s");
-    for (size_t i = 0; i < conf->rule_count; i++)
+        print_place(path, findings, i);
+    }
+    for (size_t i = 0; i < conf->rule_count; i++) {
         print_rule(&conf->rules[i]);
+        print_place(path, findings, pipelines + conf->destination_count + i);
+    }
     if (conf->rule_count == 0)
         printf("rule: none; series make jobs only through a title that names a pipeline\n");
 }
@@ -106,14 +127,14 @@ check_config_run(struct cli_call *call)
 {
     const struct check_config_options *options = call->options;
     const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
-    struct conf *conf = cli_load_conf(call->context, path, true);
-    if (!conf)
-        return EXIT_CONFIG;
-    int status = check_config_tls(&conf->dicom);
+    struct conf_findings findings;
+    struct conf *conf = cli_load_conf(call->context, path, &findings);
+    int status = conf ? check_config_tls(&conf->dicom) : EXIT_CONFIG;
     if (status == EXIT_OK && options->print)
         status = check_config_text(conf);
     else if (status == EXIT_OK)
-        check_config_summary(path, conf);
+        check_config_summary(path, conf, &findings);
+    conf_findings_free(&findings);
     conf_free(conf);
     return status;
 }

@@ -21,18 +21,19 @@ cli_tell_findings(const struct conf_findings *findings, bool wrong)
 }
 
 struct conf *
-cli_load_conf(const struct cli_context *context, const char *path, bool doubts)
+cli_load_conf(const struct cli_context *context, const char *path, struct conf_findings *findings)
 {
-    struct conf_findings findings;
+    struct conf_findings own, *found = findings ? findings : &own;
     struct error error;
     struct conf *conf = NULL;
-    int rc = conf_load_all(path, context->root, &conf, &findings, &error);
-    if (rc < 0 && findings.count == 0)
+    int rc = conf_load_all(path, context->root, &conf, found, &error);
+    if (rc < 0 && found->count == 0)
         cli_complain("%s%s", error.message,
                      rc == -ENOENT ? "; --config or NOCTULE_CONFIG says where it is" : "");
-    else if (rc < 0 || doubts)
-        cli_tell_findings(&findings, rc < 0);
-    conf_findings_free(&findings);
+    else if (rc < 0 || findings)
+        cli_tell_findings(found, rc < 0);
+    if (!findings)
+        conf_findings_free(found);
     return conf;
 }
 

@@ -165,7 +165,7 @@ def test_of_many_errors_the_others_are_counted(tmp_path):
 def test_what_is_doubtful_is_told_and_no_error(tmp_path):
     segment = 'segments = ( { label = "A"; method = "range"; range = [ 0, 1 ]; type = { code = "1"; scheme = "99X"; meaning = "x"; }; } );'
     result = check(tmp_path / "noctule.conf", f"""pipelines = ( {{ name = "used"; {segment} }},
-        {{ name = "unused"; {segment} }} );
+        {{ name = "unused"; {segment} }}, {{ name = "handy"; {segment} by_hand = true; }} );
         rules = ( {{ pipeline = "used"; }},
                   {{ pipeline = "used"; match = {{ modality = "CT"; }}; }} );""")
     assert result.returncode == 0 and ": OK\n" in result.stdout
@@ -173,3 +173,8 @@ def test_what_is_doubtful_is_told_and_no_error(tmp_path):
     assert first.startswith(f'noctule: warning: {tmp_path}/noctule.conf:2: pipelines[1]: "unused" is of no rule and no title')
     assert second.startswith(f"noctule: warning: {tmp_path}/noctule.conf:4: rules[1]: changes nothing: ")
     assert f"by the rule at {tmp_path}/noctule.conf:3" in second
+
+
+def test_of_the_shipped_one_nothing_is_doubtful():
+    result = run_program("noctule", "check-config", SOURCE / "config" / "noctule.conf")
+    assert result.stderr == "" and ": OK\n" in result.stdout

@@ -25,7 +25,8 @@ static const char settings[] =
     "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
     "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
     "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
-    "  texture = { profile = \"mine\"; glcm = { }; }; } );\n";
+    "  texture = { profile = \"mine\"; glcm = { }; }; } );\n"
+    "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
 
 static char path[PATH_MAX];
 static char *expected[3]; /* of a time when memory was not short */
@@ -57,6 +58,9 @@ START_TEST(no_option_is_lost_where_memory_is_short)
 {
     struct error error = {0};
     write_file("included.conf", "log_level = \"debug\";\n");
+    write_file("over.conf",
+               "destinations = ( { name = \"shelf\"; folder = \"other\"; }, { name = \"b\"; "
+               "folder = \"more\"; } ); series = { quiet_seconds = 1; };\n");
     ck_assert_int_eq(mkdir(test_path("profiles"), 0700), 0);
     write_file("profiles/mine.conf",
                "families = [ \"glrlm\" ]; resample = { isotropic_mm = 2.0; }; sigma = 3.0;\n"

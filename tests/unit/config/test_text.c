@@ -202,8 +202,9 @@ END_TEST
 /* Raised where a job failed for it, the results stay the same objects. */
 START_TEST(what_a_job_may_take_is_no_part_of_the_identity)
 {
-    check_identity_of("memory_mib = 500; deadline_seconds = 60; patience_seconds = 5;");
     check_identity_of("window = \"22:00-06:00\"; done_by = \"07:00 Europe/Berlin\";");
+    check_identity_of(
+        "memory_mib = 500; deadline_seconds = 60; patience_seconds = 5; by_hand = true;");
     struct conf_pipeline limited = {.name = "p", .memory_mib = 500, .deadline_seconds = 60};
     char *text = conf_pipeline_to_text(&limited);
     ck_assert_ptr_nonnull(strstr(text, "memory_mib = 500.0;\ndeadline_seconds = 60.0;"));

@@ -534,7 +534,8 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "series_number = 9000;\n"
                            "memory_mib = 0.0;\n"
                            "deadline_seconds = 0.0;\n"
-                           "patience_seconds = 86400.0;\n");
+                           "patience_seconds = 86400.0;\n"
+                           "by_hand = false;\n");
     free(text);
     conf_free(conf);
 }

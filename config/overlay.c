@@ -1,0 +1,144 @@
+/*
+ * overlay.c - a file over another one (@overlay): what it gives takes the place of what was given before.
+ *
+ * Of a group each setting does so by itself. Of pipelines, destinations and rules an element takes the
+ * place of the one that has its name, and is added where there is none. Any other list is replaced as a
+ * whole.
+ */
+#include "config/kinds/kinds.h"
+#include "config/read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const named_lists[] = {"pipelines", "destinations", "rules"};
+
+static bool
+overlay_is_named(const config_setting_t *setting)
+{
+    const char *name = config_setting_name(setting);
+    for (size_t i = 0; name && i < sizeof(named_lists) / sizeof(named_lists[0]); i++)
+        if (strcmp(name, named_lists[i]) == 0)
+            return config_setting_is_list(setting) != 0;
+    return false;
+}
+
+/* NULL: it has none. */
+static const char *
+overlay_name(const config_setting_t *element)
+{
+    const config_setting_t *name =
+        config_setting_is_group(element) ? config_setting_get_member(element, "name") : NULL;
+    return name && config_setting_type(name) == CONFIG_TYPE_STRING ? config_setting_get_string(name)
+                                                                   : NULL;
+}
+
+/* Among the first so many elements; NULL: there is none of that name. */
+static config_setting_t *
+overlay_find(const config_setting_t *list, unsigned count, const char *name)
+{
+    for (unsigned i = 0; name && i < count; i++) {
+        config_setting_t *element = config_setting_get_elem(list, i);
+        const char *other = overlay_name(element);
+        if (other && strcmp(other, name) == 0)
+            return element;
+    }
+    return NULL;
+}
+
+/* At the place where it is: others may count. */
+static int
+overlay_replace_element(config_setting_t *element, const config_setting_t *from,
+                        const struct copied *as)
+{
+    config_setting_t *copy;
+    int rc = 0;
+    while (config_setting_length(element) > 0)
+        config_setting_remove_elem(element, 0);
+    element->line = config_setting_source_line(from) + as->lines_before;
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++)
+        rc = copy_setting(element, config_setting_get_elem(from, i), as, &copy);
+    return rc;
+}
+
+/* Two of one name in one file stay two, which is refused. */
+static int
+overlay_merge_list(config_setting_t *list, const config_setting_t *from, const struct copied *as)
+{
+    const unsigned count = (unsigned)config_setting_length(list);
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++) {
+        const config_setting_t *element = config_setting_get_elem(from, i);
+        const char *name = overlay_name(element);
+        config_setting_t *old = overlay_find(list, count, name), *copy;
+        if (old && !overlay_find(from, i, name))
+            rc = overlay_replace_element(old, element, as);
+        else
+            rc = copy_setting(list, element, as, &copy);
+    }
+    return rc;
+}
+
+static int
+overlay_merge_group(config_setting_t *group, const config_setting_t *from, const struct copied *as)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++) {
+        const config_setting_t *setting = config_setting_get_elem(from, i);
+        const char *name = config_setting_name(setting);
+        config_setting_t *old = config_setting_get_member(group, name), *copy;
+        if (old && config_setting_is_group(old) && config_setting_is_group(setting)) {
+            rc = overlay_merge_group(old, setting, as);
+        } else if (old && config_setting_is_root(group) && overlay_is_named(old) &&
+                   overlay_is_named(setting)) {
+            rc = overlay_merge_list(old, setting, as);
+        } else {
+            if (old)
+                config_setting_remove(group, name);
+            rc = copy_setting(group, setting, as, &copy);
+        }
+    }
+    return rc;
+}
+
+int
+overlay_tell_places(const struct source *source, const config_setting_t *root,
+                    struct conf_findings *all)
+{
+    for (size_t i = 0; i < sizeof(named_lists) / sizeof(named_lists[0]); i++) {
+        const config_setting_t *list = config_setting_get_member(root, named_lists[i]);
+        const size_t count = list ? (size_t)config_setting_length(list) : 0;
+        char **places = realloc(all->places, (all->place_count + count + 1) * sizeof(*places));
+        if (!places)
+            return -ENOMEM;
+        all->places = places;
+        for (size_t k = 0; k < count; k++) {
+            char place[1024];
+            const config_setting_t *element = config_setting_get_elem(list, (unsigned)k);
+            source_place(source, config_setting_source_line(element), place, sizeof(place));
+            places[all->place_count] = strdup(place);
+            if (!places[all->place_count])
+                return -ENOMEM;
+            all->place_count++;
+        }
+    }
+    return 0;
+}
+
+int
+overlay_merge(const struct source *source, config_t *config, struct error *error)
+{
+    int rc = 0;
+    for (size_t i = 1; rc == 0 && i < source->layer_count; i++) {
+        config_t layer;
+        config_init(&layer);
+        rc = read_parse_layer(source, i, &layer, error);
+        if (rc == 0 &&
+            overlay_merge_group(config_root_setting(config), config_root_setting(&layer),
+                                &(struct copied){.lines_before = source->layers[i].lines}) < 0)
+            rc = source_out_of_memory(error);
+        config_destroy(&layer);
+    }
+    return rc;
+}
