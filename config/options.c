@@ -59,7 +59,7 @@ option_clear(const struct option_section *section, void *object)
 
 /* ------------------------------------------------------------------- the table, for people ---- */
 
-#define MAX_OPTIONS 256
+#define MAX_OPTIONS 512
 
 static char keys[MAX_OPTIONS][96];
 static char types[MAX_OPTIONS][128], limits[MAX_OPTIONS][64];
