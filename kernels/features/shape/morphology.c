@@ -203,6 +203,13 @@ struct weights {
     double voxels, value, at[3];
 };
 
+/* A slice's sum of places along an axis of the volume that this one is a part of, by another sum. */
+static double
+weights_place(const struct feature_volume *volume, int axis, uint64_t places, uint64_t of)
+{
+    return (double)(places + (uint64_t)volume->first[axis] * of);
+}
+
 static void
 weights_add_slice(const struct form *form, int64_t z, struct weights *weights)
 {
@@ -215,11 +222,13 @@ weights_add_slice(const struct form *form, int64_t z, struct weights *weights)
 
     weights->voxels += (double)sums[MORPHOLOGY_VOXELS];
     weights->value += value;
-    weights->at[0] +=
-        rescale->slope * (double)sums[MORPHOLOGY_VALUE_X] + least * (double)sums[MORPHOLOGY_X];
-    weights->at[1] +=
-        rescale->slope * (double)sums[MORPHOLOGY_VALUE_Y] + least * (double)sums[MORPHOLOGY_Y];
-    weights->at[2] += value * (double)z;
+    weights->at[0] += rescale->slope * weights_place(volume, 0, sums[MORPHOLOGY_VALUE_X],
+                                                     sums[MORPHOLOGY_VALUE]) +
+                      least * weights_place(volume, 0, sums[MORPHOLOGY_X], sums[MORPHOLOGY_VOXELS]);
+    weights->at[1] += rescale->slope * weights_place(volume, 1, sums[MORPHOLOGY_VALUE_Y],
+                                                     sums[MORPHOLOGY_VALUE]) +
+                      least * weights_place(volume, 1, sums[MORPHOLOGY_Y], sums[MORPHOLOGY_VOXELS]);
+    weights->at[2] += value * (double)(volume->first[2] + z);
 }
 
 static void
@@ -236,7 +245,8 @@ form_put_values(const struct form *form)
     form->values[MORPHOLOGY_INTEGRATED_INTENSITY] =
         feature_present(weights.value / weights.voxels * form->volume / 1000);
     for (int i = 0; i < 3; i++) {
-        const double centre = (double)form->place.sum[i] / (double)form->place.voxels;
+        const int64_t first = form->place.voxels * form->region->volume->first[i];
+        const double centre = (double)(form->place.sum[i] + first) / (double)form->place.voxels;
         const double from = (weights.at[i] / weights.value - centre) * form->spacing[i];
 
         square += from * from;
