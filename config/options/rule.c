@@ -71,15 +71,39 @@ static const struct option_row rule_rows[] = {
 
 const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
 
+static bool
+pipeline_takes_own(const struct conf *conf, const char *name)
+{
+    bool takes = false;
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        for (size_t k = 0; k < conf->pipelines[i].segment_count; k++)
+            takes |= option_is_same(conf->pipelines[i].name, name) &&
+                     conf->pipelines[i].segments[k].object.own;
+    return takes;
+}
+
+/* What the service is to run of itself: there, and none whose input it would not take. */
+static void
+check_chosen(const struct conf *conf, const struct option_named *pipelines, const char *name,
+             const char *list, size_t i, const struct option_spot *spot)
+{
+    if (name && option_lacks(pipelines, name))
+        option_refuse_of(spot, list, i, ".pipeline", "there is no pipeline named \"%s\"", name);
+    else if (name && pipeline_takes_own(conf, name))
+        option_refuse_of(spot, list, i, ".pipeline",
+                         "\"%s\" has object = { own = true; }, but the service takes no result of "
+                         "its own in (OWN_RESULT), so that none goes round: only noctule run "
+                         "--object gives it one",
+                         name);
+}
+
 static void
 check_title_pipelines(const struct conf *conf, const struct option_named *pipelines,
                       const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->dicom.title_count; i++) {
         const struct conf_title *title = &conf->dicom.titles[i];
-        if (title->pipeline && option_lacks(pipelines, title->pipeline))
-            option_refuse_of(spot, "dicom.titles", i, ".pipeline",
-                             "there is no pipeline named \"%s\"", title->pipeline);
+        check_chosen(conf, pipelines, title->pipeline, "dicom.titles", i, spot);
         if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
             option_refuse_of(spot, "dicom.titles", i, ".stacks",
                              "is used only with a pipeline of the title: rules have their own");
@@ -93,12 +117,8 @@ check_rules(const struct conf *conf, const struct option_spot *spot)
         NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
     const struct option_named rules = NAMED(spot, "rules", conf->rules, conf->rule_count);
     option_refuse_twins(&rules, ".name", "the name of an earlier rule");
-    for (size_t i = 0; i < conf->rule_count; i++) {
-        const char *name = conf->rules[i].pipeline;
-        if (name && option_lacks(&pipelines, name))
-            option_refuse_of(spot, "rules", i, ".pipeline", "there is no pipeline named \"%s\"",
-                             name);
-    }
+    for (size_t i = 0; i < conf->rule_count; i++)
+        check_chosen(conf, &pipelines, conf->rules[i].pipeline, "rules", i, spot);
     check_attributes(conf, spot);
     check_title_pipelines(conf, &pipelines, spot);
 }

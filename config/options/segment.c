@@ -301,7 +301,8 @@ static const struct option_row object_rows[] = {
              "belongs to the segment, but nothing that is 0"},
     {"own", &option_boolean, AT(struct conf_object, own), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG | 1u << CONF_SR}, {NULL, 0}},
-     .help = "take what Noctule wrote, too"},
+     .help = "take what Noctule wrote, too, where noctule run --object gives it; the service takes "
+             "none in, and no rule or title may name such a pipeline"},
     {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
      .help = "slices between two that have contours are filled by the shape of these; they stay "

@@ -21,6 +21,9 @@
 #define DRAWN(label_, rest)                                                                        \
     "{ label = \"" label_                                                                          \
     "\"; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"R\"; " rest " }; " TYPE " }"
+#define TAKES_OWN                                                                                  \
+    "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; method = \"object\"; object = { " \
+    "kind = \"seg\"; roi = \"R\"; own = true; }; " TYPE " } ); } );\n"
 #define WITH_FUZZY(rest) "pipelines = ( { name = \"a\"; segments = ( " FUZZY(rest) " ); } );\n"
 #define AE(name)         "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
 #define CENTER           "center = { voxel = [ 1, 2, 3 ]; };"
@@ -625,6 +628,10 @@ static const struct {
     {1, "segments[1].object: from_ae: \"A\" takes the same kind of object from another sender",
      "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"TPS\";") ", " DRAWN(
          "B", "") " ); } );"},
+    {2, "rules[0].pipeline: \"a\" has object = { own = true; }, but the service takes no result",
+     TAKES_OWN "rules = ( { pipeline = \"a\"; } );"},
+    {2, "dicom.titles[0].pipeline: \"a\" has object = { own = true; }, but the service takes no",
+     TAKES_OWN "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"a\"; } ); };"},
     {1, "segments[0].object.from_ae: has 0 characters",
      "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"\";") " ); } );"},
     {1, "segments[0].from: there is no segment \"A\" in this pipeline",
