@@ -222,14 +222,17 @@ call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
 static int
 call_add_all(scmp_filter_ctx filter, enum confine_role role, bool lists_allowed)
 {
-    const uint32_t denied = SCMP_ACT_ERRNO(EPERM);
+    const uint32_t denied = SCMP_ACT_ERRNO(EPERM), absent = SCMP_ACT_ERRNO(ENOSYS);
+    const uint32_t unknown = lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW;
     int rc = call_add_rows(filter, role, denied, denied_calls,
                            sizeof denied_calls / sizeof *denied_calls);
     if (!rc)
         rc = call_add_cases(filter, role, denied, denied_cases,
                             sizeof denied_cases / sizeof *denied_cases);
-    if (!rc) /* glibc then asks by clone, whose arguments a filter can see */
-        rc = call_add_names(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
+    /* glibc then asks by clone, whose arguments a filter can see. libseccomp refuses (EACCES) a rule
+     * that says what is said of unknown calls. */
+    if (!rc && unknown != absent)
+        rc = call_add_names(filter, absent, "clone3");
     if (!rc)
         rc = call_add_signals(filter, lists_allowed);
     if (!rc && lists_allowed)
