@@ -8,6 +8,7 @@ import numpy as np
 import pydicom
 import pytest
 from conftest import BIN, phantom
+from objects import save, structure_set
 from scipy import ndimage
 from test_run import seg_masks
 from test_run_expressions import largest
@@ -134,3 +135,22 @@ def test_nothing_to_start_from_is_refused(run, tmp_path):
     result = run(", ".join([fuzzy("A", 'auto = "largest"; within = [ "Inside" ];'), nothing]), tmp_path / "out",
                  tmp_path / "in", status=1)
     assert "SEEDS_IN_PADDING" in result.stdout + result.stderr and 'segment "A"' in result.stdout + result.stderr
+
+
+def test_it_starts_from_a_segment_and_from_what_was_drawn(run, tmp_path):
+    """All voxels of it are seeds, and what is around them is measured: of a range, and of a region of a structure set."""
+    files = phantom(tmp_path / "in", "--size", SIZE)
+    plan = save(structure_set(files[3:6]), tmp_path / "plan.dcm")
+    drawn = f'{{ label = "Drawn"; method = "object"; object = {{ kind = "rtstruct"; roi = "GTV"; }}; {TYPE} }}'
+    some = RANGE.replace("Inside", "Some").replace("[ 0.0, 80.0 ]", "[ 40.0, 80.0 ]").replace("keep = 2", "keep = 1")
+    run(", ".join([fuzzy("From drawn", 'from = "Drawn";'), drawn, some, fuzzy("From range", 'from = "Some";')]),
+        tmp_path / "out", "--object", plan, tmp_path / "in")
+    datasets, stored, values = read(tmp_path / "in")
+    rescale = float(datasets[0].RescaleSlope), float(datasets[0].RescaleIntercept)
+    got = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    regions = [got[1], largest((values >= 40) & (values <= 80), 1)]
+    assert all(0 < region.sum() < region.size for region in regions) and regions[0].any((1, 2)).sum() == 3
+    found, measured = objects(stored, values, rescale, regions)
+    assert [np.array_equal(own, strength > threshold) for own, (strength, threshold) in zip(got[[0, 2]], found)] == [True] * 2
+    told = {s["label"]: s for s in json.loads((tmp_path / "out" / "job.json").read_text())["segments"]}
+    assert [told[label]["measured_voxels"] for label in ("From drawn", "From range")] == [numbers[3] for numbers in measured]

@@ -171,3 +171,48 @@ def test_reports_without_regions_are_refused(run, tmp_path, series):  # noqa: F8
 def test_a_report_alone_cannot_refer_to_points(run, tmp_path, series):  # noqa: F811
     complaint = run(marked(), [], tmp_path / "series", status=5, more='texture = { first_order = true; }; results = [ "sr" ];')
     assert '"sr" refers to the segments in "seg": add "seg"' in complaint
+
+
+def measured(planes, name, coordinates, finding=SCT_NODULE):
+    """A group of TID 1501 whose measurement (TID 300) is inferred from coordinates."""
+    length = highdicom.sr.Measurement(CodedConcept("103339001", "SCT", "Long axis"), 12.5, CodedConcept("mm", "UCUM", "mm"),
+                                      referenced_coordinates=[coordinates])
+    return highdicom.sr.MeasurementsAndQualitativeEvaluations(
+        tracking_identifier=highdicom.sr.TrackingIdentifier(uid=highdicom.UID(), identifier=name), finding_type=finding,
+        measurements=[length])
+
+
+def test_what_measurements_are_inferred_from_is_a_region(run, tmp_path, series):  # noqa: F811
+    """Coordinates of TID 300 stand below a number: in space and on an image, of a group that has none of its own."""
+    planes = Planes(series)
+    points = ring(planes, 6, (33, 31), (20, 11), 60)
+    outline = [*points, points[0]]
+    image = highdicom.sr.SourceImageForRegion(planes.files[3].SOPClassUID, planes.files[3].SOPInstanceUID)
+    path = report(tmp_path / "sr.dcm", planes, [
+        measured(planes, "Outlined", highdicom.sr.CoordinatesForMeasurement3D(
+            "POLYGON", np.array(outline), planes.files[0].FrameOfReferenceUID)),
+        measured(planes, "Pointed at", highdicom.sr.CoordinatesForMeasurement("POINT", np.array([(12.4, 17.6)]), image), SCT_LESION),
+        measured(planes, "Across", highdicom.sr.CoordinatesForMeasurement(
+            "POLYLINE", np.array([(12.0, 17.0), (20.0, 19.0)]), image), SCT_LESION)])
+    output = run(", ".join([marked("A", 'roi = "Outlined"'), marked("B", "number = 2")]), [path], tmp_path / "series")
+    expected = [peer_mask(planes, [np.float32(np.ravel(outline)).astype(float)]), points_mask(planes, [planes.point(3, 11.9, 17.1)])]
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert [np.count_nonzero(mask != one) for mask, one in zip(masks, expected, strict=True)] == [0, 0]
+    complaint = run(marked(wanted='roi = "Across"'), [path], tmp_path / "series", status=1)
+    assert "FIGURE_UNSUPPORTED: " in complaint and "is drawn as POLYLINE" in complaint
+
+
+def test_a_measurement_in_any_container_is_known_by_its_place(run, tmp_path, series):  # noqa: F811
+    """TID 300 in a report of no TID 1500: a container, a number below it, its coordinates below that."""
+    planes = Planes(series)
+    path = report(tmp_path / "sr.dcm", planes, [measured(planes, "Gone", highdicom.sr.CoordinatesForMeasurement3D(
+        "POINT", np.array([planes.point(4, 30.2, 25.9)]), planes.files[0].FrameOfReferenceUID))])
+    ds = pydicom.dcmread(path)
+    group_ = next(item for item in ds.ContentSequence if item.ValueType == "CONTAINER").ContentSequence[0]
+    (number,) = [item for item in group_.ContentSequence if item.ValueType == "NUM"]
+    group_.ContentSequence = [number]
+    ds.ContentSequence = [group_]
+    ds.save_as(path)
+    output = run(marked(wanted="number = 1"), [path], tmp_path / "series")
+    mask = points_mask(planes, [planes.point(4, 30.2, 25.9)])
+    assert np.array_equal(mask_of(output, [file.filename for file in planes.files])[0], mask)
