@@ -27,7 +27,10 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
         AS window_closed,
     CASE WHEN j.state IN ('READY', 'DELAYED')
         THEN (SELECT opens_at FROM pipeline_window w WHERE w.pipeline = j.pipeline AND NOT w.is_open) END
-        AS window_opens_at
+        AS window_opens_at,
+    CASE WHEN j.state = 'RUNNING'
+        THEN (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', j.started_at, '+' || round(mean_seconds, 3) || ' seconds')
+            FROM v_measured WHERE pipeline = j.pipeline) END AS expected_at
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
@@ -224,6 +227,105 @@ SELECT e.id AS event, e.at, e.kind, s.series_uid, e.job_id AS job, e.from_state,
 FROM event e
 LEFT JOIN series s ON s.id = e.series_id;
 
+-- How long jobs hold a lane here, by those that ran to their end: in the last 24 hours, or in the last week where none did.
+CREATE VIEW v_measured AS
+WITH
+span AS MATERIALIZED (
+    SELECT CASE WHEN EXISTS (SELECT 1 FROM job WHERE state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED')
+            AND ended_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours'))
+        THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')
+        ELSE strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') END AS since_at),
+ran AS MATERIALIZED (
+    SELECT pipeline, (julianday(ended_at) - julianday(started_at)) * 86400.0 AS lane_seconds,
+        worker || '/' || lane AS place
+    FROM job
+    WHERE ended_at >= (SELECT since_at FROM span) AND state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED'))
+SELECT pipeline, count(*) AS jobs, avg(lane_seconds) AS mean_seconds, NULL AS lanes, NULL AS jobs_per_series
+FROM ran GROUP BY pipeline
+UNION ALL
+SELECT '', count(*), avg(lane_seconds), max(1, count(DISTINCT place)),
+    -- Of what settled; series that no pipeline wants count.
+    nullif(count(*), 0) * 1.0 / max(1, (SELECT count(*) FROM series WHERE settled_at >= (SELECT since_at FROM span)))
+FROM ran;
+
+-- What is left to do, and about when it is done: of each pipeline, and with '' of series that still gather.
+CREATE VIEW v_backlog AS
+WITH
+clock AS (SELECT julianday('now') AS now_day),
+every AS MATERIALIZED (SELECT mean_seconds, lanes, min(jobs_per_series, 16) AS jobs_per_series
+    FROM v_measured WHERE pipeline = ''),
+measured AS MATERIALIZED (SELECT pipeline, mean_seconds FROM v_measured),
+unfinished AS MATERIALIZED (
+    SELECT pipeline, state, started_at, done_by_at FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED')),
+left_to_do AS (
+    SELECT u.pipeline, count(*) FILTER (WHERE state = 'READY') AS jobs_ready,
+        count(*) FILTER (WHERE state = 'RUNNING') AS jobs_running,
+        count(*) FILTER (WHERE state = 'DELAYED') AS jobs_delayed,
+        NULL AS jobs_expected, coalesce(m.mean_seconds, e.mean_seconds) AS mean_seconds,
+        sum(max(0.0, coalesce(m.mean_seconds, e.mean_seconds)
+            - iif(state = 'RUNNING', (c.now_day - julianday(started_at)) * 86400.0, 0.0))) AS work_seconds,
+        min(done_by_at) AS done_by_at,
+        EXISTS (SELECT 1 FROM hold WHERE kind IN ('queue', 'jobs') OR kind = 'pipeline' AND name = u.pipeline)
+            AS is_held
+    FROM clock c, every e, unfinished u LEFT JOIN measured m ON m.pipeline = u.pipeline GROUP BY u.pipeline
+    UNION ALL
+    SELECT '', 0, 0, 0, round(count(*) * e.jobs_per_series, 1), e.mean_seconds,
+        count(*) * e.jobs_per_series * e.mean_seconds, NULL,
+        EXISTS (SELECT 1 FROM hold WHERE kind IN ('queue', 'jobs'))
+    FROM every e, series s WHERE s.state = 'GATHERING' GROUP BY e.lanes),
+-- Lanes are shared: by what may start, and by what may once its window opens.
+placed AS (
+    SELECT l.*, w.text AS window, w.opens_at, w.closes_at, w.open_share,
+        iif(w.is_open = 0, (julianday(w.opens_at) - c.now_day) * 86400.0, 0.0) AS wait_seconds,
+        sum(work_seconds) FILTER (WHERE NOT is_held AND coalesce(w.is_open, 1)) OVER () / e.lanes AS open_seconds,
+        sum(work_seconds) FILTER (WHERE NOT is_held AND NOT coalesce(w.is_open, 1)) OVER () / e.lanes
+            AS closed_seconds,
+        c.now_day
+    FROM clock c, every e, left_to_do l LEFT JOIN pipeline_window w ON w.pipeline = l.pipeline),
+needed AS (
+    SELECT *, iif(wait_seconds = 0.0, open_seconds,
+            closed_seconds + max(0.0, coalesce(open_seconds, 0.0) - wait_seconds)) AS need_seconds,
+        coalesce((julianday(closes_at) - now_day) * 86400.0 - wait_seconds, 1e12) AS stretch_seconds
+    FROM placed)
+SELECT pipeline, jobs_ready, jobs_running, jobs_delayed, jobs_expected, round(mean_seconds, 3) AS mean_seconds,
+    round(work_seconds, 1) AS work_seconds, is_held, window, iif(wait_seconds = 0.0, NULL, opens_at) AS window_opens_at,
+    -- What one night is not enough for goes on in the following ones.
+    CASE WHEN NOT is_held THEN round(wait_seconds + iif(need_seconds <= stretch_seconds, need_seconds,
+        stretch_seconds + (need_seconds - stretch_seconds) / max(open_share, 0.0001)), 1) END AS eta_seconds,
+    done_by_at
+FROM needed;
+
+-- What is wanted by a time and not there yet, with about when it will be.
+CREATE VIEW v_wanted AS
+WITH
+clock AS (SELECT julianday('now') AS now_day, strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now_at),
+every AS MATERIALIZED (SELECT mean_seconds, lanes FROM v_measured WHERE pipeline = ''),
+measured AS MATERIALIZED (SELECT pipeline, mean_seconds FROM v_measured),
+wanted AS (
+    SELECT j.id, j.pipeline, j.state, j.done_by_at, coalesce(m.mean_seconds, e.mean_seconds) AS mean_seconds,
+        e.lanes, j.done_by_at <= c.now_at AS is_past,
+        iif(w.is_open = 0, (julianday(w.opens_at) - c.now_day) * 86400.0, 0.0) AS wait_seconds,
+        max(0.0, coalesce(m.mean_seconds, e.mean_seconds)
+            - iif(j.state = 'RUNNING', (c.now_day - julianday(j.started_at)) * 86400.0, 0.0)) AS left_seconds,
+        j.state <> 'RUNNING' AND EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs')
+            OR h.kind = 'pipeline' AND h.name = j.pipeline
+            OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT)) AS is_held
+    FROM clock c, every e, job j
+    LEFT JOIN measured m ON m.pipeline = j.pipeline
+    LEFT JOIN pipeline_window w ON w.pipeline = j.pipeline
+    WHERE j.state IN ('READY', 'RUNNING', 'DELAYED') AND j.done_by_at IS NOT NULL),
+-- In the order in which they start, on the lanes there are: what runs and what is wanted earlier, then itself.
+expected AS (
+    SELECT *, CASE WHEN is_past OR is_held OR wait_seconds IS NULL THEN NULL
+            WHEN state = 'RUNNING' THEN left_seconds
+            ELSE wait_seconds + left_seconds + (sum(left_seconds) FILTER (WHERE NOT is_past AND NOT is_held)
+                OVER (ORDER BY state <> 'RUNNING', done_by_at, id) - left_seconds) / lanes END AS seconds
+    FROM wanted)
+SELECT id AS job, pipeline, state, done_by_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+' || round(seconds, 3) || ' seconds') AS expected_at,
+    is_past OR coalesce(julianday('now') + seconds / 86400.0 > julianday(done_by_at), 0) AS is_late
+FROM expected;
+
 -- One row. "Ran" is what says how long a job takes here: those that ran to their end in the last 24 hours.
 CREATE VIEW v_night AS
 WITH
@@ -232,11 +334,10 @@ clock AS (
         strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-12 hours') AS half_day_ago,
         strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours') AS day_ago),
 ran AS MATERIALIZED (
-    SELECT total_seconds, (julianday(ended_at) - julianday(started_at)) * 86400.0 AS lane_seconds,
-        worker || '/' || lane AS place
-    FROM job
+    SELECT total_seconds FROM job
     WHERE ended_at >= (SELECT day_ago FROM clock)
         AND state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED')),
+todo AS MATERIALIZED (SELECT pipeline, eta_seconds, jobs_expected FROM v_backlog),
 backlog AS (
     SELECT count(*) AS jobs FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED'))
 SELECT c.now_at,
@@ -262,10 +363,8 @@ SELECT c.now_at,
             LIMIT 2 - (SELECT count(total_seconds) FROM ran) % 2
             OFFSET max(0, (SELECT (count(total_seconds) - 1) / 2 FROM ran)))) AS median_seconds,
     b.jobs AS backlog_jobs,
-    -- Jobs to do, times what one occupies a lane, shared by the lanes that have been at work.
-    CASE WHEN b.jobs = 0 THEN 0.0
-        ELSE (SELECT round(b.jobs * avg(lane_seconds) / count(DISTINCT place), 1) FROM ran)
-        END AS eta_seconds,
+    -- When all is done that may start, or will once its window opens; 0: there is nothing to do.
+    (SELECT CASE WHEN count(*) = 0 THEN 0.0 ELSE max(eta_seconds) END FROM todo) AS eta_seconds,
     (SELECT count(*) FROM quarantine WHERE quarantined_at >= c.day_ago) AS quarantined_24h,
     (SELECT count(*) FROM delivery WHERE state = 'PENDING') AS deliveries_pending,
     (SELECT count(*) FROM delivery WHERE state = 'SENDING') AS deliveries_sending,
@@ -295,7 +394,9 @@ SELECT c.now_at,
     (SELECT count(*) FROM job WHERE state = 'REVIEW') AS jobs_review,
     (SELECT count(*) FROM job WHERE state = 'REJECTED') AS jobs_rejected,
     (SELECT count(*) FROM series s WHERE state = 'SETTLED' AND code = 'NO_RULE' AND NOT EXISTS
-        (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision)) AS series_without_rule
+        (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision)) AS series_without_rule,
+    (SELECT jobs_expected FROM todo WHERE pipeline = '') AS jobs_expected,
+    (SELECT count(*) FROM v_wanted WHERE is_late) AS jobs_late
 FROM clock c, backlog b;
 
 CREATE VIEW v_nights AS
@@ -352,6 +453,13 @@ UNION ALL
 SELECT 'attention', h.held_at, printf('no job starts, %d run%s: paused by %s%s; noctule resume',
     jobs_running, iif(jobs_running = 1, 's', ''), h.held_by, iif(h.reason = '', '', ': ' || h.reason))
 FROM hold h, night WHERE h.kind = 'jobs'
+UNION ALL
+SELECT 'attention', NULL, iif(done_by_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
+    printf('%d job%s of %s not done by %s, when wanted', count(*), iif(count(*) = 1, '', 's'), pipeline,
+        min(done_by_at)),
+    printf('%d job%s of %s will be late: wanted by %s, about %s', count(*), iif(count(*) = 1, '', 's'), pipeline,
+        min(done_by_at), max(expected_at)))
+FROM v_wanted WHERE is_late GROUP BY pipeline, done_by_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
 UNION ALL
 SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
     CASE h.kind

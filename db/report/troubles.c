@@ -83,11 +83,12 @@ report_figures(struct report *report, FILE *out, struct error *error)
         report,
         "SELECT printf('jobs_ready=%d jobs_running=%d jobs_delayed=%d jobs_failed=%d "
         "jobs_review=%d deliveries_waiting=%d deliveries_failed=%d series_gathering=%d "
-        "quarantined=%d', "
+        "quarantined=%d jobs_late=%d', "
         "jobs_ready, "
         "jobs_running, jobs_delayed, jobs_failed_24h, jobs_review, deliveries_pending + "
         "deliveries_sending + "
-        "deliveries_delayed, deliveries_failed, series_gathering, quarantined_24h) FROM v_night",
+        "deliveries_delayed, deliveries_failed, series_gathering, quarantined_24h, jobs_late) FROM "
+        "v_night",
         NO_VALUES, out);
     return report_conclude(report, out, rc, error);
 }

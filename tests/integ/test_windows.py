@@ -64,10 +64,13 @@ def test_jobs_wait_for_the_night_and_say_so(daemon, tmp_path, clock):
 def test_what_runs_when_the_window_closes_goes_on(daemon, tmp_path, clock):
     d = night(clock, daemon, at="05:00").start()
     wait_for(lambda: d.children("worker"), 30, "a worker")
+    d.ctl("pause")
+    for seed in range(4):
+        drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    wait_for(lambda: len(d.jobs("READY")) == 4, 60, "the jobs")
     with Stopped(d):
-        for seed in range(4):
-            drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
-        wait_for(lambda: len(d.jobs()) == 4 and d.jobs("RUNNING"), 60, "jobs that run")
+        d.ctl("resume")
+        wait_for(lambda: d.jobs("RUNNING"), 60, "jobs that run")
         clock.jump(3600)
         wait_for(lambda: ask(d, "SELECT is_open FROM v_windows") == [(0,)], 30, "the end of the night")
         running = {row["job"] for row in d.jobs("RUNNING")}

@@ -351,13 +351,13 @@ END_TEST
 START_TEST(views_have_their_columns)
 {
     static const char *const views[][2] = {
-        {"v_jobs",
-         "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
-         "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
-         "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
-         "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
-         "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
-         "removed_at,held,reviewed_at,reviewed_by,done_by_at,window_closed,window_opens_at"},
+        {"v_jobs", "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
+                   "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
+                   "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
+                   "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
+                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
+                   "removed_at,held,reviewed_at,reviewed_by,done_by_at,window_closed,window_opens_"
+                   "at,expected_at"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated"},
         {"v_series",
@@ -391,13 +391,17 @@ START_TEST(views_have_their_columns)
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
          "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
-         "series_without_rule"},
+         "series_without_rule,jobs_expected,jobs_late"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
          "superseded_by,held"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
+        {"v_measured", "pipeline,jobs,mean_seconds,lanes,jobs_per_series"},
+        {"v_backlog", "pipeline,jobs_ready,jobs_running,jobs_delayed,jobs_expected,mean_seconds,"
+                      "work_seconds,is_held,window,window_opens_at,eta_seconds,done_by_at"},
+        {"v_wanted", "job,pipeline,state,done_by_at,expected_at,is_late"},
         {"v_windows", "pipeline,window,is_open,opens_at,closes_at"},
         {"v_disk", "at,free_mib"},
         {"v_nights",
@@ -427,7 +431,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "19");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "22");
     sample_close(&sample);
 }
 

@@ -645,7 +645,7 @@ START_TEST(the_night_at_a_glance)
                   "(median_seconds IS NULL) || jobs_ended_24h || backlog_jobs FROM v_night",
                   "11102");
     char *text = printed(STATUS, NULL, 0, false);
-    ck_assert_ptr_nonnull(strstr(text, "2 jobs; how long is not known"));
+    ck_assert_ptr_nonnull(strstr(text, "2 jobs and what gathers; how long is not known"));
     free(text);
 
     run_job("2.1", 3600 * 1000, 1, 0);
@@ -664,8 +664,9 @@ START_TEST(the_night_at_a_glance)
                   "' ' || mean_seconds || ' ' || median_seconds || ' ' || quarantined_24h "
                   "FROM v_night",
                   "2 3 0 4.0 2.0 1");
-    /* Two in the backlog, four seconds each, on two lanes. */
-    assert_answer(&s, "SELECT eta_seconds FROM v_night", "4.0");
+    /* On two lanes: one that waits, four seconds, one that began long ago, and three of the series that
+     * gathers, since so many ended while none settled. */
+    assert_answer(&s, "SELECT eta_seconds FROM v_night", "8.0");
     run_job("2.5", 3 * 3600 * 1000, 4, 0);
     assert_answer(&s, "SELECT median_seconds FROM v_night", "3.0");
     text = printed(STATUS, NULL, 0, false);
@@ -673,7 +674,7 @@ START_TEST(the_night_at_a_glance)
         strstr(text, "Jobs        1 ready, 1 running, 0 delayed; 6 done, 0 empty, 1 failed, "
                      "0 cancelled\n"
                      "Series      1 gathering, 9 settled, 1 refused (0 in the last 24 h)\n"
-                     "Backlog     2 jobs, about 4.00 s to go\n"
+                     "Backlog     2 jobs, about 4 more of what gathers, about 10.00 s to go\n"
                      "Waiting     the oldest for "));
     ck_assert_ptr_nonnull(strstr(text, "Ended       3 in the last 12 h, 4 in the last 24 h, 0 of "
                                        "these failed\n"
@@ -683,7 +684,8 @@ START_TEST(the_night_at_a_glance)
     free(text);
     run_job("2.6", 3600 * 1000, 984, 0);
     text = printed(STATUS, NULL, 0, false);
-    ck_assert_ptr_nonnull(strstr(text, "Backlog     2 jobs, about 3 min 20 s to go\n"));
+    ck_assert_ptr_nonnull(strstr(
+        text, "Backlog     2 jobs, about 5 more of what gathers, about 10 min 0 s to go, until "));
     ck_assert_ptr_nonnull(strstr(text, "A job took  4.00 s (median), 3 min 20 s (mean), of "));
     int hours, minutes;
     const char *waiting = strstr(text, "Waiting  ");
