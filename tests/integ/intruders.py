@@ -9,14 +9,14 @@ import signal
 import socket
 
 import pydicom
-from conftest import BIN, PEERS, drop, phantom, wait_for
+from conftest import BIN, PEERS, drop, free_port, phantom, wait_for
 
 SMALL = ("--size", "32x32x6")
 DELIVERY = 'delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; };\n'
 
-# name, what, where, and who may: i(ntake), c(ourier), w(orker), g(PU's worker)
+# name, what, where, and who may: i(ntake), c(ourier), w(orker), g(PU's worker), p(age)
 DEEDS = """
-database        read     {root}/noctule.db              -
+database        read     {root}/noctule.db              p
 database-write  write    {root}/noctule.db              -
 root            make     {root}/intruder                -
 shadow          read     /etc/shadow                    -
@@ -32,8 +32,8 @@ signal          signal   -                              -
 mount           mount    -                              -
 chmod           chmod    -                              -
 control         talk     {root}/run/control.sock        -
-library         list     /usr/share                     icwg
-null            write    /dev/null                      icwg
+library         list     /usr/share                     icwgp
+null            write    /dev/null                      icwgp
 other-process   read     /proc/{test}/stat              g
 inbox           read     {inbox}/kept.txt               i
 inbox-write     write    {inbox}/kept.txt               -
@@ -45,14 +45,14 @@ series-make     make     {root}/series/intruder         i
 quarantine      make     {root}/quarantine/intruder     i
 jobs            list     {root}/jobs                    iwg
 jobs-make       make     {root}/jobs/intruder           -
-result          read     {result}                       cwg
+result          read     {result}                       cwgp
 result-write    write    {result}                       wg
 result-make     make     {root}/outbox/intruder         wg
 destination     make     {out}/intruder                 c
 listen          listen   0                              i
 connect         connect  {port}                         c
 """
-ROLES = {"intake": "i", "courier": "c", "worker": "w"}
+ROLES = {"intake": "i", "courier": "c", "worker": "w", "page": "p"}
 
 
 class Intruders:
@@ -70,7 +70,8 @@ class Intruders:
         if kernel:
             environment["NOCTULE_KERNEL"] = kernel
         self.daemon = d = daemon(quiet=0.5, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
-                                 extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n')
+                                 extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
+                                 f"page = {{ port = {free_port()}; }};\n")
         d.is_intruded = True
         d.config.write_text(d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}"))
         (d.inbox / "kept.txt").write_text("no image")

@@ -37,7 +37,7 @@ def test_without_the_kernel_they_could_do_it_all(daemon, tmp_path):
 def test_older_kernels(daemon, tmp_path, landlock):
     """Each version of Landlock keeps what it can; the first cannot let the intake work, and leaves it."""
     it = Intruders(daemon, tmp_path, kernel=f"{landlock} 0")
-    files = {"intake": landlock >= 2, "courier": True, "worker": True}
+    files = {"intake": landlock >= 2, "courier": True, "worker": True, "page": True}
     for role, letter in ROLES.items():
         done = it.done(role)
         assert {"signal", "fork", "control"} <= done, "seccomp's to keep, and the sixth version's"
