@@ -9,7 +9,7 @@ import socket
 import subprocess
 
 import pytest
-from conftest import BIN, StoreScp, drop, free_port, small_file_system, wait_for
+from conftest import BIN, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
 from test_deliveries import small, to_archive, to_folder
 from test_status import NOBODY, open_folder  # noqa: F401
 
@@ -159,6 +159,18 @@ def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
     found = wrong(d, user=1)
     assert "for want of rights: ask as root, or as nobody" in found["root", "attention"]
     assert "ask as root" in found["daemon", "attention"]
+
+
+def test_the_port_of_the_page(daemon):
+    port = free_port()
+    d = daemon(quiet=0.5, extra=f"page = {{ port = {port}; }};\n")
+    d.root.chmod(0o750)
+    with socket.create_server(("127.0.0.1", port)):
+        only(without_daemon(d), "port", "broken", f"port {port} is taken by another program: ss -tlnp says which")
+        d.start()
+        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 20, "the trouble")
+        assert f"port {port} is taken by another program, and noctuled waits for it" in wrong(d)["port", "broken"]
+    wait_for(lambda: is_listening(port), 30, "the page, now that it has its port")
 
 
 def test_a_port_of_another_program(daemon):

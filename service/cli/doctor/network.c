@@ -18,25 +18,53 @@
 
 /* ------------------------------------------------------------------------------- ports ---- */
 
+struct own_port {
+    const char *group; /* of the configuration */
+    const char *bind;
+    int port;
+    char lacks[32]; /* how the daemon tells that it has not got it */
+};
+
+/* Those that are configured; how many. */
+static size_t
+port_list(const struct conf *conf, struct own_port ports[3])
+{
+    const struct own_port all[] = {
+        {.group = "dicom", .bind = conf->dicom.bind, .port = conf->dicom.port},
+        {.group = "dicom", .bind = conf->dicom.bind, .port = conf->dicom.tls_port},
+        {.group = "page", .bind = conf->page.bind, .port = conf->page.port, .lacks = "the page"},
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].port == 0)
+            continue;
+        ports[count] = all[i];
+        if (!*ports[count].lacks) /* as the listener tells it */
+            snprintf(ports[count].lacks, sizeof ports->lacks, "port %d is not open", all[i].port);
+        count++;
+    }
+    return count;
+}
+
 size_t
 count_ports(const struct conf *conf)
 {
-    return (size_t)(conf->dicom.port > 0) + (size_t)(conf->dicom.tls_port > 0);
+    struct own_port ports[3];
+    return port_list(conf, ports);
 }
 
 static void
-port_in_use(struct examination *examination, int port)
+port_in_use(struct examination *examination, const struct own_port *own)
 {
+    const int port = own->port;
     const struct doctor *doctor = examination->doctor;
     const bool answers = !doctor->daemon_why[0];
-    char lacks[64];
-    snprintf(lacks, sizeof lacks, "port %d is not open", port); /* as the listener tells it */
     if (!answers && doctor->daemon_pid == 0)
         doctor_find(examination, DOCTOR_BROKEN,
                     "port %d is taken by another program: ss -tlnp says which; end it, or change "
                     "the port",
                     port);
-    else if (answers && doctor->daemon_troubles && strstr(doctor->daemon_troubles, lacks))
+    else if (answers && doctor->daemon_troubles && strstr(doctor->daemon_troubles, own->lacks))
         doctor_find(examination, DOCTOR_BROKEN,
                     "port %d is taken by another program, and noctuled waits for it: ss -tlnp "
                     "says which; end it, or change the port",
@@ -54,13 +82,14 @@ void
 look_at_port(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
-    const struct conf_dicom *dicom = &doctor->conf->dicom;
-    const int port = examination->index == 0 && dicom->port > 0 ? dicom->port : dicom->tls_port;
-    const int fd = bind_at(dicom->bind, port);
+    struct own_port ports[3];
+    port_list(doctor->conf, ports);
+    const struct own_port *own = &ports[examination->index];
+    const int port = own->port, fd = bind_at(own->bind, port);
     if (fd >= 0)
         close(fd);
     if (fd == -EADDRINUSE)
-        port_in_use(examination, port);
+        port_in_use(examination, own);
     else if (fd == -EACCES && doctor->is_service && strcmp(doctor->daemon_state, "running") != 0)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "port %d cannot be bound by %s: take 11112, or give the unit "
@@ -69,9 +98,10 @@ look_at_port(struct examination *examination)
     else if (fd == -EACCES) /* the unit may have let it */
         doctor_fine(examination, "%d; the daemon says whether it has it", port);
     else if (fd < 0)
-        doctor_find(examination, DOCTOR_BROKEN, "port %d of %s cannot be bound: %s%s", port,
-                    dicom->bind[0] ? dicom->bind : "every address", strerror(-fd),
-                    fd == -EADDRNOTAVAIL ? ": dicom.bind is no address of this machine" : "");
+        doctor_find(examination, DOCTOR_BROKEN, "port %d of %s cannot be bound: %s%s%s%s", port,
+                    own->bind[0] ? own->bind : "every address", strerror(-fd),
+                    fd == -EADDRNOTAVAIL ? ": " : "", fd == -EADDRNOTAVAIL ? own->group : "",
+                    fd == -EADDRNOTAVAIL ? ".bind is no address of this machine" : "");
     else if (strcmp(doctor->daemon_state, "running") == 0)
         doctor_find(examination, DOCTOR_BROKEN,
                     "noctuled runs, and nobody listens on port %d: reload it if the configuration "

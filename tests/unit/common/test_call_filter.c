@@ -30,7 +30,8 @@
 #define COURIER CONFINE_COURIER
 #define WORKER  CONFINE_WORKER
 #define GPU     CONFINE_GPU_WORKER
-#define ALL     (INTAKE | COURIER | WORKER | GPU)
+#define PAGE    CONFINE_PAGE
+#define ALL     (INTAKE | COURIER | WORKER | GPU | PAGE)
 
 /* What a deed failed with; 0: it was done. */
 static int
@@ -289,6 +290,13 @@ START_TEST(the_courier)
 
 END_TEST
 
+START_TEST(the_page)
+{
+    check_deeds(PAGE);
+}
+
+END_TEST
+
 START_TEST(a_worker)
 {
     check_deeds(WORKER);
@@ -408,6 +416,7 @@ main(void)
     TCase *tests = tcase_create("call filter");
     tcase_add_test(tests, the_intake);
     tcase_add_test(tests, the_courier);
+    tcase_add_test(tests, the_page);
     tcase_add_test(tests, a_worker);
     tcase_add_test(tests, a_worker_of_a_gpu);
     tcase_add_test(tests, threads_that_run_already_are_filtered_too);

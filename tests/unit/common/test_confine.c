@@ -159,7 +159,6 @@ check_worker(void)
     ck_assert_int_eq(make("to/new"), denied(1, EACCES, 0));
     ck_assert_int_eq(use_net(true), denied(4, EACCES, 0));
     ck_assert_int_eq(use_net(false), denied(4, EACCES, ECONNREFUSED));
-    check_what_all_may_not();
 }
 
 START_TEST(a_worker_reads_series_and_writes_results)
@@ -195,7 +194,6 @@ START_TEST(the_intake_listens_and_fills_the_spool)
     ck_assert_int_eq(move("in/new", "moved/new"), 0);
     ck_assert_int_eq(use_net(true), 0);
     ck_assert_int_eq(use_net(false), denied(4, EACCES, ECONNREFUSED));
-    ck_assert_int_eq(look("outbox/7/seg.dcm"), denied(2, EACCES, 0));
     ck_assert_int_eq(look("jobs/7.job"), denied(2, EACCES, 0));
     ck_assert_int_eq(make("to/new"), denied(2, EACCES, 0));
     if (confine_landlock() >= 2)
@@ -242,6 +240,21 @@ START_TEST(the_courier_connects_and_reads_results)
     ck_assert_int_eq(make("outbox/7/seg.dcm"), denied(1, EACCES, 0));
     ck_assert_int_eq(look("in/new"), denied(1, EACCES, 0));
     check_what_all_may_not();
+}
+
+END_TEST
+
+START_TEST(the_page_reads_the_database_and_results)
+{
+    ck_assert_int_eq(make("noctule.db"), 0);
+    confine(CONFINE_PAGE);
+    ck_assert_int_eq(look("noctule.db") | look("outbox/7/seg.dcm"), 0);
+    ck_assert_int_eq(make("outbox/7/seg.dcm"), denied(1, EACCES, 0));
+    ck_assert_int_eq(look("series/1.2/image"), denied(1, EACCES, 0));
+    ck_assert_int_eq(look("in/new"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("to/part"), denied(1, EACCES, 0));
+    ck_assert_int_eq(use_net(true), denied(4, EACCES, 0));
+    ck_assert_int_eq(use_net(false), denied(4, EACCES, ECONNREFUSED));
 }
 
 END_TEST
@@ -319,6 +332,7 @@ main(void)
     add_case(suite, "keep", originals_that_are_kept_are_read_alone);
     add_case(suite, "delete", originals_that_are_deleted_are_not_written);
     add_case(suite, "courier", the_courier_connects_and_reads_results);
+    add_case(suite, "page", the_page_reads_the_database_and_results);
     add_case(suite, "lacking", a_place_that_is_new_or_another_is_lacking);
     add_case(suite, "missing", what_is_missing_is_made_or_passed_over);
     SRunner *runner = srunner_create(suite);

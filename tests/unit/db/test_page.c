@@ -6,7 +6,17 @@
 #include "tests/unit/db/sample.h"
 #include "tests/unit/suite.h"
 
+#include <time.h>
+
 #define DOCUMENT NOCTULE_SOURCE_DIR "/docs/operations.md"
+
+static int64_t
+now_of_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static struct sample s;
 static struct report *report;
@@ -72,7 +82,29 @@ START_TEST(every_list_can_be_asked)
 
 END_TEST
 
+/* Of a job that took as long as usual, all but the end is told. */
 START_TEST(a_running_job_is_told_with_its_share)
+{
+    struct page_list list;
+    int64_t now_ms = now_of_clock(), done = sample_job(s.queue, "1.2.9");
+    ck_assert_int_eq(queue_start_job(s.queue, done, "worker-0", 0, now_ms - 1000000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, done,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures,
+                                                             &sample_result, 1, CODE_NONE, ""},
+                                      now_ms - 900000),
+                     0);
+    int64_t running = sample_job(s.queue, "1.2.1");
+    ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, now_ms - 50000), 0);
+    ask(PAGE_RUNNING, &(struct page_asked){0}, &list);
+    ck_assert_uint_eq(list.table.row_count, 1);
+    ck_assert_double_eq_tol(night_number(&list.table, 0, "usual"), 100, 0.1);
+    ck_assert_double_eq_tol(night_number(&list.table, 0, "share"), 0.5, 0.3); /* a slow machine */
+    page_list_free(&list);
+}
+
+END_TEST
+
+START_TEST(the_share_of_a_first_job_is_not_known)
 {
     struct page_list list;
     int64_t job = sample_job(s.queue, "1.2.1");
@@ -251,6 +283,7 @@ main(void)
     tcase_add_checked_fixture(tests, open_sample, close_sample);
     tcase_add_test(tests, every_list_can_be_asked);
     tcase_add_test(tests, a_running_job_is_told_with_its_share);
+    tcase_add_test(tests, the_share_of_a_first_job_is_not_known);
     tcase_add_test(tests, a_list_goes_on_behind_its_mark);
     tcase_add_test(tests, a_whole_page_is_no_reason_to_go_on);
     tcase_add_test(tests, what_takes_too_long_ends);

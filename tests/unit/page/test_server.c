@@ -228,7 +228,7 @@ START_TEST(so_many_connections_and_no_more)
 END_TEST
 
 /* A byte now and then keeps no connection. The clock is the machine's: what would be waited for is made to have been. */
-static int64_t clock_ahead_s;
+static atomic_int clock_ahead_s;
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 
@@ -237,7 +237,7 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     const int rc = __real_clock_gettime(clock, now);
     if (clock == CLOCK_BOOTTIME)
-        now->tv_sec += clock_ahead_s;
+        now->tv_sec += atomic_load(&clock_ahead_s);
     return rc;
 }
 
@@ -247,13 +247,13 @@ START_TEST(a_connection_ends_in_time)
     const int fd = visit();
     say(fd, "GET / HTTP/1.1\r\nX: ", 19);
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* it was seen */
-    clock_ahead_s = edge.most - 1;
+    atomic_store(&clock_ahead_s, (int)edge.most - 1);
     server_tick(server);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     ck_assert_int_eq(poll(&poll_fd, 1, 200), 0);
-    clock_ahead_s = edge.most + 1;
+    atomic_store(&clock_ahead_s, (int)edge.most + 1);
     server_tick(server);
-    clock_ahead_s = 0;
+    atomic_store(&clock_ahead_s, 0);
     ck_assert_int_eq(status_of(hear(fd)), 0);
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
 }
