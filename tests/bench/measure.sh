@@ -25,6 +25,7 @@ measure $bin/noctule-bench sphere-512 sphere-512-uint8 sphere-512-labels-4 maze-
     maze-random-512 checkerboard-512 noise-30-512 noise-60-512
 measure $python tests/bench/peers_level_set.py --bench $bin/noctule-bench
 measure $python tests/bench/peers_mask.py $bin/noctule-bench
+measure $python tests/bench/peers_features.py --bench $bin/bench_features
 measure $bin/bench_fuzzy 5
 measure $bin/bench_reading 2 1000 5
 measure $bin/noctule-phantom --series fmri-ge --size 64x64x40 --volumes 250 --output "$scratch/fmri"
