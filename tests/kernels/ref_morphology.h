@@ -5,6 +5,7 @@
 #ifndef NOCTULE_REF_MORPHOLOGY_H
 #define NOCTULE_REF_MORPHOLOGY_H
 
+#include "kernels/morphology/lags.h"
 #include "kernels/morphology/morphology.h"
 
 #include <stdbool.h>
@@ -12,6 +13,10 @@
 /* As morphology_run, of a volume of this extent and pixel type. */
 void ref_morphology(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                     const struct morphology_region *region, uint64_t *counts);
+
+/* As lags_run: every pair of voxels. */
+void ref_lags(struct image_extent extent, enum image_pixel pixel, const void *voxels,
+              const struct lags *lags, uint64_t *counts);
 
 /* Is the voxel of the morphological mask; and is its value among those that are kept, too? Beyond the volume
  * none is. */

@@ -441,6 +441,32 @@ check_morphology(struct image_extent extent, const struct texture_levels *levels
     free(kept);
 }
 
+/* The same voxels, from the smallest value; of few ones against the reference, too. */
+static void
+check_lags(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region)
+{
+    const size_t entries = levels->table_count * values_of(pixel_now);
+    uint64_t *kept = allocate(entries / 64, sizeof(*kept)), *counts[3];
+    const struct lags request = {{region, kept, levels->table_count}, 0};
+    struct texture_box box;
+
+    texture_box_of(region, &extent, &box);
+    for (size_t i = 0; i < entries; i++)
+        kept[i / 64] |= (uint64_t)(levels->level_of[i] > 0) << i % 64;
+    for (int i = 0; i < 3; i++)
+        counts[i] = allocate(lags_size(&box), sizeof(uint64_t));
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(lags_run(lanes[i], &request, counts[i], &error) == 0, "%s", error.message);
+    assert_same(counts[0], counts[1], lags_size(&box), "lags");
+    if (voxels_of(extent) <= SMALL / 10) {
+        ref_lags(extent, pixel_now, voxels_now, &request, counts[2]);
+        assert_same(counts[2], counts[1], lags_size(&box), "lags");
+    }
+    for (int i = 0; i < 3; i++)
+        free(counts[i]);
+    free(kept);
+}
+
 /* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
 START_TEST(neighbours_runs_and_zones_are_the_cpus)
 {
@@ -461,6 +487,7 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
         check_runs(extents[_i], &table, region, way);
         check_zones(extents[_i], &table, region, way);
         check_morphology(extents[_i], &table, region);
+        check_lags(extents[_i], &table, region);
         free(level_of);
         free(region);
     }

@@ -39,6 +39,16 @@ START_TEST(phantom_of_ibsi)
 
 END_TEST
 
+START_TEST(neighbours_of_the_phantom)
+{
+    static const struct ibsi_published published[] = {{"N365", 0, 0.0397}, {"NPT7", 0, 0.974}};
+
+    ibsi_check(&family_spatial_correlation, &options, 0, published,
+               sizeof(published) / sizeof(published[0]));
+}
+
+END_TEST
+
 /* ----------------------------------------------------------------------------------- meshes ---- */
 
 enum { SIDE = 5, CELLS = SIDE + 1, PLACES = 2 * CELLS + 1 };
@@ -433,6 +443,7 @@ main(void)
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, phantom_of_ibsi);
+    tcase_add_test(tcase, neighbours_of_the_phantom);
     tcase_add_test(tcase, meshes_are_closed);
     tcase_add_test(tcase, hulls_of_points);
     tcase_add_test(tcase, hulls_of_nothing);

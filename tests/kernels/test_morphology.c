@@ -134,6 +134,115 @@ assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, in
                          (unsigned long long)expected[i]);
 }
 
+/* Of the voxels that are kept; 0 where none is, and at times where it is more. */
+static uint32_t
+least_of(const struct job *job)
+{
+    uint32_t least = UINT32_MAX;
+
+    for (int64_t i = 0; i < ref_voxels(job->extent); i++) {
+        const int64_t x = i % job->extent.columns, row = i / job->extent.columns;
+        const uint32_t value =
+            (uint32_t)(ref_stored(job->pixel, job->voxels, i) - ref_texture_smallest(job->pixel));
+
+        if (value < least &&
+            ref_morphology_keeps(job->extent, job->pixel, job->voxels, &job->region, x,
+                                 row % job->extent.rows, row / job->extent.rows))
+            least = value;
+    }
+    return least == UINT32_MAX || ref_random_below(&random_state, 3) == 0 ? 0 : least;
+}
+
+/* Pairs are counted one by one: the jobs are small. */
+START_TEST(random_lags)
+{
+    for (int64_t number = 0; number < RANDOM_JOBS / test_share(); number++) {
+        struct texture_box box;
+        struct job job;
+
+        random_state = (uint64_t)number + 1;
+        open_job(&job, number);
+        texture_box_of(job.bits, &job.extent, &box);
+        if (ref_voxels(job.extent) > 4000) {
+            close_job(&job);
+            continue;
+        }
+        const struct lags request = {job.region, least_of(&job)};
+        uint64_t *expected = allocate((int64_t)lags_size(&box), sizeof(*expected));
+        uint64_t *counts = allocate((int64_t)lags_size(&box), sizeof(*counts));
+
+        ref_lags(job.extent, job.pixel, job.voxels, &request, expected);
+        for (size_t i = 0; i < variant_count; i++) {
+            begin_job(&job, variants[i].lane);
+            memset(counts, 0xA5, lags_size(&box) * sizeof(*counts));
+            ck_assert_msg(lags_run(variants[i].lane, &request, counts, &error) == 0, "%s",
+                          error.message);
+            assert_same(counts, expected, lags_size(&box), number, &variants[i]);
+        }
+        free(expected);
+        free(counts);
+        close_job(&job);
+    }
+}
+
+END_TEST
+
+/* The largest values and the most voxels: no sum reaches the prime. */
+START_TEST(lags_of_a_full_box)
+{
+    const struct image_extent extent = {128, 128, 128};
+    const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
+    static uint64_t kept[1024];
+    const struct lags request = {{NULL, kept, 1}, 0};
+    const uint64_t values = 65535;
+    uint64_t *counts = allocate(LAGS_KINDS * ref_voxels(extent), sizeof(*counts));
+    struct kernels_lane *lane = variants[variant_count - 1].lane;
+    void *voxels;
+
+    kept[1023] = ~UINT64_C(0);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT16, &demand, &voxels, NULL), 0);
+    memset(voxels, 0xFF, (size_t)ref_voxels(extent) * 2);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, extent.slices, NULL), 0);
+    ck_assert_msg(lags_run(lane, &request, counts, &error) == 0, "%s", error.message);
+    for (int64_t i = 0; i < ref_voxels(extent); i++) {
+        const int64_t apart[3] = {i % 128, i / 128 % 128, i / 128 / 128};
+        uint64_t pairs = 1;
+
+        for (int axis = 0; axis < 3; axis++)
+            pairs *= (uint64_t)(128 - apart[axis]) * (apart[axis] ? 2 : 1);
+        ck_assert_uint_eq(counts[LAGS_PAIRS * ref_voxels(extent) + i], pairs);
+        ck_assert_uint_eq(counts[LAGS_VALUES * ref_voxels(extent) + i], pairs * values);
+        ck_assert_uint_eq(counts[LAGS_PRODUCTS * ref_voxels(extent) + i], pairs * values * values);
+        ck_assert_uint_eq(counts[LAGS_SQUARES * ref_voxels(extent) + i], pairs * values * values);
+    }
+    free(counts);
+}
+
+END_TEST
+
+START_TEST(lengths)
+{
+    static const struct {
+        int64_t size[3], length[3];
+        bool fits;
+    } boxes[] = {
+        {{1, 1, 1}, {1, 1, 1}, true},       {{2, 3, 4}, {3, 6, 8}, true},
+        {{7, 12, 13}, {16, 24, 32}, true},  {{128, 128, 128}, {256, 256, 256}, true},
+        {{2048, 1, 1}, {4096, 1, 1}, true}, {{129, 128, 128}, {0, 0, 0}, false},
+        {{2049, 1, 1}, {0, 0, 0}, false},
+    };
+
+    for (size_t i = 0; i < sizeof(boxes) / sizeof(boxes[0]); i++) {
+        int64_t length[3];
+
+        ck_assert_int_eq(lags_lengths(boxes[i].size, length), boxes[i].fits);
+        for (int axis = 0; axis < 3 && boxes[i].fits; axis++)
+            ck_assert_int_eq(length[axis], boxes[i].length[axis]);
+    }
+}
+
+END_TEST
+
 START_TEST(random_jobs)
 {
     for (int64_t number = 0; number < RANDOM_JOBS / test_share(); number++) {
@@ -179,6 +288,15 @@ START_TEST(refusals)
     ck_assert_int_eq(morphology_run(lane, &two_tables, counts, &error), -EINVAL);
     ck_assert_int_eq(morphology_run(lane, &region, NULL, &error), -EINVAL);
     ck_assert_int_eq(morphology_run(lane, &region, counts, &error), 0);
+    ck_assert_int_eq(lags_run(lane, &(struct lags){no_table, 0}, counts, &error), -EINVAL);
+    ck_assert_int_eq(lags_run(lane, &(struct lags){two_tables, 0}, counts, &error), -EINVAL);
+    ck_assert_int_eq(lags_run(lane, &(struct lags){region, 0}, NULL, &error), -EINVAL);
+    ck_assert_int_eq(lags_run(lane, &(struct lags){region, 0}, counts, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){2049, 1, 1}, IMAGE_UINT8,
+                                          &demand, &voxels, NULL),
+                     0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), 0);
+    ck_assert_int_eq(lags_run(lane, &(struct lags){region, 0}, counts, &error), -E2BIG);
     ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8, &none, &voxels, NULL), 0);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
     ck_assert_int_eq(morphology_run(lane, &region, counts, &error), -EINVAL);
@@ -196,6 +314,9 @@ main(void)
 
     tcase_add_unchecked_fixture(tcase, open_variants, variants_close);
     tcase_add_test(tcase, random_jobs);
+    tcase_add_test(tcase, random_lags);
+    tcase_add_test(tcase, lags_of_a_full_box);
+    tcase_add_test(tcase, lengths);
     tcase_add_test(tcase, refusals);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);

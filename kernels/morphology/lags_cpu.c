@@ -1,0 +1,371 @@
+/*
+ * lags_cpu.c - pairs by how far they are apart, on the CPU. The box of the region, with as many zeros behind it
+ * along each axis, is transformed as numbers modulo a prime, in which sums of products of pairs are products; they are
+ * below the prime, so that they come back as they are. Lines of voxels are transformed a few at a time; those
+ * that are zeros, or that nobody asks for, are left out.
+ */
+#include "kernels/cpu/device.h"
+#include "kernels/morphology/lags.h"
+#include "kernels/morphology/residue.h"
+
+#include <string.h>
+
+enum { LINES = 8 }; /* a line of a cache */
+
+/* What is transformed: of the kept voxels 1, their values, and the squares of these; 0 of others. */
+enum { VOXELS, VALUES, SQUARES, ARRAYS };
+
+struct cpu_lags {
+    uint64_t *arrays[ARRAYS];
+    uint64_t *roots; /* of the lines at hand */
+    uint16_t *order; /* of their points, as the butterflies take them */
+};
+
+struct lagging {
+    const struct cpu_lane *lane;
+    const struct lags_request *request;
+    const struct cpu_lags *own;
+    int64_t step[3];          /* of the arrays: from a point to the next along an axis */
+    uint64_t *first, *second; /* arrays that are multiplied, into the first; the same may be both */
+    enum lags_kind kind;
+};
+
+/* Lines along an axis, side by side across it and then along the third axis. */
+struct line_pass {
+    const struct lagging *job;
+    uint64_t *array;
+    int axis, across, along;
+    int64_t lines, rows;     /* across, and along */
+    int64_t first, left_out; /* lines across from `first` on are so many farther on */
+    int64_t there;           /* points of a line; those behind are 0, whatever the array has */
+};
+
+static struct cpu_lags *
+cpu_lags_state(const struct kernels_lane *lane)
+{
+    return kernels_state(lane, KERNELS_LAGS);
+}
+
+/* -------------------------------------------------------------------------------- transforms ---- */
+
+static void
+roots_fill(uint64_t *roots, int64_t length, bool back)
+{
+    const uint64_t root = residue_root((uint64_t)length);
+    const uint64_t step = back ? residue_power(root, (uint64_t)length - 1) : root;
+
+    roots[0] = 1;
+    for (int64_t i = 1; i < length; i++)
+        roots[i] = residue_multiply(roots[i - 1], step);
+}
+
+/* Points by the last digit of their number first: that of 3, if it is a factor, comes last. */
+static void
+order_fill(uint16_t *order, int64_t length)
+{
+    int64_t filled = 1;
+
+    order[0] = 0;
+    while (filled < length) {
+        const int64_t radix = filled == 1 && length % 3 == 0 ? 3 : 2;
+
+        for (int64_t i = 0; i < filled; i++)
+            order[i] = (uint16_t)(order[i] * radix);
+        for (int64_t i = filled; i < radix * filled; i++)
+            order[i] = (uint16_t)(order[i % filled] + i / filled);
+        filled *= radix;
+    }
+}
+
+static void
+butterflies_of_three(uint64_t (*lines)[LINES], int64_t length, const uint64_t *roots)
+{
+    const uint64_t third = roots[length / 3], other = roots[length / 3 * 2];
+
+    for (int64_t i = 0; i < length; i += 3)
+        for (int line = 0; line < LINES; line++) {
+            const uint64_t a = lines[i][line], b = lines[i + 1][line], c = lines[i + 2][line];
+
+            lines[i][line] = residue_add(a, residue_add(b, c));
+            lines[i + 1][line] =
+                residue_add(a, residue_add(residue_multiply(b, third), residue_multiply(c, other)));
+            lines[i + 2][line] =
+                residue_add(a, residue_add(residue_multiply(b, other), residue_multiply(c, third)));
+        }
+}
+
+static void
+butterflies_of_two(uint64_t (*lines)[LINES], int64_t length, int64_t half, const uint64_t *roots)
+{
+    for (int64_t i = 0; i < half; i++) {
+        const uint64_t root = roots[i * (length / (2 * half))];
+
+        for (int64_t at = i; at < length; at += 2 * half)
+            for (int line = 0; line < LINES; line++) {
+                const uint64_t a = lines[at][line];
+                const uint64_t b = residue_multiply(lines[at + half][line], root);
+
+                lines[at][line] = residue_add(a, b);
+                lines[at + half][line] = residue_subtract(a, b);
+            }
+    }
+}
+
+static void
+lines_transform(uint64_t (*lines)[LINES], int64_t length, const uint64_t *roots)
+{
+    int64_t half = 1;
+
+    if (length % 3 == 0) {
+        butterflies_of_three(lines, length, roots);
+        half = 3;
+    }
+    for (; half < length; half *= 2)
+        butterflies_of_two(lines, length, half, roots);
+}
+
+/* Where line i of those across and along the pass begins. */
+static uint64_t *
+pass_line(const struct line_pass *pass, int64_t across, int64_t along)
+{
+    if (across >= pass->first)
+        across += pass->left_out;
+    return pass->array + across * pass->job->step[pass->across] +
+           along * pass->job->step[pass->along];
+}
+
+static void
+pass_transform(const struct line_pass *pass, uint64_t (*lines)[LINES], int64_t first, int64_t along)
+{
+    const int64_t length = pass->job->request->length[pass->axis];
+    const int64_t step = pass->job->step[pass->axis], left = pass->lines - first;
+    const int count = left < LINES ? (int)left : LINES;
+    const uint16_t *order = pass->job->own->order;
+    uint64_t *from[LINES];
+
+    for (int line = 0; line < LINES; line++)
+        from[line] = pass_line(pass, first + (line < count ? line : 0), along);
+    for (int64_t i = 0; i < length; i++)
+        for (int line = 0; line < LINES; line++)
+            lines[i][line] = order[i] < pass->there ? from[line][order[i] * step] : 0;
+    lines_transform(lines, length, pass->job->own->roots);
+    for (int64_t i = 0; i < length; i++)
+        for (int line = 0; line < count; line++)
+            from[line][i * step] = lines[i][line];
+}
+
+static void
+pass_transform_row(void *context, int64_t along)
+{
+    const struct line_pass *pass = context;
+    uint64_t lines[LAGS_LONGEST][LINES];
+
+    for (int64_t first = 0; first < pass->lines; first += LINES)
+        pass_transform(pass, lines, first, along);
+}
+
+static void
+pass_run(struct line_pass *pass, bool back)
+{
+    const int64_t length = pass->job->request->length[pass->axis];
+
+    roots_fill(pass->job->own->roots, length, back);
+    order_fill(pass->job->own->order, length);
+    cpu_pool_for(cpu_device_of(&pass->job->lane->base)->pool, pass->rows, pass_transform_row, pass);
+}
+
+/* Beyond the box there are zeros, until a pass has filled them. */
+static void
+array_transform(const struct lagging *job, uint64_t *array)
+{
+    const int64_t *size = job->request->box.size, *length = job->request->length;
+    struct line_pass rows = {job, array, 0, 1, 2, size[1], size[2], size[1], 0, size[0]};
+    struct line_pass columns = {job, array, 1, 0, 2, length[0], size[2], length[0], 0, size[1]};
+    struct line_pass depths = {job, array, 2, 0, 1, length[0], length[1], length[0], 0, size[2]};
+
+    pass_run(&rows, false);
+    pass_run(&columns, false);
+    pass_run(&depths, false);
+}
+
+/* Pairs in one direction along slices are enough, and no rows between those of one direction and of the other. */
+static void
+array_transform_back(const struct lagging *job, uint64_t *array)
+{
+    const int64_t *size = job->request->box.size, *length = job->request->length;
+    const int64_t both = 2 * size[1] - 1;
+    struct line_pass depths = {job, array, 2, 0, 1, length[0], length[1], length[0], 0, length[2]};
+    struct line_pass columns = {job, array, 1, 0, 2, length[0], size[2], length[0], 0, length[1]};
+    struct line_pass rows = {job,      array, 0, 1, 2, both, size[2], size[1], length[1] - both,
+                             length[0]};
+
+    pass_run(&depths, true);
+    pass_run(&columns, true);
+    pass_run(&rows, true);
+}
+
+/* ------------------------------------------------------------------------------------ voxels ---- */
+
+static uint64_t
+lagging_value(const struct cpu_lane *lane, int64_t voxel)
+{
+    const void *voxels = lane->voxels.memory;
+
+    if (lane->base.pixel == IMAGE_UINT8)
+        return ((const uint8_t *)voxels)[voxel];
+    return (uint64_t)(((const uint16_t *)voxels)[voxel] ^
+                      (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
+}
+
+/* A row of the box. */
+static void
+lagging_fill_row(const struct lagging *job, const uint64_t *kept, int64_t y, int64_t z)
+{
+    const struct image_extent *extent = &job->lane->base.extent;
+    const struct texture_box *box = &job->request->box;
+    const struct lags *lags = job->request->lags;
+    const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
+    const uint64_t *bits =
+        lags->region.bits ? lags->region.bits + row * ((extent->columns + 63) / 64) : NULL;
+    const int64_t to = z * job->step[2] + y * job->step[1];
+
+    for (int64_t x = 0; x < box->size[0]; x++) {
+        const int64_t column = box->first[0] + x;
+        const uint64_t value = lagging_value(job->lane, row * extent->columns + column);
+        const bool has =
+            (!bits || bits[column / 64] >> column % 64 & 1) && (kept[value / 64] >> value % 64 & 1);
+        const uint64_t own = has ? value - lags->least : 0;
+
+        job->own->arrays[VOXELS][to + x] = has;
+        job->own->arrays[VALUES][to + x] = own;
+        job->own->arrays[SQUARES][to + x] = own * own;
+    }
+}
+
+static void
+lagging_fill_slice(void *context, int64_t z)
+{
+    const struct lagging *job = context;
+    const struct morphology_region *region = &job->request->lags->region;
+    const size_t words = (job->lane->base.pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
+    const int64_t table = region->table_count > 1 ? job->request->box.first[2] + z : 0;
+
+    for (int64_t y = 0; y < job->request->box.size[1]; y++)
+        lagging_fill_row(job, region->kept + (size_t)table * words, y, z);
+}
+
+/* ------------------------------------------------------------------------------------- pairs ---- */
+
+/* The same place counted from the other end. */
+static int64_t
+lagging_opposite(int64_t at, int64_t length)
+{
+    return at == 0 ? 0 : length - at;
+}
+
+/* Of two arrays a and b, a(k) b(-k) + b(k) a(-k) at k and at -k, by the number of points: what the products of
+ * pairs, whichever is first, come back from. */
+static void
+lagging_multiply_slice(void *context, int64_t z)
+{
+    const struct lagging *job = context;
+    const int64_t *length = job->request->length;
+    const int64_t other = lagging_opposite(z, length[2]);
+    const uint64_t points = (uint64_t)(length[0] * length[1] * length[2]);
+    const uint64_t inverse = residue_power(points, RESIDUE_PRIME - 2);
+
+    for (int64_t i = 0; i < job->step[2]; i++) {
+        const int64_t x = i % length[0], y = i / length[0];
+        const int64_t at = z * job->step[2] + i;
+        const int64_t back = other * job->step[2] + lagging_opposite(y, length[1]) * job->step[1] +
+                             lagging_opposite(x, length[0]);
+
+        if (at > back) /* done from there */
+            continue;
+        const uint64_t sum = residue_add(residue_multiply(job->first[at], job->second[back]),
+                                         residue_multiply(job->second[at], job->first[back]));
+        job->first[at] = job->first[back] = residue_multiply(sum, inverse);
+    }
+}
+
+/* Adds up what is as far apart along each axis: along slices it is both ways, in one slice twice. */
+static void
+lagging_count_slice(void *context, int64_t z)
+{
+    const struct lagging *job = context;
+    const int64_t *size = job->request->box.size, *length = job->request->length;
+    uint64_t *counts =
+        job->request->counts + ((int64_t)job->kind * size[2] + z) * size[1] * size[0];
+
+    for (int64_t y = 0; y < size[1]; y++)
+        for (int64_t x = 0; x < size[0]; x++) {
+            const int64_t left = lagging_opposite(x, length[0]);
+            const uint64_t *here = job->first + z * job->step[2] + y * job->step[1];
+            const uint64_t *there =
+                job->first + z * job->step[2] + lagging_opposite(y, length[1]) * job->step[1];
+            uint64_t sum = here[x] + (x > 0 ? here[left] : 0);
+
+            sum += y > 0 ? there[x] + (x > 0 ? there[left] : 0) : 0;
+            counts[y * size[0] + x] = z > 0 ? sum : sum / 2;
+        }
+}
+
+/* Pairs of two arrays, the first of which is lost. */
+static void
+lagging_count(struct lagging *job, enum lags_kind kind, int first, int second)
+{
+    struct cpu_pool *pool = cpu_device_of(&job->lane->base)->pool;
+
+    job->kind = kind;
+    job->first = job->own->arrays[first];
+    job->second = job->own->arrays[second];
+    cpu_pool_for(pool, job->request->length[2] / 2 + 1, lagging_multiply_slice, job);
+    array_transform_back(job, job->first);
+    cpu_pool_for(pool, job->request->box.size[2], lagging_count_slice, job);
+}
+
+/* ----------------------------------------------------------------------------- the operation ---- */
+
+static void
+cpu_lags_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct cpu_lags *own = cpu_lags_state(lane);
+    const size_t points = (size_t)lags_points(&lane->extent);
+
+    for (int i = 0; i < ARRAYS; i++)
+        own->arrays[i] = kernels_take(&memory->host, points, sizeof(*own->arrays[i]));
+    own->roots = kernels_take(&memory->host, LAGS_LONGEST, sizeof(*own->roots));
+    own->order = kernels_take(&memory->host, LAGS_LONGEST, sizeof(*own->order));
+}
+
+static int
+cpu_lags_run(struct kernels_lane *lane, const void *given, struct error *error)
+{
+    const struct lags_request *request = given;
+    struct lagging job = {
+        .lane = cpu_lane_of(lane), .request = request, .own = cpu_lags_state(lane)};
+    const size_t points = (size_t)(request->length[0] * request->length[1] * request->length[2]);
+
+    (void)error;
+    job.step[0] = 1;
+    job.step[1] = request->length[0];
+    job.step[2] = request->length[0] * request->length[1];
+    cpu_pool_for(cpu_device_of(lane)->pool, request->box.size[2], lagging_fill_slice, &job);
+    for (int i = 0; i < ARRAYS; i++)
+        array_transform(&job, job.own->arrays[i]);
+    lagging_count(&job, LAGS_SQUARES, SQUARES, VOXELS);
+    memcpy(job.own->arrays[SQUARES], job.own->arrays[VALUES], points * sizeof(uint64_t));
+    lagging_count(&job, LAGS_VALUES, SQUARES, VOXELS);
+    lagging_count(&job, LAGS_PRODUCTS, VALUES, VALUES);
+    lagging_count(&job, LAGS_PAIRS, VOXELS, VOXELS);
+    return 0;
+}
+
+const struct kernels_op cpu_lags_op = {
+    .name = "morphology (lags)",
+    .state_size = sizeof(struct cpu_lags),
+    .transient = true,
+    .needs = kernels_op_asked,
+    .place = cpu_lags_place,
+    .run = cpu_lags_run,
+};

@@ -1,0 +1,79 @@
+/*
+ * residue.h - whole numbers modulo the prime 2^64 - 2^32 + 1, which has roots of unity of all orders that divide
+ * 3 * 2^32: transforms of them are exact (Pollard 1971). Numbers are below the prime.
+ */
+#ifndef NOCTULE_RESIDUE_H
+#define NOCTULE_RESIDUE_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define RESIDUE_INLINE static __host__ __device__ __forceinline__
+#else
+#define RESIDUE_INLINE static inline
+#endif
+
+#define RESIDUE_PRIME     UINT64_C(0xFFFFFFFF00000001)
+#define RESIDUE_REST      UINT64_C(0xFFFFFFFF) /* 2^64 */
+#define RESIDUE_GENERATOR 7
+
+RESIDUE_INLINE uint64_t
+residue_add(uint64_t a, uint64_t b)
+{
+    const uint64_t rest = RESIDUE_PRIME - b;
+
+    return a >= rest ? a - rest : a + b;
+}
+
+RESIDUE_INLINE uint64_t
+residue_subtract(uint64_t a, uint64_t b)
+{
+    return a >= b ? a - b : a + (RESIDUE_PRIME - b);
+}
+
+/* Of 128 bits in two halves: 2^64 is 2^32 - 1, and 2^96 is -1. */
+RESIDUE_INLINE uint64_t
+residue_reduce(uint64_t high, uint64_t low)
+{
+    const uint64_t top = high >> 32, middle = (high & RESIDUE_REST) * RESIDUE_REST;
+    uint64_t sum = low - top;
+
+    sum -= low < top ? RESIDUE_REST : 0;
+    low = sum + middle;
+    low += low < middle ? RESIDUE_REST : 0;
+    return low >= RESIDUE_PRIME ? low - RESIDUE_PRIME : low;
+}
+
+RESIDUE_INLINE uint64_t
+residue_multiply(uint64_t a, uint64_t b)
+{
+#ifdef __CUDA_ARCH__
+    return residue_reduce(__umul64hi(a, b), a * b);
+#else
+    __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
+
+    return residue_reduce((uint64_t)(product >> 64), (uint64_t)product);
+#endif
+}
+
+RESIDUE_INLINE uint64_t
+residue_power(uint64_t base, uint64_t exponent)
+{
+    uint64_t power = 1;
+
+    for (; exponent > 0; exponent /= 2) {
+        if (exponent % 2)
+            power = residue_multiply(power, base);
+        base = residue_multiply(base, base);
+    }
+    return power;
+}
+
+/* A primitive root of unity of an order that divides 3 * 2^32. */
+RESIDUE_INLINE uint64_t
+residue_root(uint64_t order)
+{
+    return residue_power(RESIDUE_GENERATOR, (RESIDUE_PRIME - 1) / order);
+}
+
+#endif
