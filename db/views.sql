@@ -458,7 +458,7 @@ SELECT 'attention', NULL, iif(done_by_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now'
     printf('%d job%s of %s not done by %s, when wanted', count(*), iif(count(*) = 1, '', 's'), pipeline,
         min(done_by_at)),
     printf('%d job%s of %s will be late: wanted by %s, about %s', count(*), iif(count(*) = 1, '', 's'), pipeline,
-        min(done_by_at), max(expected_at)))
+        min(done_by_at), strftime('%Y-%m-%dT%H:%MZ', max(expected_at))))
 FROM v_wanted WHERE is_late GROUP BY pipeline, done_by_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
 UNION ALL
 SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
