@@ -1,0 +1,30 @@
+"""docs/first-study.md, from its first command to its table, as somebody would type it."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+
+from conftest import BIN, SOURCE
+
+PAGE = SOURCE / "docs" / "first-study.md"
+
+
+def test_a_study_as_it_stands_there(tmp_path):
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", PAGE.read_text(), re.S)
+    shell = "".join(text for kind, text in blocks if kind == "sh")
+    (python,) = (text for kind, text in blocks if kind == "python")
+    # What it starts ends with it, also where a command fails.
+    script = "set -em\ntrap 'kill %1 2>/dev/null || true; wait' EXIT\n" + shell
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, text=True, capture_output=True, timeout=300,
+                          env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"})
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert (tmp_path / "first" / "preview.png").stat().st_size > 10000
+    with open(tmp_path / "cohort.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["job"], row["label"]) for row in rows] == [(str(job), "Lungs") for job in (1, 2, 3)]
+    assert len({row["patient"] for row in rows}) == len({row["series_uid"] for row in rows}) == 3
+    assert all(4000 < float(row["shape.volume.linear.iso2"]) < 5000 for row in rows)
+    table = subprocess.run([sys.executable, "-c", python], cwd=tmp_path, text=True, capture_output=True, check=True).stdout
+    assert all(word in table for word in ("Lungs", "shape.volume", "glcm.joint_entropy"))
