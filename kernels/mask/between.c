@@ -4,6 +4,8 @@
  */
 #include "kernels/mask/between.h"
 
+#include "base/limits.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ struct between_work {
     uint64_t *parts; /* of the way from a drawn plane to the next, of each plane between them */
     uint64_t *bits;
     struct between_shape low, high;
+    int64_t searched; /* rows, for the nearest pixel of another */
 };
 
 static bool
@@ -86,12 +89,13 @@ between_nearer(between_square best, between_square rows, uint16_t columns)
 
 /* Squared, from a pixel to the nearest that the table is of. */
 static between_square
-between_distance(const struct between_work *work, const uint16_t *table, int64_t x, int64_t y)
+between_distance(struct between_work *work, const uint16_t *table, int64_t x, int64_t y)
 {
     const int64_t columns = work->planes->extent.columns, rows = work->planes->extent.rows;
     between_square best = BETWEEN_INFINITE;
+    int64_t away = 0;
 
-    for (int64_t away = 0; y - away >= 0 || y + away < rows; away++) {
+    for (; y - away >= 0 || y + away < rows; away++) {
         const uint64_t down = (uint64_t)away * work->step;
         const between_square square = (between_square)down * down;
 
@@ -102,6 +106,7 @@ between_distance(const struct between_work *work, const uint16_t *table, int64_t
         if (y + away < rows)
             best = between_nearer(best, square, table[(y + away) * columns + x]);
     }
+    work->searched += away;
     return best;
 }
 
@@ -140,7 +145,7 @@ between_fill_parts(const struct between_work *work, int64_t low, int64_t high)
 
 /* A pixel that only one of the two planes has, on all planes between them; as many as get it. */
 static int64_t
-between_fill_pixel(const struct between_work *work, int64_t low, int64_t high, int64_t x, int64_t y)
+between_fill_pixel(struct between_work *work, int64_t low, int64_t high, int64_t x, int64_t y)
 {
     const int64_t rows = work->planes->extent.rows;
     const bool is_low = between_has(work, work->low.bits, x, y);
@@ -162,7 +167,7 @@ between_fill_pixel(const struct between_work *work, int64_t low, int64_t high, i
 }
 
 static int64_t
-between_fill_word(const struct between_work *work, int64_t low, int64_t high, int64_t y, int64_t w)
+between_fill_word(struct between_work *work, int64_t low, int64_t high, int64_t y, int64_t w)
 {
     const int64_t rows = work->planes->extent.rows;
     const uint64_t a = work->low.bits[y * work->words + w];
@@ -178,33 +183,45 @@ between_fill_word(const struct between_work *work, int64_t low, int64_t high, in
     return voxels;
 }
 
-static int64_t
-between_fill(struct between_work *work, int64_t low, int64_t high)
+static int
+between_refuse(struct error *error)
 {
-    int64_t voxels = 0;
+    return error_set(error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                     "More than %d times 2^20 rows of pixels would have to be searched to fill the "
+                     "slices between drawn ones.",
+                     LIMIT_ROI_BETWEEN_MI);
+}
 
+static int
+between_fill(struct between_work *work, int64_t low, int64_t high, int64_t *voxels,
+             struct error *error)
+{
     between_load(work, &work->low, low);
     between_load(work, &work->high, high);
     between_fill_parts(work, low, high);
-    for (int64_t y = 0; y < work->planes->extent.rows; y++)
+    for (int64_t y = 0; y < work->planes->extent.rows; y++) {
         for (int64_t w = 0; w < work->words; w++)
-            voxels += between_fill_word(work, low, high, y, w);
-    return voxels;
+            *voxels += between_fill_word(work, low, high, y, w);
+        if (work->searched > (int64_t)LIMIT_ROI_BETWEEN_MI << 20)
+            return between_refuse(error);
+    }
+    return 0;
 }
 
-static int64_t
-between_fill_all(struct between_work *work, const bool *drawn)
+static int
+between_fill_all(struct between_work *work, const bool *drawn, int64_t *voxels, struct error *error)
 {
-    int64_t low = -1, voxels = 0;
+    int64_t low = -1;
+    int rc = 0;
 
-    for (int64_t z = 0; z < work->planes->extent.slices; z++) {
+    for (int64_t z = 0; z < work->planes->extent.slices && rc == 0; z++) {
         if (!drawn[z])
             continue;
         if (low >= 0 && z > low + 1)
-            voxels += between_fill(work, low, z);
+            rc = between_fill(work, low, z, voxels, error);
         low = z;
     }
-    return voxels;
+    return rc;
 }
 
 int
@@ -232,8 +249,8 @@ kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint6
     work.low.outside = tables + pixels;
     work.high.inside = tables + 2 * pixels;
     work.high.outside = tables + 3 * pixels;
-    *voxels += between_fill_all(&work, drawn);
+    const int rc = between_fill_all(&work, drawn, voxels, error);
     free(tables);
     free(work.parts);
-    return 0;
+    return rc;
 }

@@ -13,7 +13,7 @@
  * the two has the other sign, no root is needed.
  *
  * Plain C on one thread. The cost grows with the pixels that two drawn planes differ in, and with how
- * far those lie from where they agree.
+ * far those lie from where they agree: as many rows are searched, LIMIT_ROI_BETWEEN_MI at most.
  */
 #ifndef NOCTULE_BETWEEN_H
 #define NOCTULE_BETWEEN_H
@@ -26,7 +26,7 @@
 /*
  * Fills the planes of `bits` (as in struct image_mask; 0 there) between the first and the last that
  * were `drawn`; *voxels grows by what is set. OUT_OF_MEMORY (-ENOMEM); SIZE_IMPLAUSIBLE (-EBADMSG)
- * for pixels that are 2^10 times as high as they are wide; the mask is then undefined.
+ * for pixels that are 2^10 times as high as they are wide, and beyond the limit; the mask is then undefined.
  */
 int kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits,
                          int64_t *voxels, struct error *error);

@@ -1,6 +1,8 @@
 /* test_between.c - planes between drawn ones against the signed distances, and what is refused. */
 #include "kernels/mask/between.h"
 #include "tests/kernels/ref_volumes.h"
+#include "tests/unit/edge.h"
+#include "tests/unit/growth.h"
 
 #include <check.h>
 #include <errno.h>
@@ -164,6 +166,94 @@ START_TEST(pixels_like_needles_are_refused)
 
 END_TEST
 
+/* ---- what it costs ---- */
+
+/* Drawn planes with one between each two, that are full and empty by turns: every pixel differs. */
+struct alternation {
+    struct image_planes planes;
+    bool *drawn;
+    double *origins;
+    uint64_t *bits;
+    int64_t words; /* of a plane */
+};
+
+static void
+alternation_make(struct alternation *made, int32_t columns, int32_t rows, int32_t gaps)
+{
+    const size_t slices = 2 * (size_t)gaps + 1;
+
+    *made = (struct alternation){.drawn = calloc(slices, sizeof(bool)),
+                                 .origins = calloc(3 * slices, sizeof(double)),
+                                 .words = rows * (columns / 64)};
+    made->bits = calloc(slices, (size_t)made->words * sizeof(uint64_t));
+    ck_assert(made->drawn && made->origins && made->bits && columns % 64 == 0);
+    made->planes = (struct image_planes){
+        {columns, rows, (int32_t)slices}, {1, 0, 0, 0, 1, 0}, {1, 1}, 1, made->origins};
+    for (size_t z = 0; z < slices; z++) {
+        made->origins[3 * z + 2] = (double)z;
+        made->drawn[z] = z % 2 == 0;
+        if (z % 4 == 0)
+            memset(made->bits + (int64_t)z * made->words, 0xFF,
+                   (size_t)made->words * sizeof(uint64_t));
+    }
+}
+
+static int
+alternation_fill(struct alternation *made)
+{
+    int64_t voxels = 0;
+    return kernels_mask_between(&made->planes, made->drawn, made->bits, &voxels, &error);
+}
+
+static void
+alternation_free(struct alternation *made)
+{
+    free(made->drawn);
+    free(made->origins);
+    free(made->bits);
+}
+
+/* Of two rows both are searched for a pixel's counterpart, on either plane. */
+START_TEST(limit_of_rows_between)
+{
+    static const struct edge edge = EDGE(ROI_BETWEEN_MI);
+    const int32_t columns = 32768, gaps = (int32_t)((edge.most << 20) / 4 / 2 / columns);
+    struct alternation made;
+
+    ck_assert_int_eq(gaps % 2, 0);
+    alternation_make(&made, columns, 2, gaps + 1);
+    memcpy(made.bits + 2 * (gaps + 1) * made.words, made.bits + 2 * gaps * made.words,
+           (size_t)made.words * sizeof(uint64_t));
+    ck_assert_int_eq(alternation_fill(&made), 0);
+    made.bits[2 * (gaps + 1) * made.words] ^= 1;
+    ck_assert_int_eq(alternation_fill(&made), -EBADMSG);
+    ck_assert_int_eq(error.code, edge.code);
+    alternation_free(&made);
+}
+
+END_TEST
+
+static double
+alternation_cost(const void *kind, size_t n)
+{
+    struct alternation made;
+
+    (void)kind;
+    alternation_make(&made, 512, 16, (int32_t)n);
+    const double begun = growth_clock();
+    ck_assert_int_eq(alternation_fill(&made), 0);
+    const double seconds = growth_clock() - begun;
+    alternation_free(&made);
+    return seconds;
+}
+
+START_TEST(cost_is_linear)
+{
+    expect_linear("drawn planes", alternation_cost, NULL, 100);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -174,6 +264,8 @@ main(void)
     tcase_add_test(tests, what_is_on_the_border_belongs);
     tcase_add_test(tests, full_and_empty_planes);
     tcase_add_test(tests, pixels_like_needles_are_refused);
+    tcase_add_test(tests, limit_of_rows_between);
+    tcase_add_test(tests, cost_is_linear);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
