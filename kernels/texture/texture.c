@@ -3,7 +3,7 @@
  */
 #include "kernels/texture/texture.h"
 #include "kernels/op.h"
-#include "kernels/texture/zone_tally.h"
+#include "kernels/texture/zones/zone_tally.h"
 
 #include <errno.h>
 #include <stdlib.h>

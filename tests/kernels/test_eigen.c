@@ -1,6 +1,6 @@
 /* test_eigen.c - eigenvalues of matrices that have known ones, and of others by their invariants.
  */
-#include "kernels/features/eigen.h"
+#include "kernels/features/matrices/eigen.h"
 
 #include "tests/kernels/ref_volumes.h"
 

@@ -2,7 +2,7 @@
  * test_features_glcm.c - features of co-occurrence matrices: the values that IBSI publishes for its
  * digital phantom, matrices whose features are known, and what has none.
  */
-#include "kernels/features/glcm.h"
+#include "kernels/features/matrices/glcm.h"
 #include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"

@@ -3,8 +3,8 @@
  * values that IBSI publishes for its digital phantom, regions whose features are known, and what has
  * none.
  */
-#include "kernels/features/level_matrix.h"
-#include "kernels/features/ngtdm.h"
+#include "kernels/features/matrices/level_matrix.h"
+#include "kernels/features/matrices/ngtdm.h"
 #include "kernels/texture/texture.h"
 #include "tests/kernels/ref_ibsi.h"
 

@@ -12,7 +12,7 @@
  * families (1: all of them, too); alpha, ivh, ivh_levels, ivh_width.
  */
 #include "kernels/features/discretise.h"
-#include "kernels/features/glcm.h"
+#include "kernels/features/matrices/glcm.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 

@@ -1,5 +1,5 @@
 /* directions.c - see directions.h. */
-#include "kernels/features/directions.h"
+#include "kernels/features/matrices/directions.h"
 
 #include <stdio.h>
 #include <string.h>

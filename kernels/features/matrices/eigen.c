@@ -4,7 +4,7 @@
  * The reduction passes over the matrix once a reflection: a reflection's rank-two update is held
  * back until the product of the next reflection's vector is wanted, and both are done together.
  */
-#include "kernels/features/eigen.h"
+#include "kernels/features/matrices/eigen.h"
 
 #include <float.h>
 #include <math.h>

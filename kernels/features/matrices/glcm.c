@@ -6,10 +6,10 @@
  * same everywhere. An average leaves out matrices without a count, and for each feature those in
  * which it is not defined.
  */
-#include "kernels/features/glcm.h"
+#include "kernels/features/matrices/glcm.h"
 
-#include "kernels/features/directions.h"
-#include "kernels/features/eigen.h"
+#include "kernels/features/matrices/directions.h"
+#include "kernels/features/matrices/eigen.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>

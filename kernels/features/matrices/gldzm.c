@@ -2,8 +2,8 @@
  * gldzm.c - grey level distance zones (IBSI 3.9): how far zones of one level are from the border of
  * the region, its morphological mask.
  */
-#include "kernels/features/neighbourhood.h"
-#include "kernels/features/zones.h"
+#include "kernels/features/matrices/neighbourhood.h"
+#include "kernels/features/matrices/zones.h"
 
 static const struct feature_definition gldzm_definitions[ZONE_FEATURES] = {
     {"small_distance_emphasis", "Small distance emphasis", "0GBI", .unit = "1"},

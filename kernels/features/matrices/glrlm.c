@@ -2,8 +2,8 @@
  * glrlm.c - grey level run lengths (IBSI 3.7): how long voxels of one level follow each other, by
  * direction. Voxels that a percentage is of count once for each direction that was merged.
  */
-#include "kernels/features/directions.h"
-#include "kernels/features/level_matrix.h"
+#include "kernels/features/matrices/directions.h"
+#include "kernels/features/matrices/level_matrix.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>

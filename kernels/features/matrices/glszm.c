@@ -1,6 +1,6 @@
 /* glszm.c - grey level size zones (IBSI 3.8): how large zones of one level are. */
-#include "kernels/features/neighbourhood.h"
-#include "kernels/features/zones.h"
+#include "kernels/features/matrices/neighbourhood.h"
+#include "kernels/features/matrices/zones.h"
 
 static const struct feature_definition glszm_definitions[ZONE_FEATURES] = {
     {"small_zone_emphasis", "Small zone emphasis", "5QRC", .unit = "1"},

@@ -1,5 +1,5 @@
 /* level_matrix.c - see level_matrix.h. */
-#include "kernels/features/level_matrix.h"
+#include "kernels/features/matrices/level_matrix.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* neighbourhood.c - see neighbourhood.h. */
-#include "kernels/features/neighbourhood.h"
+#include "kernels/features/matrices/neighbourhood.h"
 
 static bool
 neighbourhood_is_wanted(const struct texture_options *options, enum neighbourhood of)

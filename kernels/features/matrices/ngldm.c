@@ -1,6 +1,6 @@
 /* ngldm.c - neighbouring grey level dependence (IBSI 3.11): how many neighbours are like a voxel. */
-#include "kernels/features/level_matrix.h"
-#include "kernels/features/neighbourhood.h"
+#include "kernels/features/matrices/level_matrix.h"
+#include "kernels/features/matrices/neighbourhood.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* ngtdm.c - see ngtdm.h. */
-#include "kernels/features/ngtdm.h"
+#include "kernels/features/matrices/ngtdm.h"
 
-#include "kernels/features/neighbourhood.h"
+#include "kernels/features/matrices/neighbourhood.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* zones.c - see zones.h. */
-#include "kernels/features/zones.h"
+#include "kernels/features/matrices/zones.h"
 
 #include <string.h>
 

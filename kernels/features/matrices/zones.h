@@ -5,7 +5,7 @@
 #ifndef NOCTULE_ZONES_H
 #define NOCTULE_ZONES_H
 
-#include "kernels/features/level_matrix.h"
+#include "kernels/features/matrices/level_matrix.h"
 #include "kernels/texture/texture.h"
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  */
 #include "kernels/features/shape/morphology.h"
 
-#include "kernels/features/eigen.h"
+#include "kernels/features/matrices/eigen.h"
 #include "kernels/features/shape/hull.h"
 #include "kernels/features/shape/kept.h"
 #include "kernels/features/shape/mesh.h"

@@ -1,5 +1,5 @@
 /* zone_tally.c - see zone_tally.h. */
-#include "kernels/texture/zone_tally.h"
+#include "kernels/texture/zones/zone_tally.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * that touch each other are of one zone already: a table has for each number the fewest to unite with.
  */
 #include "kernels/texture/texture_cpu.h"
-#include "kernels/texture/zone_tally.h"
+#include "kernels/texture/zones/zone_tally.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * axis. Zones come back some voxels at a time, in any order: by size, and then by distance.
  */
 #include "kernels/texture/boxed_cuda.cuh"
-#include "kernels/texture/zone_tally.h"
+#include "kernels/texture/zones/zone_tally.h"
 
 enum { THREADS = 256, ZONES_BLOCKS = 4096 };
 

@@ -1,7 +1,7 @@
 /* keep.c - see keep.h. */
 #include "service/pipeline/measure/keep.h"
 
-#include "kernels/features/directions.h"
+#include "kernels/features/matrices/directions.h"
 
 #include <errno.h>
 #include <stdlib.h>

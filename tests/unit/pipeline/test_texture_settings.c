@@ -1,7 +1,7 @@
 /* From the options of texture to offsets, and to the words that a measurement carries. */
 #include "service/pipeline/measure/value_unit.h"
 
-#include "kernels/features/directions.h"
+#include "kernels/features/matrices/directions.h"
 #include "kernels/features/patterns.h"
 
 #include <check.h>

@@ -4,7 +4,7 @@
 #include "tests/unit/job_sample.h"
 
 #include "kernels/features/first_order.h"
-#include "kernels/features/glcm.h"
+#include "kernels/features/matrices/glcm.h"
 #include "kernels/features/shape/shape.h"
 
 #include <check.h>
