@@ -25,13 +25,12 @@ gate_read_token(const struct conf_page *page, struct gate *gate, struct error *e
         return 0;
     const int fd = open(page->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const ssize_t got = fd < 0 ? -1 : read(fd, gate->token, sizeof gate->token - 1);
-    const int rc = got < 0 ? -errno : 0;
+    const int failure = errno;
     if (fd >= 0)
         close(fd);
-    if (rc)
-        return error_set(error, rc, CODE_NONE, "%s cannot be read (page.token_file): %s",
-                         page->token_file, strerror(-rc));
-    gate->token[got] = '\0';
+    if (got < 0)
+        return error_set(error, -failure, CODE_NONE, "%s cannot be read (page.token_file): %s",
+                         page->token_file, strerror(failure));
     const size_t length = strcspn(gate->token, "\r\n");
     const bool whole = gate->token[length] != '\0' || got < GATE_TOKEN - 1;
     gate->token[length] = '\0';
