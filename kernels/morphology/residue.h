@@ -17,18 +17,21 @@
 #define RESIDUE_REST      UINT64_C(0xFFFFFFFF) /* 2^64 */
 #define RESIDUE_GENERATOR 7
 
+/* All ones or 0: a branch would be taken every other time, by chance. */
+#define RESIDUE_WHERE(condition) (-(uint64_t)(condition))
+
 RESIDUE_INLINE uint64_t
 residue_add(uint64_t a, uint64_t b)
 {
     const uint64_t rest = RESIDUE_PRIME - b;
 
-    return a >= rest ? a - rest : a + b;
+    return a - rest + (RESIDUE_WHERE(a < rest) & RESIDUE_PRIME);
 }
 
 RESIDUE_INLINE uint64_t
 residue_subtract(uint64_t a, uint64_t b)
 {
-    return a >= b ? a - b : a + (RESIDUE_PRIME - b);
+    return a - b + (RESIDUE_WHERE(a < b) & RESIDUE_PRIME);
 }
 
 /* Of 128 bits in two halves: 2^64 is 2^32 - 1, and 2^96 is -1. */
@@ -38,10 +41,10 @@ residue_reduce(uint64_t high, uint64_t low)
     const uint64_t top = high >> 32, middle = (high & RESIDUE_REST) * RESIDUE_REST;
     uint64_t sum = low - top;
 
-    sum -= low < top ? RESIDUE_REST : 0;
+    sum -= RESIDUE_WHERE(low < top) & RESIDUE_REST;
     low = sum + middle;
-    low += low < middle ? RESIDUE_REST : 0;
-    return low >= RESIDUE_PRIME ? low - RESIDUE_PRIME : low;
+    low += RESIDUE_WHERE(low < middle) & RESIDUE_REST;
+    return low - (RESIDUE_WHERE(low >= RESIDUE_PRIME) & RESIDUE_PRIME);
 }
 
 RESIDUE_INLINE uint64_t

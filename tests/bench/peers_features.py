@@ -21,7 +21,7 @@ from radiomics import firstorder, glcm, gldm, glrlm, glszm, ngtdm, setVerbosity,
 
 PEERS = {"first-order": firstorder.RadiomicsFirstOrder, "glcm": glcm.RadiomicsGLCM, "glrlm": glrlm.RadiomicsGLRLM,
          "glszm": glszm.RadiomicsGLSZM, "ngtdm": ngtdm.RadiomicsNGTDM, "ngldm": gldm.RadiomicsGLDM,
-         "shape": shape.RadiomicsShape}
+         "morphology": shape.RadiomicsShape}
 SPACING = 0.8, 0.8, 1.0
 
 
@@ -70,7 +70,7 @@ def main():
                                  options.threads, options.repeat], check=True, stdout=subprocess.PIPE, text=True)
     for line in map(json.loads, result.stdout.splitlines()):
         line["voxels"] = int(mask.sum())
-        if line["family"] in PEERS and (line["family"] != "shape" or options.shape):
+        if line["family"] in PEERS and (line["family"] != "morphology" or options.shape):
             line["pyradiomics_processor_seconds"] = round(processor_of(line["family"], image, mask), 3)
             line["ratio"] = round(line["pyradiomics_processor_seconds"] / line["processor_seconds"], 1)
         print(json.dumps(line), flush=True)
