@@ -291,12 +291,11 @@ straighten(struct job *job)
     return rc;
 }
 
-/* Once more, for what is padding is known now. */
+/* Once more, for what is padding is known now; what was drawn is as it was. */
 static int
 begin_straightened(struct job *job)
 {
-    segmentation_release(&job->segmentation);
-    memset(&job->segmentation, 0, sizeof job->segmentation);
+    segmentation_restart(&job->segmentation);
     int rc = begin_volume(job);
     if (rc)
         return rc;

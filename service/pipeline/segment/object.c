@@ -333,6 +333,7 @@ const struct segment_method segment_object = {
     .algorithm = "Noctule mask of an object",
     .family = {"123109", "DCM", "Manual Processing"},
     .op = KERNELS_OPS,
+    .lasts = true,
     .size = sizeof(struct object_segments),
     .prepare = object_prepare,
     .release = object_release,

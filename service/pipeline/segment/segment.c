@@ -39,6 +39,8 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     int rc = method_list(segmentation, m, error);
     if (rc || segmentation->of[m].count == 0)
         return rc;
+    if (segmentation->of[m].prepared) /* it has lasted */
+        return 0;
     void *prepared = calloc(1, method->size);
     if (!prepared)
         return error_set_system(error, -ENOMEM, "prepare the segments");
@@ -104,6 +106,19 @@ segmentation_release(struct segmentation *segmentation)
     free(segmentation->places);
     free(segmentation->starts);
     free(segmentation->maps);
+}
+
+void
+segmentation_restart(struct segmentation *segmentation)
+{
+    struct segmentation again = {.pipeline = NULL};
+    for (int m = 0; m < CONF_METHODS; m++)
+        if (segment_methods[m]->lasts) {
+            again.of[m].prepared = segmentation->of[m].prepared;
+            segmentation->of[m].prepared = NULL;
+        }
+    segmentation_release(segmentation);
+    *segmentation = again;
 }
 
 size_t

@@ -66,6 +66,7 @@ struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: Deformable Models */
     enum kernels_op_id op;       /* that it demands; KERNELS_OPS: none of its own */
+    bool lasts;                  /* what it prepares asks no voxel, nor what is padding */
     /* Fills `prepared`, `size` bytes that are zeros, with what can be known before there are pixels;
      * it begins with the demand of the operation, and is released also after an error. */
     size_t size;
@@ -102,6 +103,8 @@ extern const struct segment_method *const segment_methods[CONF_METHODS];
 int segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
                          struct error *error);
 void segmentation_release(struct segmentation *segmentation);
+/* Releases all but what lasts, for another segmentation_prepare on the same grid. */
+void segmentation_restart(struct segmentation *segmentation);
 
 /* Hints to a lane whose volume has begun. */
 int segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
