@@ -30,8 +30,16 @@ scu_milliseconds(double seconds)
     return milliseconds(static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0) * 1000)));
 }
 
+/* As it stands before a port. */
+static std::string
+scu_host(const char *host)
+{
+    return std::strchr(host, ':') ? "[" + std::string(host) + "]" : host;
+}
+
 dicom_association::dicom_association(const struct dicom_peer &peer)
-    : name(std::string(peer.called_ae) + " at " + peer.host + ":" + std::to_string(peer.port)),
+    : name(std::string(peer.called_ae) + " at " + scu_host(peer.host) + ":" +
+           std::to_string(peer.port)),
       acse_time(scu_milliseconds(peer.acse_seconds)),
       dimse_time(scu_milliseconds(peer.dimse_seconds)), min_rate(peer.min_rate),
       max_pdu(peer.max_pdu), pdus(peer.max_pdu)
@@ -116,22 +124,23 @@ find_context(const struct dicom_association &association, const char *sop_class,
 
 /* --------------------------------------------------------------------------- connecting --- */
 
+using Addresses = std::unique_ptr<struct addrinfo, decltype(&freeaddrinfo)>;
+
+/* In the order in which they are to be tried. */
 static int
-scu_resolve(const struct dicom_peer &peer, struct sockaddr_in &address, struct error *error)
+scu_resolve(const struct dicom_peer &peer, Addresses &addresses, struct error *error)
 {
     struct addrinfo hints = {}, *found = nullptr;
-    hints.ai_family = AF_INET;
+    hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
-    const int rc = getaddrinfo(peer.host, nullptr, &hints, &found);
+    hints.ai_flags = AI_NUMERICSERV;
+    const int rc = getaddrinfo(peer.host, std::to_string(peer.port).c_str(), &hints, &found);
     if (rc)
-        return error_set(
-            error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-            "The host %s has no IPv4 address (%s). Correct the destination or the name "
-            "service.",
-            peer.host, gai_strerror(rc));
-    std::memcpy(&address, found->ai_addr, sizeof(address));
-    address.sin_port = htons(static_cast<uint16_t>(peer.port));
-    freeaddrinfo(found);
+        return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
+                         "The host %s has no address (%s). Correct the destination or the name "
+                         "service.",
+                         peer.host, gai_strerror(rc));
+    addresses.reset(found);
     return 0;
 }
 
@@ -155,9 +164,9 @@ await_connection(int fd, milliseconds time)
 
 /* A connected socket that does not block, or -errno. */
 static int
-scu_dial(const struct sockaddr_in &address, milliseconds time)
+scu_dial(const struct addrinfo &address, milliseconds time)
 {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     const int on = 1, unsent = 65536;
@@ -165,11 +174,27 @@ scu_dial(const struct sockaddr_in &address, milliseconds time)
     /* What only waits in our buffers, which grow to megabytes, has not been taken. */
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     int rc = 0;
-    if (connect(fd, reinterpret_cast<const struct sockaddr *>(&address), sizeof(address)) != 0)
+    if (connect(fd, address.ai_addr, address.ai_addrlen) != 0)
         rc = errno == EINPROGRESS ? await_connection(fd, time) : -errno;
     if (rc) {
         close(fd);
         return rc;
+    }
+    return fd;
+}
+
+/* One after the other, all within the time: the first that takes the connection, or why the last did
+ * not. */
+static int
+scu_dial_any(const struct addrinfo *address, milliseconds time)
+{
+    const auto until = Limits::Clock::now() + time;
+    int fd = -ETIMEDOUT;
+    for (; address && fd < 0; address = address->ai_next) {
+        const auto left = std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now());
+        if (left.count() <= 0)
+            break;
+        fd = scu_dial(*address, address->ai_next ? left / 2 : left);
     }
     return fd;
 }
@@ -322,10 +347,10 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
         const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
         struct error *error)
 {
-    struct sockaddr_in address;
-    if (const int rc = scu_resolve(peer, address, error))
+    Addresses addresses(nullptr, &freeaddrinfo);
+    if (const int rc = scu_resolve(peer, addresses, error))
         return rc;
-    const int fd = scu_dial(address, scu_milliseconds(peer.connect_seconds));
+    const int fd = scu_dial_any(addresses.get(), scu_milliseconds(peer.connect_seconds));
     if (fd < 0)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
                          "There is no connection to %s (%s). Deliveries are tried again.",

@@ -19,7 +19,7 @@ extern "C" {
 
 struct dicom_peer {
     const char *calling_ae, *called_ae;
-    const char *host; /* a name, or an IPv4 address */
+    const char *host; /* a name, or an IPv4 or IPv6 address */
     int port;
     struct dicom_tls *tls; /* a client's; NULL: none. Outlives the association. */
     /* With TLS: the SHA-256 of the certificate that it has to show, 64 lower-case digits; NULL or "":
