@@ -46,7 +46,7 @@ conf_resolve_calling_titles(struct conf *conf)
 {
     for (size_t i = 0; i < conf->destination_count; i++) {
         struct conf_destination *destination = &conf->destinations[i];
-        if (destination->folder || destination->calling_ae_title)
+        if (!destination->ae_title || destination->calling_ae_title)
             continue;
         destination->calling_ae_title = strdup(conf->dicom.titles[0].ae_title);
         if (!destination->calling_ae_title)

@@ -379,12 +379,17 @@ struct conf_dicom {
     struct conf_tls tls;
 };
 
-/* Either `folder`, or an AE with ae_title, host and port; the rest concerns AEs only. */
+/* A `folder`, a `stow`, or an AE with ae_title, host and port. What is used with which of them, the
+ * checks say (options/delivery.c). */
 struct conf_destination {
     char *name;
-    char *folder; /* NULL for an AE */
+    char *folder; /* else NULL */
+    char *stow;   /* the URL of a STOW-RS service; else NULL */
+    char *ca;     /* of stow: whom it believes, PEM; NULL: whom the system does */
+    char *client_certificate, *client_key; /* of stow, PEM; NULL: none, in the same file */
+    char *token_file, *login_file;         /* of stow: at most one of them */
     char *ae_title;
-    char *host; /* a name, or an IPv4 address */
+    char *host; /* a name, or an IPv4 or IPv6 address */
     int port;
     char *calling_ae_title; /* the first of our titles where the file gives none */
     bool tls;

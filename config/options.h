@@ -28,7 +28,8 @@ extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_caller,      /* the same, as inet_ntop writes it */
     form_fingerprint, /* 32 bytes in hexadecimal, as openssl prints them */
     form_gpu,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
-    form_absolute;    /* a path from / */
+    form_absolute,    /* a path from / */
+    form_url;         /* http:// or https://, a host, perhaps a path */
 
 /*
  * A row that is used only where an earlier option_choice or option_flags of its section, named here,

@@ -113,6 +113,19 @@ form_fits_absolute(const char *text)
     return text[0] == '/';
 }
 
+/* Without who asks, what is asked for or a place in it: credentials stand in files of their own. */
+static bool
+form_fits_url(const char *text)
+{
+    const char *host = strncmp(text, "https://", 8) == 0  ? text + 8
+                       : strncmp(text, "http://", 7) == 0 ? text + 7
+                                                          : "";
+    for (const char *at = text; *at; at++)
+        if (*at <= ' ' || *at > '~' || strchr("\"<>\\^`{|}@?#", *at))
+            return false;
+    return *host && *host != '/' && *host != ':';
+}
+
 const struct option_form
     form_name = {.fits = form_fits_name, .refusal = "may hold only A-Z a-z 0-9 _ -"},
     form_dicom = {.fits = form_fits_dicom,
@@ -127,7 +140,10 @@ const struct option_form
                         form_tidy_fingerprint},
     form_gpu = {.fits = form_fits_gpu,
                 .refusal = "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
-    form_absolute = {.fits = form_fits_absolute, .refusal = "has to be an absolute path"};
+    form_absolute = {.fits = form_fits_absolute, .refusal = "has to be an absolute path"},
+    form_url = {.fits = form_fits_url,
+                .refusal = "has to be https://HOST/... or http://HOST/..., without a user, a query "
+                           "or a fragment"};
 
 /* Counts characters; a message when the text is not one line of UTF-8. */
 static const char *

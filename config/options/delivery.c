@@ -6,26 +6,52 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OF_AN_AE = 1 << 0, OF_STOW = 1 << 1 };
+
+/* What belongs to one way of delivery is not used with another. */
 static void
-check_destination_folder(const struct conf_destination *destination, const struct option_spot *spot)
+check_destination_way(const struct conf_destination *destination, unsigned way, const char *with,
+                      const struct option_spot *spot)
 {
     const struct {
         const char *option;
         bool given;
-    } of_an_ae[] = {
-        {"ae_title", destination->ae_title != NULL},
-        {"host", destination->host != NULL},
-        {"port", destination->port != 0},
-        {"calling_ae_title", destination->calling_ae_title != NULL},
-        {"tls", destination->tls},
-        {"certificate", destination->certificate != NULL},
-        {"commit", destination->commit},
-        {"fallback", destination->fallback != NULL},
+        unsigned of;
+    } options[] = {
+        {"stow", destination->stow != NULL, OF_STOW},
+        {"ca", destination->ca != NULL, OF_STOW},
+        {"client_certificate", destination->client_certificate != NULL, OF_STOW},
+        {"client_key", destination->client_key != NULL, OF_STOW},
+        {"token_file", destination->token_file != NULL, OF_STOW},
+        {"login_file", destination->login_file != NULL, OF_STOW},
+        {"ae_title", destination->ae_title != NULL, OF_AN_AE},
+        {"host", destination->host != NULL, OF_AN_AE},
+        {"port", destination->port != 0, OF_AN_AE},
+        {"calling_ae_title", destination->calling_ae_title != NULL, OF_AN_AE},
+        {"tls", destination->tls, OF_AN_AE},
+        {"certificate", destination->certificate != NULL, OF_AN_AE},
+        {"commit", destination->commit, OF_AN_AE},
+        {"fallback", destination->fallback != NULL, OF_AN_AE},
     };
 
-    for (size_t i = 0; i < sizeof(of_an_ae) / sizeof(of_an_ae[0]); i++)
-        if (of_an_ae[i].given)
-            option_refuse(spot, of_an_ae[i].option, "is not used with folder");
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (options[i].given && !(options[i].of & way))
+            option_refuse(spot, options[i].option, "is not used with %s", with);
+}
+
+/* Nobody else is to read them on their way. */
+static void
+check_stow(const struct conf_destination *destination, const struct option_spot *spot)
+{
+    const bool is_plain = strncmp(destination->stow, "http://", strlen("http://")) == 0;
+    if (destination->token_file && destination->login_file)
+        option_refuse(spot, "login_file", "is not used with token_file: give one of the two");
+    else if (is_plain && (destination->token_file || destination->login_file))
+        option_refuse(spot, "stow", "would carry the credentials unencrypted: use https://");
+    if (destination->client_key && !destination->client_certificate)
+        option_refuse(spot, "client_key", "needs client_certificate");
+    if (is_plain && (destination->ca || destination->client_certificate))
+        option_refuse(spot, "stow", "has no certificates: use https://");
 }
 
 static bool
@@ -42,14 +68,21 @@ check_destination(const void *object, const struct option_spot *spot)
     const struct conf_destination *destination = object;
     if (destination->name && strcmp(destination->name, CONF_SENDER) == 0)
         option_refuse(spot, "name", "\"%s\" stands for whoever sent a series", CONF_SENDER);
-    if (LOST(spot, destination->folder))
+    if (LOST(spot, destination->folder) || LOST(spot, destination->stow))
         return;
     if (destination->folder)
-        check_destination_folder(destination, spot);
+        check_destination_way(destination, 0, "folder", spot);
+    else if (destination->stow)
+        check_destination_way(destination, OF_STOW, "stow", spot);
     else if (!destination_has_place(destination, spot))
-        option_refuse(spot, "name", "needs ae_title, host and port, or folder");
-    else if (destination->host && strchr(destination->host, ':'))
-        option_refuse(spot, "host", "has to be a name or an IPv4 address");
+        option_refuse(spot, "name", "needs ae_title, host and port, or folder, or stow");
+    else
+        check_destination_way(destination, OF_AN_AE, "an AE", spot);
+    if (destination->host && strchr(destination->host, ':') &&
+        !form_address.fits(destination->host))
+        option_refuse(spot, "host", "has to be a name, or an IPv4 or IPv6 address");
+    if (destination->stow)
+        check_stow(destination, spot);
 }
 
 static const struct option_row destination_rows[] = {
@@ -58,10 +91,27 @@ static const struct option_row destination_rows[] = {
     {"folder", &option_path, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
      .help =
          "a folder that results are copied to, named by their SOP Instance UID, in place of an AE"},
+    {"stow", &option_text, AT(struct conf_destination, stow), "", LIMITS(1, 1024),
+     .form = &form_url,
+     .help =
+         "the URL of a STOW-RS service (https://pacs.example/dicom-web/studies) that results are "
+         "sent to, in place of an AE"},
+    {"ca", &option_path, AT(struct conf_destination, ca), "", LIMITS(1, 4000),
+     .help =
+         "with stow: the certificates (PEM) of authorities to believe; those of the system when "
+         "not given. Its certificate has to be for the URL's host"},
+    {"client_certificate", &option_path, AT(struct conf_destination, client_certificate), "",
+     LIMITS(1, 4000), .help = "with stow: our certificate (PEM)"},
+    {"client_key", &option_path, AT(struct conf_destination, client_key), "", LIMITS(1, 4000),
+     .help = "with stow: its key (PEM); in the same file when not given"},
+    {"token_file", &option_path, AT(struct conf_destination, token_file), "", LIMITS(1, 4000),
+     .help = "with stow: a file whose first line is the bearer token, read anew for each result"},
+    {"login_file", &option_path, AT(struct conf_destination, login_file), "", LIMITS(1, 4000),
+     .help = "with stow: a file whose first line is user:password, likewise"},
     {"ae_title", &option_text, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),
      .form = &form_ae, .help = "its AE title"},
     {"host", &option_text, AT(struct conf_destination, host), "", LIMITS(1, 253),
-     .help = "its name, or its IPv4 address"},
+     .help = "its name, or its IPv4 or IPv6 address"},
     {"port", &option_integer, AT(struct conf_destination, port), "0", LIMITS(0, 65535),
      .help = "its port; an AE needs one"},
     {"calling_ae_title", &option_text, AT(struct conf_destination, calling_ae_title), "",
@@ -86,7 +136,8 @@ static const struct option_row destination_rows[] = {
     {"connect_seconds", &option_number, AT(struct conf_destination, connect_seconds), "10.0",
      LIMITS(0.1, 600), .help = "how long a connection may take to come about"},
     {"dimse_seconds", &option_number, AT(struct conf_destination, dimse_seconds), "60.0",
-     LIMITS(0.1, 3600), .help = "how long its answer to a message may take"},
+     LIMITS(0.1, 3600),
+     .help = "how long its answer to a message, or to a request of stow, may take"},
     {"min_kib_per_second", &option_number, AT(struct conf_destination, min_kib_per_second), "1.0",
      LIMITS(0, 1e6),
      .help = "the slowest that it may take a result after its first dimse_seconds of waiting; 0 "

@@ -40,6 +40,8 @@ print_destination(const struct conf_destination *destination)
 {
     if (destination->folder)
         printf("destination: %s, folder %s", destination->name, destination->folder);
+    else if (destination->stow)
+        printf("destination: %s, STOW-RS at %s", destination->name, destination->stow);
     else
         printf("destination: %s, %s at %s, port %d%s", destination->name, destination->ae_title,
                destination->host, destination->port, destination->tls ? ", TLS" : "");

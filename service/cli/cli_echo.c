@@ -4,6 +4,7 @@
 #include "dicom/net/scu.h"
 #include "service/cli/echo.h"
 #include "service/common/settings.h"
+#include "service/common/stow/stow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,12 +59,30 @@ echo_ae(const struct conf *conf, const struct conf_destination *destination, dou
     return rc;
 }
 
+static int
+echo_stow(const struct conf_destination *destination, double seconds, char *said, size_t size,
+          struct error *error)
+{
+    struct conf_destination asked = *destination;
+    struct stow *stow;
+    asked.connect_seconds = echo_within(destination->connect_seconds, seconds);
+    asked.dimse_seconds = echo_within(destination->dimse_seconds, seconds);
+    int rc = stow_open(&asked, &stow, error);
+    if (rc)
+        return rc;
+    rc = stow_echo(stow, said, size, error);
+    stow_close(stow);
+    return rc;
+}
+
 int
 echo_destination(const struct conf *conf, const struct conf_destination *destination,
                  double seconds, char *said, size_t size, struct error *error)
 {
-    return destination->folder ? echo_folder(destination->folder, said, size, error)
-                               : echo_ae(conf, destination, seconds, said, size, error);
+    if (destination->folder)
+        return echo_folder(destination->folder, said, size, error);
+    return destination->stow ? echo_stow(destination, seconds, said, size, error)
+                             : echo_ae(conf, destination, seconds, said, size, error);
 }
 
 static int
@@ -88,7 +107,7 @@ echo_run(struct cli_call *call)
 }
 
 const struct cli_command cli_echo = {.name = "echo",
-                                     .help = "ask a destination whether it is there (C-ECHO)",
+                                     .help = "ask a destination whether it is there (C-ECHO, HTTP)",
                                      .usage = {"DESTINATION"},
                                      .kind = &cli_destination,
                                      .least = 1,

@@ -71,9 +71,12 @@ describe_address(const struct conf_destination *destination, char *text, size_t 
 {
     if (destination->folder)
         snprintf(text, size, "%s", destination->folder);
+    else if (destination->stow)
+        snprintf(text, size, "%s", destination->stow);
     else
-        snprintf(text, size, "%s at %s:%d%s", destination->ae_title, destination->host,
-                 destination->port, destination->tls ? ", TLS" : "");
+        snprintf(text, size, strchr(destination->host, ':') ? "%s at [%s]:%d%s" : "%s at %s:%d%s",
+                 destination->ae_title, destination->host, destination->port,
+                 destination->tls ? ", TLS" : "");
 }
 
 static int

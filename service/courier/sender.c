@@ -6,6 +6,7 @@
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
+#include "service/common/stow/stow.h"
 #include "service/common/wire/commitment.h"
 #include "service/courier/folder.h"
 
@@ -42,6 +43,7 @@ struct sender {
     struct dicom_association *association; /* NULL: none */
     double last_use;                       /* clock_seconds */
     int64_t owed;                          /* commitment reports asked for on this association */
+    struct stow *stow;                     /* NULL: none yet */
 };
 
 /* How one delivery went. */
@@ -300,6 +302,33 @@ deliver_to_folder(struct sender *sender, const struct sender_task *task,
     return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
+static enum dicom_outcome
+deliver_by_stow(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int rc =
+        sender->stow ? 0 : stow_open(sender->options.destination, &sender->stow, &attempt->error);
+    if (rc == 0)
+        rc = stow_store(sender->stow, task->file, task->sop_instance, &attempt->answer,
+                        &attempt->error);
+    attempt->store_status = attempt->answer.status;
+    crash_point("courier_after_store");
+    if (rc == 0)
+        attempt->error = (struct error){0};
+    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
+}
+
+static enum dicom_outcome
+sender_deliver_task(struct sender *sender, const struct sender_task *task,
+                    struct send_attempt *attempt)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    if (destination->folder)
+        return deliver_to_folder(sender, task, attempt);
+    return destination->stow ? deliver_by_stow(sender, task, attempt)
+                             : deliver_to_ae(sender, task, attempt);
+}
+
 static void
 log_attempt(const struct sender *sender, const struct sender_task *task, enum dicom_outcome outcome,
             const struct send_attempt *attempt, double seconds)
@@ -326,9 +355,7 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
                                                [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
     struct send_attempt attempt = {.store_status = -1};
     const double start = clock_seconds();
-    const enum dicom_outcome outcome = sender->options.destination->folder
-                                           ? deliver_to_folder(sender, task, &attempt)
-                                           : deliver_to_ae(sender, task, &attempt);
+    const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
     log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
     send_delivered(sender, task, told[outcome], &attempt);
     take_reports(sender); /* some came while an answer was waited for */
@@ -434,6 +461,7 @@ sender_run(void *argument)
     }
     take_reports(sender);
     drop_association(sender);
+    stow_close(sender->stow);
     atomic_store(&sender->ended, true);
     sender->options.events.ended(sender->options.events.context);
     return NULL;

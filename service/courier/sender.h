@@ -3,7 +3,7 @@
  *
  * To an AE it keeps one association, used again as long as it proposed what is needed and the
  * destination's idle_seconds have not passed; reports of storage commitment are taken from it at
- * any time. A destination that is slow or down holds up no other. All calls are made from one
+ * any time. To a folder and by STOW-RS it keeps none (stow.h). A destination that is slow or down holds up no other. All calls are made from one
  * thread (the courier's loop); the events come from the sender's.
  */
 #ifndef NOCTULE_SENDER_H

@@ -221,6 +221,10 @@ look_at_destination(struct examination *examination)
     else if (destination->folder)
         doctor_failed(examination, -rc, destination->folder,
                       "make or mount it, and let the service's user write there");
+    else if (destination->stow)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s: %s Is it on, is the address right, and does it let us in?",
+                    destination->name, error.message);
     else
         doctor_find(examination, DOCTOR_BROKEN,
                     "%s: %s Is it on, are host, port and titles right, and does it know %s?",

@@ -58,6 +58,7 @@ static const struct place_row system_rows[] = {
     {EVERYONE, PLACE_READ, "/sys/fs/cgroup"},
     {EVERYONE, PLACE_READ, "/sys/kernel/mm"},
     {CONFINE_INTAKE | CONFINE_COURIER, PLACE_READ, "/etc/ssl/openssl.cnf"},
+    {CONFINE_COURIER, PLACE_READ, "/etc/ssl/certs"}, /* whom the system believes, of STOW-RS */
     /* Destinations have names. */
     {CONFINE_COURIER, PLACE_READ, "/etc/resolv.conf"},
     {CONFINE_COURIER, PLACE_READ, "/etc/hosts"},
@@ -170,8 +171,15 @@ static int
 places_add_destinations(struct places *places, const struct conf *conf)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < conf->destination_count; i++)
-        rc = places_add_configured(places, conf->destinations[i].folder, PLACE_WRITE, true);
+    for (size_t i = 0; rc == 0 && i < conf->destination_count; i++) {
+        const struct conf_destination *destination = &conf->destinations[i];
+        const char *const files[] = {destination->ca, destination->client_certificate,
+                                     destination->client_key, destination->token_file,
+                                     destination->login_file};
+        rc = places_add_configured(places, destination->folder, PLACE_WRITE, true);
+        for (size_t f = 0; rc == 0 && f < sizeof files / sizeof *files; f++)
+            rc = places_add_configured(places, files[f], PLACE_READ, false);
+    }
     return rc;
 }
 
