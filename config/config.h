@@ -295,6 +295,11 @@ enum conf_orientation {
     CONF_OBLIQUE
 };
 
+/* Another series of the same study, which is to be there; NULL: any. */
+struct conf_companion {
+    char *modality, *body_part, *description; /* as a rule's */
+};
+
 struct conf_rule {
     char *name;        /* NULL: none */
     char *modality;    /* NULL: any */
@@ -307,6 +312,8 @@ struct conf_rule {
     bool has_spacing, has_contrast; /* are these asked for? */
     double spacing[2];              /* mm between slices, inclusive */
     bool contrast;
+    struct conf_companion *study; /* all have to be there before a job runs */
+    size_t study_count;
     char *pipeline;
     int priority; /* larger runs first */
     char

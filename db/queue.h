@@ -291,7 +291,8 @@ struct queue_job {
     int64_t not_before_ms; /* of a DELAYED one */
     int64_t done_by_ms;    /* when its result is wanted; 0: whenever */
     bool alone;            /* it crashed a worker before: run it with no other beside it */
-    bool awaits;           /* DELAYED until an object comes */
+    bool awaits;           /* DELAYED until an object, or a series of the study, comes */
+    bool awaits_study;     /* the latter */
     char *failed_on;       /* the worker of its last attempt when that failed, else "" */
 };
 
@@ -306,9 +307,11 @@ struct queue_new_job {
     const char *asked;  /* who wants it, when the rules do not: for its event; NULL */
     bool dry_run;       /* nothing is changed: is there one, or would this be new (job 0)? */
     int64_t done_by_ms; /* when its result is wanted; 0: whenever */
-    /* What it lacks, in words: it waits (DELAYED, OBJECT_WAITING) until queue_object_came, or until
-     * then, when it is FAILED (OBJECT_MISSING). NULL: nothing. */
+    /* What it lacks, in words: it waits (DELAYED, with this code) until queue_job_lacks says that it is
+     * there, or until then, when it is FAILED: OBJECT_WAITING (OBJECT_MISSING), STUDY_WAITING
+     * (STUDY_INCOMPLETE). NULL: nothing. */
     const char *lacks;
+    enum code lacks_code;
     int64_t until_ms;
 };
 
@@ -351,8 +354,23 @@ int queue_set_windows(struct queue *queue, const struct queue_window *windows, s
 /* The jobs of the newest revision of a series that have not been superseded, by id; likewise. */
 int queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs,
                       size_t *count);
-/* DELAYED -> READY: what it waited for is there. -EAGAIN when it does not wait for an object. */
-int queue_object_came(struct queue *queue, int64_t job_id, int64_t now_ms);
+/* What a job that waits for something lacks now, as in queue_new_job; NULL: nothing, DELAYED -> READY. -EAGAIN
+ * when it does not wait for that. */
+int queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks,
+                    int64_t now_ms);
+
+/* A series of a study: settled, accepted at least in part, and with its files. */
+struct queue_companion {
+    int64_t id;
+    char *modality, *body_part, *description;
+};
+
+void queue_companion_clear(struct queue_companion *companion);
+/* Those of the study beside this one; free the array after clearing its elements. */
+int queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions,
+                     size_t *count);
+/* Jobs of other series of its study that wait for series of it; free jobs->at. */
+int queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jobs);
 int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED; -ENOENT when none */
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 

@@ -490,11 +490,13 @@ SELECT 'waits', NULL, printf('%d result%s for the commitment of %s', uncommitted
     iif(uncommitted = 1, '', 's'), destination)
 FROM destinations WHERE uncommitted > 0
 UNION ALL
-SELECT 'waits', NULL, iif(code = 'OBJECT_WAITING',
-    printf('%d job%s for what is to be drawn on the series, the first until %s', count(*),
-        iif(count(*) = 1, '', 's'), min(not_before_at)),
-    printf('%d job%s to be tried again after %s, the first at %s', count(*),
-        iif(count(*) = 1, '', 's'), code, min(not_before_at)))
+SELECT 'waits', NULL, CASE code
+    WHEN 'STUDY_WAITING' THEN printf('%d job%s for other series of the study, the first until %s', count(*),
+        iif(count(*) = 1, '', 's'), min(not_before_at))
+    WHEN 'OBJECT_WAITING' THEN printf('%d job%s for what is to be drawn on the series, the first until %s', count(*),
+        iif(count(*) = 1, '', 's'), min(not_before_at))
+    ELSE printf('%d job%s to be tried again after %s, the first at %s', count(*),
+        iif(count(*) = 1, '', 's'), code, min(not_before_at)) END
 FROM job WHERE state = 'DELAYED' GROUP BY code
 UNION ALL
 SELECT 'waits', NULL, printf('%d series for more slices', series_gathering)

@@ -18,6 +18,27 @@ check_match(const void *object, const struct option_spot *spot)
         check_ends(rule->spacing, "spacing", spot);
 }
 
+static const struct option_row companion_rows[] = {
+    {"modality", &option_text, AT(struct conf_companion, modality), "", LIMITS(1, 16),
+     .form = &form_dicom, .help = "its Modality is this"},
+    {"body_part", &option_text, AT(struct conf_companion, body_part), "", LIMITS(1, 16),
+     .form = &form_dicom, .help = "its Body Part Examined is this"},
+    {"description", &option_text, AT(struct conf_companion, description), "", LIMITS(1, 64),
+     .form = &form_dicom, .help = "its Series Description contains this"},
+};
+
+static void
+check_companion(const void *object, const struct option_spot *spot)
+{
+    const struct conf_companion *companion = object;
+    if (!companion->modality && !companion->body_part && !companion->description &&
+        !LOST(spot, *companion))
+        option_refuse(spot, "modality", "one of modality, body_part and description is needed");
+}
+
+static const struct option_section companion_section = {
+    ROWS(companion_rows), .size = sizeof(struct conf_companion), .check = check_companion};
+
 static const char *const orientation_choices[] = {"any",      "axial",   "coronal",
                                                   "sagittal", "oblique", NULL};
 
@@ -51,6 +72,12 @@ static const struct option_row match_rows[] = {
     {"contrast", &option_boolean, AT(struct conf_rule, contrast), "",
      GIVEN(struct conf_rule, has_contrast),
      .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given"},
+    {"study", &option_list, AT(struct conf_rule, study), MANY(struct conf_rule, study_count),
+     .fallback = "", LIMITS(1, 8), .section = &companion_section,
+     .help =
+         "other series of the same study that have to be there, settled and accepted: until each "
+         "is, the job waits (STUDY_WAITING) as long as the pipeline's patience_seconds, and "
+         "then fails (STUDY_INCOMPLETE)"},
 };
 
 static const struct option_section match_section = {
@@ -159,7 +186,7 @@ match_takes_geometry(const struct conf_rule *wide, const struct conf_rule *narro
 static bool
 match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
 {
-    return match_takes_text(wide->modality, narrow->modality) &&
+    return wide->study_count == 0 && match_takes_text(wide->modality, narrow->modality) &&
            match_takes_text(wide->body_part, narrow->body_part) &&
            (!wide->description ||
             (narrow->description && strcasestr(narrow->description, wide->description))) &&

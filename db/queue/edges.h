@@ -59,6 +59,9 @@ int edge_for_each(struct queue *queue, const struct machine *machine, const char
 /* "CODE: message", whichever part there is. */
 const char *edge_words(enum code code, const char *message, char *text, size_t size);
 
+/* Codes of jobs that wait for what somebody has to send. */
+#define QUEUE_AWAITING "('OBJECT_WAITING', 'STUDY_WAITING')"
+
 /* What a struct queue_job is read from. */
 #define JOB_FIELDS(FIELD)                                                                          \
     FIELD(INT64, id, "j.id")                                                                       \
@@ -74,7 +77,8 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
     FIELD(TIME, not_before_ms, "j.not_before_at")                                                  \
     FIELD(TIME, done_by_ms, "j.done_by_at")                                                        \
     FIELD(BOOL, alone, "j.alone")                                                                  \
-    FIELD(BOOL, awaits, "j.state = 'DELAYED' AND j.code = 'OBJECT_WAITING'")                       \
+    FIELD(BOOL, awaits, "j.state = 'DELAYED' AND j.code IN " QUEUE_AWAITING)                       \
+    FIELD(BOOL, awaits_study, "j.state = 'DELAYED' AND j.code = 'STUDY_WAITING'")                  \
     FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")
 #define JOB_COLUMNS_OF(source)                                                                     \
     JOB_FIELDS(DATABASE_COLUMN)                                                                    \

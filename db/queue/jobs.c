@@ -95,7 +95,7 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* READY -> DELAYED: it lacks an object. */
+/* READY -> DELAYED: it lacks something. */
 static int
 job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, int64_t now_ms)
 {
@@ -103,13 +103,14 @@ job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, 
     int rc = edge_read_row(queue, &machine_job, job_id, &row);
     if (rc < 0)
         return rc;
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = 'OBJECT_WAITING', "
-        "message = ?4 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks)));
-    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", CODE_OBJECT_WAITING,
-                      job->lacks, now_ms);
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = ?5, "
+                        "message = ?4 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks),
+                               value_text(code_name(job->lacks_code))));
+    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", job->lacks_code, job->lacks,
+                      now_ms);
 }
 
 /* -> CANCELLED, from any state that is not an end. */
@@ -243,38 +244,100 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
 
 /* What it waited for has not come: DELAYED -> FAILED, without a run. */
 static int
-job_give_up(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words,
+            int64_t now_ms)
 {
-    static const char words[] =
-        "An object that its pipeline names (v_objects) did not come within patience_seconds. Send "
-        "it; the series is then processed anew.";
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'FAILED', ended_at = ?3, not_before_at = NULL, code = ?4, "
         "message = message || ' ' || ?5 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(CODE_OBJECT_MISSING)),
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
                value_text(words)));
-    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", CODE_OBJECT_MISSING, words,
-                      now_ms);
+    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, words, now_ms);
 }
 
 static int
-job_object_came(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+job_give_up_object(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    return job_give_up(queue, row, CODE_OBJECT_MISSING,
+                       "An object that its pipeline names (v_objects) did not come within "
+                       "patience_seconds. Send it; the series is then processed anew.",
+                       now_ms);
+}
+
+static int
+job_give_up_study(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    return job_give_up(queue, row, CODE_STUDY_INCOMPLETE,
+                       "It did not come within patience_seconds, or was refused. Send it, then "
+                       "retry the job.",
+                       now_ms);
+}
+
+static int
+job_what_lacked_came(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     int changed = database_change(&queue->db,
                                   "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
                                   "message = '', not_before_at = NULL, started_at = NULL "
-                                  "WHERE id = ?1 AND state = ?2 AND code = 'OBJECT_WAITING'",
+                                  "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
                                   VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
 }
 
 int
-queue_object_came(struct queue *queue, int64_t job_id, int64_t now_ms)
+queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks,
+                int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_DELAYED), &row);
-    return rc < 0 ? rc : queue_leave(queue, job_object_came(queue, &row, now_ms));
+    if (rc == 0 && lacks)
+        rc = database_run(&queue->db,
+                          "UPDATE job SET code = ?3, message = ?4 WHERE id = ?1 AND state = ?2 "
+                          "AND code IN " QUEUE_AWAITING,
+                          VALUES(EDGE_GUARD(&row), value_text(code_name(code)), value_text(lacks)));
+    else if (rc == 0)
+        rc = job_what_lacked_came(queue, &row, now_ms);
+    return queue_leave(queue, rc);
+}
+
+static const struct database_field companion_fields[] = {
+    {DATABASE_INT64, offsetof(struct queue_companion, id)},
+    {DATABASE_TEXT, offsetof(struct queue_companion, modality)},
+    {DATABASE_TEXT, offsetof(struct queue_companion, body_part)},
+    {DATABASE_TEXT, offsetof(struct queue_companion, description)},
+};
+static const struct database_shape companion_shape = {"companion", sizeof(struct queue_companion),
+                                                      companion_fields, 4};
+
+void
+queue_companion_clear(struct queue_companion *companion)
+{
+    database_clear_row(&companion_shape, companion);
+}
+
+int
+queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions,
+                 size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT o.id, o.modality, o.body_part, o.description FROM series s "
+                      "JOIN series o ON o.study_uid = s.study_uid AND o.id <> s.id "
+                      "WHERE s.id = ? AND o.state = 'SETTLED' AND o.removed_at IS NULL "
+                      "ORDER BY o.id",
+                      VALUES(value_int(series_id)), &companion_shape, companions, count);
+}
+
+int
+queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jobs)
+{
+    return queue_list(queue,
+                      "SELECT j.id FROM series s "
+                      "JOIN series o ON o.study_uid = s.study_uid AND o.id <> s.id "
+                      "JOIN job j ON j.series_id = o.id AND j.revision = o.revision "
+                      "WHERE s.id = ? AND j.state = 'DELAYED' AND j.code = 'STUDY_WAITING' "
+                      "ORDER BY j.id",
+                      VALUES(value_int(series_id)), &database_id, &jobs->at, &jobs->count);
 }
 
 int
@@ -360,7 +423,13 @@ job_make_due(struct queue *queue, int64_t now_ms)
                            "SELECT id FROM job INDEXED BY job_delayed "
                            "WHERE state = 'DELAYED' AND not_before_at <= ? "
                            "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
-                           VALUES(value_time(now_ms)), job_give_up, now_ms, &moved);
+                           VALUES(value_time(now_ms)), job_give_up_object, now_ms, &moved);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job INDEXED BY job_delayed "
+                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                           "AND code = 'STUDY_WAITING' ORDER BY not_before_at, id",
+                           VALUES(value_time(now_ms)), job_give_up_study, now_ms, &moved);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_job,
                            "SELECT id FROM job INDEXED BY job_delayed "

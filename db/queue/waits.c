@@ -4,6 +4,7 @@
  * waits is not a matter of what the clock is set to, nor is the patience with a destination one of
  * how long nobody tried.
  */
+#include "db/queue/edges.h"
 #include "db/queue/queue_private.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_l
     rc = database_change(&queue->db,
                          "UPDATE job SET not_before_at = ?1 "
                          "WHERE state = 'DELAYED' AND not_before_at > ?1 "
-                         "AND code <> 'OBJECT_WAITING'",
+                         "AND code NOT IN " QUEUE_AWAITING,
                          VALUES(value_time(job_latest_ms)));
     if (rc >= 0)
         rc = database_change(&queue->db,

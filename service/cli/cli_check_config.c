@@ -52,7 +52,7 @@ print_rule(const struct conf_rule *rule)
 {
     const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) +
                         rule->has_spacing + rule->has_contrast + (rule->min_slices > 0) +
-                        (rule->max_slices > 0);
+                        (rule->max_slices > 0) + (rule->study_count > 0);
     printf("rule: %s%s%s, %s, %s", rule->name ? rule->name : "", rule->name ? ": " : "",
            rule->modality ? rule->modality : "any modality",
            rule->body_part ? rule->body_part : "any body part",

@@ -80,7 +80,7 @@ make_jobs(int64_t count)
         snprintf(pipeline, sizeof pipeline, "pipeline-%lld", (long long)i);
         check(queue_add_job(queue,
                             &(struct queue_new_job){series, 1, "", pipeline, "name = \"bench\";", 5,
-                                                    false, NULL, false, 0, NULL, 0},
+                                                    false, NULL, false, 0, NULL, CODE_NONE, 0},
                             NOW_MS, &job, &running),
               "add job");
     }
@@ -136,7 +136,7 @@ make_waiting(int64_t count)
         check(queue_settle(queue, series, 1, "bench", &stack, 1, NOW_MS), "settle");
         check(queue_add_job(queue,
                             &(struct queue_new_job){series, 1, "", "pipeline", "name = \"bench\";",
-                                                    5, false, NULL, false, 0, NULL, 0},
+                                                    5, false, NULL, false, 0, NULL, CODE_NONE, 0},
                             NOW_MS, &job, &running),
               "add job");
     }

@@ -82,6 +82,43 @@ condition_equal(struct condition_teller *telling, const char *what, const char *
         telling_no(telling, "there is no %s, and it is not %s", what, wanted);
 }
 
+bool
+conditions_fit_companion(const struct conf_companion *companion, const char *modality,
+                         const char *body_part, const char *description)
+{
+    return (!companion->modality || strcasecmp(companion->modality, modality) == 0) &&
+           (!companion->body_part || strcasecmp(companion->body_part, body_part) == 0) &&
+           (!companion->description || strcasestr(description, companion->description));
+}
+
+void
+conditions_describe_companion(const struct conf_companion *companion, char text[CONDITION_TEXT])
+{
+    const char *const words[] = {companion->modality, companion->body_part};
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i])
+            used += (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s", used ? " " : "",
+                                     words[i]);
+    if (companion->description && used < CONDITION_TEXT)
+        snprintf(text + used, CONDITION_TEXT - used, "%s\"%s\"", used ? " " : "",
+                 companion->description);
+    text_utf8_mend_end(text);
+}
+
+/* They are no matter of whether the rule matches, but of when its job runs. */
+static void
+conditions_of_study(struct condition_teller *telling, const struct conf_rule *rule)
+{
+    char words[CONDITION_TEXT];
+    for (size_t i = 0; i < rule->study_count && telling->tell; i++) {
+        conditions_describe_companion(&rule->study[i], words);
+        telling_about(telling, "waits for another series of the study: %s", words);
+        telling_yes(telling);
+    }
+}
+
 static void
 conditions_of_series(struct condition_teller *telling, const struct conf_rule *rule,
                      const struct rules_series *series)
@@ -382,6 +419,7 @@ conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
     condition_contrast(&telling, rule, stack->facts);
     for (size_t i = 0; i < rule->attribute_count; i++)
         condition_attribute(&telling, &rule->attributes[i], stack->facts);
+    conditions_of_study(&telling, rule);
     return telling.hold;
 }
 

@@ -52,6 +52,13 @@ typedef void rules_tell(void *context, const struct rules_condition *condition);
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
                      const struct rules_stack *stack, rules_tell *tell, void *context);
 
+/* Is a series one that the rule has to have beside it in the study? */
+bool conditions_fit_companion(const struct conf_companion *companion, const char *modality,
+                              const char *body_part, const char *description);
+/* "CT HEAD "native"": what of a companion is given, in words. */
+void conditions_describe_companion(const struct conf_companion *companion,
+                                   char text[CONDITION_TEXT]);
+
 /* Does the rule ask for what is known only while a series settles? */
 bool conditions_ask_facts(const struct conf_rule *rule);
 

@@ -116,9 +116,13 @@ rule_pick(const struct conf_rule *rule, const struct rules_series *series, struc
             !rule_wants(rule->stacks, &matches, stack, i))
             continue;
         struct rules_pick *known = rules_find(picks, count, i, rule->pipeline);
-        if (!known)
-            picks[count++] = (struct rules_pick){i, rule->pipeline, rule->priority};
-        else if (rule->priority > known->priority)
+        const bool waits = rule->study_count > 0;
+        if (!known) {
+            picks[count++] = (struct rules_pick){i, rule->pipeline, rule->priority, waits};
+            continue;
+        }
+        known->waits &= waits;
+        if (rule->priority > known->priority)
             known->priority = rule->priority;
     }
     return count;

@@ -20,6 +20,7 @@ struct rules_pick {
     size_t stack;         /* its place in the series */
     const char *pipeline; /* points into the rules */
     int priority;
+    bool waits; /* for other series of the study: each rule that asks for it does */
 };
 
 /* Why a series may have got nothing. */

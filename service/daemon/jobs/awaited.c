@@ -2,6 +2,7 @@
 #include "service/daemon/jobs/awaited.h"
 
 #include "service/common/clock.h"
+#include "service/common/jobs/rules.h"
 #include "service/common/log.h"
 
 #include <errno.h>
@@ -139,6 +140,123 @@ awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipe
     return error;
 }
 
+/* ------------------------------------------------------------------------- series of a study -- */
+
+struct companions {
+    struct queue_companion *at;
+    size_t count;
+};
+
+static bool
+companions_have(const struct companions *companions, const struct conf_companion *wanted)
+{
+    for (size_t i = 0; i < companions->count; i++)
+        if (conditions_fit_companion(wanted, companions->at[i].modality,
+                                     companions->at[i].body_part, companions->at[i].description))
+            return true;
+    return false;
+}
+
+/* The first that is not there, in words; false: all are. */
+static bool
+companions_lack(const struct companions *companions, const struct conf_rule *rule,
+                char words[AWAITED_WORDS])
+{
+    char wanted[CONDITION_TEXT];
+    for (size_t i = 0; i < rule->study_count; i++) {
+        if (companions_have(companions, &rule->study[i]))
+            continue;
+        conditions_describe_companion(&rule->study[i], wanted);
+        snprintf(words, AWAITED_WORDS, "It waits for another series of the study: %s.", wanted);
+        return true;
+    }
+    return false;
+}
+
+int
+awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
+                    char words[AWAITED_WORDS])
+{
+    const struct rules_series subject = {
+        .modality = series->modality ? series->modality : "",
+        .body_part = series->body_part ? series->body_part : "",
+        .description = series->description ? series->description : "",
+    };
+    struct companions companions;
+    char lacks[AWAITED_WORDS];
+    bool whole = false;
+    *words = '\0';
+    int error = queue_companions(core->queue, series->id, &companions.at, &companions.count);
+    for (size_t i = 0; i < core->conf->rule_count && !error && !whole; i++) {
+        const struct conf_rule *rule = &core->conf->rules[i];
+        if (rule->study_count == 0 || strcmp(rule->pipeline, pipeline) != 0 ||
+            !rules_match_series(rule, &subject))
+            continue;
+        whole = !companions_lack(&companions, rule, lacks);
+        if (!whole && !*words)
+            strcpy(words, lacks);
+    }
+    if (whole)
+        *words = '\0';
+    for (size_t i = 0; i < companions.count; i++)
+        queue_companion_clear(&companions.at[i]);
+    free(companions.at);
+    return error;
+}
+
+/* A job that waits for a series, or did and waits for an object: what it lacks now. */
+static int
+awaited_look_again(struct core *core, const struct queue_job *job,
+                   const struct conf_pipeline *pipeline, bool of_study)
+{
+    struct queue_series series;
+    char words[AWAITED_WORDS] = "";
+    enum code code = CODE_STUDY_WAITING;
+    int error = of_study ? queue_get_series(core->queue, job->series_id, &series) : 0;
+    if (error)
+        return error;
+    if (of_study) {
+        error = awaited_lacks_study(core, &series, job->pipeline, words);
+        queue_series_clear(&series);
+    }
+    if (!error && !*words) {
+        code = CODE_OBJECT_WAITING;
+        error = awaited_lacks(core, job->series_id, pipeline, words);
+    }
+    if (error)
+        return error;
+    return queue_job_lacks(core->queue, job->id, code, *words ? words : NULL, clock_unix_ms());
+}
+
+static int
+awaited_job_of_study(struct core *core, int64_t job_id)
+{
+    struct queue_job job;
+    struct conf_pipeline *pipeline;
+    int error = queue_get_job(core->queue, job_id, &job);
+    if (error)
+        return error;
+    if (conf_pipeline_from_text(job.settings, &pipeline, NULL) == 0) {
+        error = awaited_look_again(core, &job, pipeline, true);
+        conf_pipeline_free(pipeline);
+    }
+    queue_job_clear(&job);
+    return error;
+}
+
+int
+awaited_series_came(struct core *core, int64_t series_id)
+{
+    struct queue_ids jobs;
+    int error = queue_study_waiting(core->queue, series_id, &jobs);
+    for (size_t i = 0; i < jobs.count && !error; i++)
+        error = awaited_job_of_study(core, jobs.at[i]);
+    if (jobs.count > 0)
+        due_now(&core->jobs_due);
+    free(jobs.at);
+    return error;
+}
+
 /* -------------------------------------------------------------------------------- an object -- */
 
 /* What has come to be with one object of a series: its jobs. */
@@ -161,15 +279,12 @@ static int
 came_to_job(struct came *came, const struct queue_job *job)
 {
     struct conf_pipeline *pipeline;
-    char words[AWAITED_WORDS];
     if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
         return 0; /* of another version, which is the worker's to say */
     const bool named = awaited_is_named(pipeline, came->kind, came->sender);
     int error = 0;
     if (named && job->awaits) {
-        error = awaited_lacks(came->core, job->series_id, pipeline, words);
-        if (!error && !*words)
-            error = queue_object_came(came->core->queue, job->id, clock_unix_ms());
+        error = awaited_look_again(came->core, job, pipeline, job->awaits_study);
     } else if (named && came_makes_anew(job)) {
         came->revise = true;
     }

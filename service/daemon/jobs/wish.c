@@ -212,7 +212,13 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
     const char *pipeline = job->pick->pipeline;
     const struct conf_pipeline *conf = conf_find_pipeline(core->conf, pipeline);
     char lacks[AWAITED_WORDS];
-    int error = awaited_lacks(core, series->id, conf, lacks);
+    enum code lacks_code = CODE_STUDY_WAITING;
+    *lacks = '\0';
+    int error = job->pick->waits ? awaited_lacks_study(core, series, pipeline, lacks) : 0;
+    if (!error && !*lacks) {
+        lacks_code = CODE_OBJECT_WAITING;
+        error = awaited_lacks(core, series->id, conf, lacks);
+    }
     char *settings = error ? NULL : conf_pipeline_to_text(conf);
     if (!settings)
         return error ? error : -ENOMEM;
@@ -227,6 +233,7 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
                                           .dry_run = job->dry_run,
                                           .done_by_ms = windows_done_by(conf, clock_unix_ms()),
                                           .lacks = *lacks ? lacks : NULL,
+                                          .lacks_code = lacks_code,
                                           .until_ms = clock_unix_ms() +
                                                       (int64_t)(1000 * conf->patience_seconds)};
     struct queue_ids superseded;

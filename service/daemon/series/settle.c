@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/wish.h"
 #include "service/daemon/series/series.h"
 
@@ -179,6 +180,8 @@ settle_write(struct core *core, const struct queue_series *series, const char *e
                              stacks->told_count, clock_unix_ms());
     if (!error)
         error = settle_add_jobs(core, series, stacks->judged, wish);
+    if (!error && accepted)
+        error = awaited_series_came(core, series->id);
     for (size_t i = 0; i < wish->refusal_count && accepted && !error; i++)
         error = settle_note_refusal(core, series, &stacks->judged[wish->refusals[i].stack],
                                     wish->refusals[i].pipeline);

@@ -30,6 +30,7 @@ CREATE INDEX series_frame ON series (frame_of_reference) WHERE frame_of_referenc
 CREATE INDEX series_by_accession ON series (accession_number) WHERE accession_number <> '';
 CREATE INDEX series_by_patient ON series (patient_id) WHERE patient_id <> '';
 CREATE INDEX series_settled ON series (settled_at) WHERE settled_at IS NOT NULL;
+CREATE INDEX series_study ON series (study_uid);
 
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,

@@ -195,14 +195,15 @@ START_TEST(a_job_is_added_once)
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &again), -EAGAIN);
     ck_assert_int_eq(sample_add_job(s.queue, 4711, 1, &again), -ENOENT);
     struct queue_ids running;
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "no such stack", "head-ct",
-                                                           "", 5, false, NULL, false, 0, NULL, 0},
-                                   SAMPLE_NOW, &again, &running),
-                     -EAGAIN);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5, false,
+                                              NULL, false, 0, NULL, CODE_NONE, 0},
+                      SAMPLE_NOW, &again, &running),
+        -EAGAIN);
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "", "other", "", 5, false,
-                                                           NULL, false, 0, NULL, 0},
+                                                           NULL, false, 0, NULL, CODE_NONE, 0},
                                    SAMPLE_NOW, &again, &running),
                      0);
     ck_assert_ptr_null(running.at);
@@ -222,12 +223,12 @@ START_TEST(a_refused_stack_gets_no_job)
     struct queue_ids running;
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false,
-                                                           NULL, false, 0, NULL, 0},
+                                                           NULL, false, 0, NULL, CODE_NONE, 0},
                                    SAMPLE_NOW, &job, &running),
                      -EAGAIN);
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false,
-                                                           NULL, false, 0, NULL, 0},
+                                                           NULL, false, 0, NULL, CODE_NONE, 0},
                                    SAMPLE_NOW, &job, &running),
                      0);
 }
@@ -293,11 +294,12 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         ck_assert_int_eq(late_slice(uid, 9), 2);
         ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
         ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, 2, "", "head-ct", "", 5,
-                                                               false, NULL, false, 0, NULL, 0},
-                                       SAMPLE_NOW + 5000, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL,
+                                                  false, 0, NULL, CODE_NONE, 0},
+                          SAMPLE_NOW + 5000, &job, &running),
+            0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
         ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
         if (running.count)
@@ -328,11 +330,12 @@ START_TEST(several_running_ones_are_told)
         if (revision > 1)
             ck_assert_int_eq(late_slice("1.2.3", 10 + revision), revision);
         ck_assert_int_eq(sample_settle(s.queue, series, revision), 0);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, revision, "", "head-ct", "",
-                                                               5, false, NULL, false, 0, NULL, 0},
-                                       SAMPLE_NOW, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, revision, "", "head-ct", "", 5, false,
+                                                  NULL, false, 0, NULL, CODE_NONE, 0},
+                          SAMPLE_NOW, &job, &running),
+            0);
         ck_assert_uint_eq(running.count, revision > 1);
         free(running.at);
         ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", revision, SAMPLE_NOW), 0);
@@ -350,7 +353,7 @@ START_TEST(another_pipeline_is_not_superseded)
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(queue_add_job(s.queue,
                                    &(struct queue_new_job){series, 1, "", "other", "", 5, false,
-                                                           NULL, false, 0, NULL, 0},
+                                                           NULL, false, 0, NULL, CODE_NONE, 0},
                                    SAMPLE_NOW, &other, &running),
                      0);
     ck_assert_int_eq(take(START, other), 0);
@@ -390,11 +393,12 @@ START_TEST(ready_is_ordered_by_priority_then_age)
         int64_t job;
         struct queue_ids running;
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, 1, "", pipeline, "", i % 4,
-                                                               false, NULL, false, 0, NULL, 0},
-                                       SAMPLE_NOW, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL,
+                                                  false, 0, NULL, CODE_NONE, 0},
+                          SAMPLE_NOW, &job, &running),
+            0);
         ck_assert_int_eq(job, i + 1);
     }
     ck_assert_uint_eq(ready(SAMPLE_NOW, 64, ids, 64), 40);

@@ -447,6 +447,7 @@ waiting_job(const char *series_uid, int64_t until_ms)
                                          .pipeline = "gtv",
                                          .settings = "name = \"gtv\";",
                                          .lacks = "an RTSTRUCT from TPS",
+                                         .lacks_code = CODE_OBJECT_WAITING,
                                          .until_ms = until_ms};
     ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW, &job, &running), 0);
     ck_assert_uint_eq(running.count, 0);
@@ -483,9 +484,9 @@ START_TEST(a_job_waits_for_it)
     ck_assert(jobs[0].awaits);
     queue_job_clear(&jobs[0]);
     free(jobs);
-    ck_assert_int_eq(queue_object_came(s.queue, job, SAMPLE_NOW + 5), 0);
+    ck_assert_int_eq(queue_job_lacks(s.queue, job, CODE_NONE, NULL, SAMPLE_NOW + 5), 0);
     assert_answer(&s, "SELECT state || code || message FROM v_jobs", "READY");
-    ck_assert_int_eq(queue_object_came(s.queue, job, SAMPLE_NOW + 5), -EAGAIN);
+    ck_assert_int_eq(queue_job_lacks(s.queue, job, CODE_NONE, NULL, SAMPLE_NOW + 5), -EAGAIN);
     ck_assert_uint_eq(ready_at(SAMPLE_NOW + 5), 1);
 }
 

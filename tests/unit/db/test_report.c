@@ -451,11 +451,12 @@ START_TEST(fifty_rows_unless_told_otherwise)
     for (int i = 0; i < 60; i++) {
         char pipeline[16];
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(queue_add_job(s.queue,
-                                       &(struct queue_new_job){series, 1, "", pipeline, "", 0,
-                                                               false, NULL, false, 0, NULL, 0},
-                                       SAMPLE_NOW, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_add_job(s.queue,
+                          &(struct queue_new_job){series, 1, "", pipeline, "", 0, false, NULL,
+                                                  false, 0, NULL, CODE_NONE, 0},
+                          SAMPLE_NOW, &job, &running),
+            0);
     }
     ck_assert_int_eq(queue_commit(s.queue), 0);
     char *json = printed(JOBS, &everything, 0, true);

@@ -1,0 +1,82 @@
+"""Rules that ask for other series of the study (`study`): jobs wait until these are there, and say so; and do not for ever."""
+
+import pydicom
+import pytest
+from conftest import SETTINGS, drop, phantom, wait_for
+
+RULES = """rules = ( {{ match = {{ modality = "CT"; description = "contrast";
+    study = ( {{ modality = "CT"; description = "native"; }}, {{ modality = "MR"; }} ); }}; pipeline = "head-ct"; }} );
+"""
+
+
+@pytest.fixture
+def started(daemon):
+    def start(patience=600):
+        d = daemon(quiet=0.5)
+        text = SETTINGS.format(root=d.root, after="keep", quiet=0.5, attempts=3, pipeline_extra=f"patience_seconds = {patience};")
+        d.config.write_text(text[:text.index("rules = (")] + RULES.format())
+        return d.start()
+
+    return start
+
+
+def series(folder, description, study="1.2.3.4", seed=1, kind="ct-head"):
+    files = phantom(folder, "--size", "32x32x6", "--seed", str(seed), *(() if kind == "ct-head" else ("--kind", kind)))
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        dataset.StudyInstanceUID, dataset.SeriesDescription = study, description
+        dataset.save_as(path)
+    return files
+
+
+def settled(d, count):
+    return wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == count, 30, "the series")
+
+
+def test_a_job_waits_for_each_of_them(started, tmp_path):
+    d = started()
+    drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
+    (job,) = wait_for(d.jobs, 30, "the job")
+    assert (job["state"], job["code"]) == ("DELAYED", "STUDY_WAITING")
+    assert job["message"] == 'It waits for another series of the study: CT "native".' and job["not_before_at"]
+    status = d.ctl("status").stdout
+    assert "1 job for other series of the study, the first until " + job["not_before_at"] in status
+    explained = d.ctl("explain", job["series_uid"]).stdout
+    assert "head-ct" in explained
+    conditions = d.ctl("explain", "--json", job["series_uid"]).stdout
+    assert 'waits for another series of the study: CT \\"native\\"' in conditions
+    # Of another study, it is none of it; of the same one, there is still another to come.
+    drop(series(tmp_path / "other", "native", study="1.2.3.5", seed=2), d.inbox / "other")
+    settled(d, 2)
+    assert [job["message"] for job in d.jobs()] == ['It waits for another series of the study: CT "native".']
+    drop(series(tmp_path / "b", "Native 5 mm", seed=3), d.inbox / "b")
+    settled(d, 3)
+    wait_for(lambda: [job["message"] for job in d.jobs()] == ["It waits for another series of the study: MR."], 20, "the rest")
+    drop(series(tmp_path / "c", "T1", seed=4, kind="mr-brain"), d.inbox / "c")
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE" and job["message"] == ""
+    kinds = [row["kind"] for row in d.query("SELECT kind FROM v_events WHERE job = ? ORDER BY event", job["job"])]
+    assert kinds[:4] == ["JOB_ADDED", "JOB_WAITS", "JOB_OBJECT_CAME", "JOB_STARTED"]
+
+
+def test_what_is_there_before_is_not_waited_for(started, tmp_path):
+    d = started()
+    drop(series(tmp_path / "b", "native", seed=3), d.inbox / "b")
+    drop(series(tmp_path / "c", "T1", seed=4, kind="mr-brain"), d.inbox / "c")
+    settled(d, 2)
+    assert d.jobs() == []
+    drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    assert not d.query("SELECT 1 FROM v_events WHERE kind = 'JOB_WAITS'")
+
+
+def test_what_never_comes_is_told(started, tmp_path):
+    d = started(patience=1)
+    drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
+    (job,) = d.wait_jobs(states=("FAILED",))
+    assert job["code"] == "STUDY_INCOMPLETE" and job["attempts"] == 0
+    assert job["message"].startswith('It waits for another series of the study: CT "native". It did not come within patience_seconds')
+    assert "STUDY_INCOMPLETE" in d.ctl("report", check=False).stdout
+    d.ctl("retry", str(job["job"]))  # which does not wait
+    wait_for(lambda: [job["state"] for job in d.jobs()] == ["DONE"], 60, "the job")
