@@ -62,7 +62,7 @@ option_clear(const struct option_section *section, void *object)
 #define MAX_OPTIONS 512
 
 static char keys[MAX_OPTIONS][96];
-static char types[MAX_OPTIONS][128], limits[MAX_OPTIONS][64];
+static char types[MAX_OPTIONS][256], limits[MAX_OPTIONS][64];
 static struct conf_option listing[MAX_OPTIONS];
 static size_t listing_count;
 static once_flag listing_once = ONCE_FLAG_INIT;

@@ -151,7 +151,7 @@ int read_elements(const struct option_reader *reader, const struct option_row *r
                   option_read *read);
 
 /* Writes "a", "b" or "c": those of the row's choices whose bits are set. */
-#define CHOICES_SIZE 160
+#define CHOICES_SIZE 256
 #define ALL_CHOICES  ~0u
 void read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOICES_SIZE]);
 

@@ -119,7 +119,7 @@ def complete(*words):
 
 def test_bash_completes(tmp_path):
     assert complete("st") == ["status"] and set(complete("")) == set(COMMANDS)
-    assert complete("--config", "x", "re") == ["report", "review", "retry", "reject", "release", "resend"]
+    assert complete("--config", "x", "re") == ["report", "review", "retry", "reject", "release", "resume", "resend"]
     assert complete("jobs", "--st") == ["--state"] and complete("jobs", "--state", "RE") == ["READY", "REVIEW", "REJECTED"]
     assert complete("help", "pre") == ["presets"] and complete("jobs", "") == []
     assert complete("jobs", "--limit", "") == []

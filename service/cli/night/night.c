@@ -137,7 +137,8 @@ night_run(struct cli_call *call)
 const struct cli_command cli_report = {
     .name = "report",
     .help = "what became of what came in the last 24 hours, and what somebody has to do",
-    .usage = {"[--since WHEN] [--until WHEN] [--json | --send] [--html FILE]"},
+    .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]",
+              "[--since WHEN] [--until WHEN] --send"},
     .more =
         "Its status is 1 where somebody should look at something: what status --check warns "
         "of, "
