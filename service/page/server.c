@@ -190,8 +190,8 @@ server_on_connection(void *context, struct MHD_Connection *connection, void **so
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        visit = calloc(1, sizeof *visit);
-        if (visit && info) {
+        visit = info ? calloc(1, sizeof *visit) : NULL;
+        if (visit) {
             *visit = (struct server_visit){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
             LIST_INSERT_HEAD(&server->visits, visit, next);
         } else if (info) {
