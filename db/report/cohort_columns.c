@@ -314,9 +314,11 @@ columns_put_in_order(struct cohort_columns *columns, struct cohort_column *sorte
 static int
 columns_order(struct cohort_columns *columns)
 {
-    struct cohort_column *sorted = calloc(columns->count + 1, sizeof *sorted);
-    struct ranked *ranked = calloc(columns->count + 1, sizeof *ranked);
-    size_t *to = calloc(columns->count + 1, sizeof *to);
+    if (columns->count == 0)
+        return 0;
+    struct cohort_column *sorted = calloc(columns->count, sizeof *sorted);
+    struct ranked *ranked = calloc(columns->count, sizeof *ranked);
+    size_t *to = calloc(columns->count, sizeof *to);
     const bool is_room = sorted && ranked && to;
     if (is_room)
         columns_put_in_order(columns, sorted, ranked, to);

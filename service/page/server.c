@@ -18,10 +18,12 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A connection's memory is that of its request and of its answer's head. */
 #define CONNECTION_BYTES (2 * LIMIT_PAGE_REQUEST_BYTES)
+#define PATIENCE_SECONDS 2 /* with what has been ended */
 
 struct server_visit {
     LIST_ENTRY(server_visit) next;
@@ -32,7 +34,8 @@ struct server_visit {
 struct server {
     struct MHD_Daemon *daemon;
     struct server_events events;
-    pthread_mutex_t lock; /* of the visits */
+    pthread_mutex_t lock;  /* of the visits */
+    pthread_cond_t nobody; /* the last of them has ended */
     LIST_HEAD(visits, server_visit) visits;
 };
 
@@ -201,6 +204,8 @@ server_on_connection(void *context, struct MHD_Connection *connection, void **so
     } else if (visit) {
         LIST_REMOVE(visit, next);
         free(visit);
+        if (LIST_EMPTY(&server->visits))
+            pthread_cond_signal(&server->nobody);
     }
     pthread_mutex_unlock(&server->lock);
 }
@@ -230,6 +235,14 @@ server_on_log(void *context, const char *format, va_list values)
 
 /* ---------------------------------------------------------------------------- life, death ---- */
 
+static void
+server_free(struct server *server)
+{
+    pthread_cond_destroy(&server->nobody);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
 /* Names of values that stand twice, or are badly encoded, are as the library has them. */
 int
 server_open(int fd, const struct server_events *events, struct server **opened)
@@ -240,6 +253,7 @@ server_open(int fd, const struct server_events *events, struct server **opened)
     server->events = *events;
     LIST_INIT(&server->visits);
     pthread_mutex_init(&server->lock, NULL);
+    pthread_cond_init(&server->nobody, NULL);
     errno = 0;
     server->daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL,
@@ -250,12 +264,32 @@ server_open(int fd, const struct server_events *events, struct server **opened)
         1, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, server, MHD_OPTION_END);
     if (!server->daemon) {
         const int error = errno ? -errno : -ENOMEM;
-        pthread_mutex_destroy(&server->lock);
-        free(server);
+        server_free(server);
         return error;
     }
     *opened = server;
     return 0;
+}
+
+/* Ends all connections, and waits until they have: a server that is stopped while it refuses a request which is too large
+ * reads an answer that is none (libmicrohttpd 0.9.75). */
+static void
+server_empty(struct server *server)
+{
+    struct timespec until;
+    struct server_visit *visit;
+    const int fd = MHD_quiesce_daemon(server->daemon);
+    if (fd >= 0)
+        close(fd);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_SECONDS;
+    pthread_mutex_lock(&server->lock);
+    for (visit = LIST_FIRST(&server->visits); visit; visit = LIST_NEXT(visit, next))
+        shutdown(visit->fd, SHUT_RDWR);
+    while (!LIST_EMPTY(&server->visits) &&
+           pthread_cond_timedwait(&server->nobody, &server->lock, &until) == 0)
+        continue;
+    pthread_mutex_unlock(&server->lock);
 }
 
 void
@@ -263,7 +297,7 @@ server_close(struct server *server)
 {
     if (!server)
         return;
+    server_empty(server);
     MHD_stop_daemon(server->daemon);
-    pthread_mutex_destroy(&server->lock);
-    free(server);
+    server_free(server);
 }
