@@ -278,9 +278,6 @@ server_empty(struct server *server)
 {
     struct timespec until;
     struct server_visit *visit;
-    const int fd = MHD_quiesce_daemon(server->daemon);
-    if (fd >= 0)
-        close(fd);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE_SECONDS;
     pthread_mutex_lock(&server->lock);
@@ -297,7 +294,10 @@ server_close(struct server *server)
 {
     if (!server)
         return;
+    const int fd = MHD_quiesce_daemon(server->daemon); /* nobody comes any more; it is ours now */
     server_empty(server);
     MHD_stop_daemon(server->daemon);
+    if (fd >= 0)
+        close(fd);
     server_free(server);
 }
