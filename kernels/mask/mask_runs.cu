@@ -54,19 +54,11 @@ struct volume_forest {
         }
     }
 
-    __device__ __forceinline__ void unite(uint32_t a, uint32_t b) const
+    /* Unless it is hung already. */
+    __device__ __forceinline__ bool hang(uint32_t root, uint32_t below) const
     {
-        for (;;) {
-            a = find(a);
-            b = find(b);
-            if (a == b)
-                return;
-            const uint32_t early = min(a, b), late = max(a, b);
-
-            if (atomicCAS(&slots[late], late | SLOT_FIRST, early | SLOT_FIRST) ==
-                (late | SLOT_FIRST))
-                return;
-        }
+        return atomicCAS(&slots[root], root | SLOT_FIRST, below | SLOT_FIRST) ==
+               (root | SLOT_FIRST);
     }
 };
 

@@ -46,18 +46,10 @@ struct tile_forest {
         }
     }
 
-    __device__ __forceinline__ void unite(uint32_t a, uint32_t b) const
+    /* Unless it is hung already. */
+    __device__ __forceinline__ bool hang(uint32_t root, uint32_t below) const
     {
-        for (;;) {
-            a = find(a);
-            b = find(b);
-            if (a == b)
-                return;
-            const uint32_t early = min(a, b), late = max(a, b);
-
-            if (atomicCAS(at(late), late, early) == late)
-                return;
-        }
+        return atomicCAS(at(root), root, below) == root;
     }
 
     /* Roots may be counted already. */
