@@ -11,6 +11,7 @@ enum {
     FIELD = 0x0100,
     MESSAGE_ID = 0x0110,
     RESPONDED_ID = 0x0120,
+    MOVE_DESTINATION = 0x0600,
     PRIORITY = 0x0700,
     DATA_SET_TYPE = 0x0800,
     STATUS = 0x0900,
@@ -18,6 +19,10 @@ enum {
     REQUESTED_INSTANCE = 0x1001,
     EVENT_TYPE = 0x1002,
     ACTION_TYPE = 0x1008,
+    REMAINING = 0x1020,
+    COMPLETED = 0x1021,
+    FAILED = 0x1022,
+    WARNED = 0x1023,
 };
 
 static uint16_t
@@ -95,6 +100,18 @@ command_take_number(struct command *command, uint16_t element, uint16_t number)
     case EVENT_TYPE:
         command->event_type = number;
         return 0;
+    case REMAINING:
+        command->remaining = number;
+        return 0;
+    case COMPLETED:
+        command->completed = number;
+        return 0;
+    case FAILED:
+        command->failed = number;
+        return 0;
+    case WARNED:
+        command->warned = number;
+        return 0;
     default:
         return 0;
     }
@@ -112,7 +129,7 @@ take_uid(struct command *command, uint16_t element, const uint8_t *value, size_t
 int
 command_decode(const uint8_t *bytes, size_t size, struct command *command)
 {
-    *command = (struct command){0};
+    *command = (struct command){.remaining = -1, .completed = -1, .failed = -1, .warned = -1};
     int seen = 0;
     while (size > 0) {
         if (size < HEADER_SIZE || get_u16(bytes) != 0)
@@ -160,17 +177,24 @@ command_put_number(struct command_writer *to, uint16_t element, uint16_t number)
     put_u16(to, number);
 }
 
+/* Padded to an even length. */
 static void
-put_uid(struct command_writer *to, uint16_t element, const char *uid)
+put_text(struct command_writer *to, uint16_t element, const char *text, char padding)
 {
-    const size_t length = strlen(uid);
+    const size_t length = strlen(text);
     if (length == 0)
         return;
     put_header(to, element, (uint16_t)(length + length % 2));
-    memcpy(to->bytes + to->size, uid, length);
+    memcpy(to->bytes + to->size, text, length);
     to->size += length;
     if (length % 2)
-        to->bytes[to->size++] = '\0';
+        to->bytes[to->size++] = (uint8_t)padding;
+}
+
+static void
+put_uid(struct command_writer *to, uint16_t element, const char *uid)
+{
+    put_text(to, element, uid, '\0');
 }
 
 /* The group's length comes first, and is known last. */
@@ -200,13 +224,26 @@ command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]
     put_uid(&to, is_action ? REQUESTED_CLASS : AFFECTED_CLASS, request->sop_class_uid);
     command_put_number(&to, FIELD, request->field);
     command_put_number(&to, MESSAGE_ID, request->message_id);
-    if (request->field == COMMAND_C_STORE)
+    if (request->move_destination)
+        put_text(&to, MOVE_DESTINATION, request->move_destination, ' ');
+    if (request->field == COMMAND_C_STORE || request->field == COMMAND_C_FIND ||
+        request->field == COMMAND_C_MOVE)
         command_put_number(&to, PRIORITY, 0);
     command_put_number(&to, DATA_SET_TYPE,
                        request->has_data_set ? COMMAND_DATA_SET : COMMAND_NO_DATA_SET);
     put_uid(&to, is_action ? REQUESTED_INSTANCE : AFFECTED_INSTANCE, request->sop_instance_uid);
     if (is_action)
         command_put_number(&to, ACTION_TYPE, request->event_type);
+    return command_finish(&to);
+}
+
+size_t
+command_encode_cancel(const struct command *request, uint8_t bytes[COMMAND_MAX])
+{
+    struct command_writer to = command_begin(bytes);
+    command_put_number(&to, FIELD, COMMAND_C_CANCEL);
+    command_put_number(&to, RESPONDED_ID, request->message_id);
+    command_put_number(&to, DATA_SET_TYPE, COMMAND_NO_DATA_SET);
     return command_finish(&to);
 }
 

@@ -16,6 +16,8 @@ extern "C" {
 
 enum command_field {
     COMMAND_C_STORE = 0x0001,
+    COMMAND_C_FIND = 0x0020,
+    COMMAND_C_MOVE = 0x0021,
     COMMAND_C_ECHO = 0x0030,
     COMMAND_N_EVENT_REPORT = 0x0100,
     COMMAND_N_ACTION = 0x0130,
@@ -37,6 +39,9 @@ struct command {
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     bool uid_invalid;
+    const char *move_destination; /* of a C-MOVE that is made here: an AE title */
+    /* Of what a C-MOVE makes the peer send (PS3.7 9.3.4.2); -1: it does not say. */
+    int32_t remaining, completed, failed, warned;
 };
 
 /* 0, or -EBADMSG when it is no command set or lacks Command Field, Message ID or Command Data Set
@@ -45,8 +50,10 @@ int command_decode(const uint8_t *bytes, size_t size, struct command *command);
 
 #define COMMAND_MAX 256 /* bytes of one that is made here */
 
-/* A request of C-STORE, C-ECHO or N-ACTION; returns its size. */
+/* A request of C-STORE, C-FIND, C-MOVE, C-ECHO or N-ACTION; returns its size. */
 size_t command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]);
+/* C-CANCEL of a request; returns its size. */
+size_t command_encode_cancel(const struct command *request, uint8_t bytes[COMMAND_MAX]);
 /* The response without data set; returns its size. */
 size_t command_encode_response(const struct command *request, uint16_t status,
                                uint8_t bytes[COMMAND_MAX]);

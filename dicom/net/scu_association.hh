@@ -78,9 +78,14 @@ int send_data(struct dicom_association &association, const PresentationContext &
 /* The whole data set, encoded as the context asks for. */
 int send_data_set(struct dicom_association &association, const PresentationContext &context,
                   DcmDataset &dataset);
+/* The peer does what it may not: what. Returns the error. */
+int violate(struct dicom_association &association, const char *what);
 /* Waits for the response to a request, taking reports that come before it. */
 int await_response(struct dicom_association &association, const struct command &request,
                    struct dicom_answer *answer);
+/* The same where several come: the next one, and so much of its data set as may be read. */
+int next_response(struct dicom_association &association, const struct command &request,
+                  struct command &response, std::vector<uint8_t> &bytes);
 
 } // namespace scu
 

@@ -38,8 +38,8 @@ scu::send_data(struct dicom_association &association, const PresentationContext 
 
 /* ------------------------------------------------------------- what the peer says itself --- */
 
-static int
-violate(struct dicom_association &association, const char *what)
+int
+scu::violate(struct dicom_association &association, const char *what)
 {
     association.violation = what;
     return -EPROTO;
@@ -102,12 +102,13 @@ take_event(struct dicom_association &association, const PresentationContext &con
     return answer_event(association, context.id, event, status);
 }
 
-/* The next message but for reports, which are taken; 0, RELEASED or the error. */
+/* The next message, reports being taken; 0, RELEASED or the error. */
 static int
-receive_message(struct dicom_association &association, struct command &command)
+receive_message(struct dicom_association &association, struct command &command,
+                std::vector<uint8_t> &bytes)
 {
     uint8_t context_id = 0;
-    std::vector<uint8_t> bytes;
+    bytes.clear();
     int rc = association.pdus.next_command(*association.connection, context_id, command);
     const PresentationContext *context = rc ? nullptr : context_of(association, context_id);
     if (!rc && !context)
@@ -125,8 +126,9 @@ take_unasked(struct dicom_association &association)
 {
     static const uint8_t release_rp[] = {PDU_RELEASE_RP, 0, 0, 0, 0, 4, 0, 0, 0, 0};
     struct command command;
+    std::vector<uint8_t> bytes;
     allow(association, association.dimse_time);
-    const int rc = receive_message(association, command);
+    const int rc = receive_message(association, command, bytes);
     if (rc == 0 && command.field == COMMAND_N_EVENT_REPORT)
         return 0;
     if (rc == DataPdus::RELEASED) {
@@ -161,18 +163,28 @@ dicom_report(struct dicom_association *association, const struct dicom_commitmen
 /* ---------------------------------------------------------------- a request, an answer --- */
 
 int
-scu::await_response(struct dicom_association &association, const struct command &request,
-                    struct dicom_answer *answer)
+scu::next_response(struct dicom_association &association, const struct command &request,
+                   struct command &response, std::vector<uint8_t> &bytes)
 {
-    allow(association, association.dimse_time);
-    struct command response;
     do {
-        if (const int rc = receive_message(association, response))
+        if (const int rc = receive_message(association, response, bytes))
             return rc;
     } while (response.field == COMMAND_N_EVENT_REPORT);
     if (response.field != (request.field | COMMAND_RESPONSE) || !response.has_status ||
         response.message_id != request.message_id)
         return violate(association, "it answers something else");
+    return 0;
+}
+
+int
+scu::await_response(struct dicom_association &association, const struct command &request,
+                    struct dicom_answer *answer)
+{
+    struct command response;
+    std::vector<uint8_t> bytes;
+    allow(association, association.dimse_time);
+    if (const int rc = next_response(association, request, response, bytes))
+        return rc;
     answer->status = response.status;
     return 0;
 }
