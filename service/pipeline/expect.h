@@ -51,11 +51,4 @@ void expect_clear(struct expect_breaches *breaches);
 /* All of them in words; where there is no more room it says how many are left out. */
 void expect_tell(const struct expect_breaches *breaches, char *text, size_t size);
 
-/*
- * Pieces of a mask: voxels that share a face are of one. A sweep over the slices that joins runs of
- * voxels with those of the row and the slice before; only two slices are held. -ENOMEM.
- */
-int expect_count_components(const struct image_extent *extent, const struct image_mask *mask,
-                            int64_t *count);
-
 #endif
