@@ -166,6 +166,10 @@ struct conf_expect {
     enum conf_touches touches;
     struct conf_share *share_of; /* NULL: of none */
     struct conf_bounds share_of_box;
+    /* Of the images that it is found in. */
+    struct conf_bounds slice_mm;
+    char *unit; /* UCUM; NULL: any */
+    bool has_contrast, contrast;
 };
 
 struct conf_segment {

@@ -106,6 +106,7 @@ struct dicom_instance {
     /* UCUM unit of the real-world values, from Rescale Type (0028,1054) or Units (0054,1001):
      * "[hnsf'U]", "Bq/ml", ...; "" when the source does not say, or has no unit. */
     char value_unit[DICOM_CS_SIZE];
+    bool contrast; /* an agent is given: Contrast/Bolus Agent, or its sequence */
     bool multi_frame;
     bool has_padding;
     int32_t padding_lo,

@@ -21,6 +21,7 @@ check_expect(const void *object, const struct option_spot *spot)
     check_bounds(&expect->components, "components", spot);
     check_bounds(&expect->slices, "slices", spot);
     check_bounds(&expect->share_of_box, "share_of_box", spot);
+    check_bounds(&expect->slice_mm, "slice_mm", spot);
 }
 
 static void
@@ -67,6 +68,16 @@ static const struct option_row expect_rows[] = {
     BOUNDS(share_of_box, 0, 1,
            "its voxels as a part of those of the box around it, at least and at most: a tree of "
            "vessels is a small part of its box, and what leaked into an organ is more"),
+    BOUNDS(slice_mm, 0, 1000,
+           "of the images, to 0.001 mm: Slice Thickness (0018,0050), or the distance from slice to "
+           "slice where that is more, at least and at most"),
+    {"unit", &option_text, AT(struct conf_expect, unit), "", LIMITS(1, 16), .form = &form_dicom,
+     .help = "of the images' values, in UCUM: \"g/ml\" is SUV, \"Bq/ml\" what was counted, "
+             "\"[hnsf'U]\" HU; of Units (0054,1001) or Rescale Type (0028,1054)"},
+    {"contrast", &option_boolean, AT(struct conf_expect, contrast), "",
+     GIVEN(struct conf_expect, has_contrast),
+     .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given in one of the "
+             "images"},
 };
 
 const struct option_section option_expect = {ROWS(expect_rows), .size = sizeof(struct conf_expect),

@@ -5,6 +5,7 @@
 #include "service/pipeline/components.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,6 +269,37 @@ look_at_share_of_box(const struct expect_look *look, const struct conf_bounds *b
                      "share of the box around it ", "");
 }
 
+/* A micrometre is what decimals of positions may be off by. */
+static void
+look_at_slice_mm(const struct expect_look *look, const struct conf_bounds *bounds)
+{
+    const double found = round(look->volume->slice_mm * 1000) / 1000;
+    if (bounds->given && found > 0)
+        look_compare(look, "slice_mm", bounds->at, found, "slices of ", " mm");
+    else if (bounds->given)
+        look_add(look, &(struct expect_breach){.expectation = "slice_mm"},
+                 "how thick the slices are is not known");
+}
+
+static void
+look_at_unit(const struct expect_look *look, const char *unit)
+{
+    const char *found = look->volume->ucum;
+    if (unit && strcmp(found, unit) != 0)
+        look_add(look, &(struct expect_breach){.expectation = "unit"},
+                 "the images' values are %s%s, expected in %s", *found ? "in " : "of no known unit",
+                 found, unit);
+}
+
+static void
+look_at_contrast(const struct expect_look *look, const struct conf_expect *expect)
+{
+    if (expect->has_contrast && look->volume->contrast != expect->contrast)
+        look_add(look, &(struct expect_breach){.expectation = "contrast"},
+                 "the images name %s contrast agent, expected %s", expect->contrast ? "no" : "a",
+                 expect->contrast ? "one" : "none");
+}
+
 static int
 look_at_components(const struct expect_look *look, const struct conf_bounds *bounds)
 {
@@ -305,10 +337,13 @@ look_at_segment(const struct expect_look *look)
     if (expect->share_of)
         look_at_share(look, expect->share_of);
     look_at_share_of_box(look, &expect->share_of_box);
+    look_at_slice_mm(look, &expect->slice_mm);
+    look_at_unit(look, expect->unit);
+    look_at_contrast(look, expect);
     return rc;
 }
 
-enum { MOST_OF_A_SEGMENT = 7 }; /* one an option */
+enum { MOST_OF_A_SEGMENT = 10 }; /* one an option */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,

@@ -21,6 +21,9 @@ struct expect_volume {
     enum image_pixel pixel;
     const struct image_rescale *rescale; /* one a slice */
     const char *unit;                    /* of its values, for people: " HU"; "" */
+    const char *ucum;                    /* the same, "" where the images do not say */
+    double slice_mm; /* of the images: their thickness or distance; 0: not known */
+    bool contrast;   /* one of the images names an agent */
 };
 
 /* One expectation that is broken. */

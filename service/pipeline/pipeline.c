@@ -24,6 +24,7 @@
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -430,6 +431,31 @@ report_segments(struct job *job)
     return 0;
 }
 
+/* The largest of what slices are thick and apart; 0: not known. */
+static double
+slice_mm(const struct job *job)
+{
+    double most = 0;
+    for (int32_t z = 0; z < job->stack->plane_count; z++) {
+        const struct geometry_plane *plane = &job->stack->planes[z];
+        const struct dicom_frame *frame =
+            &job->headers->instances[plane->instance]->frames[plane->frame];
+        most = fmax(most, frame->slice_thickness);
+        if (z > 0 && job->stack->has_geometry)
+            most = fmax(most, plane->position - plane[-1].position);
+    }
+    return most;
+}
+
+static bool
+names_contrast(const struct job *job)
+{
+    bool named = false;
+    for (int32_t z = 0; z < job->stack->plane_count; z++)
+        named |= job->headers->instances[job->stack->planes[z].instance]->contrast;
+    return named;
+}
+
 /* Is what was found plausible? */
 static int
 check_expectations(struct job *job)
@@ -452,6 +478,9 @@ check_expectations(struct job *job)
         .pixel = stack->pixel,
         .rescale = rescale,
         .unit = words,
+        .ucum = strcmp(unit, "1") == 0 ? "" : unit,
+        .slice_mm = slice_mm(job),
+        .contrast = names_contrast(job),
     };
     int rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,
                           &report->error);

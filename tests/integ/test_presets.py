@@ -138,7 +138,24 @@ def test_emphysema(config, series, tmp_path):
 
 def test_emphysema_of_thick_slices_is_held(config, series, tmp_path):
     folder, _ = series("chest", "--size", "128x128x60")
-    assert "slices" in run(config, "emphysema", tmp_path / "out", folder, REVIEW)
+    assert "slices of 5 mm, expected 0 to 3 mm" in run(config, "emphysema", tmp_path / "out", folder, REVIEW)
+
+
+def edited(folder, output, **attributes):
+    """A copy of a series with these attributes in each of its images."""
+    output.mkdir()
+    for path in folder.glob("*.dcm"):
+        dataset = pydicom.dcmread(path)
+        for keyword, value in attributes.items():
+            setattr(dataset, keyword, value)
+        dataset.save_as(output / path.name)
+    return output
+
+
+def test_emphysema_of_thick_slices_that_overlap_is_held(config, series, tmp_path):
+    folder, _ = series("chest")
+    thick = edited(folder, tmp_path / "thick", SliceThickness="5")
+    assert "slices of 5 mm, expected 0 to 3 mm" in run(config, "emphysema", tmp_path / "out", thick, REVIEW)
 
 
 @pytest.mark.parametrize("kind", ["chest", "body"])
@@ -154,6 +171,29 @@ def test_bone(config, series, tmp_path, kind):
     assert (bone & truth["bone"] & trunk).sum() > 0.99 * (truth["bone"] & trunk).sum()
     assert 1 < bone.sum() / expected.sum() < 1.15
     assert dice(bone, expected) > 0.925
+
+
+def test_bone_with_an_agent_in_the_headers_is_held(config, series, tmp_path):
+    folder, _ = series("body", "--size", "512x512x30")
+    named = edited(folder, tmp_path / "named", ContrastBolusAgent="Iomeron")
+    assert "Bone: the images name a contrast agent, expected none" in run(config, "bone", tmp_path / "out", named, REVIEW)
+    sequence = edited(folder, tmp_path / "sequence", ContrastBolusAgentSequence=[pydicom.Dataset()])
+    assert "contrast agent" in run(config, "bone", tmp_path / "again", sequence, REVIEW)
+
+
+def test_bone_beside_metal_is_held(config, series, tmp_path):
+    """A screw of two voxels: it moves neither the volume nor the mean out of the gate."""
+    folder, truth = series("body", "--size", "512x512x30")
+    metal = edited(folder, tmp_path / "metal")
+    z, y, x = min(np.argwhere(truth["marrow"]).tolist(), key=lambda place: abs(place[2] - 256))  # in the spine
+    path = sorted(metal.glob("*.dcm"), key=lambda path: pydicom.dcmread(path).ImagePositionPatient[2])[z]
+    dataset = pydicom.dcmread(path)
+    pixels = dataset.pixel_array.copy()
+    pixels[y, x:x + 2] = (3071 - dataset.RescaleIntercept) / dataset.RescaleSlope
+    dataset.PixelData = pixels.tobytes()
+    dataset.save_as(path)
+    told = run(config, "bone", tmp_path / "out", metal, REVIEW)
+    assert told.count("not as expected") == 1 and "Body without metal: share of Body 0.99999" in told
 
 
 def test_fat(config, series, tmp_path):
@@ -276,6 +316,14 @@ def test_pet_uptake_in_becquerels_is_held(config, tmp_path, preset):
     assert "Uptake" in run(config, preset, tmp_path / "out", tmp_path / "in", REVIEW)
 
 
+@pytest.mark.parametrize("preset", ["pet-uptake", "pet-hottest"])
+def test_pet_in_other_units_is_held(config, suv_series, tmp_path, preset):
+    """Values that would pass for SUV."""
+    counts = edited(suv_series[0], tmp_path / "counts", Units="CNTS")
+    told = run(config, preset, tmp_path / "out", counts, REVIEW)
+    assert told.count("not as expected") == 1 and "of no known unit, expected in g/ml" in told
+
+
 # ------------------------------------------------------------------------------- on real series
 
 
@@ -291,9 +339,11 @@ CHEST = SHARED / "ibsi" / "ibsi_1_ct_radiomics_phantom" / "dicom" / "image"
 
 
 @needs_shared
-@pytest.mark.parametrize("folder,ml", [(THIGH, 5416), (PELVIS, 2106), (CHEST, 4602)], ids=["thigh", "pelvis", "chest"])
-def test_body_of_a_patient(config, tmp_path, folder, ml):
-    found_ml, body, values = volumes(config, "body", tmp_path / "out", folder)["Body"]
+@pytest.mark.parametrize("folder,ml,status", [(THIGH, 5416, OK), (PELVIS, 2106, REVIEW), (CHEST, 4602, REVIEW)],
+                         ids=["thigh", "pelvis", "chest"])
+def test_body_of_a_patient(config, tmp_path, folder, ml, status):
+    """The latter two are cropped to less than a body."""
+    found_ml, body, values = volumes(config, "body", tmp_path / "out", folder, status)["Body"]
     assert abs(found_ml - ml) < 0.03 * ml
     assert values[body].mean() > -50, "neither table nor air around it"
 

@@ -38,7 +38,7 @@ static const char everything[] =
     "        region = { code = \"69536005\"; scheme = \"SCT\"; meaning = \"Head\"; };\n"
     "        color = [ 0.0, 0.5, 1.0 ]; expect = { volume_ml = [ 0.1, 1e9 ]; touches = \"none\";\n"
     "          share_of = { label = \"G\"; range = [ 0.25, 0.5 ]; }; share_of_box = [ 0.001, 0.02 "
-    "]; }; },\n"
+    "]; slice_mm = [ 0.5, 3.0 ]; unit = \"[hnsf'U]\"; contrast = false; }; },\n"
     "      { label = \"F\"; method = \"fuzzy-connectedness\";\n"
     "        seeds = ( { mm = [ -0.1, 0.0, 1e5 ]; }, { fraction = [ 0.0, 0.25, 1.0 ]; } );\n"
     "        object_sigma = 0.1; weight = 0.75; connectedness_map = true;\n"
@@ -81,6 +81,9 @@ START_TEST(a_configuration_comes_back_the_same)
     ck_assert_double_eq(segment->shapes[1].radius[2], 2.5);
     ck_assert_str_eq(segment->modifier.meaning, "Left");
     ck_assert_str_eq(segment->region.value, "69536005");
+    ck_assert_double_eq(segment->expect->slice_mm.at[1], 3.0);
+    ck_assert_str_eq(segment->expect->unit, "[hnsf'U]");
+    ck_assert(segment->expect->has_contrast && !segment->expect->contrast);
     const struct conf_segment *fuzzy = &pipeline->segments[1];
     ck_assert_int_eq(fuzzy->method, CONF_FUZZY);
     ck_assert_int_eq(fuzzy->seeds[0].unit, CONF_MM);

@@ -10,6 +10,7 @@
 
 enum { COLUMNS = 70, ROWS_ = 5, SLICES = 4, WORDS = 2, VOXELS = COLUMNS * ROWS_ * SLICES };
 
+static const struct image_extent extent = {COLUMNS, ROWS_, SLICES};
 static uint64_t bits[2][WORDS * ROWS_ * SLICES];
 static int16_t voxels[VOXELS];
 static struct image_mask masks[2];
@@ -17,8 +18,8 @@ static struct conf_expect expect;
 static struct conf_segment segments[2];
 static struct image_rescale rescale[SLICES];
 static struct expect_breaches found;
+static struct expect_volume volume;
 
-static const struct image_extent extent = {COLUMNS, ROWS_, SLICES};
 static const struct conf_pipeline pipeline = {.segments = segments, .segment_count = 2};
 
 static void
@@ -27,6 +28,8 @@ begin(void)
     memset(bits, 0, sizeof bits);
     memset(voxels, 0, sizeof voxels);
     expect = (struct conf_expect){.touches = CONF_TOUCHES_ANY};
+    volume = (struct expect_volume){extent, {0.5, 2, 4}, voxels, IMAGE_INT16, rescale,
+                                    " HU",  "[hnsf'U]",  3,      false};
     segments[0] = (struct conf_segment){.label = (char *)"Brain", .expect = &expect};
     segments[1] = (struct conf_segment){.label = (char *)"Body"};
     for (int i = 0; i < 2; i++)
@@ -52,7 +55,6 @@ static size_t
 check(void)
 {
     struct error error;
-    const struct expect_volume volume = {extent, {0.5, 2, 4}, voxels, IMAGE_INT16, rescale, " HU"};
     expect_clear(&found);
     ck_assert_int_eq(expect_check(&pipeline, &volume, masks, &found, &error), 0);
     return found.count;
@@ -270,6 +272,50 @@ START_TEST(shares_of_the_box)
 
 END_TEST
 
+START_TEST(slices_of_the_images)
+{
+    put(0, 0, 0, 0);
+    expect.slice_mm = bounds(0, 3);
+    volume.slice_mm = 3.0004; /* as decimals of positions make it */
+    ck_assert_uint_eq(check(), 0);
+    volume.slice_mm = 3.27;
+    assert_broken("slice_mm", "Brain: slices of 3.27 mm, expected 0 to 3 mm");
+    ck_assert(found.at[0].bounded && found.at[0].found == 3.27);
+    volume.slice_mm = 0;
+    assert_broken("slice_mm", "Brain: how thick the slices are is not known");
+    ck_assert(!found.at[0].bounded);
+}
+
+END_TEST
+
+START_TEST(units_of_the_images)
+{
+    put(0, 0, 0, 0);
+    expect.unit = (char *)"g/ml";
+    assert_broken("unit", "Brain: the images' values are in [hnsf'U], expected in g/ml");
+    volume.ucum = "";
+    assert_broken("unit", "Brain: the images' values are of no known unit, expected in g/ml");
+    volume.ucum = "g/ml";
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
+START_TEST(contrast_in_the_images)
+{
+    put(0, 0, 0, 0);
+    volume.contrast = true;
+    ck_assert_uint_eq(check(), 0);
+    expect.has_contrast = true;
+    assert_broken("contrast", "Brain: the images name a contrast agent, expected none");
+    volume.contrast = false;
+    ck_assert_uint_eq(check(), 0);
+    expect.contrast = true;
+    assert_broken("contrast", "Brain: the images name no contrast agent, expected one");
+}
+
+END_TEST
+
 START_TEST(an_empty_one_breaks_what_is_expected_once)
 {
     ck_assert_uint_eq(check(), 1);
@@ -321,6 +367,9 @@ main(void)
                                   faces,
                                   shares,
                                   shares_of_the_box,
+                                  slices_of_the_images,
+                                  units_of_the_images,
+                                  contrast_in_the_images,
                                   an_empty_one_breaks_what_is_expected_once,
                                   all_that_is_broken_is_told};
     Suite *suite = suite_create("expect");
