@@ -259,6 +259,15 @@ conf_segment_is_object(const struct conf_segment *segment)
            segment->minus_count == 0 && segment->intersect_count == 0 && segment->then_count == 0;
 }
 
+bool
+conf_pipeline_takes_own(const struct conf_pipeline *pipeline)
+{
+    bool takes = false;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        takes |= pipeline->segments[i].object.own;
+    return takes;
+}
+
 unsigned
 conf_measured_regions(const struct conf_pipeline *pipeline)
 {

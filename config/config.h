@@ -544,6 +544,9 @@ unsigned conf_measured_regions(const struct conf_pipeline *pipeline);
 /* Is the segment a region of an object as it is: nothing is made up, cut off or done with it? */
 bool conf_segment_is_object(const struct conf_segment *segment);
 
+/* Does it name an object that Noctule may have written? */
+bool conf_pipeline_takes_own(const struct conf_pipeline *pipeline);
+
 /* Which of the segments that are written this is, from 1; 0: it is hidden. */
 int32_t conf_segment_number(const struct conf_pipeline *pipeline, size_t segment);
 

@@ -103,9 +103,8 @@ pipeline_takes_own(const struct conf *conf, const char *name)
 {
     bool takes = false;
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        for (size_t k = 0; k < conf->pipelines[i].segment_count; k++)
-            takes |= option_is_same(conf->pipelines[i].name, name) &&
-                     conf->pipelines[i].segments[k].object.own;
+        takes |= option_is_same(conf->pipelines[i].name, name) &&
+                 conf_pipeline_takes_own(&conf->pipelines[i]);
     return takes;
 }
 

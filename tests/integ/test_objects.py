@@ -251,14 +251,14 @@ pipelines = (
       {{ label = "Brain"; method = "level-set"; range = [ 0.0, 80.0 ];
         shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 10.0; }} );
         type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }} );
-rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "gtv"; }},
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "{rule}"; }},
           {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; }} );
 """
 
 
-def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";'):
+def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv"):
     root = tmp_path / f"daemon{len(list(tmp_path.glob('daemon*')))}" / "root"
-    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted),
+    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted, rule=rule),
                   dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "PYNETDICOM"; }, { ae_title = "TPS"; } );'
                   ).start()
 

@@ -87,6 +87,34 @@ def test_one_from_another_title(daemon, files, tmp_path):
     assert job["state"] == "DONE" and (mask(d, job) == mine.pixel_array).all()
 
 
+def test_submit_says_what_its_job_waits_for(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, wanted=WANTED, rule="head-ct")
+    storescu(d.port, *files)
+    (job,) = d.wait_jobs()
+    assert job["pipeline"] == "head-ct"
+    uid, words = job["series_uid"], "OBJECT_WAITING: It waits for a segmentation (seg) drawn on the series."
+    for option in ("--dry-run", "--force"):
+        assert words in d.ctl("submit", "--pipeline", "gtv", option, uid).stdout
+    assert gtv(d, "DELAYED")["message"] in words
+    assert "already (gtv)" in d.ctl("submit", "--pipeline", "gtv", uid).stdout
+    assert "Waits       1 job for what is to be drawn" in d.ctl("status").stdout
+
+
+def test_submit_refuses_what_would_wait_for_our_own(daemon, files, tmp_path):
+    """A pipeline that takes what Noctule wrote, of a series on which nobody else has drawn."""
+    d = naming(daemon, tmp_path, wanted=f"{WANTED} own = true;", rule="head-ct")
+    storescu(d.port, *files)
+    (job,) = d.wait_jobs()
+    for option in ("--dry-run", "--force"):
+        refused = d.ctl("submit", "--pipeline", "gtv", option, job["series_uid"], check=False)
+        assert refused.returncode == 1 and "OBJECT_MISSING: pipeline gtv has object = { own = true; }" in refused.stdout
+        assert "noctule run --object" in refused.stdout
+    assert len(d.jobs()) == 1
+    dcmsend(d, segmentation(files))
+    assert "is new (gtv)\n" in d.ctl("submit", "--pipeline", "gtv", job["series_uid"]).stdout
+    assert gtv(d, "DONE", "FAILED")["state"] == "DONE"
+
+
 def disguised(seg):
     """Of a system that writes its own equipment into what passes through it."""
     seg.Manufacturer, seg.ManufacturerModelName, seg.SoftwareVersions = "Router", "Box", "1"

@@ -19,6 +19,8 @@ struct submitted {
     int64_t job; /* 0: there would be a new one */
     bool is_new;
     enum queue_job_state state;
+    enum code lacks_code;
+    char lacks[AWAITED_WORDS]; /* of a new one: what it waits for */
 };
 
 struct submission {
@@ -123,6 +125,24 @@ submit_judge_rules(struct submission *s)
                          rule);
 }
 
+/* What is wanted may never come: what Noctule wrote is no object of the series. */
+static int
+submit_judge_own(struct submission *s, const struct conf_pipeline *pipeline)
+{
+    char lacks[AWAITED_WORDS];
+    if (!pipeline || !conf_pipeline_takes_own(pipeline))
+        return 0;
+    int error = awaited_lacks(s->core, s->series.id, pipeline, lacks);
+    if (error || !*lacks)
+        return error;
+    return submit_refuse(
+        s, CODE_OBJECT_MISSING,
+        "pipeline %s has object = { own = true; }, and the service takes no result "
+        "of its own in, and nothing of others' that it names is drawn on the series: "
+        "noctule run --object gives it one",
+        pipeline->name);
+}
+
 static int
 submit_wish(struct submission *s)
 {
@@ -132,6 +152,9 @@ submit_wish(struct submission *s)
     if (*told->pipeline && !pipeline)
         return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s",
                              told->pipeline);
+    int error = submit_judge_own(s, pipeline);
+    if (error)
+        return error;
     struct wish_stack *stacks = calloc(s->stack_count + 1, sizeof *stacks);
     if (!stacks)
         return -ENOMEM;
@@ -142,8 +165,8 @@ submit_wish(struct submission *s)
     const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
                                    .stacks =
                                        *told->stacks ? (char *)(uintptr_t)told->stacks : NULL};
-    int error = wish_make(s->core->conf, &s->series, stacks, s->stack_count,
-                          pipeline ? &only : NULL, &s->wish);
+    error = wish_make(s->core->conf, &s->series, stacks, s->stack_count, pipeline ? &only : NULL,
+                      &s->wish);
     free(stacks);
     return error || s->wish.count ? error : submit_explain_none(s);
 }
@@ -162,7 +185,13 @@ submit_add(struct submission *s, const struct rules_pick *pick, const char *aske
     if (error && error != -EEXIST)
         return error;
     struct submitted *submitted = &s->jobs[s->job_count++];
-    *submitted = (struct submitted){job.stack, pick->pipeline, job.id, !error, QUEUE_READY};
+    *submitted =
+        (struct submitted){job.stack, pick->pipeline, job.id, !error, QUEUE_READY, CODE_NONE, ""};
+    if (!error && *job.lacks) {
+        submitted->state = QUEUE_DELAYED;
+        submitted->lacks_code = job.lacks_code;
+        memcpy(submitted->lacks, job.lacks, sizeof job.lacks);
+    }
     if (!error)
         return 0;
     struct queue_job row;
@@ -215,6 +244,8 @@ submit_print_json(const struct submission *s, FILE *out)
         json_string(&json, "stack", job->stack);
         json_string(&json, "outcome", submitted_outcome(s, job));
         json_string(&json, "state", queue_job_state_name(job->state));
+        json_string(&json, "code", code_name(job->lacks_code));
+        json_string(&json, "message", job->lacks);
         json_end_object(&json);
     }
     json_end_array(&json);
@@ -238,6 +269,8 @@ submit_print_text(const struct submission *s, FILE *out)
             fprintf(out, "job %" PRId64 " is %s already", job->job,
                     queue_job_state_name(job->state));
         fprintf(out, " (%s%s%s)\n", job->pipeline, *job->stack ? ", " : "", job->stack);
+        if (*job->lacks)
+            fprintf(out, "%s: %s: %s\n", uid, code_name(job->lacks_code), job->lacks);
     }
 }
 

@@ -4,7 +4,6 @@
 #include "service/common/clock.h"
 #include "service/common/jobs/judgement.h"
 #include "service/common/log.h"
-#include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/windows.h"
 
@@ -211,13 +210,12 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
 {
     const char *pipeline = job->pick->pipeline;
     const struct conf_pipeline *conf = conf_find_pipeline(core->conf, pipeline);
-    char lacks[AWAITED_WORDS];
-    enum code lacks_code = CODE_STUDY_WAITING;
-    *lacks = '\0';
-    int error = job->pick->waits ? awaited_lacks_study(core, series, pipeline, lacks) : 0;
-    if (!error && !*lacks) {
-        lacks_code = CODE_OBJECT_WAITING;
-        error = awaited_lacks(core, series->id, conf, lacks);
+    job->lacks_code = CODE_STUDY_WAITING;
+    job->lacks[0] = '\0';
+    int error = job->pick->waits ? awaited_lacks_study(core, series, pipeline, job->lacks) : 0;
+    if (!error && !job->lacks[0]) {
+        job->lacks_code = CODE_OBJECT_WAITING;
+        error = awaited_lacks(core, series->id, conf, job->lacks);
     }
     char *settings = error ? NULL : conf_pipeline_to_text(conf);
     if (!settings)
@@ -232,8 +230,8 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
                                           .asked = job->asked,
                                           .dry_run = job->dry_run,
                                           .done_by_ms = windows_done_by(conf, clock_unix_ms()),
-                                          .lacks = *lacks ? lacks : NULL,
-                                          .lacks_code = lacks_code,
+                                          .lacks = job->lacks[0] ? job->lacks : NULL,
+                                          .lacks_code = job->lacks_code,
                                           .until_ms = clock_unix_ms() +
                                                       (int64_t)(1000 * conf->patience_seconds)};
     struct queue_ids superseded;

@@ -9,6 +9,7 @@
 
 #include "service/common/jobs/rules.h"
 #include "service/daemon/core.h"
+#include "service/daemon/jobs/awaited.h"
 
 struct wish_stack {
     struct rules_stack is;
@@ -54,6 +55,9 @@ struct wish_job {
     bool again, dry_run; /* as in queue_new_job */
     const char *asked;   /* likewise */
     int64_t id;          /* of the job: the new one, or with -EEXIST the one that there is */
+    /* Of a new one: what it waits for, and in words; "": nothing. */
+    enum code lacks_code;
+    char lacks[AWAITED_WORDS];
 };
 
 /* In the open batch, as queue_add_job does; stops those that give way. */
