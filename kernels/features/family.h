@@ -111,6 +111,8 @@ struct feature_family {
     size_t definition_count;
     enum feature_need needs; /* of a region; without levels all features of who needs them miss */
     double margin_mm;        /* how far around a region it looks at values */
+    bool of_intensities; /* its values, in one set, are of voxels and intensities alone, and of no
+                                option: groups of options that have the same ones share them */
     enum feature_keep keeps;
     bool (*wanted)(const struct texture_options *options);
     size_t (*sets)(const struct texture_options *options); /* NULL: one */

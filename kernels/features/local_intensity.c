@@ -85,6 +85,7 @@ const struct feature_family family_local_intensity = {
     .definition_count = LOCAL_INTENSITY_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
     .margin_mm = PEAKS_RADIUS_MM,
+    .of_intensities = true,
     .wanted = local_intensity_wanted,
     .op = KERNELS_PEAKS,
     .count = local_intensity_count,

@@ -310,6 +310,7 @@ const struct feature_family family_morphology = {
     .definitions = morphology_definitions,
     .definition_count = MORPHOLOGY_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
+    .of_intensities = true,
     .wanted = morphology_wanted,
     .op = KERNELS_MORPHOLOGY,
     .count = morphology_count,

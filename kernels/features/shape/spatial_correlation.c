@@ -161,6 +161,7 @@ const struct feature_family family_spatial_correlation = {
     .definitions = spatial_correlation_definitions,
     .definition_count = SPATIAL_CORRELATIONS,
     .needs = FEATURE_NEEDS_VALUES,
+    .of_intensities = true,
     .wanted = spatial_correlation_wanted,
     .op = KERNELS_LAGS,
     .count = spatial_correlation_count,

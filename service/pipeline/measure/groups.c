@@ -2,6 +2,7 @@
 #include "service/pipeline/measure/groups.h"
 
 #include "base/error.h"
+#include "service/pipeline/measure/shared_values.h"
 
 #include "kernels/texture/texture.h"
 
@@ -230,7 +231,7 @@ take_grid(const struct texture_groups *groups, size_t group, struct regions *reg
 static int
 measure_group(const struct texture_groups *groups, size_t group, struct kernels_lane *lane,
               const void *voxels, const struct image_mask *masks, int64_t most_bytes,
-              struct texture_result *result, struct error *error)
+              struct shared_values *shared, struct texture_result *result, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     const struct grid *grid = options->resample ? &groups->grids[group] : groups->grid;
@@ -247,6 +248,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
         .maps = (groups->pipeline->results & CONF_RESULT_PMAP) != 0,
         .lane = options->resample ? groups->lane : lane,
         .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
+        .shared = shared,
         .watch = groups->watch,
     };
     if (rc == 0)
@@ -261,10 +263,12 @@ texture_groups_measure(const struct texture_groups *groups, struct kernels_lane 
                        struct texture_result *result, struct error *error)
 {
     const size_t count = groups->pipeline->texture_count;
+    struct shared_values shared = {.items = NULL};
     int rc = 0;
     memset(result, 0, sizeof *result);
     for (size_t g = 0; g < count && rc == 0; g++)
-        rc = measure_group(groups, g, lane, voxels, masks, most_bytes, result, error);
+        rc = measure_group(groups, g, lane, voxels, masks, most_bytes, &shared, result, error);
+    shared_values_clear(&shared);
     if (rc == 0 && count > 1 && feature_set_order(&result->features))
         rc = error_set_system(error, -ENOMEM, "measure texture");
     if (rc)

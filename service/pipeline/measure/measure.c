@@ -11,6 +11,7 @@
 #include "service/pipeline/measure/keep.h"
 #include "service/pipeline/measure/resegment.h"
 #include "service/pipeline/measure/shared_counts.h"
+#include "service/pipeline/measure/shared_values.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/volume.h"
 
@@ -388,13 +389,20 @@ take_values(struct step *step, const struct measured *measured, const uint64_t *
     return rc ? out_of_memory(step) : 0;
 }
 
-/* Has the lane count what the set is of, and makes values of it. */
+/* Has the lane count what the set is of, and makes values of it, unless a group before has. */
 static int
 count_set(struct step *step, const struct measured *measured, struct feature_value *values)
 {
+    struct shared_values *shared = step->request->shared;
     const uint64_t *counts;
+    if (shared && shared_values_take(shared, measured, values))
+        return 0;
     int rc = shared_counts_take(&step->shared, measured, &counts, step->error);
-    return rc ? rc : take_values(step, measured, counts, values);
+    if (rc == 0)
+        rc = take_values(step, measured, counts, values);
+    if (rc == 0 && shared && shared_values_add(shared, measured, values))
+        rc = out_of_memory(step);
+    return rc;
 }
 
 static int

@@ -20,6 +20,8 @@
 
 #include "kernels/features/family.h"
 
+struct shared_values;
+
 /* A segment, or the whole volume (number 0, label "", bits NULL). */
 struct texture_region {
     int32_t segment;
@@ -36,6 +38,7 @@ struct texture_request {
     bool maps;                          /* are wanted back */
     struct kernels_lane *lane;          /* holds the volume */
     int64_t first[3];                   /* which begins at this voxel of the stack's grid */
+    struct shared_values *shared;       /* with the job's other groups; NULL: it is the only one */
     const struct pipeline_watch *watch; /* may be NULL */
 };
 

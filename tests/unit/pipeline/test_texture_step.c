@@ -221,6 +221,66 @@ START_TEST(families_share_what_is_counted)
 
 END_TEST
 
+/* ---------------------------------------------------------- groups that share what they measure */
+
+static int pairs;
+
+static int
+count_pairs(struct kernels_lane *lane, const void *request, struct error *error)
+{
+    pairs++;
+    return counted->ops[KERNELS_LAGS]->run(lane, request, error);
+}
+
+#define GROUP(more) "{ families = [ \"all\" ]; " more " }"
+#define GROUPS(...) SAMPLE_SETTINGS("[ 0.0, 80.0 ]") "texture = ( " __VA_ARGS__ " );"
+
+/* Groups, and how often pairs of voxels are counted. */
+static struct {
+    char settings[1024];
+    int pairs;
+} shared_groups[] = {
+    {GROUPS(GROUP("")), 1},
+    {GROUPS(GROUP("") "," GROUP("levels = 8; aggregation = \"2d-averaged\";")), 1},
+    {GROUPS(GROUP("range = [ 10.0, 40.0 ];") "," GROUP("range = [ 10.0, 40.0 ]; levels = 8;")), 1},
+    {GROUPS(GROUP("range = [ 10.0, 40.0 ];") "," GROUP("range = [ 10.0, 41.0 ];") "," GROUP("")),
+     3},
+    {GROUPS(GROUP("sigma = 3.0;") "," GROUP("sigma = 2.0;") "," GROUP("levels = 8; sigma = 3.0;")),
+     2},
+    {GROUPS(GROUP("resample = { isotropic_mm = 2.0; };") "," GROUP("") "," GROUP(
+         "resample = { isotropic_mm = 2.0; }; levels = 8;")),
+     2},
+    {GROUPS(GROUP("resample = { isotropic_mm = 2.0; };") "," GROUP(
+         "resample = { in_plane_mm = "
+         "2.0; };") "," GROUP("resample = { isotropic_mm = 1.9; };") "," GROUP("resample = { "
+                                                                               "isotropic_mm = "
+                                                                               "2.0; "
+                                                                               "interpolation = "
+                                                                               "\"cubic\"; };")),
+     4},
+    {GROUPS(GROUP("") "," GROUP("regions = [ \"segments\", \"volume\" ]; levels = 8;")), 2},
+};
+
+START_TEST(groups_share_what_levels_have_no_part_in)
+{
+    struct pipeline_report report;
+    struct kernels_op lags_op = *device->backend->ops[KERNELS_LAGS];
+    counted = device->backend;
+    broken = *counted;
+    lags_op.run = count_pairs;
+    broken.ops[KERNELS_LAGS] = &lags_op;
+    device->backend = &broken;
+    pairs = 0;
+    sample.spec.settings = shared_groups[_i].settings;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    device->backend = counted;
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
+    ck_assert_int_eq(pairs, shared_groups[_i].pairs);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -231,6 +291,8 @@ main(void)
     tcase_add_loop_test(tcase, a_device_that_is_lost_at_any_call, 0, 3);
     tcase_add_test(tcase, a_job_that_is_stopped_within_a_region);
     tcase_add_loop_test(tcase, families_share_what_is_counted, 0, 2);
+    tcase_add_loop_test(tcase, groups_share_what_levels_have_no_part_in, 0,
+                        (int)(sizeof shared_groups / sizeof shared_groups[0]));
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
