@@ -4,6 +4,7 @@
 #include "base/durable.h"
 #include "service/common/layout.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -38,6 +39,15 @@ key_make_at(int folder, struct pseudonym_key *key)
     return rc ? rc : durable_sync_folder(folder, ".");
 }
 
+/* OpenSSL makes itself ready with the first digest, and without memory for that crashes at a later one: here, where
+ * a process can still end. */
+static int
+key_try(const struct pseudonym_key *key)
+{
+    char word[PSEUDONYM_SIZE];
+    return OSSL_LIB_CTX_get0_global_default() ? pseudonym_of(key, "any", word) : -ENOMEM;
+}
+
 static int
 key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudonym_key *key)
 {
@@ -46,7 +56,7 @@ key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudon
         return -errno;
     int rc = get(folder, key);
     close(folder);
-    return rc;
+    return rc ? rc : key_try(key);
 }
 
 int

@@ -15,7 +15,8 @@ struct pseudonym_key {
     uint8_t bytes[32];
 };
 
-/* That of the root, LAYOUT_PSEUDONYM_KEY. -ENOENT: it was not made yet; -EACCES: it is not for this user. */
+/* That of the root, LAYOUT_PSEUDONYM_KEY. -ENOENT: it was not made yet; -EACCES: it is not for this user; -EBADMSG: it is too
+ * short; -ENOMEM: words cannot be made, and this process had better end. */
 int pseudonym_key_read(const char *root, struct pseudonym_key *key);
 /* The same; made where there is none. */
 int pseudonym_key_make(const char *root, struct pseudonym_key *key);

@@ -53,8 +53,7 @@ struct core {
     int intake;                          /* its slot; -1: there is none yet */
     int page;                            /* the same, empty where none is configured */
     struct intake_state reception;
-    struct pseudonym_key pseudonym_key; /* once has_pseudonym_key */
-    bool has_pseudonym_key;
+    struct pseudonym_key pseudonym_key;
     bool intake_paused; /* it was told so */
     bool draining;
     uint64_t ends;            /* of jobs, deliveries and commitments: something may go, perhaps */

@@ -818,6 +818,16 @@ daemon_run_with_queue(struct daemon *daemon)
 }
 
 static int
+daemon_make_key(struct daemon *daemon)
+{
+    const int rc = pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key);
+    if (rc)
+        log_error("root.refused", LOG_STR("root", daemon->root),
+                  LOG_STR("file", LAYOUT_PSEUDONYM_KEY), LOG_STR("reason", strerror(-rc)));
+    return rc;
+}
+
+static int
 daemon_run_in_root(struct daemon *daemon)
 {
     struct error error = {0};
@@ -831,6 +841,8 @@ daemon_run_in_root(struct daemon *daemon)
     rc = daemon_write_config(daemon, daemon->core.conf);
     if (rc)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", strerror(-rc)));
+    else
+        rc = daemon_make_key(daemon);
     int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run_with_queue(daemon);
     close(daemon->lock);
     return status;

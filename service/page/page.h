@@ -20,8 +20,7 @@ struct page {
     struct report *report; /* NULL: it could not be opened, and is tried again */
     struct metrics *metrics;
     struct gate gate;
-    struct pseudonym_key key; /* once has_key: of identifiers that are hashed */
-    bool has_key;
+    struct pseudonym_key key; /* of identifiers that are hashed */
     bool lost; /* the database failed: whether it is another one has to be looked at */
 };
 

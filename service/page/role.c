@@ -125,15 +125,11 @@ role_listen(const struct conf_page *page)
     return error;
 }
 
-/* Arrivals have not made the key where none came yet. */
 static int
 role_read_key(struct page *page, struct error *error)
 {
-    const bool hashed = page->conf->identifiers == CONF_IDENTIFIERS_HASHED;
-    const int rc = hashed ? pseudonym_key_make(page->conf->root, &page->key)
-                          : pseudonym_key_read(page->conf->root, &page->key);
-    page->has_key = rc == 0;
-    return hashed && rc ? error_set_system(error, rc, "read the key of identifiers") : 0;
+    const int rc = pseudonym_key_read(page->conf->root, &page->key);
+    return rc ? error_set_system(error, rc, "read the key of identifiers") : 0;
 }
 
 /* All that a confined process could not open. */

@@ -9,7 +9,7 @@ static void
 search_pseudonym(const struct page *page, const char *typed, char word[PSEUDONYM_SIZE])
 {
     word[0] = '\0';
-    if (page->conf->identifiers == CONF_IDENTIFIERS_HASHED && page->has_key &&
+    if (page->conf->identifiers == CONF_IDENTIFIERS_HASHED &&
         pseudonym_of(&page->key, typed, word) != 0)
         word[0] = '\0';
 }

@@ -79,10 +79,7 @@ static int
 arrivals_pseudonym(struct core *core, char *value)
 {
     char word[PSEUDONYM_SIZE];
-    int rc = core->has_pseudonym_key ? 0 : pseudonym_key_make(core->root, &core->pseudonym_key);
-    core->has_pseudonym_key = rc == 0;
-    if (!rc)
-        rc = pseudonym_of(&core->pseudonym_key, value, word);
+    const int rc = pseudonym_of(&core->pseudonym_key, value, word);
     if (!rc)
         strcpy(value, word);
     return rc;
