@@ -324,6 +324,21 @@ conf_find_title(const struct conf *conf, const char *ae_title)
     return NULL;
 }
 
+const struct conf_inbox *
+conf_find_inbox(const struct conf *conf, const char *path)
+{
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        if (strcmp(conf->inboxes[i].path, path) == 0)
+            return &conf->inboxes[i];
+    return NULL;
+}
+
+bool
+conf_inbox_is(const struct conf_inbox *inbox, const char *name)
+{
+    return (inbox->name && strcmp(inbox->name, name) == 0) || strcmp(inbox->path, name) == 0;
+}
+
 /* Where results go, and when they are made, is no part of what they are; nor is what it may take to
  * make them. */
 static char *

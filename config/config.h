@@ -32,6 +32,7 @@ enum conf_identifiers { CONF_IDENTIFIERS_NONE, CONF_IDENTIFIERS_HASHED, CONF_IDE
 enum conf_newest { CONF_REFUSE, CONF_NEWEST };
 
 struct conf_inbox {
+    char *name; /* NULL: none */
     char *path;
     enum conf_after after;
     char *move_to;           /* with CONF_MOVE: where originals go; else NULL */
@@ -309,6 +310,8 @@ struct conf_rule {
     char *modality;    /* NULL: any */
     char *body_part;   /* NULL: any */
     char *description; /* NULL: any; else a case-insensitive substring of Series Description */
+    char *inbox;       /* name or path of the one that it came by; NULL: any */
+    char *called_ae, *sender;          /* of its first C-STORE; NULL: any */
     int min_slices, max_slices;        /* 0: no limit */
     struct conf_attribute *attributes; /* each has to pass */
     size_t attribute_count;
@@ -561,6 +564,10 @@ const struct conf_destination *conf_find_destination_ae(const struct conf *conf,
 /* Whether only this machine reaches it. */
 bool conf_page_is_local(const struct conf_page *page);
 const struct conf_title *conf_find_title(const struct conf *conf, const char *ae_title);
+/* By its path, as rows have it. */
+const struct conf_inbox *conf_find_inbox(const struct conf *conf, const char *path);
+/* Is it called so, by its name or its path? */
+bool conf_inbox_is(const struct conf_inbox *inbox, const char *name);
 
 /*
  * One pipeline as text, every default written out, and back: a job carries its pipeline with it.

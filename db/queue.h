@@ -187,6 +187,7 @@ struct queue_series {
     char *state; /* "GATHERING", "SETTLED", "REFUSED" */
     char *series_uid, *modality, *body_part, *description;
     char *called_ae, *sender; /* of its first C-STORE; "" when none came that way */
+    char *inbox; /* the folder that its first file of one lay in; "" once a C-STORE came */
     int32_t instances, frames, expected_instances;
     int32_t missing_files; /* of the instances */
     bool removed;          /* all of them, in time or by an operator */

@@ -157,7 +157,8 @@ struct report_stored {
     char *state;
     char *evidence;            /* of settling */
     char *code, *message;      /* why it was refused */
-    char *called_ae;           /* that it was sent to */
+    char *called_ae, *sender;  /* of its first C-STORE */
+    char *inbox;               /* that it came by */
     char *missing_accepted_by; /* the operator who takes it as it is */
     char *removed_at;          /* when its files were; "": they are there */
     char **paths;              /* of its files, relative to the root folder */

@@ -28,6 +28,8 @@ check_inbox(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row inbox_rows[] = {
+    {"name", &option_text, AT(struct conf_inbox, name), "", LIMITS(1, 64), .form = &form_name,
+     .help = "by which rules call it"},
     {"path", &option_path, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
      .help = "folder to watch, with all folders in it; a relative path is below root"},
     {"after", &option_choice, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
@@ -133,4 +135,6 @@ check_inboxes(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->inbox_count; i++)
         check_inbox_paths(conf, i, spot);
+    const struct option_named inboxes = NAMED(spot, "inbox", conf->inboxes, conf->inbox_count);
+    option_refuse_twins(&inboxes, ".name", "the name of an earlier inbox");
 }

@@ -50,6 +50,16 @@ static const struct option_row match_rows[] = {
     {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
      .form = &form_dicom,
      .help = "Series Description (0008,103E) contains this; capitals do not matter"},
+    {"inbox", &option_text, AT(struct conf_rule, inbox), "", LIMITS(1, 4000),
+     .help =
+         "the inbox that it came by, of several that of its first file: its name, or its path from "
+         "/. A series of which an image came by C-STORE has a sender, and no inbox"},
+    {"called_ae", &option_text, AT(struct conf_rule, called_ae), "", LIMITS(1, 16),
+     .form = &form_ae,
+     .help = "the AE title of ours that its first C-STORE called; one that has a pipeline of its "
+             "own asks no rule"},
+    {"sender", &option_text, AT(struct conf_rule, sender), "", LIMITS(1, 16), .form = &form_ae,
+     .help = "the AE title that called with its first C-STORE"},
     {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
      .help = "at least so many slices"},
     {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
@@ -136,6 +146,27 @@ check_title_pipelines(const struct conf *conf, const struct option_named *pipeli
     }
 }
 
+/* An inbox that somebody may have meant was not refused. */
+static bool
+inboxes_are_told(const struct conf *conf, const struct option_spot *spot)
+{
+    bool known = !LOST(spot, conf->inboxes);
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        known &= conf->inboxes[i].path && !LOST(spot, conf->inboxes[i].name);
+    return known;
+}
+
+static void
+check_inbox_of_rule(const struct conf *conf, size_t rule, const struct option_spot *spot)
+{
+    const char *name = conf->rules[rule].inbox;
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        if (conf_inbox_is(&conf->inboxes[i], name))
+            return;
+    option_refuse_of(spot, "rules", rule, ".match.inbox",
+                     "there is no inbox \"%s\": give one a name, or write its path from /", name);
+}
+
 void
 check_rules(const struct conf *conf, const struct option_spot *spot)
 {
@@ -145,6 +176,9 @@ check_rules(const struct conf *conf, const struct option_spot *spot)
     option_refuse_twins(&rules, ".name", "the name of an earlier rule");
     for (size_t i = 0; i < conf->rule_count; i++)
         check_chosen(conf, &pipelines, conf->rules[i].pipeline, "rules", i, spot);
+    for (size_t i = 0; i < conf->rule_count && inboxes_are_told(conf, spot); i++)
+        if (conf->rules[i].inbox)
+            check_inbox_of_rule(conf, i, spot);
     check_attributes(conf, spot);
     check_title_pipelines(conf, &pipelines, spot);
 }
@@ -156,6 +190,15 @@ static bool
 match_takes_text(const char *wide, const char *narrow)
 {
     return !wide || (narrow && strcasecmp(wide, narrow) == 0);
+}
+
+/* Of how it came. */
+static bool
+match_takes_origin(const struct conf_rule *wide, const struct conf_rule *narrow)
+{
+    return (!wide->inbox || option_is_same(wide->inbox, narrow->inbox)) &&
+           (!wide->called_ae || option_is_same(wide->called_ae, narrow->called_ae)) &&
+           (!wide->sender || option_is_same(wide->sender, narrow->sender));
 }
 
 /* Does the narrow one ask all that the wide one asks of attributes? */
@@ -189,8 +232,8 @@ match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
            match_takes_text(wide->body_part, narrow->body_part) &&
            (!wide->description ||
             (narrow->description && strcasestr(narrow->description, wide->description))) &&
-           match_takes_attributes(wide, narrow) && match_takes_geometry(wide, narrow) &&
-           wide->min_slices <= narrow->min_slices &&
+           match_takes_origin(wide, narrow) && match_takes_attributes(wide, narrow) &&
+           match_takes_geometry(wide, narrow) && wide->min_slices <= narrow->min_slices &&
            (!wide->max_slices || (narrow->max_slices && narrow->max_slices <= wide->max_slices));
 }
 
@@ -231,6 +274,30 @@ doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
     }
 }
 
+/* Why no series comes as the rule asks; NULL: one may. */
+static const char *
+rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
+{
+    const struct conf_title *title =
+        rule->called_ae ? conf_find_title(conf, rule->called_ae) : NULL;
+    bool peer = !rule->sender;
+    for (size_t i = 0; i < conf->dicom.peer_count && !peer; i++)
+        peer = strcmp(conf->dicom.peers[i].ae_title, rule->sender) == 0;
+    if (rule->called_ae && !title)
+        return "its called_ae is not among dicom.titles";
+    if (title && title->pipeline)
+        return "its called_ae has a pipeline of its own, so that no rule is asked";
+    return peer ? NULL : "its sender is not among dicom.peers";
+}
+
+static void
+doubt_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
+{
+    const char *obstacle = rule_obstacle(conf, &conf->rules[i]);
+    if (obstacle)
+        option_doubt(spot, "rules", i, "can match nothing: %s", obstacle);
+}
+
 static bool
 pipeline_is_chosen(const struct conf *conf, const char *name)
 {
@@ -248,6 +315,8 @@ doubt_rules(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->rule_count; i++)
         doubt_rule(conf, i, spot);
+    for (size_t i = 0; i < conf->rule_count; i++)
+        doubt_origin(conf, i, spot);
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_doubt(spot, "pipelines", i,

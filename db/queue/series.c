@@ -443,6 +443,10 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 
 /* ----------------------------------------------------------------------------------- series -- */
 
+#define SERIES_INBOX                                                                               \
+    "coalesce(iif(sender = '', (SELECT substr(source, 7) FROM instance WHERE series_id = "         \
+    "series.id AND source LIKE 'inbox:%' ORDER BY instance.id LIMIT 1), ''), '')"
+
 /* What a struct queue_series is read from. */
 #define SERIES_FIELDS(FIELD)                                                                       \
     FIELD(INT64, id, "id")                                                                         \
@@ -454,6 +458,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     FIELD(TEXT, description, "description")                                                        \
     FIELD(TEXT, called_ae, "called_ae")                                                            \
     FIELD(TEXT, sender, "sender")                                                                  \
+    FIELD(TEXT, inbox, SERIES_INBOX)                                                               \
     FIELD(INT32, instances, "instances")                                                           \
     FIELD(INT32, frames, "frames")                                                                 \
     FIELD(INT32, expected_instances, "expected_instances")                                         \

@@ -13,6 +13,8 @@
     FIELD(TEXT, code, "code")                                                                      \
     FIELD(TEXT, message, "message")                                                                \
     FIELD(TEXT, called_ae, "called_ae")                                                            \
+    FIELD(TEXT, sender, "sender")                                                                  \
+    FIELD(TEXT, inbox, "inbox")                                                                    \
     FIELD(TEXT, missing_accepted_by, "missing_accepted_by")                                        \
     FIELD(TEXT, removed_at, "removed_at")
 #define STORED_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct report_stored, member)},

@@ -52,7 +52,8 @@ print_rule(const struct conf_rule *rule)
 {
     const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) +
                         rule->has_spacing + rule->has_contrast + (rule->min_slices > 0) +
-                        (rule->max_slices > 0) + (rule->study_count > 0);
+                        (rule->max_slices > 0) + (rule->study_count > 0) + (rule->inbox != NULL) +
+                        (rule->called_ae != NULL) + (rule->sender != NULL);
     printf("rule: %s%s%s, %s, %s", rule->name ? rule->name : "", rule->name ? ": " : "",
            rule->modality ? rule->modality : "any modality",
            rule->body_part ? rule->body_part : "any body part",
@@ -70,7 +71,8 @@ check_config_summary(const char *path, const struct conf *conf,
     printf("%s: OK\n", path);
     printf("root: %s\n", conf->root);
     for (size_t i = 0; i < conf->inbox_count; i++)
-        printf("inbox: %s\n", conf->inboxes[i].path);
+        printf("inbox: %s%s%s\n", conf->inboxes[i].name ? conf->inboxes[i].name : "",
+               conf->inboxes[i].name ? ": " : "", conf->inboxes[i].path);
     print_dicom(&conf->dicom);
     for (size_t i = 0; i < conf->destination_count; i++) {
         print_destination(&conf->destinations[i]);

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pydicom
 import pytest
@@ -145,3 +146,33 @@ def test_a_configuration_is_handed_on_as_it_is(daemon, tmp_path):
     printed = run_program("noctule", "check-config", "--print", d.config).stdout
     (tmp_path / "again.conf").write_text(printed)
     assert run_program("noctule", "check-config", "--print", tmp_path / "again.conf").stdout == printed
+
+
+def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
+    """By an inbox, by its name; by C-STORE, by who sent and what was called."""
+    d = daemon(quiet=0.5, dicom=PEERS)
+    d.config.write_text(d.config.read_text().replace('{ path = "inbox";', '{ name = "ct"; path = "inbox";'))
+    with_match(d, 'inbox = "ct";')
+    d.start()
+    sent, dropped = (phantom(tmp_path / name, "--size", "32x32x6", "--seed", seed) for name, seed in (("a", "1"), ("b", "2")))
+    storescu(d.port, *sent)
+    for path in dropped:
+        shutil.copy(path, d.inbox / path.name)
+    uids = [str(pydicom.dcmread(files[0]).SeriesInstanceUID) for files in (sent, dropped)]
+
+    def settled():
+        rows = {row["series_uid"]: row for row in d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'")}
+        return rows if set(uids) <= rows.keys() else None
+
+    rows = wait_for(settled, 60, "both series")
+    assert [(rows[uid]["jobs"], rows[uid]["code"]) for uid in uids] == [(0, "NO_RULE"), (1, "")]
+    assert [rows[uid]["inbox"] for uid in uids] == ["", str(d.inbox)]
+    told = d.ctl("explain", uids[0]).stdout
+    assert "no inbox is known that it came by, and it is to be ct" in re.sub(r"\s+", " ", told)
+    assert "C-STORE from" in told
+    for what in (uids[1], d.inbox / dropped[0].name):
+        told = re.sub(r"\s+", " ", d.ctl("explain", what).stdout)
+        assert "rule 1 head-ct: yes" in told and f"came by inbox ct ({d.inbox})" in told
+    # The same files elsewhere: nobody knows how they would come.
+    (told,) = json.loads(d.ctl("explain", "--json", *dropped).stdout)["series"]
+    assert told["inbox"] == "" and not told["rules"][0]["matches"]

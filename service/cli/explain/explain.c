@@ -74,6 +74,8 @@ explain_find_stored(struct explain *explain, const char *series_uid)
     }
     explain->is_stored = true;
     explain->request.called_ae = explain->stored.called_ae;
+    explain->request.sender = explain->stored.sender;
+    explain->request.inbox = conf_find_inbox(explain->conf, explain->stored.inbox);
     explain->request.accept_missing = explain->stored.missing_accepted_by[0] != '\0';
     rc = explain_collect_stored(explain);
     if (rc)
@@ -215,6 +217,18 @@ explain_sort(struct explain *explain)
 /* --------------------------------------------------------------------------------- telling --- */
 
 static void
+put_origin(const struct explained_request *request)
+{
+    if (request->inbox)
+        explained_put_line("came by", "inbox %s%s%s%s",
+                           request->inbox->name ? request->inbox->name : "",
+                           request->inbox->name ? " (" : "", request->inbox->path,
+                           request->inbox->name ? ")" : "");
+    if (request->sender[0])
+        explained_put_line("came by", "C-STORE from %s to %s", request->sender, request->called_ae);
+}
+
+static void
 put_stored(const struct explain *explain)
 {
     const struct report_stored *stored = &explain->stored;
@@ -238,6 +252,7 @@ put_stored_json(struct explain *explain)
     json_string(&explain->out, "code", stored->code);
     json_string(&explain->out, "message", stored->message);
     json_string(&explain->out, "called_ae", stored->called_ae);
+    json_string(&explain->out, "sender", stored->sender);
     json_integer(&explain->out, "quarantined", stored->lacking);
     json_string(&explain->out, "missing_accepted_by", stored->missing_accepted_by);
     json_end_object(&explain->out);
@@ -270,6 +285,7 @@ put_explained(struct explain *explain, const struct explained *explained)
     if (json) {
         json_begin_object(json, NULL);
         explained_to_json(explained, json);
+        json_string(json, "inbox", explain->request.inbox ? explain->request.inbox->path : "");
         rc = explained_objects_put_waits(&explain->objects, explained, json);
         if (explain->is_stored)
             put_stored_json(explain);
@@ -277,6 +293,7 @@ put_explained(struct explain *explain, const struct explained *explained)
         return rc;
     }
     explained_to_text(explained);
+    put_origin(&explain->request);
     rc = explained_objects_put_waits(&explain->objects, explained, json);
     put_extent(explained);
     if (explain->is_stored)
@@ -285,12 +302,28 @@ put_explained(struct explain *explain, const struct explained *explained)
     return rc;
 }
 
+/* Of files that lie in one; NULL: they do not. */
+static const struct conf_inbox *
+inbox_of_file(const struct conf *conf, const char *path)
+{
+    char folder[PATH_MAX];
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        const size_t length = realpath(conf->inboxes[i].path, folder) ? strlen(folder) : 0;
+        if (length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/')
+            return &conf->inboxes[i];
+    }
+    return NULL;
+}
+
 static int
 explain_each(struct explain *explain)
 {
     int rc = 0;
     for (size_t i = 0; i < explain->sorted.count && rc == 0; i++) {
         struct explained explained;
+        if (!explain->is_stored)
+            explain->request.inbox =
+                inbox_of_file(explain->conf, explain->sorted.series[i].paths[0]);
         rc = explained_make(&explain->request, &explain->sorted.series[i], &explained);
         if (rc)
             continue;
@@ -367,7 +400,7 @@ explain_run(struct cli_call *call)
     struct explain *explain = call->options;
     explain->conf = call->context->conf;
     explain->request.conf = explain->conf;
-    explain->request.called_ae = "";
+    explain->request.called_ae = explain->request.sender = "";
     explain->request.named = &explain->named;
     int status = explain->pipeline ? cli_find_pipeline(explain->conf, explain->pipeline,
                                                        &explain->request.pipeline)

@@ -13,12 +13,15 @@
 /* ------------------------------------------------------------------------------- judging ---- */
 
 static struct rules_series
-explained_subject(const struct explained *explained)
+explained_subject(const struct explained_request *request, const struct explained *explained)
 {
     const struct dicom_instance *first = explained->files->headers.instances[0];
     return (struct rules_series){.modality = first->modality,
                                  .body_part = first->body_part,
-                                 .description = first->series_description};
+                                 .description = first->series_description,
+                                 .inbox = request->inbox,
+                                 .called_ae = request->called_ae,
+                                 .sender = request->sender};
 }
 
 static int
@@ -31,7 +34,7 @@ judgement_of_name(const struct conf *conf, const char *pipeline)
 static unsigned
 explained_judgements(const struct explained_request *request, const struct explained *explained)
 {
-    const struct rules_series subject = explained_subject(explained);
+    const struct rules_series subject = explained_subject(request, explained);
     const struct conf *conf = request->conf;
     unsigned wanted = 0;
     for (size_t i = 0; i < explained->rule_count; i++)
@@ -177,7 +180,7 @@ asking_open(const struct explained_request *request, const struct explained *exp
     const size_t count = grouped ? (size_t)grouped->stack_count : 0;
     *asking = (struct asking){
         .grouped = grouped,
-        .series = explained_subject(explained),
+        .series = explained_subject(request, explained),
         .stacks = calloc(count + 1, sizeof *asking->stacks),
         .facts = calloc(count + 1, sizeof *asking->facts),
         .asked = conditions_attributes(request->conf->rules, request->conf->rule_count),

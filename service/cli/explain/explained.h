@@ -74,7 +74,8 @@ struct explained {
 struct explained_request {
     const struct conf *conf;
     const struct conf_pipeline *pipeline; /* as if that were run; NULL: the rules decide */
-    const char *called_ae;                /* that it was sent to; "": unknown, or by a folder */
+    const struct conf_inbox *inbox;       /* that it came by; NULL: none of ours, or unknown */
+    const char *called_ae, *sender;       /* of its first C-STORE; "": unknown, or by a folder */
     bool accept_missing;                  /* an operator has accepted it as it is */
     const struct collection *named; /* by path: what was asked about, where its series has more */
 };

@@ -119,10 +119,47 @@ conditions_of_study(struct condition_teller *telling, const struct conf_rule *ru
     }
 }
 
+/* How it came: an inbox by its name or path, an AE title. `fits`: it is the wanted one. */
+static void
+condition_origin(struct condition_teller *telling, const char *what, const char *wanted,
+                 const char *is, bool fits)
+{
+    if (!wanted)
+        return;
+    telling_about(telling, "%s %s", what, wanted);
+    if (fits)
+        telling_yes(telling);
+    else if (*is)
+        telling_no(telling, "%s %s is not %s", what, is, wanted);
+    else
+        telling_no(telling, "no %s is known that it came by, and it is to be %s", what, wanted);
+}
+
+static const char *
+inbox_name(const struct conf_inbox *inbox)
+{
+    return !inbox ? "" : inbox->name ? inbox->name : inbox->path;
+}
+
+static void
+conditions_of_origin(struct condition_teller *telling, const struct conf_rule *rule,
+                     const struct rules_series *series)
+{
+    const char *called = series->called_ae ? series->called_ae : "";
+    const char *sender = series->sender ? series->sender : "";
+    condition_origin(telling, "inbox", rule->inbox, inbox_name(series->inbox),
+                     rule->inbox && series->inbox && conf_inbox_is(series->inbox, rule->inbox));
+    condition_origin(telling, "called AE title", rule->called_ae, called,
+                     rule->called_ae && strcmp(rule->called_ae, called) == 0);
+    condition_origin(telling, "sender", rule->sender, sender,
+                     rule->sender && strcmp(rule->sender, sender) == 0);
+}
+
 static void
 conditions_of_series(struct condition_teller *telling, const struct conf_rule *rule,
                      const struct rules_series *series)
 {
+    conditions_of_origin(telling, rule, series);
     condition_equal(telling, "modality", rule->modality, series->modality);
     condition_equal(telling, "body part", rule->body_part, series->body_part);
     if (!rule->description)

@@ -3,7 +3,7 @@
  * I/O, no clock; safe from any thread.
  *
  * Modality and body part compare whole, the description as a substring; capitals of ASCII matter in
- * none, nor in what is asked of attributes. Of an attribute with several values one has to pass, and
+ * none, nor in what is asked of attributes, but in AE titles and inboxes. Of an attribute with several values one has to pass, and
  * with `not` none may; what is there and cannot be compared passes neither. What a rule asks of
  * attributes, of contrast and of the geometry is known of a stack while its series settles, and kept
  * nowhere (rules_facts): where it is not known, such a condition does not hold.
@@ -36,6 +36,8 @@ struct rules_series {
     const struct conf_title *title; /* that it was sent to; NULL: none of ours, or unknown */
     const struct rules_stack *stacks;
     size_t stack_count;
+    const struct conf_inbox *inbox; /* that it came by; NULL: none of ours, or unknown */
+    const char *called_ae, *sender; /* of its first C-STORE; "" when none is known */
 };
 
 #define CONDITION_TEXT 192

@@ -2,8 +2,8 @@
 #include "service/daemon/jobs/awaited.h"
 
 #include "service/common/clock.h"
-#include "service/common/jobs/rules.h"
 #include "service/common/log.h"
+#include "service/daemon/series/subject.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -177,11 +177,7 @@ int
 awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
                     char words[AWAITED_WORDS])
 {
-    const struct rules_series subject = {
-        .modality = series->modality ? series->modality : "",
-        .body_part = series->body_part ? series->body_part : "",
-        .description = series->description ? series->description : "",
-    };
+    const struct rules_series subject = subject_of(core->conf, series);
     struct companions companions;
     char lacks[AWAITED_WORDS];
     bool whole = false;

@@ -6,6 +6,7 @@
 #include "service/common/log.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/windows.h"
+#include "service/daemon/series/subject.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,22 +14,12 @@
 
 /* ---------------------------------------------------------------------------------- rules ---- */
 
-static struct rules_series
-wish_subject(const struct queue_series *series)
-{
-    return (struct rules_series){
-        .modality = series->modality ? series->modality : "",
-        .body_part = series->body_part ? series->body_part : "",
-        .description = series->description ? series->description : "",
-    };
-}
-
 /* The rules that can match the series; that of its AE title alone where it has a pipeline. `found` has
  * room for all of them and one. */
 static size_t
 wish_find_rules(const struct conf *conf, const struct queue_series *series, struct conf_rule *found)
 {
-    const struct rules_series subject = wish_subject(series);
+    const struct rules_series subject = subject_of(conf, series);
     const struct conf_title *title =
         conf_find_title(conf, series->called_ae ? series->called_ae : "");
     size_t count = 0;
@@ -45,7 +36,7 @@ wish_find_rules(const struct conf *conf, const struct queue_series *series, stru
 size_t
 wish_find_unknown(const struct conf *conf, const struct queue_series *series)
 {
-    const struct rules_series subject = wish_subject(series);
+    const struct rules_series subject = subject_of(conf, series);
     const struct conf_title *title =
         conf_find_title(conf, series->called_ae ? series->called_ae : "");
     for (size_t i = 0; i < conf->rule_count && !(title && title->pipeline); i++)
@@ -176,7 +167,7 @@ wish_make(const struct conf *conf, const struct queue_series *series,
     if (able) {
         struct wishing wishing = {.conf = conf,
                                   .stacks = stacks,
-                                  .subject = wish_subject(series),
+                                  .subject = subject_of(conf, series),
                                   .own = own,
                                   .rules = only ? only : rules,
                                   .own_rules = rules + room,

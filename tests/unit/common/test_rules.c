@@ -59,8 +59,12 @@ pick_one(const struct conf_rule *rules, size_t count, const struct subject *subj
          const struct conf_title *title)
 {
     const struct rules_stack stack = {"", subject->planes, true, NULL};
-    const struct rules_series series = {
-        subject->modality, subject->body_part, subject->description, title, &stack, 1};
+    const struct rules_series series = {.modality = subject->modality,
+                                        .body_part = subject->body_part,
+                                        .description = subject->description,
+                                        .title = title,
+                                        .stacks = &stack,
+                                        .stack_count = 1};
     return rules_pick(rules, count, &series, picks, &outcome);
 }
 
@@ -77,6 +81,47 @@ START_TEST(one_rule)
         ck_assert_str_eq(picks[0].pipeline, "p");
         ck_assert_int_eq(picks[0].priority, 7);
     }
+}
+
+END_TEST
+
+static char inbox_name[] = "ct", inbox_path[] = "/in/ct";
+static const struct conf_inbox ct_inbox = {.name = inbox_name, .path = inbox_path};
+static const struct conf_inbox nameless_inbox = {.path = inbox_path};
+
+static const struct {
+    struct conf_rule rule;
+    const struct conf_inbox *inbox;
+    const char *called_ae, *sender;
+    const char *reasons;
+} origins[] = {
+    {{.inbox = "ct"}, &ct_inbox, "", "", ""},
+    {{.inbox = "/in/ct"}, &ct_inbox, "", "", ""},
+    {{.inbox = "mr"}, &ct_inbox, "", "", "inbox ct is not mr"},
+    {{.inbox = "ct"}, &nameless_inbox, "", "", "inbox /in/ct is not ct"},
+    {{.inbox = "ct"}, NULL, NULL, NULL, "no inbox is known that it came by, and it is to be ct"},
+    {{.called_ae = "HEADS", .sender = "CT1"}, NULL, "HEADS", "CT1", ""},
+    {{.called_ae = "HEADS"}, NULL, "Heads", "CT1", "called AE title Heads is not HEADS"},
+    {{.sender = "CT1"}, NULL, "HEADS", "CT2", "sender CT2 is not CT1"},
+    {{.sender = "CT1"}, NULL, "", "", "no sender is known that it came by, and it is to be CT1"},
+};
+
+START_TEST(how_it_came_is_asked)
+{
+    const struct rules_stack stack = {"", 20, true, NULL};
+    const struct rules_series series = {.modality = "CT",
+                                        .body_part = "",
+                                        .description = "",
+                                        .stacks = &stack,
+                                        .stack_count = 1,
+                                        .inbox = origins[_i].inbox,
+                                        .called_ae = origins[_i].called_ae,
+                                        .sender = origins[_i].sender};
+    char reasons[RULES_REASONS];
+    const bool matches = rules_match(&origins[_i].rule, &series, &stack, reasons);
+    ck_assert_str_eq(reasons, origins[_i].reasons);
+    ck_assert_int_eq(matches, origins[_i].reasons[0] == '\0');
+    ck_assert_int_eq(rules_match_series(&origins[_i].rule, &series), matches);
 }
 
 END_TEST
@@ -99,7 +144,11 @@ static const struct {
 START_TEST(what_does_not_match_is_said)
 {
     const struct rules_stack stack = {"", 20, true, NULL};
-    const struct rules_series series = {"MR", "Head", "Axial 5 mm", NULL, &stack, 1};
+    const struct rules_series series = {.modality = "MR",
+                                        .body_part = "Head",
+                                        .description = "Axial 5 mm",
+                                        .stacks = &stack,
+                                        .stack_count = 1};
     char reasons[RULES_REASONS];
     const bool matches = rules_match(&mismatches[_i].rule, &series, &stack, reasons);
     ck_assert_int_eq(matches, mismatches[_i].reasons[0] == '\0');
@@ -114,11 +163,16 @@ START_TEST(reasons_are_cut_where_they_are_too_long)
     memset(words, 'x', sizeof words);
     words[sizeof words - 1] = '\0';
     const struct rules_stack stack = {"", 20, true, NULL};
-    const struct rules_series series = {"MR", words, words, NULL, &stack, 1};
+    const struct rules_series series = {.modality = "MR",
+                                        .body_part = words,
+                                        .description = words,
+                                        .stacks = &stack,
+                                        .stack_count = 1};
     const struct conf_rule rule = {.modality = words, .body_part = "HEAD", .description = "y"};
     ck_assert(!rules_match(&rule, &series, &stack, reasons));
     ck_assert_uint_eq(strlen(reasons), sizeof reasons - 1);
-    const struct rules_series nameless = {"", "", "", NULL, &stack, 1};
+    const struct rules_series nameless = {
+        .modality = "", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     ck_assert(!rules_match(&(struct conf_rule){.modality = "CT"}, &nameless, &stack, reasons));
     ck_assert_str_eq(reasons, "there is no modality, and it is not CT");
 }
@@ -356,7 +410,8 @@ ask_condition(const struct conf_rule *rule, const struct rules_facts *facts,
               struct rules_condition *told)
 {
     const struct rules_stack stack = {"", 20, true, facts};
-    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    const struct rules_series series = {
+        .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     return conditions_hold(rule, &series, &stack, take_condition, told);
 }
 
@@ -370,7 +425,8 @@ expect_condition(const struct conf_rule *rule, const struct rules_facts *facts, 
     ck_assert_str_eq(told.reason, reason);
     ck_assert_int_eq(holds, *reason == '\0');
     const struct rules_stack stack = {"", 20, true, facts};
-    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    const struct rules_series series = {
+        .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     ck_assert_int_eq(rules_match(rule, &series, &stack, NULL), holds);
     free((char *)(uintptr_t)told.text);
     free((char *)(uintptr_t)told.reason);
@@ -387,7 +443,8 @@ START_TEST(attributes_are_asked)
     regfree(&end.compiled);
     /* What is not known matches nothing. */
     const struct rules_stack stack = {"", 20, true, NULL};
-    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    const struct rules_series series = {
+        .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     ck_assert(!rules_match(&rule, &series, &stack, NULL));
     ck_assert(rules_match_series(&rule, &series));
     ck_assert(conditions_ask_facts(&rule));
@@ -478,7 +535,8 @@ START_TEST(the_cost_of_matching_is_bounded)
                                           {TAG("KVP"), REGEX(worst)}};
     const struct rules_facts facts = {CONF_AXIAL, 1, "KVP\t\n", values};
     const struct rules_stack stack = {"", 20, true, &facts};
-    const struct rules_series series = {"CT", "", "", NULL, &stack, 1};
+    const struct rules_series series = {
+        .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     const struct conf_rule rule = {.attributes = attributes, .attribute_count = 2};
     ck_assert(!rules_match(&rule, &series, &stack, NULL));
     regfree(&worst.compiled);
@@ -494,6 +552,7 @@ main(void)
     tcase_add_loop_test(tests, one_rule, 0, sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(tests, what_does_not_match_is_said, 0,
                         sizeof mismatches / sizeof mismatches[0]);
+    tcase_add_loop_test(tests, how_it_came_is_asked, 0, (int)(sizeof origins / sizeof *origins));
     tcase_add_test(tests, reasons_are_cut_where_they_are_too_long);
     tcase_add_test(tests, several_rules);
     tcase_add_test(tests, an_ae_title_of_its_own_overrides_the_rules);

@@ -397,6 +397,12 @@ static const struct {
            "\"all\"; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; description = \"ax "
            "thin\"; body_part = \"HEAD\"; }; stacks = \"b0\"; }"),
      4},
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; },\n"
+           "{ pipeline = \"p\"; match = { called_ae = \"NOCTULE\"; }; }"),
+     4},
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { called_ae = \"NOCTULE\"; }; },\n"
+           "{ pipeline = \"p\"; }"),
+     0},
     {RULED("{ pipeline = \"p\"; stacks = \"all\"; },\n{ pipeline = \"p\"; priority = 1; }"), 0},
     {RULED("{ pipeline = \"p\"; stacks = \"first\"; match = { min_slices = 2; }; },\n"
            "{ pipeline = \"p\"; stacks = \"first\"; match = { min_slices = 9; }; }"),
@@ -427,6 +433,36 @@ START_TEST(a_rule_that_changes_nothing_is_told)
     }
     conf_findings_free(&findings);
     conf_free(conf);
+}
+
+END_TEST
+
+/* How a series comes: an inbox has to be there, and what no peer does is doubtful. */
+START_TEST(an_origin_that_there_is_not_is_told)
+{
+    static const char *const wrong[] = {
+        "inbox.conf:1: inbox[1].name: \"ct\" is the name of an earlier inbox",
+        "inbox.conf:4: rules[1].match.inbox: there is no inbox \"mr\": give one a name"};
+    static const char *const doubtful[] = {
+        "from.conf:4: rules[0]: can match nothing: its called_ae is not among dicom.titles",
+        "from.conf:5: rules[1]: can match nothing: its called_ae has a pipeline of its own",
+        "from.conf:6: rules[2]: can match nothing: its sender is not among dicom.peers"};
+    EXPECT(
+        write_file(
+            "inbox.conf",
+            "inbox = ( { path = \"a\"; name = \"ct\"; }, { path = \"b\"; name = \"ct\"; } );" RULED(
+                "{ pipeline = \"p\"; match = { inbox = \"ct\"; }; },\n"
+                "{ pipeline = \"p\"; match = { inbox = \"mr\"; }; }")),
+        -EINVAL, wrong);
+    EXPECT(
+        write_file("from.conf",
+                   "dicom = { titles = ( { ae_title = \"A\"; }, { ae_title = \"B\"; pipeline = "
+                   "\"p\"; } ); peers = ( { ae_title = \"CT1\"; } ); };\n" RULED(
+                       "{ pipeline = \"p\"; match = { called_ae = \"C\"; }; },\n"
+                       "{ pipeline = \"p\"; match = { called_ae = \"B\"; }; },\n"
+                       "{ pipeline = \"p\"; match = { sender = \"CT2\"; }; },\n"
+                       "{ pipeline = \"p\"; match = { called_ae = \"A\"; sender = \"CT1\"; }; }")),
+        0, doubtful);
 }
 
 END_TEST
@@ -463,6 +499,7 @@ main(void)
     tcase_add_test(tests, attributes_are_counted);
     tcase_add_loop_test(tests, a_rule_that_changes_nothing_is_told, 0,
                         sizeof(rules) / sizeof(rules[0]));
+    tcase_add_test(tests, an_origin_that_there_is_not_is_told);
     tcase_add_test(tests, a_pipeline_that_nothing_chooses_is_told);
     return run_case(tests, "config_findings");
 }

@@ -367,7 +367,7 @@ START_TEST(views_have_their_columns)
          "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
          "incomplete,quarantined,missing_accepted_by,temporal_positions,"
          "announced_temporal_positions,removed_at,accession_number,patient_id,study_date,"
-         "study_description,manufacturer,model,station,institution"},
+         "study_description,manufacturer,model,station,institution,inbox"},
         {"v_objects", "sop_instance_uid,kind,sop_class_uid,label,object_series_uid,series_uid,"
                       "study_uid,series_description,path,source,sender,size_bytes,received_at,"
                       "replaced,own,missing,superseded_by,removed_at"},

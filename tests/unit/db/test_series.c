@@ -625,7 +625,7 @@ START_TEST(texts_are_made_utf8)
 END_TEST
 
 static void
-add_from(int number, const char *called_ae, const char *sender)
+add_from(int number, const char *source, const char *called_ae, const char *sender)
 {
     char sop[16], path[64];
     snprintf(sop, sizeof sop, "1.%d", number);
@@ -633,6 +633,7 @@ add_from(int number, const char *called_ae, const char *sender)
     struct queue_instance instance = {.sop_instance_uid = sop,
                                       .series_uid = "1.2.3",
                                       .path = path,
+                                      .source = source,
                                       .called_ae = called_ae,
                                       .sender = sender};
     enum queue_arrival arrival;
@@ -642,17 +643,41 @@ add_from(int number, const char *called_ae, const char *sender)
 
 START_TEST(the_first_sender_is_kept)
 {
-    add_from(1, NULL, NULL); /* from the inbox */
+    add_from(1, "inbox:/in", NULL, NULL);
     assert_answer(&s, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
-    add_from(2, "HEADS", "CT1");
-    add_from(3, "CHESTS", "CT2");
-    add_from(4, "", "");
+    add_from(2, "scu:CT1", "HEADS", "CT1");
+    add_from(3, "scu:CT2", "CHESTS", "CT2");
+    add_from(4, "inbox:/in", "", "");
     assert_answer(&s, "SELECT called_ae || ' ' || sender FROM v_series", "HEADS CT1");
     struct queue_series series;
     ck_assert_int_eq(queue_get_series(s.queue, 1, &series), 0);
     ck_assert_str_eq(series.called_ae, "HEADS");
     ck_assert_str_eq(series.sender, "CT1");
     queue_series_clear(&series);
+}
+
+END_TEST
+
+static void
+assert_inbox(const char *inbox)
+{
+    struct queue_series series;
+    assert_answer(&s, "SELECT inbox FROM v_series", inbox);
+    ck_assert_int_eq(queue_get_series(s.queue, 1, &series), 0);
+    ck_assert_str_eq(series.inbox, inbox);
+    queue_series_clear(&series);
+}
+
+/* What was found after a kill says of no way; who sends says more than the folder. */
+START_TEST(the_first_inbox_counts_until_a_sender_is_known)
+{
+    add_from(9, QUEUE_SOURCE_RECOVERED, "", "");
+    assert_inbox("");
+    add_from(8, "inbox:/in/ct", "", "");
+    add_from(1, "inbox:/in/mr", "", "");
+    assert_inbox("/in/ct");
+    add_from(2, "scu:CT1", "HEADS", "CT1");
+    assert_inbox("");
 }
 
 END_TEST
@@ -786,7 +811,7 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             a_series_with_results_stands_when_a_file_returns,
             a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
             series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
-            the_first_sender_is_kept, an_impossible_time_is_refused,
-            originals_that_stay_are_kept_in_mind,
+            the_first_sender_is_kept, the_first_inbox_counts_until_a_sender_is_known,
+            an_impossible_time_is_refused, originals_that_stay_are_kept_in_mind,
             originals_of_what_was_purged_are_not_taken_in_again,
             files_that_are_there_are_told_by_path, stacks_of_the_revision_are_told)
