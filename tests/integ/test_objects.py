@@ -1,6 +1,7 @@
 """What people drew on images: taken in like images, by inbox and C-STORE, tied to its series, and no job of itself."""
 
 import contextlib
+import copy
 import json
 
 import pydicom
@@ -380,5 +381,56 @@ def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
     assert f"from TPS: there, {row['path']}" in text
     assert told["series"][0]["waits_for"][0]["path"] == row["path"]
     _, told = told_by_explain(d, d.root / row["path"])
-    assert told["objects"][0]["pipelines"] == [{"pipeline": "gtv", "segment": "GTV"}]
+    assert told["objects"][0]["pipelines"] == [{"pipeline": "gtv", "segment": "GTV", "regions_that_fit": 1}]
     assert told["objects"][0]["drawn_on"] == uid and told["objects"][0]["state"] == "current"
+
+
+def two_regions(ds, name):
+    """A second one, like the first but for its name and number."""
+    for sequence, number in ((ds.StructureSetROISequence, "ROINumber"), (ds.ROIContourSequence, "ReferencedROINumber"),
+                             (ds.RTROIObservationsSequence, "ReferencedROINumber")):
+        sequence.append(copy.deepcopy(sequence[0]))
+        setattr(sequence[1], number, 2)
+    ds.StructureSetROISequence[1].ROIName = name
+    return ds
+
+
+def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):
+    """As the job judges them, before and after they are stored."""
+    d = naming(daemon, tmp_path)
+    offered = [(structure_set(files, roi="Heart", label="A"), "ROI_NOT_FOUND", '1 "Heart"'),
+               (two_regions(structure_set(files, label="B"), "Heart"), "", '1 "GTV"'),
+               (two_regions(structure_set(files, label="C"), "GTV left"), "ROI_AMBIGUOUS", '1 "GTV", 2 "GTV left"')]
+    for number, (plan, code, regions) in enumerate(offered):
+        folder = tmp_path / f"in{number}"
+        phantom(folder, "--size", "32x32x6")
+        path = save(plan, folder / "plan.dcm")
+        text, told = told_by_explain(d, path)
+        names = [region.ROIName for region in plan.StructureSetROISequence]
+        assert [region["name"] for region in told["objects"][0]["regions"]] == names
+        assert told["objects"][0]["pipelines"][0]["regions_that_fit"] == sum(name.startswith("GTV") for name in names)
+        assert f'regions 1 "{names[0]}"' in text and regions in text.partition("pipeline gtv")[2] and code in text
+        text, told = told_by_explain(d, folder)
+        (waits,) = told["series"][0]["waits_for"]
+        assert (waits["path"], waits["code"]) == (str(path), code) and regions in waits["found"], waits
+        assert f"there, {path}: {waits['found']}" in text
+    storescu(d.port, *files)
+    uid = gtv(d, "DELAYED")["series_uid"]
+    d.ctl("hold", "--queue")  # what is drawn is to be there before the job looks
+    for plan, code in ((offered[0][0], "ROI_NOT_FOUND"), (offered[1][0], "")):
+        assert send(d.port, plan) == [0]
+        (waits,) = told_by_explain(d, uid)[1]["series"][0]["waits_for"]
+        assert waits["code"] == code
+    assert "Heart" not in waits["found"] and "GTV" in waits["found"], "the one that has it, of two"
+    d.ctl("release", "--queue")
+    assert gtv(d, "DONE", "FAILED")["state"] == "DONE"
+    assert send(d.port, structure_set(files, label="D")) == [0]
+    assert gtv(d, "FAILED")["code"] == "OBJECT_AMBIGUOUS"
+    (waits,) = told_by_explain(d, uid)[1]["series"][0]["waits_for"]
+    assert waits["code"] == "OBJECT_AMBIGUOUS" and "another object has it, too" in waits["found"]
+
+
+def test_explain_of_what_takes_our_own_says_that_it_never_comes(daemon, files, tmp_path):
+    d = naming(daemon, tmp_path, wanted='kind = "seg"; roi = "GTV*"; own = true;', rule="head-ct")
+    text, _ = told_by_explain(d, "--pipeline", "gtv", files[0].parent)
+    assert "none is there, and what Noctule wrote only noctule run --object gives it" in text

@@ -99,7 +99,8 @@ struct explained_fact {
 
 extern const struct explained_fact explained_facts[]; /* a NULL title behind the last */
 
-#define EXPLAINED_TEXT 256
+#define EXPLAINED_TEXT  256
+#define EXPLAINED_WORDS 400 /* such a text, and what is said of it */
 
 /* For people on a terminal; and all of it, as members of the open object. */
 void explained_to_text(const struct explained *explained);

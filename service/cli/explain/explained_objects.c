@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "service/cli/cli.h"
+#include "service/cli/explain/explained_regions.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,19 +124,36 @@ object_text_stored(const struct explained_object *object)
                        row->drawn_on[0] ? row->drawn_on : "none that it was drawn on is there");
 }
 
+/* What a segment finds in an object of its kind. */
 static void
-object_text_taker(const struct explained_object *object, const struct conf_pipeline *pipeline,
-                  const struct conf_segment *segment)
+object_tell_taken(const struct explained_regions *regions, const struct conf_object *wanted,
+                  char text[EXPLAINED_WORDS])
+{
+    char told[EXPLAINED_TEXT];
+    const int32_t count = explained_regions_count(regions, wanted);
+    explained_regions_tell(regions, count > 0 ? wanted : NULL, told);
+    snprintf(text, EXPLAINED_WORDS, "%s%s",
+             !regions->set ? ""
+             : count == 0  ? "it has no such region (ROI_NOT_FOUND); what it has: "
+             : count == 1  ? "it has "
+                           : "several fit, where one has to (ROI_AMBIGUOUS): ",
+             told);
+}
+
+static void
+object_text_taker(const struct explained_object *object, const struct explained_regions *regions,
+                  const struct conf_pipeline *pipeline, const struct conf_segment *segment)
 {
     const struct report_object *row = object_row(object);
     const struct conf_object *wanted = wanted_of(segment);
-    char text[EXPLAINED_TEXT];
+    char text[EXPLAINED_TEXT], taken[EXPLAINED_WORDS];
     if (!wanted || strcmp(conf_object_kind_names[wanted->kind], object->peek->kind) != 0)
         return;
     wanted_tell(wanted, text);
+    object_tell_taken(regions, wanted, taken);
     explained_put_line(
-        "pipeline", "%s: segment \"%s\" waits for %s%s", pipeline->name, segment->label, text,
-        row && !wanted_fits(wanted, row->kind, row->sender) ? ": not of this sender" : "");
+        "pipeline", "%s: segment \"%s\" waits for %s: %s", pipeline->name, segment->label, text,
+        row && !wanted_fits(wanted, row->kind, row->sender) ? "not of this sender" : taken);
 }
 
 #define MOST_REFERENCES 4 /* that are told one by one */
@@ -160,23 +178,29 @@ static void
 object_text(const struct explained_objects *objects, const struct explained_object *object)
 {
     const struct object_peek *peek = object->peek;
+    struct explained_regions regions;
+    char told[EXPLAINED_TEXT];
+    explained_regions_open(&regions, peek->kind, object->path);
+    explained_regions_tell(&regions, NULL, told);
     printf("object %s\n", peek->sop_instance_uid);
     explained_put_line("file", "%s", object->path);
     explained_put_line("kind", "%s%s%s%s", peek->kind, peek->label[0] ? ", \"" : "", peek->label,
                        peek->label[0] ? "\"" : "");
+    explained_put_line("regions", "%s", told);
     object_text_references(peek->references);
     if (objects->report)
         object_text_stored(object);
     for (size_t i = 0; i < objects->conf->pipeline_count; i++)
         for (size_t k = 0; k < objects->conf->pipelines[i].segment_count; k++)
-            object_text_taker(object, &objects->conf->pipelines[i],
+            object_text_taker(object, &regions, &objects->conf->pipelines[i],
                               &objects->conf->pipelines[i].segments[k]);
+    explained_regions_close(&regions);
     putchar('\n');
 }
 
 static void
 object_json_takers(const struct explained_objects *objects, const struct explained_object *object,
-                   struct json *json)
+                   const struct explained_regions *regions, struct json *json)
 {
     const struct report_object *row = object_row(object);
     json_begin_array(json, "pipelines");
@@ -189,6 +213,7 @@ object_json_takers(const struct explained_objects *objects, const struct explain
             json_begin_object(json, NULL);
             json_string(json, "pipeline", pipeline->name);
             json_string(json, "segment", pipeline->segments[k].label);
+            json_integer(json, "regions_that_fit", explained_regions_count(regions, wanted));
             json_end_object(json);
         }
     }
@@ -201,6 +226,8 @@ object_json(const struct explained_objects *objects, const struct explained_obje
 {
     const struct object_peek *peek = object->peek;
     const struct report_object *row = object_row(object);
+    struct explained_regions regions;
+    explained_regions_open(&regions, peek->kind, object->path);
     json_begin_object(json, NULL);
     json_string(json, "file", object->path);
     json_string(json, "sop_instance_uid", peek->sop_instance_uid);
@@ -212,8 +239,10 @@ object_json(const struct explained_objects *objects, const struct explained_obje
     json_string(json, "sender", row ? row->sender : "");
     json_string(json, "state", row ? object_state(row) : "");
     json_string(json, "drawn_on", row ? row->drawn_on : "");
-    object_json_takers(objects, object, json);
+    explained_regions_put(&regions, json);
+    object_json_takers(objects, object, &regions, json);
     json_end_object(json);
+    explained_regions_close(&regions);
 }
 
 void
@@ -255,49 +284,98 @@ waits_is_drawn_on(const struct waits *waits, const struct object_peek *peek)
     return false;
 }
 
-/* The path of one that fits; NULL: none. */
-static const char *
-waits_find(const struct waits *waits, const struct conf_object *wanted)
+/* What a segment wants, and what there is of it. */
+struct waits_search {
+    const struct conf_object *wanted;
+    int32_t offered; /* objects of the kind, from who is to send it */
+    char path[4096]; /* as it is told: of the first that has the region, else of the first */
+    enum code code;  /* why a job would not take it; CODE_NONE: it would */
+    char words[EXPLAINED_WORDS]; /* what is in it */
+};
+
+/* One more; `told`: how its path is told. */
+static void
+waits_consider(struct waits_search *search, const char *path, const char *told)
 {
+    struct explained_regions regions;
+    explained_regions_open(&regions, conf_object_kind_names[search->wanted->kind], path);
+    const int32_t count = explained_regions_count(&regions, search->wanted);
+    const enum code code = !regions.set ? regions.error.code
+                           : count == 1 ? CODE_NONE
+                           : count > 1  ? CODE_ROI_AMBIGUOUS
+                                        : CODE_ROI_NOT_FOUND;
+    if (search->offered++ == 0 || (search->code == CODE_ROI_NOT_FOUND && code != search->code)) {
+        search->code = code;
+        snprintf(search->path, sizeof search->path, "%s", told);
+        object_tell_taken(&regions, search->wanted, search->words);
+    } else if (search->code == CODE_NONE && code == CODE_NONE) {
+        search->code = CODE_OBJECT_AMBIGUOUS;
+        snprintf(search->words, sizeof search->words,
+                 "another object has it, too (OBJECT_AMBIGUOUS): %.300s", told);
+    }
+    explained_regions_close(&regions);
+}
+
+static bool
+waits_has_stored(const struct waits *waits, const struct explained_object *object)
+{
+    for (size_t i = 0; i < waits->stored_count; i++)
+        if (strcmp(waits->stored[i].sop_instance_uid, object->peek->sop_instance_uid) == 0)
+            return true;
+    return false;
+}
+
+static void
+waits_search_run(const struct waits *waits, struct waits_search *search)
+{
+    char path[4096];
     for (size_t i = 0; i < waits->stored_count; i++) {
         const struct report_object *row = &waits->stored[i];
+        snprintf(path, sizeof path, "%s/%s", waits->objects->conf->root, row->path);
         if (!row->own && !row->missing && !row->superseded_by[0] &&
-            wanted_fits(wanted, row->kind, row->sender))
-            return row->path;
+            wanted_fits(search->wanted, row->kind, row->sender))
+            waits_consider(search, path, row->path);
     }
     for (size_t i = 0; i < waits->objects->count; i++) {
         const struct explained_object *object = &waits->objects->items[i];
         const struct report_object *row = object_row(object);
-        if (wanted_fits(wanted, object->peek->kind, row ? row->sender : "") &&
-            waits_is_drawn_on(waits, object->peek))
-            return object->path;
+        if (wanted_fits(search->wanted, object->peek->kind, row ? row->sender : "") &&
+            waits_is_drawn_on(waits, object->peek) && !waits_has_stored(waits, object))
+            waits_consider(search, object->path, object->path);
     }
-    return NULL;
+    if (search->offered > 0)
+        return;
+    search->code = CODE_OBJECT_WAITING;
+    snprintf(search->words, sizeof search->words, "none is there%s",
+             search->wanted->own ? ", and what Noctule wrote only noctule run --object gives it"
+                                 : "");
 }
 
 static void
 waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
           const struct conf_segment *segment)
 {
-    const struct conf_object *wanted = wanted_of(segment);
-    const char *there = wanted ? waits_find(waits, wanted) : NULL;
+    struct waits_search search = {.wanted = wanted_of(segment)};
     char text[EXPLAINED_TEXT];
-    if (!wanted)
+    if (!search.wanted)
         return;
-    wanted_tell(wanted, text);
+    waits_search_run(waits, &search);
+    wanted_tell(search.wanted, text);
     if (!waits->json) {
-        explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s", pipeline->name,
-                           segment->label, text, there ? "there, " : "none is there",
-                           there ? there : "");
+        explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s%s%s", pipeline->name,
+                           segment->label, text, search.offered > 0 ? "there, " : "", search.path,
+                           search.offered > 0 ? ": " : "", search.words);
         return;
     }
     json_begin_object(waits->json, NULL);
     json_string(waits->json, "pipeline", pipeline->name);
     json_string(waits->json, "segment", segment->label);
-    json_string(waits->json, "kind", conf_object_kind_names[wanted->kind]);
-    json_string(waits->json, "roi", wanted->roi ? wanted->roi : "");
-    json_string(waits->json, "from_ae", wanted->from_ae ? wanted->from_ae : "");
-    json_string(waits->json, "path", there ? there : "");
+    json_string(waits->json, "kind", conf_object_kind_names[search.wanted->kind]);
+    json_string(waits->json, "roi", search.wanted->roi ? search.wanted->roi : "");
+    json_string(waits->json, "from_ae", search.wanted->from_ae ? search.wanted->from_ae : "");
+    json_string(waits->json, "path", search.path);
+    json_string(waits->json, "code", code_name(search.code));
+    json_string(waits->json, "found", search.words);
     json_end_object(waits->json);
 }
 

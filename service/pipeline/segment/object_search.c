@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,21 +50,12 @@ object_check_series(const struct object_search *search, const struct object_set 
 
 /* ------------------------------------------------------------------------------ finding ---- */
 
-static bool
-object_is_wanted(const struct conf_object *wanted, const struct object_item *item)
-{
-    if (!wanted->roi)
-        return item->number == wanted->number;
-    return fnmatch(wanted->roi, item->name, 0) == 0 ||
-           (item->finding[0] && fnmatch(wanted->roi, item->finding, 0) == 0);
-}
-
 /* The first region from `item` on that is wanted; -1: there is none. */
 static int32_t
 object_next(const struct conf_object *wanted, const struct object_set *set, int32_t item)
 {
     for (; item < set->item_count; item++)
-        if (object_is_wanted(wanted, &set->items[item]))
+        if (object_item_is_wanted(&set->items[item], wanted))
             return item;
     return -1;
 }

@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/object_set.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 
 const char *
@@ -11,6 +12,15 @@ object_kind_name(enum conf_object_kind kind)
                                         [CONF_SEG] = "Segmentation",
                                         [CONF_SR] = "Structured Report"};
     return names[kind];
+}
+
+bool
+object_item_is_wanted(const struct object_item *item, const struct conf_object *wanted)
+{
+    if (!wanted->roi)
+        return item->number == wanted->number;
+    return fnmatch(wanted->roi, item->name, 0) == 0 ||
+           (item->finding[0] && fnmatch(wanted->roi, item->finding, 0) == 0);
 }
 
 static int

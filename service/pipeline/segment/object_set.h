@@ -41,6 +41,9 @@ int object_set_open(enum conf_object_kind kind, const char *path, struct object_
                     struct error *error);
 void object_set_close(struct object_set *set);
 
+/* By its number, or its name or finding. */
+bool object_item_is_wanted(const struct object_item *item, const struct conf_object *wanted);
+
 /* "RT Structure Set" */
 const char *object_kind_name(enum conf_object_kind kind);
 
