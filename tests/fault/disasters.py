@@ -13,7 +13,7 @@ import time
 from conftest import SOURCE, Clock, wait_for
 from hospital import SECONDS, unreadable_things
 
-ROLES = ("intake", "courier", "worker")
+ROLES = ("intake", "courier", "worker", "page")
 CALLS = {"open": errno.EMFILE, "write": errno.EIO, "fsync": errno.EIO, "rename": errno.EIO, "mkdir": errno.ENOSPC,
          "unlink": errno.EIO, "malloc": errno.ENOMEM, "read": errno.EIO, "descriptor": errno.EMFILE, "send": errno.ENOBUFS,
          "receive": errno.ECONNRESET}

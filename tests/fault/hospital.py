@@ -3,7 +3,9 @@ A hospital around one service: modalities that send, people who copy into the in
 dawdle or are away, and strangers who lie. What it was promised is kept here, for invariants.py to compare.
 """
 
+import collections
 import contextlib
+import http.client
 import itertools
 import os
 import pathlib
@@ -17,7 +19,7 @@ import time
 import pydicom
 import raw_peer
 import upper_layer
-from conftest import PEERS, Clock, Daemon, phantom, wait_for
+from conftest import PEERS, Clock, Daemon, free_port, phantom, wait_for
 from patients import identify
 from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
@@ -39,15 +41,34 @@ def to_archive(name, port):
 def service(folder, more="", **ports):
     """
     A daemon that waits for no clock but Images in Acquisition, and never gives up; it delivers to the folder "out" and
-    to archives at `ports`. more: further top-level settings.
+    to archives at `ports`, and has a page. more: further top-level settings.
     """
     out = pathlib.Path(folder, "out")
     out.mkdir(parents=True)
     destinations = [f'{{ name = "OUT"; folder = "{out}"; }}', *(to_archive(*each) for each in ports.items())]
     deliver = ", ".join(f'"{name}"' for name in ("OUT", *ports))
-    return Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=PEERS,
-                  pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n" + more,
-                  environment=Clock(folder).environment)
+    page = free_port()
+    more = f"page = {{ port = {page}; }};\n" + more
+    d = Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=PEERS,
+               pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n" + more,
+               environment=Clock(folder).environment)
+    d.page_port = page
+    return d
+
+
+# What the page has that nobody needs to have sent anything for.
+PAGES = ("/", "/queue", "/review", "/failures", "/deliveries", "/night", "/devices", "/search?q=1", "/job?id=1", "/metrics", "/readyz",
+         "/healthz")
+
+
+def read_page(d, path):
+    """The status of a page that came whole."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", d.page_port, timeout=10)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+    assert not answer.getheader("Content-Type").startswith("text/html") or body.endswith(b"</html>\n"), (path, body)
+    return answer.status
 
 
 class Slice:
@@ -79,6 +100,7 @@ class Hospital:
         self.closing = threading.Event()
         self.promised = {}  # SOP Instance UID to Slice: answered Success, or copied whole into the inbox
         self.broken = self.lies = 0
+        self.pages = collections.Counter()  # by status; 0: no answer
 
     def series(self):
         number = next(self.numbers)
@@ -141,6 +163,17 @@ class Hospital:
         wait_for(lambda: self.d.query("SELECT 1 FROM v_jobs WHERE series_uid = ? AND state = 'DONE'", slices[0].series),
                  SECONDS, f"the result of series {slices[0].series}")
 
+    def reader(self):
+        """Somebody with the page open. It may be away for a moment, and is whole when it is there."""
+        for path in itertools.cycle(PAGES):
+            status = 0
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                status = read_page(self.d, path)
+            assert status in (0, 200, 404, 503), (path, status)
+            self.pages[status] += 1
+            if self.closing.wait(0.05):
+                break
+
     def stranger(self):
         chance = random.Random(self.seed)
         self.until_closing(lambda: self.lie(chance))
@@ -148,7 +181,7 @@ class Hospital:
     def lie(self, chance):
         """One connection of somebody who does not mean well; whatever comes of it."""
         with contextlib.suppress(OSError, EOFError, AssertionError, KeyError, struct.error):
-            chance.choice(LIES)(self.d.port, chance)
+            chance.choice(LIES)(chance.choice((self.d.port, self.d.port, self.d.page_port)), chance)
         self.lies += 1
         self.closing.wait(chance.uniform(0.02, 0.3))
 

@@ -2,12 +2,13 @@
 
 import collections
 import contextlib
+import http.client
 import pathlib
 
 import pydicom
 import pytest
 from conftest import wait_for
-from hospital import NAME, SECONDS
+from hospital import NAME, PAGES, SECONDS, read_page
 from patients import SIGNS
 from test_receive import data_set_of, stored
 
@@ -25,6 +26,18 @@ def settled(d):
         raise
     wait_for(lambda: not list(d.inbox.glob("copied */*")), SECONDS, "the end of the inbox's files")
     wait_for(lambda: not list((d.root / "incoming").rglob("*.part")), SECONDS, "an end of what was half-done")
+    page_is_back(d)
+
+
+def page_is_back(d):
+    """Whatever befell it, it answers all that is asked of it."""
+
+    def answers():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return all(read_page(d, path) == 200 for path in PAGES if "?" not in path)
+        return False
+
+    wait_for(answers, SECONDS, "the page")
 
 
 def unsent(d):

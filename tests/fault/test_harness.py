@@ -29,7 +29,8 @@ def report(d, hospital, disasters, slow, seconds):
     print(f"seed {SEED}, {COUNT} disasters in {seconds:.0f} s: {dict(sorted(disasters.counts.items()))}")
     print(f"{len(hospital.promised)} instances promised, {hospital.broken} associations broken, {hospital.lies} hostile "
           f"connections; {len(d.jobs())} jobs, {repeated(d, 'v_jobs')} of them tried again; "
-          f"{repeated(d, 'v_deliveries')} deliveries tried again, {slow.associations} associations of the slow archive")
+          f"{repeated(d, 'v_deliveries')} deliveries tried again, {slow.associations} associations of the slow archive; "
+          f"pages by status: {dict(sorted(hospital.pages.items()))}")
 
 
 def keep_database(d):
@@ -48,9 +49,9 @@ def test_whatever_happens_nothing_is_lost_or_twice(tmp_path):
             d = service(folder, PACS=archive.port, SLOW=slow.port).start()
             hospital, disasters = Hospital(d, tmp_path / "sources", SEED), Disasters(d, archive, SEED, disk)
             start = time.monotonic()
-            with concurrent.futures.ThreadPoolExecutor(MODALITIES + 2) as pool:
+            with concurrent.futures.ThreadPoolExecutor(MODALITIES + 3) as pool:
                 people = [pool.submit(hospital.modality) for _ in range(MODALITIES)]
-                people += [pool.submit(hospital.copier), pool.submit(hospital.stranger)]
+                people += [pool.submit(one) for one in (hospital.copier, hospital.stranger, hospital.reader)]
                 try:
                     disasters.play(COUNT)
                     disasters.over()

@@ -46,7 +46,7 @@ def of_process(pid):
 def sample(d):
     """What the service has now: {(what, of whom): number}."""
     found = collections.Counter()
-    for role, pids in {"daemon": [d.process.pid], **{role: d.children(role) for role in ("intake", "courier", "worker")}}.items():
+    for role, pids in {"daemon": [d.process.pid], **{role: d.children(role) for role in ("intake", "courier", "worker", "page")}}.items():
         for pid in pids:
             with contextlib.suppress(OSError):
                 found.update({(what, role): number for what, number in of_process(pid).items()})
@@ -113,15 +113,15 @@ def test_nothing_grows(tmp_path):
             d = service(tmp_path / "service", retention(), PACS=archive.port).start()
 
             def kept():
-                return {role: d.children(role) for role in ("intake", "worker")}
+                return {role: d.children(role) for role in ("intake", "worker", "page")}
 
             wait_for(lambda: all(kept().values()), what="the children")
             children = kept()
             hospital = Hospital(d, tmp_path / "sources", 1)
-            with concurrent.futures.ThreadPoolExecutor(5) as pool:
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
                 people = [pool.submit(paced, hospital, one)
                           for one in (hospital.send_series, hospital.send_series, hospital.copy_series)]
-                people += [pool.submit(hospital.stranger), pool.submit(bad_files, d, hospital)]
+                people += [pool.submit(hospital.stranger), pool.submit(hospital.reader), pool.submit(bad_files, d, hospital)]
                 try:
                     samples = watch(d, hospital, archive)
                 finally:
