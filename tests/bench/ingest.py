@@ -21,7 +21,6 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -99,15 +98,8 @@ def server(name, folder):
         return Noctule(folder)
     if name == "storescp":
         return storescp(folder)
-    peer = conftest.Orthanc(folder, base=debian_configuration())
+    peer = conftest.Orthanc(folder, base=conftest.debian_orthanc())
     return Peer(peer, peer.command)
-
-
-def debian_configuration():
-    """Orthanc's as the package installs it: JSON with comments."""
-    text = pathlib.Path("/etc/orthanc/orthanc.json").read_text()
-    without = re.sub(r'("(?:\\.|[^"\\])*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
-    return json.loads(without)
 
 
 def data_set(path):

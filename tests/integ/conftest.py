@@ -215,6 +215,13 @@ class StoreScp(Peer):
         return sorted(path for path in self.folder.iterdir() if path.is_file())
 
 
+def debian_orthanc():
+    """Orthanc's configuration as the package installs it: JSON with comments."""
+    text = pathlib.Path("/etc/orthanc/orthanc.json").read_text()
+    without = re.sub(r'("(?:\\.|[^"\\])*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
+    return json.loads(without)
+
+
 class Orthanc(Peer):
     """
     Orthanc with a database of its own, AE title ORTHANC; `options` go over its configuration, which goes over

@@ -1,0 +1,161 @@
+"""
+docs/operations.md, "Orthanc": its files as they stand there, but for ports, times and folders, between Debian's Orthanc with its own
+configuration and the shipped one of Noctule. A series goes there and its result comes back, by C-STORE and by STOW-RS, once.
+"""
+
+import io
+import json
+import os
+import re
+import subprocess
+
+import pydicom
+import pytest
+from conftest import SOURCE, Daemon, Orthanc, debian_orthanc, free_port, phantom, storescu, wait_for
+from test_stow import PLUGIN
+
+PAGE = SOURCE / "docs" / "operations.md"
+SHIPPED = SOURCE / "config"
+
+
+def recipe(kind, word):
+    """The block of the chapter that has the word."""
+    (chapter,) = re.findall(r"(?ms)^## Orthanc\n(.*?)^## ", PAGE.read_text())
+    (text,) = (text for found, text in re.findall(r"(?ms)^```(\w*)\n(.*?)^```", chapter) if found == kind and word in text)
+    return text
+
+
+def replaced(text, **words):
+    """Each word is there, and becomes another."""
+    for old, new in words.values():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+class Site:
+    """An Orthanc and a Noctule that know each other by the recipe."""
+
+    def __init__(self, folder, deliver):
+        self.folder = folder
+        self.port = free_port()
+        script = folder / "noctule.lua"
+        script.write_text(recipe("lua", "OnStableSeries"))
+        own = json.loads(replaced(recipe("json", "LuaScripts"), port=("11112", str(self.port)),
+                                  script=("/etc/orthanc/noctule.lua", str(script))))
+        self.orthanc = Orthanc(folder / "orthanc", {**own, "StableAge": 1, "Plugins": [str(PLUGIN)]}, debian_orthanc())
+        self.again = folder / "noctule-again"
+        self.again.write_text(replaced(recipe("sh", "resubmit"), port=("127.0.0.1:8042", f"127.0.0.1:{self.orthanc.http_port}")))
+        self.noctule = self.make_noctule(deliver)
+
+    def make_noctule(self, deliver):
+        settings = replaced((SHIPPED / "noctule.conf").read_text(), root=('"/var/lib/noctule"', f'"{self.folder}/noctule/root"'),
+                            quiet=("quiet_seconds = 60.0", "quiet_seconds = 0.5"),
+                            complete=("complete_seconds = 5.0", "complete_seconds = 0.5"),
+                            retry=("retry_seconds = 30.0", "retry_seconds = 0.5"),
+                            longest=("retry_max_seconds = 3600.0", "retry_max_seconds = 1.0"))
+        made = Daemon(self.folder / "noctule", settings=settings)
+        own = replaced(recipe("", "presets/head-ct.conf"), port=("port = 11112", f'bind = "127.0.0.1"; port = {self.port}'),
+                       dicom=("port = 4242", f"port = {self.orthanc.port}"), web=("127.0.0.1:8042", f"127.0.0.1:{self.orthanc.http_port}"),
+                       deliver=('deliver = [ "orthanc" ]', f'deliver = [ "{deliver}" ]'))
+        (made.folder / "conf.d").mkdir()
+        (made.folder / "conf.d" / "orthanc.conf").write_text(own)
+        (made.folder / "presets").symlink_to(SHIPPED / "presets")
+        made.port = self.port
+        return made
+
+    def start(self):
+        self.orthanc.start()
+        self.noctule.start()
+
+    def stop(self):
+        self.noctule.kill_all()
+        self.orthanc.stop()
+
+    def begin_failed_again(self):
+        subprocess.run(["sh", self.again], check=True, env={**os.environ, "no_proxy": "*"})
+
+    def series(self, modality):
+        """Those of the modality that Orthanc holds and finds stable."""
+        held = self.orthanc.rest("/series?expand")
+        return [each for each in held if each["MainDicomTags"]["Modality"] == modality and each["IsStable"]]
+
+    def routes(self):
+        """States of the jobs in which Orthanc sends to Noctule."""
+        jobs = self.orthanc.rest("/jobs?expand")
+        return [each["State"] for each in jobs if each["Type"] == "DicomModalityStore" and each["Content"]["RemoteAet"] == "NOCTULE"]
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = []
+
+    def make(deliver):
+        made.append(Site(tmp_path, deliver))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop()
+        if each.noctule.log.exists():
+            assert "event=role.call_unknown" not in each.noctule.log.read_text(errors="replace")
+
+
+def head(folder, seed=1):
+    return phantom(folder, "--kind", "ct-head", "--size", "64x64x24", "--seed", str(seed))
+
+
+def delivered(noctule, count=1):
+    return len(noctule.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == count
+
+
+@pytest.mark.parametrize("way", ["orthanc", "orthanc-web"])
+def test_there_and_back(site, tmp_path, way):
+    here = site(way)
+    here.start()
+    files = head(tmp_path / "ct")
+    storescu(here.orthanc.port, *files, called="ORTHANC", calling="CT1")
+    wait_for(lambda: delivered(here.noctule), 90, "the delivery")
+    (result,) = wait_for(lambda: here.series("SEG"), 30, "the result in Orthanc, stable")
+    # It is what Noctule wrote, beside its images, and complete.
+    (row,) = here.noctule.query("SELECT * FROM v_deliveries")
+    (instance,) = result["Instances"]
+    held = pydicom.dcmread(io.BytesIO(here.orthanc.file(instance)))
+    assert held == pydicom.dcmread(here.noctule.root / row["path"])  # but for the file meta, which is Orthanc's
+    assert len(here.orthanc.rest("/studies")) == 1 and len(here.series("CT")) == 1
+    if way == "orthanc":
+        wait_for(lambda: here.noctule.query("SELECT 1 FROM v_deliveries WHERE commitment = 'COMMITTED'"), 30, "the commitment")
+    # Nothing goes in a circle. Orthanc's script is called for one series after the other: what it had made of the result is there before
+    # the next series is.
+    storescu(here.orthanc.port, *head(tmp_path / "next", seed=2), called="ORTHANC", calling="CT1")
+    wait_for(lambda: len(here.series("SEG")) == 2, 90, "the result of the next")
+    assert here.routes() == ["Success"] * 2
+    assert len(here.noctule.query("SELECT * FROM instance")) == 2 * len(files) and len(here.noctule.jobs()) == 2
+    assert not here.noctule.query("SELECT * FROM v_quarantine")
+
+
+def test_what_could_not_be_sent_goes_by_the_script(site, tmp_path):
+    here = site("orthanc")
+    here.orthanc.start()
+    storescu(here.orthanc.port, *head(tmp_path / "ct"), called="ORTHANC", calling="CT1")
+    wait_for(lambda: here.routes() == ["Failure"], 60, "the failure of Orthanc's job")
+    here.noctule.start()
+    here.begin_failed_again()
+    wait_for(lambda: here.series("SEG"), 90, "the result in Orthanc")
+    assert here.routes() == ["Success"]
+    here.begin_failed_again()  # there is nothing more to do
+    assert here.routes() == ["Success"]
+
+
+def test_an_archive_that_is_away_gets_it_later(site, tmp_path):
+    here = site("orthanc-web")
+    here.start()
+    here.noctule.ctl("hold", "--queue")
+    storescu(here.orthanc.port, *head(tmp_path / "ct"), called="ORTHANC", calling="CT1")
+    wait_for(lambda: here.routes() == ["Success"], 60, "the series in Noctule")
+    here.orthanc.stop()
+    here.noctule.ctl("release", "--queue")
+    wait_for(lambda: here.noctule.query("SELECT 1 FROM v_deliveries WHERE code = 'PEER_UNREACHABLE'"), 90, "a delivery that failed")
+    here.orthanc.start()
+    wait_for(lambda: delivered(here.noctule), 60, "the delivery")
+    wait_for(lambda: here.series("SEG"), 30, "the result in Orthanc")
