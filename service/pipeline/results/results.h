@@ -10,9 +10,9 @@
 #define NOCTULE_RESULTS_H
 
 #include "service/common/jobs/job.h"
+#include "service/common/jobs/output.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
-#include "service/pipeline/output.h"
 #include "service/pipeline/segment/segment.h"
 
 #include "kernels/features/family.h"

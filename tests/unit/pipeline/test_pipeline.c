@@ -2,7 +2,7 @@
 #include "service/pipeline/pipeline.h"
 
 #include "kernels/op.h"
-#include "service/pipeline/output.h"
+#include "service/common/jobs/output.h"
 #include "tests/unit/job_sample.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* output.c - see output.h. */
-#include "service/pipeline/output.h"
+#include "service/common/jobs/output.h"
 
 #include "base/durable.h"
 
