@@ -2,6 +2,7 @@
 #include "service/common/file_ops.h"
 
 #include "base/durable.h"
+#include "service/common/crash_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -270,4 +271,32 @@ file_make_path(const char *path)
     }
     free(copy);
     return error;
+}
+
+static int file_remove_directory(int base, const char *name, const atomic_bool *stop);
+
+int
+file_remove(int base, const char *name, const atomic_bool *stop)
+{
+    if (unlinkat(base, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    return errno == EISDIR || errno == EPERM ? file_remove_directory(base, name, stop) : -errno;
+}
+
+static int
+file_remove_directory(int base, const char *name, const atomic_bool *stop)
+{
+    DIR *directory;
+    int error = file_open_directory(base, name, O_NOFOLLOW, &directory);
+    if (error)
+        return error;
+    for (const struct dirent *entry; !error && (entry = readdir(directory));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        crash_point("file_in_remove");
+        error =
+            stop && atomic_load(stop) ? -EINTR : file_remove(dirfd(directory), entry->d_name, stop);
+    }
+    closedir(directory);
+    return !error && unlinkat(base, name, AT_REMOVEDIR) != 0 ? -errno : error;
 }

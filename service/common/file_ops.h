@@ -9,6 +9,7 @@
 #define NOCTULE_FILE_OPS_H
 
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +50,8 @@ int file_same_bytes(int a, int b, bool *same);
 int file_open_directory(int base, const char *name, int flags, DIR **directory);
 /* Makes every missing directory of an absolute path. */
 int file_make_path(const char *path);
+/* A file, or a directory with all in it, no link followed; 0 also when it is not there. *stop, which may be NULL, ends
+ * it with -EINTR. */
+int file_remove(int base, const char *name, const atomic_bool *stop);
 
 #endif

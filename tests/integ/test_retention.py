@@ -142,7 +142,7 @@ def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
     run_series(d, tmp_path)
     d.stop()
     keep(d, NOW)
-    for point in ("retention_after_mark", "retention_after_set_aside", "retention_in_delete", "retention_after_delete"):
+    for point in ("retention_after_mark", "retention_after_set_aside", "file_in_remove", "retention_after_delete"):
         d.environment["NOCTULE_CRASH_AT"] = point
         d.start(wait=False)
         assert d.process.wait(20) == -signal.SIGKILL, point

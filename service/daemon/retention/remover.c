@@ -6,7 +6,6 @@
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -125,35 +124,6 @@ remover_set_aside(const char *root, struct remover_item *item)
 
 /* ---------------------------------------------------------------------------------- deleting -- */
 
-static int remover_delete_folder(int base, const char *name, atomic_bool *stop);
-
-/* A file, or a folder with all in it. */
-static int
-remover_delete_name(int base, const char *name, atomic_bool *stop)
-{
-    if (unlinkat(base, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    return errno == EISDIR || errno == EPERM ? remover_delete_folder(base, name, stop) : -errno;
-}
-
-static int
-remover_delete_folder(int base, const char *name, atomic_bool *stop)
-{
-    DIR *directory;
-    int error = file_open_directory(base, name, O_NOFOLLOW, &directory);
-    if (error)
-        return error;
-    for (const struct dirent *entry; !error && (entry = readdir(directory));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        crash_point("retention_in_delete");
-        error =
-            atomic_load(stop) ? -EINTR : remover_delete_name(dirfd(directory), entry->d_name, stop);
-    }
-    closedir(directory);
-    return !error && unlinkat(base, name, AT_REMOVEDIR) != 0 ? -errno : error;
-}
-
 /* The rename is on disk before its row goes: else a power failure could bring the files back. */
 static int
 remover_leave_place(int base, const char *path)
@@ -172,7 +142,7 @@ remover_delete_item(int base, const struct remover_item *item, atomic_bool *stop
     char aside[ASIDE_NAME];
     int error = remover_leave_place(base, item->removal.path);
     remover_aside(item, aside);
-    return error ? error : remover_delete_name(base, aside, stop);
+    return error ? error : file_remove(base, aside, stop);
 }
 
 void
