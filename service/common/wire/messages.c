@@ -1,7 +1,11 @@
 /* messages.c - see messages.h. A struct is the sequence of its fields, a word each. */
 #include "service/common/wire/messages.h"
 
+#include "service/common/file_ops.h"
+
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +57,22 @@ message_name(enum proto_type type)
 {
     const struct message *message = message_find(type);
     return message ? message->name : "UNKNOWN";
+}
+
+void
+message_dialect(char dialect[MESSAGE_DIALECT])
+{
+    uint64_t key = 0;
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        const struct message *message = &messages[i];
+        const int64_t number = message->type;
+        const char *const texts[] = {message->name, message->fields, message->row};
+        key = file_digest(key, &number, sizeof number);
+        for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
+            key = file_digest(key, texts[text] ? texts[text] : "",
+                              texts[text] ? strlen(texts[text]) + 1 : 1);
+    }
+    snprintf(dialect, MESSAGE_DIALECT, NOCTULE_VERSION "/%016" PRIx64, key);
 }
 
 /* ---------------------------------------------------------------------------- writing ------ */

@@ -56,6 +56,12 @@ const struct message *message_find(enum proto_type type);
 /* "RUN", for logs; "UNKNOWN". */
 const char *message_name(enum proto_type type);
 
+#define MESSAGE_DIALECT 48
+
+/* What both ends of a file of frames have to agree in: the version, and all types with their fields. Between a daemon
+ * and its children proto_build_id says more. */
+void message_dialect(char dialect[MESSAGE_DIALECT]);
+
 /* For the typed calls below, and for tests that go through all types. */
 void message_write(struct proto_writer *writer, enum proto_type type, const void *message);
 void message_add(struct proto_writer *writer, enum proto_type type, const void *row);

@@ -1,0 +1,632 @@
+/* Attempts on a shared folder: from the daemon to a step and back, and every kind of damage between. */
+#include "service/common/attempt/manifest.h"
+
+#include "tests/unit/edge.h"
+#include "tests/unit/scratch_folder.h"
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static struct attempt_id id = {.job = 17, .number = 2};
+static struct error error;
+static char *inputs[2], *objects[1];
+static struct job_spec spec = {.id = 17,
+                               .stack = "",
+                               .settings = "name = \"p\";\n",
+                               .output = "/srv/outbox/17",
+                               .device_serial_number = "NOCTULE-1",
+                               .inputs = inputs,
+                               .input_count = 2,
+                               .objects = objects,
+                               .object_count = 1};
+static struct attempt_order order;
+static struct attempt_folder *folder;
+static struct manifest *manifest;
+
+static void
+setup(void)
+{
+    scratch_make();
+    scratch_folder("share");
+    scratch_folder("share/series");
+    scratch_folder("local");
+    scratch_folder("results");
+    scratch_write("share/series/1.dcm", "one", 3);
+    scratch_write("local/2.dcm", "two two", 7);
+    scratch_write("local/rt.dcm", "", 0);
+    scratch_write("results/seg.dcm", "a segmentation", 14);
+    scratch_write("results/job.json", "{}\n", 3);
+    inputs[0] = strdup(scratch_path("share/series/1.dcm"));
+    inputs[1] = strdup(scratch_path("local/2.dcm"));
+    objects[0] = strdup(scratch_path("local/rt.dcm"));
+    ck_assert_int_eq(attempt_nonce_make(id.nonce), 0);
+    order = (struct attempt_order){.id = id,
+                                   .spec = &spec,
+                                   .deadline_seconds = 90,
+                                   .backend = "cpu",
+                                   .threads = 3,
+                                   .memory_bytes = 1 << 20};
+    folder = NULL;
+    manifest = NULL;
+    error = (struct error){0};
+}
+
+static void
+teardown(void)
+{
+    attempt_folder_close(folder);
+    manifest_free(manifest);
+    free(inputs[0]);
+    free(inputs[1]);
+    free(objects[0]);
+    scratch_remove();
+}
+
+static const char *
+share(void)
+{
+    return scratch_path("share");
+}
+
+/* A path within the attempt's folder, below scratch. */
+static const char *
+inside(const char *name)
+{
+    static char paths[4][256];
+    static unsigned turn;
+    char own[ATTEMPT_NAME_SIZE], *path = paths[turn++ % 4];
+    attempt_name_write(&id, own);
+    snprintf(path, sizeof paths[0], "share/%s%s%s", own, *name ? "/" : "", name);
+    return path;
+}
+
+static int
+open_folder(void)
+{
+    attempt_folder_close(folder);
+    folder = NULL;
+    return attempt_folder_open(scratch_path(inside("")), &folder, &error);
+}
+
+static void
+make_folder(void)
+{
+    static char series[1024];
+    snprintf(series, sizeof series, "%s", scratch_path("share/series"));
+    order.shared = series;
+    ck_assert_msg(attempt_folder_make(share(), &order, NULL, &error) == 0, "%s", error.message);
+    ck_assert_msg(open_folder() == 0, "%s", error.message);
+}
+
+static int
+check_folder(void)
+{
+    return attempt_folder_check(folder, 2, NULL, &error);
+}
+
+/* A manifest that says so, of what lies in results/. */
+static int
+publish_as(enum proto_verdict verdict, const char *result, struct manifest_run *run)
+{
+    struct sealed_writer writer;
+    struct proto_writer frame;
+    ck_assert_msg(manifest_run_take(folder, scratch_path("results"), run, &error) == 0, "%s",
+                  error.message);
+    manifest_begin(&writer, folder, run, "node-1", "CPU");
+    message_write_features(&frame, &(struct message_features){.job = 17});
+    message_add_feature(&frame, &(struct message_feature){.name = "mean", .value = 0.5});
+    sealed_add(&writer, &frame);
+    message_write_done(&frame, &(struct message_done){.job = 17, .verdict = verdict, .voxels = 8});
+    if (result)
+        message_add_result(&frame, &(struct message_result){.kind = "seg", .file = result});
+    sealed_add(&writer, &frame);
+    const int rc = manifest_publish(&writer, folder, &error);
+    if (rc)
+        manifest_run_remove(folder, run);
+    return rc;
+}
+
+static void
+publish(void)
+{
+    struct manifest_run run;
+    make_folder();
+    ck_assert_msg(publish_as(PROTO_VERDICT_DONE, "seg.dcm", &run) == 0, "%s", error.message);
+    manifest_run_free(&run);
+}
+
+static int
+read_it(void)
+{
+    manifest_free(manifest);
+    manifest = NULL;
+    return manifest_read(share(), &id, &manifest, &error);
+}
+
+static int
+collect(void)
+{
+    return manifest_collect(manifest, scratch_path("outbox"), NULL, &error);
+}
+
+/* Where the step of the manifest put a result, below scratch. */
+static const char *
+in_run(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", manifest->told.run, name);
+    return inside(path);
+}
+
+static void
+flip(const char *relative, long at)
+{
+    FILE *file = fopen(scratch_path(relative), "r+b");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+    const int byte = fgetc(file);
+    ck_assert_int_eq(fseek(file, -1, SEEK_CUR), 0);
+    fputc(byte ^ 1, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static off_t
+size_of(const char *relative)
+{
+    struct stat status;
+    ck_assert_int_eq(stat(scratch_path(relative), &status), 0);
+    return status.st_size;
+}
+
+/* -------------------------------------------------------------------------------- names ---- */
+
+START_TEST(names_go_there_and_back)
+{
+    char name[ATTEMPT_NAME_SIZE];
+    struct attempt_id back;
+    attempt_name_write(&id, name);
+    ck_assert(attempt_name_read(name, &back));
+    ck_assert_int_eq(back.job, 17);
+    ck_assert_int_eq(back.number, 2);
+    ck_assert_str_eq(back.nonce, id.nonce);
+    static const char *const others[] = {
+        "job-17.2.0123",
+        "job-17.2.0123456789abcdef0123456789abcdef0",
+        "job-+17.2.0123456789abcdef0123456789abcdef",
+        "job-17.2.0123456789ABCDEF0123456789abcdef",
+        "job-0.2.0123456789abcdef0123456789abcdef",
+        "job-17.-2.0123456789abcdef0123456789abcdef",
+        "series",
+        "",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!attempt_name_read(others[i], &back), "%s", others[i]);
+}
+
+END_TEST
+
+START_TEST(nonces_differ)
+{
+    char other[ATTEMPT_NONCE_SIZE];
+    ck_assert_int_eq(attempt_nonce_make(other), 0);
+    ck_assert_uint_eq(strlen(other), 32);
+    ck_assert_str_ne(other, id.nonce);
+}
+
+END_TEST
+
+/* --------------------------------------------------------------------------- the folder ---- */
+
+START_TEST(a_step_gets_what_the_daemon_said)
+{
+    make_folder();
+    ck_assert_str_eq(folder->told.backend, "cpu");
+    ck_assert_int_eq(folder->told.threads, 3);
+    ck_assert_int_eq(folder->told.memory_bytes, 1 << 20);
+    ck_assert_double_eq(folder->told.deadline_seconds, 90);
+    ck_assert_str_eq(folder->spec->settings, spec.settings);
+    ck_assert_str_eq(folder->spec->output, spec.output);
+    ck_assert_str_eq(folder->spec->inputs[0], inputs[0]); /* read where it lies */
+    ck_assert_str_eq(folder->spec->inputs[1], scratch_path(inside("inputs/000001-2.dcm")));
+    ck_assert_str_eq(folder->spec->objects[0], scratch_path(inside("inputs/000002-rt.dcm")));
+    ck_assert_int_eq(check_folder(), 0);
+    ck_assert(!manifest_exists(folder));
+    ck_assert(!attempt_folder_is_void(folder));
+}
+
+END_TEST
+
+START_TEST(an_input_that_changed_is_found)
+{
+    make_folder();
+    flip("share/series/1.dcm", 1);
+    ck_assert_int_eq(check_folder(), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_FILE_DIFFERS);
+    ck_assert_str_eq(error.file[0], inputs[0]);
+    flip("share/series/1.dcm", 1);
+    ck_assert_int_eq(check_folder(), 0);
+    scratch_write(inside("inputs/000001-2.dcm"), "two", 3);
+    ck_assert_int_eq(check_folder(), -EBADMSG);
+    unlink(scratch_path(inside("inputs/000001-2.dcm")));
+    ck_assert_int_eq(check_folder(), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_FILE_DIFFERS);
+}
+
+END_TEST
+
+START_TEST(checking_stops_when_it_is_told_to)
+{
+    atomic_bool stop = true;
+    make_folder();
+    ck_assert_int_eq(attempt_folder_check(folder, 2, &stop, &error), -ECANCELED);
+    ck_assert_int_eq(error.code, CODE_STOPPED);
+}
+
+END_TEST
+
+/* Every byte of `attempt` and of `job` counts. */
+START_TEST(no_byte_of_it_can_be_altered)
+{
+    make_folder();
+
+    static const struct {
+        const char *file;
+        enum code code;
+    } files[] = {{ATTEMPT_FILE, CODE_ATTEMPT_DAMAGED}, {ATTEMPT_SPEC, CODE_ATTEMPT_FILE_DIFFERS}};
+
+    for (size_t i = 0; i < 2; i++) {
+        const off_t size = size_of(inside(files[i].file));
+        for (off_t at = 0; at < size; at++) {
+            flip(inside(files[i].file), at);
+            ck_assert_int_eq(open_folder(), -EBADMSG);
+            ck_assert_int_eq(error.code, files[i].code);
+            flip(inside(files[i].file), at);
+        }
+    }
+    ck_assert_int_eq(open_folder(), 0);
+}
+
+END_TEST
+
+START_TEST(a_folder_that_was_cut_off_is_refused)
+{
+    make_folder();
+    for (off_t size = size_of(inside(ATTEMPT_FILE)) - 1; size >= 0; size--) {
+        ck_assert_int_eq(truncate(scratch_path(inside(ATTEMPT_FILE)), size), 0);
+        ck_assert_int_eq(open_folder(), -EBADMSG);
+        ck_assert_int_eq(error.code, CODE_ATTEMPT_DAMAGED);
+    }
+    unlink(scratch_path(inside(ATTEMPT_FILE)));
+    ck_assert_int_eq(open_folder(), -ENOENT);
+}
+
+END_TEST
+
+START_TEST(the_name_says_whose_it_is)
+{
+    char old[1024];
+    make_folder();
+    snprintf(old, sizeof old, "%s", scratch_path(inside("")));
+    id.number = 3;
+    ck_assert_int_eq(rename(old, scratch_path(inside(""))), 0);
+    ck_assert(attempt_folder_is_void(folder)); /* its path leads nowhere now */
+    ck_assert_int_eq(open_folder(), -ESTALE);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_OTHER);
+    ck_assert_int_eq(attempt_folder_open(share(), &folder, &error), -EINVAL);
+    id.number = 2;
+}
+
+END_TEST
+
+START_TEST(links_in_it_are_not_followed)
+{
+    make_folder();
+    static const char *const files[] = {ATTEMPT_FILE, ATTEMPT_SPEC};
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(rename(scratch_path(inside(files[i])), scratch_path("aside")), 0);
+        ck_assert_int_eq(symlink(scratch_path("aside"), scratch_path(inside(files[i]))), 0);
+        ck_assert_int_lt(open_folder(), 0);
+        ck_assert_int_eq(rename(scratch_path("aside"), scratch_path(inside(files[i]))), 0);
+        ck_assert_int_eq(open_folder(), 0);
+    }
+}
+
+END_TEST
+
+START_TEST(what_another_version_wrote_is_not_read)
+{
+    struct sealed_writer writer = {0};
+    struct proto_writer frame;
+    struct sealed sealed;
+    message_write_hello(&frame, &(struct message_hello){.role = ATTEMPT_ROLE,
+                                                        .build_id = "0.0.1/0123456789abcdef"});
+    sealed_add(&writer, &frame);
+    ck_assert_int_eq(sealed_end(&writer), 0);
+    ck_assert_int_eq(sealed_open(writer.bytes, writer.size, "it", ATTEMPT_ROLE, &sealed, &error),
+                     -EPROTO);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_OTHER_VERSION);
+}
+
+END_TEST
+
+START_TEST(a_failure_leaves_no_folder)
+{
+    atomic_bool stop = true;
+    inputs[1][strlen(inputs[1]) - 1] = 'x';
+    ck_assert_int_eq(attempt_folder_make(share(), &order, NULL, &error), -ENOENT);
+    ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
+    ck_assert(!scratch_has(inside("")));
+    ck_assert_int_eq(attempt_folder_make(share(), &order, &stop, &error), -ECANCELED);
+    ck_assert(!scratch_has(inside("")));
+}
+
+END_TEST
+
+START_TEST(an_attempt_is_given_up)
+{
+    struct manifest_run run;
+    make_folder();
+    ck_assert_int_eq(attempt_folder_void(share(), &id), 0);
+    ck_assert(attempt_folder_is_void(folder));
+    ck_assert_int_eq(publish_as(PROTO_VERDICT_DONE, "seg.dcm", &run), -ESTALE);
+    manifest_run_free(&run);
+    ck_assert_int_eq(read_it(), -ENOENT);
+    ck_assert_int_eq(attempt_folder_remove(share(), &id), 0);
+    ck_assert(!scratch_has(inside("")));
+    ck_assert_int_eq(attempt_folder_remove(share(), &id), 0);
+    ck_assert(attempt_folder_is_void(folder));
+    ck_assert_int_eq(manifest_run_take(folder, scratch_path("results"), &run, &error), -ESTALE);
+    ck_assert(!scratch_has(inside("")));
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------- the manifest ---- */
+
+START_TEST(how_it_ended_comes_back)
+{
+    struct proto_reader reader;
+    struct message_features features;
+    struct message_feature feature;
+    struct message_done done;
+    publish();
+    ck_assert_msg(read_it() == 0, "%s", error.message);
+    ck_assert_str_eq(manifest->told.node, "node-1");
+    ck_assert_str_eq(manifest->told.device, "CPU");
+    ck_assert_uint_eq(manifest->count, 2);
+    ck_assert(manifest_next(manifest, &reader));
+    ck_assert_int_eq(message_read_features(&reader, &features), 0);
+    ck_assert(message_next_feature(&reader, &feature));
+    ck_assert_str_eq(feature.name, "mean");
+    ck_assert(manifest_next(manifest, &reader));
+    ck_assert_int_eq(message_read_done(&reader, &done), 0);
+    ck_assert_int_eq(done.voxels, 8);
+    ck_assert(!manifest_next(manifest, &reader));
+    scratch_folder("outbox");
+    scratch_write("outbox/pmap.dcm", "of an earlier attempt", 21);
+    ck_assert_msg(collect() == 0, "%s", error.message);
+    char *text = scratch_text("outbox/seg.dcm");
+    ck_assert_str_eq(text, "a segmentation");
+    free(text);
+    ck_assert(scratch_has("outbox/job.json"));
+    ck_assert(!scratch_has("outbox/pmap.dcm"));
+    ck_assert_int_eq(collect(), 0); /* as often as it takes */
+}
+
+END_TEST
+
+START_TEST(no_manifest_is_no_end)
+{
+    make_folder();
+    ck_assert_int_eq(read_it(), -ENOENT);
+    ck_assert_int_eq(attempt_folder_remove(share(), &id), 0);
+    ck_assert_int_eq(read_it(), -ENOENT);
+}
+
+END_TEST
+
+START_TEST(the_first_of_two_steps_counts)
+{
+    struct manifest_run first, second;
+    make_folder();
+    ck_assert_int_eq(publish_as(PROTO_VERDICT_DONE, "seg.dcm", &first), 0);
+    scratch_write("results/seg.dcm", "another segmentation", 20);
+    ck_assert_int_eq(publish_as(PROTO_VERDICT_DONE, "seg.dcm", &second), -EEXIST);
+    ck_assert_int_eq(read_it(), 0);
+    ck_assert_str_eq(manifest->told.run, first.name);
+    ck_assert(!scratch_has(inside(second.name)));
+    ck_assert_int_eq(collect(), 0);
+    char *text = scratch_text("outbox/seg.dcm");
+    ck_assert_str_eq(text, "a segmentation");
+    free(text);
+    manifest_run_free(&first);
+    manifest_run_free(&second);
+}
+
+END_TEST
+
+START_TEST(no_byte_of_the_manifest_can_be_altered)
+{
+    publish();
+    for (off_t at = size_of(inside(MANIFEST_FILE)) - 1; at >= 0; at--) {
+        flip(inside(MANIFEST_FILE), at);
+        ck_assert_int_eq(read_it(), -EBADMSG);
+        ck_assert_int_eq(error.code, CODE_ATTEMPT_DAMAGED);
+        flip(inside(MANIFEST_FILE), at);
+    }
+    for (off_t size = size_of(inside(MANIFEST_FILE)) - 1; size >= 0; size--) {
+        ck_assert_int_eq(truncate(scratch_path(inside(MANIFEST_FILE)), size), 0);
+        ck_assert_int_eq(read_it(), -EBADMSG);
+    }
+}
+
+END_TEST
+
+START_TEST(a_manifest_of_another_attempt_is_not_used)
+{
+    char old[1024];
+    publish();
+    snprintf(old, sizeof old, "%s", scratch_path(inside("")));
+    id.nonce[0] = id.nonce[0] == 'a' ? 'b' : 'a';
+    ck_assert_int_eq(rename(old, scratch_path(inside(""))), 0);
+    ck_assert_int_eq(read_it(), -ESTALE);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_OTHER);
+}
+
+END_TEST
+
+static void
+assert_differs(const char *before)
+{
+    ck_assert_int_eq(collect(), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_FILE_DIFFERS);
+    char *text = scratch_text("outbox/seg.dcm");
+    ck_assert_str_eq(text, before);
+    free(text);
+    ck_assert(!scratch_has("outbox/job.json"));
+}
+
+START_TEST(a_result_that_differs_is_not_collected)
+{
+    publish();
+    ck_assert_int_eq(read_it(), 0);
+    scratch_folder("outbox");
+    scratch_write("outbox/seg.dcm", "before", 6);
+    flip(in_run("seg.dcm"), 3);
+    assert_differs("before");
+    scratch_write(in_run("seg.dcm"), "a segmentation, longer", 22);
+    assert_differs("before");
+    unlink(scratch_path(in_run("seg.dcm")));
+    assert_differs("before");
+    ck_assert_int_eq(symlink(scratch_path("results/seg.dcm"), scratch_path(in_run("seg.dcm"))), 0);
+    assert_differs("before");
+    unlink(scratch_path(in_run("seg.dcm")));
+    scratch_write(in_run("seg.dcm"), "a segmentation", 14);
+    ck_assert_int_eq(collect(), 0);
+}
+
+END_TEST
+
+START_TEST(a_result_has_to_be_among_the_files)
+{
+    struct manifest_run run;
+    make_folder();
+    ck_assert_int_eq(publish_as(PROTO_VERDICT_DONE, "sr.dcm", &run), 0);
+    manifest_run_free(&run);
+    ck_assert_int_eq(read_it(), -EBADMSG);
+    ck_assert_int_eq(error.code, CODE_ATTEMPT_DAMAGED);
+}
+
+END_TEST
+
+/* A manifest of these frames; what is said of it. */
+static int
+parse(const struct message_manifest *told, const char *const *names, size_t count,
+      enum proto_type last)
+{
+    struct sealed_writer writer;
+    struct proto_writer frame;
+    static const char sha256[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    sealed_begin(&writer, MANIFEST_ROLE);
+    message_write_manifest(&frame, told);
+    for (size_t i = 0; i < count; i++)
+        message_add_file(&frame, &(struct message_file){.name = names[i % 8], .sha256 = sha256});
+    sealed_add(&writer, &frame);
+    static const struct message_done nothing = {.job = 17, .verdict = PROTO_VERDICT_REJECT};
+    message_write(&frame, last, last == PROTO_DONE ? (const void *)&nothing : "");
+    sealed_add(&writer, &frame);
+    ck_assert_int_eq(sealed_end(&writer), 0);
+    manifest_free(manifest);
+    manifest = NULL;
+    return manifest_parse(writer.bytes, writer.size, &id, &manifest, &error);
+}
+
+START_TEST(names_cannot_lead_elsewhere)
+{
+    static const char *const bad[] = {"", ".", "..", ".hidden", "/etc/passwd", "a/b", "../job"};
+    struct message_manifest told = {
+        .job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
+    const char *names[8] = {"seg.dcm", "sr.dcm"};
+    ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), 0);
+    ck_assert_int_eq(parse(&told, names, 2, PROTO_ALIVE), -EBADMSG);
+    names[1] = names[0];
+    ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), -EBADMSG); /* twice */
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        names[1] = bad[i];
+        ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), -EBADMSG);
+        told.run = bad[i];
+        ck_assert_int_eq(parse(&told, names, 1, PROTO_DONE), -EBADMSG);
+        told.run = "run-0123456789abcdef";
+    }
+    told.run = "run-/../../x";
+    ck_assert_int_eq(parse(&told, names, 1, PROTO_DONE), -EBADMSG);
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------- limits ---- */
+
+START_TEST(files_have_an_end)
+{
+    const struct edge edge = EDGE(ATTEMPT_MIB);
+    make_folder();
+    const off_t most = (off_t)edge.most << 20;
+    ck_assert_int_eq(truncate(scratch_path(inside(ATTEMPT_FILE)), most), 0);
+    ck_assert_int_eq(open_folder(), -EBADMSG);
+    ck_assert_msg(strstr(error.message, "cut off"), "%s", error.message); /* it was read */
+    ck_assert_int_eq(truncate(scratch_path(inside(ATTEMPT_FILE)), most + 1), 0);
+    ck_assert_int_eq(open_folder(), -EBADMSG);
+    ck_assert_int_eq(error.code, edge.code);
+    ck_assert_msg(strstr(error.message, "too large"), "%s", error.message);
+}
+
+END_TEST
+
+START_TEST(results_have_an_end)
+{
+    const struct edge edge = EDGE(ATTEMPT_RESULTS);
+    const struct message_manifest told = {
+        .job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
+    const char *names[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    ck_assert_int_eq(parse(&told, names, (size_t)edge.most, PROTO_DONE), -EBADMSG);
+    ck_assert_msg(strstr(error.message, "cannot be"), "%s", error.message); /* names come twice */
+    ck_assert_int_eq(parse(&told, names, (size_t)edge.most + 1, PROTO_DONE), -EBADMSG);
+    ck_assert_int_eq(error.code, edge.code);
+    ck_assert_msg(strstr(error.message, "more files"), "%s", error.message);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("attempt");
+    TCase *tests = tcase_create("attempt");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, names_go_there_and_back);
+    tcase_add_test(tests, nonces_differ);
+    tcase_add_test(tests, a_step_gets_what_the_daemon_said);
+    tcase_add_test(tests, an_input_that_changed_is_found);
+    tcase_add_test(tests, checking_stops_when_it_is_told_to);
+    tcase_add_test(tests, no_byte_of_it_can_be_altered);
+    tcase_add_test(tests, a_folder_that_was_cut_off_is_refused);
+    tcase_add_test(tests, the_name_says_whose_it_is);
+    tcase_add_test(tests, links_in_it_are_not_followed);
+    tcase_add_test(tests, what_another_version_wrote_is_not_read);
+    tcase_add_test(tests, a_failure_leaves_no_folder);
+    tcase_add_test(tests, an_attempt_is_given_up);
+    tcase_add_test(tests, how_it_ended_comes_back);
+    tcase_add_test(tests, no_manifest_is_no_end);
+    tcase_add_test(tests, the_first_of_two_steps_counts);
+    tcase_add_test(tests, no_byte_of_the_manifest_can_be_altered);
+    tcase_add_test(tests, a_manifest_of_another_attempt_is_not_used);
+    tcase_add_test(tests, a_result_that_differs_is_not_collected);
+    tcase_add_test(tests, a_result_has_to_be_among_the_files);
+    tcase_add_test(tests, names_cannot_lead_elsewhere);
+    tcase_add_test(tests, files_have_an_end);
+    tcase_add_test(tests, results_have_an_end);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
