@@ -19,7 +19,7 @@ void orientation_letters(const double direction[3], char letters[ORIENTATION_SIZ
 
 /*
  * A place on an axis, as people write it: where it lies from the patient's origin, and how far
- * along the axis, "H12.5 mm"; `direction` is the axis' unit vector, `position` in mm along it.
+ * along the axis, "H12.5 mm"; of an oblique axis "12.5 mm to HP". `direction` is the axis' unit vector, `position` in mm along it.
  */
 #define ORIENTATION_PLACE_SIZE 32
 void orientation_place(const double direction[3], double position,

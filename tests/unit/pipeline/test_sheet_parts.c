@@ -37,7 +37,7 @@ END_TEST
 
 START_TEST(places_are_told_from_the_origin)
 {
-    static const double head[3] = {0, 0, 1}, foot[3] = {0, 0, -1};
+    static const double head[3] = {0, 0, 1}, foot[3] = {0, 0, -1}, tilted[3] = {0, 0.31, 0.95};
     char text[ORIENTATION_PLACE_SIZE];
     orientation_place(head, 12.34, text);
     ck_assert_str_eq(text, "H12.3 mm");
@@ -47,6 +47,10 @@ START_TEST(places_are_told_from_the_origin)
     ck_assert_str_eq(text, "H1000000.0 mm");
     orientation_place(head, 0, text);
     ck_assert_str_eq(text, "H0.0 mm");
+    orientation_place(tilted, 34.06, text);
+    ck_assert_str_eq(text, "34.1 mm to HP");
+    orientation_place(tilted, -999999.96, text);
+    ck_assert_str_eq(text, "1000000.0 mm to FA");
 }
 
 END_TEST
