@@ -376,8 +376,8 @@ def test_relative_ranges(run, tmp_path, padded):
         assert told["range_from"] == pytest.approx(low, rel=1e-8) and "range_from" in told["measured"]
         assert told.get("range_to") == (pytest.approx(high, rel=1e-8) if np.isfinite(high) else None)
         parameters = item.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters
-        assert parameters.startswith(f"range {low:.9g}..{high:.9g} (" if np.isfinite(high)
-                                     else f"range from {low:.9g} (")
+        words = f"range {low:.9g}..{high:.9g} (" if np.isfinite(high) else f"range from {low:.9g} ("
+        assert parameters.startswith(words) and item.SegmentDescription.startswith(words)
     assert record["segments"][0]["measured_voxels"] == region.size
     assert record["segments"][1]["measured_voxels"] == real.sum()
     assert "Percentile: measured range from" in result.stdout

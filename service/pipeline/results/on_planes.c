@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "service/pipeline/segment/object.h"
+#include "service/pipeline/segment/ranges.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,14 +29,19 @@ on_planes_place(const struct results_request *request, size_t i, struct on_plane
     return rc;
 }
 
+/* As configured, then what came of a range that is not, then what was straightened. */
 static int
 on_planes_describe(const struct results_request *request, size_t i, struct on_planes *placed,
                    struct error *error)
 {
-    const char *given = request->pipeline->segments[i].description;
+    const struct conf_segment *segment = &request->pipeline->segments[i];
+    const char *given = segment->description ? segment->description : "";
     const char *text = request->grid->text;
-    const char *between = given && given[0] && text[0] ? "; " : "";
-    if (asprintf(&placed->descriptions[i], "%s%s%s", given ? given : "", between, text) >= 0)
+    char range[SEGMENT_DESCRIPTION] = "";
+    if (segment->range.relative != CONF_ABSOLUTE)
+        ranges_describe(request->segmentation, i, range);
+    if (asprintf(&placed->descriptions[i], "%s%s%s%s%s", given, given[0] && range[0] ? "; " : "",
+                 range, (given[0] || range[0]) && text[0] ? "; " : "", text) >= 0)
         return 0;
     placed->descriptions[i] = NULL;
     return error_set_system(error, -ENOMEM, "describe the segments");
