@@ -1,5 +1,7 @@
-"""Steps of masks on the CPU beside scipy.ndimage and cc3d, voxel for voxel, through noctule-bench."""
+"""Steps of masks on the CPU beside scipy.ndimage and cc3d, voxel for voxel, through noctule-bench: on random, adversarial and
+real volumes."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -7,7 +9,10 @@ import subprocess
 import cc3d
 import numpy
 import pytest
+from conftest import SHARED
 from scipy import ndimage
+from test_contours import PHANTOM
+from test_run import exact_values, peer
 
 BENCH = pathlib.Path(os.environ["NOCTULE_BIN"]) / "noctule-bench"
 FACES = ndimage.generate_binary_structure(3, 1)
@@ -28,13 +33,49 @@ def body(shape):
     return (trunk & ~(lungs & smooth(shape, 1, 0.9, 3))) | table
 
 
+def serpentine(shape):
+    """One corridor, a voxel wide, through the whole volume."""
+    volume = numpy.zeros(shape, bool)
+    volume[::2, ::2] = True
+    for z in range(0, shape[0], 2):
+        volume[z, 1::4, -1] = volume[z, 3::4, 0] = True
+        volume[z + 1:z + 2, 0, 0] = True
+    return volume
+
+
+def real(folder, low, high, *crop):
+    """What of a part of a series is in range, and its spacing."""
+    def read():
+        if not (SHARED / folder).is_dir():
+            pytest.skip(f"no {SHARED / folder}")
+        datasets, _ = peer.read_series(SHARED / folder)
+        values = exact_values(datasets)[crop]
+        down, across = map(float, datasets[0].PixelSpacing)
+        volume = (values >= low) & (values <= high)
+        assert 0.05 < volume.mean() < 0.95
+        return volume, (across, down, float(datasets[0].SliceThickness))
+    return read
+
+
 VOLUMES = {
     "blobs": (smooth((30, 70, 131), 2.5, 0.4, 1), (0.8, 0.8, 1.0)),
     "sponge": (smooth((24, 65, 64), 1.2, 0.6, 2), (0.7421875, 0.7421875, 2.5)),
     "noise": (numpy.random.default_rng(5).random((20, 50, 200)) < 0.31, (1.0, 1.0, 1.0)),
     "body": (body((40, 96, 150)), (2.0, 2.0, 3.0)),
     "thin": (smooth((1, 90, 513), 2, 0.5, 4), (0.5, 0.6, 5.0)),
+    "serpentine": (serpentine((9, 40, 130)), (1.0, 1.0, 1.5)),
+    "checkerboard": (numpy.indices((9, 33, 70)).sum(axis=0) % 2 == 0, (1.0, 0.7, 2.0)),
+    "empty": (numpy.zeros((5, 20, 70), bool), (1.0, 1.0, 1.0)),
+    "full": (numpy.ones((5, 20, 70), bool), (1.0, 1.0, 1.0)),
+    "head": real("ct-head-tilted", 0, 80, slice(6, 22), slice(150, 350), slice(140, 360)),
+    "chest": real(f"{PHANTOM}/dicom/image", -1000, -320, slice(10, 30), slice(40, 200), slice(3, 203)),
+    "brain": real("mr-brain-t1", 20, 45, slice(180, 200), slice(100, 200), slice(60, 200)),
 }
+
+
+@functools.cache
+def volume_of(name):
+    return VOLUMES[name]() if callable(VOLUMES[name]) else VOLUMES[name]
 
 
 def ours(folder, volume, spacing, *steps):
@@ -78,7 +119,7 @@ def kept(volume, corners, stays):
 @pytest.mark.parametrize("corners", ["", ",corners"])
 @pytest.mark.parametrize("name", VOLUMES)
 def test_components(tmp_path, name, corners):
-    volume, spacing = VOLUMES[name]
+    volume, spacing = volume_of(name)
     ml = spacing[0] * spacing[1] * spacing[2] / 1000
     for count in (1, 2, 7):
         assert numpy.array_equal(ours(tmp_path, volume, spacing, f"keep={count}{corners}"),
@@ -91,7 +132,7 @@ def test_components(tmp_path, name, corners):
 
 @pytest.mark.parametrize("name", VOLUMES)
 def test_holes(tmp_path, name):
-    volume, spacing = VOLUMES[name]
+    volume, spacing = volume_of(name)
     assert numpy.array_equal(ours(tmp_path, volume, spacing, "fill-volume"), ndimage.binary_fill_holes(volume))
     assert numpy.array_equal(ours(tmp_path, volume, spacing, "fill-slices"),
                              numpy.stack([ndimage.binary_fill_holes(plane) for plane in volume]))
@@ -102,7 +143,7 @@ def test_holes(tmp_path, name):
 @pytest.mark.parametrize("steps", [0, 1, 1.5, 2, 3.4])
 @pytest.mark.parametrize("name", VOLUMES)
 def test_balls(tmp_path, name, steps):
-    volume, spacing = VOLUMES[name]
+    volume, spacing = volume_of(name)
     mm = steps * max(spacing[:2])
     structure = ball(spacing, mm)
     for step, peer in (("grow", ndimage.binary_dilation), ("shrink", ndimage.binary_erosion),
@@ -111,8 +152,9 @@ def test_balls(tmp_path, name, steps):
 
 
 @pytest.mark.parametrize("corners", ["", ",corners"])
-def test_bridges(tmp_path, corners):
-    volume, spacing = VOLUMES["blobs"]
+@pytest.mark.parametrize("name", ["blobs", "head", "chest"])
+def test_bridges(tmp_path, name, corners):
+    volume, spacing = volume_of(name)
     structure, near = ball(spacing, 2.0), CORNERS if corners else FACES
     labels, count = ndimage.label(ndimage.binary_erosion(volume, structure), near)
     reached, grown = numpy.zeros(volume.shape, int), numpy.zeros(volume.shape, bool)

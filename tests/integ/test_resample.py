@@ -213,6 +213,16 @@ def test_numpy_has_the_same_splines(tmp_path, grid):
     assert np.array_equal(volume, stored(numpy_cubic(Stack(images), report), volume.dtype))
 
 
+@needs_shared
+@pytest.mark.parametrize("order", (0, 1, 3))
+def test_numpy_has_the_same_chest(tmp_path, order):
+    images = sorted((SHARED / PHANTOM / "dicom" / "image").glob("*.dcm"))
+    stack = Stack(images)
+    report, volume, _ = resample(tmp_path, images, order, "spaced:2,2,2")
+    other = numpy_cubic(stack, report) if order == 3 else numpy_linear(stack, report, order)
+    assert np.ptp(volume) > 1000 and np.array_equal(volume, stored(other, volume.dtype))
+
+
 @pytest.mark.parametrize(("order", "interpolator"), ((1, SimpleITK.sitkLinear), (3, SimpleITK.sitkBSpline)))
 def test_simpleitk_differs_by_rounding(tmp_path, order, interpolator):
     """Where it has voxels between all samples; it makes no rule of half a sample beyond."""
