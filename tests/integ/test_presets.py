@@ -13,7 +13,7 @@ import pydicom
 import pytest
 import scipy.ndimage
 from conftest import BIN, SHARED, SOURCE, needs_shared, phantom, read_truth, run_program
-from test_contours import Planes, ring, structure_set
+from test_contours import Planes, nifti_mask, ring, structure_set
 from test_run import exact_values, peer, seg_masks
 
 OK, EMPTY, REVIEW = 0, 7, 8
@@ -316,6 +316,31 @@ def test_pet_uptake_in_becquerels_is_held(config, tmp_path, preset):
     assert "Uptake" in run(config, preset, tmp_path / "out", tmp_path / "in", REVIEW)
 
 
+def draw_lesion(folder, tmp_path, x, y, radius, part=0.15):
+    """A structure set of one region: circles on a part of the slices around the middle; in parts of the image."""
+    planes = Planes(sorted(folder.glob("*.dcm")))
+    slices, rows, columns = planes.shape
+    rings = [("CLOSED_PLANAR", ring(planes, z, (x * columns - 0.5, y * rows - 0.5), (radius * columns, radius * rows), 60))
+             for z in range(round((0.5 - part) * slices), round((0.5 + part) * slices))]
+    return structure_set(tmp_path, planes, {"Lesion 1": rings})
+
+
+@pytest.mark.parametrize("at,spot", [((0.45, 0.45, 0.11), "hotter spot"), ((0.64, 0.56, 0.09, 0.22), "hot spot")],
+                         ids=["the hottest", "another"])
+def test_a_lesion_that_someone_drew_around(config, suv_series, tmp_path, at, spot):
+    folder, truth = suv_series
+    run(config, "pet-lesion", tmp_path / "out", folder, OK, [draw_lesion(folder, tmp_path, *at)])
+    assert np.array_equal(found(tmp_path / "out", folder)[0]["Lesion"], truth[spot])
+
+
+@pytest.mark.parametrize("at,words", [((0.57, 0.5, 0.09), "Hottest in the inner part: nothing was found"),
+                                      ((0.45, 0.45, 0.05, 0.06), "Lesion: share of Drawn 1, expected 0 to 0.8")],
+                         ids=["beside it", "within it"])
+def test_a_lesion_drawn_badly_is_held(config, suv_series, tmp_path, at, words):
+    assert words in run(config, "pet-lesion", tmp_path / "out", suv_series[0], REVIEW,
+                        [draw_lesion(suv_series[0], tmp_path, *at)])
+
+
 @pytest.mark.parametrize("preset", ["pet-uptake", "pet-hottest"])
 def test_pet_in_other_units_is_held(config, suv_series, tmp_path, preset):
     """Values that would pass for SUV."""
@@ -406,6 +431,24 @@ def test_hottest_uptake_of_a_patient(config, tmp_path, name, ml, status):
     assert abs(found_ml - ml) < 0.01 * ml
     parts, _ = scipy.ndimage.label(values >= 0.41 * values.max())
     assert np.array_equal(uptake, parts == parts[np.unravel_index(values.argmax(), values.shape)])
+
+
+@needs_shared
+@pytest.mark.parametrize("name,ml,status", [("STS_001", 113.0, REVIEW), ("STS_002", 18.8, OK)])
+def test_a_lesion_of_a_patient(tmp_path, name, ml, status):
+    """What was published as the tumour's mask, and 41 % of the largest value in it."""
+    home = SHARED / "sarcoma" / name
+    text = (SOURCE / "config" / "presets" / "pet-lesion.conf").read_text().replace('"Lesion*"', '"GTV_Mass_PET"')
+    (tmp_path / "noctule.conf").write_text(
+        f'root = "{tmp_path}/root"; pipelines = ( {{ name = "pet-lesion"; {text} }} );')
+    told = run(tmp_path / "noctule.conf", "pet-lesion", tmp_path / "out", home / "PET" / "image", status,
+               (home / "PET" / "mask").glob("*.dcm"))
+    masks, values = found(tmp_path / "out", home / "PET" / "image")
+    drawn = nifti_mask(home / "nifti" / "PET_mask.nii.gz")
+    assert np.array_equal(masks["Lesion"], drawn & (values >= 0.41 * values[drawn].max()))
+    assert abs(masks["Lesion"].sum() * voxel_ml(home / "PET" / "image") - ml) < 0.05
+    assert told.count("not as expected: Hottest in the inner part: nothing was found") == told.count("not as expected") == (
+        status == REVIEW)
 
 
 # -------------------------------------------------------------------------------- what is told
