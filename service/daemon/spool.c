@@ -35,7 +35,12 @@ spool_make(const char *root, struct error *error)
     /* What is mounted read-only may be writable again tomorrow. */
     if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
         rc = -errno;
-    if (rc)
+    if (rc == -EACCES)
+        error_set(
+            error, rc, CODE_NONE,
+            "%s cannot be used as the root: %s; it has to be of user %u, as whom noctuled runs",
+            root, strerror(-rc), (unsigned)geteuid());
+    else if (rc)
         error_set(error, rc, CODE_NONE, "%s cannot be used as the root: %s", root, strerror(-rc));
     if (base >= 0)
         close(base);

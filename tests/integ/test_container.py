@@ -1,13 +1,30 @@
-"""The container's files: what they promise to who runs them, and the image where an engine is there to build it."""
+"""
+The container's files: what they promise to who runs them, and the image itself, as docs/operations.md runs it: built of this build's
+package where an engine runs containers here, on Debian from its registry or, where there is none, from Debian's mirror.
+"""
 
+import contextlib
+import os
 import re
+import shlex
 import shutil
 import subprocess
 
 import pytest
-from conftest import SOURCE
+from conftest import BIN, SOURCE, assert_valid, free_port, phantom, wait_for
 
 FILES = [SOURCE / "container" / name for name in ("Containerfile", "Containerfile.cuda")]
+PAGE = SOURCE / "docs" / "operations.md"
+NUMBER = 11112  # of the account, and of the port
+CONF = """
+dicom = { port = 11112; peers = ( { ae_title = "DCMSEND"; } ); };
+series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; };
+destinations = ( { name = "OUT"; folder = "/out"; } );
+pipelines = (
+  { name = "head-ct"; min_slices = 5; deliver = [ "OUT" ];
+@include "presets/head-ct.conf"
+  } );
+"""
 
 
 def instructions(path):
@@ -16,25 +33,21 @@ def instructions(path):
     return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
 
 
-def engine():
-    """One that answers, or None."""
-    for name in ("podman", "docker"):
-        if shutil.which(name) and subprocess.run([name, "ps"], capture_output=True).returncode == 0:
-            return name
-    return None
+def last_stage(path):
+    rows = instructions(path)
+    return rows[max(i for i, (word, _) in enumerate(rows) if word == "FROM"):]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_rules(path):
-    rows = instructions(path)
-    last = rows[max(i for i, (word, _) in enumerate(rows) if word == "FROM"):]
-    assert [text for word, text in last if word == "USER"] == ["11112:11112"]
+    last = last_stage(path)
+    assert [text for word, text in last if word == "USER"] == [f"{NUMBER}:{NUMBER}"]
     assert {"VOLUME", "HEALTHCHECK", "ENTRYPOINT"} <= {word for word, _ in last}
-    for word, text in rows:
+    for word, text in instructions(path):
         assert word not in ("ADD", "ENV", "ARG"), "what is fetched, or told, at some other time"
         assert word != "FROM" or re.search(r":[0-9]", text), "a base without a version"
         assert "apt-get install" not in text or {"--no-install-recommends", "/var/lib/apt/lists/*"} <= set(text.split())
-    for text in (text for word, text in rows if word == "COPY" and "--from" not in text):
+    for text in (text for word, text in instructions(path) if word == "COPY" and "--from" not in text):
         assert (SOURCE / text.split()[0]).exists(), text
 
 
@@ -43,10 +56,170 @@ def test_they_differ_in_their_bases_alone():
     assert cpu == cuda
 
 
-@pytest.mark.skipif(not engine(), reason="no podman or docker answers here")
-def test_image(tmp_path):
-    name = engine()
-    subprocess.run([name, "build", "-q", "-f", FILES[0], "-t", "noctule-test", SOURCE], check=True)
-    done = subprocess.run([name, "run", "--rm", "--read-only", "--cap-drop=all", "--entrypoint", "noctule", "noctule-test",
-                           "check-config"], text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
+# ------------------------------------------------------------------------------- an engine ----
+
+
+def do(*command, check=True, **options):
+    done = subprocess.run([*map(str, command)], text=True, capture_output=True, **options)
+    assert done.returncode == 0 or not check, (command, done.stdout, done.stderr)
+    return done
+
+
+class Engine:
+    """podman or docker; `options` are those of `run` without which it runs nothing here."""
+
+    def __init__(self, program, options=()):
+        self.program, self.options = program, list(options)
+
+    def __call__(self, *arguments, **options):
+        return do(*self.program, *arguments, **options)
+
+    def runs(self, image, *arguments, **options):
+        return self("run", "--rm", *self.options, image, *arguments, **options)
+
+
+# crun does not know control groups that are both old and new; podman raises limits, which not everybody may.
+ENGINES = (Engine(["podman"]), Engine(["docker"]),
+           Engine(["podman", "--runtime", "runc"], ["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"]))
+
+
+def base_image(folder):
+    """That of the file, from its registry; or as good as that, from Debian's mirror, under a name of its own that stays."""
+    (name,) = {text.split()[0] for word, text in last_stage(FILES[0]) if word == "FROM"}
+    engine = ENGINES[0] if shutil.which("podman") else ENGINES[1]
+    own = "localhost/noctule-test-debian:12"
+    for known in (name, own):
+        if engine("image", "inspect", known, check=False).returncode == 0:
+            return known
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        if engine("pull", "-q", name, check=False, timeout=120).returncode == 0:
+            return name
+    if not shutil.which("mmdebstrap"):
+        pytest.skip(f"{name} cannot be fetched, and mmdebstrap is not here")
+    do("mmdebstrap", "--variant=minbase", "bookworm", folder / "base.tar")
+    engine("import", folder / "base.tar", own)
+    return own
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """The last stage, of the package of this build: (engine, name)."""
+    engines = [each for each in ENGINES
+               if shutil.which(each.program[0]) and each("ps", check=False).returncode == 0]
+    if not engines or os.geteuid() != 0:
+        pytest.skip("no podman or docker answers here, or not to root")
+    folder = tmp_path_factory.mktemp("image")
+    do("cpack", "--config", BIN.parent / "CPackConfig.cmake", "-B", folder)
+    (package,) = folder.glob("noctule_*.deb")
+    text = re.sub(r"(?s)\A.*\n(?=FROM )", "", FILES[0].read_text())
+    text = re.sub(r"(?m)^FROM .*$", f"FROM {base_image(folder)}", text)
+    text = re.sub(r"(?m)^COPY --from=build \S+", "COPY noctule.deb", text)
+    (folder / "context").mkdir()
+    package.rename(folder / "context" / "noctule.deb")
+    (folder / "Containerfile").write_text(text)
+    name = "localhost/noctule-test"
+    isolation = ["--format", "docker", "--isolation", "chroot"] if engines[0].program[0] == "podman" else []
+    engines[0]("build", "-q", *isolation, "-f", folder / "Containerfile", "-t", name, folder / "context")
+    try:
+        working = next((each for each in engines if each.runs(name, "--version", check=False).returncode == 0), None)
+        if not working:
+            pytest.skip("containers cannot be run here: " + engines[-1].runs(name, "--version", check=False).stderr.strip()[-200:])
+        yield working, name
+    finally:
+        engines[0]("image", "rm", "-f", name)
+
+
+class Container:
+    """What docs/operations.md runs, with a folder for results beside it."""
+
+    def __init__(self, engine, image, folder):
+        self.engine, self.port = engine, free_port()
+        self.name, self.folder = f"noctule-test-{self.port}", folder
+        for made in ("conf.d", "out", "data"):
+            (folder / made).mkdir()
+        for written in ("out", "data"):
+            os.chown(folder / written, NUMBER, NUMBER)
+        (folder / "conf.d" / "site.conf").write_text(CONF)
+        text = re.search(r"(?ms)^podman (run -d .*?[^\\])\n", PAGE.read_text())[1]
+        words = shlex.split(text.replace("\\\n", " "))
+        words = [self.here(word) for word in words]
+        self.line = [*words[:1], *engine.options, "-v", f"{folder}/out:/out", *words[1:-1], image]
+
+    def here(self, word):
+        """The name, the port and the folders of this test's for those of the page."""
+        return {"noctule": self.name, "11112:11112": f"127.0.0.1:{self.port}:11112",
+                "noctule:/var/lib/noctule": f"{self.folder}/data:/var/lib/noctule",
+                "./conf.d:/etc/noctule/conf.d:ro": f"{self.folder}/conf.d:/etc/noctule/conf.d:ro"}.get(word, word)
+
+    def run(self):
+        self.engine(*self.line)
+        self.wait()
+
+    def wait(self):
+        wait_for(lambda: self.echo().returncode == 0, 60, "the port of the container")
+
+    def echo(self):
+        return do("echoscu", "-aet", "DCMSEND", "-aec", "NOCTULE", "127.0.0.1", self.port, check=False)
+
+    def inside(self, *command, **options):
+        return self.engine("exec", self.name, *command, **options)
+
+    def state(self):
+        return self.engine("inspect", self.name, "--format", "{{.State.Status}} {{.State.ExitCode}}").stdout.split()
+
+    def remove(self):
+        self.engine("rm", "-f", self.name, check=False)
+
+
+@pytest.fixture
+def container(image, tmp_path):
+    made = Container(*image, tmp_path)
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+def health(path):
+    """The command of the file's health check."""
+    (text,) = (text for word, text in last_stage(path) if word == "HEALTHCHECK")
+    return re.findall(r'"([^"]*)"', text)
+
+
+def test_its_life(container, tmp_path):
+    container.run()
+    assert container.inside(*health(FILES[0]), check=False).returncode == 0
+    assert container.inside("id", "-u").stdout.split() == [str(NUMBER)]
+    do("dcmsend", "-aet", "DCMSEND", "-aec", "NOCTULE", "127.0.0.1", container.port, "+sd",
+       phantom(tmp_path / "ct", "--kind", "ct-head", "--size", "64x64x24")[0].parent)
+    (seg,) = wait_for(lambda: list((tmp_path / "out").glob("*.dcm")), 60, "the result")
+    assert_valid(seg)
+    # Reloaded, stopped as an engine does it, begun again; then another container on the same data, as at an upgrade.
+    (tmp_path / "conf.d" / "site.conf").write_text(CONF.replace("DCMSEND", "OTHER"))
+    container.engine("kill", "--signal", "HUP", container.name)
+    wait_for(lambda: container.echo().returncode != 0, 30, "the reload")
+    (tmp_path / "conf.d" / "site.conf").write_text(CONF)
+    container.engine("stop", container.name)
+    assert container.state() == ["exited", "0"]
+    container.engine("start", container.name)
+    container.wait()
+    container.remove()
+    container.run()
+    assert "DONE" in container.inside("noctule", "jobs").stdout
+    assert container.inside(*health(FILES[0]), check=False).returncode == 0
+
+
+def test_a_folder_of_somebody_else_is_refused_by_number(container, tmp_path):
+    os.chown(tmp_path / "data", 0, 0)
+    container.engine(*container.line)
+    wait_for(lambda: container.state()[0] == "exited", 30, "its end")
+    done = container.engine("logs", container.name)
+    assert f"of user {NUMBER}" in done.stdout + done.stderr and container.state() == ["exited", "73"]
+
+
+def test_what_services_need_that_it_calls(image):
+    """Authorities for STOW-RS, zones for windows."""
+    engine, name = image
+    found = engine("run", "--rm", *engine.options, "--entrypoint", "ls", name, "/etc/ssl/certs/ca-certificates.crt",
+                   "/usr/share/zoneinfo/Europe/Berlin", check=False)
+    assert found.returncode == 0, found.stderr
