@@ -13,7 +13,7 @@ enum attribute_kind {
 };
 
 /* How the value of an attribute that was asked for is told: a line that begins with one of these
- * (dicom_read_values). */
+ * (dicom_read_values); behind a tab it says where in an enhanced image the value stands. */
 enum attribute_told {
     ATTRIBUTE_TOLD_ABSENT = '-', /* or without a value */
     ATTRIBUTE_TOLD_VALUE = '=',  /* which follows */

@@ -150,6 +150,11 @@ int report_destinations(struct report *report, const struct report_destination *
 /* One job: its row, results, deliveries and events. */
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error);
 
+/* Another series of the study, settled and not removed. */
+struct report_companion {
+    char *series_uid, *modality, *body_part, *description;
+};
+
 /* A series as it is stored; texts are "" where there is nothing to say. */
 struct report_stored {
     int64_t revision;
@@ -163,6 +168,8 @@ struct report_stored {
     char *removed_at;          /* when its files were; "": they are there */
     char **paths;              /* of its files, relative to the root folder */
     size_t path_count;
+    struct report_companion *companions;
+    size_t companion_count;
 };
 
 /* -ENOENT when there is no such series. Free with report_stored_clear. */

@@ -174,15 +174,24 @@ const char *dicom_uid_name(const char *uid);
  * a private one in any block of its group: "(0019,100C)"). */
 enum attribute_kind dicom_attribute_kind(const char *name);
 
+/* What is asked of frames of a file: `asked` has a line for each attribute, its keyword or tag, a tab,
+ * and of a private one its creator. */
+struct dicom_question {
+    const char *path, *asked;
+    const int32_t *frames; /* from 0 */
+    size_t frame_count;
+};
+
 /*
- * Values of attributes of the data set itself, not of its items. `asked` has a line for each: its
- * keyword or tag, a tab, and of a private one its creator. `values` (malloc'd) gets a line for each
- * in the same order, as enum attribute_told says: UTF-8, several values with a backslash between
- * them, each without padding. Not compared are values of more than LIMIT_RULE_BYTES, items, bytes,
- * and text that is not of the character set that its file declares. Codes: those of dicom_peek that
- * are of the file's structure.
+ * values[i] (malloc'd) gets what frame i says, a line for each attribute in the order of `asked`, as enum
+ * attribute_told says: UTF-8, several values with a backslash between them, each without padding. Of
+ * an enhanced image that is the value of the frame's own functional groups, else of those that all
+ * frames share, behind which a tab and where it stands follow ("KVP in CTXRayDetailsSequence of all
+ * frames"); else, and of private attributes always, that of the data set itself. Not compared are
+ * values of more than LIMIT_RULE_BYTES, items, bytes, and text that is not of the character set that
+ * its file declares. Codes: those of dicom_peek that are of the file's structure; no values then.
  */
-int dicom_read_values(const char *path, const char *asked, char **values, struct error *error);
+int dicom_read_values(const struct dicom_question *question, char **values, struct error *error);
 
 /*
  * Frames of one instance, decoded one at a time. A reader belongs to one thread; several readers of

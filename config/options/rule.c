@@ -67,8 +67,12 @@ static const struct option_row match_rows[] = {
     {"attributes", &option_list, AT(struct conf_rule, attributes),
      MANY(struct conf_rule, attribute_count), .fallback = "", LIMITS(1, LIMIT_RULE_ATTRIBUTES),
      .section = &option_attribute,
-     .help = "what is asked of attributes of the first slice of the stack; each has to fit. They "
-             "are looked for in the data set itself, not in the items of its sequences"},
+     .help = "what is asked of attributes of the first slice of the stack; each has to fit. Of an "
+             "enhanced image that is its first frame: they are looked for in its own functional "
+             "groups, then in those that all frames share, by the name that they have there "
+             "(EffectiveEchoTime for EchoTime, FrameType for ImageType), then in the data set "
+             "itself; in no other items of sequences, and private ones in the data set alone. "
+             "Values of several items of a group count as several values"},
     {"orientation", &option_choice, AT(struct conf_rule, orientation), "\"any\"",
      .choices = orientation_choices,
      .help =
@@ -81,7 +85,9 @@ static const struct option_row match_rows[] = {
              "slice alone has none"},
     {"contrast", &option_boolean, AT(struct conf_rule, contrast), "",
      GIVEN(struct conf_rule, has_contrast),
-     .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given"},
+     .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given; of an "
+             "enhanced image whose frames say whether it was administered (0018,9342), what the "
+             "stack's first frame says"},
     {"study", &option_list, AT(struct conf_rule, study), MANY(struct conf_rule, study_count),
      .fallback = "", LIMITS(1, 8), .section = &companion_section,
      .help =

@@ -23,6 +23,15 @@ static const struct database_field stored_fields[] = {STORED_FIELDS(STORED_FIELD
 static const struct database_shape stored_shape = {"series", sizeof(struct report_stored),
                                                    stored_fields, COLUMN_COUNT(stored_fields)};
 
+static const struct database_field companion_fields[] = {
+    {DATABASE_TEXT, offsetof(struct report_companion, series_uid)},
+    {DATABASE_TEXT, offsetof(struct report_companion, modality)},
+    {DATABASE_TEXT, offsetof(struct report_companion, body_part)},
+    {DATABASE_TEXT, offsetof(struct report_companion, description)},
+};
+static const struct database_shape companion_shape = {
+    "companion", sizeof(struct report_companion), companion_fields, COLUMN_COUNT(companion_fields)};
+
 static int
 stored_read(struct report *report, const char *series_uid, struct report_stored *stored)
 {
@@ -71,6 +80,40 @@ stored_read_paths(struct report *report, const char *series_uid, struct report_s
     return rc;
 }
 
+static int
+stored_add_companion(struct report *report, struct report_stored *stored, sqlite3_stmt *row)
+{
+    struct report_companion *grown =
+        reallocarray(stored->companions, stored->companion_count + 1, sizeof *grown);
+    if (!grown)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    stored->companions = grown;
+    int rc = database_read_row(&report->db, row, &companion_shape, &grown[stored->companion_count]);
+    stored->companion_count += rc >= 0;
+    return rc;
+}
+
+/* Those that a job may wait for (queue_companions). */
+static int
+stored_read_companions(struct report *report, const char *series_uid, struct report_stored *stored)
+{
+    sqlite3_stmt *row;
+    int rc =
+        database_start(&report->db,
+                       "SELECT o.series_uid, o.modality, o.body_part, o.series_description "
+                       "FROM v_series s JOIN v_series o ON o.study_uid = s.study_uid AND "
+                       "o.series_uid <> s.series_uid WHERE s.series_uid = ? AND o.state = "
+                       "'SETTLED' AND o.removed_at IS NULL ORDER BY o.settled_at, o.series_uid",
+                       VALUES(value_text(series_uid)), &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, row)) == 1 &&
+           (rc = stored_add_companion(report, stored, row)) >= 0)
+        continue;
+    database_end(row);
+    return rc;
+}
+
 int
 report_stored_series(struct report *report, const char *series_uid, struct report_stored *stored,
                      struct error *error)
@@ -81,6 +124,8 @@ report_stored_series(struct report *report, const char *series_uid, struct repor
         rc = stored_read(report, series_uid, stored);
         if (rc == 0)
             rc = stored_read_paths(report, series_uid, stored);
+        if (rc == 0)
+            rc = stored_read_companions(report, series_uid, stored);
         database_quietly(&report->db, "COMMIT");
     }
     if (rc < 0)
@@ -94,5 +139,8 @@ report_stored_clear(struct report_stored *stored)
     for (size_t i = 0; i < stored->path_count; i++)
         free(stored->paths[i]);
     free(stored->paths);
+    for (size_t i = 0; i < stored->companion_count; i++)
+        database_clear_row(&companion_shape, &stored->companions[i]);
+    free(stored->companions);
     database_clear_row(&stored_shape, stored);
 }

@@ -2,7 +2,7 @@
  * attributes.cc - attributes by keyword or tag, as rules name them: what the dictionary says of them,
  * and their values in a file.
  */
-#include "dicom/read/header.hh"
+#include "dicom/read/groups.hh"
 #include "dicom/value/charset.hh"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <stdexcept>
 
 namespace
 {
@@ -100,19 +101,34 @@ asked_parse(const char *text)
     return asked;
 }
 
-/* Ascending: the public ones, or the private ones in whatever block, as scan_wanted has them. */
+uint32_t
+asked_number(const DcmTagKey &tag)
+{
+    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
+}
+
+/* Ascending, and where enhanced images have them. */
 std::vector<uint32_t>
-asked_tags(const std::vector<AskedAttribute> &asked, bool privates)
+asked_tags(const std::vector<AskedAttribute> &asked)
+{
+    std::vector<uint32_t> tags = {asked_number(DCM_SpecificCharacterSet)};
+    for (const AskedAttribute &attribute : asked)
+        if (!is_private(attribute.tag))
+            tags.push_back(asked_number(attribute.tag));
+    const std::vector<uint32_t> groups = groups_wanted(tags);
+    tags.insert(tags.end(), groups.begin(), groups.end());
+    std::sort(tags.begin(), tags.end());
+    return tags;
+}
+
+/* Ascending, in whatever block, as scan_wanted has them. */
+std::vector<uint32_t>
+asked_private_tags(const std::vector<AskedAttribute> &asked)
 {
     std::vector<uint32_t> tags;
-    if (!privates)
-        tags.push_back(0x00080005);
-    for (const AskedAttribute &attribute : asked) {
-        const uint32_t group = static_cast<uint32_t>(attribute.tag.getGroup()) << 16;
-        const uint32_t element = attribute.tag.getElement();
-        if (is_private(attribute.tag) == privates)
-            tags.push_back(group | (privates ? element & 0xFF : element));
-    }
+    for (const AskedAttribute &attribute : asked)
+        if (is_private(attribute.tag))
+            tags.push_back(asked_number(attribute.tag) & 0xFFFF00FF);
     std::sort(tags.begin(), tags.end());
     return tags;
 }
@@ -149,43 +165,94 @@ value_decode(DcmElement &element, Charset &charset, std::string &utf8)
     return plain || charset.decode(text, utf8);
 }
 
+/* The values of one element, or of one in each item of a group. */
 std::string
-value_tell(const Header &header, const DcmTagKey &tag, Charset &charset)
+value_tell(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Charset &charset)
 {
-    DcmElement *element = header.find(tag);
-    if (!element || element->isEmpty())
+    std::string told;
+    bool identity = false;
+    for (DcmElement *element : elements) {
+        const bool unknown = element->ident() == EVR_UN || element->ident() == EVR_UNKNOWN;
+        std::string utf8;
+        std::string line;
+        if (!element->isLeaf() || element->getLength() > LIMIT_TEXT_BYTES ||
+            !(unknown || is_comparable(element->ident())) ||
+            !value_decode(*element, charset, utf8) || !value_tidy(utf8, line))
+            return {ATTRIBUTE_TOLD_UNREAD};
+        told += (element == elements.front() ? "" : "\\") + line;
+        identity |= is_identity(tag, *element);
+    }
+    if (told.find_first_not_of('\\') == std::string::npos)
         return {ATTRIBUTE_TOLD_ABSENT};
-    const bool unknown = element->ident() == EVR_UN || element->ident() == EVR_UNKNOWN;
-    std::string utf8;
-    std::string line;
-    if (!element->isLeaf() || element->getLength() > LIMIT_TEXT_BYTES ||
-        !(unknown || is_comparable(element->ident())) || !value_decode(*element, charset, utf8) ||
-        !value_tidy(utf8, line) || line.size() > LIMIT_RULE_BYTES)
+    if (told.size() > LIMIT_RULE_BYTES)
         return {ATTRIBUTE_TOLD_UNREAD};
-    if (line.find_first_not_of('\\') == std::string::npos)
-        return {ATTRIBUTE_TOLD_ABSENT};
-    const char how = is_identity(tag, *element) ? ATTRIBUTE_TOLD_IDENTITY : ATTRIBUTE_TOLD_VALUE;
-    return how + line;
+    return static_cast<char>(identity ? ATTRIBUTE_TOLD_IDENTITY : ATTRIBUTE_TOLD_VALUE) + told;
 }
 
-DcmTagKey
-asked_find(const Header &header, const AskedAttribute &attribute)
+/* A file that is asked, frame by frame. */
+class Asking
 {
-    if (!is_private(attribute.tag))
-        return attribute.tag;
-    return header_private(header, {attribute.tag.getGroup(),
-                                   static_cast<uint8_t>(attribute.tag.getElement() & 0xFF),
-                                   attribute.creator.c_str(), EVR_UN});
-}
+  public:
+    Asking(const std::vector<AskedAttribute> &asked, const struct scan &scan, DcmDataset &dataset)
+        : asked_(asked), scan_(scan), dataset_(dataset), charset_(header_character_sets(dataset_))
+    {
+        DcmElement *shared = dataset_.find(DCM_SharedFunctionalGroupsSequence);
+        auto *items = shared && shared->ident() == EVR_SQ
+                          ? static_cast<DcmSequenceOfItems *>(shared)
+                          : nullptr;
+        if (items && items->card() > 0)
+            shared_ = Groups(*items->getItem(0), "all frames");
+    }
+
+    std::string tell(int32_t frame)
+    {
+        DcmDataset item;
+        if (frame < scan_.frame_count && !header_parse_apart(scan_, frame, item))
+            throw std::runtime_error("a frame's functional groups");
+        const Groups own(item, "frame " + std::to_string(frame + 1));
+        std::string told;
+        for (const AskedAttribute &attribute : asked_)
+            told += tell_one(attribute, own) + "\n";
+        return told;
+    }
+
+  private:
+    std::string tell_one(const AskedAttribute &attribute, const Groups &own)
+    {
+        const bool in_groups = !is_private(attribute.tag);
+        const GroupAttribute found =
+            in_groups ? groups_find(own, shared_, attribute.tag) : GroupAttribute();
+        if (!found.elements.empty())
+            return value_tell(found.elements, attribute.tag, charset_) + "\t" + found.where;
+        const DcmTagKey tag = in_groups ? attribute.tag : find_private(attribute);
+        DcmElement *element = dataset_.find(tag);
+        if (!element || element->isEmpty())
+            return {ATTRIBUTE_TOLD_ABSENT};
+        return value_tell({element}, tag, charset_);
+    }
+
+    DcmTagKey find_private(const AskedAttribute &attribute) const
+    {
+        return header_private(dataset_, {attribute.tag.getGroup(),
+                                         static_cast<uint8_t>(attribute.tag.getElement() & 0xFF),
+                                         attribute.creator.c_str(), EVR_UN});
+    }
+
+    const std::vector<AskedAttribute> &asked_;
+    const struct scan &scan_;
+    const Header dataset_;
+    Charset charset_;
+    Groups shared_;
+};
 
 int
-values_read(const char *path, const char *asked_text, char **values, struct error *error)
+values_read(const struct dicom_question &question, char **values, struct error *error)
 {
-    const std::vector<AskedAttribute> asked = asked_parse(asked_text);
-    const std::vector<uint32_t> tags = asked_tags(asked, false);
-    const std::vector<uint32_t> privates = asked_tags(asked, true);
+    const std::vector<AskedAttribute> asked = asked_parse(question.asked);
+    const std::vector<uint32_t> tags = asked_tags(asked);
+    const std::vector<uint32_t> privates = asked_private_tags(asked);
     struct stream stream;
-    int rc = header_open(-1, path, &stream, error);
+    int rc = header_open(-1, question.path, &stream, error);
     if (rc)
         return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
@@ -194,21 +261,20 @@ values_read(const char *path, const char *asked_text, char **values, struct erro
     /* As long as they may be: what were not kept would seem not to be there. */
     const uint32_t most = static_cast<uint32_t>(LIMIT_KEPT_MIB) << 20;
     struct scan_wanted wanted = scan_wanted_of(tags.data(), tags.size(), most);
+    wanted.nested = true;
     wanted.private_tags = privates.data();
     wanted.private_count = privates.size();
     wanted.most_private_bytes = most;
     DcmDataset dataset;
-    rc = header_scan(&stream, path, wanted, &scan, dataset, error);
+    rc = header_scan(&stream, question.path, wanted, &scan, dataset, error);
     if (rc)
         return rc;
-    const Header header(dataset);
-    Charset charset(header_character_sets(header));
-    std::string told;
-    for (const AskedAttribute &attribute : asked)
-        told += value_tell(header, asked_find(header, attribute), charset) + "\n";
-    *values = strdup(told.c_str());
-    if (!*values)
-        throw std::bad_alloc();
+    Asking asking(asked, scan, dataset);
+    for (size_t i = 0; i < question.frame_count; i++) {
+        values[i] = strdup(asking.tell(question.frames[i]).c_str());
+        if (!values[i])
+            throw std::bad_alloc();
+    }
     return 0;
 }
 
@@ -231,8 +297,14 @@ dicom_attribute_kind(const char *name)
 }
 
 int
-dicom_read_values(const char *path, const char *asked, char **values, struct error *error)
+dicom_read_values(const struct dicom_question *question, char **values, struct error *error)
 {
-    *values = nullptr;
-    return header_guard(path, error, [&] { return values_read(path, asked, values, error); });
+    std::fill_n(values, question->frame_count, nullptr);
+    const int rc =
+        header_guard(question->path, error, [&] { return values_read(*question, values, error); });
+    for (size_t i = 0; i < question->frame_count && rc != 0; i++) {
+        free(values[i]);
+        values[i] = nullptr;
+    }
+    return rc;
 }

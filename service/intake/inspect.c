@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "service/common/jobs/conditions.h"
 #include "service/common/jobs/judgement.h"
+#include "service/common/jobs/stack_values.h"
 #include "service/common/parallel.h"
 
 #include "dicom/dicom.h"
@@ -20,7 +21,6 @@ struct inspect {
     int32_t count;
     const char **paths;
     struct dicom_instance **instances; /* by path; NULL: not read */
-    char **values;                     /* by path, of those that were asked; NULL: not yet */
     size_t values_size;                /* bytes of all that was told of them */
     struct proto_writer answer;
 
@@ -37,8 +37,7 @@ keep_paths(struct inspect *inspect, struct proto_reader *reader)
     inspect->frame = message_keep_inspect(reader, &inspect->request);
     inspect->paths = calloc(count + 1, sizeof *inspect->paths);
     inspect->instances = calloc(count + 1, sizeof *inspect->instances);
-    inspect->values = calloc(count + 1, sizeof *inspect->values);
-    if (!inspect->frame || !inspect->paths || !inspect->instances || !inspect->values)
+    if (!inspect->frame || !inspect->paths || !inspect->instances)
         return -ENOMEM;
     while (message_next_path(reader, &path))
         inspect->paths[inspect->count++] = path.path;
@@ -69,15 +68,12 @@ inspect_free(struct inspect *inspect)
 {
     if (!inspect)
         return;
-    for (int32_t i = 0; i < inspect->count; i++) {
+    for (int32_t i = 0; i < inspect->count; i++)
         if (inspect->instances[i])
             dicom_instance_free(inspect->instances[i]);
-        free(inspect->values[i]);
-    }
     free(inspect->paths);
     free(inspect->frame);
     free(inspect->instances);
-    free(inspect->values);
     pthread_mutex_destroy(&inspect->lock);
     proto_release(&inspect->answer);
     free(inspect);
@@ -121,35 +117,10 @@ peek_some(struct parallel *loop, void *context)
     }
 }
 
-/* Of a stack the first plane is asked, in ascending position. -errno with the error. */
-static int
-inspect_ask_stack(struct inspect *inspect, const struct geometry_stack *stack, struct error *error)
-{
-    const int32_t first = stack->plane_count > 0 ? stack->planes[0].instance : -1;
-    if (first < 0 || !*inspect->request.attributes || inspect->values[first])
-        return 0;
-    int rc = dicom_read_values(inspect->paths[first], inspect->request.attributes,
-                               &inspect->values[first], error);
-    if (rc)
-        blame_machine(error, rc);
-    return rc;
-}
-
-static int
-inspect_ask_stacks(struct inspect *inspect, const struct geometry_series *series,
-                   struct error *error)
-{
-    int rc = 0;
-    for (int32_t i = 0; i < series->stack_count && rc == 0; i++)
-        rc = inspect_ask_stack(inspect, &series->stacks[i], error);
-    return rc;
-}
-
 /* What is told of them: beyond the limit nothing, and no rule that asks for it matches then. */
 static const char *
-inspect_values(struct inspect *inspect, const struct geometry_stack *stack)
+inspect_values(struct inspect *inspect, const char *values)
 {
-    const char *values = stack->plane_count > 0 ? inspect->values[stack->planes[0].instance] : NULL;
     const size_t size = values ? strlen(values) : 0;
     if (size == 0 || inspect->values_size + size > (size_t)LIMIT_RULE_VALUES_KIB << 10)
         return "";
@@ -159,7 +130,7 @@ inspect_values(struct inspect *inspect, const struct geometry_stack *stack)
 
 static void
 inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
-                  const struct geometry_stack *stack, int judgement)
+                  const struct geometry_stack *stack, const char *values, int judgement)
 {
     const struct rules_facts facts =
         conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
@@ -182,7 +153,7 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
         .times_announced = series->times_announced,
         .judgement = judgement,
         .orientation = stack->has_geometry ? facts.orientation : CONF_ANY_ORIENTATION,
-        .values = inspect_values(inspect, stack),
+        .values = inspect_values(inspect, values),
     };
     message_add_stack(&inspect->answer, &row);
 }
@@ -193,7 +164,28 @@ inspect_add_refusal(struct inspect *inspect, const struct error *error, int judg
 {
     const struct geometry_series none = {0};
     const struct geometry_stack refused = {.error = *error};
-    inspect_add_stack(inspect, &none, &refused, judgement);
+    inspect_add_stack(inspect, &none, &refused, NULL, judgement);
+}
+
+/* The stacks with what rules ask of them; a file that cannot be asked refuses them all. */
+static void
+inspect_add_series(struct inspect *inspect, const struct geometry_series *series, int judgement)
+{
+    char **values = calloc((size_t)series->stack_count + 1, sizeof *values);
+    struct error error = {0};
+    int rc = values ? stack_values_read(series, inspect->paths, inspect->request.attributes, values,
+                                        &error)
+                    : error_set(&error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory.");
+    if (rc) {
+        blame_machine(&error, rc);
+        inspect_add_refusal(inspect, &error, judgement);
+    }
+    for (int32_t i = 0; i < series->stack_count && values; i++) {
+        if (rc == 0)
+            inspect_add_stack(inspect, series, &series->stacks[i], values[i], judgement);
+        free(values[i]);
+    }
+    free(values);
 }
 
 static void
@@ -212,11 +204,7 @@ inspect_add_stacks(struct inspect *inspect, int judgement)
         inspect_add_refusal(inspect, &error, judgement);
         return;
     }
-    if (inspect_ask_stacks(inspect, series, &error) != 0)
-        inspect_add_refusal(inspect, &error, judgement);
-    else
-        for (int32_t i = 0; i < series->stack_count; i++)
-            inspect_add_stack(inspect, series, &series->stacks[i], judgement);
+    inspect_add_series(inspect, series, judgement);
     geometry_series_free(series);
 }
 

@@ -6,7 +6,7 @@ import shutil
 
 import pydicom
 import pytest
-from conftest import PEERS, phantom, run_program, storescu, wait_for
+from conftest import PEERS, drop, phantom, run_program, storescu, wait_for
 
 CONFIG = 5
 CONDITIONS = [
@@ -176,3 +176,25 @@ def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
     # The same files elsewhere: nobody knows how they would come.
     (told,) = json.loads(d.ctl("explain", "--json", *dropped).stdout)["series"]
     assert told["inbox"] == "" and not told["rules"][0]["matches"]
+
+
+def test_attributes_stand_in_functional_groups(daemon, tmp_path):
+    """Of an enhanced image each volume is asked of its own frame: one of two echoes gets a job."""
+    files = phantom(tmp_path / "a", "--series", "uih-enhanced")
+    d = daemon(quiet=0.5)
+    d.config.write_text(d.config.read_text().replace('match = { modality = "CT"; }', 'match = { modality = "MR"; }'))
+    d.config.write_text(d.config.read_text().replace('modality = "MR"; }', """modality = "MR"; attributes = (
+        { tag = "EchoTime"; range = [ 10.0, 20.0 ]; }, { tag = "PixelSpacing"; range = [ 0.1, 9.0 ]; } ); }"""))
+    (told,) = json.loads(d.ctl("explain", "--json", *files).stdout)["series"]
+    (rule,) = told["rules"]
+    assert (rule["stacks_asked"], rule["stacks_matching"]) == (2, 1)
+    echo, spacing = rule["conditions"][1:]
+    assert re.fullmatch(r"it is EffectiveEchoTime in MREchoSequence of frame \d+", echo["note"])
+    assert echo["reason"] == 'EchoTime "5" is not within 10 to 20'
+    assert spacing == {"condition": "PixelSpacing within 0.1 to 9", "holds": True, "reason": "",
+                       "note": "it is PixelSpacing in PixelMeasuresSequence of all frames"}
+    assert "it is EffectiveEchoTime in MREchoSequence of frame" in re.sub(r"\s+", " ", d.ctl("explain", *files).stdout)
+    d.start()
+    drop(files, d.inbox)
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'"), 60, "the series")
+    assert [job["stack"] for job in d.jobs()] == ["echo 15 ms"]

@@ -1,5 +1,8 @@
 """Rules that ask for other series of the study (`study`): jobs wait until these are there, and say so; and do not for ever."""
 
+import json
+import re
+
 import pydicom
 import pytest
 from conftest import SETTINGS, drop, phantom, wait_for
@@ -33,6 +36,12 @@ def settled(d, count):
     return wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == count, 30, "the series")
 
 
+def lacks(d, *what):
+    """What explain says that the job of the first series would wait for, and of each series that its rule asks for."""
+    told = json.loads(d.ctl("explain", "--json", *what).stdout)["series"][0]
+    return told["jobs"][0]["waits_for_series"], [condition["note"] for condition in told["rules"][0]["conditions"][2:]]
+
+
 def test_a_job_waits_for_each_of_them(started, tmp_path):
     d = started()
     drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
@@ -45,6 +54,7 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     assert "head-ct" in explained
     conditions = d.ctl("explain", "--json", job["series_uid"]).stdout
     assert 'waits for another series of the study: CT \\"native\\"' in conditions
+    assert lacks(d, job["series_uid"]) == ('CT "native"', ["it is not there, and the job waits (STUDY_WAITING)"] * 2)
     # Of another study, it is none of it; of the same one, there is still another to come.
     drop(series(tmp_path / "other", "native", study="1.2.3.5", seed=2), d.inbox / "other")
     settled(d, 2)
@@ -52,6 +62,11 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     drop(series(tmp_path / "b", "Native 5 mm", seed=3), d.inbox / "b")
     settled(d, 3)
     wait_for(lambda: [job["message"] for job in d.jobs()] == ["It waits for another series of the study: MR."], 20, "the rest")
+    wanted, notes = lacks(d, job["series_uid"])
+    assert wanted == "MR" and notes[0].startswith("it is there: 2.25.") and notes[1].startswith("it is not there")
+    assert "would wait for another series of the study: MR" in re.sub(r"\s+", " ", d.ctl("explain", job["series_uid"]).stdout)
+    # Of files, those that are named beside it: of another study, none.
+    assert lacks(d, tmp_path / "a", tmp_path / "b")[0] == "MR" and lacks(d, tmp_path / "a", tmp_path / "other")[0] == 'CT "native"'
     drop(series(tmp_path / "c", "T1", seed=4, kind="mr-brain"), d.inbox / "c")
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE" and job["message"] == ""

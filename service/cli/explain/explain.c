@@ -302,6 +302,46 @@ put_explained(struct explain *explain, const struct explained *explained)
     return rc;
 }
 
+/* The other series of the study of series i: that are stored beside it, or among the files. -ENOMEM; the
+ * caller's to free. */
+static int
+explain_find_study(const struct explain *explain, size_t i, struct rules_study *study)
+{
+    const struct report_stored *stored = &explain->stored;
+    const struct dicom_instance *own = explain->sorted.series[i].headers.instances[0];
+    const size_t room = stored->companion_count + explain->sorted.count;
+    struct rules_companion *found = calloc(room + 1, sizeof *found);
+    *study = (struct rules_study){.series = found};
+    for (size_t k = 0; k < stored->companion_count && found; k++)
+        found[study->count++] = (struct rules_companion){
+            stored->companions[k].series_uid, stored->companions[k].modality,
+            stored->companions[k].body_part, stored->companions[k].description};
+    for (size_t k = 0; k < explain->sorted.count && found; k++) {
+        const struct dicom_instance *other = explain->sorted.series[k].headers.instances[0];
+        if (k != i && strcmp(other->study_uid, own->study_uid) == 0)
+            found[study->count++] = (struct rules_companion){
+                other->series_uid, other->modality, other->body_part, other->series_description};
+    }
+    return found ? 0 : -ENOMEM;
+}
+
+static int
+explain_one(struct explain *explain, size_t i)
+{
+    struct explained explained;
+    struct rules_study study;
+    int rc = explain_find_study(explain, i, &study);
+    explain->request.study = &study;
+    if (rc == 0)
+        rc = explained_make(&explain->request, &explain->sorted.series[i], &explained);
+    if (rc == 0) {
+        rc = put_explained(explain, &explained);
+        explained_free(&explained);
+    }
+    free((void *)(uintptr_t)study.series);
+    return rc;
+}
+
 /* Of files that lie in one; NULL: they do not. */
 static const struct conf_inbox *
 inbox_of_file(const struct conf *conf, const char *path)
@@ -320,15 +360,10 @@ explain_each(struct explain *explain)
 {
     int rc = 0;
     for (size_t i = 0; i < explain->sorted.count && rc == 0; i++) {
-        struct explained explained;
         if (!explain->is_stored)
             explain->request.inbox =
                 inbox_of_file(explain->conf, explain->sorted.series[i].paths[0]);
-        rc = explained_make(&explain->request, &explain->sorted.series[i], &explained);
-        if (rc)
-            continue;
-        rc = put_explained(explain, &explained);
-        explained_free(&explained);
+        rc = explain_one(explain, i);
     }
     if (rc)
         cli_complain("%s", strerror(-rc));

@@ -2,6 +2,7 @@
 #include "service/cli/explain/explained.h"
 
 #include "base/array.h"
+#include "service/common/jobs/stack_values.h"
 #include "service/pipeline/pipeline.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ explained_subject(const struct explained_request *request, const struct explaine
                                  .description = first->series_description,
                                  .inbox = request->inbox,
                                  .called_ae = request->called_ae,
-                                 .sender = request->sender};
+                                 .sender = request->sender,
+                                 .study = request->study};
 }
 
 static int
@@ -151,19 +153,15 @@ asking_release(struct asking *asking)
     free(asking->rules);
 }
 
-/* What the daemon's inspection is told of a stack. A file that cannot be read any more is not known. */
+/* What the daemon's inspection is told of a stack. */
 static void
-asking_ask_stack(const struct explained *explained, struct asking *asking, size_t i)
+asking_add_stack(struct asking *asking, size_t i)
 {
     const struct geometry_stack *stack = &asking->grouped->stacks[i];
     struct rules_facts *facts = &asking->facts[i];
-    struct error error;
     *facts = conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
     if (!stack->has_geometry)
         facts->orientation = CONF_ANY_ORIENTATION;
-    if (stack->plane_count > 0 && *asking->asked)
-        dicom_read_values(explained->files->paths[stack->planes[0].instance], asking->asked,
-                          &asking->values[i], &error);
     facts->asked = asking->asked;
     facts->values = asking->values[i] ? asking->values[i] : "";
     asking->stacks[i] = (struct rules_stack){.name = stack->name,
@@ -194,8 +192,12 @@ asking_open(const struct explained_request *request, const struct explained *exp
     }
     asking->series.stacks = asking->stacks;
     asking->series.stack_count = count;
+    struct error error; /* a file that cannot be read any more is not known */
+    if (grouped)
+        stack_values_read(grouped, (const char *const *)explained->files->paths, asking->asked,
+                          asking->values, &error);
     for (size_t i = 0; i < count; i++)
-        asking_ask_stack(explained, asking, i);
+        asking_add_stack(asking, i);
     return 0;
 }
 
@@ -220,6 +222,7 @@ condition_list_add(void *context, const struct rules_condition *condition)
     struct explained_condition *added = &grown[answer->condition_count++];
     snprintf(added->text, sizeof added->text, "%s", condition->text);
     snprintf(added->reason, sizeof added->reason, "%s", condition->reason);
+    snprintf(added->note, sizeof added->note, "%s", condition->note);
 }
 
 /* -ENOMEM. */
@@ -283,6 +286,30 @@ explained_judge_jobs(const struct explained_request *request, struct explained *
     return 0;
 }
 
+/* What a job waits for whose rules all ask for other series of the study, as the daemon has it
+ * (service/daemon/jobs/awaited.c): nothing, once one of them has all. */
+static void
+job_await_study(const struct explained_request *request, const struct rules_series *series,
+                struct explained_job *job)
+{
+    for (size_t i = 0; i < request->conf->rule_count && request->study; i++) {
+        const struct conf_rule *rule = &request->conf->rules[i];
+        size_t there = 0;
+        if (rule->study_count == 0 || strcmp(rule->pipeline, job->pipeline) != 0 ||
+            !rules_match_series(rule, series))
+            continue;
+        while (there < rule->study_count &&
+               conditions_find_companion(&rule->study[there], request->study))
+            there++;
+        if (there == rule->study_count) {
+            job->lacks[0] = '\0';
+            return;
+        }
+        if (!job->lacks[0])
+            conditions_describe_companion(&rule->study[there], job->lacks);
+    }
+}
+
 static int
 explained_add_jobs(const struct explained_request *request, struct explained *explained,
                    const struct asking *asking, size_t count)
@@ -301,6 +328,8 @@ explained_add_jobs(const struct explained_request *request, struct explained *ex
                                    .window = pipeline ? pipeline->window : NULL,
                                    .done_by = pipeline ? pipeline->done_by : NULL,
                                    .stack = &asking->grouped->stacks[picks[i].stack]};
+        if (picks[i].waits)
+            job_await_study(request, &asking->series, &jobs[explained->job_count - 1]);
     }
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {

@@ -27,7 +27,7 @@ struct explained_place {
 
 /* One condition of a rule, and why it does not hold; "" where it does. */
 struct explained_condition {
-    char text[CONDITION_TEXT], reason[RULES_REASONS];
+    char text[CONDITION_TEXT], reason[RULES_REASONS], note[CONDITION_TEXT];
 };
 
 /* What a rule says to the stacks that are not passed over. */
@@ -47,7 +47,8 @@ struct explained_job {
     int priority;
     const struct conf_window *window, *done_by; /* NULL: it has none */
     const struct geometry_stack *stack;
-    struct error gate; /* what the pipeline's own limits say; CODE_NONE: accepted */
+    struct error gate;          /* what the pipeline's own limits say; CODE_NONE: accepted */
+    char lacks[CONDITION_TEXT]; /* the series of the study that it would wait for; "": none */
 };
 
 /* The stacks of pipelines that agree. */
@@ -76,6 +77,7 @@ struct explained_request {
     const struct conf_pipeline *pipeline; /* as if that were run; NULL: the rules decide */
     const struct conf_inbox *inbox;       /* that it came by; NULL: none of ours, or unknown */
     const char *called_ae, *sender;       /* of its first C-STORE; "": unknown, or by a folder */
+    const struct rules_study *study;      /* the other series; NULL: not known */
     bool accept_missing;                  /* an operator has accepted it as it is */
     const struct collection *named; /* by path: what was asked about, where its series has more */
 };

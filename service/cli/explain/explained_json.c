@@ -116,6 +116,7 @@ explanation_rule(struct json *json, const struct explained_rule *rule)
         json_string(json, "condition", rule->conditions[i].text);
         json_boolean(json, "holds", !rule->conditions[i].reason[0]);
         json_string(json, "reason", rule->conditions[i].reason);
+        json_string(json, "note", rule->conditions[i].note);
         json_end_object(json);
     }
     json_end_array(json);
@@ -133,6 +134,7 @@ explanation_job(struct json *json, const struct explained_job *job)
         json_string(json, "window", job->window->text);
     if (job->done_by)
         json_string(json, "done_by", job->done_by->text);
+    json_string(json, "waits_for_series", job->lacks);
     json_boolean(json, "accepted", job->gate.code == CODE_NONE);
     explanation_error(json, &job->gate);
     json_end_object(json);

@@ -303,14 +303,17 @@ text_rule(const struct explained *explained, size_t number, const struct explain
                            rule->reasons[0] ? "; for others not: " : "", rule->reasons);
 }
 
-/* Those of a rule that has several. */
+/* Those of a rule that has several, and one that there is more to say of. */
 static void
 text_conditions(const struct explained_rule *rule)
 {
-    for (size_t i = 0; i < rule->condition_count && rule->condition_count > 1; i++)
-        explained_put_line("    condition", "%s: %s%s", rule->conditions[i].text,
-                           rule->conditions[i].reason[0] ? "no: " : "yes",
-                           rule->conditions[i].reason);
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        const struct explained_condition *condition = &rule->conditions[i];
+        if (rule->condition_count > 1 || condition->note[0])
+            explained_put_line("    condition", "%s: %s%s%s%s", condition->text,
+                               condition->reason[0] ? "no: " : "yes", condition->reason,
+                               condition->note[0] ? "; " : "", condition->note);
+    }
 }
 
 static void
@@ -351,8 +354,10 @@ text_jobs(const struct explained *explained)
         char times[900];
         text_times(job, times, sizeof times);
         if (job->gate.code == CODE_NONE)
-            explained_put_line("  job", "%s on %s, priority %d%s", job->pipeline,
-                               stack_name(job->stack), job->priority, times);
+            explained_put_line(
+                "  job", "%s on %s, priority %d%s%s%s", job->pipeline, stack_name(job->stack),
+                job->priority, times,
+                job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks);
         else
             explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
                                stack_name(job->stack), code_name(job->gate.code),

@@ -19,6 +19,7 @@
 
 #define CONTRAST         "ContrastBolusAgent"
 #define CONTRAST_ITEMS   "ContrastBolusAgentSequence"
+#define CONTRAST_GIVEN   "ContrastBolusAgentAdministered" /* of a frame: YES or NO */
 
 /* ------------------------------------------------------------------------------- telling ---- */
 
@@ -27,6 +28,7 @@ struct condition_teller {
     rules_tell *tell;
     void *context;
     char text[CONDITION_TEXT]; /* of the condition that is asked */
+    char note[CONDITION_TEXT]; /* beside it */
     bool hold;
 };
 
@@ -40,13 +42,15 @@ telling_about(struct condition_teller *telling, const char *format, ...)
     vsnprintf(telling->text, sizeof telling->text, format, values);
     va_end(values);
     text_utf8_mend_end(telling->text);
+    telling->note[0] = '\0';
 }
 
 static void
 telling_yes(struct condition_teller *telling)
 {
     if (telling->tell)
-        telling->tell(telling->context, &(struct rules_condition){telling->text, ""});
+        telling->tell(telling->context,
+                      &(struct rules_condition){telling->text, "", telling->note});
 }
 
 static void __attribute__((format(printf, 2, 3)))
@@ -61,7 +65,8 @@ telling_no(struct condition_teller *telling, const char *format, ...)
     vsnprintf(reason, sizeof reason, format, values);
     va_end(values);
     text_utf8_mend_end(reason);
-    telling->tell(telling->context, &(struct rules_condition){telling->text, reason});
+    telling->tell(telling->context,
+                  &(struct rules_condition){telling->text, reason, telling->note});
 }
 
 /* --------------------------------------------------------------------------- of the series ---- */
@@ -107,14 +112,31 @@ conditions_describe_companion(const struct conf_companion *companion, char text[
     text_utf8_mend_end(text);
 }
 
+const struct rules_companion *
+conditions_find_companion(const struct conf_companion *wanted, const struct rules_study *study)
+{
+    for (size_t i = 0; i < study->count; i++)
+        if (conditions_fit_companion(wanted, study->series[i].modality, study->series[i].body_part,
+                                     study->series[i].description))
+            return &study->series[i];
+    return NULL;
+}
+
 /* They are no matter of whether the rule matches, but of when its job runs. */
 static void
-conditions_of_study(struct condition_teller *telling, const struct conf_rule *rule)
+conditions_of_study(struct condition_teller *telling, const struct conf_rule *rule,
+                    const struct rules_study *study)
 {
     char words[CONDITION_TEXT];
     for (size_t i = 0; i < rule->study_count && telling->tell; i++) {
         conditions_describe_companion(&rule->study[i], words);
         telling_about(telling, "waits for another series of the study: %s", words);
+        const struct rules_companion *found =
+            study ? conditions_find_companion(&rule->study[i], study) : NULL;
+        if (study)
+            snprintf(telling->note, sizeof telling->note, "it is %s%s",
+                     found ? "there: " : "not there, and the job waits (STUDY_WAITING)",
+                     found ? found->series_uid : "");
         telling_yes(telling);
     }
 }
@@ -273,7 +295,19 @@ answer_is_of(const struct told_answer *answer, const char *tag, const char *crea
 struct told_attribute {
     enum attribute_told how;
     char text[LIMIT_RULE_BYTES + 1];
+    char where[CONDITION_TEXT - 8]; /* in an enhanced image; "": in the data set */
 };
+
+/* "120<tab>KVP in CTXRayDetailsSequence of all frames" */
+static void
+told_take(struct told_attribute *told, const char *text, size_t length)
+{
+    const char *tab = memchr(text, '\t', length);
+    const size_t value_length = tab ? (size_t)(tab - text) : length;
+    snprintf(told->text, sizeof told->text, "%.*s", (int)value_length, text);
+    snprintf(told->where, sizeof told->where, "%.*s", tab ? (int)(length - value_length - 1) : 0,
+             tab ? tab + 1 : "");
+}
 
 /* False: it was not asked for. */
 static bool
@@ -287,11 +321,17 @@ told_find(const struct rules_facts *facts, const char *tag, const char *creator,
         if (!answer_is_of(&answer, tag, creator ? creator : ""))
             continue;
         told->how = (enum attribute_told)answer.value[0];
-        snprintf(told->text, sizeof told->text, "%.*s", (int)answer.value_length - 1,
-                 answer.value + 1);
+        told_take(told, answer.value + 1, answer.value_length - 1);
         return true;
     }
     return false;
+}
+
+static void
+telling_where(struct condition_teller *telling, const struct told_attribute *told)
+{
+    if (telling->tell && told->where[0])
+        snprintf(telling->note, sizeof telling->note, "it is %s", told->where);
 }
 
 static bool
@@ -413,7 +453,10 @@ condition_attribute(struct condition_teller *telling, const struct conf_attribut
         attribute_describe(attribute, wanted);
     telling_about(telling, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "",
                   wanted);
-    if (!told_find(facts, attribute->tag, attribute->creator, &told))
+    const bool known = told_find(facts, attribute->tag, attribute->creator, &told);
+    if (known)
+        telling_where(telling, &told);
+    if (!known)
         telling_no(telling, "%s is not known", attribute->tag);
     else if (!present)
         condition_value(telling, attribute, &told, wanted);
@@ -423,19 +466,32 @@ condition_attribute(struct condition_teller *telling, const struct conf_attribut
         telling_no(telling, "there is %s %s", absent ? "a" : "no", attribute->tag);
 }
 
+/* Does a stack have a contrast agent? What its frame says goes before what the image says. */
+static bool
+contrast_is_given(const struct told_attribute *agent, const struct told_attribute *items,
+                  const struct told_attribute *given)
+{
+    if (given->how == ATTRIBUTE_TOLD_VALUE)
+        return strstr(given->text, "YES") != NULL;
+    return agent->how != ATTRIBUTE_TOLD_ABSENT || items->how != ATTRIBUTE_TOLD_ABSENT;
+}
+
 static void
 condition_contrast(struct condition_teller *telling, const struct conf_rule *rule,
                    const struct rules_facts *facts)
 {
-    struct told_attribute agent, items;
+    struct told_attribute agent, items, given;
     if (!rule->has_contrast)
         return;
     telling_about(telling, "contrast %s", rule->contrast ? "given" : "not given");
     if (!told_find(facts, CONTRAST, NULL, &agent) ||
-        !told_find(facts, CONTRAST_ITEMS, NULL, &items))
+        !told_find(facts, CONTRAST_ITEMS, NULL, &items) ||
+        !told_find(facts, CONTRAST_GIVEN, NULL, &given)) {
         telling_no(telling, "whether a contrast agent was given is not known");
-    else if ((agent.how != ATTRIBUTE_TOLD_ABSENT || items.how != ATTRIBUTE_TOLD_ABSENT) ==
-             rule->contrast)
+        return;
+    }
+    telling_where(telling, &given);
+    if (contrast_is_given(&agent, &items, &given) == rule->contrast)
         telling_yes(telling);
     else
         telling_no(telling, "there is %s contrast agent", rule->contrast ? "no" : "a");
@@ -456,7 +512,7 @@ conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
     condition_contrast(&telling, rule, stack->facts);
     for (size_t i = 0; i < rule->attribute_count; i++)
         condition_attribute(&telling, &rule->attributes[i], stack->facts);
-    conditions_of_study(&telling, rule);
+    conditions_of_study(&telling, rule, series->study);
     return telling.hold;
 }
 
@@ -505,6 +561,7 @@ conditions_attributes(const struct conf_rule *rules, size_t count)
     if (contrast) {
         asked_add(text.out, CONTRAST, NULL);
         asked_add(text.out, CONTRAST_ITEMS, NULL);
+        asked_add(text.out, CONTRAST_GIVEN, NULL);
     }
     return text_close(&text) == 0 ? text.bytes : NULL;
 }

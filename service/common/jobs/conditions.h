@@ -4,7 +4,8 @@
  *
  * Modality and body part compare whole, the description as a substring; capitals of ASCII matter in
  * none, nor in what is asked of attributes, but in AE titles and inboxes. Of an attribute with several values one has to pass, and
- * with `not` none may; what is there and cannot be compared passes neither. What a rule asks of
+ * with `not` none may; what is there and cannot be compared passes neither. They are those of the first slice
+ * of the stack, in an enhanced image those of its frame. What a rule asks of
  * attributes, of contrast and of the geometry is known of a stack while its series settles, and kept
  * nowhere (rules_facts): where it is not known, such a condition does not hold.
  */
@@ -31,13 +32,24 @@ struct rules_stack {
     const struct rules_facts *facts; /* NULL: not known */
 };
 
+/* Other series of its study that are settled and accepted. */
+struct rules_companion {
+    const char *series_uid, *modality, *body_part, *description;
+};
+
+struct rules_study {
+    const struct rules_companion *series;
+    size_t count;
+};
+
 struct rules_series {
     const char *modality, *body_part, *description; /* "" when unknown */
     const struct conf_title *title; /* that it was sent to; NULL: none of ours, or unknown */
     const struct rules_stack *stacks;
     size_t stack_count;
-    const struct conf_inbox *inbox; /* that it came by; NULL: none of ours, or unknown */
-    const char *called_ae, *sender; /* of its first C-STORE; "" when none is known */
+    const struct conf_inbox *inbox;  /* that it came by; NULL: none of ours, or unknown */
+    const char *called_ae, *sender;  /* of its first C-STORE; "" when none is known */
+    const struct rules_study *study; /* only to be told; NULL: not known */
 };
 
 #define CONDITION_TEXT 192
@@ -45,6 +57,7 @@ struct rules_series {
 struct rules_condition {
     const char *text;   /* as it is configured: "modality CT" */
     const char *reason; /* why it does not hold; "": it does */
+    const char *note;   /* what more there is to know: where a value stands; "": nothing */
 };
 
 typedef void rules_tell(void *context, const struct rules_condition *condition);
@@ -57,6 +70,9 @@ bool conditions_hold(const struct conf_rule *rule, const struct rules_series *se
 /* Is a series one that the rule has to have beside it in the study? */
 bool conditions_fit_companion(const struct conf_companion *companion, const char *modality,
                               const char *body_part, const char *description);
+/* The first that is; NULL: none is there. */
+const struct rules_companion *conditions_find_companion(const struct conf_companion *wanted,
+                                                        const struct rules_study *study);
 /* "CT HEAD "native"": what of a companion is given, in words. */
 void conditions_describe_companion(const struct conf_companion *companion,
                                    char text[CONDITION_TEXT]);

@@ -321,9 +321,11 @@ END_TEST
 
 #define ASKED                                                                                      \
     "StudyDescription\t\nImageType\t\nKVP\t\n(0019,100C)\tMAKER\nPatientID\t\nLongText\t\n"        \
-    "Absent\t\nContrastBolusAgent\t\nContrastBolusAgentSequence\t\n"
+    "Absent\t\nContrastBolusAgent\t\nContrastBolusAgentSequence\t\n"                               \
+    "ContrastBolusAgentAdministered\t\n"
 #define VALUES                                                                                     \
-    "=Thorax C+ M\xc3\xbcller\n=ORIGINAL\\PRIMARY\\AXIAL\n=120\n=50\n~SECRET\n!\n-\n=Iomeron\n-\n"
+    "=Thorax C+ "                                                                                  \
+    "M\xc3\xbcller\n=ORIGINAL\\PRIMARY\\AXIAL\n=120\n=50\n~SECRET\n!\n-\n=Iomeron\n-\n-\n"
 
 static char *names[] = {"foo", "primary"}, *other_names[] = {"secondary"}, *secret[] = {"secret"};
 static struct conf_regex expression = {.text = "(C[+]|KM)"}, end = {.text = "l+er$"};
@@ -401,8 +403,9 @@ static struct {
 static void
 take_condition(void *context, const struct rules_condition *condition)
 {
-    *(struct rules_condition *)context = (struct rules_condition){
-        strdup(condition->text), strdup(condition->reason)}; /* what is told lasts no longer */
+    *(struct rules_condition *)context =
+        (struct rules_condition){strdup(condition->text), strdup(condition->reason),
+                                 strdup(condition->note)}; /* what is told lasts no longer */
 }
 
 static bool
@@ -430,6 +433,7 @@ expect_condition(const struct conf_rule *rule, const struct rules_facts *facts, 
     ck_assert_int_eq(rules_match(rule, &series, &stack, NULL), holds);
     free((char *)(uintptr_t)told.text);
     free((char *)(uintptr_t)told.reason);
+    free((char *)(uintptr_t)told.note);
 }
 
 START_TEST(attributes_are_asked)
@@ -479,6 +483,66 @@ START_TEST(geometry_and_contrast_are_asked)
 
 END_TEST
 
+static void
+expect_note(const struct conf_rule *rule, const struct rules_facts *facts,
+            const struct rules_study *study, const char *note, const char *reason)
+{
+    struct rules_condition told = {0};
+    const struct rules_stack stack = {"", 20, true, facts};
+    const struct rules_series series = {.modality = "CT",
+                                        .body_part = "",
+                                        .description = "",
+                                        .stacks = &stack,
+                                        .stack_count = 1,
+                                        .study = study};
+    conditions_hold(rule, &series, &stack, take_condition, &told);
+    ck_assert_str_eq(told.note, note);
+    ck_assert_str_eq(told.reason, reason);
+    free((char *)(uintptr_t)told.text);
+    free((char *)(uintptr_t)told.reason);
+    free((char *)(uintptr_t)told.note);
+}
+
+#define AGENTS                                                                                     \
+    "ContrastBolusAgent\t\nContrastBolusAgentSequence\t\nContrastBolusAgentAdministered\t\n"
+
+START_TEST(where_a_value_stands_is_told)
+{
+    const struct rules_facts facts = {CONF_AXIAL, 1, "EchoTime\t\n",
+                                      "=12\tEffectiveEchoTime in MREchoSequence of frame 3\n"},
+                             before = {CONF_AXIAL, 1, AGENTS,
+                                       "-\n!\n=NO\\NO\tContrastBolusAgentAdministered in "
+                                       "ContrastBolusUsageSequence of frame 1\n"},
+                             after = {CONF_AXIAL, 1, AGENTS, "-\n!\n=NO\\YES\tx\n"};
+    struct conf_attribute asked = {TAG("EchoTime"), RANGE(10, 20)};
+    const struct conf_rule rule = {.attributes = &asked, .attribute_count = 1},
+                           given = {.has_contrast = true, .contrast = true};
+    const char *note = "it is EffectiveEchoTime in MREchoSequence of frame 3";
+    expect_note(&rule, &facts, NULL, note, "");
+    asked.range[1] = 11;
+    expect_note(&rule, &facts, NULL, note, "EchoTime \"12\" is not within 10 to 11");
+    expect_note(&given, &before, NULL,
+                "it is ContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 1",
+                "there is no contrast agent");
+    expect_note(&given, &after, NULL, "it is x", "");
+}
+
+END_TEST
+
+START_TEST(companions_of_the_study_are_told)
+{
+    struct conf_companion wanted = {.modality = (char[]){"CT"}, .description = (char[]){"native"}};
+    const struct rules_companion others[] = {{"1.1", "MR", "", "native"},
+                                             {"1.2", "ct", "", "Native"}};
+    const struct conf_rule rule = {.study = &wanted, .study_count = 1};
+    expect_note(&rule, NULL, NULL, "", "");
+    expect_note(&rule, NULL, &(struct rules_study){others, 1},
+                "it is not there, and the job waits (STUDY_WAITING)", "");
+    expect_note(&rule, NULL, &(struct rules_study){others, 2}, "it is there: 1.2", "");
+}
+
+END_TEST
+
 START_TEST(normals_have_an_orientation)
 {
     static const struct {
@@ -508,7 +572,7 @@ START_TEST(each_attribute_is_asked_once)
                                       {.attributes = attributes + 2, .attribute_count = 2}};
     char *asked = conditions_attributes(rules, 3);
     ck_assert_str_eq(asked, "KVP\t\n(0019,100C)\tA\n(0019,100C)\tB\nContrastBolusAgent\t\n"
-                            "ContrastBolusAgentSequence\t\n");
+                            "ContrastBolusAgentSequence\t\nContrastBolusAgentAdministered\t\n");
     free(asked);
     asked = conditions_attributes(NULL, 0);
     ck_assert_str_eq(asked, "");
@@ -562,6 +626,8 @@ main(void)
     tcase_add_loop_test(tests, attributes_are_asked, 0,
                         sizeof asked_attributes / sizeof asked_attributes[0]);
     tcase_add_test(tests, geometry_and_contrast_are_asked);
+    tcase_add_test(tests, where_a_value_stands_is_told);
+    tcase_add_test(tests, companions_of_the_study_are_told);
     tcase_add_test(tests, normals_have_an_orientation);
     tcase_add_test(tests, each_attribute_is_asked_once);
     tcase_add_test(tests, the_cost_of_matching_is_bounded);
