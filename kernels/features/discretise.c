@@ -62,6 +62,19 @@ highest_level(const struct rule *rule)
 }
 
 int
+discretise_most_levels(const struct discretisation_options *options, double lo, double hi)
+{
+    struct rule rule = {options, lo, hi, lo};
+
+    if (options->has_range) {
+        rule.lo = fmax(lo, options->range[0]);
+        rule.hi = fmin(hi, options->range[1]);
+        rule.origin = options->range[0];
+    }
+    return (int)fmin(fmax(highest_level(&rule), 2), TEXTURE_MAX_LEVELS);
+}
+
+int
 discretise(const struct discretisation_options *options, const struct image_rescale *rescales,
            size_t table_count, size_t values, int32_t smallest, double lo, double hi,
            uint16_t *level_of, int *levels)

@@ -22,6 +22,9 @@ int discretise(const struct discretisation_options *options, const struct image_
                size_t table_count, size_t values, int32_t smallest, double lo, double hi,
                uint16_t *level_of, int *levels);
 
+/* The most levels that a region of values from lo to hi may get. */
+int discretise_most_levels(const struct discretisation_options *options, double lo, double hi);
+
 #ifdef __cplusplus
 }
 #endif

@@ -142,6 +142,10 @@ struct feature_family {
     enum kernels_op_id op;
     int (*count)(const struct feature_region *region, size_t set, uint64_t **counts,
                  struct error *error);
+    /* The most bytes that `count` and `values` take for a set of any region, told by the volume as one,
+     * with as many levels as there may be and nothing else; what is small beside a slice is left out.
+     * NULL: that is all. */
+    size_t (*bytes)(const struct feature_region *largest, size_t set);
     /* Fills values[definition_count], all missing before; 0 or -ENOMEM. NULL: it has none. */
     int (*values)(const struct feature_region *region, size_t set, const uint64_t *counts,
                   struct feature_value *values);

@@ -109,5 +109,6 @@ const struct feature_family family_first_order = {
     .needs = FEATURE_NEEDS_VALUES,
     .wanted = first_order_wanted,
     .tells = first_order_tells,
+    .bytes = value_list_bytes,
     .values = first_order_values,
 };

@@ -35,6 +35,17 @@ value_list_merge(struct value_list *list)
     list->size = kept;
 }
 
+size_t
+value_list_bytes(const struct feature_region *largest, size_t set)
+{
+    const struct image_extent extent = feature_extent(largest->volume);
+    const size_t entries = largest->volume->tables * largest->volume->values;
+    const size_t voxels = (size_t)image_voxels(&extent);
+
+    (void)set;
+    return (entries < voxels ? entries : voxels) * sizeof(struct value_count);
+}
+
 int
 value_list_make(const struct feature_region *region, struct value_list *list)
 {

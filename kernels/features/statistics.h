@@ -22,6 +22,9 @@ struct value_list {
     double total; /* of the counts */
 };
 
+/* What a list of them takes (family.h). */
+size_t value_list_bytes(const struct feature_region *largest, size_t set);
+
 /* The real-world values of a region's histograms. 0 or -ENOMEM; the caller frees `items`. */
 int value_list_make(const struct feature_region *region, struct value_list *list);
 

@@ -214,5 +214,6 @@ const struct feature_family family_volume_histogram = {
     .wanted = volume_histogram_wanted,
     .describe = volume_histogram_describe,
     .tells = volume_histogram_tells,
+    .bytes = value_list_bytes,
     .values = volume_histogram_values,
 };

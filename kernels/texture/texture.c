@@ -182,6 +182,16 @@ is_direction(const struct texture_offset *offset, bool per_slice)
            (offset->x != 0 || offset->y != 0 || offset->z != 0);
 }
 
+/* The axes along which runs are: within slices there are two. */
+static int
+axes_of_runs(const struct texture_runs *request)
+{
+    for (size_t i = 0; i < request->direction_count; i++)
+        if (request->directions[i].z != 0)
+            return 3;
+    return 2;
+}
+
 static int
 check_runs(const struct kernels_lane *lane, const struct texture_runs *request, struct error *error)
 {
@@ -198,7 +208,7 @@ check_runs(const struct kernels_lane *lane, const struct texture_runs *request, 
                              "direction %zu does not lead to a voxel beside, or to another slice",
                              i);
     texture_box_of(request->region, &lane->extent, &box);
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < axes_of_runs(request); axis++)
         if (box.size[axis] > TEXTURE_MAX_RUN)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                              "runs in a region of %lld voxels along an axis may be longer than %d",

@@ -115,7 +115,8 @@ struct texture_runs {
     const uint64_t *region;
     const struct texture_offset *directions; /* components of -1 .. 1; none is (0, 0, 0) */
     size_t direction_count;                  /* 1 .. TEXTURE_MAX_DIRECTIONS */
-    int64_t longest; /* that is counted: at least the longest side of the region's box */
+    int64_t longest; /* that is counted: at least the longest side of the region's box along which a
+                        direction leads */
     bool per_slice;  /* directions within slices */
 };
 
@@ -127,7 +128,7 @@ texture_runs_size(const struct texture_runs *request, int64_t slices)
 }
 
 /* counts[((z * direction_count + d) * levels + level - 1) * longest + length - 1] is overwritten.
- * -E2BIG where a side of the region's box is longer than TEXTURE_MAX_RUN. */
+ * -E2BIG where such a side is longer than TEXTURE_MAX_RUN. */
 int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *request,
                      uint64_t *counts, struct error *error);
 

@@ -245,7 +245,6 @@ begin_volume(struct job *job)
 {
     struct error *error = &job->report->error;
     struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
-    texture_groups_demand(job->pipeline, &demand);
     job->segmentation.pipeline = job->pipeline;
     job->segmentation.instances = job->grid.instances;
     job->segmentation.stack = job->grid.stack;
@@ -253,6 +252,7 @@ begin_volume(struct job *job)
     job->segmentation.objects = job->spec->objects;
     job->segmentation.object_count = job->spec->object_count;
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
+    texture_groups_demand(job->pipeline, &job->grid, job->segmentation.bytes.passing, &demand);
     if (rc == 0)
         rc = reserve(job, job->grid.stack, &demand);
     if (rc)

@@ -56,6 +56,27 @@ volume_padding(const struct dicom_instance *instance)
     return instance->has_padding && !volume_range_is_empty(padding) ? padding : nothing;
 }
 
+size_t
+volume_tables(struct dicom_instance *const *instances, const struct geometry_stack *stack,
+              struct image_rescale *rescales, struct image_range *paddings)
+{
+    const struct image_rescale rescale = volume_rescale(instances, &stack->planes[0]);
+    const struct image_range padding = volume_padding(instances[stack->planes[0].instance]);
+    bool alike = true;
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const struct geometry_plane *plane = &stack->planes[z];
+        const struct image_rescale own = volume_rescale(instances, plane);
+        const struct image_range other = volume_padding(instances[plane->instance]);
+        alike &= own.slope == rescale.slope && own.intercept == rescale.intercept &&
+                 other.lo == padding.lo && other.hi == padding.hi;
+        if (rescales)
+            rescales[z] = own;
+        if (paddings)
+            paddings[z] = other;
+    }
+    return alike ? 1 : (size_t)stack->plane_count;
+}
+
 struct image_range
 volume_common_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {

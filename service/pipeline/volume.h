@@ -33,6 +33,11 @@ struct image_rescale volume_rescale(struct dicom_instance *const *instances,
 /* The padding of an instance; empty (lo > hi) when it has none. */
 struct image_range volume_padding(const struct dicom_instance *instance);
 
+/* Fills rescale and padding of each plane, where there is room for them; 1 where all planes have the
+ * same, else how many there are. */
+size_t volume_tables(struct dicom_instance *const *instances, const struct geometry_stack *stack,
+                     struct image_rescale *rescales, struct image_range *paddings);
+
 /* The padding that every plane has; empty (lo > hi) when there is none or they differ. */
 struct image_range volume_common_padding(struct dicom_instance *const *instances,
                                          const struct geometry_stack *stack);

@@ -9,6 +9,7 @@
  * 25 wide with edges at multiples, matrices those of pyradiomics' default ("3d-averaged"). "all" begins
  * with the announcement, so that the upload to a GPU is in it.
  */
+#include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_volumes.h"

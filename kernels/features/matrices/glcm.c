@@ -522,11 +522,32 @@ glcm_slices(const struct feature_region *region)
                : 1;
 }
 
+/* Counts of all matrices of a set. */
+static size_t
+glcm_size(const struct feature_region *region, size_t set)
+{
+    struct directions directions;
+
+    directions_make(texture_glcm_options(region->volume->options), set, &directions);
+    return glcm_slices(region) * directions.count * (size_t)region->levels * (size_t)region->levels;
+}
+
+/* Beside them, a matrix. */
+static size_t
+glcm_bytes(const struct feature_region *largest, size_t set)
+{
+    const struct glcm_options *options = texture_glcm_options(largest->volume->options);
+    const size_t cell =
+        sizeof(uint64_t) + sizeof(struct cell) + (options->symmetric ? 1 : 3) * sizeof(double);
+
+    return glcm_size(largest, set) * sizeof(uint64_t) +
+           (size_t)largest->levels * (size_t)largest->levels * cell;
+}
+
 static int
 glcm_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     const struct glcm_options *options = texture_glcm_options(region->volume->options);
-    const size_t entries = (size_t)region->levels * (size_t)region->levels;
     struct directions directions;
     int rc;
 
@@ -538,7 +559,7 @@ glcm_count(const struct feature_region *region, size_t set, uint64_t **counts, s
         .offset_count = directions.count,
         .per_slice = aggregation_per_slice(options->aggregation),
     };
-    rc = feature_counts_make(glcm_slices(region) * directions.count * entries, counts, error);
+    rc = feature_counts_make(glcm_size(region, set), counts, error);
     return rc ? rc : texture_glcm_run(region->volume->lane, &request, *counts, error);
 }
 
@@ -567,5 +588,6 @@ const struct feature_family family_glcm = {
     .describe = glcm_describe,
     .op = KERNELS_GLCM,
     .count = glcm_count,
+    .bytes = glcm_bytes,
     .values = glcm_values,
 };

@@ -61,5 +61,6 @@ const struct feature_family family_gldzm = {
     .describe = gldzm_describe,
     .op = KERNELS_ZONES,
     .count = zones_count,
+    .bytes = zones_bytes,
     .values = gldzm_values,
 };

@@ -44,17 +44,18 @@ glrlm_directions(const struct texture_options *options, struct directions *direc
     directions_make(&beside, 0, directions);
 }
 
-/* The longest side of the region; of an empty one 1, so that there are counts. */
+/* The longest side of the region along which runs are; of an empty one 1, so that there are counts. */
 static int64_t
 longest_run(const struct feature_region *region)
 {
     const struct feature_volume *volume = region->volume;
     const struct image_extent extent = {volume->columns, volume->rows, volume->slices};
+    const int axes = aggregation_is_2d(volume->options->aggregation) ? 2 : 3;
     struct texture_box box;
     int64_t longest = 1;
 
     texture_box_of(region->bits, &extent, &box);
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < axes; axis++)
         longest = box.size[axis] > longest ? box.size[axis] : longest;
     return longest;
 }
@@ -146,6 +147,21 @@ glrlm_values(const struct feature_region *region, size_t set, const uint64_t *co
     return whole ? 0 : -ENOMEM;
 }
 
+/* Counts, and a matrix as it is merged and listed. */
+static size_t
+glrlm_bytes(const struct feature_region *largest, size_t set)
+{
+    struct directions directions;
+
+    (void)set;
+    glrlm_directions(largest->volume->options, &directions);
+    const struct texture_runs request = glrlm_request(largest, &directions);
+    const size_t entries = (size_t)largest->levels * (size_t)request.longest;
+
+    return texture_runs_size(&request, largest->volume->slices) * sizeof(uint64_t) +
+           entries * (sizeof(uint64_t) + sizeof(struct level_cell));
+}
+
 static bool
 glrlm_wanted(const struct texture_options *options)
 {
@@ -170,5 +186,6 @@ const struct feature_family family_glrlm = {
     .describe = glrlm_describe,
     .op = KERNELS_RUNS,
     .count = glrlm_count,
+    .bytes = glrlm_bytes,
     .values = glrlm_values,
 };

@@ -58,5 +58,6 @@ const struct feature_family family_glszm = {
     .describe = glszm_describe,
     .op = KERNELS_ZONES,
     .count = zones_count,
+    .bytes = zones_bytes,
     .values = glszm_values,
 };

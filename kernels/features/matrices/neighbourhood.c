@@ -1,6 +1,8 @@
 /* neighbourhood.c - see neighbourhood.h. */
 #include "kernels/features/matrices/neighbourhood.h"
 
+#include "kernels/features/matrices/level_matrix.h"
+
 static bool
 neighbourhood_is_wanted(const struct texture_options *options, enum neighbourhood of)
 {
@@ -72,6 +74,20 @@ neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **
             rc = texture_neighbours_run(region->volume->lane, &request, *counts + at, error);
     }
     return rc;
+}
+
+size_t
+neighbourhood_bytes(const struct feature_region *largest, size_t set)
+{
+    const struct texture_neighbours request =
+        neighbourhood_request(largest, NEIGHBOURHOOD_DEPENDENCES);
+    size_t counts = 0;
+
+    (void)set;
+    for (int of = 0; of < NEIGHBOURHOODS; of++)
+        counts += neighbourhood_own_size(largest, (enum neighbourhood)of);
+    return counts * sizeof(uint64_t) +
+           (size_t)largest->levels * texture_neighbours_width(&request) * sizeof(struct level_cell);
 }
 
 const uint64_t *

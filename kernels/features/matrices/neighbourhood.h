@@ -33,6 +33,9 @@ int neighbourhood_count(const struct feature_region *region, size_t set, uint64_
 const uint64_t *neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
                                      const uint64_t *counts);
 
+/* Of both (family.h). */
+size_t neighbourhood_bytes(const struct feature_region *largest, size_t set);
+
 /* Puts the aggregation of what has no directions. */
 void neighbourhood_describe(const struct texture_options *options, char settings[FEATURE_SETTINGS]);
 

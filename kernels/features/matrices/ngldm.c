@@ -85,5 +85,6 @@ const struct feature_family family_ngldm = {
     .describe = ngldm_describe,
     .op = KERNELS_NEIGHBOURS,
     .count = neighbourhood_count,
+    .bytes = neighbourhood_bytes,
     .values = ngldm_values,
 };

@@ -168,5 +168,6 @@ const struct feature_family family_ngtdm = {
     .describe = ngtdm_describe,
     .op = KERNELS_NEIGHBOURS,
     .count = neighbourhood_count,
+    .bytes = neighbourhood_bytes,
     .values = ngtdm_values,
 };

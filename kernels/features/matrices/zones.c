@@ -1,6 +1,7 @@
 /* zones.c - see zones.h. */
 #include "kernels/features/matrices/zones.h"
 
+#include <math.h>
 #include <string.h>
 
 /* In a family's counts how many zones of each kind are told of, and then these. */
@@ -48,6 +49,25 @@ zones_count(const struct feature_region *region, size_t set, uint64_t **counts, 
     for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++)
         free(lists[kind].zones);
     return rc;
+}
+
+/* Zones of k sizes have k * k / 2 voxels at least: there are most keys where all levels have as many
+ * sizes. A table takes four places a key, and two more while it grows; what is told of it takes one. */
+size_t
+zones_bytes(const struct feature_region *largest, size_t set)
+{
+    const struct feature_volume *volume = largest->volume;
+    const bool per_slice = aggregation_per_slice(volume->options->aggregation);
+    const double voxels = (double)volume->columns * (double)volume->rows * (double)volume->slices;
+    const double levels = (double)largest->levels * (double)(per_slice ? volume->slices : 1);
+    const double sizes = fmin(sqrt(2 * voxels * levels), voxels);
+    const double side = fmin((double)volume->columns, (double)volume->rows);
+    const double distances = texture_wants(volume->options, TEXTURE_FAMILY_gldzm)
+                                 ? fmin(levels * (side / 2 + 1), voxels)
+                                 : 0;
+
+    (void)set;
+    return (size_t)(6 * sizes + 5 * distances) * sizeof(struct texture_zone);
 }
 
 /* How many of the zones, from the first one on, are of its slice. */

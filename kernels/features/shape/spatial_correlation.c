@@ -70,6 +70,17 @@ spatial_correlation_count(const struct feature_region *region, size_t set, uint6
     return rc;
 }
 
+/* Of the largest box that has room in a transform: it has a quarter of its points, in one slice. */
+static size_t
+spatial_correlation_bytes(const struct feature_region *largest, size_t set)
+{
+    const struct image_extent extent = feature_extent(largest->volume);
+    const int64_t voxels = image_voxels(&extent), most = LAGS_POINTS / 4;
+
+    (void)set;
+    return LAGS_KINDS * (size_t)(voxels < most ? voxels : most) * sizeof(uint64_t);
+}
+
 /* ----------------------------------------------------------------------------------- values ---- */
 
 /* Of all pairs of two voxels, weighted: of 1, of the products of their deviations from the mean times n^2, of the
@@ -165,5 +176,6 @@ const struct feature_family family_spatial_correlation = {
     .wanted = spatial_correlation_wanted,
     .op = KERNELS_LAGS,
     .count = spatial_correlation_count,
+    .bytes = spatial_correlation_bytes,
     .values = spatial_correlation_values,
 };

@@ -2,6 +2,7 @@
 #include "service/pipeline/measure/groups.h"
 
 #include "base/error.h"
+#include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/shared_values.h"
 
 #include "kernels/texture/texture.h"
@@ -11,12 +12,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-void
-texture_groups_demand(const struct conf_pipeline *pipeline, struct kernels_demand *demand)
+static struct texture_bytes
+group_bytes(const struct conf_pipeline *pipeline, size_t group, const struct grid *grid)
 {
-    for (size_t g = 0; g < pipeline->texture_count; g++)
-        if (!pipeline->texture[g].resample)
-            texture_demand(&pipeline->texture[g], demand);
+    return texture_bytes(&pipeline->texture[group], grid->instances, grid->stack,
+                         pipeline->segment_count + 1, (pipeline->results & CONF_RESULT_PMAP) != 0);
+}
+
+void
+texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid,
+                      int64_t passing, struct kernels_demand *demand)
+{
+    int64_t most = passing;
+    for (size_t g = 0; g < pipeline->texture_count; g++) {
+        if (pipeline->texture[g].resample)
+            continue;
+        const struct texture_bytes bytes = group_bytes(pipeline, g, grid);
+        texture_demand(&pipeline->texture[g], demand);
+        demand->beside_bytes += bytes.lasting;
+        most = bytes.passing > most ? bytes.passing : most;
+    }
+    demand->beside_bytes += most - passing;
 }
 
 /* ------------------------------------------------------------------------------- preparing -- */
@@ -50,7 +66,9 @@ begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_byt
     const struct grid *grid = &groups->grids[group];
     struct kernels_demand demand = {.of = {NULL},
                                     .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    const struct texture_bytes bytes = group_bytes(groups->pipeline, group, grid);
     texture_demand(&groups->pipeline->texture[group], &demand);
+    demand.beside_bytes = bytes.lasting + bytes.passing;
     return kernels_volume_begin(groups->lane, grid->to.extent, grid->demand.pixel, &demand, voxels,
                                 error);
 }

@@ -21,8 +21,10 @@ struct texture_groups {
     struct kernels_lane *lane;          /* the second one; NULL: none is needed */
 };
 
-/* Adds what the groups ask of the job's lane. */
-void texture_groups_demand(const struct conf_pipeline *pipeline, struct kernels_demand *demand);
+/* Adds what the groups ask of the job's lane, and of memory beside it and what has been added before:
+ * they measure when segments are found, which have `passing` to themselves until then. */
+void texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid,
+                           int64_t passing, struct kernels_demand *demand);
 
 /*
  * Makes the grids for the job's, and reserves what measuring on them takes in a lane of the device,

@@ -149,3 +149,23 @@ texture_keep(const struct measured *measured, const uint64_t *counts, struct fea
     }
     return 0;
 }
+
+size_t
+texture_keep_bytes(const struct feature_family *family, size_t set,
+                   const struct feature_region *largest)
+{
+    const size_t levels = (size_t)largest->levels;
+    if (family->keeps == FEATURE_KEEPS_HISTOGRAM)
+        return sizeof(struct feature_histogram);
+    if (family->keeps != FEATURE_KEEPS_MATRICES)
+        return 0;
+    const struct glcm_options *options = texture_glcm_options(largest->volume->options);
+    if (options->matrices == GLCM_NO_MATRICES)
+        return 0;
+    struct directions directions;
+    directions_make(options, set, &directions);
+    const size_t slices =
+        aggregation_per_slice(options->aggregation) ? (size_t)largest->volume->slices : 1;
+    return slices * (aggregation_merges(options->aggregation) ? 1 : directions.count) *
+           (sizeof(struct feature_matrix) + levels * levels * sizeof(struct feature_cell));
+}

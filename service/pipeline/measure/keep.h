@@ -25,4 +25,8 @@ struct measured {
 int texture_keep(const struct measured *measured, const uint64_t *counts,
                  struct feature_set *features);
 
+/* The most bytes that it keeps of a set of a region, as of `bytes` (family.h). */
+size_t texture_keep_bytes(const struct feature_family *family, size_t set,
+                          const struct feature_region *largest);
+
 #endif

@@ -8,6 +8,7 @@
 #include "service/pipeline/measure/measure.h"
 
 #include "base/error.h"
+#include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/keep.h"
 #include "service/pipeline/measure/resegment.h"
 #include "service/pipeline/measure/shared_counts.h"
@@ -70,25 +71,6 @@ texture_note(struct texture_result *result, const char *text)
 
 /* --------------------------------------------------------------------- slices and tables ---- */
 
-/* What each slice makes of its stored values; one table where all do alike. */
-static size_t
-step_fill_tables(struct step *step)
-{
-    const struct texture_request *request = step->request;
-    bool alike = true;
-    for (int32_t z = 0; z < request->stack->plane_count; z++) {
-        const struct geometry_plane *plane = &request->stack->planes[z];
-        const struct image_rescale rescale = volume_rescale(request->instances, plane);
-        const struct image_range padding = volume_padding(request->instances[plane->instance]);
-        step->rescales[z] = rescale;
-        step->paddings[z] = padding;
-        alike &= rescale.slope == step->rescales[0].slope &&
-                 rescale.intercept == step->rescales[0].intercept &&
-                 padding.lo == step->paddings[0].lo && padding.hi == step->paddings[0].hi;
-    }
-    return alike ? 1 : (size_t)request->stack->plane_count;
-}
-
 static int
 make_tables(struct step *step)
 {
@@ -106,7 +88,8 @@ make_tables(struct step *step)
         return out_of_memory(step);
     for (size_t r = 0; r < request->region_count; r++)
         step->regions[r] = request->regions[r].bits;
-    volume->tables = step_fill_tables(step);
+    volume->tables =
+        volume_tables(request->instances, request->stack, step->rescales, step->paddings);
     step->histograms = calloc(volume->tables * volume->values, sizeof *step->histograms);
     step->level_of = calloc(volume->tables * volume->values, sizeof *step->level_of);
     return step->histograms && step->level_of ? 0 : out_of_memory(step);
@@ -291,54 +274,13 @@ measure_add_feature(struct step *step, const struct measured *measured,
 
 /* ------------------------------------------------------------------------------ families ---- */
 
-static size_t
-sets_of(const struct feature_family *family, const struct texture_options *options)
-{
-    if (!family->wanted(options))
-        return 0;
-    return family->sets ? family->sets(options) : 1;
-}
-
-/* The most that a family that is wanted needs. */
-static enum feature_need
-families_need(const struct texture_options *options)
-{
-    enum feature_need needs = FEATURE_NEEDS_BITS;
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        if (feature_families[f]->wanted(options) && feature_families[f]->needs > needs)
-            needs = feature_families[f]->needs;
-    return needs;
-}
-
-double
-texture_margin(const struct texture_options *options)
-{
-    double margin = 0;
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        if (feature_families[f]->wanted(options) && feature_families[f]->margin_mm > margin)
-            margin = feature_families[f]->margin_mm;
-    return margin;
-}
-
-void
-texture_demand(const struct texture_options *options, struct kernels_demand *demand)
-{
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
-        const struct feature_family *family = feature_families[f];
-        if (family->wanted(options) && (family->count || family->prepare))
-            demand->of[family->op] = &kernels_asked;
-    }
-    if (families_need(options) >= FEATURE_NEEDS_VALUES)
-        demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
-}
-
 /* Adds room for a map of each set; where there is nothing to map, none. */
 static int
 family_add_maps(struct step *step, const struct feature_family *family)
 {
     struct texture_result *result = step->result;
     const size_t size = family->map_size(&step->volume);
-    const size_t sets = sets_of(family, step->request->options);
+    const size_t sets = texture_sets(family, step->request->options);
     if (size == 0) {
         texture_note(result, family->no_map);
         return 0;
@@ -441,7 +383,7 @@ measure_region(struct step *step, size_t number)
         make_levels(step, &region);
     for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
         const struct feature_family *family = feature_families[f];
-        const size_t sets = sets_of(family, step->request->options);
+        const size_t sets = texture_sets(family, step->request->options);
         region.prepared = step->prepared[f];
         for (size_t set = 0; set < sets && rc == 0; set++)
             rc = measure_set(step, &(struct measured){named, &region, family, set});
@@ -472,9 +414,8 @@ texture_measure(const struct texture_request *request, struct texture_result *re
                 struct error *error)
 {
     struct step step = {.request = request, .result = result, .error = error};
-    step.needs = families_need(request->options);
-    step.levels_wanted = step.needs == FEATURE_NEEDS_LEVELS ||
-                         (step.needs == FEATURE_NEEDS_VALUES && request->options->levels_wanted);
+    step.needs = texture_need(request->options);
+    step.levels_wanted = texture_levels_wanted(request->options);
     describe_volume(&step);
     int rc = make_tables(&step);
     if (rc == 0)

@@ -49,12 +49,6 @@ struct texture_result {
     char note[256]; /* what to change where something had to be left out; "" */
 };
 
-/* How far around regions the families that are wanted look at values, in mm. */
-double texture_margin(const struct texture_options *options);
-
-/* Adds what these options ask of a lane. */
-void texture_demand(const struct texture_options *options, struct kernels_demand *demand);
-
 /*
  * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_error makes of a backend's
  * failure. A feature that has no value carries its reason; a number is always finite. The stage

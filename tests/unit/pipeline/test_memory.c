@@ -2,6 +2,7 @@
  * and where a volume has all the values that it may have not much less. */
 #include "service/pipeline/grid.h"
 #include "service/pipeline/segment/segment.h"
+#include "tests/unit/counted.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -13,70 +14,8 @@ enum {
     ROWS = 160,
     PLANES = 12,
     VOXELS = COLUMNS * ROWS * PLANES,
-    PIECES = 4096,
     SMALL = 16 << 10, /* bytes of lists of segments, requests and planes */
 };
-
-/* ------------------------------------------------------------------------------ counting ---- */
-
-/* What was allocated while it was counted and is not freed. */
-static struct {
-    bool on;
-    int64_t bytes, most;
-
-    struct {
-        void *at;
-        size_t size;
-    } pieces[PIECES];
-} counted;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void __wrap_free(void *memory);
-
-static void *
-count(void *memory, size_t size)
-{
-    size_t i = 0;
-    if (!counted.on || !memory)
-        return memory;
-    while (i < PIECES && counted.pieces[i].at)
-        i++;
-    if (i == PIECES)
-        abort();
-    counted.pieces[i].at = memory;
-    counted.pieces[i].size = size;
-    counted.bytes += (int64_t)size;
-    counted.most = counted.bytes > counted.most ? counted.bytes : counted.most;
-    return memory;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-    return count(__real_malloc(size), size);
-}
-
-void *
-__wrap_calloc(size_t many, size_t size)
-{
-    return count(__real_calloc(many, size), many * size);
-}
-
-void
-__wrap_free(void *memory)
-{
-    for (size_t i = 0; counted.on && memory && i < PIECES; i++)
-        if (counted.pieces[i].at == memory) {
-            counted.bytes -= (int64_t)counted.pieces[i].size;
-            counted.pieces[i].at = NULL;
-            break;
-        }
-    __real_free(memory);
-}
 
 /* -------------------------------------------------------------------------------- a series ---- */
 
@@ -143,8 +82,7 @@ run_on(struct kernels_lane *lane, int bits, int64_t *predicted)
     fill(voxels, bits);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, PLANES, &error), 0);
     *predicted = demand.beside_bytes;
-    memset(&counted, 0, sizeof counted);
-    counted.on = true;
+    count_allocations();
     rc = segmentation_run(&segmentation, lane, voxels, &error);
     counted.on = false;
     ck_assert_msg(rc == 0, "%s", error.message);

@@ -281,6 +281,39 @@ START_TEST(groups_share_what_levels_have_no_part_in)
 
 END_TEST
 
+/* ------------------------------------------------------------------------------ a job's memory -- */
+
+#define MATRICES(mib, more)                                                                        \
+    SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                               \
+    "memory_mib = " mib "; texture = { " more                                                      \
+    " levels = 256; families = [ \"glcm\" ]; regions = [ \"volume\" ]; };"
+
+/* Matrices of 256 levels in four directions, 2 MiB, or as much for each of six slices; on the job's voxels or on
+ * others. */
+START_TEST(matrices_count_as_memory)
+{
+    static struct {
+        char settings[1024];
+        int verdict;
+    } jobs[] = {
+        {MATRICES("12.0", "aggregation = \"2.5d-merged\";"), PROTO_VERDICT_DONE},
+        {MATRICES("12.0", "aggregation = \"2d-averaged\";"), PROTO_VERDICT_REJECT},
+        {MATRICES("12.0", "aggregation = \"2.5d-merged\"; resample = { in_plane_mm = 2.0; };"),
+         PROTO_VERDICT_DONE},
+        {MATRICES("12.0", "aggregation = \"2d-averaged\"; resample = { in_plane_mm = 2.0; };"),
+         PROTO_VERDICT_REJECT},
+    };
+    struct pipeline_report report;
+    sample.spec.settings = jobs[_i].settings;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    ck_assert_int_eq(report.verdict, jobs[_i].verdict);
+    if (report.verdict != PROTO_VERDICT_DONE)
+        ck_assert_int_eq(report.error.code, CODE_JOB_TOO_LARGE);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -293,6 +326,7 @@ main(void)
     tcase_add_loop_test(tcase, families_share_what_is_counted, 0, 2);
     tcase_add_loop_test(tcase, groups_share_what_levels_have_no_part_in, 0,
                         (int)(sizeof shared_groups / sizeof shared_groups[0]));
+    tcase_add_loop_test(tcase, matrices_count_as_memory, 0, 4);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
