@@ -116,6 +116,13 @@ int kernels_resample_linear_mask(const struct image_planes *planes,
                                  const struct resample_grid *grid, const uint64_t *bits,
                                  uint64_t *on_grid, int64_t *voxels, struct error *error);
 
+/*
+ * What the planes reach of the grid's slice `k` by order 1: voxels from first to last along columns (0)
+ * and rows (1), none where the last is before the first; all else is `outside`.
+ */
+void resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k,
+                    int64_t first[2], int64_t last[2]);
+
 /* A map of the grid on the planes, as a mask of it, x fastest and tightly packed; 0 beyond the grid. */
 int kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
                          const uint16_t *map, uint16_t *on_planes, struct error *error);

@@ -1,5 +1,6 @@
 /*
- * resample_linear.c - see resample.h: masks on a grid, by a half of what order 1 makes of them.
+ * resample_linear.c - see resample.h: masks on a grid, by a half of what order 1 makes of them; and what of
+ * a grid it reaches.
  *
  * Rows of the grid between rows of the planes that have no bit have none either, so that a region
  * costs what it is large, and not what the volume is.
@@ -178,4 +179,28 @@ kernels_resample_linear_mask(const struct image_planes *planes, const struct res
         *voxels += linear_mask_slice(&mask, k, on_grid + k * slice_words);
     linear_mask_release(&mask);
     return rc;
+}
+
+/* Where each slice of a grid lies among the planes: between one and, where it has a part of that, the next. */
+void
+resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k,
+               int64_t first[2], int64_t last[2])
+{
+    const struct resample_frame frame = resample_frame_of(planes);
+    const struct resample_pair height = resample_tap_between(&frame, grid, k, RESAMPLE_LINEAR);
+
+    for (int axis = 0; axis < 2; axis++) {
+        first[axis] = 0;
+        last[axis] = (axis ? grid->extent.rows : grid->extent.columns) - 1;
+        if (height.at < 0)
+            last[axis] = -1;
+        for (int64_t z = height.at; height.at >= 0 && z <= height.at + (height.part > 0); z++) {
+            while (first[axis] <= last[axis] &&
+                   resample_tap_beside(&frame, grid, z, axis, first[axis], RESAMPLE_LINEAR).at < 0)
+                first[axis]++;
+            while (first[axis] <= last[axis] &&
+                   resample_tap_beside(&frame, grid, z, axis, last[axis], RESAMPLE_LINEAR).at < 0)
+                last[axis]--;
+        }
+    }
 }

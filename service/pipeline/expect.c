@@ -95,15 +95,18 @@ enum face {
 static const char *const face_names[FACES] = {"first column", "last column",  "first row",
                                               "last row",     "lowest slice", "highest slice"};
 
+/* The first and the last voxel of a row that are set; false: none is. */
 static bool
-row_has_voxels(const struct image_extent *extent, const struct image_mask *mask, int64_t y,
-               int64_t z)
+row_span(const uint64_t *row, int64_t words, int64_t *first, int64_t *last)
 {
-    const uint64_t *row = expect_row(extent, mask, y, z);
-    for (int64_t w = 0; w < mask->words_per_row; w++)
-        if (row[w])
-            return true;
-    return false;
+    *first = *last = -1;
+    for (int64_t w = 0; w < words; w++) {
+        if (!row[w])
+            continue;
+        *first = *first < 0 ? 64 * w + __builtin_ctzll(row[w]) : *first;
+        *last = 64 * w + 63 - __builtin_clzll(row[w]);
+    }
+    return *first >= 0;
 }
 
 /* The voxels of the box around a mask that is not empty. */
@@ -113,16 +116,12 @@ box_voxels(const struct image_extent *extent, const struct image_mask *mask)
     int64_t first[3] = {INT64_MAX, INT64_MAX, INT64_MAX}, last[3] = {-1, -1, -1};
     for (int64_t z = 0; z < extent->slices; z++)
         for (int64_t y = 0; y < extent->rows; y++) {
-            const uint64_t *row = expect_row(extent, mask, y, z);
-            for (int64_t w = 0; w < mask->words_per_row; w++) {
-                if (!row[w])
-                    continue;
-                const int64_t from[3] = {64 * w + __builtin_ctzll(row[w]), y, z};
-                const int64_t to[3] = {64 * w + 63 - __builtin_clzll(row[w]), y, z};
-                for (int axis = 0; axis < 3; axis++) {
-                    first[axis] = from[axis] < first[axis] ? from[axis] : first[axis];
-                    last[axis] = to[axis] > last[axis] ? to[axis] : last[axis];
-                }
+            int64_t from[3] = {0, y, z}, to[3] = {0, y, z};
+            if (!row_span(expect_row(extent, mask, y, z), mask->words_per_row, &from[0], &to[0]))
+                continue;
+            for (int axis = 0; axis < 3; axis++) {
+                first[axis] = from[axis] < first[axis] ? from[axis] : first[axis];
+                last[axis] = to[axis] > last[axis] ? to[axis] : last[axis];
             }
         }
     return (last[0] - first[0] + 1) * (last[1] - first[1] + 1) * (last[2] - first[2] + 1);
@@ -130,23 +129,30 @@ box_voxels(const struct image_extent *extent, const struct image_mask *mask)
 
 /* A set of faces. */
 static unsigned
-faces_of(const struct image_extent *extent, const struct image_mask *mask)
+faces_of_slice(const struct image_extent *extent, const struct image_mask *mask, int64_t z,
+               const struct expect_window *window)
 {
-    const int64_t last = extent->columns - 1;
     unsigned faces = 0;
-    for (int64_t z = 0; z < extent->slices; z++) {
-        for (int64_t y = 0; y < extent->rows; y++) {
-            const uint64_t *row = expect_row(extent, mask, y, z);
-            if (row[0] & 1)
-                faces |= 1u << FACE_FIRST_COLUMN;
-            if (row[last / 64] >> (last % 64) & 1)
-                faces |= 1u << FACE_LAST_COLUMN;
-        }
-        if (row_has_voxels(extent, mask, 0, z))
-            faces |= 1u << FACE_FIRST_ROW;
-        if (row_has_voxels(extent, mask, extent->rows - 1, z))
-            faces |= 1u << FACE_LAST_ROW;
+    for (int64_t y = 0; y < extent->rows; y++) {
+        int64_t first, last;
+        if (!row_span(expect_row(extent, mask, y, z), mask->words_per_row, &first, &last))
+            continue;
+        faces |= first <= window->first[0] ? 1u << FACE_FIRST_COLUMN : 0;
+        faces |= last >= window->last[0] ? 1u << FACE_LAST_COLUMN : 0;
+        faces |= y <= window->first[1] ? 1u << FACE_FIRST_ROW : 0;
+        faces |= y >= window->last[1] ? 1u << FACE_LAST_ROW : 0;
     }
+    return faces;
+}
+
+static unsigned
+faces_of(const struct expect_volume *volume, const struct image_mask *mask)
+{
+    const struct image_extent *extent = &volume->extent;
+    const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
+    unsigned faces = 0;
+    for (int64_t z = 0; z < extent->slices; z++)
+        faces |= faces_of_slice(extent, mask, z, volume->windows ? &volume->windows[z] : &whole);
     if (slice_has_voxels(extent, mask, 0))
         faces |= 1u << FACE_LOWEST_SLICE;
     if (slice_has_voxels(extent, mask, extent->slices - 1))
@@ -223,8 +229,7 @@ look_at_touches(const struct expect_look *look, enum conf_touches touches)
     int broken = 0;
     if (touches == CONF_TOUCHES_ANY)
         return;
-    const unsigned faces =
-        faces_of(&look->volume->extent, &look->masks[look->segment]) & ~allowed[touches];
+    const unsigned faces = faces_of(look->volume, &look->masks[look->segment]) & ~allowed[touches];
     for (int face = 0; face < FACES; face++) {
         if (!(faces >> face & 1))
             continue;

@@ -13,6 +13,11 @@
 #include "base/image.h"
 #include "config/config.h"
 
+/* Voxels of a slice; along columns (0) and rows (1). */
+struct expect_window {
+    int64_t first[2], last[2];
+};
+
 /* What the masks are of; all is borrowed. */
 struct expect_volume {
     struct image_extent extent;
@@ -21,9 +26,11 @@ struct expect_volume {
     enum image_pixel pixel;
     const struct image_rescale *rescale; /* one a slice */
     const char *unit;                    /* of its values, for people: " HU"; "" */
-    const char *ucum;                    /* the same, "" where the images do not say */
-    double slice_mm; /* of the images: their thickness or distance; 0: not known */
-    bool contrast;   /* one of the images names an agent */
+    /* Of each slice: what touches their edges, or lies beyond, is cut by the images'. NULL: the volume's own. */
+    const struct expect_window *windows;
+    const char *ucum; /* the same, "" where the images do not say */
+    double slice_mm;  /* of the images: their thickness or distance; 0: not known */
+    bool contrast;    /* one of the images names an agent */
 };
 
 /* One expectation that is broken. */

@@ -426,3 +426,38 @@ grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_p
         return error_set_system(error, -ENOMEM, "put the maps on the planes");
     return kernels_resample_map(&grid->planes, &grid->to, map, *on_planes, error);
 }
+
+/* ----------------------------------------------------------------------------- the edges ---- */
+
+/* The largest step from the window of a slice to that of the next; 0: all are alike. */
+static int64_t
+windows_shift(const struct expect_window *windows, int64_t slices, int axis)
+{
+    int64_t most = 0;
+    for (int64_t k = 1; k < slices; k++) {
+        const int64_t step = llabs(windows[k].first[axis] - windows[k - 1].first[axis]);
+        most = step > most ? step : most;
+    }
+    return most;
+}
+
+int
+grid_find_windows(const struct grid *grid, struct expect_window **windows, struct error *error)
+{
+    const int64_t slices = grid->to.extent.slices;
+    struct expect_window *found = calloc((size_t)slices, sizeof *found);
+    *windows = found;
+    if (!found)
+        return error_set_system(error, -ENOMEM, "find the edges of the planes");
+    for (int64_t k = 0; k < slices; k++)
+        resample_reach(&grid->planes, &grid->to, k, found[k].first, found[k].last);
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t shift = windows_shift(found, slices, axis),
+                      margin = shift > 0 ? shift + 1 : 0;
+        for (int64_t k = 0; k < slices; k++) {
+            found[k].first[axis] += margin;
+            found[k].last[axis] -= margin;
+        }
+    }
+    return 0;
+}

@@ -36,6 +36,7 @@
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/resample/resample.h"
+#include "service/pipeline/expect.h"
 
 struct grid {
     /* What is computed with: the source's, or the grid's own. */
@@ -111,6 +112,13 @@ int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxe
  */
 int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels,
                      int64_t most_bytes, struct error *error);
+
+/*
+ * Of each slice of a straight grid, to be freed: what lies at the edge of its window, or beyond, may be cut
+ * by the edge of the planes. Where these are shifted against each other, a step's ball rounds off what they
+ * cut aslant: there a window is smaller than what they reach by a shift and one voxel. -ENOMEM.
+ */
+int grid_find_windows(const struct grid *grid, struct expect_window **windows, struct error *error);
 
 /* Takes what is padding out of a mask of the grid: a step that grows it may have gone there. */
 void grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask);

@@ -471,20 +471,25 @@ check_expectations(struct job *job)
     texture_value_unit(job->grid.instances, stack, 1, unit);
     snprintf(words, sizeof words, "%s%s", strcmp(unit, "1") == 0 ? "" : " ",
              value_unit_spoken(unit));
+    struct expect_window *windows = NULL;
+    int rc = job->grid.straight ? grid_find_windows(&job->grid, &windows, &report->error) : 0;
     const struct expect_volume volume = {
         .extent = {stack->columns, stack->rows, stack->plane_count},
         .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
         .voxels = job->voxels,
         .pixel = stack->pixel,
         .rescale = rescale,
+        .windows = windows,
         .unit = words,
         .ucum = strcmp(unit, "1") == 0 ? "" : unit,
         .slice_mm = slice_mm(job),
         .contrast = names_contrast(job),
     };
-    int rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,
+    if (rc == 0)
+        rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,
                           &report->error);
     free(rescale);
+    free(windows);
     if (report->breaches.count == 0)
         return rc;
     char text[sizeof report->error.message];

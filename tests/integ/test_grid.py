@@ -194,6 +194,31 @@ def test_a_grown_mask_ends_where_the_planes_end(tmp_path):
     reference.check(output, ~np.isnan(reference.grid()))
 
 
+def cropped(files, above, below):
+    """Without so many rows, as a field of view that is too small."""
+    for file in files:
+        dataset = pydicom.dcmread(file)
+        pixels, down = dataset.pixel_array, np.array(dataset.ImageOrientationPatient[3:], float)
+        place = np.array(dataset.ImagePositionPatient, float) + above * float(dataset.PixelSpacing[0]) * down
+        dataset.ImagePositionPatient = [f"{value:.6f}" for value in place]
+        dataset.PixelData = pixels[above:len(pixels) - below].tobytes()
+        dataset.Rows = len(pixels) - above - below
+        dataset.save_as(file)
+
+
+@pytest.mark.parametrize("steps", ["{ keep = 1; }", "{ open_mm = 5.0; }, { keep = 1; }"], ids=["as it is", "opened"])
+@pytest.mark.parametrize("tilt", [0, 7, 18, -18, 25])
+def test_what_the_edge_of_the_planes_cuts_is_held(tmp_path, tilt, steps):
+    """That lies within the grid, aslant; a head that is not cut reaches none."""
+    head = ('{ label = "Head"; method = "range"; range = [ -300.0, 100000.0 ]; then = ( ' + steps + ' );'
+            'type = { code = "T"; scheme = "99X"; meaning = "t"; }; expect = { touches = "top-bottom"; }; }')
+    for above, below, edge in ((0, 0, None), (40, 0, "first row"), (0, 40, "last row")):
+        files = series(tmp_path, "--kind", "head-tilted", "--size", "128x128x40", "--tilt", str(tilt))
+        cropped(files, above, below)
+        _, job = noctule(tmp_path, files, head, status=8 if edge else 0)
+        assert edge is None or f"reaches the edge of the volume ({edge})" in job["message"], job["message"]
+
+
 def test_codes_lie_where_the_grid_does(tmp_path):
     files = series(tmp_path, "--size", "70x61x23", "--tilt", "18.5")
     output, _ = noctule(tmp_path, files, segment(0, 80, 35), options='results = [ "seg", "codes" ];')

@@ -346,6 +346,39 @@ START_TEST(tilted_planes_become_upright)
 
 END_TEST
 
+/* What has a value when all of the planes have, and nothing else. */
+START_TEST(reach_is_what_has_a_value)
+{
+    int64_t within = 0, beyond = 0;
+
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct resample_case each;
+        resample_make_case(&each, seed, RESAMPLE_LINEAR);
+        each.pixel = each.result = IMAGE_INT16;
+        each.outside = -7;
+        int16_t *voxels = allocate(image_voxels(&each.planes.extent), sizeof(*voxels));
+        const int16_t *resampled;
+        ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, (const void **)&resampled),
+                         0);
+        for (int64_t k = 0; k < each.grid.extent.slices; k++) {
+            int64_t first[2], last[2];
+            resample_reach(&each.planes, &each.grid, k, first, last);
+            for (int64_t j = 0; j < each.grid.extent.rows; j++)
+                for (int64_t i = 0; i < each.grid.extent.columns; i++) {
+                    const bool reached =
+                        i >= first[0] && i <= last[0] && j >= first[1] && j <= last[1];
+                    ck_assert_int_eq(*resampled++, reached ? 0 : -7);
+                    within += reached;
+                    beyond += !reached;
+                }
+        }
+        free(voxels);
+    }
+    ck_assert(within > 1000 && beyond > 1000);
+}
+
+END_TEST
+
 /* ---- masks ---- */
 
 /* Bits of columns alone: rows are padded to whole words. */
@@ -670,6 +703,7 @@ main(void)
     tcase_add_test(tests, a_spline_of_a_parabola);
     tcase_add_test(tests, voxels_of_two_mm);
     tcase_add_test(tests, tilted_planes_become_upright);
+    tcase_add_test(tests, reach_is_what_has_a_value);
     tcase_add_test(tests, masks_go_back);
     tcase_add_test(tests, maps_go_back);
     tcase_add_test(tests, masks_come_to_the_grid_by_halves);

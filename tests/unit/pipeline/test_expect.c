@@ -28,8 +28,14 @@ begin(void)
     memset(bits, 0, sizeof bits);
     memset(voxels, 0, sizeof voxels);
     expect = (struct conf_expect){.touches = CONF_TOUCHES_ANY};
-    volume = (struct expect_volume){extent, {0.5, 2, 4}, voxels, IMAGE_INT16, rescale,
-                                    " HU",  "[hnsf'U]",  3,      false};
+    volume = (struct expect_volume){.extent = extent,
+                                    .spacing = {0.5, 2, 4},
+                                    .voxels = voxels,
+                                    .pixel = IMAGE_INT16,
+                                    .rescale = rescale,
+                                    .unit = " HU",
+                                    .ucum = "[hnsf'U]",
+                                    .slice_mm = 3};
     segments[0] = (struct conf_segment){.label = (char *)"Brain", .expect = &expect};
     segments[1] = (struct conf_segment){.label = (char *)"Body"};
     for (int i = 0; i < 2; i++)
@@ -238,6 +244,32 @@ START_TEST(faces)
 
 END_TEST
 
+/* As a straightened stack has them, whose images reach less of some slices than of others. */
+START_TEST(edges_of_the_images)
+{
+    static const struct expect_window windows[SLICES] = {
+        {{0, 0}, {69, 2}}, {{0, 1}, {69, 3}}, {{0, 2}, {69, 4}}, {{3, 3}, {66, 4}}};
+    expect.touches = CONF_TOUCHES_TOP_BOTTOM;
+    put(0, 5, 1, 0);
+    put(0, 5, 2, 1);
+    put(0, 5, 3, 2);
+    volume.windows = windows;
+    ck_assert_uint_eq(check(), 0);
+    put(0, 5, 2, 2);
+    assert_broken("touches", "Brain: reaches the edge of the volume (first row), expected in the "
+                             "lowest and the highest slice alone");
+    put(0, 67, 3, 2);
+    ck_assert_uint_eq(check(), 1);
+    put(0, 67, 2, 3); /* beyond */
+    assert_broken("touches",
+                  "Brain: reaches the edge of the volume (last column, first row), expected in the "
+                  "lowest and the highest slice alone");
+    volume.windows = NULL;
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
 START_TEST(shares)
 {
     struct conf_share share = {(char *)"Body", {0.25, 0.5}};
@@ -365,6 +397,7 @@ main(void)
                                   components_that_meet_late,
                                   slices,
                                   faces,
+                                  edges_of_the_images,
                                   shares,
                                   shares_of_the_box,
                                   slices_of_the_images,
