@@ -8,8 +8,8 @@
 #include "service/cli/progress.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
+#include "service/pipeline/job_lane.h"
 #include "service/pipeline/measure/value_unit.h"
-#include "service/pipeline/pipeline.h"
 #include "service/pipeline/results/record.h"
 
 #include <errno.h>
@@ -45,8 +45,8 @@ struct direct_run {
     size_t faulty;
     size_t refused, empty, review;
     char *settings;
-    struct kernels_device *device, *fallback_device;
-    struct kernels_lane *lane, *fallback_lane;
+    struct job_device *device;
+    struct job_lane *lane;
     struct progress *progress;
     struct json json;
 };
@@ -218,31 +218,22 @@ make_units(struct direct_run *run)
 
 /* ------------------------------------------------------------------------------- running ---- */
 
+/* The first of the configured GPUs, or the CPU. */
 static int
-run_open_device(const struct direct_run *run, const char *backend, const char *name,
-                struct kernels_device **device, struct kernels_lane **lane)
+run_open_device(struct direct_run *run)
 {
     struct error error;
+    const struct conf_compute *compute = &run->conf->compute;
     const struct kernels_device_options options = {
-        .backend = backend, .device = name, .threads = run->options.threads};
-    int rc = kernels_device_open(&options, device, &error);
+        .backend = compute->backend,
+        .device = compute->device_count > 0 ? compute->devices[0] : NULL,
+        .threads = run->options.threads};
+    int rc = job_device_open(&options, 0, &run->device, &error);
     if (rc == 0)
-        rc = kernels_lane_open(*device, lane, &error);
+        rc = job_lane_open(run->device, &run->lane, &error);
     if (rc)
         cli_complain("the compute backend cannot be opened: %s", error.message);
     return rc ? EXIT_PARTIAL : EXIT_OK;
-}
-
-/* The first of the configured GPUs, and the CPU for what does not fit into it; or the CPU. */
-static int
-open_devices(struct direct_run *run)
-{
-    const struct conf_compute *compute = &run->conf->compute;
-    const char *first = compute->device_count > 0 ? compute->devices[0] : NULL;
-    int status = run_open_device(run, compute->backend, first, &run->device, &run->lane);
-    if (status != EXIT_OK || strcmp(kernels_device_backend(run->device), "cpu") == 0)
-        return status;
-    return run_open_device(run, "cpu", NULL, &run->fallback_device, &run->fallback_lane);
 }
 
 /* The first of that name: where there are several distances, that of the first. */
@@ -375,17 +366,12 @@ static void
 run_compute(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
             struct pipeline_report *report)
 {
-    const struct pipeline_compute compute = {.device = run->device,
-                                             .lane = run->lane,
-                                             .threads = run->options.threads,
-                                             .fallback_device = run->fallback_device,
-                                             .fallback_lane = run->fallback_lane};
     const struct pipeline_watch watch = {progress_tell, run->progress, &stop};
     char title[48];
     snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
              (size_t)(unit - run->units.items) + 1, run->units.count);
     progress_begin(run->progress, title);
-    pipeline_run_headers(spec, unit->headers, &compute, &watch, report);
+    job_lane_run(run->lane, spec, unit->headers, &watch, report);
     progress_clear(run->progress);
 }
 
@@ -477,19 +463,15 @@ run_all(struct direct_run *run)
     if (status == EXIT_OK)
         status = make_units(run);
     if (status == EXIT_OK && run_has_work(run))
-        status = open_devices(run);
+        status = run_open_device(run);
     return status == EXIT_OK ? run_units(run) : status;
 }
 
 static void
 run_release(struct direct_run *run)
 {
-    if (run->lane)
-        kernels_lane_close(run->lane);
-    if (run->fallback_lane)
-        kernels_lane_close(run->fallback_lane);
-    kernels_device_close(run->device);
-    kernels_device_close(run->fallback_device);
+    job_lane_close(run->lane);
+    job_device_close(run->device);
     units_free(&run->units);
     passed_over_clear(&run->passed_over);
     headers_free(&run->headers);

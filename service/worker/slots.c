@@ -9,11 +9,10 @@
 #include "base/error.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/parallel.h"
+#include "service/pipeline/job_lane.h"
 #include "service/worker/fake_gpus.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -34,8 +33,7 @@ STAILQ_HEAD(task_list, task);
 
 struct job_slot {
     struct slots *slots;
-    struct kernels_lane *compute;
-    struct kernels_lane *fallback; /* NULL until a job needs it */
+    struct job_lane *lane;
     pthread_t thread;
     bool has_thread;
     atomic_bool stop;
@@ -48,12 +46,9 @@ struct job_slot {
 };
 
 struct slots {
-    struct kernels_device *device;
-    struct kernels_device *fallback; /* NULL until a job needs it */
-    struct fake_gpu *fake;           /* NULL but in tests */
-    int threads;
+    struct job_device *device;
+    struct fake_gpu *fake; /* NULL but in tests */
     double rest_seconds;
-    int64_t most_bytes;
     void (*wake)(void *context);
     void *context;
     struct job_slot *items;
@@ -132,49 +127,6 @@ fail_as_lost(struct task *task)
               "the compute backend: the device has failed");
 }
 
-/* The CPUs behind a GPU, for what does not fit into its memory: theirs is not spent before. */
-static bool
-open_fallback(struct job_slot *slot)
-{
-    struct slots *slots = slot->slots;
-    const struct kernels_device_options options = {.backend = "cpu", .threads = slots->threads};
-    pthread_mutex_lock(&slots->lock);
-    if (!slots->fallback)
-        kernels_device_open(&options, &slots->fallback, NULL);
-    if (slots->fallback && !slot->fallback)
-        kernels_lane_open(slots->fallback, &slot->fallback, NULL);
-    pthread_mutex_unlock(&slots->lock);
-    return slot->fallback != NULL;
-}
-
-static bool
-may_fall_back(const struct job_slot *slot, const struct pipeline_report *report)
-{
-    return !slot->fallback && report->verdict == PROTO_VERDICT_RETRY &&
-           report->error.code == CODE_OUT_OF_MEMORY &&
-           strcmp(kernels_device_backend(slot->slots->device), "cpu") != 0;
-}
-
-static void
-compute_task(struct job_slot *slot, const struct job_spec *spec, const struct pipeline_watch *watch,
-             struct pipeline_report *report)
-{
-    struct pipeline_compute compute = {.device = slot->slots->device,
-                                       .lane = slot->compute,
-                                       .threads = slot->slots->threads,
-                                       .most_bytes = slot->slots->most_bytes,
-                                       .fallback_device =
-                                           slot->fallback ? slot->slots->fallback : NULL,
-                                       .fallback_lane = slot->fallback};
-    pipeline_run(spec, &compute, watch, report);
-    if (!may_fall_back(slot, report) || !open_fallback(slot))
-        return;
-    compute.fallback_device = slot->slots->fallback;
-    compute.fallback_lane = slot->fallback;
-    pipeline_report_clear(report);
-    pipeline_run(spec, &compute, watch, report);
-}
-
 static void
 run_task(struct job_slot *slot, struct task *task)
 {
@@ -191,7 +143,7 @@ run_task(struct job_slot *slot, struct task *task)
     if (slot->slots->fake && fake_gpu_fails(slot->slots->fake))
         fail_as_lost(task);
     else
-        compute_task(slot, spec, &watch, &task->report);
+        job_lane_run(slot->lane, spec, NULL, &watch, &task->report);
     job_spec_free(spec);
     crash_point("worker_before_done");
 }
@@ -200,20 +152,6 @@ static bool
 has_nothing_to_do(const struct slots *slots)
 {
     return (STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing;
-}
-
-/* A new lane in the place of one that is as large as its largest job. */
-static void
-slot_rest(struct job_slot *slot)
-{
-    struct kernels_lane *fresh;
-    if (kernels_lane_open(slot->slots->device, &fresh, NULL) == 0) {
-        kernels_lane_close(slot->compute);
-        slot->compute = fresh;
-    }
-    kernels_lane_close(slot->fallback);
-    slot->fallback = NULL;
-    malloc_trim(0);
 }
 
 /* With the lock held, until there is something to do. */
@@ -231,7 +169,7 @@ slot_wait(struct job_slot *slot)
             pthread_cond_wait(&slots->changed, &slots->lock);
         } else if (pthread_cond_timedwait(&slots->changed, &slots->lock, &rest) == ETIMEDOUT) {
             pthread_mutex_unlock(&slots->lock);
-            slot_rest(slot);
+            job_lane_rest(slot->lane);
             pthread_mutex_lock(&slots->lock);
             slot->has_memory = false;
         }
@@ -287,7 +225,7 @@ static int
 open_slot(struct slots *slots, struct job_slot *slot, struct error *error)
 {
     slot->slots = slots;
-    int rc = kernels_lane_open(slots->device, &slot->compute, error);
+    int rc = job_lane_open(slots->device, &slot->lane, error);
     if (rc)
         return rc;
     rc = -pthread_create(&slot->thread, NULL, slot_main, slot);
@@ -297,12 +235,13 @@ open_slot(struct slots *slots, struct job_slot *slot, struct error *error)
 
 /* A GPU that a test made up computes on the CPUs. */
 static int
-open_device(struct slots *slots, const char *name, struct error *error)
+open_device(struct slots *slots, const struct slots_options *wanted, struct error *error)
 {
+    const char *name = wanted->device;
     bool is_cpu = strcmp(name, "cpu") == 0;
     struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
                                              .device = is_cpu ? "" : name,
-                                             .threads = slots->threads};
+                                             .threads = wanted->threads};
     if (!is_cpu && fake_gpus_in_use()) {
         int rc = fake_gpu_open(name, &slots->fake, error);
         if (rc)
@@ -310,7 +249,7 @@ open_device(struct slots *slots, const char *name, struct error *error)
         options.backend = "cpu";
         options.device = "";
     }
-    return kernels_device_open(&options, &slots->device, error);
+    return job_device_open(&options, wanted->most_bytes, &slots->device, error);
 }
 
 int
@@ -323,9 +262,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
         free(slots);
         return error_set_system(error, -ENOMEM, "open the lanes");
     }
-    slots->threads = options->threads > 0 ? options->threads : parallel_processors();
     slots->rest_seconds = options->rest_seconds;
-    slots->most_bytes = options->most_bytes;
     slots->wake = options->wake;
     slots->context = options->context;
     pthread_mutex_init(&slots->lock, NULL);
@@ -336,7 +273,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
     pthread_condattr_destroy(&monotonic);
     STAILQ_INIT(&slots->waiting);
     STAILQ_INIT(&slots->ended);
-    int rc = open_device(slots, options->device, error);
+    int rc = open_device(slots, options, error);
     while (rc == 0 && slots->count < options->count)
         rc = open_slot(slots, &slots->items[slots->count++], error);
     if (rc)
@@ -349,7 +286,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
 const char *
 slots_description(const struct slots *slots)
 {
-    return kernels_device_description(slots->device);
+    return job_device_description(slots->device);
 }
 
 static void
@@ -373,16 +310,9 @@ slots_close(struct slots *slots)
     if (!slots)
         return;
     stop_threads(slots);
-    for (int i = 0; i < slots->count; i++) {
-        if (slots->items[i].compute)
-            kernels_lane_close(slots->items[i].compute);
-        if (slots->items[i].fallback)
-            kernels_lane_close(slots->items[i].fallback);
-    }
-    if (slots->fallback)
-        kernels_device_close(slots->fallback);
-    if (slots->device)
-        kernels_device_close(slots->device);
+    for (int i = 0; i < slots->count; i++)
+        job_lane_close(slots->items[i].lane);
+    job_device_close(slots->device);
     STAILQ_CONCAT(&slots->ended, &slots->waiting);
     while (!STAILQ_EMPTY(&slots->ended))
         task_free(take_first(&slots->ended));

@@ -1,0 +1,162 @@
+/* job_lane.c - see job_lane.h. */
+#include "service/pipeline/job_lane.h"
+
+#include "service/common/parallel.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job_device {
+    struct kernels_device *device;
+    int threads;
+    int64_t most_bytes;
+    pthread_mutex_t lock;
+    struct kernels_device *fallback; /* NULL until a job needs it; under the lock */
+};
+
+struct job_lane {
+    struct job_device *device;
+    struct kernels_lane *lane;
+    struct kernels_lane *fallback; /* NULL until a job needs it */
+};
+
+/* ------------------------------------------------------------------------------- device ---- */
+
+int
+job_device_open(const struct kernels_device_options *options, int64_t most_bytes,
+                struct job_device **out, struct error *error)
+{
+    struct job_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return error_set_system(error, -ENOMEM, "open the device");
+    struct kernels_device_options own = *options;
+    own.threads = options->threads > 0 ? options->threads : parallel_processors();
+    device->threads = own.threads;
+    device->most_bytes = most_bytes;
+    const int rc = kernels_device_open(&own, &device->device, error);
+    if (rc) {
+        free(device);
+        return rc;
+    }
+    pthread_mutex_init(&device->lock, NULL);
+    *out = device;
+    return 0;
+}
+
+const char *
+job_device_description(const struct job_device *device)
+{
+    return kernels_device_description(device->device);
+}
+
+int
+job_device_threads(const struct job_device *device)
+{
+    return device->threads;
+}
+
+void
+job_device_close(struct job_device *device)
+{
+    if (!device)
+        return;
+    if (device->fallback)
+        kernels_device_close(device->fallback);
+    kernels_device_close(device->device);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+/* --------------------------------------------------------------------------------- lane ---- */
+
+int
+job_lane_open(struct job_device *device, struct job_lane **out, struct error *error)
+{
+    struct job_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return error_set_system(error, -ENOMEM, "open a lane");
+    lane->device = device;
+    const int rc = kernels_lane_open(device->device, &lane->lane, error);
+    if (rc)
+        free(lane);
+    else
+        *out = lane;
+    return rc;
+}
+
+static bool
+job_lane_open_fallback(struct job_lane *lane)
+{
+    struct job_device *device = lane->device;
+    const struct kernels_device_options options = {.backend = "cpu", .threads = device->threads};
+    pthread_mutex_lock(&device->lock);
+    if (!device->fallback)
+        kernels_device_open(&options, &device->fallback, NULL);
+    if (device->fallback)
+        kernels_lane_open(device->fallback, &lane->fallback, NULL);
+    pthread_mutex_unlock(&device->lock);
+    return lane->fallback != NULL;
+}
+
+static bool
+job_lane_may_fall_back(const struct job_lane *lane, const struct pipeline_report *report)
+{
+    return !lane->fallback && report->verdict == PROTO_VERDICT_RETRY &&
+           report->error.code == CODE_OUT_OF_MEMORY &&
+           strcmp(kernels_device_backend(lane->device->device), "cpu") != 0;
+}
+
+static void
+job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const struct headers *headers,
+                  const struct pipeline_watch *watch, struct pipeline_report *report)
+{
+    const struct pipeline_compute compute = {.device = lane->device->device,
+                                             .lane = lane->lane,
+                                             .threads = lane->device->threads,
+                                             .most_bytes = lane->device->most_bytes,
+                                             .fallback_device =
+                                                 lane->fallback ? lane->device->fallback : NULL,
+                                             .fallback_lane = lane->fallback};
+    if (headers)
+        pipeline_run_headers(spec, headers, &compute, watch, report);
+    else
+        pipeline_run(spec, &compute, watch, report);
+}
+
+void
+job_lane_run(struct job_lane *lane, const struct job_spec *spec, const struct headers *headers,
+             const struct pipeline_watch *watch, struct pipeline_report *report)
+{
+    job_lane_run_once(lane, spec, headers, watch, report);
+    if (!job_lane_may_fall_back(lane, report) || !job_lane_open_fallback(lane))
+        return;
+    pipeline_report_clear(report);
+    job_lane_run_once(lane, spec, headers, watch, report);
+}
+
+/* A new lane in the place of one that is as large as its largest job. */
+void
+job_lane_rest(struct job_lane *lane)
+{
+    struct kernels_lane *fresh;
+    if (kernels_lane_open(lane->device->device, &fresh, NULL) == 0) {
+        kernels_lane_close(lane->lane);
+        lane->lane = fresh;
+    }
+    kernels_lane_close(lane->fallback);
+    lane->fallback = NULL;
+    malloc_trim(0);
+}
+
+void
+job_lane_close(struct job_lane *lane)
+{
+    if (!lane)
+        return;
+    kernels_lane_close(lane->lane);
+    kernels_lane_close(lane->fallback);
+    free(lane);
+}
