@@ -10,12 +10,11 @@
 
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"
 #include "service/common/wire/child.h"
+#include "service/pipeline/report_frames.h"
 #include "service/worker/bound.h"
-#include "service/worker/report.h"
 #include "service/worker/slots.h"
 
 #include <errno.h>
@@ -25,9 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REST_SECONDS       30
-#define OWN_BYTES          ((double)(512 << 20)) /* of a worker, whatever its jobs take */
-#define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
+#define REST_SECONDS 30
+#define OWN_BYTES    ((double)(512 << 20)) /* of a worker, whatever its jobs take */
 
 struct worker_process {
     struct child child;
@@ -51,35 +49,19 @@ send_progress(struct worker_process *worker, const struct slots_event *event)
     child_send(&worker->child, &writer);
 }
 
-/* Before its DONE, which says that there are no more. */
-static void
-send_measurements(struct worker_process *worker, int64_t job, const struct feature_set *set)
+static bool
+worker_take_frame(void *context, struct proto_writer *frame)
 {
-    struct proto_writer writer;
-    for (size_t at = 0; at < set->count && !worker->child.failed; at += FEATURES_PER_FRAME) {
-        size_t left = set->count - at;
-        report_write_features(&writer, job, set->items + at,
-                              left < FEATURES_PER_FRAME ? left : FEATURES_PER_FRAME);
-        child_send(&worker->child, &writer);
-    }
-    for (size_t i = 0; i < set->histogram_count && !worker->child.failed; i++) {
-        report_write_histogram(&writer, job, &set->histograms[i]);
-        child_send(&worker->child, &writer);
-    }
-    crash_point("worker_after_features_before_done");
+    struct worker_process *worker = context;
+    child_send(&worker->child, frame);
+    return !worker->child.failed;
 }
 
 static void
 send_done(struct worker_process *worker, const struct slots_event *event)
 {
     const struct pipeline_report *report = &event->report;
-    struct proto_writer writer;
-    if (report->verdict == PROTO_VERDICT_DONE)
-        send_measurements(worker, event->job, &report->features);
-    if (worker->child.failed)
-        return;
-    report_write_done(&writer, event->job, report);
-    child_send(&worker->child, &writer);
+    report_write(event->job, report, worker_take_frame, worker);
     log_debug(
         "worker.done", LOG_INT("job", event->job), LOG_STR("verdict", pipeline_outcome(report)),
         LOG_STR("code", code_name(report->error.code)), LOG_NUM("seconds", report->total_seconds));

@@ -6,7 +6,7 @@
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/worker/report.h"
+#include "service/pipeline/report_frames.h"
 #include "tests/unit/db/sample.h"
 
 #include <float.h>

@@ -1,5 +1,9 @@
-/* report.c - see report.h. */
-#include "service/worker/report.h"
+/* report_frames.c - see report_frames.h. */
+#include "service/pipeline/report_frames.h"
+
+#include "service/common/crash_point.h"
+
+#define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
 static void
 report_add_feature(struct proto_writer *writer, const struct feature *feature)
@@ -81,4 +85,37 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
         };
         message_add_result(writer, &row);
     }
+}
+
+/* Before its DONE, which says that there are no more. */
+static bool
+report_write_measurements(int64_t job, const struct feature_set *set,
+                          bool (*take)(void *context, struct proto_writer *frame), void *context)
+{
+    struct proto_writer frame;
+    bool more = true;
+    for (size_t at = 0; at < set->count && more; at += FEATURES_PER_FRAME) {
+        const size_t left = set->count - at;
+        report_write_features(&frame, job, set->items + at,
+                              left < FEATURES_PER_FRAME ? left : FEATURES_PER_FRAME);
+        more = take(context, &frame);
+    }
+    for (size_t i = 0; i < set->histogram_count && more; i++) {
+        report_write_histogram(&frame, job, &set->histograms[i]);
+        more = take(context, &frame);
+    }
+    crash_point("worker_after_features_before_done");
+    return more;
+}
+
+void
+report_write(int64_t job, const struct pipeline_report *report,
+             bool (*take)(void *context, struct proto_writer *frame), void *context)
+{
+    struct proto_writer frame;
+    if (report->verdict == PROTO_VERDICT_DONE &&
+        !report_write_measurements(job, &report->features, take, context))
+        return;
+    report_write_done(&frame, job, report);
+    take(context, &frame);
 }

@@ -1,9 +1,9 @@
 /*
- * report.h - what the pipeline reports of a job, as the messages that tell the daemon: FEATURES and
+ * report_frames.h - what the pipeline reports of a job, as the messages that tell the daemon: FEATURES and
  * HISTOGRAM as often as it takes, DONE last.
  */
-#ifndef NOCTULE_REPORT_H
-#define NOCTULE_REPORT_H
+#ifndef NOCTULE_REPORT_FRAMES_H
+#define NOCTULE_REPORT_FRAMES_H
 
 #include "service/common/wire/messages.h"
 #include "service/pipeline/report.h"
@@ -14,5 +14,9 @@ void report_write_histogram(struct proto_writer *writer, int64_t job,
                             const struct feature_histogram *histogram);
 void report_write_done(struct proto_writer *writer, int64_t job,
                        const struct pipeline_report *report);
+
+/* All of them, in order, for `take` to finish and release each; false: it takes no more. */
+void report_write(int64_t job, const struct pipeline_report *report,
+                  bool (*take)(void *context, struct proto_writer *frame), void *context);
 
 #endif
