@@ -289,6 +289,7 @@ struct queue_job {
     int32_t priority;
     int32_t attempts;
     enum queue_job_state state;
+    int64_t made_ms;
     int64_t not_before_ms; /* of a DELAYED one */
     int64_t done_by_ms;    /* when its result is wanted; 0: whenever */
     bool alone;            /* it crashed a worker before: run it with no other beside it */

@@ -40,7 +40,7 @@ job_put(FILE *out, const char *key, const char *value)
 static void
 put_spec(FILE *out, const struct job_spec *spec)
 {
-    fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
+    fprintf(out, "%s\nid %" PRId64 "\nmade %" PRId64 "\n", FORMAT, spec->id, spec->made_ms);
     job_put(out, "stack", spec->stack);
     job_put(out, "output", spec->output);
     job_put(out, "device", spec->device_serial_number);
@@ -88,7 +88,7 @@ struct job_reader {
     int number;
     struct job_spec *spec;
     size_t input_capacity, object_capacity;
-    bool has_id, ended;
+    bool has_id, has_made, ended;
     struct error *error;
 };
 
@@ -185,6 +185,15 @@ job_take_number(struct job_reader *reader, const char *text, int64_t *value)
 }
 
 static int
+job_take_number_once(struct job_reader *reader, const char *text, bool *has, int64_t *value)
+{
+    if (*has)
+        return bad(reader, "the same key again");
+    *has = true;
+    return job_take_number(reader, text, value);
+}
+
+static int
 take_path(struct job_reader *reader, const char *text, char ***paths, size_t *count,
           size_t *capacity)
 {
@@ -244,12 +253,10 @@ job_take_line(struct job_reader *reader)
                          &reader->object_capacity);
     if (length == 3 && memcmp(key, "end", 3) == 0)
         return take_end(reader, text);
-    if (length == 2 && memcmp(key, "id", 2) == 0) {
-        if (reader->has_id)
-            return bad(reader, "the same key again");
-        reader->has_id = true;
-        return job_take_number(reader, text, &spec->id);
-    }
+    if (length == 2 && memcmp(key, "id", 2) == 0)
+        return job_take_number_once(reader, text, &reader->has_id, &spec->id);
+    if (length == 4 && memcmp(key, "made", 4) == 0)
+        return job_take_number_once(reader, text, &reader->has_made, &spec->made_ms);
     return bad(reader, "an unknown key");
 }
 

@@ -6,6 +6,7 @@
  *
  *   noctule-job 1
  *   id 17
+ *   made 1732190400123
  *   stack echo 1
  *   output /var/lib/noctule/outbox/17
  *   device NOCTULE-0123456789
@@ -19,7 +20,7 @@
  * A line that begins with a tab goes on with the value of the line before it, after a line break.
  * Within a value a backslash is written as \\ and any other control character as \xHH; all other
  * bytes stand for themselves, so that any file name survives. `end` carries the number of inputs and
- * objects together: a file without it was cut off.
+ * objects together: a file without it was cut off. `made` may be left out.
  */
 #ifndef NOCTULE_JOB_H
 #define NOCTULE_JOB_H
@@ -30,7 +31,9 @@
 #include <stdint.h>
 
 struct job_spec {
-    int64_t id;     /* 0 outside the queue */
+    int64_t id; /* 0 outside the queue */
+    /* Unix time: the date and time of its results, however often they are made; 0: when they are. */
+    int64_t made_ms;
     char *stack;    /* name of the stack to process; "" when there is only one */
     char *settings; /* the pipeline: conf_pipeline_to_text */
     char *output;   /* folder; made when missing */

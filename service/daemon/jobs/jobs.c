@@ -63,6 +63,7 @@ jobs_write_file(struct core *core, const struct queue_job *job)
     struct job_spec spec = {.id = job->id,
                             .stack = job->stack,
                             .settings = job->settings,
+                            .made_ms = job->made_ms,
                             .output = spool_output_folder(core->root, job->id),
                             .device_serial_number = core->conf->device_serial_number};
     char *file = spool_job_file(core->root, job->id);

@@ -35,7 +35,8 @@ seg_request_of(const struct results *results)
                 .pipeline_settings = results->identity,
                 .software_version = NOCTULE_VERSION,
                 .device_serial_number = request->spec->device_serial_number,
-                .content_time_ms = clock_unix_ms(),
+                .content_time_ms =
+                    request->spec->made_ms ? request->spec->made_ms : clock_unix_ms(),
                 .remark = results->remark,
             },
         .segments = results->segments,
