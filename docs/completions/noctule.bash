@@ -28,6 +28,10 @@ _noctule() {
         options='--pipeline --json'
         kind=files
         ;;
+    run-job)
+        options='--scratch'
+        kind=folders
+        ;;
     status)
         options='--json --check'
         kind=nothing
@@ -159,7 +163,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge ping check-config doctor echo presets profiles version help'
+    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -171,6 +175,7 @@ _noctule() {
     run:--object) kind=files ;;
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
+    run-job:--scratch) kind=folders ;;
     report:--since) kind=nothing ;;
     report:--until) kind=nothing ;;
     report:--html) kind=files ;;

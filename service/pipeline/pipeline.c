@@ -65,13 +65,14 @@ read_settings(struct job *job)
 static int
 open_output(struct job *job)
 {
-    int rc = output_open(job->spec->output, &job->output);
+    const char *folder = job->spec->folder ? job->spec->folder : job->spec->output;
+    int rc = output_open(folder, &job->output);
     if (rc == -EBUSY)
         return error_set(&job->report->error, rc, CODE_OUTPUT_BUSY,
-                         "another job is writing into %s", job->spec->output);
+                         "another job is writing into %s", folder);
     if (rc) {
         char what[400];
-        snprintf(what, sizeof what, "use the output folder %s", job->spec->output);
+        snprintf(what, sizeof what, "use the output folder %s", folder);
         return error_set_system(&job->report->error, rc, what);
     }
     return 0;

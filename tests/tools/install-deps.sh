@@ -11,7 +11,7 @@ packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libmicrohttpd-dev libssl-dev libcurl4-openssl-dev zlib1g-dev check)
 [[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
     chromium git groff-base iptables mmdebstrap podman runc man-db prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
-    systemd tzdata zsh)
+    strace systemd tzdata zsh)
 
 missing=()
 for package in "${packages[@]}"; do

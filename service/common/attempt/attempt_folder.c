@@ -153,7 +153,7 @@ attempt_folder_read_spec(struct attempt_folder *folder, struct error *error)
 }
 
 static int
-attempt_folder_read(struct attempt_folder *folder, struct sealed *sealed, struct error *error)
+attempt_folder_take(struct attempt_folder *folder, struct sealed *sealed, struct error *error)
 {
     struct proto_reader reader, more;
     if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->told) != 0 ||
@@ -179,26 +179,31 @@ attempt_folder_name(struct attempt_folder *folder)
     return attempt_name_read(slash ? slash + 1 : folder->path, &folder->id);
 }
 
+int
+attempt_folder_read(struct attempt_folder *folder, struct error *error)
+{
+    struct sealed sealed;
+    int rc = sealed_read(folder->fd, ATTEMPT_FILE, ATTEMPT_ROLE, &sealed, error);
+    if (rc)
+        return rc;
+    rc = attempt_folder_take(folder, &sealed, error);
+    sealed_close(&sealed);
+    return rc;
+}
+
 static int
 attempt_folder_enter(struct attempt_folder *folder, struct error *error)
 {
-    struct sealed sealed;
     char what[400];
     if (!attempt_folder_name(folder))
         return error_set(error, -EINVAL, CODE_ATTEMPT_OTHER,
                          "%.400s is not the folder of an attempt (job-<job>.<attempt>.<nonce>)",
                          folder->path);
     folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->fd < 0) {
-        snprintf(what, sizeof what, "open the attempt's folder %.360s", folder->path);
-        return error_set_system(error, -errno, what);
-    }
-    int rc = sealed_read(folder->fd, ATTEMPT_FILE, ATTEMPT_ROLE, &sealed, error);
-    if (rc)
-        return rc;
-    rc = attempt_folder_read(folder, &sealed, error);
-    sealed_close(&sealed);
-    return rc;
+    if (folder->fd >= 0)
+        return 0;
+    snprintf(what, sizeof what, "open the attempt's folder %.360s", folder->path);
+    return error_set_system(error, -errno, what);
 }
 
 int

@@ -22,7 +22,7 @@
  *     daemon                                      step (noctule run-job FOLDER)
  *     attempt_nonce_make, committed
  *     attempt_folder_make
- *     ... submits ...                             attempt_folder_open, attempt_folder_check
+ *     ... submits ...                             attempt_folder_open, _read, _check
  *                                                 computes; manifest_begin ... manifest_publish
  *     manifest_read: the truth                    (attempt_folder_is_void: leaves without a word)
  *     manifest_collect, committed
@@ -101,18 +101,19 @@ int attempt_folder_remove(const char *share, const struct attempt_id *id);
 struct attempt_folder {
     char *path;
     int fd;
-    struct attempt_id id;
+    struct attempt_id id; /* as its name says */
+    /* Once it is read: */
     struct message_attempt told; /* its strings are in `memory` */
     struct job_spec *spec;
     struct digest *inputs; /* of spec->inputs, then of spec->objects */
     void *memory;
 };
 
-/*
- * Opens a folder that was made for a step: `attempt` whole and of this version, its nonce and numbers
- * those of the folder's name, and `job` as it was written. Inputs are not looked at yet.
- */
+/* Opens a folder that has the name of an attempt. */
 int attempt_folder_open(const char *path, struct attempt_folder **folder, struct error *error);
+/* Reads what is to be done, once: `attempt` whole and of this version, its nonce and numbers those of the folder's name,
+ * and `job` as it was written. Inputs are not looked at yet. */
+int attempt_folder_read(struct attempt_folder *folder, struct error *error);
 void attempt_folder_close(struct attempt_folder *folder);
 
 /* Reads every input whole, in up to `threads` threads: is each as it was when the folder was made? *stop

@@ -13,9 +13,14 @@
  * one's stay unnamed and go with the folder.
  *
  * So where there is a manifest that manifest_read accepts, the attempt has ended as it says; where there
- * is none, it has not, and no state of a scheduler says otherwise. A step that is told to stop leaves none,
- * for why it was ended is the scheduler's to say; jobs that it had not begun yet it gives back with a
- * manifest whose verdict is STOPPED, so that they are not charged an attempt.
+ * is none, it has not, and no state of a scheduler says otherwise. DONE is as a worker's, and besides
+ *
+ *     RETRY with an ATTEMPT_ code    the folder, or what it names, is not as it was made
+ *     RETRY with DEADLINE_EXCEEDED   it stopped at its deadline
+ *     STOPPED with STOPPED           the step was told to end before it began this one
+ *     STOPPED with another code      the node's device does not work: no job is to blame
+ *     none at all                    the step was told to end, or ended, while it ran this one: why, the
+ *                                    scheduler knows
  *
  * Calls block, as those of attempt_folder.h.
  */

@@ -42,6 +42,8 @@ struct job_spec {
     size_t input_count;
     char **objects; /* absolute paths of what people drew on them: RTSTRUCT, SEG, SR */
     size_t object_count;
+    /* Where the output is made; NULL: in `output`, which the record tells. In no file. */
+    const char *folder;
     const char *note; /* begins that of the report, and is in no file; NULL: nothing to note */
 };
 

@@ -1,0 +1,326 @@
+"""
+Attempts of jobs on a shared folder: `noctule run-job` as a scheduler starts it, with the test as the daemon (tests/tools/attempt.c).
+Whatever ends it, there is a manifest that is right, or none.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import BIN, phantom, run_program, small_file_system, wait_for
+from test_worker import SETTINGS, TEXTURE, Worker
+
+DONE, RETRY, REJECT, STOPPED = range(4)
+EMPTY = SETTINGS.replace("[ 0.0, 80.0 ]", "[ 20000.0, 20001.0 ]")
+
+
+class Site:
+    """A shared folder, the scratch of a node, and the outbox of the daemon."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.share, self.scratch, self.outbox = (folder / name for name in ("share", "scratch", "outbox"))
+        for each in (self.share, self.scratch, self.outbox):
+            each.mkdir(exist_ok=True)
+
+    def write_job(self, number, files, settings):
+        settings = settings.replace("\n", "\n\t")
+        path = self.folder / f"{number}.job"
+        path.write_text("\n".join(
+            ["noctule-job 1", f"id {number}", "made 1732190400123", "stack ", f"output {self.folder}/root/outbox/{number}", "device N1",
+             f"settings {settings}", *(f"input {file}" for file in files), f"end {len(files)}"]) + "\n")
+        return path
+
+    def make(self, number, files, settings=SETTINGS, attempt=1, seconds=60, threads=2, shared=""):
+        made = run_program("attempt", "make", self.share, self.write_job(number, files, settings), attempt, seconds,
+                           threads, shared)
+        return pathlib.Path(made.stdout.strip())
+
+    def start(self, *folders, scratch=None, environment=None, **options):
+        return subprocess.Popen([BIN / "noctule", "run-job", "--scratch", scratch or self.scratch, *folders],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
+                                env={**os.environ, **(environment or {})}, **options)
+
+    def run(self, *folders, status=0, **options):
+        process = self.start(*folders, **options)
+        told, _ = process.communicate(timeout=120)
+        assert process.returncode == status, told
+        return told
+
+    def collect(self, folder, output=None, check=True):
+        """What the manifest says, and its files in the outbox; of a failure the code."""
+        output = output or self.outbox / folder.name
+        done = run_program("attempt", "collect", self.share, folder, output, check=False)
+        assert not check or done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if done.returncode == 0 else done.stderr.partition(":")[0]
+
+    def ended(self, folder, verdict=DONE, code=""):
+        told = self.collect(folder)
+        assert (told["verdict"], told["code"]) == (verdict, code), told
+        return told
+
+    def assert_clean(self):
+        assert list(self.scratch.iterdir()) == []
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+def bytes_of(folder):
+    """Of every file but the record, which tells times and memory."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "job.json"}
+
+
+def same_record(a, b):
+    """Is the record the same, but for what is measured?"""
+    measured = ("finished", "seconds", "peak_bytes")
+    a, b = (json.loads((folder / "job.json").read_text()) for folder in (a, b))
+    for record in (a, b):
+        for key in measured:
+            del record[key]
+    return a == b
+
+
+ALL = TEXTURE + """
+results = [ "seg", "codes", "sr", "pmap" ];"""
+
+
+@pytest.mark.parametrize("settings, shared", [(SETTINGS, True), (ALL, False), (EMPTY, False)])
+def test_the_results_are_those_of_a_worker(site, tmp_path, settings, shared):
+    """Byte for byte, on a node with another name, time zone, language and folder, from inputs that were copied or not."""
+    files = phantom(tmp_path / "share" / "series", "--size", "48x40x8")
+    worker = Worker(tmp_path)
+    worker.run(7, files, settings)
+    worker.until(lambda: worker.done(), what="DONE")
+    worker.peer.close()
+    worker.process.wait(20)
+    folder = site.make(7, files, settings, shared=str(tmp_path / "share") if shared else "")
+    assert (folder / "inputs").exists() != shared
+    assert "has a manifest" in site.run(folder, environment={
+        "TZ": "Pacific/Auckland", "LC_ALL": "tr_TR.UTF-8", "SLURMD_NODENAME": "c17", "USER": "nobody", "HOME": "/"})
+    told, local = site.collect(folder), worker.done()[7]
+    assert told["node"] == "c17" and (told["verdict"], told["code"]) == (DONE, local["code"])
+    assert told["results"] == [row["file"] for row in local["results"]]
+    assert told["measurements"] == sum(f.name in ("FEATURES", "HISTOGRAM") for f in worker.peer.frames)
+    here, there = tmp_path / "root" / "outbox" / "7", site.outbox / folder.name
+    assert bytes_of(here) == bytes_of(there)
+    assert same_record(here, there)
+    site.assert_clean()
+
+
+def test_a_second_run_does_nothing(site, tmp_path):
+    folder = site.make(1, phantom(tmp_path / "in", "--size", "32x32x6"))
+    site.run(folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    shutil.rmtree(folder / "inputs")
+    site.run(folder)
+    assert {path for path in before if "inputs" not in path.parts} == set(folder.rglob("*"))
+    site.ended(folder)
+
+
+def test_several_series_end_each_for_itself(site, tmp_path):
+    """One whose slices are missing, one whose input was altered, one that is void, and one that is nothing."""
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    first, rejected, altered, void, last = (site.make(number, files[:3] + files[5:] if number == 2 else files)
+                                            for number in (1, 2, 3, 4, 5))
+    with open(next((altered / "inputs").iterdir()), "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"x")
+    run_program("attempt", "void", site.share, void)
+    told = site.run(first, rejected, site.share, altered, void, last, status=1)
+    assert "was left: ATTEMPT_OTHER" in told and f"{void}: was given up" in told
+    site.ended(first)
+    site.ended(rejected, REJECT, "MISSING_SLICE")
+    site.ended(altered, RETRY, "ATTEMPT_FILE_DIFFERS")
+    site.ended(last)
+    assert not (void / "manifest").exists() and list(void.glob("run-*")) == []
+    site.assert_clean()
+
+
+@pytest.mark.parametrize("what, code", [("attempt", "ATTEMPT_DAMAGED"), ("job", "ATTEMPT_FILE_DIFFERS")])
+def test_what_describes_it_is_damaged_or_gone(site, tmp_path, what, code):
+    files = phantom(tmp_path / "in", "--size", "32x32x6")
+    cut, gone = (site.make(number, files) for number in (1, 2))
+    os.truncate(cut / what, (cut / what).stat().st_size - 1)
+    (gone / what).unlink()
+    site.run(cut, gone)
+    site.ended(cut, RETRY, code)
+    site.ended(gone, RETRY, "IO_ERROR" if what == "attempt" else code)
+
+
+def test_an_input_that_is_gone(site, tmp_path):
+    files = phantom(site.share / "series", "--size", "32x32x6")
+    folder = site.make(1, files, shared=str(site.share))
+    files[3].unlink()
+    site.run(folder)
+    told = site.ended(folder, RETRY, "ATTEMPT_FILE_DIFFERS")
+    assert "not there" in told["message"]
+
+
+POINTS = ["step_before_check", "worker_before_read", "worker_after_compute", "worker_in_write", "worker_after_rename",
+          "step_in_copy", "worker_after_features_before_done", "step_before_manifest", "step_after_manifest"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_and_run_again(site, tmp_path, point):
+    """The manifest is there or not; after the second run it is, and what the first one left does no harm."""
+    folder = site.make(1, phantom(tmp_path / "in", "--size", "32x32x6"), TEXTURE)
+    site.run(folder, status=-signal.SIGKILL, environment={"NOCTULE_CRASH_AT": point})
+    assert (folder / "manifest").exists() == (point == "step_after_manifest")
+    site.run(folder)
+    assert site.ended(folder)["measurements"] > 0
+    if point != "step_after_manifest":
+        site.assert_clean()
+
+
+def test_killed_at_any_moment(site, tmp_path):
+    folder = site.make(1, phantom(tmp_path / "in", "--size", "64x64x20"), TEXTURE)
+    begun = time.monotonic()
+    site.run(site.make(2, phantom(tmp_path / "other", "--size", "64x64x20"), TEXTURE))
+    whole = time.monotonic() - begun
+    chance = random.Random(17)
+    for _ in range(20):
+        process = site.start(folder)
+        time.sleep(chance.uniform(0, whole))  # the moment is what is tried, nothing is waited for
+        process.kill()
+        process.communicate()
+        if (folder / "manifest").exists():
+            break
+    site.run(folder)
+    site.ended(folder)
+
+
+def test_two_at_once_leave_one_manifest(site, tmp_path):
+    """A scheduler may run it twice: the first to end is the one, with its own files."""
+    files = phantom(tmp_path / "in", "--size", "48x48x12")
+    for number in range(1, 6):
+        folder = site.make(number, files, TEXTURE)
+        steps = [site.start(folder, scratch=tmp_path) for _ in range(3)]
+        for step in steps:
+            told, _ = step.communicate(timeout=120)
+            assert step.returncode == 0 and "has a manifest" in told, told
+        told = site.ended(folder)
+        assert [path.name for path in folder.glob("run-*")] == [told["run"]]
+        assert sorted(path.name for path in folder.iterdir()) == sorted(
+            ["attempt", "inputs", "job", "manifest", told["run"]])
+
+
+def test_a_folder_that_is_taken_away_is_not_made_again(site, tmp_path):
+    """The job was given up while it was computed: nothing of it comes back."""
+    folder = site.make(1, phantom(tmp_path / "in", "--size", "256x256x60"))
+    process = site.start(folder)
+    wait_for(lambda: any(site.scratch.rglob("results/.*.part")) or process.poll() is not None, 60, "results")
+    folder.rename(tmp_path / "gone")
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "was given up" in told, told
+    assert list(site.share.iterdir()) == [] and not (tmp_path / "gone" / "manifest").exists()
+    site.assert_clean()
+
+
+def test_it_stops_when_it_is_told_to(site, tmp_path):
+    """What runs is left without a manifest, for why it was ended the scheduler knows; what follows is given back."""
+    folders = [site.make(number, phantom(tmp_path / f"in{number}", "--size", "512x512x60"), threads=1)
+               for number in (1, 2)]
+    process = site.start(*folders)
+    wait_for(lambda: any(site.scratch.iterdir()), 60, "a job that runs")
+    process.send_signal(signal.SIGTERM)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM and "was left: STOPPED" in told, told
+    assert not (folders[0] / "manifest").exists()
+    site.ended(folders[1], STOPPED, "STOPPED")
+    site.assert_clean()
+    site.run(folders[0])
+    site.ended(folders[0])
+
+
+def test_it_stops_at_its_deadline(site, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "512x512x60")
+    late, next_one = site.make(1, files, threads=1, seconds=0.1), site.make(2, files)
+    site.run(late, next_one)
+    assert "0.1 s" in site.ended(late, RETRY, "DEADLINE_EXCEEDED")["message"]
+    site.ended(next_one)
+    site.assert_clean()
+
+
+def test_a_scratch_that_is_full(site, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "128x128x20")
+    folder = site.make(1, files, ALL)
+    with small_file_system(tmp_path / "small", 1) as small:
+        (small / "ballast").write_bytes(b"\0" * 1000_000)
+        site.run(folder, scratch=small)
+        assert [path.name for path in small.iterdir()] == ["ballast"]
+    site.ended(folder, RETRY, "DISK_FULL")
+
+
+def test_a_share_that_is_full(tmp_path):
+    """A manifest that says so, where there is room for one; else none. Never one whose files are not there."""
+    files = phantom(tmp_path / "in", "--size", "128x128x20")
+    with small_file_system(tmp_path / "share", 2) as share:
+        site = Site(tmp_path)
+        series = share / "series"
+        shutil.copytree(tmp_path / "in", series)
+        ends = set()
+        for number, left in enumerate((0, 4096, 8192, 16384, 65536, 1 << 20), 1):
+            folder = site.make(number, sorted(series.rglob("*.dcm")), shared=str(share))
+            free = os.statvfs(share).f_bavail * os.statvfs(share).f_bsize
+            (share / "ballast").write_bytes(b"\0" * max(free - left, 0))
+            process = site.start(folder)
+            told, _ = process.communicate(timeout=120)
+            if (folder / "manifest").exists():
+                assert process.returncode == 0, told
+                ends.add(site.collect(folder)["code"])
+            else:
+                assert process.returncode == 1 and "was left: DISK_FULL" in told, told
+                ends.add("left")
+            (share / "ballast").unlink()
+            shutil.rmtree(folder)
+        assert {"left", "DISK_FULL", ""} == ends
+
+
+def test_a_share_that_cannot_be_written(tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x6")
+    with small_file_system(tmp_path / "share", 4) as share:
+        site = Site(tmp_path)
+        folder = site.make(1, files)
+        subprocess.run(["mount", "-o", "remount,ro", share], check=True)
+        told = site.run(folder, status=1)
+        assert "was left: OUTPUT_UNWRITABLE" in told
+        subprocess.run(["mount", "-o", "remount,rw", share], check=True)
+        site.run(folder)
+        site.ended(folder)
+
+
+def test_a_manifest_of_another_attempt_or_altered_files_are_not_collected(site, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x6")
+    first, second = site.make(1, files, attempt=1), site.make(1, files, attempt=2)
+    site.run(first)
+    shutil.copy(first / "manifest", second / "manifest")
+    assert site.collect(second, check=False) == "ATTEMPT_OTHER"
+    (second / "manifest").unlink()
+    site.run(second)
+    told = site.collect(second)
+    with open(second / told["run"] / "seg.dcm", "r+b") as file:
+        file.seek(200)
+        file.write(b"x")
+    assert site.collect(second, site.outbox / "x", check=False) == "ATTEMPT_FILE_DIFFERS"
+    assert not (site.outbox / "x").exists()
+
+
+def test_neither_configuration_nor_database_is_asked(site, tmp_path):
+    folder = site.make(1, phantom(tmp_path / "in", "--size", "32x32x6"))
+    strace = shutil.which("strace")
+    if not strace:
+        pytest.skip("strace is not installed")
+    trace = tmp_path / "trace"
+    subprocess.run([strace, "-f", "-e", "trace=open,openat,connect", "-o", trace, BIN / "noctule", "run-job",
+                    "--scratch", site.scratch, folder], check=True, capture_output=True)
+    opened = trace.read_text()
+    assert "noctule.conf" not in opened and "noctule.db" not in opened and "connect(" not in opened
