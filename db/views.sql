@@ -294,8 +294,10 @@ SELECT pipeline, jobs_ready, jobs_running, jobs_delayed, jobs_expected, round(me
     -- What one night is not enough for goes on in the following ones.
     CASE WHEN NOT is_held THEN round(wait_seconds + iif(need_seconds <= stretch_seconds, need_seconds,
         stretch_seconds + (need_seconds - stretch_seconds) / max(open_share, 0.0001)), 1) END AS eta_seconds,
-    done_by_at
-FROM needed;
+    done_by_at,
+    (SELECT count(*) FROM v_wanted v WHERE v.pipeline = n.pipeline AND is_late) AS jobs_late,
+    (SELECT count(*) FROM v_wanted v WHERE v.pipeline = n.pipeline AND late_why = 'ALONE') AS jobs_unfit
+FROM needed n;
 
 -- What is wanted by a time and not there yet, with about when it will be.
 CREATE VIEW v_wanted AS
@@ -307,6 +309,10 @@ wanted AS (
     SELECT j.id, j.pipeline, j.state, j.done_by_at, coalesce(m.mean_seconds, e.mean_seconds) AS mean_seconds,
         e.lanes, j.done_by_at <= c.now_at AS is_past,
         iif(w.is_open = 0, (julianday(w.opens_at) - c.now_day) * 86400.0, 0.0) AS wait_seconds,
+        -- How long it goes on opening, and what share of the time it is open then.
+        coalesce((julianday(w.closes_at) - coalesce(julianday(w.opens_at), c.now_day)) * 86400.0, 1e12)
+            AS stretch_seconds, max(coalesce(w.open_share, 1.0), 0.0001) AS open_share,
+        (julianday(j.done_by_at) - c.now_day) * 86400.0 AS until_seconds,
         max(0.0, coalesce(m.mean_seconds, e.mean_seconds)
             - iif(j.state = 'RUNNING', (c.now_day - julianday(j.started_at)) * 86400.0, 0.0)) AS left_seconds,
         j.state <> 'RUNNING' AND EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs')
@@ -317,15 +323,28 @@ wanted AS (
     LEFT JOIN pipeline_window w ON w.pipeline = j.pipeline
     WHERE j.state IN ('READY', 'RUNNING', 'DELAYED') AND j.done_by_at IS NOT NULL),
 -- In the order in which they start, on the lanes there are: what runs and what is wanted earlier, then itself.
+queued AS (
+    SELECT *, (sum(left_seconds) FILTER (WHERE NOT is_past AND NOT is_held)
+        OVER (ORDER BY state <> 'RUNNING', done_by_at, id) - left_seconds) / lanes AS queue_seconds
+    FROM wanted),
+-- What its turn does not come to before the window closes starts in a later one.
 expected AS (
     SELECT *, CASE WHEN is_past OR is_held OR wait_seconds IS NULL THEN NULL
             WHEN state = 'RUNNING' THEN left_seconds
-            ELSE wait_seconds + left_seconds + (sum(left_seconds) FILTER (WHERE NOT is_past AND NOT is_held)
-                OVER (ORDER BY state <> 'RUNNING', done_by_at, id) - left_seconds) / lanes END AS seconds
-    FROM wanted)
+            ELSE wait_seconds + left_seconds + iif(queue_seconds < stretch_seconds, queue_seconds,
+                stretch_seconds + (queue_seconds - stretch_seconds) / open_share) END AS seconds
+    FROM queued)
 SELECT id AS job, pipeline, state, done_by_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+' || round(seconds, 3) || ' seconds') AS expected_at,
-    is_past OR coalesce(julianday('now') + seconds / 86400.0 > julianday(done_by_at), 0) AS is_late
+    is_past OR coalesce(seconds > until_seconds, 0) AS is_late,
+    CASE WHEN is_past THEN 'PAST'
+        WHEN seconds IS NULL OR seconds <= until_seconds THEN ''
+        WHEN state = 'RUNNING' THEN 'RUNNING'
+        WHEN wait_seconds + left_seconds > until_seconds THEN 'ALONE'
+        WHEN queue_seconds >= stretch_seconds THEN 'WINDOW'
+        ELSE 'QUEUE' END AS late_why,
+    round(mean_seconds, 3) AS mean_seconds,
+    round(max(0.0, until_seconds - coalesce(wait_seconds, 0.0)), 1) AS room_seconds
 FROM expected;
 
 -- One row. "Ran" is what says how long a job takes here: those that ran to their end in the last 24 hours.
@@ -456,12 +475,14 @@ SELECT 'attention', h.held_at, printf('no job starts, %d run%s: paused by %s%s; 
     jobs_running, iif(jobs_running = 1, 's', ''), h.held_by, iif(h.reason = '', '', ': ' || h.reason))
 FROM hold h, night WHERE h.kind = 'jobs'
 UNION ALL
-SELECT 'attention', NULL, iif(done_by_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
-    printf('%d job%s of %s not done by %s, when wanted', count(*), iif(count(*) = 1, '', 's'), pipeline,
-        min(done_by_at)),
-    printf('%d job%s of %s will be late: wanted by %s, about %s', count(*), iif(count(*) = 1, '', 's'), pipeline,
-        min(done_by_at), strftime('%Y-%m-%dT%H:%MZ', max(expected_at))))
-FROM v_wanted WHERE is_late GROUP BY pipeline, done_by_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+SELECT 'attention', NULL, printf('%d job%s of %s ', count(*), iif(count(*) = 1, '', 's'), pipeline) || CASE late_why
+    WHEN 'PAST' THEN printf('not done by %s, when wanted', min(done_by_at))
+    WHEN 'ALONE' THEN printf('cannot be done by %s, even first: one takes about %.1f min, and there are %.1f min from '
+        || 'when it may start; see its window and done_by', min(done_by_at), max(mean_seconds) / 60.0,
+        min(room_seconds) / 60.0)
+    ELSE printf('will be late: wanted by %s, about %s%s', min(done_by_at), strftime('%Y-%m-%dT%H:%MZ', max(expected_at)),
+        iif(late_why <> 'WINDOW', '', printf('; its window closes before %s turn', iif(count(*) = 1, 'its', 'their')))) END
+FROM v_wanted WHERE is_late GROUP BY pipeline, late_why
 UNION ALL
 SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
     CASE h.kind

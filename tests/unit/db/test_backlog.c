@@ -177,6 +177,7 @@ START_TEST(what_will_be_late_is_told)
     expect_minutes("SELECT 86400 * (julianday(max(expected_at)) - julianday('now')) FROM v_wanted",
                    150);
     assert_answer(&s, "SELECT jobs_late FROM v_night", "1");
+    assert_answer(&s, "SELECT group_concat(late_why, '') FROM v_wanted", "QUEUE");
     assert_answer(
         &s, "SELECT level || ': ' || substr(text, 1, 37) FROM v_troubles WHERE text LIKE '%late%'",
         "attention: 1 job of long will be late: wanted by");
@@ -195,6 +196,51 @@ START_TEST(what_will_be_late_is_told)
 
 END_TEST
 
+/* An hour each on two lanes, of a window that is open for 45 minutes: the last two have their turn later. */
+START_TEST(a_window_that_closes_makes_late)
+{
+    for (int i = 0; i < 4; i++)
+        add("long", now + 3 * HOUR);
+    assert_answer(&s, "SELECT group_concat(late_why) FROM v_wanted", ",,,");
+    set_window("long", 0, 0.75, 1.0 / 3);
+    assert_answer(&s, "SELECT group_concat(late_why) FROM v_wanted", ",,,WINDOW");
+    assert_answer(&s, "SELECT jobs_late || ' ' || jobs_unfit FROM v_backlog", "1 0");
+    assert_answer(&s,
+                  "SELECT text LIKE '1 job of long will be late: wanted by %; its window closes "
+                  "before its turn' FROM v_troubles WHERE level = 'attention'",
+                  "1");
+    /* Its turn would come 45 minutes after the closing: three times as long, by the window's share. */
+    expect_minutes("SELECT 86400 * (julianday(expected_at) - julianday('now')) FROM v_wanted "
+                   "WHERE late_why <> '' ORDER BY job LIMIT 1",
+                   45 + 3 * 45 + 60);
+}
+
+END_TEST
+
+/* One that takes an hour, and is wanted half an hour after its window opens. */
+START_TEST(what_can_never_fit_is_told)
+{
+    add("long", now + 2 * HOUR);
+    set_window("long", 1.5, 9, 1.0 / 3);
+    assert_answer(
+        &s,
+        "SELECT late_why || ' ' || round(mean_seconds / 60) || ' ' || round(room_seconds / 60) "
+        "FROM v_wanted",
+        "ALONE 60.0 30.0");
+    assert_answer(&s, "SELECT jobs_late || ' ' || jobs_unfit FROM v_backlog", "1 1");
+    assert_answer(
+        &s,
+        "SELECT text LIKE '1 job of long cannot be done by %, even first: one takes about "
+        "60.0 min, and there are % min from when it may start; see its window and done_by' "
+        "FROM v_troubles WHERE level = 'attention'",
+        "1");
+    /* With the window an hour earlier it fits. */
+    set_window("long", 0.5, 9, 1.0 / 3);
+    assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE level = 'attention'", "0");
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_backlog", open_sample, close_sample, each_pipeline_takes_what_it_took,
             what_gathers_counts, windows_are_waited_for, what_is_held_is_not_guessed,
-            what_will_be_late_is_told)
+            what_will_be_late_is_told, a_window_that_closes_makes_late, what_can_never_fit_is_told)

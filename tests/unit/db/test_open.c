@@ -400,8 +400,10 @@ START_TEST(views_have_their_columns)
         {"v_holds", "kind,name,held_at,held_by,reason"},
         {"v_measured", "pipeline,jobs,mean_seconds,lanes,jobs_per_series"},
         {"v_backlog", "pipeline,jobs_ready,jobs_running,jobs_delayed,jobs_expected,mean_seconds,"
-                      "work_seconds,is_held,window,window_opens_at,eta_seconds,done_by_at"},
-        {"v_wanted", "job,pipeline,state,done_by_at,expected_at,is_late"},
+                      "work_seconds,is_held,window,window_opens_at,eta_seconds,done_by_at,"
+                      "jobs_late,jobs_unfit"},
+        {"v_wanted", "job,pipeline,state,done_by_at,expected_at,is_late,late_why,mean_seconds,"
+                     "room_seconds"},
         {"v_windows", "pipeline,window,is_open,opens_at,closes_at"},
         {"v_disk", "at,free_mib"},
         {"v_nights",
