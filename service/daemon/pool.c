@@ -566,8 +566,9 @@ slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
     trouble->since_ms = clock_unix_ms() - (int64_t)silence;
     snprintf(trouble->text, sizeof trouble->text, "%s has said nothing for %" PRIu64 " s", what,
              silence / 1000);
-    if (slot->state == SLOT_DYING)
-        snprintf(trouble->text, sizeof trouble->text, "is being ended: %s", slot->gone.why);
+    if (slot->state == SLOT_DYING) /* by itself, where nobody said why */
+        snprintf(trouble->text, sizeof trouble->text, "%s%s",
+                 *slot->gone.why ? "is being ended: " : "ends", slot->gone.why);
 }
 
 static void

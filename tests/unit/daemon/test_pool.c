@@ -114,6 +114,11 @@ run_child(const char *role)
         child_wait_for_the_end();
     if (strcmp(role, "exits") == 0)
         _exit(7);
+    if (strcmp(role, "hangs-up") == 0) {
+        child_hello(role, proto_build_id());
+        close(3);
+        pause();
+    }
     if (strcmp(role, "shares") == 0)
         _exit(0); /* with a share: see main */
     if (strcmp(role, "other-build") == 0)
@@ -602,6 +607,16 @@ START_TEST(who_says_nothing_is_told_before_it_is_ended)
 
 END_TEST
 
+START_TEST(who_hangs_up_is_not_said_to_be_ended_for_nothing)
+{
+    pool_add(pool, "hangs-up", 0);
+    turn_until(*trouble());
+    ck_assert_str_eq(told.last.text, "ends");
+    turn_until(seen.gone == 1);
+}
+
+END_TEST
+
 START_TEST(nothing_but_fd_3_is_inherited)
 {
     ck_assert_int_ge(open("/dev/null", O_RDONLY | O_CLOEXEC), 4);
@@ -681,6 +696,7 @@ main(int argc, char **argv)
     tcase_add_test(tests, who_keeps_dying_is_told_and_why);
     tcase_add_test(tests, who_died_once_and_is_there_again_is_no_trouble);
     tcase_add_test(tests, who_says_nothing_is_told_before_it_is_ended);
+    tcase_add_test(tests, who_hangs_up_is_not_said_to_be_ended_for_nothing);
     tcase_add_test(tests, nothing_but_fd_3_is_inherited);
     tcase_add_test(tests, draining_stops_replacements);
     tcase_add_test(tests, waits_grow_for_those_that_keep_dying);
