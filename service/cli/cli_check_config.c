@@ -24,6 +24,27 @@ print_dicom(const struct conf_dicom *dicom)
                dicom->peers[i].certificate ? ", with its certificate" : "");
 }
 
+static void
+print_page(const struct conf_page *page)
+{
+    if (page->port)
+        printf("page: %s, port %d%s\n", page->bind[0] ? page->bind : "every address", page->port,
+               page->token_file ? ", with a token" : "");
+}
+
+static void
+print_pipeline(const struct conf_pipeline *pipeline)
+{
+    size_t hidden = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        hidden += pipeline->segments[i].hidden;
+    const size_t shown = pipeline->segment_count - hidden;
+    printf("pipeline: %s (%zu segment%s", pipeline->name, shown, shown == 1 ? "" : "s");
+    if (hidden > 0)
+        printf(", %zu hidden", hidden);
+    putchar(')');
+}
+
 /* Ends the line of one that another file than the one that was asked about has. */
 static void
 print_place(const char *path, const struct conf_findings *findings, size_t number)
@@ -74,13 +95,13 @@ check_config_summary(const char *path, const struct conf *conf,
         printf("inbox: %s%s%s\n", conf->inboxes[i].name ? conf->inboxes[i].name : "",
                conf->inboxes[i].name ? ": " : "", conf->inboxes[i].path);
     print_dicom(&conf->dicom);
+    print_page(&conf->page);
     for (size_t i = 0; i < conf->destination_count; i++) {
         print_destination(&conf->destinations[i]);
         print_place(path, findings, pipelines + i);
     }
     for (size_t i = 0; i < pipelines; i++) {
-        printf("pipeline: %s (%zu segment%s)", conf->pipelines[i].name,
-               conf->pipelines[i].segment_count, conf->pipelines[i].segment_count == 1 ? "" : "s");
+        print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);
     }
     for (size_t i = 0; i < conf->rule_count; i++) {

@@ -1,5 +1,6 @@
 """`noctule check-config`: what it says of ports, peers, destinations and certificates."""
 
+import re
 import shutil
 
 import pytest
@@ -178,3 +179,18 @@ def test_what_is_doubtful_is_told_and_no_error(tmp_path):
 def test_of_the_shipped_one_nothing_is_doubtful():
     result = run_program("noctule", "check-config", SOURCE / "config" / "noctule.conf")
     assert result.stderr == "" and ": OK\n" in result.stdout
+
+
+def test_the_page_and_what_is_hidden(tmp_path):
+    """Where browsers look; and of segments those that a SEG has."""
+    path = tmp_path / "noctule.conf"
+    text = ('page = { port = 8043; }; rules = ( { pipeline = "lungs"; } );\n'
+            f'pipelines = ( {{ name = "lungs";\n@include "{SOURCE}/config/presets/lung.conf"\n}} );\n')
+    done = check(path, text)
+    assert done.returncode == 0, done.stderr
+    assert "page: 127.0.0.1, port 8043\n" in done.stdout
+    assert re.search(r"(?m)^pipeline: lungs \(1 segment, \d hidden\)", done.stdout), done.stdout
+    (tmp_path / "token").write_text("0123456789abcdef\n")
+    done = check(path, text.replace("8043;", f'8043; bind = "::"; token_file = "{tmp_path}/token";'))
+    assert "page: ::, port 8043, with a token\n" in done.stdout, done.stderr
+    assert "page:" not in check(path, text.replace("port = 8043;", "")).stdout
