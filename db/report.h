@@ -68,9 +68,6 @@ int report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_
 /* The night's figures in one line, "name=value ..." */
 int report_figures(struct report *report, FILE *out, struct error *error);
 
-/* How many characters a line of `out` has; INT_MAX where it is no terminal. */
-int report_terminal_columns(FILE *out);
-
 struct report_filter {
     const char *state;       /* NULL: any */
     const char *pipeline;    /* NULL: any */

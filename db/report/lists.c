@@ -2,6 +2,7 @@
  * for. */
 #include "db/report/report_private.h"
 
+#include "base/terminal.h"
 #include "db/queue/queue_private.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ list_tell_more(struct report *report, const struct report_selection *rows,
 {
     const int64_t limit = values[LIST_LIMIT].as.i;
     sqlite3_stmt *statement;
-    if (report_terminal_columns(out) == INT_MAX || limit == INT64_MAX)
+    if (terminal_columns(out) == INT_MAX || limit == INT64_MAX)
         return 0;
     values[LIST_LIMIT] = value_int(limit + 1);
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);

@@ -1,13 +1,13 @@
 /* table.c - tables for people: columns as wide as what stands in them, or as the terminal lets them be. */
 #include "db/report/report_private.h"
 
+#include "base/terminal.h"
 #include "base/text.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 enum { COLUMN_LEAST = 12 }; /* narrower, the beginning and the end of a UID tell nothing */
 
@@ -108,13 +108,6 @@ column_width(const struct table *table, size_t column)
     return widest;
 }
 
-int
-report_terminal_columns(FILE *out)
-{
-    struct winsize size;
-    return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : INT_MAX;
-}
-
 static bool
 can_shrink(const struct table *table, size_t column)
 {
@@ -209,8 +202,8 @@ print_table(struct report *report, const struct table *table, FILE *out)
         return database_refuse(&report->db, -ENOMEM, "out of memory");
     for (size_t i = 0; i < table->column_count; i++)
         widths[i] = column_width(table, i);
-    leave_columns_out(table, widths, report_terminal_columns(out));
-    shorten_columns(table, widths, report_terminal_columns(out));
+    leave_columns_out(table, widths, terminal_columns(out));
+    shorten_columns(table, widths, terminal_columns(out));
     for (size_t row = 0; row < table->row_count; row++)
         print_line(out, table, table->cells + row * table->column_count, widths);
     free(widths);

@@ -33,7 +33,7 @@ _noctule() {
         kind=folders
         ;;
     status)
-        options='--json --check'
+        options='--watch --interval --json --check'
         kind=nothing
         ;;
     report)
@@ -41,7 +41,7 @@ _noctule() {
         kind=nothing
         ;;
     jobs)
-        options='--state --pipeline --series --code --modality --accession --patient --sender --since --limit --json'
+        options='--state --pipeline --series --code --modality --accession --patient --sender --since --limit --watch --interval --json'
         kind=nothing
         ;;
     review)
@@ -61,7 +61,7 @@ _noctule() {
         kind=nothing
         ;;
     series)
-        options='--state --series --code --modality --accession --patient --sender --since --limit --json'
+        options='--state --series --code --modality --accession --patient --sender --since --limit --watch --interval --json'
         kind=nothing
         ;;
     destinations)
@@ -69,7 +69,7 @@ _noctule() {
         kind=nothing
         ;;
     deliveries)
-        options='--state --destination --job --limit --json'
+        options='--state --destination --job --limit --watch --interval --json'
         kind=nothing
         ;;
     retry)
@@ -176,6 +176,7 @@ _noctule() {
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
     run-job:--scratch) kind=folders ;;
+    status:--interval) kind=nothing ;;
     report:--since) kind=nothing ;;
     report:--until) kind=nothing ;;
     report:--html) kind=files ;;
@@ -189,6 +190,7 @@ _noctule() {
     jobs:--sender) kind=nothing ;;
     jobs:--since) kind=nothing ;;
     jobs:--limit) kind=nothing ;;
+    jobs:--interval) kind=nothing ;;
     review:--pipeline) kind=pipelines ;;
     review:--series) kind=nothing ;;
     review:--limit) kind=nothing ;;
@@ -206,10 +208,12 @@ _noctule() {
     series:--sender) kind=nothing ;;
     series:--since) kind=nothing ;;
     series:--limit) kind=nothing ;;
+    series:--interval) kind=nothing ;;
     deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED CANCELLED' ;;
     deliveries:--destination) kind=destinations ;;
     deliveries:--job) kind=nothing ;;
     deliveries:--limit) kind=nothing ;;
+    deliveries:--interval) kind=nothing ;;
     retry:--pipeline) kind=pipelines ;;
     retry:--code) kind=nothing ;;
     retry:--since) kind=nothing ;;

@@ -5,6 +5,7 @@
 #include "service/cli/cli.h"
 
 #include "db/report.h"
+#include "service/cli/watch.h"
 #include "service/common/jobs/feature.h"
 #include "service/common/layout.h"
 #include "service/common/pseudonym.h"
@@ -55,6 +56,7 @@ struct report_request {
     int64_t job;
     int64_t segment; /* of features; 0: the whole volume */
     bool json, csv;
+    struct watch watch;
     struct report_filter filter; /* of lists */
 };
 
@@ -176,7 +178,7 @@ report_find_stand_ins(struct report_request *request, struct stand_ins *words)
 }
 
 static int
-report_run(struct cli_call *call)
+report_draw(struct cli_call *call)
 {
     struct report_request *request = call->options;
     struct report *report;
@@ -192,6 +194,20 @@ report_run(struct cli_call *call)
     int rc = request->print(report, request, &error);
     report_close(report);
     return report_status_code(rc, &error);
+}
+
+static int
+report_run(struct cli_call *call)
+{
+    const struct report_request *request = call->options;
+    return request->watch.on ? watch_run(call, &request->watch, report_draw) : report_draw(call);
+}
+
+static int
+list_check(struct cli_call *call)
+{
+    const struct report_request *request = call->options;
+    return watch_check(call, &request->watch, request->json);
 }
 
 /* ------------------------------------------------------------------------------- commands ---- */
@@ -234,6 +250,7 @@ state_of_deliveries(size_t i)
 #define CODE  FILTER("code", &cli_text, code, "with this code", .noun = "CODE")
 #define LIMIT FILTER("limit", &cli_count, limit, "so many; 50 when not given", NULL)
 #define JSON  CLI_JSON(struct report_request)
+#define WATCH WATCH_OPTIONS(struct report_request)
 
 #define REPORTS(print_, list_)                                                                     \
     .size = sizeof(struct report_request),                                                         \
@@ -253,8 +270,10 @@ const struct cli_command cli_jobs = {.name = "jobs",
                                                                      FOUND_BY,
                                                                      SINCE("made or ended since"),
                                                                      LIMIT,
+                                                                     WATCH,
                                                                      JSON,
                                                                      {0}},
+                                     .check = list_check,
                                      REPORTS(answer_list, &report_jobs)};
 
 const struct cli_command cli_review = {
@@ -302,8 +321,10 @@ const struct cli_command cli_series = {
                                            FOUND_BY,
                                            SINCE("something came since"),
                                            LIMIT,
+                                           WATCH,
                                            JSON,
                                            {0}},
+    .check = list_check,
     REPORTS(answer_list, &report_series)};
 
 const struct cli_command cli_destinations = {.name = "destinations",
@@ -322,6 +343,8 @@ const struct cli_command cli_deliveries = {
                                                   "to this destination", NULL),
                                            FILTER("job", &cli_job, job, "of this job", NULL),
                                            LIMIT,
+                                           WATCH,
                                            JSON,
                                            {0}},
+    .check = list_check,
     REPORTS(answer_list, &report_deliveries)};

@@ -9,6 +9,7 @@
 #include "db/iso_time.h"
 #include "db/report.h"
 #include "service/cli/troubles.h"
+#include "service/cli/watch.h"
 #include "service/common/json.h"
 #include "service/common/troubles.h"
 
@@ -20,6 +21,7 @@ struct status {
     const struct cli_context *context;
     struct conf *conf;
     bool json, check;
+    struct watch watch;
     struct cli_troubles troubles;
 };
 
@@ -175,11 +177,11 @@ status_check(struct cli_call *call)
     const struct status *status = call->options;
     return status->json && status->check
                ? cli_usage_error(call->command->name, "--json and --check exclude each other")
-               : EXIT_OK;
+               : watch_check(call, &status->watch, status->json || status->check);
 }
 
 static int
-status_run(struct cli_call *call)
+status_draw(struct cli_call *call)
 {
     struct status *status = call->options;
     status->context = call->context;
@@ -187,17 +189,26 @@ status_run(struct cli_call *call)
     if (rc == EXIT_OK)
         rc = status_tell(status);
     conf_free(status->conf);
+    status->conf = NULL;
     cli_troubles_clear(&status->troubles);
     return rc;
+}
+
+static int
+status_run(struct cli_call *call)
+{
+    const struct status *status = call->options;
+    return status->watch.on ? watch_run(call, &status->watch, status_draw) : status_draw(call);
 }
 
 /* It reads the configuration itself: --check answers without one, too. */
 const struct cli_command cli_status = {
     .name = "status",
     .help = "how the night goes: jobs, series, what is not well",
-    .usage = {"[--json]", "--check"},
+    .usage = {"[--json]", "--watch [--interval SECONDS]", "--check"},
     .options =
         (const struct cli_option[]){
+            WATCH_OPTIONS(struct status),
             CLI_JSON(struct status),
             {"check", 0, &cli_flag, CLI_AT(struct status, check),
              .help = "one line and the status 0, 1 or 2, for monitoring systems (Nagios)"},

@@ -4,6 +4,7 @@
  */
 #include "service/cli/doctor/doctor.h"
 
+#include "base/terminal.h"
 #include "db/report.h"
 #include "dicom/dicom.h"
 #include "service/cli/cli.h"
@@ -219,7 +220,7 @@ doctor_look(const struct doctor *doctor, struct examination **found, size_t *cou
 static void
 doctor_print_text(const char *text)
 {
-    const int room = report_terminal_columns(stdout) - TEXT_COLUMN;
+    const int room = terminal_columns(stdout) - TEXT_COLUMN;
     int at = 0;
     while (*text) {
         const int word = (int)strcspn(text, " ");

@@ -1,6 +1,7 @@
 /* style.c - colours, and what is said on standard error. */
 #include "service/cli/line/line.h"
 
+#include "base/terminal.h"
 #include "service/common/exit_codes.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@ cli_style(enum cli_style style, FILE *out)
                                           [CLI_BAD] = "\033[31m"};
     const char *wish = getenv("NO_COLOR"), *terminal = getenv("TERM");
     const bool plain = (wish && wish[0]) || (terminal && strcmp(terminal, "dumb") == 0);
-    return plain || !isatty(fileno(out)) ? "" : escapes[style];
+    return plain || !isatty(terminal_of(out)) ? "" : escapes[style];
 }
 
 /* "noctule: run: ", and the rest. */

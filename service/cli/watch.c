@@ -1,0 +1,265 @@
+/*
+ * watch.c - see watch.h.
+ *
+ * A drawing is made in memory, and then written over the one before, line by line: nothing flickers, and
+ * what does not fit is said below instead of scrolling away. Signals come by a descriptor, between two
+ * drawings, so that none finds the terminal half drawn.
+ */
+#include "service/cli/watch.h"
+
+#include "base/terminal.h"
+#include "service/common/exit_codes.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The screen beside the usual one, without a cursor, and lines that end at its edge. */
+#define SCREEN_OPEN  "\033[?1049h\033[?25l\033[?7l"
+#define SCREEN_CLOSE "\033[?7h\033[?25h\033[?1049l"
+#define SCREEN_HOME  "\033[H"
+#define LINE_END     "\033[K\n"
+#define SCREEN_BELOW "\033[J"
+#define LEAST_LINES  3
+
+struct screen {
+    struct termios before; /* of standard input */
+    bool has_keys;         /* it is a terminal, which was changed */
+    sigset_t mask;         /* before */
+    int signals;
+    char *text; /* of one drawing */
+    size_t size;
+    FILE *out, *usual[2]; /* where drawings are written; standard output and error */
+};
+
+enum wish { WISH_DRAW, WISH_END };
+
+int
+watch_check(const struct cli_call *call, const struct watch *watch, bool streams)
+{
+    if (watch->seconds > MAX_WATCH_SECONDS)
+        return cli_usage_error(call->command->name, "--interval is at most %d", MAX_WATCH_SECONDS);
+    if (watch->seconds && !watch->on)
+        return cli_usage_error(call->command->name, "--interval goes with --watch");
+    if (watch->on && streams)
+        return cli_usage_error(call->command->name,
+                               "--watch draws text for people: it goes with no other format");
+    if (watch->on && !isatty(STDOUT_FILENO))
+        return cli_usage_error(
+            call->command->name,
+            "--watch draws on a terminal, and standard output is none: ask again "
+            "and again without it");
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------------- screen ---- */
+
+static void
+screen_set_keys(struct screen *screen)
+{
+    screen->has_keys = tcgetattr(STDIN_FILENO, &screen->before) == 0;
+    if (!screen->has_keys)
+        return;
+    struct termios keys = screen->before;
+    keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    keys.c_cc[VMIN] = 1;
+    keys.c_cc[VTIME] = 0;
+    screen->has_keys = tcsetattr(STDIN_FILENO, TCSAFLUSH, &keys) == 0;
+}
+
+static void
+screen_show(struct screen *screen)
+{
+    screen_set_keys(screen);
+    fputs(SCREEN_OPEN, screen->out);
+    fflush(screen->out);
+}
+
+static void
+screen_hide(struct screen *screen)
+{
+    fputs(SCREEN_CLOSE, screen->out);
+    fflush(screen->out);
+    if (screen->has_keys)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &screen->before);
+}
+
+static int
+screen_open(struct screen *screen)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
+    sigset_t wanted;
+    *screen = (struct screen){.out = stdout};
+    sigemptyset(&wanted);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&wanted, signals[i]);
+    sigprocmask(SIG_BLOCK, &wanted, &screen->mask);
+    screen->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (screen->signals < 0)
+        return -errno;
+    screen_show(screen);
+    return 0;
+}
+
+static void
+screen_close(struct screen *screen)
+{
+    if (screen->signals >= 0) {
+        screen_hide(screen);
+        close(screen->signals);
+    }
+    sigprocmask(SIG_SETMASK, &screen->mask, NULL);
+}
+
+/* ------------------------------------------------------------------------------ drawing ---- */
+
+/* Standard output and error go to memory, and look as if they were on the terminal. */
+static int
+screen_catch(struct screen *screen)
+{
+    FILE *memory = open_memstream(&screen->text, &screen->size);
+    if (!memory)
+        return -errno;
+    screen->usual[0] = stdout;
+    screen->usual[1] = stderr;
+    terminal_stand_in(memory, STDOUT_FILENO);
+    stdout = stderr = memory;
+    return 0;
+}
+
+static int
+screen_release(struct screen *screen)
+{
+    FILE *memory = stdout;
+    stdout = screen->usual[0];
+    stderr = screen->usual[1];
+    terminal_stand_in(NULL, -1);
+    return fclose(memory) == 0 ? 0 : -errno;
+}
+
+static int
+screen_lines(const struct screen *screen)
+{
+    struct winsize size;
+    const bool known = ioctl(fileno(screen->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+    return known && size.ws_row > LEAST_LINES ? size.ws_row : known ? LEAST_LINES : 24;
+}
+
+static void
+screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seconds)
+{
+    char now[32] = "";
+    const time_t at = time(NULL);
+    struct tm local;
+    if (localtime_r(&at, &local))
+        strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S", &local);
+    fprintf(screen->out, SCREEN_HOME "%snoctule %s%s  %s, every %lld s; q ends" LINE_END LINE_END,
+            cli_style(CLI_HEADING, screen->out), call->command->name,
+            cli_style(CLI_PLAIN, screen->out), now, (long long)seconds);
+}
+
+/* As many lines as there is room for, the last one for how many there is none for. */
+static void
+screen_put_text(struct screen *screen)
+{
+    size_t lines = 0, room = (size_t)screen_lines(screen) - 2;
+    for (size_t i = 0; i < screen->size; i++)
+        lines += screen->text[i] == '\n';
+    const size_t shown = lines <= room ? lines : room - 1;
+    const char *line = screen->text;
+    for (size_t i = 0; i < shown; i++) {
+        const size_t length = strcspn(line, "\n");
+        fwrite(line, 1, length, screen->out);
+        fputs(i + 1 < room ? LINE_END : "\033[K", screen->out);
+        line += length + 1;
+    }
+    if (shown < lines)
+        fprintf(screen->out, "... and %zu more line%s\033[K", lines - shown,
+                lines - shown == 1 ? "" : "s");
+    else if (shown < room)
+        fputs(SCREEN_BELOW, screen->out);
+}
+
+static int
+screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds,
+            int (*draw)(struct cli_call *call), int *status)
+{
+    int rc = screen_catch(screen);
+    if (rc)
+        return rc;
+    *status = draw(call);
+    rc = screen_release(screen);
+    if (rc == 0) {
+        screen_put_head(screen, call, seconds);
+        screen_put_text(screen);
+    }
+    free(screen->text);
+    screen->text = NULL;
+    return rc ? rc : fflush(screen->out) == 0 ? 0 : -errno;
+}
+
+/* ------------------------------------------------------------------------------ waiting ---- */
+
+static enum wish
+screen_take_signals(struct screen *screen)
+{
+    struct signalfd_siginfo signal;
+    while (read(screen->signals, &signal, sizeof signal) == sizeof signal) {
+        if (signal.ssi_signo == SIGTSTP) {
+            screen_hide(screen);
+            raise(SIGSTOP); /* until it is in the foreground again */
+            screen_show(screen);
+        } else if (signal.ssi_signo != SIGWINCH) {
+            return WISH_END;
+        }
+    }
+    return WISH_DRAW;
+}
+
+/* Any other key draws at once; an input that has ended has none any more. */
+static enum wish
+screen_take_key(struct screen *screen)
+{
+    char key;
+    const ssize_t got = read(STDIN_FILENO, &key, 1);
+    if (got <= 0)
+        screen->has_keys = false;
+    return got == 1 && (key == 'q' || key == 'Q') ? WISH_END : WISH_DRAW;
+}
+
+static enum wish
+screen_wait(struct screen *screen, int64_t seconds)
+{
+    struct pollfd ends[] = {{.fd = screen->signals, .events = POLLIN},
+                            {.fd = screen->has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
+    if (poll(ends, 2, (int)(1000 * seconds)) < 0)
+        return errno == EINTR ? WISH_DRAW : WISH_END;
+    if (ends[0].revents)
+        return screen_take_signals(screen);
+    return ends[1].revents ? screen_take_key(screen) : WISH_DRAW;
+}
+
+int
+watch_run(struct cli_call *call, const struct watch *watch, int (*draw)(struct cli_call *call))
+{
+    const int64_t seconds = watch->seconds ? watch->seconds : WATCH_SECONDS;
+    struct screen screen;
+    int status = EXIT_OK;
+    int rc = screen_open(&screen);
+    while (rc == 0) {
+        rc = screen_draw(&screen, call, seconds, draw, &status);
+        if (rc == 0 && screen_wait(&screen, seconds) == WISH_END)
+            break;
+    }
+    screen_close(&screen);
+    if (rc)
+        cli_complain("the terminal cannot be drawn on: %s", strerror(-rc));
+    return rc ? EXIT_PARTIAL : status;
+}

@@ -1,0 +1,117 @@
+"""--watch: lists and the status drawn in place on a terminal, until q or Ctrl-C."""
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+from conftest import BIN, drop, phantom, wait_for
+
+USAGE = 2
+
+
+class Terminal:
+    """A command on a terminal of so many lines and columns; what it has written so far is `said`."""
+
+    def __init__(self, d, *arguments, lines=24, columns=80):
+        self.main, self.side = os.openpty()
+        self.resize(lines, columns)
+        self.before = termios.tcgetattr(self.side)
+        self.said = ""
+        self.process = subprocess.Popen(
+            [BIN / "noctule", "--config", d.config, *arguments], stdin=self.side, stdout=self.side, stderr=self.side,
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"}, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def resize(self, lines, columns):
+        fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def read(self):
+        while select.select([self.main], [], [], 0.05)[0]:
+            with contextlib.suppress(OSError):
+                self.said += os.read(self.main, 65536).decode()
+        return self.said
+
+    def wait_for(self, words, count=1):
+        return wait_for(lambda: len(re.findall(words, self.read())) >= count, 30, words)
+
+    def screen(self):
+        """The lines of the latest drawing."""
+        drawn = self.read().split("\033[H")[-1]
+        return re.sub(r"\033\[[?0-9;]*[A-Za-z]", "", drawn).split("\r\n")
+
+    def type(self, keys):
+        os.write(self.main, keys)
+
+    def end(self):
+        deadline = time.monotonic() + 30
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.read()
+        self.read()
+        restored = termios.tcgetattr(self.side) == self.before
+        os.close(self.side)
+        os.close(self.main)
+        return self.process.returncode, restored
+
+
+def test_jobs_are_drawn_as_they_come(daemon, tmp_path):
+    d = daemon(quiet=0.5).start()
+    terminal = Terminal(d, "jobs", "--watch", "--interval", "1")
+    terminal.wait_for("noctule jobs .*every 1 s; q ends", 2)
+    assert "head-ct" not in terminal.said
+    drop(phantom(tmp_path / "a", "--size", "32x32x6"), d.inbox)
+    terminal.wait_for("DONE")
+    assert any("head-ct" in line for line in terminal.screen())
+    assert [line for line in terminal.screen() if len(line) > 80] == []
+    terminal.type(b"q")
+    status, restored = terminal.end()
+    assert (status, restored) == (0, True)
+    assert terminal.said.startswith("\033[?1049h") and terminal.said.endswith("\033[?1049l")
+
+
+@pytest.mark.parametrize("command", ["jobs", "series", "deliveries", "status"])
+def test_each_ends_by_an_interrupt(daemon, command):
+    d = daemon().start()
+    terminal = Terminal(d, command, "--watch", lines=10, columns=60)
+    terminal.wait_for(f"noctule {command} ")
+    terminal.type(b"\x03")
+    assert terminal.end() == (0, True)
+
+
+def test_what_has_no_room_is_told_and_a_larger_terminal_has_it(daemon):
+    d = daemon().start()
+    terminal = Terminal(d, "status", "-w", "--interval", "600", lines=6, columns=40)
+    terminal.wait_for(r"\.\.\. and \d+ more lines")
+    assert len(terminal.screen()) == 6
+    terminal.resize(60, 100)
+    terminal.wait_for("Daemon +running")
+    assert "more line" not in terminal.screen()[-1]
+    terminal.type(b"q")
+    assert terminal.end() == (0, True)
+
+
+def test_a_service_that_goes_away_is_told_on_the_screen(daemon):
+    d = daemon().start()
+    terminal = Terminal(d, "status", "--watch", "--interval", "1", lines=50)
+    terminal.wait_for("Daemon +running")
+    d.stop()
+    terminal.wait_for("Daemon +not running")
+    terminal.type(b"q")
+    assert terminal.end() == (0, True)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["jobs", "--watch"], "standard output is none"),
+    (["status", "--watch", "--check"], "goes with no other format"),
+    (["series", "--watch", "--json"], "goes with no other format"),
+    (["series", "--interval", "5"], "--interval goes with --watch"),
+])
+def test_it_needs_a_terminal(daemon, arguments, words):
+    result = daemon().ctl(*arguments, check=False)
+    assert result.returncode == USAGE and words in result.stderr and result.stdout == ""
