@@ -14,7 +14,7 @@ from conftest import BIN, SHARED, assert_valid, needs_shared, phantom
 from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask, ring, structure_set
 from test_grid import Reference, uneven
 from test_resample import mask_on_grid, mask_on_planes
-from test_run import assert_nothing_left, seg_masks
+from test_run import assert_nothing_left, exact_values, seg_masks
 from test_sr import assert_dciodvfy_is_content, one
 
 TYPE = 'type = { code = "86049000"; scheme = "SCT"; meaning = "Neoplasm, Primary"; };'
@@ -54,13 +54,16 @@ def record_of(output):
 @pytest.mark.parametrize(("image", "mask", "published", "voxels"), PUBLISHED)
 def test_masks_are_the_published_ones(run, tmp_path, image, mask, published, voxels):
     (rtstruct,) = (SHARED / mask).glob("*.dcm")
-    more = "" if "PET" in image or "MR" in image else 'texture = { first_order = true; }; results = [ "seg", "sr" ];'
-    output = run(drawn(), [rtstruct], SHARED / image, more=more)
+    output = run(drawn(), [rtstruct], SHARED / image, more='texture = { first_order = true; }; results = [ "seg", "sr" ];')
     planes = Planes(sorted((SHARED / image).glob("*.dcm")))
     masks = mask_of(output, [file.filename for file in planes.files])
     assert np.count_nonzero(masks[0] != nifti_mask(SHARED / published)) == 0
     (segment,) = record_of(output)["segments"]
     assert segment["voxels"] == voxels and segment["slices_missing"] == 0
+    values = exact_values([pydicom.dcmread(file.filename) for file in planes.files])[masks[0]]
+    measured = {feature["name"]: feature["value"] for feature in json.loads((output / "features.json").read_text())}
+    for name, value in (("mean", values.mean()), ("minimum", values.min()), ("maximum", values.max())):
+        assert measured[name] == pytest.approx(value, rel=1e-9), name
 
 
 @pytest.fixture
