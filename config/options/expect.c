@@ -62,7 +62,8 @@ static const struct option_row expect_rows[] = {
      .choices = touches_choices, .later = true,
      .help =
          "which faces of the volume it may touch: any, those of the lowest and the highest slice "
-         "alone, or none; of a straightened stack, which edges of its own planes"},
+         "alone, or none; of a straightened stack, which edges of its own planes; and no "
+         "padding beside it, unless any"},
     {"share_of", &option_part, AT(struct conf_expect, share_of), "", .section = &share_section,
      .help = "its voxels as a part of those of another segment"},
     BOUNDS(share_of_box, 0, 1,

@@ -89,11 +89,13 @@ enum face {
     FACE_LAST_ROW,
     FACE_LOWEST_SLICE,
     FACE_HIGHEST_SLICE,
+    FACE_PADDING, /* beside a row's first or last voxel: as where a round field of view ends */
     FACES
 };
 
 static const char *const face_names[FACES] = {"first column", "last column",  "first row",
-                                              "last row",     "lowest slice", "highest slice"};
+                                              "last row",     "lowest slice", "highest slice",
+                                              "padding"};
 
 /* The first and the last voxel of a row that are set; false: none is. */
 static bool
@@ -127,20 +129,33 @@ box_voxels(const struct image_extent *extent, const struct image_mask *mask)
     return (last[0] - first[0] + 1) * (last[1] - first[1] + 1) * (last[2] - first[2] + 1);
 }
 
+static bool
+voxel_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64_t z)
+{
+    const int64_t at = (z * volume->extent.rows + y) * volume->extent.columns + x;
+    const int32_t value = image_value(volume->voxels, volume->pixel, at);
+    return value >= volume->padding[z].lo && value <= volume->padding[z].hi;
+}
+
 /* A set of faces. */
 static unsigned
-faces_of_slice(const struct image_extent *extent, const struct image_mask *mask, int64_t z,
+faces_of_slice(const struct expect_volume *volume, const struct image_mask *mask, int64_t z,
                const struct expect_window *window)
 {
+    const int64_t *low = window->first, *high = window->last;
     unsigned faces = 0;
-    for (int64_t y = 0; y < extent->rows; y++) {
+    for (int64_t y = 0; y < volume->extent.rows; y++) {
         int64_t first, last;
-        if (!row_span(expect_row(extent, mask, y, z), mask->words_per_row, &first, &last))
+        if (!row_span(expect_row(&volume->extent, mask, y, z), mask->words_per_row, &first, &last))
             continue;
-        faces |= first <= window->first[0] ? 1u << FACE_FIRST_COLUMN : 0;
-        faces |= last >= window->last[0] ? 1u << FACE_LAST_COLUMN : 0;
-        faces |= y <= window->first[1] ? 1u << FACE_FIRST_ROW : 0;
-        faces |= y >= window->last[1] ? 1u << FACE_LAST_ROW : 0;
+        faces |= first <= low[0] ? 1u << FACE_FIRST_COLUMN : 0;
+        faces |= last >= high[0] ? 1u << FACE_LAST_COLUMN : 0;
+        faces |= y <= low[1] ? 1u << FACE_FIRST_ROW : 0;
+        faces |= y >= high[1] ? 1u << FACE_LAST_ROW : 0;
+        if (y > low[1] && y < high[1] &&
+            ((first > low[0] && voxel_is_padding(volume, first - 1, y, z)) ||
+             (last < high[0] && voxel_is_padding(volume, last + 1, y, z))))
+            faces |= 1u << FACE_PADDING;
     }
     return faces;
 }
@@ -152,7 +167,7 @@ faces_of(const struct expect_volume *volume, const struct image_mask *mask)
     const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
     unsigned faces = 0;
     for (int64_t z = 0; z < extent->slices; z++)
-        faces |= faces_of_slice(extent, mask, z, volume->windows ? &volume->windows[z] : &whole);
+        faces |= faces_of_slice(volume, mask, z, volume->windows ? &volume->windows[z] : &whole);
     if (slice_has_voxels(extent, mask, 0))
         faces |= 1u << FACE_LOWEST_SLICE;
     if (slice_has_voxels(extent, mask, extent->slices - 1))

@@ -25,6 +25,7 @@ struct expect_volume {
     const void *voxels;
     enum image_pixel pixel;
     const struct image_rescale *rescale; /* one a slice */
+    const struct image_range *padding;   /* likewise; none where lo > hi */
     const char *unit;                    /* of its values, for people: " HU"; "" */
     /* Of each slice: what touches their edges, or lies beyond, is cut by the images'. NULL: the volume's own. */
     const struct expect_window *windows;

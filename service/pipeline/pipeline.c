@@ -464,11 +464,15 @@ check_expectations(struct job *job)
     struct pipeline_report *report = job->report;
     const struct geometry_stack *stack = job->grid.stack;
     char unit[FEATURE_TERM], words[FEATURE_TERM + 1];
-    struct image_rescale *rescale = calloc((size_t)stack->plane_count, sizeof *rescale);
-    if (!rescale)
+    const size_t planes = (size_t)stack->plane_count;
+    struct image_rescale *rescale = calloc(planes, sizeof *rescale);
+    struct image_range *padding = calloc(planes, sizeof *padding);
+    if (!rescale || !padding) {
+        free(rescale);
+        free(padding);
         return error_set_system(&report->error, -ENOMEM, "look at what is expected");
-    for (int32_t z = 0; z < stack->plane_count; z++)
-        rescale[z] = volume_rescale(job->grid.instances, &stack->planes[z]);
+    }
+    volume_tables(job->grid.instances, stack, rescale, padding);
     texture_value_unit(job->grid.instances, stack, 1, unit);
     snprintf(words, sizeof words, "%s%s", strcmp(unit, "1") == 0 ? "" : " ",
              value_unit_spoken(unit));
@@ -480,6 +484,7 @@ check_expectations(struct job *job)
         .voxels = job->voxels,
         .pixel = stack->pixel,
         .rescale = rescale,
+        .padding = padding,
         .windows = windows,
         .unit = words,
         .ucum = strcmp(unit, "1") == 0 ? "" : unit,
@@ -490,6 +495,7 @@ check_expectations(struct job *job)
         rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,
                           &report->error);
     free(rescale);
+    free(padding);
     free(windows);
     if (report->breaches.count == 0)
         return rc;

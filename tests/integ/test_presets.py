@@ -214,6 +214,22 @@ def test_fat_that_the_field_of_view_cuts_is_held(config, series, tmp_path):
     assert "Whole trunk: reaches the edge" in run(config, "fat", tmp_path / "out", folder, REVIEW)
 
 
+@pytest.mark.parametrize("radius,status", [(0.49, OK), (0.34, REVIEW)], ids=["around", "cutting"])
+def test_fat_in_a_round_field_of_view(config, series, tmp_path, radius, status):
+    """Padding beyond a circle, and a trunk that ends there and reaches no column."""
+    folder = edited(series("body", "--size", "256x256x30")[0], tmp_path / "round")
+    y, x = np.mgrid[:256, :256] / 256 - 0.5
+    for path in folder.glob("*.dcm"):
+        dataset = pydicom.dcmread(path)
+        pixels = dataset.pixel_array.copy()
+        pixels[x * x + y * y > radius * radius] = 4095
+        dataset.PixelData = pixels.tobytes()
+        dataset.add_new("PixelPaddingValue", "US", 4095)
+        dataset.save_as(path)
+    told = run(config, "fat", tmp_path / "out", folder, status)
+    assert status == OK or "Whole trunk: reaches the edge of the volume (padding)" in told, told
+
+
 @pytest.mark.parametrize("kind", ["ct-head", "head-tilted"])
 def test_head_ct(config, series, tmp_path, kind):
     options = ("--tilt", "0") if kind == "head-tilted" else ()

@@ -17,6 +17,7 @@ static struct image_mask masks[2];
 static struct conf_expect expect;
 static struct conf_segment segments[2];
 static struct image_rescale rescale[SLICES];
+static struct image_range padding[SLICES];
 static struct expect_breaches found;
 static struct expect_volume volume;
 
@@ -33,6 +34,7 @@ begin(void)
                                     .voxels = voxels,
                                     .pixel = IMAGE_INT16,
                                     .rescale = rescale,
+                                    .padding = padding,
                                     .unit = " HU",
                                     .ucum = "[hnsf'U]",
                                     .slice_mm = 3};
@@ -41,7 +43,7 @@ begin(void)
     for (int i = 0; i < 2; i++)
         masks[i] = (struct image_mask){bits[i], WORDS, 0};
     for (int z = 0; z < SLICES; z++)
-        rescale[z] = (struct image_rescale){1, 0};
+        rescale[z] = (struct image_rescale){1, 0}, padding[z] = (struct image_range){1, 0};
 }
 
 static void
@@ -270,6 +272,28 @@ START_TEST(edges_of_the_images)
 
 END_TEST
 
+/* As where a round field of view ends, which cuts what it touches. */
+START_TEST(padding_of_the_images)
+{
+    expect.touches = CONF_TOUCHES_TOP_BOTTOM;
+    put(0, 5, 2, 1);
+    put(0, 8, 2, 1);
+    voxels[(1 * ROWS_ + 2) * COLUMNS + 6] = -2000; /* a hole in it is no edge */
+    voxels[(1 * ROWS_ + 2) * COLUMNS + 9] = -1999;
+    padding[1] = (struct image_range){-2000, -2000};
+    ck_assert_uint_eq(check(), 0);
+    voxels[(1 * ROWS_ + 2) * COLUMNS + 9] = -2000;
+    assert_broken("touches", "Brain: reaches the edge of the volume (padding), expected in the "
+                             "lowest and the highest slice alone");
+    voxels[(1 * ROWS_ + 2) * COLUMNS + 9] = 0;
+    voxels[(1 * ROWS_ + 2) * COLUMNS + 4] = -2000;
+    ck_assert_uint_eq(check(), 1);
+    padding[1] = (struct image_range){1, 0};
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
 START_TEST(shares)
 {
     struct conf_share share = {(char *)"Body", {0.25, 0.5}};
@@ -398,6 +422,7 @@ main(void)
                                   slices,
                                   faces,
                                   edges_of_the_images,
+                                  padding_of_the_images,
                                   shares,
                                   shares_of_the_box,
                                   slices_of_the_images,
