@@ -290,6 +290,46 @@ def small_file_system(folder, mebibytes):
         subprocess.run(["umount", "-l", folder], check=True)
 
 
+class Stalling:
+    """A file system that may stall as one over a network does: who writes waits, and cannot be killed, until it goes on."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def stall(self):
+        subprocess.run(["fsfreeze", "--freeze", self.folder], check=True)
+
+    def go_on(self):
+        subprocess.run(["fsfreeze", "--unfreeze", self.folder], check=False, capture_output=True)
+
+    @staticmethod
+    def holds(process):
+        """Does one of its threads wait for a device or a file system?"""
+        with contextlib.suppress(OSError):
+            for stat in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat"):
+                if stat.read_text().rpartition(")")[2].split()[0] == "D":
+                    return True
+        return False
+
+
+@contextlib.contextmanager
+def stalling_file_system(folder, mebibytes):
+    """A Stalling of so many MiB on a new folder, which is gone with the block."""
+    folder.mkdir(parents=True)
+    image = folder.with_suffix(".image")
+    with open(image, "wb") as file:
+        file.truncate(mebibytes << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, folder], capture_output=True).returncode != 0:
+        pytest.skip("mounting a file is not allowed here")
+    share = Stalling(folder)
+    try:
+        yield share
+    finally:
+        share.go_on()
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
 @contextlib.contextmanager
 def orthanc(folder, options=None):
     """An Orthanc that answers, and ends with the block."""

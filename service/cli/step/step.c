@@ -216,7 +216,8 @@ step_publish(struct step_attempt *attempt, const struct manifest_run *run, struc
     return manifest_publish(&writer, attempt->folder, error);
 }
 
-/* What cannot be copied is another failure of this attempt, if that can be told. */
+/* What cannot be copied is another failure of this attempt, if that can be told. What was copied stays whatever is said
+ * of its manifest, which may be there all the same: over a network an answer may be lost, or a sync fail. */
 static int
 step_tell_results(struct step_attempt *attempt, struct error *error)
 {
@@ -227,8 +228,6 @@ step_tell_results(struct step_attempt *attempt, struct error *error)
         rc = step_publish(attempt, NULL, error);
     } else if (rc == 0) {
         rc = step_publish(attempt, &run, error);
-        if (rc)
-            manifest_run_remove(attempt->folder, &run);
     }
     manifest_run_free(&run);
     return rc;

@@ -133,12 +133,6 @@ manifest_run_take(const struct attempt_folder *folder, const char *from, struct 
 }
 
 void
-manifest_run_remove(const struct attempt_folder *folder, const struct manifest_run *run)
-{
-    file_remove(folder->fd, run->name, NULL);
-}
-
-void
 manifest_run_free(struct manifest_run *run)
 {
     free(run->files);

@@ -55,8 +55,6 @@ struct manifest_run {
  * otherwise. -ESTALE: the attempt was given up. */
 int manifest_run_take(const struct attempt_folder *folder, const char *from,
                       struct manifest_run *run, struct error *error);
-/* Removes it with all that is in it. */
-void manifest_run_remove(const struct attempt_folder *folder, const struct manifest_run *run);
 void manifest_run_free(struct manifest_run *run);
 
 /* Begins a manifest for `run`, NULL: without files. The frames of the report follow, by sealed_add: DONE last. */
