@@ -57,7 +57,9 @@ static const struct option_row expect_rows[] = {
         "CT)"),
     BOUNDS(components, 1, 1e9,
            "least and greatest number of pieces: voxels that share a face are of one"),
-    BOUNDS(slices, 1, 65535, "in how many slices it has voxels, at least and at most"),
+    BOUNDS(slices, 1, 65535,
+           "in how many slices it has voxels, at least and at most; of a straightened stack, of "
+           "its grid"),
     {"touches", &option_choice, AT(struct conf_expect, touches), "\"any\"",
      .choices = touches_choices, .later = true,
      .help =
