@@ -505,7 +505,7 @@ int queue_starts_no_job(struct queue *queue);
 
 /*
  * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
- * max_attempts: FAILED, code CRASHED), and SENDING to PENDING with its attempts kept. The time since
+ * max_attempts: FAILED, code CRASHED), SENDING to PENDING and FINDING and MOVING to WAITING with their attempts kept. The time since
  * the last event does not make deliveries older. Returns how many jobs were running in *returned.
  */
 int queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned);

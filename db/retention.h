@@ -51,8 +51,8 @@ struct queue_sweep {
 int queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms,
                 size_t *count);
 
-/* Deletes at most `limit` events of the daemon's own and rows of quarantine of no series, and counts them. The
- * last that says how things stand stays. */
+/* Deletes at most `limit` each of the daemon's own events, of rows of quarantine of no series and of items of
+ * pulls that have ended, and counts them. The last event that says how things stand stays. */
 int queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t *count);
 
 /* A file or folder that is to go: relative to the root, or an original of an inbox. */

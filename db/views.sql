@@ -180,6 +180,14 @@ FROM delivery d
 JOIN job j ON j.id = d.job_id
 JOIN series s ON s.id = j.series_id;
 
+CREATE VIEW v_pulls AS
+SELECT p.id AS item, p.batch, p.source, p.key, p.identifier, p.state, p.attempts, p.expected, p.arrived,
+    p.code, p.message,
+    CASE WHEN p.state = 'WAITING' THEN p.due_at END AS not_before_at,
+    p.created_at, p.started_at, p.moved_at, p.ended_at, p.asked_by,
+    coalesce((SELECT group_concat(DISTINCT study_uid) FROM pull_part WHERE pull_id = p.id), '') AS study_uids
+FROM pull p;
+
 CREATE VIEW v_holds AS
 SELECT kind, name, held_at, held_by, reason FROM hold;
 
@@ -454,6 +462,11 @@ SELECT 'attention', NULL, printf('%d job%s failed in the last 24 h', jobs_failed
     iif(jobs_failed_24h = 1, '', 's'))
 FROM night WHERE jobs_failed_24h > 0
 UNION ALL
+SELECT 'attention', NULL, printf('%d item%s pulled from %s failed or came in part in the last 24 h: noctule pull',
+    count(*), iif(count(*) = 1, '', 's'), source)
+FROM pull WHERE ended_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')
+    AND state IN ('PARTIAL', 'FAILED') GROUP BY source
+UNION ALL
 SELECT 'attention', min(ended_at), printf('%d job%s under review, and nothing of %s delivered: '
     || 'noctule review', count(*), iif(count(*) = 1, ' is', 's are'),
     iif(count(*) = 1, 'it is', 'them is'))
@@ -512,6 +525,11 @@ UNION ALL
 SELECT 'waits', NULL, printf('%d result%s for the commitment of %s', uncommitted,
     iif(uncommitted = 1, '', 's'), destination)
 FROM destinations WHERE uncommitted > 0
+UNION ALL
+SELECT 'waits', min(created_at), printf('%d item%s to be pulled from %s%s', count(*), iif(count(*) = 1, '', 's'), source,
+    coalesce((SELECT ': ' || substr(message, 1, 200) FROM pull l WHERE l.source = p.source AND l.state = 'WAITING'
+        AND l.message <> '' ORDER BY l.started_at DESC LIMIT 1), ''))
+FROM pull p WHERE ended_at IS NULL GROUP BY source
 UNION ALL
 SELECT 'waits', NULL, CASE code
     WHEN 'STUDY_WAITING' THEN printf('%d job%s for other series of the study, the first until %s', count(*),

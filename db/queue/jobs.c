@@ -826,6 +826,8 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
         return rc;
     rc = queue_recover_deliveries(queue, now_ms);
     if (rc == 0)
+        rc = queue_recover_pulls(queue, now_ms);
+    if (rc == 0)
         rc = edge_for_each(
             queue, &machine_job,
             "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",

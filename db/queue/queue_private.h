@@ -124,6 +124,8 @@ int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_m
 /* The series is purged: what has not arrived ends, PURGED. */
 int queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms);
 int queue_recover_deliveries(struct queue *queue, int64_t now_ms);
+/* What was FINDING or MOVING is to be asked for anew (pulls.c). */
+int queue_recover_pulls(struct queue *queue, int64_t now_ms);
 /* What waits for the destination (NULL: for any) was not tried from then until now: that time does not
  * count as patience with it. What is SENDING is tried. */
 int queue_count_out(struct queue *queue, const char *destination, int64_t since_ms, int64_t now_ms);

@@ -524,6 +524,15 @@ sweep_stray_quarantine(struct queue *queue, int64_t before_ms, size_t limit)
         VALUES(value_time(before_ms), queue_row_limit(limit)));
 }
 
+static int
+sweep_pulls(struct queue *queue, int64_t before_ms, size_t limit)
+{
+    return database_change(
+        &queue->db,
+        "DELETE FROM pull WHERE id IN (SELECT id FROM pull WHERE ended_at < ?1 LIMIT ?2)",
+        VALUES(value_time(before_ms), queue_row_limit(limit)));
+}
+
 int
 queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t *count)
 {
@@ -533,9 +542,10 @@ queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t 
         return rc;
     const int events = sweep_own_events(queue, before_ms, limit);
     const int strays = events < 0 ? events : sweep_stray_quarantine(queue, before_ms, limit);
-    rc = queue_leave(queue, strays < 0 ? strays : 0);
+    const int pulls = strays < 0 ? strays : sweep_pulls(queue, before_ms, limit);
+    rc = queue_leave(queue, pulls < 0 ? pulls : 0);
     if (rc == 0)
-        *count = (size_t)events + (size_t)strays;
+        *count = (size_t)events + (size_t)strays + (size_t)pulls;
     return rc;
 }
 

@@ -22,6 +22,8 @@ queue_clock_was_set(struct queue *queue, int64_t by_ms)
         "UPDATE delivery SET since_at = " MOVED("since_at") ", requested_at = " MOVED(
             "requested_at") " WHERE state = 'SENT' AND commitment = 'REQUESTED'",
         "UPDATE hold SET held_at = " MOVED("held_at"),
+        "UPDATE pull SET due_at = " MOVED("due_at") ", since_at = " MOVED(
+            "since_at") ", moved_at = " MOVED("moved_at") " WHERE ended_at IS NULL",
         "UPDATE series SET last_seen_at = " MOVED("last_seen_at") " WHERE state = 'GATHERING'"};
     char by[40];
     snprintf(by, sizeof by, "%+.3f seconds", (double)by_ms / 1000);
@@ -68,6 +70,10 @@ queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_l
         rc = database_change(&queue->db,
                              "UPDATE delivery SET due_at = ?1 "
                              "WHERE state IN ('PENDING', 'DELAYED') AND due_at > ?1",
+                             VALUES(value_time(delivery_latest_ms)));
+    if (rc >= 0)
+        rc = database_change(&queue->db,
+                             "UPDATE pull SET due_at = ?1 WHERE state = 'WAITING' AND due_at > ?1",
                              VALUES(value_time(delivery_latest_ms)));
     return queue_leave(queue, rc < 0 ? rc : 0);
 }

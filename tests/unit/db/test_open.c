@@ -405,6 +405,8 @@ START_TEST(views_have_their_columns)
         {"v_wanted", "job,pipeline,state,done_by_at,expected_at,is_late,late_why,mean_seconds,"
                      "room_seconds"},
         {"v_windows", "pipeline,window,is_open,opens_at,closes_at"},
+        {"v_pulls", "item,batch,source,key,identifier,state,attempts,expected,arrived,code,message,"
+                    "not_before_at,created_at,started_at,moved_at,ended_at,asked_by,study_uids"},
         {"v_disk", "at,free_mib"},
         {"v_nights",
          "night,since_at,until_at,series_settled,series_refused,series_without_rule,instances,"
@@ -433,7 +435,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "22");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "23");
     sample_close(&sample);
 }
 
