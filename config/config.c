@@ -41,18 +41,28 @@ conf_override_root(const char *given, char **root)
     return rc;
 }
 
+/* The first of our titles, where the file gives none. */
 static int
-conf_resolve_calling_titles(struct conf *conf)
+conf_resolve_title(const struct conf *conf, char **title)
 {
-    for (size_t i = 0; i < conf->destination_count; i++) {
-        struct conf_destination *destination = &conf->destinations[i];
-        if (!destination->ae_title || destination->calling_ae_title)
-            continue;
-        destination->calling_ae_title = strdup(conf->dicom.titles[0].ae_title);
-        if (!destination->calling_ae_title)
-            return -ENOMEM;
+    if (!*title)
+        *title = strdup(conf->dicom.titles[0].ae_title);
+    return *title ? 0 : -ENOMEM;
+}
+
+static int
+conf_resolve_titles(struct conf *conf)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < conf->destination_count; i++)
+        if (conf->destinations[i].ae_title)
+            rc = conf_resolve_title(conf, &conf->destinations[i].calling_ae_title);
+    for (size_t i = 0; rc == 0 && i < conf->pull.source_count; i++) {
+        rc = conf_resolve_title(conf, &conf->pull.sources[i].calling_ae_title);
+        if (rc == 0)
+            rc = conf_resolve_title(conf, &conf->pull.sources[i].move_destination);
     }
-    return 0;
+    return rc;
 }
 
 static int
@@ -79,7 +89,7 @@ conf_read_source(const struct source *source, char *const *root, struct conf **c
         return source_out_of_memory(error);
     int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root,
                          conf_resolve_root, findings, error);
-    if (rc == 0 && conf_resolve_calling_titles(loaded) < 0)
+    if (rc == 0 && conf_resolve_titles(loaded) < 0)
         rc = source_out_of_memory(error);
     if (rc < 0) {
         conf_free(loaded);
@@ -301,6 +311,15 @@ conf_find_destination(const struct conf *conf, const char *name)
     for (size_t i = 0; i < conf->destination_count; i++)
         if (strcmp(conf->destinations[i].name, name) == 0)
             return &conf->destinations[i];
+    return NULL;
+}
+
+const struct conf_source *
+conf_find_source(const struct conf *conf, const char *name)
+{
+    for (size_t i = 0; i < conf->pull.source_count; i++)
+        if (strcmp(conf->pull.sources[i].name, name) == 0)
+            return &conf->pull.sources[i];
     return NULL;
 }
 

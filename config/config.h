@@ -425,6 +425,32 @@ struct conf_delivery {
     double breaker_seconds; /* until it is tried again */
 };
 
+/* Of which it asks for what: whole studies, or their series one by one. */
+enum conf_pull_level { CONF_PULL_STUDY, CONF_PULL_SERIES };
+
+/* An archive that is asked by C-FIND, and told by C-MOVE to send to one of our titles. */
+struct conf_source {
+    char *name;
+    char *ae_title;
+    char *host; /* and the next members: as of a destination */
+    int port;
+    char *calling_ae_title;
+    bool tls;
+    char *certificate;
+    double connect_seconds, dimse_seconds;
+    char *move_destination; /* the first of our titles where the file gives none */
+    enum conf_pull_level level;
+    struct conf_window *window; /* in which C-FIND and C-MOVE may begin; NULL: at any time */
+    int per_hour;               /* C-MOVEs that may begin; 0: any number, one after the other */
+    double deadline_seconds;    /* of one C-FIND, and of one C-MOVE */
+    double arrival_seconds;     /* for what was said to be sent */
+};
+
+struct conf_pull {
+    struct conf_source *sources;
+    size_t source_count;
+};
+
 /* How long things stay, in days; 0: for ever. */
 struct conf_retention {
     double series_days;     /* images, since their series was settled and its last job ended */
@@ -464,6 +490,7 @@ struct conf {
     struct conf_destination *destinations;
     size_t destination_count;
     struct conf_delivery delivery;
+    struct conf_pull pull;
     struct conf_retention retention;
     struct conf_report report;
     struct conf_page page;
@@ -558,6 +585,7 @@ bool conf_segment_looks(const struct conf_segment *segment);
 
 const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const char *name);
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);
+const struct conf_source *conf_find_source(const struct conf *conf, const char *name);
 /* The first AE of that title, which is how CONF_SENDER is resolved; NULL: there is none. */
 const struct conf_destination *conf_find_destination_ae(const struct conf *conf,
                                                         const char *ae_title);

@@ -1,7 +1,7 @@
 /*
  * overlay.c - a file over another one (@overlay): what it gives takes the place of what was given before.
  *
- * Of a group each setting does so by itself. Of pipelines, destinations and rules an element takes the
+ * Of a group each setting does so by itself. Of pipelines, destinations, sources and rules an element takes the
  * place of the one that has its name, and is added where there is none. Any other list is replaced as a
  * whole.
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const named_lists[] = {"pipelines", "destinations", "rules"};
+static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources"};
 
 static bool
 overlay_is_named(const config_setting_t *setting)

@@ -54,6 +54,13 @@ check_stow(const struct conf_destination *destination, const struct option_spot 
         option_refuse(spot, "stow", "has no certificates: use https://");
 }
 
+void
+check_host(const char *host, const struct option_spot *spot)
+{
+    if (host && strchr(host, ':') && !form_address.fits(host))
+        option_refuse(spot, "host", "has to be a name, or an IPv4 or IPv6 address");
+}
+
 static bool
 destination_has_place(const struct conf_destination *destination, const struct option_spot *spot)
 {
@@ -78,9 +85,7 @@ check_destination(const void *object, const struct option_spot *spot)
         option_refuse(spot, "name", "needs ae_title, host and port, or folder, or stow");
     else
         check_destination_way(destination, OF_AN_AE, "an AE", spot);
-    if (destination->host && strchr(destination->host, ':') &&
-        !form_address.fits(destination->host))
-        option_refuse(spot, "host", "has to be a name, or an IPv4 or IPv6 address");
+    check_host(destination->host, spot);
     if (destination->stow)
         check_stow(destination, spot);
 }
@@ -108,22 +113,7 @@ static const struct option_row destination_rows[] = {
      .help = "with stow: a file whose first line is the bearer token, read anew for each result"},
     {"login_file", &option_path, AT(struct conf_destination, login_file), "", LIMITS(1, 4000),
      .help = "with stow: a file whose first line is user:password, likewise"},
-    {"ae_title", &option_text, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),
-     .form = &form_ae, .help = "its AE title"},
-    {"host", &option_text, AT(struct conf_destination, host), "", LIMITS(1, 253),
-     .help = "its name, or its IPv4 or IPv6 address"},
-    {"port", &option_integer, AT(struct conf_destination, port), "0", LIMITS(0, 65535),
-     .help = "its port; an AE needs one"},
-    {"calling_ae_title", &option_text, AT(struct conf_destination, calling_ae_title), "",
-     LIMITS(1, 16), .form = &form_ae,
-     .help = "what Noctule calls itself there; the first of dicom.titles when not given"},
-    {"tls", &option_boolean, AT(struct conf_destination, tls), "false",
-     .help = "call by TLS, with the certificates of dicom.tls; its certificate has to be for host"},
-    {"certificate", &option_text, AT(struct conf_destination, certificate), "", LIMITS(64, 95),
-     .form = &form_fingerprint,
-     .help =
-         "the SHA-256 fingerprint of its TLS certificate, in hexadecimal, which is asked for in "
-         "place of its host's name"},
+    AE_ROWS(struct conf_destination),
     {"commit", &option_boolean, AT(struct conf_destination, commit), "false",
      .help = "ask for storage commitment; a result counts as sent once that is given"},
     {"commit_seconds", &option_number, AT(struct conf_destination, commit_seconds), "3600.0",
@@ -133,8 +123,7 @@ static const struct option_row destination_rows[] = {
      .form = &form_name,
      .help = "the destination of results that this one cannot store; without it their delivery has "
              "failed"},
-    {"connect_seconds", &option_number, AT(struct conf_destination, connect_seconds), "10.0",
-     LIMITS(0.1, 600), .help = "how long a connection may take to come about"},
+    CONNECT_ROW(struct conf_destination),
     {"dimse_seconds", &option_number, AT(struct conf_destination, dimse_seconds), "60.0",
      LIMITS(0.1, 3600),
      .help = "how long its answer to a message, or to a request of stow, may take"},
@@ -209,12 +198,18 @@ check_destination_folders(const struct conf *conf, size_t i, const struct option
         }
 }
 
+bool
+lacks_authorities(const struct conf *conf, const struct option_spot *spot)
+{
+    return !conf->dicom.tls.ca && !LOST(spot, conf->dicom.tls.ca);
+}
+
 /* One mend is enough for all of them. */
 static void
 check_destination_tls(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->destination_count; i++)
-        if (conf->destinations[i].tls && !conf->dicom.tls.ca && !LOST(spot, conf->dicom.tls.ca)) {
+        if (conf->destinations[i].tls && lacks_authorities(conf, spot)) {
             option_refuse_of(spot, "destinations", i, ".tls", "needs dicom.tls.ca");
             return;
         }

@@ -91,6 +91,7 @@ check_root(const void *object, const struct option_spot *spot)
     check_pipelines(object, spot);
     check_rules(object, spot);
     check_destinations(object, spot);
+    check_sources(object, spot);
     check_retention(object, spot);
     check_page(object, spot);
     if (option_all_well(spot))
@@ -118,6 +119,8 @@ static const struct option_row root_rows[] = {
      .section = &option_destination, .help = "where results can be sent"},
     {"delivery", &option_group, AT(struct conf, delivery), "{ }", .section = &option_delivery,
      .help = "how often and how long a delivery is tried"},
+    {"pull", &option_group, AT(struct conf, pull), "{ }", .section = &option_pull,
+     .help = "archives from which noctule pull gets studies"},
     {"min_free_mib", &option_number, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
      .help =
          "with less free disk space nothing is taken in, with less than half of it no job starts"},

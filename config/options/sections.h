@@ -32,8 +32,8 @@
     .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_retention, option_report, option_page, option_segment, option_expect, option_texture,
-    option_attribute, option_rule;
+    option_pull, option_retention, option_report, option_page, option_segment, option_expect,
+    option_texture, option_attribute, option_rule;
 
 /* Of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
@@ -60,6 +60,39 @@ extern const char *const newest_choices[];
                 "DUPLICATE_UID_DIFFERENT, or let the \"newest\" take the place of the other, "     \
                 "and its series be judged anew"                                                    \
     }
+
+/* Of who is called: a destination, and a source. */
+#define AE_ROWS(type)                                                                              \
+    {"ae_title",    &option_text,     AT(type, ae_title),    "",                                   \
+     LIMITS(1, 16), .form = &form_ae, .help = "its AE title"},                                     \
+        {"host", &option_text,   AT(type, host),                                                   \
+         "",     LIMITS(1, 253), .help = "its name, or its IPv4 or IPv6 address"},                 \
+        {"port", &option_integer,  AT(type, port),                                                 \
+         "0",    LIMITS(0, 65535), .help = "its port; an AE needs one"},                           \
+        {"calling_ae_title",                                                                       \
+         &option_text,                                                                             \
+         AT(type, calling_ae_title),                                                               \
+         "",                                                                                       \
+         LIMITS(1, 16),                                                                            \
+         .form = &form_ae,                                                                         \
+         .help = "what Noctule calls itself there; the first of dicom.titles when not given"},     \
+        {"tls", &option_boolean, AT(type, tls), "false",                                           \
+         .help = "call by TLS, with the certificates of dicom.tls; its certificate has to be for " \
+                 "host"},                                                                          \
+    {                                                                                              \
+        "certificate", &option_text, AT(type, certificate), "", LIMITS(64, 95),                    \
+            .form = &form_fingerprint,                                                             \
+            .help = "the SHA-256 fingerprint of its TLS certificate, in hexadecimal, which is "    \
+                    "asked for in place of its host's name"                                        \
+    }
+#define CONNECT_ROW(type)                                                                          \
+    {                                                                                              \
+        "connect_seconds", &option_number, AT(type, connect_seconds), "10.0", LIMITS(0.1, 600),    \
+            .help = "how long a connection may take to come about"                                 \
+    }
+/* What AE_ROWS cannot say alone: a host that looks like an address is one; TLS needs dicom.tls.ca. */
+void check_host(const char *host, const struct option_spot *spot);
+bool lacks_authorities(const struct conf *conf, const struct option_spot *spot);
 
 /* What is wrong, and with which option below the section ("segments.[1].label"). */
 void option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
@@ -124,6 +157,7 @@ bool check_apart_from_root(const struct conf *conf, const char *path, const char
 /* What has to agree with other sections, once paths are absolute. */
 void check_inboxes(const struct conf *conf, const struct option_spot *spot);
 void check_destinations(const struct conf *conf, const struct option_spot *spot);
+void check_sources(const struct conf *conf, const struct option_spot *spot);
 void check_pipelines(const struct conf *conf, const struct option_spot *spot);
 void check_rules(const struct conf *conf, const struct option_spot *spot);
 /* How many different attributes rules may name. */
