@@ -13,6 +13,10 @@ settings_need_tls(const struct conf *conf, bool server)
         if (conf->destinations[i].tls)
             return true;
     }
+    for (size_t i = 0; i < conf->pull.source_count; i++) {
+        if (conf->pull.sources[i].tls)
+            return true;
+    }
     return false;
 }
 

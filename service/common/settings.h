@@ -20,7 +20,7 @@ struct settings {
 
 /*
  * Takes over `conf`, also when it fails (-ENOMEM). TLS is for the port when `server`, otherwise for
- * the destinations. Where its files cannot be used there is no `tls`, and the error says why.
+ * the destinations and sources. Where its files cannot be used there is no `tls`, and the error says why.
  */
 int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
 /* The same, but TLS files that cannot be used are a failure (-EACCES): a child that runs may be

@@ -1,6 +1,6 @@
 /*
- * courier.c - the role that delivers: DELIVER comes in over fd 3, and what came of it goes
- * back, as do reports of storage commitment.
+ * courier.c - the role that calls others: DELIVER comes in over fd 3, and what came of it goes
+ * back, as do reports of storage commitment; so do FIND and MOVE, by which archives are asked (puller.h).
  *
  * One libuv loop in the main thread owns the channel and a sender for each destination in use
  * (sender.h), whose threads hand it complete frames. After a RELOAD new senders are made, with the
@@ -14,6 +14,7 @@
 #include "service/common/log.h"
 #include "service/common/settings.h"
 #include "service/common/wire/child.h"
+#include "service/courier/puller.h"
 #include "service/courier/sender.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ struct courier {
     uv_async_t news; /* letters, or the end of a sender */
     struct settings *settings;
     struct post *posts;
+    struct puller puller;
     pthread_mutex_t mutex;
     struct letter *first, **last; /* guarded by the mutex, as is out_of_memory */
     bool out_of_memory;
@@ -128,6 +130,14 @@ sweep_posts(struct courier *courier)
 }
 
 static void
+courier_end_if_idle(void *context)
+{
+    struct courier *courier = context;
+    if (courier->child.draining && !courier->posts && !courier->puller.tasks)
+        uv_stop(&courier->loop);
+}
+
+static void
 courier_on_news(uv_async_t *news)
 {
     struct courier *courier = news->data;
@@ -140,8 +150,7 @@ courier_on_news(uv_async_t *news)
         child_send(&courier->child, &letter->frame);
         free(letter);
     }
-    if (courier->child.draining && !courier->posts)
-        uv_stop(&courier->loop);
+    courier_end_if_idle(courier);
 }
 
 /* ------------------------------------------------------------------------------- hearing ---- */
@@ -236,10 +245,19 @@ handle_deliver(struct courier *courier, struct proto_reader *reader)
 static void
 courier_on_message(void *context, struct proto_reader *reader)
 {
-    if (reader->type == PROTO_DELIVER)
-        handle_deliver(context, reader);
-    else
+    struct courier *courier = context;
+    switch (reader->type) {
+    case PROTO_DELIVER:
+        handle_deliver(courier, reader);
+        break;
+    case PROTO_FIND:
+    case PROTO_MOVE:
+    case PROTO_STOP_PULL:
+        puller_handle(&courier->puller, courier->settings, reader);
+        break;
+    default:
         reader->error = -EBADMSG;
+    }
 }
 
 static void
@@ -269,8 +287,8 @@ courier_on_drain(void *context)
 {
     struct courier *courier = context;
     stop_posts(courier);
-    if (!courier->posts)
-        uv_stop(&courier->loop);
+    puller_stop(&courier->puller);
+    courier_end_if_idle(courier);
 }
 
 static const struct child_role courier_role = {.name = "courier",
@@ -335,6 +353,7 @@ courier_main(const struct role_args *args)
 {
     struct courier courier = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     courier.last = &courier.first;
+    courier.puller = (struct puller){&courier.child, NULL, courier_end_if_idle, &courier};
     dicom_init();
     int error = courier_load_settings(&courier, args->config_file);
     if (error)

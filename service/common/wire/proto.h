@@ -52,6 +52,13 @@ enum proto_commitment {
     PROTO_COMMITMENT_REFUSED    /* asked for, and none will come: code and message say why */
 };
 
+enum proto_pull {
+    PROTO_PULL_OK,        /* the peer did what it was asked for */
+    PROTO_PULL_TRANSIENT, /* may work later */
+    PROTO_PULL_PERMANENT, /* this peer would say the same again */
+    PROTO_PULL_RETURNED   /* it was stopped, or not tried */
+};
+
 /* A frame being written. Grows by itself; the first failure is latched and told by proto_finish. */
 struct proto_writer {
     uint8_t *bytes;
