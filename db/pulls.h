@@ -45,10 +45,11 @@ struct queue_pull_wish {
     char *identifier;
 };
 
+/* The number that the next batch has to have: that of its first item. */
+int queue_next_batch(struct queue *queue, int64_t *batch);
 /* A batch of items, WAITING and due at once. */
-int queue_add_pulls(struct queue *queue, const char *source, const char *by,
-                    const struct queue_pull_wish *wishes, size_t count, int64_t now_ms,
-                    int64_t *batch);
+int queue_add_pulls(struct queue *queue, int64_t batch, const char *source, const char *by,
+                    const struct queue_pull_wish *wishes, size_t count, int64_t now_ms);
 
 /* The first of a source that waits, in the order in which they are due; *due_ms may be past. 1: none. */
 int queue_next_pull(struct queue *queue, const char *source, struct queue_pull *pull,
@@ -77,10 +78,10 @@ void queue_pull_parts_free(struct queue_pull_part *parts, size_t count);
 /* MOVING: a C-MOVE is asked for; committed before the courier is told. */
 int queue_note_move(struct queue *queue, int64_t id, int64_t now_ms);
 
-/* How an attempt ended. FINDING | MOVING -> WAITING until then. */
-int queue_delay_pull(struct queue *queue, int64_t id, int64_t due_ms, enum code code,
+/* How an attempt ended. FINDING | MOVING -> WAITING until then; attempts - 1 where it is not counted. */
+int queue_delay_pull(struct queue *queue, int64_t id, int64_t due_ms, bool counted, enum code code,
                      const char *message, int64_t now_ms);
-/* The same, at once due and the attempt not counted: it was given back untried. */
+/* The same, at once due and not counted: it was given back untried. */
 int queue_return_pull(struct queue *queue, int64_t id, const char *why, int64_t now_ms);
 /* WAITING | FINDING | MOVING -> DONE, NOT_FOUND, PARTIAL or FAILED. */
 int queue_end_pull(struct queue *queue, int64_t id, enum queue_pull_state state, enum code code,

@@ -26,7 +26,7 @@
 
 #define COUNT_OF(rows) (sizeof(rows) / sizeof *(rows))
 
-static const char *const pull_states[] = {
+const char *const queue_pull_states[] = {
     [QUEUE_PULL_WAITING] = "WAITING",     [QUEUE_PULL_FINDING] = "FINDING",
     [QUEUE_PULL_MOVING] = "MOVING",       [QUEUE_PULL_DONE] = "DONE",
     [QUEUE_PULL_NOT_FOUND] = "NOT_FOUND", [QUEUE_PULL_PARTIAL] = "PARTIAL",
@@ -42,7 +42,7 @@ static const char *const pull_keys[] = {
 const char *
 queue_pull_state_name(enum queue_pull_state state)
 {
-    return (size_t)state < COUNT_OF(pull_states) ? pull_states[state] : "UNKNOWN";
+    return (size_t)state < COUNT_OF(queue_pull_states) ? queue_pull_states[state] : "UNKNOWN";
 }
 
 const char *
@@ -66,7 +66,7 @@ queue_pull_key_find(const char *name, enum queue_pull_key *key)
 
 #define PULL_ROW(FIELD)                                                                            \
     FIELD(INT64, id, "id")                                                                         \
-    FIELD(NAME(pull_states), state, "state")                                                       \
+    FIELD(NAME(queue_pull_states), state, "state")                                                 \
     FIELD(INT32, attempts, "attempts")
 #define PULL_ROW_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct edge_row, member)},
 
@@ -75,7 +75,7 @@ static const struct database_shape pull_row_shape = {"item", sizeof(struct edge_
                                                      pull_row_fields, COUNT_OF(pull_row_fields)};
 static const struct machine machine_pull = {
     "SELECT " PULL_ROW(DATABASE_COLUMN) "NULL FROM pull WHERE id = ?", &pull_row_shape,
-    pull_states};
+    queue_pull_states};
 
 #define OPEN (IN(QUEUE_PULL_WAITING) | IN(QUEUE_PULL_FINDING) | IN(QUEUE_PULL_MOVING))
 #define BUSY (IN(QUEUE_PULL_FINDING) | IN(QUEUE_PULL_MOVING))
@@ -122,21 +122,27 @@ queue_pull_clear(struct queue_pull *pull)
 
 /* ---------------------------------------------------------------------------------- adding -- */
 
-static int
-pull_insert(struct queue *queue, const char *source, const char *by,
-            const struct queue_pull_wish *wish, int64_t line, int64_t now_ms, int64_t *batch)
+int
+queue_next_batch(struct queue *queue, int64_t *batch)
 {
-    int rc = database_run(
+    *batch = 0;
+    int rc = database_get(&queue->db, "SELECT seq FROM sqlite_sequence WHERE name = 'pull'",
+                          NO_VALUES, batch);
+    ++*batch;
+    return rc < 0 ? rc : 0;
+}
+
+static int
+pull_insert(struct queue *queue, int64_t batch, int64_t line, const char *source, const char *by,
+            const struct queue_pull_wish *wish, int64_t now_ms)
+{
+    return database_run(
         &queue->db,
         "INSERT INTO pull (batch, line, source, key, identifier, state, due_at, asked_by, "
-        "created_at) VALUES (coalesce(?1, (SELECT 1 + coalesce(max(seq), 0) FROM sqlite_sequence "
-        "WHERE name = 'pull'), 1), ?2, ?3, ?4, ?5, 'WAITING', ?6, ?7, ?6)",
-        VALUES(value_id(*batch), value_int(line), value_text(source),
+        "created_at) VALUES (?1, ?2, ?3, ?4, ?5, 'WAITING', ?6, ?7, ?6)",
+        VALUES(value_int(batch), value_int(line), value_text(source),
                value_text(queue_pull_key_name(wish->key)), value_text(wish->identifier),
                value_time(now_ms), value_text(by)));
-    if (rc == 0 && line == 0)
-        *batch = sqlite3_last_insert_rowid(queue->db.handle);
-    return rc;
 }
 
 static int
@@ -151,19 +157,20 @@ pull_note_batch(struct queue *queue, const char *kind, int64_t batch, int64_t co
 }
 
 int
-queue_add_pulls(struct queue *queue, const char *source, const char *by,
-                const struct queue_pull_wish *wishes, size_t count, int64_t now_ms, int64_t *batch)
+queue_add_pulls(struct queue *queue, int64_t batch, const char *source, const char *by,
+                const struct queue_pull_wish *wishes, size_t count, int64_t now_ms)
 {
-    *batch = 0;
+    int64_t next;
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    if (count == 0)
-        rc = database_refuse(&queue->db, -EINVAL, "nothing is asked for");
+    rc = queue_next_batch(queue, &next);
+    if (rc == 0 && (count == 0 || batch != next))
+        rc = database_refuse(&queue->db, -EINVAL, "nothing is asked for, or not as the next batch");
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = pull_insert(queue, source, by, &wishes[i], (int64_t)i, now_ms, batch);
+        rc = pull_insert(queue, batch, (int64_t)i, source, by, &wishes[i], now_ms);
     if (rc == 0)
-        rc = pull_note_batch(queue, "PULL_ADDED", *batch, (int64_t)count, source, by, now_ms);
+        rc = pull_note_batch(queue, "PULL_ADDED", batch, (int64_t)count, source, by, now_ms);
     return queue_leave(queue, rc);
 }
 
@@ -328,13 +335,13 @@ pull_wait(struct queue *queue, const struct edge_row *row, int64_t due_ms, int l
 }
 
 int
-queue_delay_pull(struct queue *queue, int64_t id, int64_t due_ms, enum code code,
+queue_delay_pull(struct queue *queue, int64_t id, int64_t due_ms, bool counted, enum code code,
                  const char *message, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_pull, id, BUSY, &row);
     return rc < 0 ? rc
-                  : queue_leave(queue, pull_wait(queue, &row, due_ms, 0, code, message,
+                  : queue_leave(queue, pull_wait(queue, &row, due_ms, !counted, code, message,
                                                  "PULL_DELAYED", now_ms));
 }
 

@@ -13,6 +13,7 @@
 /* Names of states. */
 extern const char *const queue_job_states[QUEUE_CANCELLED + 1];
 extern const char *const queue_delivery_states[QUEUE_DELIVERY_CANCELLED + 1];
+extern const char *const queue_pull_states[]; /* enum queue_pull_state */
 
 enum series_state { SERIES_GATHERING, SERIES_SETTLED, SERIES_REFUSED };
 

@@ -13,6 +13,7 @@
 #define LAYOUT_JOBS          "jobs"       /* <job>.job: the spec handed to a worker */
 #define LAYOUT_OUTBOX        "outbox"     /* outbox/<job>/seg.dcm ... */
 #define LAYOUT_REMOVED       "removed" /* removed/<n>: set aside, to be deleted (db/retention.h) */
+#define LAYOUT_PULL          "pull" /* pull/<batch>: accession numbers that are asked for (vault.h) */
 #define LAYOUT_RUN           "run"
 /* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
 #define LAYOUT_REPLACED       '+'

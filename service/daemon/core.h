@@ -16,12 +16,14 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct couriers;
 struct deliveries;
 struct inspections;
 struct jobs;
 struct known;
 struct local_executor;
 struct nights;
+struct pulls;
 struct retention;
 struct workers;
 
@@ -45,7 +47,9 @@ struct core {
     struct jobs *jobs;
     struct local_executor *local;
     struct workers *workers;
+    struct couriers *couriers;
     struct deliveries *deliveries;
+    struct pulls *pulls;
     struct retention *retention;
     struct nights *nights;
     struct due jobs_due, deliveries_due; /* when there may be something to start */

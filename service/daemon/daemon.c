@@ -24,6 +24,7 @@
 #include "service/daemon/clock_watch.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
+#include "service/daemon/delivery/couriers.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
@@ -32,6 +33,7 @@
 #include "service/daemon/nights/nights.h"
 #include "service/daemon/notify.h"
 #include "service/daemon/orphans.h"
+#include "service/daemon/pull/pulls.h"
 #include "service/daemon/requests.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/arrivals.h"
@@ -67,6 +69,7 @@ struct daemon {
     int lock;
     struct control *control;
     struct audit *audit;
+    struct couriers couriers;
     struct clock_watch clock_watch;
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
@@ -108,7 +111,8 @@ daemon_watch_clock(struct daemon *daemon)
 static size_t
 daemon_unrecorded(const struct core *core)
 {
-    return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries);
+    return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries) +
+           pulls_unrecorded(core->pulls);
 }
 
 static void
@@ -118,6 +122,7 @@ daemon_before_commit(void *context)
     daemon_watch_clock((struct daemon *)core);
     jobs_before_commit(core->jobs);
     deliveries_before_commit(core->deliveries);
+    pulls_before_commit(core->pulls);
     /* The last child is reaped and its work recorded, or cannot be for now: the next start does. */
     if (core->draining && pool_living(core->pool) == 0 &&
         (daemon_unrecorded(core) == 0 || core->trouble))
@@ -280,6 +285,8 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
         workers_probe_frame(core->workers, reader);
     } else if (slot == core->page) {
         reader->error = -EBADMSG; /* it has nothing to say */
+    } else if (reader->type == PROTO_FOUND || reader->type == PROTO_MOVED) {
+        pulls_frame(core->pulls, reader);
     } else {
         deliveries_frame(core->deliveries, reader);
     }
@@ -307,6 +314,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
             core_note_death(core, "PAGE_DIED", gone);
     } else {
         deliveries_courier_gone(core->deliveries, slot, gone);
+        pulls_courier_gone(core->pulls, slot, gone);
         if (!expected)
             core_note_death(core, "COURIER_DIED", gone);
     }
@@ -423,12 +431,10 @@ daemon_fill_page(struct core *core)
 }
 
 static void
-daemon_reload_deliveries(struct core *core)
+daemon_note_reload(const char *what, int error)
 {
-    int error = deliveries_reload(core->deliveries);
     if (error)
-        log_error("reload.failed", LOG_STR("what", "destinations"),
-                  LOG_STR("error", strerror(-error)));
+        log_error("reload.failed", LOG_STR("what", what), LOG_STR("error", strerror(-error)));
 }
 
 /* The configuration of the file. What is wrong with it is logged, each error on a line. */
@@ -489,7 +495,8 @@ daemon_reload(struct daemon *daemon)
     core->reception.awaited = pool_ready(core->pool, core->intake);
     pool_reload(core->pool, core->intake);
     workers_reload(core->workers);
-    daemon_reload_deliveries(core);
+    daemon_note_reload("destinations", deliveries_reload(core->deliveries));
+    daemon_note_reload("sources", pulls_reload(core->pulls));
     daemon_fill_page(core);
     conf_free(old);
     core->windows_due_ms = 0;
@@ -586,6 +593,7 @@ daemon_on_tick(uv_timer_t *timer)
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
+    pulls_tick(core->pulls);
     nights_tick(core->nights, ((struct daemon *)core)->config_copy);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
@@ -652,6 +660,8 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = deliveries_open(core, &core->deliveries);
     if (!error)
+        error = pulls_open(core, &core->pulls);
+    if (!error)
         error = retention_open(core, &core->retention);
     if (!error)
         error = nights_open(core, &core->nights);
@@ -685,6 +695,8 @@ daemon_close_parts(struct daemon *daemon)
     local_executor_close(core->local);
     workers_close(core->workers);
     deliveries_close(core->deliveries);
+    pulls_close(core->pulls);
+    free(daemon->couriers.spare);
     inspections_close(core->inspections);
     known_close(core->known);
     retention_close(core->retention);
@@ -873,6 +885,7 @@ daemon_main(const struct daemon_options *options)
     if (!daemon)
         return EX_TEMPFAIL;
     daemon->options = options;
+    daemon->core.couriers = &daemon->couriers;
     daemon->core.intake = daemon->core.page = daemon->config_memory = -1;
     daemon->core.reception.since_ms = clock_unix_ms();
     log_open("daemon", "info");

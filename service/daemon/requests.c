@@ -11,6 +11,8 @@
 #include "service/daemon/delivery/routes.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/submit.h"
+#include "service/daemon/pull/order.h"
+#include "service/daemon/pull/pulls.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/troubles.h"
@@ -437,6 +439,26 @@ handle_purge(struct core *core, const struct control_request *request, struct an
 }
 
 static int
+handle_pull(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_pull *told = &request->message.pull;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.pull", LOG_STR("source", told->source), LOG_STR("by", by));
+    return pull_order(core, told, by, answer->message, sizeof answer->message);
+}
+
+static int
+handle_cancel_pull(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_cancel_pull *told = &request->message.cancel_pull;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.cancel_pull", LOG_INT("batch", told->batch), LOG_STR("by", by));
+    return pulls_cancel(core->pulls, told->batch, by, answer->message, sizeof answer->message);
+}
+
+static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
     (void)request;
@@ -458,12 +480,20 @@ static const struct request {
     bool changes;
     int (*handle)(struct core *core, const struct control_request *request, struct answer *answer);
 } requests[] = {
-    {PROTO_RETRY, true, handle_retry},       {PROTO_CANCEL, true, handle_cancel},
-    {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
-    {PROTO_SUBMIT, true, handle_submit},     {PROTO_PURGE, true, handle_purge},
-    {PROTO_HOLD, true, handle_hold},         {PROTO_RELEASE, true, handle_hold},
-    {PROTO_PRIORITY, true, handle_priority}, {PROTO_ACCEPT, true, handle_accept},
-    {PROTO_REJECT, true, handle_reject},     {PROTO_PING, false, handle_ping},
+    {PROTO_RETRY, true, handle_retry},
+    {PROTO_CANCEL, true, handle_cancel},
+    {PROTO_COMPLETE, true, handle_complete},
+    {PROTO_RESEND, true, handle_resend},
+    {PROTO_SUBMIT, true, handle_submit},
+    {PROTO_PURGE, true, handle_purge},
+    {PROTO_HOLD, true, handle_hold},
+    {PROTO_RELEASE, true, handle_hold},
+    {PROTO_PRIORITY, true, handle_priority},
+    {PROTO_ACCEPT, true, handle_accept},
+    {PROTO_REJECT, true, handle_reject},
+    {PROTO_PULL, true, handle_pull},
+    {PROTO_CANCEL_PULL, true, handle_cancel_pull},
+    {PROTO_PING, false, handle_ping},
 };
 
 static const struct request *

@@ -25,13 +25,16 @@ spool_make(const char *root, struct error *error)
 {
     static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
                                           LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_REMOVED,
-                                          LAYOUT_RUN};
+                                          LAYOUT_PULL,     LAYOUT_RUN};
     int rc = file_make_path(root);
     int base = rc ? -1 : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!rc && base < 0)
         rc = -errno;
     for (size_t i = 0; !rc && i < sizeof folders / sizeof folders[0]; i++)
-        rc = mkdirat(base, folders[i], 0750) == 0 || errno == EEXIST ? 0 : -errno;
+        rc = mkdirat(base, folders[i], strcmp(folders[i], LAYOUT_PULL) == 0 ? 0700 : 0750) == 0 ||
+                     errno == EEXIST
+                 ? 0
+                 : -errno;
     /* What is mounted read-only may be writable again tomorrow. */
     if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
         rc = -errno;

@@ -7,6 +7,7 @@
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/workers.h"
+#include "service/daemon/pull/pulls.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -56,12 +57,13 @@ troubles_add_child(void *context, const struct pool_trouble *child)
                         strcmp(child->role, "page") == 0 ||
                         (is_worker && troubles_a_worker_is_usable(troubles->core));
     const char *destination = deliveries_served_from(troubles->core->deliveries, child->slot);
+    const char *peer =
+        *destination ? destination : pulls_served_from(troubles->core->pulls, child->slot);
     char number[16] = "";
     if (is_worker)
         snprintf(number, sizeof number, " %d", child->number);
     troubles_add(troubles, spared ? TROUBLE_ATTENTION : TROUBLE_BROKEN, child->since_ms,
-                 "the %s%s%s%s %s", child->role, number, *destination ? " for " : "", destination,
-                 child->text);
+                 "the %s%s%s%s %s", child->role, number, *peer ? " for " : "", peer, child->text);
 }
 
 static bool

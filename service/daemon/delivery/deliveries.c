@@ -20,6 +20,7 @@
 #include "service/common/log.h"
 #include "service/daemon/delivery/breaker.h"
 #include "service/daemon/delivery/commitments.h"
+#include "service/daemon/delivery/couriers.h"
 #include "service/daemon/delivery/delivery_attempt.h"
 
 #include <errno.h>
@@ -43,9 +44,6 @@ struct deliveries {
     struct delivery_target *targets; /* one per destination of the configuration */
     size_t target_count;
     const char **blocked; /* room for the name of each */
-    int *spare;           /* couriers' slots whose destination was taken away */
-    size_t spare_count;
-    int couriers; /* ever made */
     struct attempts attempts;
     struct commitments *commitments;
 };
@@ -149,16 +147,6 @@ deliveries_free_targets(struct delivery_target *targets, size_t count)
     free(targets);
 }
 
-/* Its courier ends, and its slot is for another destination. */
-static void
-deliveries_retire(struct deliveries *deliveries, const struct delivery_target *target)
-{
-    if (target->courier < 0)
-        return;
-    pool_empty(deliveries->core->pool, target->courier);
-    deliveries->spare[deliveries->spare_count++] = target->courier;
-}
-
 /* From the targets before to those in force. */
 static void
 deliveries_reload_couriers(struct deliveries *deliveries, const struct delivery_target *before,
@@ -168,7 +156,7 @@ deliveries_reload_couriers(struct deliveries *deliveries, const struct delivery_
         const struct delivery_target *now =
             deliveries_find_target(deliveries, before[i].destination);
         if (!now)
-            deliveries_retire(deliveries, &before[i]);
+            couriers_give(deliveries->core, before[i].courier);
         else if (now->courier >= 0)
             pool_reload(deliveries->core->pool, now->courier);
     }
@@ -182,9 +170,7 @@ deliveries_reload(struct deliveries *deliveries)
     struct delivery_target *const targets_before = deliveries->targets;
     struct delivery_target *targets = calloc(count + 1, sizeof *targets);
     const char **blocked = calloc(count + 1, sizeof *blocked);
-    int *spare = realloc(deliveries->spare, ((size_t)deliveries->couriers + 1) * sizeof *spare);
-    deliveries->spare = spare ? spare : deliveries->spare;
-    bool complete = targets && blocked && spare;
+    bool complete = targets && blocked;
     for (size_t i = 0; i < count && complete; i++) {
         const struct delivery_target *before =
             deliveries_find_target(deliveries, conf->destinations[i].name);
@@ -282,17 +268,10 @@ deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery
 static int
 deliveries_start_courier(struct deliveries *deliveries, struct delivery_target *target)
 {
-    struct pool *pool = deliveries->core->pool;
-    if (deliveries->spare_count > 0) {
-        target->courier = deliveries->spare[--deliveries->spare_count];
-        pool_fill(pool, target->courier, "", 0);
-        return 0;
-    }
-    const int slot = pool_add(pool, "courier", deliveries->couriers);
+    const int slot = couriers_take(deliveries->core);
     if (slot < 0)
         return slot;
     target->courier = slot;
-    deliveries->couriers++;
     return 0;
 }
 
@@ -516,7 +495,6 @@ deliveries_close(struct deliveries *deliveries)
     attempts_free(&deliveries->attempts);
     deliveries_free_targets(deliveries->targets, deliveries->target_count);
     free(deliveries->blocked);
-    free(deliveries->spare);
     free(deliveries);
 }
 

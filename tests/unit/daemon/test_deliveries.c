@@ -2,6 +2,7 @@
  * Deliveries with a real queue, a real pool and a courier that is this very program: started with
  * --role it does what the name of each destination says.
  */
+#include "service/daemon/delivery/couriers.h"
 #include "service/daemon/delivery/deliveries.h"
 
 #include "service/common/clock.h"
@@ -132,6 +133,7 @@ courier_main(void)
 
 static struct sample s;
 static struct core core;
+static struct couriers couriers;
 static struct conf conf;
 static char names[][16] = {
     "takes",        "is-down",     "refuses",       "no-seg",         "returns",
@@ -222,7 +224,8 @@ set_up(void)
     snprintf(up, sizeof up, "%s/up", s.folder);
     setenv("COURIER_UP", up, 1);
     set_up_conf();
-    core = (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue};
+    core =
+        (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue, .couriers = &couriers};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &batch_events, &core.batch), 0);
@@ -244,6 +247,8 @@ tear_down(void)
     batch_close(core.batch);
     pool_close(core.pool);
     deliveries_close(core.deliveries);
+    free(couriers.spare);
+    couriers = (struct couriers){0};
     inspections_close(core.inspections);
     uv_close((uv_handle_t *)&wake, NULL);
     uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);

@@ -62,10 +62,23 @@ plans_watch(sqlite3 *db, bool ignored)
 static inline bool
 plans_walks(sqlite3 *db, const char *step)
 {
-    static const char *const small[] = {"CONSTANT",  "hold",    "h",         "horizon",
-                                        "disk",      "waiting", "w",         "ranks",
-                                        "k",         "first",   "f",         "pipeline_window",
-                                        "pipelines", "p",       "(subquery", "main.sqlite_stat1"};
+    static const char *const small[] = {"CONSTANT",
+                                        "hold",
+                                        "h",
+                                        "horizon",
+                                        "disk",
+                                        "waiting",
+                                        "w",
+                                        "ranks",
+                                        "k",
+                                        "first",
+                                        "f",
+                                        "pipeline_window",
+                                        "pipelines",
+                                        "p",
+                                        "(subquery",
+                                        "main.sqlite_stat1",
+                                        "sqlite_sequence"};
     char name[64] = "", sql[160];
     sqlite3_stmt *found;
     if (sscanf(step, "SCAN %63[^ -]", name) != 1 || strncmp(name, "pragma_", 7) == 0)

@@ -15,7 +15,8 @@ open_sample(void)
     const struct queue_pull_wish wishes[] = {{QUEUE_PULL_ACCESSION, "h:1"},
                                              {QUEUE_PULL_STUDY, STUDY}};
     sample_open(&s);
-    ck_assert_int_eq(queue_add_pulls(s.queue, "PACS", "jane", wishes, 2, SAMPLE_NOW, &batch), 0);
+    ck_assert_int_eq(queue_next_batch(s.queue, &batch), 0);
+    ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", wishes, 2, SAMPLE_NOW), 0);
 }
 
 static void
@@ -49,13 +50,15 @@ START_TEST(a_batch_is_its_first_item)
     const struct queue_pull_wish wish = {QUEUE_PULL_SERIES, "1.2.3.4"};
     int64_t next;
     ck_assert_int_eq(batch, 1);
-    ck_assert_int_eq(queue_add_pulls(s.queue, "CT", "joe", &wish, 1, SAMPLE_NOW, &next), 0);
+    ck_assert_int_eq(queue_next_batch(s.queue, &next), 0);
     ck_assert_int_eq(next, 3);
+    ck_assert_int_eq(queue_add_pulls(s.queue, next, "CT", "joe", &wish, 1, SAMPLE_NOW), 0);
     assert_answer(&s,
                   "SELECT group_concat(batch || source || key || identifier || asked_by, ' ') "
                   "FROM v_pulls",
                   "1PACSaccessionh:1jane 1PACSstudy1.2.3jane 3CTseries1.2.3.4joe");
-    ck_assert_int_eq(queue_add_pulls(s.queue, "CT", "joe", &wish, 0, SAMPLE_NOW, &next), -EINVAL);
+    ck_assert_int_eq(queue_add_pulls(s.queue, 4, "CT", "joe", &wish, 0, SAMPLE_NOW), -EINVAL);
+    ck_assert_int_eq(queue_add_pulls(s.queue, 9, "CT", "joe", &wish, 1, SAMPLE_NOW), -EINVAL);
 }
 
 END_TEST
@@ -112,8 +115,8 @@ START_TEST(what_waits_is_next_by_its_time)
     struct queue_pull pull;
     int64_t due_ms, at_ms;
     ck_assert_int_eq(start(1), 0);
-    ck_assert_int_eq(queue_delay_pull(s.queue, 1, SAMPLE_NOW + 60000, CODE_PEER_UNREACHABLE, "gone",
-                                      SAMPLE_NOW + 2000),
+    ck_assert_int_eq(queue_delay_pull(s.queue, 1, SAMPLE_NOW + 60000, true, CODE_PEER_UNREACHABLE,
+                                      "gone", SAMPLE_NOW + 2000),
                      0);
     ck_assert_int_eq(queue_next_pull(s.queue, "PACS", &pull, &due_ms), 0);
     ck_assert_int_eq(pull.id, 2);

@@ -1,0 +1,195 @@
+/* pull_attempt.c - see pull_attempt.h. */
+#include "service/daemon/pull/pull_attempt.h"
+
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/daemon/jobs/backoff.h"
+#include "service/daemon/pull/vault.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pull_attempt *
+pull_attempt_new(struct attempts *attempts, struct queue_pull *pull, char *accession)
+{
+    struct pull_attempt *attempt = calloc(1, sizeof *attempt);
+    if (!attempt)
+        return NULL;
+    attempt_add(attempts, &attempt->base, pull->id);
+    attempt->pull = *pull;
+    attempt->pull.attempts++;
+    if (!attempt->pull.since_ms)
+        attempt->pull.since_ms = clock_unix_ms();
+    attempt->accession = accession;
+    *pull = (struct queue_pull){0};
+    return attempt;
+}
+
+static void
+pull_attempt_free(struct attempt *base)
+{
+    struct pull_attempt *attempt = (struct pull_attempt *)base;
+    queue_pull_clear(&attempt->pull);
+    queue_pull_parts_free(attempt->parts, attempt->part_count);
+    free(attempt->accession);
+    free(attempt);
+}
+
+bool
+pull_part_is_here(const struct queue_pull_part *part)
+{
+    return part->expected > 0 && part->arrived >= part->expected;
+}
+
+/* Where the archive does not say how many it has, what has come after it said that it had sent them. */
+bool
+pull_attempt_is_here(const struct pull_attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->part_count; i++) {
+        const struct queue_pull_part *part = &attempt->parts[i];
+        const bool guessed = part->expected < 0 && part->arrived > 0 &&
+                             attempt->stage == PULL_ARRIVING && attempt->error.code == CODE_NONE;
+        if (!guessed && !pull_part_is_here(part))
+            return false;
+    }
+    return attempt->part_count > 0;
+}
+
+bool
+pull_code_is_away(enum code code)
+{
+    switch (code) {
+    case CODE_PEER_UNREACHABLE:
+    case CODE_PEER_BUSY:
+    case CODE_TLS_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void
+pull_attempt_blame(struct pull_attempt *attempt, enum code code, const char *message)
+{
+    if (attempt->error.code == CODE_NONE)
+        error_set(&attempt->error, -EREMOTEIO, code, "%s", message);
+}
+
+void
+pull_attempt_end(struct pull_attempt *attempt, enum pull_end end)
+{
+    static const char *const names[] = {"ALL_HERE", "NOTHING_THERE", "SHORT",
+                                        "AWAY",     "REFUSED",       "UNTRIED"};
+    attempt->end = end;
+    attempt->asked = attempt->has_step = false;
+    attempt->base.ended = true;
+    log_write(end == PULL_ALL_HERE ? LOG_INFO : LOG_WARN, "pull.ended",
+              LOG_FIELDS(LOG_INT("item", attempt->base.id), LOG_INT("batch", attempt->pull.batch),
+                         LOG_STR("source", attempt->pull.source),
+                         LOG_INT("attempt", attempt->pull.attempts), LOG_STR("outcome", names[end]),
+                         LOG_STR("code", code_name(attempt->error.code)),
+                         LOG_STR("message", attempt->error.message)));
+}
+
+/* ----------------------------------------------------------------------------- recording --- */
+
+static int
+pull_attempt_write_later(const struct pull_attempt *attempt, bool counted)
+{
+    const struct core *core = attempt->base.all->core;
+    const struct conf_delivery *settings = &core->conf->delivery;
+    const int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
+                                       attempt->pull.attempts, attempt->base.id);
+    const int64_t now_ms = clock_unix_ms();
+    return queue_delay_pull(core->queue, attempt->base.id, now_ms + wait_ms, counted,
+                            attempt->error.code, attempt->error.message, now_ms);
+}
+
+/* Its last word, with how far it got. */
+static int
+pull_attempt_write_failure(const struct pull_attempt *attempt)
+{
+    const struct error *error = &attempt->error;
+    int64_t expected = 0, arrived = 0;
+    char message[sizeof error->message + 64];
+    for (size_t i = 0; i < attempt->part_count; i++) {
+        const int64_t promised = attempt->parts[i].expected;
+        expected = expected < 0 || promised < 0 ? -1 : expected + promised;
+        arrived += attempt->parts[i].arrived;
+    }
+    snprintf(message, sizeof message,
+             expected > 0 ? "%s (%" PRId64 " of %" PRId64 " are stored.)" : "%s", error->message,
+             arrived, expected);
+    return queue_end_pull(attempt->base.all->core->queue, attempt->base.id,
+                          arrived > 0 ? QUEUE_PULL_PARTIAL : QUEUE_PULL_FAILED, error->code,
+                          message, clock_unix_ms());
+}
+
+static bool
+pull_attempt_gives_up(const struct pull_attempt *attempt)
+{
+    const double seconds = (double)(clock_unix_ms() - attempt->pull.since_ms) / 1000;
+    return seconds >= attempt->base.all->core->conf->delivery.give_up_seconds;
+}
+
+static int
+pull_attempt_write_end(const struct pull_attempt *attempt)
+{
+    struct queue *queue = attempt->base.all->core->queue;
+    const int64_t now_ms = clock_unix_ms();
+    switch (attempt->end) {
+    case PULL_ALL_HERE:
+        return queue_end_pull(queue, attempt->base.id, QUEUE_PULL_DONE, CODE_NONE, "", now_ms);
+    case PULL_NOTHING_THERE:
+        return queue_end_pull(queue, attempt->base.id, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
+                              "The source has nothing of it.", now_ms);
+    case PULL_SHORT:
+        return attempt->pull.attempts < PULL_TRIES ? pull_attempt_write_later(attempt, true)
+                                                   : pull_attempt_write_failure(attempt);
+    case PULL_AWAY:
+        return pull_attempt_gives_up(attempt) ? pull_attempt_write_failure(attempt)
+                                              : pull_attempt_write_later(attempt, false);
+    case PULL_REFUSED:
+        return pull_attempt_write_failure(attempt);
+    case PULL_UNTRIED:
+        return queue_return_pull(queue, attempt->base.id, attempt->error.message, now_ms);
+    }
+    return -EINVAL;
+}
+
+static int
+pull_attempt_write(struct attempt *base)
+{
+    const int rc = pull_attempt_write_end((const struct pull_attempt *)base);
+    if (!rc)
+        crash_point("daemon_after_pull_before_commit");
+    return rc;
+}
+
+static int
+pull_attempt_fail(struct attempt *base, enum code code, const char *message)
+{
+    return queue_end_pull(base->all->core->queue, base->id, QUEUE_PULL_FAILED, code, message,
+                          clock_unix_ms());
+}
+
+static void
+pull_attempt_recorded(struct attempt *base)
+{
+    if (((const struct pull_attempt *)base)->accession)
+        vault_sweep(base->all->core);
+}
+
+const struct attempt_type pull_attempt_type = {
+    .subject = "item",
+    .child = "courier",
+    .what = "record how a pull ended",
+    .write = pull_attempt_write,
+    .fail = pull_attempt_fail,
+    .recorded = pull_attempt_recorded,
+    .free = pull_attempt_free,
+};
