@@ -27,10 +27,12 @@ struct report;
     TABLE(FAILED)                                                                                  \
     TABLE(REVIEW)                                                                                  \
     TABLE(UNDELIVERED)                                                                             \
+    TABLE(UNPULLED)                                                                                \
     TABLE(REFUSED)                                                                                 \
     TABLE(QUARANTINED)                                                                             \
     TABLE(SENDERS)                                                                                 \
     TABLE(UNRULED)                                                                                 \
+    TABLE(PULLED)                                                                                  \
     TABLE(PIPELINES)                                                                               \
     TABLE(COMPUTE)                                                                                 \
     TABLE(SLOWEST)                                                                                 \

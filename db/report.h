@@ -83,11 +83,12 @@ struct report_filter {
                                 series whose files are there */
     const char *since;  /* ISO-8601, or how it begins: jobs made or ended, series seen; NULL */
     const char *before; /* likewise, of series: not seen since; NULL */
+    int64_t batch;      /* 0: any; of pulls */
     int64_t limit;      /* newest first; 0: 50 */
 };
 
 /* Rows of a kind; deliveries of the filter's state, job and destination. */
-extern const struct report_list report_jobs, report_series, report_deliveries;
+extern const struct report_list report_jobs, report_series, report_deliveries, report_pulls;
 
 /* Files in quarantine of no known series, from before the filter's time; keys are paths. */
 extern const struct report_list report_stray_files;

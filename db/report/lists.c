@@ -3,6 +3,7 @@
 #include "db/report/report_private.h"
 
 #include "base/terminal.h"
+#include "db/pulls.h"
 #include "db/queue/queue_private.h"
 
 #include <errno.h>
@@ -73,7 +74,7 @@ print_rows(struct report *report, const struct report_selection *selection,
                 : report_print_table(report, selection, NULL, columns, count, out);
 }
 
-enum { LIST_LIMIT = 15, LIST_VALUES }; /* the limit is the last, which all tails have */
+enum { LIST_LIMIT = 16, LIST_VALUES }; /* the limit is the last, which all tails have */
 
 /* What the filter says, as the parameters of a list's tail. */
 static int
@@ -102,6 +103,7 @@ list_select(struct report *report, const struct report_list *list,
         values[11 + i] = value_optional(filter->accession[i]);
         values[13 + i] = value_optional(filter->patient[i]);
     }
+    values[15] = value_id(filter->batch);
     values[LIST_LIMIT] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
     *rows = (struct report_selection){list->view, list->tail, values, LIST_VALUES};
     return rc;
@@ -233,7 +235,7 @@ const struct report_list report_jobs = {
             "AND (coalesce(?10, ?11, ?12, ?14) IS NULL OR series_uid IN "
             "(SELECT series_uid FROM series WHERE " SERIES_IS_FOUND ")) "
             "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
-            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?16",
+            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?17",
     .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
     .columns = job_columns,
@@ -261,7 +263,7 @@ const struct report_list report_series = {
             "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
             "AND (?7 IS NULL OR last_seen_at >= ?7) AND (?9 IS NULL OR last_seen_at < ?9) "
             "AND (?6 IS NULL OR code = upper(?6)) AND " SERIES_IS_FOUND
-            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?16",
+            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?17",
     .states = queue_series_states,
     .state_count = 3,
     .columns = series_columns,
@@ -272,7 +274,7 @@ const struct report_list report_stray_files = {
     .view = "v_quarantine q",
     .key = "path",
     .tail = "WHERE quarantined_at < ?9 AND removed_at IS NULL AND path <> '' AND NOT EXISTS "
-            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?16",
+            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?17",
 };
 
 /* One image is enough, but where the gate found several patients. */
@@ -286,7 +288,7 @@ const struct report_list report_telling_files = {
             "UNION ALL SELECT series_uid, path FROM v_quarantine "
             "  WHERE removed_at IS NULL AND path <> '')",
     .key = "path",
-    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?16",
+    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?17",
 };
 
 /* ----------------------------------------------------------------------------------- deliveries */
@@ -318,11 +320,38 @@ const struct report_list report_deliveries = {
     .view = "v_deliveries",
     .key = "delivery",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
-            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?16",
+            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?17",
     .states = queue_delivery_states,
     .state_count = QUEUE_DELIVERY_CANCELLED + 1,
     .columns = delivery_columns,
     .column_count = COLUMN_COUNT(delivery_columns),
+};
+
+/* ---------------------------------------------------------------------------------------- pulls */
+
+static const struct report_column pull_columns[] = {
+    {"ITEM", "item", REPORT_NUMBER},
+    {"BATCH", "batch", REPORT_NUMBER},
+    {"STATE", "state", REPORT_TEXT},
+    {"SOURCE", "source", REPORT_TEXT},
+    {"ARRIVED", "arrived || coalesce(' of ' || expected, '')", REPORT_WHOLE},
+    {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
+    {"NOT BEFORE (UTC)", SECONDS_OF("not_before_at"), REPORT_DROP},
+    {"ENDED (UTC)", SECONDS_OF("ended_at"), REPORT_DROP},
+    {"KEY", "key", REPORT_DROP},
+    {"IDENTIFIER", "identifier", REPORT_TEXT},
+    {"CODE", "code", REPORT_TEXT},
+};
+
+const struct report_list report_pulls = {
+    .view = "v_pulls",
+    .key = "item",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?16 IS NULL OR batch = ?16) "
+            "ORDER BY item DESC LIMIT ?17",
+    .states = queue_pull_states,
+    .state_count = QUEUE_PULL_CANCELLED + 1,
+    .columns = pull_columns,
+    .column_count = COLUMN_COUNT(pull_columns),
 };
 
 /* --------------------------------------------------------------------------------- destinations */

@@ -148,7 +148,7 @@ bool
 night_has_trouble(const struct night *night)
 {
     static const enum night_table_name troubles[] = {NIGHT_FAILED, NIGHT_REVIEW, NIGHT_UNDELIVERED,
-                                                     NIGHT_QUARANTINED};
+                                                     NIGHT_UNPULLED, NIGHT_QUARANTINED};
 
     for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++)
         if (night->tables[troubles[i]].row_count > 0)

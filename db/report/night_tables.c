@@ -280,6 +280,32 @@ static const char hours_sql[] = OF_NIGHT
                                                 "(SELECT round(free_mib / 1024.0, 1) FROM disk_in "
                                                 "i WHERE i.n = s.n) FROM steps s";
 
+static const struct night_column unpulled_of[] = {
+    COLUMN(source, "SOURCE", TEXT), COLUMN(state, "STATE", TEXT),   COLUMN(code, "CODE", TEXT),
+    COLUMN(items, "ITEMS", NUMBER), COLUMN(batch, "BATCH", NUMBER), BELOW(message, "message", TEXT),
+    BELOW(to_do, "to do", REMEDY),
+};
+
+static const char unpulled_sql[] = OF_NIGHT
+    "SELECT source, state, code, count(*), max(batch), message, code FROM v_pulls "
+    "WHERE ended_at >= ?1 AND ended_at < ?2 AND state IN ('NOT_FOUND', 'PARTIAL', 'FAILED') "
+    "GROUP BY source, state, code ORDER BY source, count(*) DESC, code";
+
+static const struct night_column pulled_of[] = {
+    COLUMN(source, "SOURCE", TEXT),         COLUMN(done, "DONE", NUMBER),
+    COLUMN(not_found, "NOT FOUND", NUMBER), COLUMN(partial, "IN PART", NUMBER),
+    COLUMN(failed, "FAILED", NUMBER),       COLUMN(waiting, "TO DO NOW", NUMBER),
+    COLUMN(instances, "INSTANCES", NUMBER),
+};
+
+static const char pulled_sql[] =
+    OF_NIGHT "SELECT source, count(*) FILTER (WHERE state = 'DONE'), "
+             "count(*) FILTER (WHERE state = 'NOT_FOUND'), "
+             "count(*) FILTER (WHERE state = 'PARTIAL'), "
+             "count(*) FILTER (WHERE state = 'FAILED'), count(*) FILTER (WHERE ended_at IS NULL), "
+             "sum(arrived) FROM v_pulls WHERE ended_at IS NULL OR ended_at >= ?1 AND ended_at < ?2 "
+             "GROUP BY source ORDER BY source";
+
 /* A table, its key and heading, and its hint or NULL. */
 #define LIST(name, heading_, hint_)                                                                \
     {                                                                                              \
@@ -303,11 +329,13 @@ const struct night_source night_sources[NIGHT_TABLE_COUNT] = {
                           "noctule accept JOB; noctule reject JOB REASON"),
     [NIGHT_UNDELIVERED] = LIST(undelivered, "Results that did not arrive",
                                "noctule deliveries --destination NAME; noctule resend DELIVERY"),
+    [NIGHT_UNPULLED] = LIST(unpulled, "What was not pulled, or in part", "noctule pull --batch N"),
     [NIGHT_REFUSED] = LIST(refused, "Series that were refused", "noctule explain SERIES_UID"),
     [NIGHT_QUARANTINED] = LIST(quarantined, "Files in quarantine", NULL),
     [NIGHT_SENDERS] = LIST(senders, "Who sent what was refused", NULL),
     [NIGHT_UNRULED] =
         LIST(unruled, "Series without a rule", "noctule submit --rules, once there is one"),
+    [NIGHT_PULLED] = LIST(pulled, "Pulled", NULL),
     [NIGHT_PIPELINES] = LIST(pipelines, "Pipelines", NULL),
     [NIGHT_COMPUTE] = LIST(compute, "Computing", NULL),
     [NIGHT_SLOWEST] = LIST(slowest, "The slowest jobs", NULL),

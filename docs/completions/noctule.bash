@@ -128,6 +128,10 @@ _noctule() {
         options='--patient --before --undelivered --dry-run --yes --json'
         kind=nothing
         ;;
+    pull)
+        options='--accession --study --series --list --dry-run --cancel --state --batch --limit --json'
+        kind=nothing
+        ;;
     ping)
         options=''
         kind=nothing
@@ -163,7 +167,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge ping check-config doctor echo presets profiles version help'
+    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge pull ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -232,6 +236,11 @@ _noctule() {
     resend:--destination) kind=destinations ;;
     purge:--patient) kind=nothing ;;
     purge:--before) kind=nothing ;;
+    pull:--list) kind=files ;;
+    pull:--cancel) kind=nothing ;;
+    pull:--state) words='WAITING FINDING MOVING DONE NOT_FOUND PARTIAL FAILED CANCELLED' ;;
+    pull:--batch) kind=nothing ;;
+    pull:--limit) kind=nothing ;;
     *) value='' ;;
     esac
     [[ $current == -* && ! $value ]] && kind='' words=$options

@@ -1,0 +1,426 @@
+"""noctule pull: archives that are asked for studies, by real ones and by some that lie, hang and break off; and what dies meanwhile."""
+
+import stat
+import time
+
+import pydicom
+import pytest
+from pydicom.uid import generate_uid
+from pynetdicom import build_context
+
+from conftest import PEERS, phantom, storescu, wait_for
+from test_query import CANCELLED, PENDING, SUCCESS, Liar, a_dcmqrscp, an_orthanc, match
+
+FIRST, SECOND = "ZX81-47110815", "ZX81-47110816"
+CALLERS = PEERS.replace(");", ', { ae_title = "LIAR"; }, { ae_title = "ARCHIVE"; } );')
+SOON = "delivery = { retry_seconds = 0.1; retry_max_seconds = 0.2; };\n"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study of two series of four images, and one of one series, with their accession numbers."""
+    folder = tmp_path_factory.mktemp("study")
+    uids = {FIRST: generate_uid(), SECOND: generate_uid()}
+    for number, accession in enumerate([FIRST, FIRST, SECOND]):
+        phantom(folder / str(number), "--size", "32x32x4", "--spacing", "5,5,5")
+        series = generate_uid()
+        for file in (folder / str(number)).rglob("*.dcm"):
+            image = pydicom.dcmread(file)
+            image.StudyInstanceUID, image.SeriesInstanceUID, image.AccessionNumber = uids[accession], series, accession
+            image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = generate_uid()
+            image.save_as(file)
+    return folder, uids
+
+
+def source(port, title, name="PACS", **options):
+    more = " ".join(f"{option} = {value};" for option, value in options.items())
+    return f'{{ name = "{name}"; ae_title = "{title}"; host = "127.0.0.1"; port = {port}; {more} }}'
+
+
+def pulling(*sources):
+    return SOON + f'pull = {{ sources = ( {", ".join(sources)} ); }};\n'
+
+
+def items(d):
+    return d.query("SELECT * FROM v_pulls ORDER BY item")
+
+
+def wait_ended(d, count=1, seconds=60):
+    def ended():
+        rows = [row for row in items(d) if row["ended_at"]]
+        return rows if len(rows) >= count else None
+
+    try:
+        return wait_for(ended, seconds, f"the end of {count} items")
+    except pytest.fail.Exception:
+        print([dict(row) for row in items(d)], d.log.read_text()[-8000:])
+        raise
+
+
+def stored(d):
+    return d.query("SELECT count(*) AS n, count(DISTINCT sop_instance_uid) AS different FROM v_instances")[0]
+
+
+def vault(d):
+    return sorted((d.root / "pull").iterdir())
+
+
+def assert_hidden(d):
+    """Neither the database nor the log has an accession number; nor has the vault, once all has ended."""
+    assert vault(d) == []
+    for file in [d.log, *d.root.glob("noctule.db*")]:
+        assert b"ZX81" not in file.read_bytes(), file
+
+
+class Archive(Liar):
+    """One that has the images of a folder, and counts what it is asked for; `move` is what it does otherwise."""
+
+    def __init__(self, folder, move=None, counts=True):
+        self.images = [pydicom.dcmread(file) for file in sorted(folder.rglob("*.dcm"))]
+        self.destination = None  # a port
+        self.moves, self.finds, self.counts = 0, 0, counts
+        super().__init__(self.__class__.find, move or self.__class__.move)
+
+    def of(self, wanted):
+        return [image for image in self.images
+                if all(not wanted.get(key) or image[key].value == wanted.get(key)
+                       for key in ("AccessionNumber", "StudyInstanceUID", "SeriesInstanceUID"))]
+
+    def find(self, event):
+        self.finds += 1
+        key = "StudyInstanceUID" if event.identifier.QueryRetrieveLevel == "STUDY" else "SeriesInstanceUID"
+        found = self.of(event.identifier)
+        for uid in sorted({image[key].value for image in found}):
+            of = [image for image in found if image[key].value == uid]
+            answer = match(StudyInstanceUID=of[0].StudyInstanceUID, AccessionNumber=of[0].AccessionNumber)
+            answer.QueryRetrieveLevel = event.identifier.QueryRetrieveLevel
+            if key == "SeriesInstanceUID":
+                answer.SeriesInstanceUID = uid
+            if self.counts:
+                setattr(answer, f"NumberOf{key[:-11]}RelatedInstances", len(of))
+            yield PENDING, answer
+
+    def send(self, images):
+        yield "127.0.0.1", self.destination, {"contexts": [build_context(self.images[0].SOPClassUID)],
+                                              "ae_title": "NOCTULE"}
+        yield len(images)
+        for image in images:
+            yield PENDING, image
+
+    def move(self, event):
+        self.moves += 1
+        yield from self.send(self.of(event.identifier))
+
+
+def start(daemon, archive, environment=None, wait=True, **options):
+    d = daemon(quiet=600.0, dicom=CALLERS, extra=pulling(source(archive.port, "LIAR", **options)), environment=environment)
+    archive.destination = d.port
+    return d.start(wait=wait)
+
+
+def pull(d, *arguments, check=True):
+    return d.ctl("pull", *arguments, check=check)
+
+
+@pytest.mark.parametrize("archive", [an_orthanc, a_dcmqrscp])
+@pytest.mark.parametrize("level", ["study", "series"])
+def test_real_archives_send_what_they_are_asked_for(daemon, tmp_path, study, archive, level):
+    folder, uids = study
+    d = daemon(quiet=600.0, dicom=CALLERS)
+    with archive(tmp_path / "archive", d.port) as (peer, title):
+        storescu(peer.port, folder, called=title)
+        d.config.write_text(d.config.read_text() + pulling(source(peer.port, title, level=f'"{level}"')))
+        d.start()
+        asked = pull(d, "PACS", "--dry-run", "--accession", FIRST, "ZX-NONE", check=False)
+        assert asked.returncode == 1 and f"accession {FIRST}: study {uids[FIRST]}" in asked.stdout
+        assert "accession ZX-NONE: nothing" in asked.stdout and stored(d)["n"] == 0 and items(d) == []
+        listed = tmp_path / "list"
+        listed.write_text(f"# of the study\n{FIRST}\n{FIRST}\nZX-NONE\n")
+        assert "batch 1: 2 items" in pull(d, "PACS", "--accession", "--list", listed).stdout
+        pull(d, "PACS", "--study", uids[SECOND])
+        found, nothing, other = wait_ended(d, 3)
+    assert (found["state"], found["arrived"], found["study_uids"]) == ("DONE", 8, uids[FIRST]), dict(found)
+    assert found["expected"] in (8, None) and found["identifier"].startswith("h:")
+    assert (nothing["state"], nothing["code"]) == ("NOT_FOUND", "PULL_NOT_FOUND")
+    assert (other["state"], other["arrived"], other["identifier"]) == ("DONE", 4, uids[SECOND])
+    assert tuple(stored(d)) == (12, 12)
+    assert_hidden(d)
+    text = d.ctl("pull").stdout
+    assert "NOT_FOUND" in text and FIRST not in text
+
+
+def test_orthanc_does_not_know_where_to_send(daemon, tmp_path, study):
+    with an_orthanc(tmp_path / "archive", 1) as (peer, title):
+        storescu(peer.port, study[0], called=title)
+        d = daemon(quiet=600.0, extra=pulling(source(peer.port, title, move_destination='"ELSEWHERE"')),
+                   dicom=CALLERS + ' titles = ( { ae_title = "NOCTULE"; }, { ae_title = "ELSEWHERE"; } );').start()
+        pull(d, "PACS", "--accession", FIRST)
+        item, = wait_ended(d)
+    assert (item["state"], item["code"], item["attempts"]) == ("FAILED", "MOVE_REFUSED", 3)
+    assert "ELSEWHERE" in item["message"] and "DicomModalities" in item["message"]
+    assert "1 item pulled from PACS failed" in d.ctl("status").stdout
+    assert_hidden(d)
+
+
+def test_what_is_here_is_not_sent_again(daemon, study):
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive)
+        storescu(d.port, study[0] / "0")
+        pull(d, "PACS", "--accession", FIRST)
+        assert wait_ended(d)[0]["state"] == "DONE" and archive.moves == 1 and tuple(stored(d)) == (8, 8)
+        pull(d, "PACS", "--accession", FIRST)
+        assert wait_ended(d, 2)[1]["state"] == "DONE" and archive.moves == 1
+
+
+def test_series_one_by_one_only_those_that_are_missing(daemon, study):
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive, level='"series"')
+        storescu(d.port, study[0] / "0")
+        pull(d, "PACS", "--accession", FIRST)
+        assert wait_ended(d)[0]["state"] == "DONE" and archive.moves == 1 and tuple(stored(d)) == (8, 8)
+        series = archive.images[-1].SeriesInstanceUID
+        pull(d, "PACS", "--series", series)
+        assert wait_ended(d, 2)[1]["state"] == "DONE" and stored(d)["n"] == 12
+
+
+def test_an_archive_that_does_not_count(daemon, study):
+    with Archive(study[0], counts=False) as archive:
+        d = start(daemon, archive)
+        pull(d, "PACS", "--accession", FIRST)
+        item, = wait_ended(d)
+    assert (item["state"], item["expected"], item["arrived"]) == ("DONE", None, 8)
+
+
+def test_success_is_said_and_less_is_sent(daemon, study):
+    def move(archive, event):
+        archive.moves += 1
+        yield from archive.send(archive.of(event.identifier)[:-1])
+
+    with Archive(study[0], move) as archive:
+        d = start(daemon, archive, arrival_seconds=0.5)
+        pull(d, "PACS", "--accession", FIRST, SECOND)
+        for item, expected in zip(wait_ended(d, 2), (8, 4)):
+            assert (item["state"], item["code"], item["arrived"]) == ("PARTIAL", "PULL_INCOMPLETE", expected - 1)
+            assert item["attempts"] == 3 and f"{expected - 1} of {expected}" in item["message"]
+    assert archive.moves == 6
+    assert "2 items pulled from PACS failed or came in part" in d.ctl("status").stdout
+    assert_hidden(d)
+
+
+def test_one_that_hangs_holds_up_no_other(daemon, study):
+    def hang(liar, event):
+        liar.cancelled.wait()
+        yield SUCCESS, None
+
+    with Liar(hang) as liar, Archive(study[0]) as archive:
+        d = daemon(quiet=600.0, dicom=CALLERS, extra=pulling(source(liar.port, "LIAR", "SILENT", dimse_seconds=1.0),
+                                                             source(archive.port, "LIAR")))
+        archive.destination = d.port
+        d.start()
+        pull(d, "SILENT", "--accession", FIRST)
+        pull(d, "PACS", "--accession", FIRST)
+        silent, other = wait_ended(d, 2)
+    assert other["state"] == "DONE" and other["ended_at"] < silent["ended_at"]
+    assert (silent["state"], silent["code"], silent["attempts"]) == ("FAILED", "PEER_ABORTED", 3)
+
+
+def forever(archive, event):
+    """Sends the same image until it is told to stop."""
+    yield "127.0.0.1", archive.destination, {"contexts": [build_context(archive.images[0].SOPClassUID)], "ae_title": "NOCTULE"}
+    yield 65535
+    while not event.is_cancelled:
+        yield PENDING, archive.images[0]
+    archive.moves += 1
+    archive.cancelled.set()
+    yield CANCELLED, None
+
+
+def test_one_that_is_never_done_is_told_to_stop(daemon, study):
+    with Archive(study[0], forever) as archive:
+        d = start(daemon, archive, deadline_seconds=0.5)
+        pull(d, "PACS", "--accession", FIRST)
+        item, = wait_ended(d)
+    assert (item["state"], item["code"], item["attempts"]) == ("PARTIAL", "PULL_DEADLINE", 3)
+    assert archive.moves == 3 and d.children("courier")
+    assert "COURIER_DIED" not in d.log.read_text()
+
+
+def test_a_courier_that_cannot_stop_is_ended(daemon, study):
+    def hang(archive, event):
+        archive.cancelled.wait()
+        yield from archive.send([])
+
+    with Archive(study[0], hang) as archive:
+        d = start(daemon, archive, deadline_seconds=0.5)
+        pull(d, "PACS", "--accession", FIRST)
+        row = wait_for(lambda: [row for row in items(d) if row["code"]], 60, "the end of the first attempt")[0]
+        assert row["code"] == "PULL_DEADLINE"
+        pull(d, "--cancel", "1")
+        assert items(d)[0]["state"] == "CANCELLED" and vault(d) == []
+
+
+def test_one_that_breaks_off_is_asked_again_for_the_rest(daemon, study):
+    def break_off(archive, event):
+        archive.moves += 1
+        images = archive.of(event.identifier)
+        if archive.moves > 1:
+            yield from archive.send(images)
+            return
+        yield "127.0.0.1", archive.destination, {"contexts": [build_context(images[0].SOPClassUID)], "ae_title": "NOCTULE"}
+        yield len(images)
+        yield PENDING, images[0]
+        event.assoc.abort()
+
+    with Archive(study[0], break_off) as archive:
+        d = start(daemon, archive)
+        pull(d, "PACS", "--accession", FIRST)
+        item, = wait_ended(d)
+    assert (item["state"], item["arrived"], item["attempts"], archive.moves) == ("DONE", 8, 2, 2)
+
+
+def test_nobody_is_there_until_later(daemon, study):
+    with Archive(study[0]) as archive:
+        pass
+    d = start(daemon, archive)
+    pull(d, "PACS", "--accession", FIRST)
+    row = wait_for(lambda: [row for row in items(d) if row["code"] == "PEER_UNREACHABLE"], 30, "a failure")[0]
+    assert row["state"] == "WAITING" and row["attempts"] == 0
+    assert FIRST.encode() in vault(d)[0].read_bytes()
+
+
+def test_outside_its_window_nothing_is_asked(daemon, study):
+    hour = (time.localtime().tm_hour + 12) % 24
+    window = f'window = "{hour:02}:00-{hour:02}:30";'
+    with Archive(study[0]) as archive, Archive(study[0]) as other:
+        d = daemon(quiet=600.0, dicom=CALLERS, extra=pulling(source(archive.port, "LIAR").replace("}", window + "}"),
+                                                             source(other.port, "LIAR", "OTHER")))
+        archive.destination = other.destination = d.port
+        d.start()
+        pull(d, "PACS", "--accession", FIRST)
+        assert "PACS is asked from" in d.ctl("pull").stdout
+        file, = vault(d)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 and FIRST in file.read_text()
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        pull(d, "OTHER", "--study", study[1][SECOND])
+        assert wait_ended(d)[0]["state"] == "DONE"
+        assert archive.finds == 0 and items(d)[0]["state"] == "WAITING"
+        assert "1 item is cancelled" in pull(d, "--cancel", "1").stdout
+        wait_for(lambda: vault(d) == [], 10, "the vault to be emptied")
+        again = pull(d, "--cancel", "1", check=False)
+        assert again.returncode == 1 and "has ended" in again.stderr
+        assert pull(d, "--cancel", "7", check=False).returncode == 3
+        d.config.write_text(d.config.read_text().replace(window, ""))
+        d.process.send_signal(1)
+        pull(d, "PACS", "--accession", FIRST)
+        assert wait_ended(d, 3)[2]["state"] == "DONE"
+        assert_hidden(d)
+
+
+def test_so_many_an_hour(daemon, study):
+    with Archive(study[0]) as archive, Archive(study[0]) as other:
+        d = daemon(quiet=600.0, dicom=CALLERS, extra=pulling(source(archive.port, "LIAR", per_hour=1),
+                                                             source(other.port, "LIAR", "OTHER")))
+        archive.destination = other.destination = d.port
+        d.start()
+        pull(d, "PACS", "--accession", FIRST, SECOND)
+        wait_ended(d)
+        d.stop()
+        d.start()
+        pull(d, "OTHER", "--study", study[1][FIRST])
+        assert wait_ended(d, 2)[1]["source"] == "OTHER"
+        assert [row["state"] for row in items(d)] == ["DONE", "WAITING", "DONE"] and archive.moves == 1
+
+
+def test_a_batch_is_cancelled_in_the_middle(daemon, study):
+    with Archive(study[0], forever) as archive:
+        d = start(daemon, archive)
+        pull(d, "PACS", "--accession", FIRST, SECOND)
+        wait_for(lambda: stored(d)["n"], 30, "the first image")
+        pull(d, "--cancel", "1")
+        assert [row["state"] for row in items(d)] == ["CANCELLED", "CANCELLED"]
+        assert archive.cancelled.wait(30)
+        wait_for(lambda: vault(d) == [], 10, "the vault to be emptied")
+
+
+def test_a_source_that_is_taken_away(daemon, study):
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive, window='"Mon 00:00-00:01"')
+        pull(d, "PACS", "--accession", FIRST)
+        d.config.write_text(d.config.read_text().replace('name = "PACS"', 'name = "OTHER"'))
+        d.process.send_signal(1)
+        item, = wait_ended(d)
+        assert (item["state"], item["code"]) == ("FAILED", "NO_SUCH_SOURCE")
+        wait_for(lambda: vault(d) == [], 10, "the vault to be emptied")
+        assert pull(d, "PACS", "--accession", FIRST, check=False).returncode == 3
+
+
+@pytest.mark.parametrize("point", ["daemon_after_finding_before_find", "courier_after_find",
+                                   "daemon_after_moving_before_move", "courier_after_move",
+                                   "daemon_after_pull_before_commit"])
+def test_a_crash_loses_no_item_and_repeats_none(daemon, tmp_path, study, point):
+    once = tmp_path / "crashed"
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive, {"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+        pull(d, "PACS", "--accession", FIRST, SECOND)
+        wait_for(once.exists, 30, f"the crash at {point}")
+        if point.startswith("daemon"):
+            d.process.wait(20)
+            d.kill_all()
+            d.start()
+        first, second = wait_ended(d, 2)
+    assert (first["state"], first["arrived"], second["state"], second["arrived"]) == ("DONE", 8, "DONE", 4)
+    assert tuple(stored(d)) == (12, 12) and archive.moves <= 3
+    assert [row["n"] for row in d.query("SELECT count(*) AS n FROM v_events WHERE kind = 'PULL_DONE'")] == [2]
+    assert_hidden(d)
+
+
+def test_a_restart_in_the_middle_of_a_move(daemon, study):
+    def slow(archive, event):
+        archive.moves += 1
+        images = archive.of(event.identifier)
+        yield "127.0.0.1", archive.destination, {"contexts": [build_context(images[0].SOPClassUID)], "ae_title": "NOCTULE"}
+        yield len(images)
+        yield PENDING, images[0]
+        if archive.moves == 1:
+            while not event.is_cancelled and not event.assoc.is_aborted and not archive.cancelled.wait(0.1):
+                pass
+            yield CANCELLED, None
+            return
+        for image in images[1:]:
+            yield PENDING, image
+
+    with Archive(study[0], slow) as archive:
+        d = start(daemon, archive, dimse_seconds=2.0)
+        pull(d, "PACS", "--accession", FIRST)
+        wait_for(lambda: stored(d)["n"] == 1, 30, "the first image")
+        assert d.stop() == 0
+        row, = items(d)
+        assert (row["state"], row["attempts"]) == ("WAITING", 0) and vault(d)
+        d.start()
+        item, = wait_ended(d)
+    assert (item["state"], item["arrived"]) == ("DONE", 8) and tuple(stored(d)) == (8, 8)
+
+
+def test_what_cannot_be_asked_for(daemon, study, tmp_path):
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive)
+        for arguments in [("PACS", "--accession", "*"), ("PACS", "--study", "A-1"), ("PACS",), ("PACS", "--accession"),
+                          ("PACS", "--accession", "--study", "1.2"), ("--accession",), ("--cancel", "1", "PACS"),
+                          ("PACS", "--study", "1.2", "--json")]:
+            assert pull(d, *arguments, check=False).returncode == 2, arguments
+        assert pull(d, "OTHER", "--study", "1.2.3", check=False).returncode == 3
+        assert pull(d, "PACS", "--study", "--list", tmp_path / "none", check=False).returncode == 3
+        assert items(d) == [] and vault(d) == []
+
+
+@pytest.mark.parametrize("identifiers", ["plain", "none"])
+def test_identifiers_as_configured(daemon, study, identifiers):
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive)
+        d.config.write_text(d.config.read_text() + f'identifiers = "{identifiers}";\n')
+        d.process.send_signal(1)
+        d.wait_log("event=config.reloaded")
+        pull(d, "PACS", "--accession", FIRST)
+        item, = wait_ended(d)
+    assert item["state"] == "DONE" and item["identifier"] == (FIRST if identifiers == "plain" else "")
+    assert vault(d) == []
