@@ -56,7 +56,7 @@ making_open_staged(struct attempt_making *making)
     return making->staged < 0 ? -errno : 0;
 }
 
-/* Copies what `from` holds; its name says which it was. */
+/* Copies what `from` holds, for making_sync_staged to sync; its name says which it was. */
 static int
 making_stage(struct attempt_making *making, size_t i, int from, const char *path)
 {
@@ -67,12 +67,26 @@ making_stage(struct attempt_making *making, size_t i, int from, const char *path
     const int to = rc ? rc : durable_create(making->staged, name, 0640);
     if (to < 0)
         return making_fail(making, to, "make a copy of", path);
-    rc = durable_finish(to, digest_file(from, to, &making->digests[i], &write_failed));
+    rc = digest_file(from, to, &making->digests[i], &write_failed);
+    const int closed = durable_close(to);
+    if (rc == 0 && closed) {
+        rc = closed;
+        write_failed = true;
+    }
     if (rc)
         return making_fail(making, rc, write_failed ? "write a copy of" : "copy", path);
     return asprintf(&making->files[i], "%s/" ATTEMPT_INPUTS "/%s", making->path, name) < 0
                ? making_fail(making, -ENOMEM, "copy", path)
                : 0;
+}
+
+/* All at once: of hundreds of files each would wait for the disk by itself. */
+static int
+making_sync_staged(struct attempt_making *making)
+{
+    if (making->staged < 0 || syncfs(making->staged) == 0)
+        return 0;
+    return making_fail(making, -errno, "sync", ATTEMPT_INPUTS);
 }
 
 static int
@@ -109,12 +123,7 @@ making_take_all(struct attempt_making *making)
         rc = making_take(making, i,
                          i < spec->input_count ? spec->inputs[i]
                                                : spec->objects[i - spec->input_count]);
-    if (rc == 0 && making->staged >= 0) {
-        rc = durable_sync_folder(making->staged, ".");
-        if (rc)
-            making_fail(making, rc, "sync", ATTEMPT_INPUTS);
-    }
-    return rc;
+    return rc ? rc : making_sync_staged(making);
 }
 
 /* The job spec, which is as a worker's but for where inputs lie; and its digest. */
