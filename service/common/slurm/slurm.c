@@ -1,0 +1,311 @@
+/* slurm.c - see slurm.h. */
+#include "service/common/slurm/slurm.h"
+
+#include "base/durable.h"
+#include "service/common/slurm/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CANCEL_MOST 200 /* ids in one call */
+
+/* ---------------------------------------------------------------------------- submitting ---- */
+
+int
+slurm_write_script(const char *path)
+{
+    static const char script[] = "#!/bin/sh\nexec \"$@\"\n";
+    return durable_write(AT_FDCWD, path, script, strlen(script), 0700, DURABLE_REPLACE);
+}
+
+/* argv in the making; texts that were put together are its own. */
+struct slurm_line {
+    const char **arguments;
+    size_t count;
+    char *own[10];
+    size_t own_count;
+    bool out_of_memory;
+};
+
+static void
+slurm_line_add(struct slurm_line *line, const char *argument)
+{
+    line->arguments[line->count++] = argument;
+}
+
+/* "--name=value"; nothing for a value that is "". */
+static void
+slurm_line_option(struct slurm_line *line, const char *name, const char *value)
+{
+    char *text = NULL;
+    if (!*value)
+        return;
+    if (asprintf(&text, "--%s=%s", name, value) < 0) {
+        line->out_of_memory = true;
+        return;
+    }
+    line->own[line->own_count++] = text;
+    slurm_line_add(line, text);
+}
+
+static void
+slurm_line_free(struct slurm_line *line)
+{
+    for (size_t i = 0; i < line->own_count; i++)
+        free(line->own[i]);
+    free(line->arguments);
+}
+
+/* What the site has of a job. B:TERM@60: the step, which the script has become, is told a minute before its time is over. */
+static void
+slurm_line_site(struct slurm_line *line, const struct conf_slurm *conf)
+{
+    char minutes[16];
+    snprintf(minutes, sizeof minutes, "%d", conf->time_minutes);
+    slurm_line_add(line, "--no-requeue");
+    slurm_line_add(line, "--signal=B:TERM@60");
+    slurm_line_add(line, "--chdir=/");
+    slurm_line_option(line, "time", minutes);
+    slurm_line_option(line, "partition", conf->partition);
+    slurm_line_option(line, "gres", conf->gres);
+    for (size_t i = 0; i < conf->argument_count; i++)
+        slurm_line_add(line, conf->arguments[i]);
+}
+
+/* "sbatch" and one argument, with room for `more`. */
+static int
+slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const char *first,
+                 size_t more)
+{
+    *line = (struct slurm_line){0};
+    line->arguments = calloc(conf->argument_count + more + 10, sizeof *line->arguments);
+    if (!line->arguments)
+        return -ENOMEM;
+    slurm_line_add(line, "sbatch");
+    slurm_line_add(line, first);
+    slurm_line_site(line, conf);
+    return 0;
+}
+
+static int
+slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order,
+                struct slurm_line *line)
+{
+    const int rc = slurm_line_begin(line, conf, "--parsable", order->folder_count + 10);
+    if (rc)
+        return rc;
+    slurm_line_option(line, "job-name", order->name);
+    slurm_line_option(line, "comment", order->comment);
+    slurm_line_option(line, "output", order->output);
+    slurm_line_option(line, "exclude", order->exclude);
+    slurm_line_add(line, order->script);
+    slurm_line_add(line, conf->program);
+    slurm_line_add(line, "run-job");
+    for (size_t i = 0; i < order->folder_count; i++)
+        slurm_line_add(line, order->folders[i]);
+    return line->out_of_memory ? -ENOMEM : 0;
+}
+
+/* "1234", or "1234;cluster". */
+static int
+slurm_read_id(const char *text, int64_t *id)
+{
+    char *end;
+    errno = 0;
+    *id = strtoll(text, &end, 10);
+    return errno || end == text || *id <= 0 || (*end && !strchr(";\n", *end)) ? -EBADMSG : 0;
+}
+
+/* What Slurm says when it cannot be asked, and not that it does not want the job; and what was killed may have been
+ * answered before. */
+static bool
+slurm_is_away(const struct program_output *output)
+{
+    static const char *const said[] = {"Unable to contact",
+                                       "Unable to establish",
+                                       "Connection refused",
+                                       "timed out",
+                                       "Zero Bytes",
+                                       "Protocol authentication",
+                                       "Munge",
+                                       "backup controller"};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (strstr(output->words, said[i]))
+            return true;
+    return output->status > 128;
+}
+
+static int
+slurm_refused(const char *program, const struct program_output *output, struct error *error)
+{
+    const bool away = slurm_is_away(output);
+    return error_set(error, away ? -EAGAIN : -EINVAL,
+                     away ? CODE_SLURM_UNAVAILABLE : CODE_SLURM_REFUSED,
+                     "%s ended with status %d: %s", program, output->status,
+                     *output->words ? output->words : "it said nothing");
+}
+
+int
+slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int64_t *id,
+             struct error *error)
+{
+    struct program_output output = {0};
+    struct slurm_line line;
+    int rc = slurm_line_make(conf, order, &line);
+    if (rc)
+        error_set_system(error, rc, "put sbatch's arguments together");
+    else
+        rc = program_run(line.arguments, SLURM_SECONDS, &output, error);
+    slurm_line_free(&line);
+    if (!rc && output.status)
+        rc = slurm_refused("sbatch", &output, error);
+    else if (!rc && slurm_read_id(output.text, id))
+        rc = error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
+                       "sbatch told no number of a job, but \"%.100s\"", output.text);
+    free(output.text);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------ the site ---- */
+
+int
+slurm_try(const struct conf_slurm *conf, struct error *error)
+{
+    struct program_output output = {0};
+    struct slurm_line line;
+    int rc = slurm_line_begin(&line, conf, "--test-only", 1);
+    if (rc) {
+        error_set_system(error, rc, "put sbatch's arguments together");
+    } else {
+        slurm_line_add(&line, "--wrap=true");
+        rc = program_run(line.arguments, SLURM_TRY_SECONDS, &output, error);
+    }
+    slurm_line_free(&line);
+    if (!rc && output.status)
+        rc = slurm_refused("sbatch", &output, error);
+    free(output.text);
+    return rc;
+}
+
+/* "MinJobAge               = 300 sec"; -1: it does not say. */
+static int64_t
+slurm_setting(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    const char *value = line ? strchr(line, '=') : NULL;
+    return value ? strtoll(value + 1, NULL, 10) : -1;
+}
+
+int
+slurm_settings(int64_t *min_job_age, int64_t *max_job_count, struct error *error)
+{
+    static const char *const arguments[] = {"scontrol", "show", "config", NULL};
+    struct program_output output;
+    int rc = program_run(arguments, SLURM_TRY_SECONDS, &output, error);
+    if (!rc && output.status)
+        rc = slurm_refused("scontrol", &output, error);
+    if (!rc) {
+        *min_job_age = slurm_setting(output.text, "\nMinJobAge");
+        *max_job_count = slurm_setting(output.text, "\nMaxJobCount");
+    }
+    free(output.text);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------ the queue ---- */
+
+static int
+slurm_read_line(char *line, struct slurm_job *job)
+{
+    char *rest = line, *fields[5];
+    for (size_t i = 0; i < 5; i++)
+        fields[i] = i < 4 ? strsep(&rest, "|") : rest;
+    if (!fields[4] || slurm_read_id(fields[0], &job->id) || !*fields[1])
+        return -EBADMSG;
+    job->state = fields[1];
+    job->comment = fields[2];
+    job->node = fields[3];
+    job->reason = strcmp(fields[4], "None") == 0 ? "" : fields[4];
+    return 0;
+}
+
+int
+slurm_read_list(char *text, void (*tell)(void *context, const struct slurm_job *job), void *context,
+                struct error *error)
+{
+    char *rest = text;
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        struct slurm_job job;
+        if (!*line)
+            continue;
+        if (slurm_read_line(line, &job))
+            return error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
+                             "squeue wrote a line that is none of a job: \"%.100s\"", line);
+        tell(context, &job);
+    }
+    return 0;
+}
+
+int
+slurm_list(const char *name, void (*tell)(void *context, const struct slurm_job *job),
+           void *context, struct error *error)
+{
+    char named[SLURM_NAME_SIZE + 16];
+    struct program_output output;
+    snprintf(named, sizeof named, "--name=%s", name);
+    const char *const arguments[] = {
+        "squeue", "--noheader", "--states=all", named, "--format=%i|%T|%k|%N|%r", NULL};
+    int rc = program_run(arguments, SLURM_SECONDS, &output, error);
+    if (!rc && output.status)
+        rc = slurm_refused("squeue", &output, error);
+    if (!rc)
+        rc = slurm_read_list(output.text, tell, context, error);
+    free(output.text);
+    return rc;
+}
+
+bool
+slurm_lives(const char *state)
+{
+    static const char *const alive[] = {
+        "PENDING",      "CONFIGURING", "RUNNING",      "COMPLETING",   "SUSPENDED",
+        "SIGNALING",    "STAGE_OUT",   "STOPPED",      "RESIZING",     "REQUEUED",
+        "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
+    for (size_t i = 0; i < sizeof alive / sizeof *alive; i++)
+        if (strcmp(state, alive[i]) == 0)
+            return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------------------- cancelling ---- */
+
+static int
+slurm_cancel_some(const int64_t *ids, size_t count, struct error *error)
+{
+    char texts[CANCEL_MOST][24];
+    const char *arguments[CANCEL_MOST + 3] = {"scancel", "--quiet"};
+    struct program_output output;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof texts[i], "%" PRId64, ids[i]);
+        arguments[2 + i] = texts[i];
+    }
+    int rc = program_run(arguments, SLURM_SECONDS, &output, error);
+    if (!rc && output.status && slurm_is_away(&output))
+        rc = slurm_refused("scancel", &output, error);
+    free(output.text);
+    return rc;
+}
+
+int
+slurm_cancel(const int64_t *ids, size_t count, struct error *error)
+{
+    int rc = 0;
+    for (size_t at = 0; at < count && !rc; at += CANCEL_MOST)
+        rc =
+            slurm_cancel_some(ids + at, count - at < CANCEL_MOST ? count - at : CANCEL_MOST, error);
+    return rc;
+}
