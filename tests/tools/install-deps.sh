@@ -11,7 +11,7 @@ packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libmicrohttpd-dev libssl-dev libcurl4-openssl-dev zlib1g-dev check)
 [[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
     chromium git groff-base iptables mmdebstrap podman runc man-db prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
-    strace systemd tzdata zsh)
+    slurm-client slurmctld slurmd strace systemd tzdata zsh)
 
 missing=()
 for package in "${packages[@]}"; do
@@ -26,7 +26,7 @@ if ((${#missing[@]})); then
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -q -y --no-install-recommends "${missing[@]}"
     # Debian starts what it installs; the tests start an Orthanc of their own, and need of Prometheus promtool alone.
-    for service in orthanc prometheus; do
+    for service in orthanc prometheus slurmctld slurmd; do
         if [[ " ${missing[*]} " == *" $service "* && -d /run/systemd/system ]]; then
             "${root[@]}" systemctl disable --quiet --now "$service"
         fi
