@@ -336,10 +336,11 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
  * was made (0: none), then by number. At most `limit`; free the array after clearing its elements.
  * DELAYED ones that are due become READY first. What is held is not given, nor what its window keeps
  * back. Jobs of an older revision of their series are not given: they wait while it gathers, and
- * become CANCELLED (SUPERSEDED) once it has settled again.
+ * become CANCELLED (SUPERSEDED) once it has settled again. `except`: names of pipelines whose jobs are not
+ * wanted, each between line breaks ("\na\nb\n"); "".
  */
 int queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
-                struct queue_job **jobs, size_t *count);
+                const char *except, struct queue_job **jobs, size_t *count);
 
 /* When jobs of a pipeline may start, which only the daemon can tell: SQL knows no calendar. */
 struct queue_window {
@@ -383,6 +384,41 @@ int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
  */
 int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
                     int64_t now_ms);
+
+/* Where an attempt runs. */
+struct queue_lane {
+    const char *worker;
+    int32_t lane;
+    const char *executor; /* "local", "slurm" */
+    const char *nonce;    /* "" on this machine */
+};
+
+/* queue_start_job, wherever it is. On another machine it is RUNNING from before that is told of it
+ * ("SUBMITTING" in v_jobs) until what it says has been recorded, over restarts of the daemon. */
+int queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place,
+                   int64_t now_ms);
+
+/* An attempt on another machine, of a job that is RUNNING. */
+struct queue_elsewhere {
+    int64_t job_id;
+    int32_t attempts, lane;
+    bool alone;
+    int64_t slurm_id; /* 0: it is not known whether Slurm has it */
+    int64_t submitted_ms;
+    char *nonce, *node, *reason, *pipeline;
+};
+
+/* All there are, by id; free the array after clearing its elements. */
+int queue_elsewhere(struct queue *queue, struct queue_elsewhere **attempts, size_t *count);
+void queue_elsewhere_clear(struct queue_elsewhere *attempt);
+/* Slurm has it. -EAGAIN when it is not RUNNING with that nonce; so the next. */
+int queue_submitted(struct queue *queue, int64_t job_id, const char *nonce, int64_t slurm_id,
+                    int64_t now_ms);
+/* Where it runs ("": nowhere yet), and why it does not. No event. */
+int queue_placed(struct queue *queue, int64_t job_id, const char *nonce, const char *node,
+                 const char *reason);
+/* The mean total_seconds of the last jobs of the pipeline that ended well; 0: none has of late. */
+int queue_mean_seconds(struct queue *queue, const char *pipeline, double *seconds);
 
 #define QUEUE_CODES 256
 
@@ -504,7 +540,7 @@ int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t no
 int queue_starts_no_job(struct queue *queue);
 
 /*
- * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
+ * After a restart: RUNNING on this machine goes back to READY with its attempts kept (one that has used up
  * max_attempts: FAILED, code CRASHED), SENDING to PENDING and FINDING and MOVING to WAITING with their attempts kept. The time since
  * the last event does not make deliveries older. Returns how many jobs were running in *returned.
  */

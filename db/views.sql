@@ -30,7 +30,11 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
         AS window_opens_at,
     CASE WHEN j.state = 'RUNNING'
         THEN (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', j.started_at, '+' || round(mean_seconds, 3) || ' seconds')
-            FROM v_measured WHERE pipeline = j.pipeline) END AS expected_at
+            FROM v_measured WHERE pipeline = j.pipeline) END AS expected_at,
+    iif(j.worker IS NULL, '', j.executor) AS executor,
+    iif(j.state = 'RUNNING' AND j.executor <> 'local', iif(j.slurm_id IS NULL, 'SUBMITTING', 'SUBMITTED'), '')
+        AS slurm_state,
+    j.slurm_id, j.node, j.slurm_reason, j.submitted_at
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =

@@ -365,7 +365,7 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
  * jobs of each priority, for it is one of these that has become the foremost by its age, and the first that are
  * wanted by a time. Those whose series gathers for a newer revision and those that are held wait beside. Whatever
  * waits behind them is not read: at each turn of the daemon 100,000 jobs, or those of a held pipeline, would be
- * all that it does. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing.
+ * all that it does. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines that are not wanted.
  * INDEXED BY and CROSS JOIN: without statistics SQLite reads all that are READY, and sorts them.
  */
 #define JOB_MAY_START                                                                              \
@@ -377,6 +377,7 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
     "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "      \
     "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                               \
+    "  AND instr(?4, char(10) || name || char(10)) = 0 "                                           \
     "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                    \
     "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                       \
     "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "           \
@@ -411,7 +412,7 @@ job_supersede_first(struct queue *queue, int64_t now_ms, const struct database_v
                            JOB_FIRST "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
                                      "JOIN series s ON s.id = j.series_id "
                                      "WHERE j.revision < s.revision ORDER BY j.id",
-                           values, 2, job_supersede, now_ms, &moved);
+                           values, 4, job_supersede, now_ms, &moved);
     return rc;
 }
 
@@ -441,10 +442,10 @@ job_make_due(struct queue *queue, int64_t now_ms)
 
 int
 queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
-            struct queue_job **jobs, size_t *count)
+            const char *except, struct queue_job **jobs, size_t *count)
 {
     const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms),
-                                            value_int(ageing_ms)};
+                                            value_int(ageing_ms), value_text(except)};
     *jobs = NULL;
     *count = 0;
     int rc = queue_enter(queue);
@@ -459,7 +460,7 @@ queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit
     return queue_list(queue,
                       JOB_FIRST "SELECT " JOB_COLUMNS_OF("first f CROSS JOIN job j ON j.id = f.id")
                           JOB_ORDER,
-                      values, 3, &job_shape, jobs, count);
+                      values, 4, &job_shape, jobs, count);
 }
 
 int
@@ -474,8 +475,7 @@ queue_next_due(struct queue *queue, int64_t *due_ms)
 }
 
 int
-queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
-                int64_t now_ms)
+queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY), &row);
@@ -489,17 +489,27 @@ queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
-        "started_at = ?5, code = '', message = '', file_a = '', file_b = '' "
+        "started_at = ?5, code = '', message = '', file_a = '', file_b = '', executor = ?6, "
+        "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '' "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_text(worker), value_int(lane), value_time(now_ms)));
+        VALUES(EDGE_GUARD(&row), value_text(place->worker), value_int(place->lane),
+               value_time(now_ms), value_text(place->executor), value_text(place->nonce)));
     if (changed == -EEXIST)
-        changed = database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already", lane,
-                                  worker ? worker : "");
+        changed = database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already",
+                                  place->lane, place->worker);
     char words[128];
-    snprintf(words, sizeof words, "%s, lane %d, attempt %d", worker ? worker : "", lane,
+    snprintf(words, sizeof words, "%s, lane %d, attempt %d", place->worker, place->lane,
              row.attempts + 1);
     return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED",
                                          CODE_NONE, words, now_ms));
+}
+
+int
+queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
+                int64_t now_ms)
+{
+    const struct queue_lane place = {worker, lane, "local", ""};
+    return queue_start_at(queue, job_id, &place, now_ms);
 }
 
 /* ------------------------------------------------------------------------------------ ending - */
@@ -828,14 +838,15 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
     if (rc == 0)
         rc = queue_recover_pulls(queue, now_ms);
     if (rc == 0)
-        rc = edge_for_each(
-            queue, &machine_job,
-            "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
-            VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job WHERE state = 'RUNNING' AND executor = 'local' "
+                           "AND attempts >= ? ORDER BY id",
+                           VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_job,
-                           "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id", NO_VALUES,
-                           job_recover_as_ready, now_ms, &running);
+                           "SELECT id FROM job WHERE state = 'RUNNING' AND executor = 'local' "
+                           "ORDER BY id",
+                           NO_VALUES, job_recover_as_ready, now_ms, &running);
     rc = queue_leave(queue, rc);
     if (rc == 0)
         *returned = (int32_t)running;

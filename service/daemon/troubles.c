@@ -71,7 +71,7 @@ troubles_jobs_wait(const struct core *core)
 {
     struct queue_job *ready = NULL;
     size_t count = 0;
-    if (queue_ready(core->queue, clock_unix_ms(), core_ageing_ms(core), 1, &ready, &count))
+    if (queue_ready(core->queue, clock_unix_ms(), core_ageing_ms(core), 1, "", &ready, &count))
         return false;
     for (size_t i = 0; i < count; i++)
         queue_job_clear(&ready[i]);

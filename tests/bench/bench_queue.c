@@ -149,7 +149,7 @@ ask_what_is_ready(int64_t number)
     struct queue_job *jobs;
     size_t count;
     (void)number;
-    check(queue_ready(queue, NOW_MS, 0, LANES, &jobs, &count), "ready");
+    check(queue_ready(queue, NOW_MS, 0, LANES, "", &jobs, &count), "ready");
     for (size_t i = 0; i < count; i++)
         queue_job_clear(&jobs[i]);
     free(jobs);

@@ -133,7 +133,7 @@ jobs_start_ready(struct jobs *jobs)
     struct queue_job *ready;
     size_t count;
     int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core),
-                            EXECUTOR_MAX_JOBS, &ready, &count);
+                            EXECUTOR_MAX_JOBS, "", &ready, &count);
     if (error)
         return error;
     /* READY again, but still in the slot that has to stop it, or not yet swept. */

@@ -35,7 +35,7 @@ ready(void)
     static char text[64];
     struct queue_job *jobs;
     size_t count, used = 0;
-    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW + 60000, 0, 64, &jobs, &count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW + 60000, 0, 64, "", &jobs, &count), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? " " : "",

@@ -372,7 +372,7 @@ ready(int64_t now_ms, size_t limit, int64_t *ids, size_t capacity)
 {
     struct queue_job *jobs;
     size_t count;
-    ck_assert_int_eq(queue_ready(s.queue, now_ms, 0, limit, &jobs, &count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, now_ms, 0, limit, "", &jobs, &count), 0);
     ck_assert_uint_le(count, capacity);
     for (size_t i = 0; i < count; i++) {
         ids[i] = jobs[i].id;

@@ -460,7 +460,7 @@ ready_at(int64_t now_ms)
 {
     struct queue_job *jobs;
     size_t count;
-    ck_assert_int_eq(queue_ready(s.queue, now_ms, 0, 10, &jobs, &count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, now_ms, 0, 10, "", &jobs, &count), 0);
     for (size_t i = 0; i < count; i++)
         queue_job_clear(&jobs[i]);
     free(jobs);

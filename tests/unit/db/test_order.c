@@ -49,7 +49,7 @@ order(int64_t now_ms, int64_t ageing_ms, size_t limit)
     static char text[256];
     struct queue_job *jobs;
     size_t count, used = 0;
-    ck_assert_int_eq(queue_ready(s.queue, now_ms, ageing_ms, limit, &jobs, &count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, now_ms, ageing_ms, limit, "", &jobs, &count), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? " " : "",

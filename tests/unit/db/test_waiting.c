@@ -159,7 +159,7 @@ ask_all(size_t jobs_expected, size_t deliveries_expected)
     struct queue_delivery *deliveries;
     size_t job_count, delivery_count;
     int64_t due_ms;
-    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 0, 8, &jobs, &job_count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 0, 8, "", &jobs, &job_count), 0);
     ck_assert_uint_eq(job_count, jobs_expected);
     for (size_t i = 0; i < job_count; i++)
         queue_job_clear(&jobs[i]);
@@ -206,7 +206,7 @@ START_TEST(the_first_are_those_of_the_highest_priority)
     size_t count;
     wait_of_many_pipelines(100);
     hold("pipeline", "j");
-    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 0, 25, &jobs, &count), 0);
+    ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW, 0, 25, "", &jobs, &count), 0);
     ck_assert_uint_eq(count, 25);
     for (size_t i = 0; i < count; i++) {
         ck_assert_int_eq(jobs[i].priority, i < 10 ? 8 : i < 20 ? 7 : 6);
