@@ -368,6 +368,7 @@ conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
     settings.deliver_count = 0;
     settings.window = settings.done_by = NULL;
     settings.by_hand = false;
+    settings.executor = CONF_ANYWHERE;
     if (identity) { /* what of it is at its default is not told */
         settings.memory_mib = settings.deadline_seconds = 0;
         settings.patience_seconds = CONF_PATIENCE_SECONDS;

@@ -193,6 +193,8 @@ struct conf_segment {
 };
 
 /* What becomes of a result that is not as expected: it waits for somebody's word, or goes on. */
+enum conf_where { CONF_ANYWHERE, CONF_HERE, CONF_ON_SLURM };
+
 enum conf_review { CONF_HOLD, CONF_DELIVER };
 
 enum conf_result_bit {
@@ -251,10 +253,11 @@ struct conf_pipeline {
     /* Names of destinations, and CONF_SENDER; not part of the results' identity. */
     char **deliver;
     size_t deliver_count;
-    /* When a job runs is no part of what it does: in neither its settings nor the identity. NULL: at any
+    /* Where and when a job runs is no part of what it does: in neither its settings nor the identity. NULL: at any
      * time, by none. */
     struct conf_window *window;
     struct conf_window *done_by; /* moments */
+    enum conf_where executor;
 };
 
 #define CONF_SENDER       "sender" /* in `deliver`: whoever sent the series */
@@ -341,7 +344,26 @@ struct conf_jobs {
     double ageing_hours; /* of waiting, for which a job rises by one point of priority; 0: never */
 };
 
+enum conf_executor { CONF_EXECUTOR_LOCAL, CONF_EXECUTOR_SLURM, CONF_EXECUTOR_BOTH };
+
+/* How jobs are handed to Slurm. */
+struct conf_slurm {
+    char *share;     /* a folder that the compute nodes have under the same path; NULL: none */
+    char *program;   /* noctule, on them */
+    char *partition; /* this and the next: "" for Slurm's default */
+    char *gres;
+    int time_minutes;
+    char **arguments; /* more of sbatch's */
+    size_t argument_count;
+    double batch_seconds; /* jobs of less travel together, up to so much work */
+    int max_submitted;    /* Slurm jobs at a time */
+    double poll_seconds;
+    int backlog_jobs; /* with "both": so many that wait are left to this machine */
+};
+
 struct conf_compute {
+    enum conf_executor executor;
+    struct conf_slurm slurm;
     char *backend;  /* "auto", "cuda", "cpu" */
     char **devices; /* GPUs, by index or UUID; none named: all there are */
     size_t device_count;
@@ -591,6 +613,8 @@ const struct conf_destination *conf_find_destination_ae(const struct conf *conf,
                                                         const char *ae_title);
 /* Whether only this machine reaches it. */
 bool conf_page_is_local(const struct conf_page *page);
+/* May a job go to Slurm? */
+bool conf_uses_slurm(const struct conf *conf);
 const struct conf_title *conf_find_title(const struct conf *conf, const char *ae_title);
 /* By its path, as rows have it. */
 const struct conf_inbox *conf_find_inbox(const struct conf *conf, const char *path);

@@ -125,11 +125,8 @@ run_child(const struct arguments *arguments)
     static const struct {
         const char *name;
         int (*run)(const struct role_args *args);
-    } roles[] = {{"intake", intake_main},
-                 {"worker", worker_main},
-                 {"courier", courier_main},
-                 {"page", page_main},
-                 {"probe", probe_main}};
+    } roles[] = {{"intake", intake_main}, {"worker", worker_main},   {"courier", courier_main},
+                 {"page", page_main},     {"cluster", cluster_main}, {"probe", probe_main}};
     const struct role_args args = {.config_file = arguments->daemon.config_file,
                                    .slot = arguments->slot,
                                    .device = arguments->device,

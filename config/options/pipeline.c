@@ -300,6 +300,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
 }
 
 static const char *const review_choices[] = {"hold", "deliver", NULL};
+static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
 
 static const struct option_row grid_rows[] = {
@@ -378,6 +379,11 @@ static const struct option_row pipeline_rows[] = {
              "its series has settled; then it fails with OBJECT_MISSING"},
     {"by_hand", &option_boolean, AT(struct conf_pipeline, by_hand), "false", .later = true,
      .help = "it is meant to be of no rule and no title: check-config does not warn of it"},
+    {"executor", &option_choice, AT(struct conf_pipeline, executor), "\"any\"",
+     .choices = where_choices, .later = true,
+     .help =
+         "where jobs of this pipeline run: \"any\", as compute.executor says; \"local\", on this "
+         "machine; \"slurm\", in compute.slurm"},
     {"deliver", &option_names, AT(struct conf_pipeline, deliver),
      MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_name,

@@ -1,31 +1,10 @@
 /*
- * root.c - options of the file's first level, of series, jobs and what is computed with, and what has to
- * agree between sections.
+ * root.c - options of the file's first level, of series and jobs, and what has to agree between sections.
  */
 #include "config/options/sections.h"
 
-#include <string.h>
-#include <strings.h>
-
-static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
 static const char *const identifiers_choices[] = {"none", "hashed", "plain", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
-
-static void
-check_compute(const void *object, const struct option_spot *spot)
-{
-    const struct conf_compute *compute = object;
-    if (LOST(spot, compute->devices))
-        return;
-    if (compute->device_count > 0 && compute->backend && strcmp(compute->backend, "cpu") == 0)
-        option_refuse(spot, "devices", "is not used with backend = \"cpu\"");
-    for (size_t i = 0; i < compute->device_count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcasecmp(compute->devices[i], compute->devices[j]) == 0) {
-                option_refuse(spot, "devices", "\"%s\" stands twice", compute->devices[i]);
-                break;
-            }
-}
 
 static const struct option_row series_rows[] = {
     {"quiet_seconds", &option_number, AT(struct conf_series, quiet_seconds), "60.0",
@@ -67,23 +46,6 @@ static const struct option_row jobs_rows[] = {
 static const struct option_section jobs_section = {ROWS(jobs_rows),
                                                    .size = sizeof(struct conf_jobs)};
 
-static const struct option_row compute_rows[] = {
-    {"backend", &option_word, AT(struct conf_compute, backend), "\"auto\"",
-     .choices = backend_choices,
-     .help = "where to compute: \"cuda\" on GPUs, \"cpu\", or \"auto\", GPUs where there are any"},
-    {"devices", &option_names, AT(struct conf_compute, devices),
-     MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64), .form = &form_gpu,
-     .help = "the GPUs to compute on, by index or UUID as nvidia-smi -L prints them; all when none "
-             "is named"},
-    {"threads", &option_integer, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
-     .help = "CPU threads of a job; 0 means a worker's share of the cores"},
-    {"lanes", &option_integer, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
-     .help = "jobs at a time: one reads or writes while another computes"},
-};
-
-static const struct option_section compute_section = {
-    ROWS(compute_rows), .size = sizeof(struct conf_compute), .check = check_compute};
-
 static void
 check_root(const void *object, const struct option_spot *spot)
 {
@@ -94,6 +56,7 @@ check_root(const void *object, const struct option_spot *spot)
     check_sources(object, spot);
     check_retention(object, spot);
     check_page(object, spot);
+    check_slurm(object, spot);
     if (option_all_well(spot))
         doubt_rules(object, spot);
 }
@@ -110,7 +73,7 @@ static const struct option_row root_rows[] = {
      .help = "when a series counts as complete, and how large it may be"},
     {"jobs", &option_group, AT(struct conf, jobs), "{ }", .section = &jobs_section,
      .help = "how often and how long a job is tried"},
-    {"compute", &option_group, AT(struct conf, compute), "{ }", .section = &compute_section,
+    {"compute", &option_group, AT(struct conf, compute), "{ }", .section = &option_compute,
      .help = "what the work is done with"},
     {"dicom", &option_group, AT(struct conf, dicom), "{ }", .section = &option_dicom,
      .help = "receiving from modalities and archives"},

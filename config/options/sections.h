@@ -33,7 +33,7 @@
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
     option_pull, option_retention, option_report, option_page, option_segment, option_expect,
-    option_texture, option_attribute, option_rule;
+    option_texture, option_attribute, option_rule, option_compute;
 
 /* Of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
@@ -165,6 +165,7 @@ void check_attributes(const struct conf *conf, const struct option_spot *spot);
 /* Do both name the same attribute? And ask the same of it? */
 bool attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
 bool attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
+void check_slurm(const struct conf *conf, const struct option_spot *spot);
 void check_page(const struct conf *conf, const struct option_spot *spot);
 void check_retention(const struct conf *conf, const struct option_spot *spot);
 

@@ -6,6 +6,7 @@
 
 #define LAYOUT_DATABASE      "noctule.db"
 #define LAYOUT_LOCK          "lock"           /* flock: one daemon a root */
+#define LAYOUT_CLUSTER_ID    "cluster.id"     /* by which Slurm jobs are known to be of this root */
 #define LAYOUT_PSEUDONYM_KEY "identifier.key" /* pseudonym.h */
 #define LAYOUT_INCOMING      "incoming"       /* *.part while a file is being taken in */
 #define LAYOUT_SERIES        "series"     /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
@@ -19,6 +20,7 @@
 #define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"
 #define LAYOUT_REPORT         "run/report.html"  /* the last that was handed over */
+#define LAYOUT_SLURM_SCRIPT   "run/slurm-step"   /* what sbatch is given */
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
 
 /* What rows say of an instance that came from an inbox: "inbox:<path>". The caller's to free; NULL:

@@ -25,6 +25,7 @@ int intake_main(const struct role_args *args);
 int worker_main(const struct role_args *args);
 int courier_main(const struct role_args *args);
 int page_main(const struct role_args *args);
+int cluster_main(const struct role_args *args);
 /* Tells which GPUs there are, and leaves. */
 int probe_main(const struct role_args *args);
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct cluster;
 struct couriers;
 struct deliveries;
 struct inspections;
@@ -46,6 +47,8 @@ struct core {
     struct known *known;
     struct jobs *jobs;
     struct local_executor *local;
+    struct cluster *cluster;
+    struct executor *executors[2]; /* EXECUTOR_COUNT: of these two */
     struct workers *workers;
     struct couriers *couriers;
     struct deliveries *deliveries;

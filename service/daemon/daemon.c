@@ -22,6 +22,7 @@
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/daemon/clock_watch.h"
+#include "service/daemon/cluster/cluster.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/couriers.h"
@@ -248,6 +249,10 @@ daemon_child_ready(void *context, int slot)
         return;
     if (slot == core->page)
         return;
+    if (slot == cluster_slot(core->cluster)) {
+        due_now(&core->jobs_due);
+        return;
+    }
     if (slot != core->intake) {
         deliveries_courier_ready(core->deliveries);
         return;
@@ -285,6 +290,8 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
         workers_probe_frame(core->workers, reader);
     } else if (slot == core->page) {
         reader->error = -EBADMSG; /* it has nothing to say */
+    } else if (slot == cluster_slot(core->cluster)) {
+        cluster_frame(core->cluster, reader);
     } else if (reader->type == PROTO_FOUND || reader->type == PROTO_MOVED) {
         pulls_frame(core->pulls, reader);
     } else {
@@ -312,6 +319,10 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     } else if (slot == core->page) {
         if (!expected)
             core_note_death(core, "PAGE_DIED", gone);
+    } else if (slot == cluster_slot(core->cluster)) {
+        cluster_gone(core->cluster);
+        if (!expected)
+            core_note_death(core, "CLUSTER_DIED", gone);
     } else {
         deliveries_courier_gone(core->deliveries, slot, gone);
         pulls_courier_gone(core->pulls, slot, gone);
@@ -498,6 +509,7 @@ daemon_reload(struct daemon *daemon)
     daemon_note_reload("destinations", deliveries_reload(core->deliveries));
     daemon_note_reload("sources", pulls_reload(core->pulls));
     daemon_fill_page(core);
+    cluster_reload(core->cluster);
     conf_free(old);
     core->windows_due_ms = 0;
     due_now(&core->jobs_due);
@@ -654,7 +666,12 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = local_executor_open(core, &core->local);
     if (!error)
-        error = jobs_open(core, local_executor_base(core->local), &core->jobs);
+        error = cluster_open(core, &core->cluster);
+    if (!error) {
+        core->executors[0] = local_executor_base(core->local);
+        core->executors[1] = cluster_base(core->cluster);
+        error = jobs_open(core, core->executors, &core->jobs);
+    }
     if (!error)
         error = workers_open(core, &core->workers);
     if (!error)
@@ -693,6 +710,7 @@ daemon_close_parts(struct daemon *daemon)
     pool_close(core->pool);
     jobs_close(core->jobs);
     local_executor_close(core->local);
+    cluster_close(core->cluster);
     workers_close(core->workers);
     deliveries_close(core->deliveries);
     pulls_close(core->pulls);
@@ -724,6 +742,8 @@ daemon_begin_work(struct daemon *daemon)
         core->page = pool_reserve(core->pool, "page", 0);
         error = core->page < 0 ? core->page : 0;
     }
+    if (!error)
+        error = cluster_start(core->cluster);
     if (error)
         return error;
     daemon_fill_page(core);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/troubles.h"
+#include "service/daemon/cluster/cluster.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/workers.h"
@@ -100,6 +101,9 @@ troubles_add_all(struct troubles *troubles)
     else if (!reception->open)
         troubles_add(troubles, TROUBLE_BROKEN, reception->since_ms, "nothing is taken in yet");
     pool_each_trouble(core->pool, troubles_add_child, troubles);
+    if (*cluster_trouble(core->cluster))
+        troubles_add(troubles, TROUBLE_ATTENTION, 0, "jobs wait for Slurm: %s",
+                     cluster_trouble(core->cluster));
     if (*workers_trouble(core->workers))
         troubles_add(troubles, TROUBLE_BROKEN, 0, "no job can run: %s",
                      workers_trouble(core->workers));

@@ -68,6 +68,16 @@ proto_start(struct proto_writer *writer, enum proto_type type)
 }
 
 void
+proto_copy(struct proto_writer *writer, const struct proto_reader *reader)
+{
+    proto_start(writer, reader->type);
+    const size_t size = reader->size - PROTO_HEADER;
+    uint8_t *at = claim(writer, size);
+    if (at && size)
+        memcpy(at, reader->bytes + PROTO_HEADER, size);
+}
+
+void
 proto_put_i64(struct proto_writer *writer, int64_t value)
 {
     uint8_t *at = claim(writer, sizeof value);

@@ -90,6 +90,8 @@ struct proto_reader {
     size_t rows_at; /* the next of them */
 };
 
+/* A frame that was not read yet, whole, as it is. */
+void proto_copy(struct proto_writer *writer, const struct proto_reader *reader);
 int64_t proto_get_i64(struct proto_reader *reader);
 double proto_get_f64(struct proto_reader *reader);
 const char *proto_get_str(struct proto_reader *reader); /* never NULL; "" after an error */

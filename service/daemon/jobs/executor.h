@@ -2,17 +2,19 @@
  * executor.h - where jobs run. jobs.c knows which are READY, makes their attempts and records how
  * they ended; an executor has the places in which they run, and hears how they do.
  *
- *     room     may it take a job now?
+ *     takes    may jobs of this pipeline run here?
+ *     room     how many of the foremost jobs it wants to choose from
  *     pick     which of these it takes now, and where
  *              - the attempts are committed as RUNNING, each in its place -
  *     start    run it
- *     stop     it is not wanted any more (cancelled, or the daemon stops), and is to end soon
+ *     stop     it is not wanted any more: cancelled, and is to end soon; or the daemon stops
  *     tick     now and then: deadlines
  *     ended    of each attempt that was started, once: the executor calls job_attempt_end
  *
- * The one there is runs jobs in the workers of this machine: local_executor.c. They do not outlive
- * the daemon, so queue_recover takes all that are RUNNING at its start back; an executor whose jobs
- * do will have to be asked there.
+ * local_executor.c runs jobs in the workers of this machine. They do not outlive the daemon, so
+ * queue_recover takes all that are RUNNING at its start back. cluster/ hands them to Slurm, where they
+ * do: it takes them over at the start (cluster_adopt). Executors are asked in the order in which jobs_open
+ * was given them, the local one first.
  */
 #ifndef NOCTULE_EXECUTOR_H
 #define NOCTULE_EXECUTOR_H
@@ -20,11 +22,14 @@
 #include "service/daemon/jobs/job_attempt.h"
 #include "service/daemon/jobs/scheduler.h"
 
-#define EXECUTOR_MAX_JOBS  64 /* to choose from: more than slots, so that alone ones show */
+#define EXECUTOR_MAX_JOBS  64 /* to choose from here: more than slots, so that alone ones show */
+#define EXECUTOR_COUNT     2
 #define EXECUTOR_MAX_PICKS SCHED_MAX_SLOTS
 
 struct executor {
     const struct executor_ops *ops;
+    const char *name; /* "local": in the rows of its jobs */
+    bool outlives;    /* what runs there runs on when the daemon ends */
     struct core *core;
     struct attempts *attempts; /* of all jobs; set by jobs_open */
 };
@@ -35,9 +40,10 @@ struct executor_pick {
 };
 
 struct executor_ops {
-    bool (*room)(const struct executor *executor);
+    bool (*takes)(const struct executor *executor, const struct conf_pipeline *pipeline);
+    size_t (*room)(const struct executor *executor);
     /*
-     * Jobs, at most EXECUTOR_MAX_JOBS, are in the order in which they should run; those with a
+     * Jobs, at most as many as room said, are in the order in which they should run; those with a
      * not_before_ms wait for that time. Fills picks (room for EXECUTOR_MAX_PICKS) and returns how
      * many.
      */

@@ -29,10 +29,7 @@ static void
 job_attempt_free(struct attempt *base)
 {
     struct job_attempt *attempt = (struct job_attempt *)base;
-    free(attempt->results);
-    free(attempt->features);
-    free(attempt->histograms);
-    job_attempt_free_frames(attempt);
+    job_attempt_forget_report(attempt);
     free(attempt);
 }
 

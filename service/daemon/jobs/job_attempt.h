@@ -28,14 +28,16 @@ enum job_end {
     JOB_END_CANCELLED,
 };
 
-/* Where a job runs; no two that are RUNNING have the same. */
+/* Where a job runs; no two that are RUNNING have the same name and slot. */
 struct job_place {
     char name[24]; /* of the worker, in the job's row: "worker-0" */
     size_t worker;
     int32_t slot;
+    char nonce[33]; /* of an attempt on another machine; "" */
 };
 
 struct executor;
+struct cluster_task;
 
 struct job_attempt {
     struct attempt base; /* its id is the job's */
@@ -48,6 +50,12 @@ struct job_attempt {
     double deadline_seconds;       /* of its pipeline; 0: jobs.deadline_seconds */
     bool overdue;                  /* and told to stop */
     uint64_t deadline_at, stop_at; /* of the loop's clock; stop_at 0: not told to stop */
+    /* Of one in Slurm, and cluster/'s: NULL, or its task. */
+    struct cluster_task *task;
+    struct job_attempt *next_of_task;
+    bool
+        collecting; /* it was asked whether it has ended: its output folder is being filled, perhaps */
+    uint64_t asked_at; /* of the loop's clock */
     enum job_end end;
     /* With all attempts used up it fails; false for a job that may have died of another's fault,
      * which gets one more attempt, alone. */
@@ -79,6 +87,9 @@ struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int3
  */
 int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
                           struct message_done *told, enum job_end *end);
+/* The same, but for want of memory it ends as RETRY: 0 or -EBADMSG. */
+int job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *reader,
+                          struct message_done *told, enum job_end *end);
 /*
  * Keep what a FEATURES or HISTOGRAM tells until the job has ended: recorded with DONE, EMPTY and
  * REVIEW, forgotten otherwise. 0, or -EBADMSG for what cannot be or is one too many. What finds no memory
@@ -94,8 +105,8 @@ void job_attempt_blame(struct job_attempt *attempt, enum code code, const char *
 /* It goes back as if it had not been begun. */
 void job_attempt_return(struct job_attempt *attempt, const char *why);
 
-/* What was read is freed. */
-void job_attempt_free_frames(struct job_attempt *attempt);
+/* What was read of it is freed: it is told from the beginning, or not any more. */
+void job_attempt_forget_report(struct job_attempt *attempt);
 
 /* It ended so, as far as the daemon is concerned: see attempt.h. */
 void job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance);

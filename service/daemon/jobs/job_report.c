@@ -33,14 +33,24 @@ job_report_keep(struct job_attempt *attempt, void *memory)
 }
 
 void
-job_attempt_free_frames(struct job_attempt *attempt)
+job_attempt_forget_report(struct job_attempt *attempt)
 {
     struct job_frame *next;
+    free(attempt->results);
+    free(attempt->features);
+    free(attempt->histograms);
     for (struct job_frame *frame = attempt->frames; frame; frame = next) {
         next = frame->next;
         free(frame->memory);
         free(frame);
     }
+    attempt->frames = NULL;
+    attempt->results = NULL;
+    attempt->features = NULL;
+    attempt->histograms = NULL;
+    attempt->result_count = attempt->feature_count = attempt->histogram_count = 0;
+    attempt->measurement_bytes = 0;
+    attempt->out_of_memory = false;
 }
 
 /* -------------------------------------------------------------------------------- DONE ---- */
@@ -133,6 +143,20 @@ job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
     attempt->file_b = told->file_b;
     attempt->figures = job_report_figures(told);
     return job_report_read_results(attempt, reader);
+}
+
+int
+job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *reader,
+                      struct message_done *told, enum job_end *end)
+{
+    *end = JOB_END_RETRY;
+    int rc = job_attempt_read_done(attempt, reader, told, end);
+    if (rc != -ENOMEM)
+        return rc;
+    job_attempt_blame(attempt, CODE_OUT_OF_MEMORY,
+                      "the daemon had no memory to note how the job ended");
+    *end = JOB_END_RETRY;
+    return 0;
 }
 
 /* ------------------------------------------------------------------------ measurements ---- */

@@ -6,6 +6,7 @@
  */
 #include "service/daemon/jobs/jobs.h"
 
+#include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/jobs/job.h"
@@ -14,11 +15,12 @@
 #include "service/daemon/spool.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct jobs {
     struct core *core;
-    struct executor *executor;
+    struct executor *const *executors; /* EXECUTOR_COUNT */
     struct attempts attempts;
     bool drained; /* none may start, none runs, and that was told */
 };
@@ -39,6 +41,7 @@ jobs_run(void *context, int status)
     attempt->started = attempt->executor->ops->start(attempt->executor, attempt) == 0;
     if (attempt->started)
         log_info("job.started", LOG_INT("job", attempt->base.id),
+                 LOG_STR("executor", attempt->executor->name),
                  LOG_INT("worker", attempt->place.worker), LOG_INT("lane", attempt->place.slot),
                  LOG_INT("attempt", attempt->number));
     else
@@ -103,19 +106,21 @@ jobs_own_deadline(const struct queue_job *job)
 
 /* 0, or -errno and the job is READY as before. */
 static int
-jobs_begin(struct jobs *jobs, const struct queue_job *job, const struct job_place *place)
+jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job,
+           const struct job_place *place)
 {
     struct core *core = jobs->core;
+    const struct queue_lane lane = {place->name, place->slot, executor->name, place->nonce};
     struct job_attempt *attempt = job_attempt_new(&jobs->attempts, job->id, job->attempts + 1);
     if (!attempt)
         return -ENOMEM;
-    attempt->executor = jobs->executor;
+    attempt->executor = executor;
     attempt->place = *place;
     attempt->alone = job->alone;
     attempt->deadline_seconds = jobs_own_deadline(job);
     int error = jobs_write_file(core, job);
     if (!error)
-        error = queue_start_job(core->queue, job->id, place->name, place->slot, clock_unix_ms());
+        error = queue_start_at(core->queue, job->id, &lane, clock_unix_ms());
     if (error) {
         spool_sweep_job(core->root, job->id);
         attempt_drop(&attempt->base);
@@ -124,30 +129,90 @@ jobs_begin(struct jobs *jobs, const struct queue_job *job, const struct job_plac
     return batch_on_commit(core->batch, jobs_run, attempt);
 }
 
-/* In the open batch. */
-static int
-jobs_start_ready(struct jobs *jobs)
+/* The pipelines that are not for it, as queue_ready takes them; free it. NULL: no memory. */
+static char *
+jobs_except(const struct executor *executor)
 {
-    struct executor *executor = jobs->executor;
+    const struct conf *conf = executor->core->conf;
+    struct text_stream stream;
+    if (text_open(&stream))
+        return NULL;
+    for (size_t i = 0; i < conf->pipeline_count; i++) {
+        if (!executor->ops->takes(executor, &conf->pipelines[i]))
+            fprintf(stream.out, "\n%s\n", conf->pipelines[i].name);
+    }
+    return text_close(&stream) ? NULL : stream.bytes;
+}
+
+/* Jobs of a pipeline that is not configured any more run where those do that say nothing. */
+static bool
+jobs_is_for(const struct executor *executor, const struct queue_job *job)
+{
+    static const struct conf_pipeline gone = {.executor = CONF_ANYWHERE};
+    const struct conf_pipeline *pipeline = conf_find_pipeline(executor->core->conf, job->pipeline);
+    return executor->ops->takes(executor, pipeline ? pipeline : &gone);
+}
+
+static int
+jobs_start_picked(struct jobs *jobs, struct executor *executor, struct queue_job *ready,
+                  size_t count)
+{
     struct executor_pick picks[EXECUTOR_MAX_PICKS];
-    struct queue_job *ready;
-    size_t count;
-    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core),
-                            EXECUTOR_MAX_JOBS, "", &ready, &count);
-    if (error)
-        return error;
+    int error = 0;
     /* READY again, but still in the slot that has to stop it, or not yet swept. */
     for (size_t i = 0; i < count; i++)
-        ready[i].not_before_ms = attempts_find(&jobs->attempts, ready[i].id) ? INT64_MAX : 0;
+        ready[i].not_before_ms =
+            jobs_is_for(executor, &ready[i]) && !attempts_find(&jobs->attempts, ready[i].id)
+                ? 0
+                : INT64_MAX;
     size_t picked = executor->ops->pick(executor, ready, count, picks);
     for (size_t i = 0; i < picked && !error; i++) {
-        error = jobs_begin(jobs, &ready[picks[i].job], &picks[i].place);
+        error = jobs_begin(jobs, executor, &ready[picks[i].job], &picks[i].place);
         if (error == -EAGAIN)
             error = 0; /* a slice came in the same batch: its series gathers again */
     }
+    if (picked == EXECUTOR_MAX_PICKS)
+        due_now(&jobs->core->jobs_due); /* there may be more for it */
+    return error;
+}
+
+/* In the open batch. */
+static int
+jobs_start_ready(struct jobs *jobs, struct executor *executor)
+{
+    struct queue_job *ready;
+    size_t count, room = executor->ops->room(executor);
+    char *except = room ? jobs_except(executor) : NULL;
+    if (!except)
+        return room ? -ENOMEM : 0;
+    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core), room,
+                            except, &ready, &count);
+    free(except);
+    if (error)
+        return error;
+    error = jobs_start_picked(jobs, executor, ready, count);
     for (size_t i = 0; i < count; i++)
         queue_job_clear(&ready[i]);
     free(ready);
+    return error;
+}
+
+static bool
+jobs_have_room(const struct jobs *jobs)
+{
+    for (size_t i = 0; i < EXECUTOR_COUNT; i++) {
+        if (jobs->executors[i]->ops->room(jobs->executors[i]))
+            return true;
+    }
+    return false;
+}
+
+static int
+jobs_start_all(struct jobs *jobs)
+{
+    int error = 0;
+    for (size_t i = 0; i < EXECUTOR_COUNT && !error; i++)
+        error = jobs_start_ready(jobs, jobs->executors[i]);
     return error;
 }
 
@@ -169,12 +234,11 @@ static void
 jobs_start(struct jobs *jobs)
 {
     struct core *core = jobs->core;
-    if (core_closed(core) || !jobs->executor->ops->room(jobs->executor) ||
-        !due_take(&core->jobs_due))
+    if (core_closed(core) || !jobs_have_room(jobs) || !due_take(&core->jobs_due))
         return; /* each of these looks again when it is over */
     if (!core_change(core))
         return;
-    core_failed(core, jobs_start_ready(jobs), "start a job");
+    core_failed(core, jobs_start_all(jobs), "start a job");
     jobs_tell_drained(jobs);
     int64_t due_ms;
     if (queue_next_due(core->queue, &due_ms) == 0)
@@ -246,7 +310,8 @@ jobs_stop_all(struct jobs *jobs)
 void
 jobs_tick(struct jobs *jobs)
 {
-    jobs->executor->ops->tick(jobs->executor);
+    for (size_t i = 0; i < EXECUTOR_COUNT; i++)
+        jobs->executors[i]->ops->tick(jobs->executors[i]);
 }
 
 size_t
@@ -261,19 +326,23 @@ jobs_running(const struct jobs *jobs)
 size_t
 jobs_unrecorded(const struct jobs *jobs)
 {
-    return attempts_count(&jobs->attempts);
+    size_t count = 0;
+    for (const struct attempt *base = jobs->attempts.first; base; base = base->next)
+        count += base->ended || !((const struct job_attempt *)base)->executor->outlives;
+    return count;
 }
 
 /* ------------------------------------------------------------------------- open, close ---- */
 
 int
-jobs_open(struct core *core, struct executor *executor, struct jobs **out)
+jobs_open(struct core *core, struct executor *const executors[EXECUTOR_COUNT], struct jobs **out)
 {
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
         return -ENOMEM;
-    *jobs = (struct jobs){core, executor, {core, &job_attempt_type, NULL}, false};
-    executor->attempts = &jobs->attempts;
+    *jobs = (struct jobs){core, executors, {core, &job_attempt_type, NULL}, false};
+    for (size_t i = 0; i < EXECUTOR_COUNT; i++)
+        executors[i]->attempts = &jobs->attempts;
     due_now(&core->jobs_due);
     *out = jobs;
     return 0;

@@ -4,8 +4,9 @@
 
 #include "service/daemon/jobs/executor.h"
 
-/* The executor stays the caller's, who closes it after the jobs. */
-int jobs_open(struct core *core, struct executor *executor, struct jobs **jobs);
+/* The executors and the array stay the caller's, who closes them after the jobs. */
+int jobs_open(struct core *core, struct executor *const executors[EXECUTOR_COUNT],
+              struct jobs **jobs);
 /* NULL is allowed. */
 void jobs_close(struct jobs *jobs);
 
@@ -22,7 +23,7 @@ void jobs_stop_superseded(struct jobs *jobs, struct queue_ids *ids);
 void jobs_stop_all(struct jobs *jobs);
 
 size_t jobs_running(const struct jobs *jobs);
-/* Running, or ended but not yet recorded. */
+/* What the daemon cannot end without: running here, or ended but not yet recorded. */
 size_t jobs_unrecorded(const struct jobs *jobs);
 
 #endif

@@ -186,17 +186,12 @@ local_handle_done(struct local_executor *local, size_t worker, struct proto_read
         reader->error = -EBADMSG; /* not a job it has */
         return;
     }
-    enum job_end end = JOB_END_RETRY;
-    int error = job_attempt_read_done(attempt, reader, &told, &end);
-    if (error == -ENOMEM) {
-        job_attempt_blame(attempt, CODE_OUT_OF_MEMORY,
-                          "the daemon had no memory to note how the job ended");
-        job_attempt_end(attempt, JOB_END_RETRY, true);
-    } else if (error) {
+    enum job_end end;
+    int error = job_attempt_hear_done(attempt, reader, &told, &end);
+    if (error)
         reader->error = error; /* the pool ends the worker, and that ends the job */
-    } else {
+    else
         local_end_as_told(local, attempt, end);
-    }
 }
 
 static void
@@ -253,15 +248,23 @@ local_executor_frame(struct local_executor *local, size_t worker, struct proto_r
 /* ----------------------------------------------------------------- what jobs.c asks for ---- */
 
 static bool
+local_takes(const struct executor *base, const struct conf_pipeline *pipeline)
+{
+    if (pipeline->executor == CONF_ANYWHERE)
+        return base->core->conf->compute.executor != CONF_EXECUTOR_SLURM;
+    return pipeline->executor == CONF_HERE;
+}
+
+static size_t
 local_room(const struct executor *base)
 {
     const struct local_executor *local = (const struct local_executor *)base;
     for (size_t i = 0; i < workers_count(base->core->workers); i++) {
         if (workers_usable(base->core->workers, i) &&
             local_busy(local, i) < local->workers[i].count)
-            return true;
+            return EXECUTOR_MAX_JOBS;
     }
-    return false;
+    return 0;
 }
 
 /* Its slots as the scheduler sees them; returns how many. */
@@ -377,12 +380,12 @@ local_tick(struct executor *base)
 int
 local_executor_open(struct core *core, struct local_executor **out)
 {
-    static const struct executor_ops ops = {local_room, local_pick, local_start, local_stop,
-                                            local_tick};
+    static const struct executor_ops ops = {local_takes, local_room, local_pick,
+                                            local_start, local_stop, local_tick};
     struct local_executor *local = calloc(1, sizeof *local);
     if (!local)
         return -ENOMEM;
-    local->base = (struct executor){.ops = &ops, .core = core};
+    local->base = (struct executor){.ops = &ops, .name = "local", .core = core};
     *out = local;
     return 0;
 }

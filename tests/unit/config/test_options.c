@@ -210,7 +210,7 @@ START_TEST(no_inbox_is_in_a_folder_of_our_own)
         struct error error = {0};
         if (sscanf(at, "#define %63s \"%63[^\"]\"", name, value) != 2 || strchr(value, '/') ||
             strcmp(name, "LAYOUT_DATABASE") == 0 || strcmp(name, "LAYOUT_LOCK") == 0 ||
-            strcmp(name, "LAYOUT_PSEUDONYM_KEY") == 0)
+            strcmp(name, "LAYOUT_PSEUDONYM_KEY") == 0 || strcmp(name, "LAYOUT_CLUSTER_ID") == 0)
             continue;
         struct conf *conf = NULL;
         snprintf(conf_text, sizeof(conf_text), "inbox = ( { path = \"%s\"; } );", value);

@@ -2,6 +2,7 @@
  * What a worker tells of a job: frames that are believed end in the database with the job, whole,
  * and frames that are not are refused, whatever they hold.
  */
+#include "service/daemon/cluster/cluster.h"
 #include "service/daemon/jobs/local_executor.h"
 
 #include "service/daemon/delivery/deliveries.h"
@@ -32,7 +33,10 @@ set_up(void)
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
     ck_assert_int_eq(local_executor_open(&core, &core.local), 0);
-    ck_assert_int_eq(jobs_open(&core, local_executor_base(core.local), &core.jobs), 0);
+    ck_assert_int_eq(cluster_open(&core, &core.cluster), 0);
+    core.executors[0] = local_executor_base(core.local);
+    core.executors[1] = cluster_base(core.cluster);
+    ck_assert_int_eq(jobs_open(&core, core.executors, &core.jobs), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
     attempts = (struct attempts){&core, &job_attempt_type, NULL};
     attempt = job_attempt_new(&attempts, job, 1);
@@ -45,6 +49,7 @@ tear_down(void)
     attempts_free(&attempts);
     jobs_close(core.jobs);
     local_executor_close(core.local);
+    cluster_close(core.cluster);
     deliveries_close(core.deliveries);
     batch_close(core.batch);
     uv_close((uv_handle_t *)&core.jobs_due.timer, NULL);

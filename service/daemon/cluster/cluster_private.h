@@ -1,0 +1,55 @@
+/* cluster_private.h - what the parts of cluster/ share: executor.c, asking.c, hearing.c, ends.c. */
+#ifndef NOCTULE_CLUSTER_PRIVATE_H
+#define NOCTULE_CLUSTER_PRIVATE_H
+
+#include "service/daemon/cluster/cluster.h"
+#include "service/daemon/cluster/nodes.h"
+#include "service/daemon/cluster/tasks.h"
+
+#define CLUSTER_COLLECTS 256 /* asked at a time */
+
+struct cluster {
+    struct executor base;
+    int slot; /* of the child; -1: there is none yet */
+    struct tasks tasks;
+    struct nodes nodes;
+    size_t collecting;            /* attempts that were asked for */
+    struct job_attempt *reported; /* whose FEATURES, HISTOGRAM and DONE come now; NULL: none */
+    int64_t polls;                /* the number of the last */
+    bool polling;
+    uint64_t polled_at, poll_due; /* of the loop's clock, as hold_until */
+    uint64_t hold_until;          /* nothing is submitted before; 0: it may be */
+    int refusals;                 /* in a row */
+    char trouble[640];            /* "": none */
+};
+
+/* ------------------------------------------------------------------------------ asking.c ---- */
+
+bool cluster_hears(const struct cluster *cluster); /* its child */
+void cluster_submit(struct cluster *cluster, struct cluster_task *task);
+void cluster_poll(struct cluster *cluster);
+/* Every attempt of the task that may have ended; as many as may be asked at a time. */
+void cluster_collect(struct cluster *cluster, const struct cluster_task *task);
+void cluster_cancel(const struct cluster *cluster, int64_t slurm_id);
+void cluster_dismiss(const struct cluster *cluster, const struct job_attempt *attempt, bool well);
+
+/* -------------------------------------------------------------------------------- ends.c ---- */
+
+/* It has left its task and its folder is dismissed; how it ended is said in the next call. */
+void cluster_end(struct cluster *cluster, struct job_attempt *attempt, enum job_end end,
+                 bool last_chance);
+void cluster_give_back(struct cluster *cluster, struct job_attempt *attempt, const char *why);
+/* Its task is over, and there is no manifest of it: what that is put down to. */
+void cluster_lose(struct cluster *cluster, struct job_attempt *attempt);
+/* Nothing came of it at all: all are given back, and nothing is submitted for a while. */
+void cluster_refused(struct cluster *cluster, struct cluster_task *task, enum code code,
+                     const char *message);
+/* The share, or this machine, has no room for it now: given back likewise. */
+void cluster_put_off(struct cluster *cluster, struct job_attempt *attempt, enum code code,
+                     const char *message);
+/* Slurm cannot be asked, or (NONE) it can again. */
+void cluster_tell_trouble(struct cluster *cluster, enum code code, const char *message);
+/* Forgets a task that is over, or that Slurm never had, once it has no attempts. */
+void cluster_drop_if_done(struct cluster *cluster, struct cluster_task *task);
+
+#endif

@@ -1,0 +1,345 @@
+"""Jobs that go to Slurm: a real slurmctld and real slurmd's of the test's own (cluster.py)."""
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import time
+import types
+
+import pytest
+from cluster import cluster  # noqa: F401, the fixture
+from conftest import BIN, drop, phantom, run_program, small_file_system, wait_for
+
+SIZE = ("--size", "48x40x8")
+
+
+def settings(site, executor="slurm", program=BIN / "noctule", share=None, **options):
+    lines = " ".join(f"{name} = {json.dumps(value)};" for name, value in {"poll_seconds": 1.0, **options}.items())
+    return (f'compute = {{ lanes = 2; executor = "{executor}"; slurm = {{ share = "{share or site.share}"; '
+            f'program = "{program}"; {lines} }}; }};\n')
+
+
+def on_slurm(make, site, text=None, environment=None, **options):
+    """A daemon whose jobs go to that Slurm."""
+    d = make(environment={**site.environment, **(environment or {})}, **options)
+    before = d.config.read_text()
+    d.config.write_text(before.replace("compute = { lanes = 2; };\n", text or settings(site)))
+    assert d.config.read_text() != before
+    return d
+
+
+def many(folder, count):
+    return [phantom(folder / str(i), *SIZE, "--seed", i + 1) for i in range(count)]
+
+
+def drop_all(d, made):
+    for i, files in enumerate(made):
+        drop(files, d.inbox / str(i))
+
+
+def results(d):
+    """{(series, file): SHA-256} of all objects that jobs left."""
+    return {(job["series_uid"], path.name): hashlib.sha256(path.read_bytes()).hexdigest()
+            for job in d.jobs() for path in (d.root / "outbox" / str(job["job"])).glob("*.dcm")}
+
+
+def attempts(site):
+    """Folders of attempts on the share."""
+    return [path for path in site.share.rglob("job-*") if path.is_dir()]
+
+
+def assert_once(d, count):
+    """Every job has one result, recorded once; nothing half-done is left."""
+    assert [job["state"] for job in d.jobs()] == ["DONE"] * count, [dict(job) for job in d.jobs()]
+    assert d.query("SELECT count(*) FROM v_events WHERE kind = 'JOB_DONE'")[0][0] == count
+    assert d.query("SELECT count(*) FROM v_results WHERE kind = 'seg'")[0][0] == count
+    assert len(list((d.root / "outbox").rglob("seg.dcm"))) == count
+    assert not list(d.root.rglob("*.part"))
+
+
+def wait_swept(site):
+    wait_for(lambda: not attempts(site), 30, "the end of the attempts' folders")
+
+
+def test_results_are_those_of_a_local_worker(daemon, cluster, tmp_path):
+    """The same jobs, for when a job was made is told in its results: a root and its copy."""
+    site = cluster(nodes=2)
+    local, remote = daemon().start(), on_slurm(daemon, site)
+    local.ctl("pause", "--reason", "to be copied")
+    drop_all(local, many(tmp_path / "in", 4))
+    wait_for(lambda: len(local.jobs("READY")) == 4, 60, "jobs that wait")
+    local.stop()
+    shutil.copytree(local.root, remote.root, dirs_exist_ok=True)
+    for d in (local, remote):
+        d.start()
+        d.ctl("resume")
+        d.wait_jobs(4)
+        assert_once(d, 4)
+    assert results(local) == results(remote) and len(results(local)) == 4
+    for job in remote.jobs():
+        assert (job["executor"], job["slurm_state"], job["attempts"]) == ("slurm", "", 1)
+        assert job["slurm_id"] and job["node"] in site.names and job["submitted_at"]
+    assert {job["executor"] for job in local.jobs()} == {"local"}
+    kinds = [row["kind"] for row in remote.query("SELECT kind FROM v_events WHERE job = 1 ORDER BY event")]
+    assert kinds == ["JOB_ADDED", "JOB_STARTED", "JOB_SUBMITTED", "JOB_DONE"]
+    wait_swept(site)
+    assert not list(site.share.rglob("*.log"))
+
+
+@pytest.mark.parametrize("point", [
+    "cluster_before_sbatch", "cluster_after_sbatch", "cluster_before_results", "cluster_after_results",
+    "daemon_after_running_before_run", "daemon_before_submitted", "daemon_before_commit",
+    "daemon_after_done_before_commit", "daemon_after_done_after_commit",
+    "worker_before_read", "worker_after_compute", "worker_in_write"])
+def test_killed_at(daemon, cluster, tmp_path, point):
+    """The daemon, its child `cluster`, or the step on its node."""
+    site = cluster()
+    once = tmp_path / "crashed"
+    d = on_slurm(daemon, site, environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+    is_daemon = point.startswith("daemon_")
+    d.start(wait=not is_daemon)
+    if is_daemon:
+        wait_for(lambda: d.process.poll() is not None or d.answers(), 20, "the daemon")
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_for(once.exists, 60, f"the crash at {point}")
+    if is_daemon:
+        d.process.wait(30)
+        assert d.process.returncode == -signal.SIGKILL
+        d.start()
+    d.wait_jobs(2, states=("DONE", "FAILED"))
+    assert_once(d, 2)
+    wait_swept(site)
+
+
+def test_a_daemon_that_was_killed_adopts_what_runs(daemon, cluster, tmp_path):
+    """In Slurm it went on meanwhile: no attempt is begun for it, and what ended is there."""
+    site = cluster(cpus=1)
+    d = on_slurm(daemon, site).start()
+    for node in site.names:
+        site.processes[node].send_signal(signal.SIGSTOP)  # nothing starts yet
+    drop_all(d, many(tmp_path / "in", 3))
+    wait_for(lambda: [job for job in d.jobs() if job["slurm_state"] == "SUBMITTED"].__len__() == 3, 30, "SUBMITTED")
+    d.kill_all()
+    for node in site.names:
+        site.processes[node].send_signal(signal.SIGCONT)
+    wait_for(lambda: list(site.jobs().values()) == ["COMPLETED"] * 3, 60, "the end of the Slurm jobs")
+    d.start()
+    d.wait_jobs(3)
+    assert_once(d, 3)
+    assert [job["attempts"] for job in d.jobs()] == [1, 1, 1] and len(site.jobs()) == 3
+
+
+def test_a_controller_that_is_killed_and_comes_back(daemon, cluster, tmp_path):
+    site = cluster()
+    d = on_slurm(daemon, site).start()
+    site.kill("slurmctld")
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_for(lambda: len([job for job in d.jobs() if job["slurm_state"] == "SUBMITTING"]) == 2, 30, "SUBMITTING")
+    site.start_controller()
+    d.wait_jobs(2, seconds=180)
+    assert_once(d, 2)
+
+
+def test_a_node_that_dies_with_its_step(daemon, cluster, tmp_path):
+    """What it ran comes back late, under a nonce that is void: the result is that of the other node's."""
+    site = cluster(nodes=2, cpus=1)
+    slow, release = tmp_path / "slow", tmp_path / "release"
+    slow.write_text(f"#!/bin/sh\nif [ ! -e {tmp_path}/hung ]; then\ntouch {tmp_path}/hung\n"
+                    f"while [ ! -e {release} ]; do sleep 0.1; done\nfi\n"
+                    f'exec {BIN}/noctule "$@"\n')
+    slow.chmod(0o755)
+    d = on_slurm(daemon, site, settings(site, program=slow)).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    node = wait_for(lambda: d.jobs() and d.jobs()[0]["node"], 30, "its node")
+    site.kill(node)
+    wait_for(lambda: site.node_states()[node].startswith("down"), 60, "the node that is down")
+    (job,) = d.wait_jobs(1, seconds=180)
+    assert (job["state"], job["attempts"]) == ("DONE", 2) and job["node"] != node
+    (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'JOB_DELAYED'")
+    assert event["detail"].startswith("SLURM_NODE_FAILED")
+    seg = d.root / "outbox" / "1" / "seg.dcm"
+    before = (seg.stat().st_ino, seg.read_bytes())
+    release.touch()
+    wait_for(lambda: not site.steps(), 60, "the end of the late step")
+    wait_swept(site)
+    assert_once(d, 1)
+    assert before == (seg.stat().st_ino, seg.read_bytes())
+
+
+def test_a_node_that_always_fails_gets_no_more(daemon, cluster, tmp_path):
+    site = cluster(nodes=2, cpus=2)
+    picky = tmp_path / "picky"
+    picky.write_text(f'#!/bin/sh\n[ "$SLURMD_NODENAME" = node0 ] && exit 1\nexec {BIN}/noctule "$@"\n')
+    picky.chmod(0o755)
+    d = on_slurm(daemon, site, settings(site, program=picky), attempts=9).start()
+    drop_all(d, many(tmp_path / "in", 4))
+    d.wait_jobs(4, seconds=120)
+    assert_once(d, 4)
+    assert {job["node"] for job in d.jobs()} == {"node1"}
+    (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'NODE_EXCLUDED'")
+    assert event["detail"].startswith("node0 lost 3 jobs in a row")
+
+
+def test_small_jobs_travel_together(daemon, cluster, tmp_path):
+    """Once one was measured; each has a result of its own."""
+    site = cluster()
+    d = on_slurm(daemon, site).start()
+    made = many(tmp_path / "in", 7)
+    drop(made[0], d.inbox / "first")
+    d.wait_jobs(1)
+    d.ctl("pause", "--reason", "so that they come together")
+    drop_all(d, made[1:])
+    wait_for(lambda: len(d.jobs("READY")) == 6, 60, "jobs that wait")
+    d.ctl("resume")
+    d.wait_jobs(7)
+    assert_once(d, 7)
+    assert len({job["slurm_id"] for job in d.jobs()}) < 7 and len(site.jobs()) < 7
+
+
+def test_what_is_cancelled_ends_in_slurm_too(daemon, cluster, tmp_path):
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, program="/bin/sleep", arguments=["--job-name=overruled"])).start()
+    d.stop()
+    hang = tmp_path / "hang"
+    hang.write_text("#!/bin/sh\nexec sleep 1000\n")
+    hang.chmod(0o755)
+    d.config.write_text(d.config.read_text().replace('"/bin/sleep"', f'"{hang}"').replace('"--job-name=overruled"', ""))
+    d.start()
+    drop_all(d, many(tmp_path / "in", 1))
+    wait_for(lambda: d.jobs() and d.jobs()[0]["slurm_state"] == "SUBMITTED", 30, "SUBMITTED")
+    wait_for(lambda: "RUNNING" in site.jobs().values(), 30, "the Slurm job that runs")
+    d.ctl("cancel", 1)
+    (job,) = d.wait_jobs(1, states=("CANCELLED",))
+    wait_for(lambda: set(site.jobs().values()) == {"CANCELLED"}, 60, "the end of the Slurm job")
+    wait_swept(site)
+
+
+def test_an_ended_daemon_leaves_slurm_alone(daemon, cluster, tmp_path):
+    site = cluster()
+    hold = tmp_path / "go"
+    wait = tmp_path / "wait"
+    wait.write_text(f'#!/bin/sh\nwhile [ ! -e {hold} ]; do sleep 0.1; done\nexec {BIN}/noctule "$@"\n')
+    wait.chmod(0o755)
+    d = on_slurm(daemon, site, settings(site, program=wait)).start()
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_for(lambda: list(site.jobs().values()) == ["RUNNING"] * 2, 30, "jobs that run")
+    assert d.stop() == 0
+    assert list(site.jobs().values()) == ["RUNNING"] * 2
+    d.start()
+    hold.touch()
+    d.wait_jobs(2)
+    assert_once(d, 2)
+    assert [job["attempts"] for job in d.jobs()] == [1, 1]
+
+
+def test_what_slurm_refuses_waits(daemon, cluster, tmp_path):
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, partition="none-such")).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    (event,) = wait_for(lambda: d.query("SELECT detail FROM v_events WHERE kind = 'SLURM_REFUSED'"), 30, "the event")
+    assert "partition" in event["detail"].lower()
+    (job,) = d.jobs()
+    assert (job["state"], job["attempts"]) == ("READY", 0)
+    assert "jobs wait for Slurm" in d.ctl("status", check=False).stdout
+    d.config.write_text(d.config.read_text().replace('partition = "none-such"; ', ""))
+    d.process.send_signal(signal.SIGHUP)
+    d.wait_jobs(1)
+    assert_once(d, 1)
+
+
+def test_both_at_once(daemon, cluster, tmp_path):
+    """What waits beyond the backlog goes to Slurm, the rest is this machine's; the results are the same."""
+    site = cluster(nodes=2)
+    made = many(tmp_path / "in", 8)
+    d = on_slurm(daemon, site, settings(site, executor="both", backlog_jobs=2)).start()
+    d.ctl("pause", "--reason", "so that they come together")
+    drop_all(d, made)
+    wait_for(lambda: len(d.jobs("READY")) == 8, 60, "jobs that wait")
+    d.ctl("resume")
+    d.wait_jobs(8)
+    assert_once(d, 8)
+    where = [job["executor"] for job in d.jobs()]
+    assert where.count("slurm") >= 3 and where.count("local") >= 3, where
+
+
+def test_a_pipeline_has_its_place(daemon, cluster, tmp_path):
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, executor="local"), pipeline_extra='executor = "slurm";').start()
+    drop_all(d, many(tmp_path / "in", 1))
+    (job,) = d.wait_jobs(1)
+    assert (job["state"], job["executor"]) == ("DONE", "slurm")
+
+
+def test_a_full_share_costs_no_attempt(daemon, cluster, tmp_path):
+    site = cluster()
+    with small_file_system(tmp_path / "small", 1) as small:
+        (small / "filler").write_bytes(bytes((1 << 20) - 16384))
+        d = on_slurm(daemon, site, settings(site, share=small)).start()
+        drop_all(d, many(tmp_path / "in", 1))
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_FULL'"), 30, "DISK_FULL")
+        assert [(job["state"], job["attempts"]) for job in wait_for(lambda: d.jobs("READY"), 30, "READY")] == [("READY", 0)]
+        (small / "filler").unlink()
+        d.wait_jobs(1)
+        assert_once(d, 1)
+        d.stop()
+
+
+@pytest.mark.parametrize("count", [1000, 10000])
+def test_a_restart_with_much_in_slurm(daemon, tmp_path, count):
+    """
+    Of 20 jobs 18 are in Slurm and known, one is there and its number is not known, one never came there. One squeue,
+    played from a record, settles all.
+    """
+    site = types.SimpleNamespace(share=tmp_path / "share", environment={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+    site.share.mkdir()
+    (tmp_path / "bin").mkdir()
+    for name, script in {"squeue": f"cat {tmp_path}/queue", "sbatch": "exit 1", "scancel": "exit 0"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    d = on_slurm(daemon, site, settings(site, max_submitted=9000)).start()
+    d.ctl("pause", "--reason", "to be filled")
+    drop_all(d, many(tmp_path / "in", 1))
+    wait_for(lambda: d.jobs("READY"), 60, "a job")
+    d.stop()
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db, db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(job)") if row[1] != "id"]
+        now = "'2026-11-22T00:00:00.000Z'"
+        made = {"pipeline": "'p' || n", "state": "'RUNNING'", "attempts": "1", "worker": "'slurm'", "lane": "n", "started_at": now,
+                "executor": "'slurm'", "nonce": "printf('%032x', n * 7919)", "submitted_at": f"iif(n % 20 > 1, {now}, NULL)",
+                "slurm_id": "iif(n % 20 > 1, n, NULL)"}
+        db.execute(f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count}) "
+                   f"INSERT INTO job (id, {', '.join(columns)}) SELECT n + 1, "
+                   f"{', '.join(made.get(column, column) for column in columns)} FROM numbers, job WHERE id = 1")
+        db.execute(f"INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) SELECT {now}, "
+                   "'JOB_STARTED', series_id, id, 'READY', 'RUNNING', '' FROM job WHERE id > 1")
+    (tmp_path / "queue").write_text("".join(f"{n}|PENDING|{n * 7919:032x}||Priority\n"
+                                            for n in range(1, count + 1) if n % 20 != 1))
+    began = time.monotonic()
+    d.start()
+
+    def settled():
+        (row,) = d.query("SELECT count(*) FILTER (WHERE slurm_state = 'SUBMITTED' AND slurm_reason = 'Priority') AS known, "
+                         "count(*) FILTER (WHERE state = 'READY') AS back FROM v_jobs")
+        return tuple(row) == (count - count // 20, count // 20 + 1)
+
+    wait_for(settled, 300, "a settled state")
+    print(f"{count} jobs settled in {time.monotonic() - began:.2f} s")
+    assert d.query("SELECT count(*) FROM v_jobs WHERE state NOT IN ('READY', 'RUNNING')")[0][0] == 0
+
+
+def test_doctor_knows_the_site(daemon, cluster, tmp_path):
+    site = cluster()
+    d = on_slurm(daemon, site).start()
+    ask = functools.partial(run_program, "noctule", "--config", d.config, "doctor", check=False, env=d.environment)
+    told = ask().stdout
+    (line,) = [line for line in told.splitlines() if line.startswith("slurm")]
+    assert "ok" in line and "takes jobs" in line, told
+    d.stop()
+    site.kill("slurmctld")
+    told = ask().stdout
+    assert "see to slurmctld and munge" in " ".join(told.split()), told
