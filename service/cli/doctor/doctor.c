@@ -42,6 +42,8 @@ static const struct doctor_check checks[] = {
     {"destination", "answers a C-ECHO, or can be written", .count = count_destinations,
      .look = look_at_destination, .needs_dicom = true},
     {"devices", "GPUs, driver and memory against what is asked for", .look = look_at_devices},
+    {"slurm", "answers, would take a job, and what is shared with its nodes",
+     .count = count_clusters, .look = look_at_cluster},
     {"dictionary", "DCMTK's data dictionary", .look = look_at_dictionary, .without_conf = true},
     {"clock", "against the database, and synchronised", .look = look_at_clock},
     {"limits", "open files, memory of the control group", .look = look_at_limits},

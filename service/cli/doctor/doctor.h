@@ -83,6 +83,8 @@ void look_at_tls(struct examination *examination);
 size_t count_destinations(const struct conf *conf);
 void look_at_destination(struct examination *examination);
 void look_at_devices(struct examination *examination);
+size_t count_clusters(const struct conf *conf);
+void look_at_cluster(struct examination *examination);
 void look_at_dictionary(struct examination *examination);
 void look_at_limits(struct examination *examination);
 void look_at_confinement(struct examination *examination);
