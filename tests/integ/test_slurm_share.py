@@ -1,0 +1,89 @@
+"""A shared folder that stalls or has no room left, under a real Slurm of the test's own: jobs wait or are tried again."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from cluster import cluster  # noqa: F401, the fixture
+from conftest import BIN, drop, small_file_system, stalling_file_system, wait_for
+from test_slurm import assert_once, attempts, drop_all, many, on_slurm, settings, wait_swept
+
+
+def gate(folder):
+    """A program that begins its step once folder/go is there."""
+    path = folder / "gate"
+    path.write_text(f'#!/bin/sh\nwhile [ ! -e {folder}/go ]; do sleep 0.1; done\nexec {BIN}/noctule "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def wait_running(site, count=1):
+    wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count, 60, "steps that run")
+
+
+@pytest.mark.parametrize("until", ["step", "manifest"])
+def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
+    """The daemon answers and takes series in meanwhile; when the share goes on, so do its jobs, each once."""
+    site = cluster()
+    with stalling_file_system(tmp_path / "stalling", 64) as share:
+        d = on_slurm(daemon, site, settings(site, program=gate(tmp_path), share=share.folder)).start()
+        drop_all(d, many(tmp_path / "in", 2))
+        wait_running(site, 2)
+        if until == "manifest":  # the steps have ended, and the daemon is about to look
+            d.process.send_signal(signal.SIGSTOP)
+            (tmp_path / "go").touch()
+            wait_for(lambda: len(list(share.folder.rglob("manifest"))) == 2, 60, "manifests")
+        share.stall()
+        try:
+            (tmp_path / "go").touch()
+            d.process.send_signal(signal.SIGCONT)
+            drop(many(tmp_path / "later", 3)[2], d.inbox / "later")
+            wait_for(lambda: len(d.jobs()) == 3, 60, "a job of the series that came meanwhile")
+            assert d.ctl("ping").returncode == 0
+            assert not d.jobs("FAILED") and not d.jobs("DELAYED")
+        finally:
+            share.go_on()
+        d.wait_jobs(3, seconds=120)
+        assert_once(d, 3)
+        assert [job["attempts"] for job in d.jobs()] == [1, 1, 1]
+        d.stop()
+
+
+def test_results_that_find_no_room(daemon, cluster, tmp_path):
+    """The step says so in its manifest, or cannot even do that: another attempt is made when there is room."""
+    site = cluster()
+    with small_file_system(tmp_path / "small", 2) as small:
+        d = on_slurm(daemon, site, settings(site, program=gate(tmp_path), share=small)).start()
+        drop_all(d, many(tmp_path / "in", 1))
+        wait_running(site)
+        (folder,) = (path for path in small.rglob("job-*") if path.is_dir())
+        room = os.statvfs(small)
+        (small / "filler").write_bytes(bytes(room.f_bavail * room.f_bsize))
+        (tmp_path / "go").touch()
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind IN ('JOB_DELAYED', 'JOB_RETURNED')"), 120,
+                 "the end of the attempt")
+        assert not list(folder.rglob("manifest"))
+        (small / "filler").unlink()
+        (job,) = d.wait_jobs(1, seconds=120)
+        assert job["attempts"] >= 2
+        assert_once(d, 1)
+        d.stop()
+
+
+def test_a_step_that_runs_twice(daemon, cluster, tmp_path):
+    """As after a requeue: both copies end, one counts, and the other changes nothing afterwards."""
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    wait_running(site)
+    (folder,) = attempts(site)
+    other = subprocess.Popen([tmp_path / "gate", "run-job", "--scratch", tmp_path, folder], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True)
+    (tmp_path / "go").touch()
+    told, _ = other.communicate(timeout=60)
+    assert "has a manifest" in told or "was given up" in told or "was left" in told, told
+    (job,) = d.wait_jobs(1)
+    assert job["attempts"] == 1
+    assert_once(d, 1)
+    wait_swept(site)
