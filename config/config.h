@@ -463,7 +463,7 @@ struct conf_source {
     char *move_destination; /* the first of our titles where the file gives none */
     enum conf_pull_level level;
     struct conf_window *window; /* in which C-FIND and C-MOVE may begin; NULL: at any time */
-    int per_hour;               /* C-MOVEs that may begin; 0: any number, one after the other */
+    int per_hour;               /* items that may begin; 0: any number, one after the other */
     double deadline_seconds;    /* of one C-FIND, and of one C-MOVE */
     double arrival_seconds;     /* for what was said to be sent */
 };

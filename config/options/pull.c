@@ -35,8 +35,9 @@ static const struct option_row source_rows[] = {
      .help = "when it may be asked, as a pipeline's; what has begun goes on; at any time when not "
              "given"},
     {"per_hour", &option_integer, AT(struct conf_source, per_hour), "0", LIMITS(0, 100000),
-     .help = "the most that it is asked to send in an hour, evenly spread; 0 means one after the "
-             "other"},
+     .help =
+         "the most items that it is asked to send in an hour, evenly spread; 0 means one after the "
+         "other"},
     CONNECT_ROW(struct conf_source),
     {"dimse_seconds", &option_number, AT(struct conf_source, dimse_seconds), "300.0",
      LIMITS(0.1, 3600),

@@ -69,6 +69,14 @@ print_destination(const struct conf_destination *destination)
 }
 
 static void
+print_source(const struct conf_source *source)
+{
+    printf("source: %s, %s at %s, port %d%s, sends to %s%s%s\n", source->name, source->ae_title,
+           source->host, source->port, source->tls ? ", TLS" : "", source->move_destination,
+           source->window ? ", " : "", source->window ? source->window->text : "");
+}
+
+static void
 print_rule(const struct conf_rule *rule)
 {
     const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) +
@@ -100,6 +108,8 @@ check_config_summary(const char *path, const struct conf *conf,
         print_destination(&conf->destinations[i]);
         print_place(path, findings, pipelines + i);
     }
+    for (size_t i = 0; i < conf->pull.source_count; i++)
+        print_source(&conf->pull.sources[i]);
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);

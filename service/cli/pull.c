@@ -365,9 +365,8 @@ state_of_pulls(size_t i)
 const struct cli_command cli_pull = {
     .name = "pull",
     .help = "ask an archive for studies, or list what became of that",
-    .usage = {"[--dry-run] SOURCE --accession | --study | --series VALUE...",
-              "[--dry-run] SOURCE --accession | --study | --series --list FILE", "--cancel BATCH",
-              "[--state STATE] [--batch N] [--limit N] [--json]"},
+    .usage = {"[OPTION]... SOURCE VALUE...", "[OPTION]... SOURCE --list FILE", "--cancel BATCH",
+              "[OPTION]..."},
     .more = "Anybody on this machine sees the arguments of a process, but not what is in a file: "
             "give accession "
             "numbers by --list.",

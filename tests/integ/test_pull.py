@@ -352,6 +352,20 @@ def test_a_source_that_is_taken_away(daemon, study):
         assert (item["state"], item["code"]) == ("FAILED", "NO_SUCH_SOURCE")
         wait_for(lambda: vault(d) == [], 10, "the vault to be emptied")
         assert pull(d, "PACS", "--accession", FIRST, check=False).returncode == 3
+        d.config.write_text(d.config.read_text().replace('name = "OTHER"', 'name = "OTHER"; move_destination = "NOBODY"'))
+        refused = d.ctl("check-config", d.config, check=False)
+        assert refused.returncode != 0 and "none of dicom.titles" in refused.stderr
+
+
+def test_a_source_that_is_taken_away_in_the_middle(daemon, study):
+    with Archive(study[0], forever) as archive:
+        d = start(daemon, archive)
+        pull(d, "PACS", "--accession", FIRST)
+        wait_for(lambda: stored(d)["n"], 30, "the first image")
+        d.config.write_text(d.config.read_text().replace('name = "PACS"', 'name = "OTHER"'))
+        d.process.send_signal(1)
+        item, = wait_ended(d)
+        assert (item["state"], item["code"]) == ("FAILED", "NO_SUCH_SOURCE") and archive.moves == 1
 
 
 @pytest.mark.parametrize("point", ["daemon_after_finding_before_find", "courier_after_find",
@@ -411,6 +425,8 @@ def test_what_cannot_be_asked_for(daemon, study, tmp_path):
         assert pull(d, "OTHER", "--study", "1.2.3", check=False).returncode == 3
         assert pull(d, "PACS", "--study", "--list", tmp_path / "none", check=False).returncode == 3
         assert items(d) == [] and vault(d) == []
+        told = d.ctl("check-config", d.config).stdout
+        assert f"source: PACS, LIAR at 127.0.0.1, port {archive.port}, sends to NOCTULE\n" in told
 
 
 @pytest.mark.parametrize("identifiers", ["plain", "none"])

@@ -548,12 +548,20 @@ pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
     return NULL;
 }
 
+/* What is given back to a source that was taken away meanwhile nobody else would look at. */
+static void
+pulls_expect_source(struct pulls *pulls, const struct pull_attempt *attempt)
+{
+    pulls->swept = pulls->swept && pulls_find_target(pulls, attempt->pull.source);
+}
+
 /* It went wrong, and is over. Only we stop it: by a drain, a deadline, or because it was cancelled. */
 static void
 pulls_end_failed(struct pulls *pulls, struct pull_attempt *attempt, int64_t outcome, enum code code,
                  const char *message)
 {
     const bool deadline = attempt->stopped && attempt->error.code == CODE_PULL_DEADLINE;
+    pulls_expect_source(pulls, attempt);
     if (outcome == PROTO_PULL_RETURNED) {
         pull_attempt_blame(attempt, CODE_RETURNED, message);
         pull_attempt_end(attempt, deadline ? PULL_SHORT : PULL_UNTRIED);
@@ -656,6 +664,7 @@ pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
         struct pull_attempt *attempt = (struct pull_attempt *)base;
         if (base->ended || !attempt->asked || attempt->courier != slot)
             continue;
+        pulls_expect_source(pulls, attempt);
         pull_attempt_blame(attempt, returned ? CODE_RETURNED : CODE_COURIER_DIED,
                            returned ? "the courier was stopped"
                                     : "the courier died while it was at this");
