@@ -5,6 +5,7 @@
  */
 #include "dicom/net/scu_association.hh"
 
+#include "tests/fuzz/accept.hh"
 #include "tests/fuzz/must.h"
 #include "tests/fuzz/session.hh"
 
@@ -16,22 +17,6 @@ namespace
 constexpr char transaction[] = "1.2.3";
 const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, "1.2.840.10008.1.2"},
                                          {DICOM_COMMITMENT_CLASS, "1.2.840.10008.1.2"}};
-
-std::vector<uint8_t>
-good_answer()
-{
-    AssociateRequest request;
-    request.titles.assign(32, ' ');
-    request.application_context = associate_application_context;
-    for (size_t i = 0; i < 2; i++) {
-        PresentationContext context;
-        context.id = static_cast<uint8_t>(2 * i + 1);
-        context.result = CONTEXT_ACCEPTED;
-        context.transfer_syntax = contexts[i].transfer_syntax;
-        request.contexts.push_back(context);
-    }
-    return associate_accept(request, {}, 16384);
-}
 
 void
 hear_out(struct dicom_association *association)
@@ -58,7 +43,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
     std::vector<uint8_t> words;
     if (bytes[0] % 2 == 0)
-        words = good_answer();
+        words = accept_all(contexts, 2);
     words.insert(words.end(), bytes + 1, bytes + size);
     const Session session(words);
     const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,      nullptr,

@@ -1,0 +1,90 @@
+/*
+ * fuzz_matches.cc - any bytes as what an archive says of a question (C-FIND) or of what it is to send (C-MOVE), behind a good
+ * A-ASSOCIATE-AC. The first byte says which of them, of a study or of a series, and when it is cancelled. Whatever it says,
+ * matches are what was asked for, and the association comes to its end.
+ */
+#include "dicom/net/scu_association.hh"
+#include "dicom/net/scu_query.h"
+
+#include "tests/fuzz/accept.hh"
+#include "tests/fuzz/must.h"
+#include "tests/fuzz/session.hh"
+
+#include <cerrno>
+#include <cstring>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+namespace
+{
+
+enum : uint8_t { MOVES = 1, OF_SERIES = 2, CANCELS = 4 };
+
+const struct dicom_context contexts[] = {{DICOM_FIND_CLASS, "1.2.840.10008.1.2"},
+                                         {DICOM_MOVE_CLASS, "1.2.840.10008.1.2"}};
+
+struct visit {
+    const struct dicom_query &query;
+    bool goes_on;
+};
+
+bool
+on_match(void *context, const struct dicom_match *match)
+{
+    const auto *visit = static_cast<const struct visit *>(context);
+    must(std::strcmp(match->study_uid, visit->query.study_uid) == 0);
+    must(visit->query.level == DICOM_LEVEL_STUDY || command_uid_is_valid(match->series_uid));
+    must(match->instances >= -1);
+    must(std::strlen(match->accession_number) < sizeof match->accession_number);
+    return visit->goes_on;
+}
+
+bool
+on_progress(void *context, const struct dicom_moved *moved)
+{
+    must(moved->remaining >= -1 && moved->completed >= -1 && moved->failed >= -1 &&
+         moved->warned >= -1);
+    return static_cast<const struct visit *>(context)->goes_on;
+}
+
+void
+ask(struct dicom_association *association, uint8_t how)
+{
+    const bool series = (how & OF_SERIES) != 0;
+    const struct dicom_query query = {series ? DICOM_LEVEL_SERIES : DICOM_LEVEL_STUDY, "", "1.2.3",
+                                      series && (how & MOVES) ? "1.2.3.4" : ""};
+    struct visit visit = {query, (how & CANCELS) == 0};
+    struct dicom_answer answer;
+    struct dicom_moved moved;
+    struct error error = {};
+    if (how & MOVES) {
+        const int rc = dicom_move(association, &query, "NOCTULE", on_progress, &visit, &moved,
+                                  &answer, &error);
+        must(rc == 0 || rc == -ECANCELED ? error.code == CODE_NONE : error.code != CODE_NONE);
+    } else {
+        const int rc = dicom_find(association, &query, on_match, &visit, &answer, &error);
+        must((rc == 0) == (error.code == CODE_NONE));
+    }
+}
+
+} // namespace
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    if (size == 0)
+        return 0;
+    std::vector<uint8_t> words = accept_all(contexts, 2);
+    words.insert(words.end(), bytes + 1, bytes + size);
+    const Session session(words);
+    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,      nullptr,
+                                    1,         1,      1,         0,   DICOM_PDU_MIN};
+    auto association = std::make_unique<dicom_association>(peer);
+    struct dicom_answer answer;
+    struct error error = {};
+    scu::clear_answer(&answer);
+    if (scu::negotiate(*association, session.fd(), peer, contexts, 2, &answer, &error) == 0)
+        ask(association.get(), bytes[0]);
+    dicom_release(association.release());
+    return 0;
+}
