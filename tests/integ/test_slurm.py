@@ -50,7 +50,7 @@ def results(d):
 
 def attempts(site):
     """Folders of attempts on the share."""
-    return [path for path in site.share.rglob("job-*") if path.is_dir()]
+    return list(site.share.glob("noctule-*/job-*"))  # not deeper: they are being removed
 
 
 def assert_once(d, count):
