@@ -61,6 +61,23 @@ START_TEST(fields_come_back_as_they_were)
 
 END_TEST
 
+START_TEST(a_frame_goes_on_as_it_is)
+{
+    struct proto_writer writer, copy;
+    proto_start(&writer, PROTO_DONE);
+    proto_put_i64(&writer, 17);
+    proto_put_str(&writer, "seg.dcm");
+    const struct proto_reader reader = read_back(&writer);
+    proto_copy(&copy, &reader);
+    struct proto_reader again = read_back(&copy);
+    ck_assert_int_eq(again.type, PROTO_DONE);
+    ck_assert(proto_get_i64(&again) == 17);
+    ck_assert_str_eq(proto_get_str(&again), "seg.dcm");
+    ck_assert_int_eq(proto_end(&again), 0);
+}
+
+END_TEST
+
 START_TEST(bytes_are_the_documented_ones)
 {
     static const uint8_t expected[] = {
@@ -263,6 +280,7 @@ main(void)
     TCase *fields = tcase_create("fields");
     tcase_add_checked_fixture(fields, NULL, forget_stream);
     tcase_add_test(fields, fields_come_back_as_they_were);
+    tcase_add_test(fields, a_frame_goes_on_as_it_is);
     tcase_add_test(fields, bytes_are_the_documented_ones);
     tcase_add_test(fields, frames_are_cut_whatever_the_pieces);
     tcase_add_test(fields, the_largest_frame_passes_and_a_larger_one_does_not);
