@@ -267,6 +267,27 @@ def test_both_at_once(daemon, cluster, tmp_path):
     assert where.count("slurm") >= 3 and where.count("local") >= 3, where
 
 
+def test_without_slurm_what_comes_runs_here(daemon, cluster, tmp_path):
+    """But for what was being handed over when it went away, which is found, or not, when it is back."""
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, executor="both", backlog_jobs=0)).start()
+    site.kill("slurmctld")
+    made = many(tmp_path / "in", 8)
+    for together in (made[:4], made[4:]):
+        d.ctl("pause", "--reason", "so that they come together")
+        before = len(d.jobs())
+        for i, files in enumerate(together):
+            drop(files, d.inbox / str(before + i))
+        wait_for(lambda n=before + 4: len(d.jobs()) == n, 60, "the jobs")
+        d.ctl("resume")
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'SLURM_UNAVAILABLE'"), 90, "SLURM_UNAVAILABLE")
+    wait_for(lambda: len(d.jobs("DONE")) == 6, 60, "jobs that were run here")
+    assert len([job for job in d.jobs() if job["slurm_state"] == "SUBMITTING"]) == 2
+    site.start_controller()
+    d.wait_jobs(8, seconds=180)
+    assert_once(d, 8)
+
+
 def test_a_pipeline_has_its_place(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site, settings(site, executor="local"), pipeline_extra='executor = "slurm";').start()

@@ -20,7 +20,8 @@ struct cluster {
     uint64_t polled_at, poll_due; /* of the loop's clock, as hold_until */
     uint64_t hold_until;          /* nothing is submitted before; 0: it may be */
     int refusals;                 /* in a row */
-    char trouble[640];            /* "": none */
+    bool away;         /* Slurm could not be asked the last time: polls go on until it can */
+    char trouble[640]; /* "": none */
 };
 
 /* ------------------------------------------------------------------------------ asking.c ---- */

@@ -51,7 +51,7 @@ cluster_room(const struct executor *base)
 {
     const struct cluster *cluster = (const struct cluster *)base;
     const struct conf *conf = base->core->conf;
-    if (!conf_uses_slurm(conf) || !cluster_hears(cluster) || cluster->hold_until ||
+    if (!conf_uses_slurm(conf) || !cluster_hears(cluster) || cluster->hold_until || cluster->away ||
         cluster->tasks.count >= (size_t)conf->compute.slurm.max_submitted)
         return 0;
     return EXECUTOR_MAX_PICKS + cluster_left_to_others(conf);
@@ -221,6 +221,8 @@ cluster_may_poll(const struct cluster *cluster, uint64_t now)
 {
     if (cluster->polling || now < cluster->poll_due)
         return false;
+    if (cluster->away)
+        return true;
     for (const struct cluster_task *task = cluster->tasks.first; task; task = task->next) {
         if (task->phase == TASK_SUBMITTED || task->phase == TASK_UNSURE)
             return true;

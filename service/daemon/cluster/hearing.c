@@ -55,6 +55,15 @@ cluster_found(struct cluster *cluster, struct cluster_task *task, int64_t slurm_
         cluster_cancel(cluster, slurm_id);
 }
 
+/* Nothing is picked for it meanwhile: what waits may run here. */
+static void
+cluster_set_away(struct cluster *cluster, bool away)
+{
+    if (cluster->away && !away)
+        due_now(&cluster->base.core->jobs_due);
+    cluster->away = away;
+}
+
 static void
 cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
 {
@@ -70,6 +79,7 @@ cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
         cluster_found(cluster, task, told.slurm_id);
     } else if (told.unsure) {
         cluster_tell_trouble(cluster, told.code, told.message);
+        cluster_set_away(cluster, true);
         task->phase = TASK_UNSURE;
         task->first_poll = cluster->polls + 1;
     } else if (told.code != CODE_NONE) {
@@ -203,7 +213,8 @@ cluster_handle_tasks(struct cluster *cluster, struct proto_reader *reader)
     cluster->polling = false;
     cluster->poll_due =
         uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
-    if (told.code != CODE_NONE) {
+    cluster_set_away(cluster, told.code != CODE_NONE);
+    if (cluster->away) {
         cluster_tell_trouble(cluster, told.code, told.message);
         cluster_look_without_slurm(cluster);
         return;
