@@ -3,7 +3,7 @@
  * linked; and its commands are what a site's own wrappers and plugins know.
  *
  * squeue is asked for five columns of text. Its JSON changes from release to release (job_state was a
- * word up to 22.05, and is a list from 23.02 on) and is 50 times as long: docs/measurements.md.
+ * word up to 22.05, and is a list from 23.02 on) and is 55 times as long (docs/measurements.md).
  *
  * Calls block, at most SLURM_SECONDS each; any thread that is no loop's. Failures have a code:
  * SLURM_UNAVAILABLE, or SLURM_REFUSED.
