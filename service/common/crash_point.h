@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* NOCTULE_CRASH_ONCE names a file that is made at the first crash; while it exists nothing crashes
- * again. */
+ * again. With NOCTULE_CRASH_STOPS the process stops there instead, until SIGCONT. */
 static inline void
 crash_point(const char *name)
 {
@@ -25,7 +25,7 @@ crash_point(const char *name)
         if (open(once, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600) < 0)
             return;
     }
-    raise(SIGKILL);
+    raise(getenv("NOCTULE_CRASH_STOPS") ? SIGSTOP : SIGKILL);
 }
 #else
 #define crash_point(name) ((void)0)

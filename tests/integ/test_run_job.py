@@ -14,10 +14,15 @@ import time
 
 import pytest
 from conftest import BIN, phantom, run_program, small_file_system, stalling_file_system, wait_for
-from test_worker import SETTINGS, TEXTURE, Worker
+from test_worker import GREEDY, SETTINGS, TEXTURE, Worker
 
 DONE, RETRY, REJECT, STOPPED = range(4)
 EMPTY = SETTINGS.replace("[ 0.0, 80.0 ]", "[ 20000.0, 20001.0 ]")
+
+
+def state_of(process):
+    """As /proc says: "T" is stopped."""
+    return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 class Site:
@@ -241,8 +246,8 @@ def test_it_stops_when_it_is_told_to(site, tmp_path):
 
 
 def test_it_stops_at_its_deadline(site, tmp_path):
-    files = phantom(tmp_path / "in", "--size", "512x512x60")
-    late, next_one = site.make(1, files, threads=1, seconds=0.1), site.make(2, files)
+    files = phantom(tmp_path / "in", "--size", "256x256x16")
+    late, next_one = site.make(1, files, GREEDY, threads=1, seconds=0.1), site.make(2, files)
     site.run(late, next_one)
     assert "0.1 s" in site.ended(late, RETRY, "DEADLINE_EXCEEDED")["message"]
     site.ended(next_one)
@@ -303,10 +308,12 @@ def test_a_share_that_stalls(tmp_path):
     with stalling_file_system(tmp_path / "share", 64) as share:
         site = Site(tmp_path)
         folder = site.make(1, files)
-        process = site.start(folder)
-        wait_for(lambda: any(site.scratch.rglob("results/.*.part")) or process.poll() is not None, 60, "results")
+        process = site.start(folder, environment={
+            "NOCTULE_CRASH_AT": "step_in_copy", "NOCTULE_CRASH_STOPS": "", "NOCTULE_CRASH_ONCE": str(tmp_path / "once")})
+        wait_for(lambda: state_of(process) == "T", 60, "the copying of results")
         share.stall()
         try:
+            process.send_signal(signal.SIGCONT)
             wait_for(lambda: share.holds(process) or process.poll() is not None, 60, "a step that waits")
             assert process.poll() is None and not (folder / "manifest").exists()
             process.send_signal(signal.SIGTERM)

@@ -184,11 +184,17 @@ def noise(files):
 
 
 def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
-    """One that takes more than was counted before it began ends by name; its process goes on, and so does its next job."""
+    """One that finds less than was counted before it began ends by name; its process goes on, and so does its next job."""
     files = phantom(tmp_path / "in", "--size", "256x256x16")
-    w = worker(extra="jobs = { memory_mib = 32.0; };")
+    w = worker(extra="jobs = { memory_mib = 4096.0; };")
     w.run(1, files)
     w.until(lambda: w.done(), what="the first DONE")
+    # What its jobs may take, 64 MiB for each thread and its own 512 MiB.
+    status = pathlib.Path(f"/proc/{w.process.pid}/status").read_text()
+    taken = int(re.search(r"VmData:\s+(\d+) kB", status)[1]) << 10
+    most = resource.prlimit(w.process.pid, resource.RLIMIT_DATA)[0]
+    assert most > (4096 + 2 * 64 + 512) << 20 and taken <= most
+    resource.prlimit(w.process.pid, resource.RLIMIT_DATA, (taken + (100 << 20),) * 2)
     w.run(2, noise(phantom(tmp_path / "noise", "--size", "256x256x16", "--seed", "2")), GREEDY)
     w.until(lambda: len(w.done()) == 2, 280, "the second DONE")
     w.run(3, files)
@@ -196,11 +202,6 @@ def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
     assert [w.done()[job]["verdict"] for job in (1, 2, 3)] == ["DONE", "RETRY", "DONE"], w.done()[2]
     assert w.done()[2]["code"] == "OUT_OF_MEMORY"
     assert w.done()[3]["backend"] == BACKEND and w.process.poll() is None
-    # What its jobs may take, 64 MiB for each thread and its own 512 MiB.
-    status = pathlib.Path(f"/proc/{w.process.pid}/status").read_text()
-    most = resource.prlimit(w.process.pid, resource.RLIMIT_DATA)[0]
-    assert most > (32 + 2 * 64 + 512) << 20
-    assert int(re.search(r"VmData:\s+(\d+) kB", status)[1]) << 10 <= most
     assert not w.parts()
 
 

@@ -19,8 +19,6 @@
 #define TEXT_MOST (64u << 20) /* of 10,000 jobs squeue writes less than 2 MiB */
 #define CHUNK     65536
 
-extern char **environ;
-
 /* -------------------------------------------------------------------------- environment ---- */
 
 /* Variables, and with "_" at the end beginnings of them. */

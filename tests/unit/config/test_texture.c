@@ -535,7 +535,8 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "memory_mib = 0.0;\n"
                            "deadline_seconds = 0.0;\n"
                            "patience_seconds = 86400.0;\n"
-                           "by_hand = false;\n");
+                           "by_hand = false;\n"
+                           "executor = \"any\";\n");
     free(text);
     conf_free(conf);
 }
