@@ -6,15 +6,14 @@
  */
 #include "config/config.h"
 #include "dicom/dicom.h"
+#include "service/common/daemon_line.h"
 #include "service/common/exit_codes.h"
 #include "service/common/log.h"
 #include "service/common/role.h"
 #include "service/daemon/daemon.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,77 +28,14 @@ static const char usage[] =
     "\n"
     "Takes in DICOM series, segments them and keeps the results, until it is told to stop.\n"
     "\n"
-    "  -c, --config FILE  the configuration (default: $NOCTULE_CONFIG, or\n"
-    "                     /etc/noctule/noctule.conf)\n"
+    "  -c, --config FILE  the configuration (default: $" DAEMON_CONFIG_VARIABLE ", or\n"
+    "                     " DAEMON_CONFIG ")\n"
     "  -r, --root DIR     where everything is kept, instead of the configured root\n"
     "  -h, --help         this text\n"
     "  -V, --version      the version\n"
     "\n"
     "Runs in the foreground and logs to standard error. SIGTERM: lets running jobs end and\n"
     "stops. SIGHUP: reads the configuration again. See noctuled(8).\n";
-
-struct arguments {
-    struct daemon_options daemon;
-    const char *role;
-    const char *device;
-    int slot, share;
-};
-
-enum parsed { PARSED_RUN, PARSED_OVER, PARSED_WRONG };
-
-static bool
-to_number(const char *text, int *number)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < 0 || value > 1023)
-        return false;
-    *number = (int)value;
-    return true;
-}
-
-static enum parsed
-parse(int argc, char **argv, struct arguments *arguments)
-{
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"root", required_argument, NULL, 'r'},
-        {"role", required_argument, NULL, 'R'},
-        {"slot", required_argument, NULL, 'S'},
-        {"device", required_argument, NULL, 'D'},
-        {"share", required_argument, NULL, 'H'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0},
-    };
-    int option;
-    while ((option = getopt_long(argc, argv, "c:r:hV", options, NULL)) != -1) {
-        if (option == 'c') {
-            arguments->daemon.config_file = optarg;
-        } else if (option == 'r') {
-            arguments->daemon.root = optarg;
-        } else if (option == 'R') {
-            arguments->role = optarg;
-        } else if (option == 'D') {
-            arguments->device = optarg;
-        } else if (option == 'h') {
-            fputs(usage, stdout);
-            return PARSED_OVER;
-        } else if (option == 'V') {
-            puts("noctuled " NOCTULE_VERSION);
-            return PARSED_OVER;
-        } else if (!(option == 'S' && to_number(optarg, &arguments->slot)) &&
-                   !(option == 'H' && to_number(optarg, &arguments->share))) {
-            fputs(usage, stderr);
-            return PARSED_WRONG;
-        }
-    }
-    if (optind == argc)
-        return PARSED_RUN;
-    fprintf(stderr, "noctuled: %s: unexpected argument\n%s", argv[optind], usage);
-    return PARSED_WRONG;
-}
 
 /*
  * A child keeps fd 3 and the standard ones, dies with the daemon, and leaves the terminal's Ctrl-C
@@ -120,28 +56,28 @@ become_child(const char *role)
 }
 
 static int
-run_child(const struct arguments *arguments)
+run_child(const struct daemon_line *line)
 {
     static const struct {
         const char *name;
         int (*run)(const struct role_args *args);
     } roles[] = {{"intake", intake_main}, {"worker", worker_main},   {"courier", courier_main},
                  {"page", page_main},     {"cluster", cluster_main}, {"probe", probe_main}};
-    const struct role_args args = {.config_file = arguments->daemon.config_file,
-                                   .slot = arguments->slot,
-                                   .device = arguments->device,
-                                   .share = arguments->share};
-    log_open(arguments->role, "info"); /* each role sets the configured level */
-    int error = become_child(arguments->role);
+    const struct role_args args = {.config_file = line->config_file,
+                                   .slot = line->slot,
+                                   .device = line->device,
+                                   .share = line->share};
+    log_open(line->role, "info"); /* each role sets the configured level */
+    int error = become_child(line->role);
     if (error) {
-        fprintf(stderr, "noctuled: %s: %s\n", arguments->role, strerror(-error));
+        fprintf(stderr, "noctuled: %s: %s\n", line->role, strerror(-error));
         return EXIT_PARTIAL;
     }
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        if (strcmp(arguments->role, roles[i].name) == 0)
+        if (strcmp(line->role, roles[i].name) == 0)
             return roles[i].run(&args);
     }
-    fprintf(stderr, "noctuled: %s: no such role\n", arguments->role);
+    fprintf(stderr, "noctuled: %s: no such role\n", line->role);
     return EXIT_USAGE;
 }
 
@@ -166,20 +102,23 @@ end_for_library(void)
 int
 main(int argc, char **argv)
 {
-    const char *named = getenv("NOCTULE_CONFIG");
-    struct arguments arguments = {.daemon.config_file =
-                                      named && *named ? named : "/etc/noctule/noctule.conf",
-                                  .device = "cpu",
-                                  .share = 1};
-    enum parsed parsed = parse(argc, argv, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_OVER ? EXIT_OK : EXIT_USAGE;
+    struct daemon_line line;
+    const enum daemon_wish wish = daemon_line_parse(argc, argv, &line);
+    if (wish == DAEMON_TELL_VERSION)
+        puts("noctuled " NOCTULE_VERSION);
+    else if (wish != DAEMON_RUN)
+        fputs(usage, wish == DAEMON_HELP ? stdout : stderr);
+    if (wish != DAEMON_RUN)
+        return wish == DAEMON_WRONG ? EXIT_USAGE : EXIT_OK;
+    const char *named = daemon_line_named(line.config_file, getenv(DAEMON_CONFIG_VARIABLE));
+    line.config_file = named ? named : DAEMON_CONFIG;
+    const struct daemon_options options = {.config_file = line.config_file, .root = line.root};
     signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of write(2) */
     umask(027);
     atexit(end_for_library);
     conf_set_dictionary(dicom_attribute_kind);
-    if (!arguments.role)
+    if (!line.role)
         raise_file_limit();
     /* Without what libraries do at exit: short of memory, DCMTK's log aborts there. */
-    _exit(arguments.role ? run_child(&arguments) : daemon_main(&arguments.daemon));
+    _exit(line.role ? run_child(&line) : daemon_main(&options));
 }
