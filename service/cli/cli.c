@@ -2,15 +2,19 @@
 #include "service/cli/cli.h"
 
 #include "dicom/dicom.h"
+#include "service/common/daemon_line.h"
 
 #include <stdlib.h>
-
-#define DEFAULT_CONFIG "/etc/noctule/noctule.conf"
 
 static int
 run_with_conf(struct cli_call *call)
 {
     struct cli_context *context = call->context;
+    struct error error;
+    if (cli_choose_conf(context, &error) < 0) {
+        cli_complain("%s", error.message);
+        return EXIT_CONFIG;
+    }
     struct conf *conf = cli_load_conf(context, context->config_path, NULL);
     if (!conf)
         return EXIT_CONFIG;
@@ -51,14 +55,15 @@ flush_output(int status)
 int
 main(int argc, char **argv)
 {
-    const char *from_environment = getenv("NOCTULE_CONFIG");
-    struct cli_context context = {
-        .config_path = from_environment && from_environment[0] ? from_environment : DEFAULT_CONFIG};
+    struct cli_context context = {.config_path =
+                                      daemon_line_named(NULL, getenv(DAEMON_CONFIG_VARIABLE))};
     struct cli_call call;
     conf_set_dictionary(dicom_attribute_kind);
     int status = cli_parse(argc, argv, &context, &call);
     if (status == EXIT_OK)
         status = flush_output(run_call(&call));
     cli_release(&call);
+    free(context.chosen[0]);
+    free(context.chosen[1]);
     return status;
 }

@@ -21,6 +21,14 @@ extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, c
     cli_check_config, cli_doctor, cli_echo, cli_presets, cli_profiles, cli_cohort, cli_version,
     cli_help;
 
+/*
+ * Which configuration it is, where none was given: that of the daemon that runs here, which is said on standard error
+ * where it is not the usual one; else the usual one. --root says which daemon where several run. A no for an answer is
+ * -EEXIST, several run with different ones, or -EACCES, one runs that this user cannot or should not follow, and the
+ * usual one is not there; or -ENOMEM.
+ */
+int cli_choose_conf(struct cli_context *context, struct error *error);
+
 /* The configuration; NULL after complaints of all that is wrong with it. `findings` (may be NULL): what is
  * doubtful of a good one is told, too, and they are the caller's to free, either way. conf_free. */
 struct conf *cli_load_conf(const struct cli_context *context, const char *path,

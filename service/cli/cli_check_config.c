@@ -161,8 +161,13 @@ static int
 check_config_run(struct cli_call *call)
 {
     const struct check_config_options *options = call->options;
-    const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
     struct conf_findings findings;
+    struct error error;
+    if (call->count == 0 && cli_choose_conf(call->context, &error) < 0) {
+        cli_complain("%s", error.message);
+        return EXIT_CONFIG;
+    }
+    const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
     struct conf *conf = cli_load_conf(call->context, path, &findings);
     int status = conf ? check_config_tls(&conf->dicom) : EXIT_CONFIG;
     if (status == EXIT_OK && options->print)

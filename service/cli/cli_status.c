@@ -154,21 +154,25 @@ status_tell(struct status *status)
 
 /* --check answers as any plugin does, also where there is no configuration to go by. */
 static int
+status_refuse(const struct status *status, const struct error *error)
+{
+    if (!status->check) {
+        cli_complain("%s", error->message);
+        return EXIT_CONFIG;
+    }
+    printf("NOCTULE %s:", cli_trouble_levels[TROUBLE_BROKEN].verdict);
+    status_print_check_text(" ", error->message);
+    puts(" |");
+    return TROUBLE_BROKEN;
+}
+
+static int
 status_load(struct status *status)
 {
     struct error error;
     const struct cli_context *context = status->context;
     int rc = conf_load_with_root(context->config_path, context->root, &status->conf, &error);
-    if (rc == 0)
-        return EXIT_OK;
-    if (!status->check) {
-        cli_complain("%s", error.message);
-        return EXIT_CONFIG;
-    }
-    printf("NOCTULE %s:", cli_trouble_levels[TROUBLE_BROKEN].verdict);
-    status_print_check_text(" ", error.message);
-    puts(" |");
-    return TROUBLE_BROKEN;
+    return rc == 0 ? EXIT_OK : status_refuse(status, &error);
 }
 
 static int
@@ -184,7 +188,6 @@ static int
 status_draw(struct cli_call *call)
 {
     struct status *status = call->options;
-    status->context = call->context;
     int rc = status_load(status);
     if (rc == EXIT_OK)
         rc = status_tell(status);
@@ -197,7 +200,11 @@ status_draw(struct cli_call *call)
 static int
 status_run(struct cli_call *call)
 {
-    const struct status *status = call->options;
+    struct status *status = call->options;
+    struct error error;
+    status->context = call->context;
+    if (cli_choose_conf(call->context, &error) < 0)
+        return status_refuse(status, &error);
     return status->watch.on ? watch_run(call, &status->watch, status_draw) : status_draw(call);
 }
 

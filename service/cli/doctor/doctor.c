@@ -8,6 +8,7 @@
 #include "db/report.h"
 #include "dicom/dicom.h"
 #include "service/cli/cli.h"
+#include "service/common/daemon_line.h"
 #include "service/common/json.h"
 
 #include <errno.h>
@@ -23,9 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TEXT_COLUMN  26        /* behind the name and the verdict */
-#define NARROWEST    30        /* that lines are broken for */
-#define SERVICE_USER "noctule" /* where there is no root folder yet */
+#define TEXT_COLUMN 26 /* behind the name and the verdict */
+#define NARROWEST   30 /* that lines are broken for */
 
 static const struct doctor_check checks[] = {
     {"configuration", "the file: all errors, who may read and write it",
@@ -304,15 +304,16 @@ static const struct passwd *
 doctor_service_user(const struct conf *conf)
 {
     struct stat root;
-    return conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(SERVICE_USER);
+    return conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(DAEMON_USER);
 }
 
-/* Before there are threads. A root whose owner nobody knows stays without a name. */
+/* Before there are threads. Without a root folder the user is the one that is installed; a root whose owner nobody
+ * knows stays without a name. */
 static int
 doctor_take_rights(struct doctor *doctor)
 {
     const struct passwd *user = doctor_service_user(doctor->conf);
-    snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : SERVICE_USER);
+    snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : DAEMON_USER);
     if (user && geteuid() == 0 && user->pw_uid != 0 &&
         (initgroups(user->pw_name, user->pw_gid) < 0 || setegid(user->pw_gid) < 0 ||
          seteuid(user->pw_uid) < 0))
@@ -368,14 +369,15 @@ static int
 doctor_run(struct cli_call *call)
 {
     const struct doctor_options *options = call->options;
-    const struct cli_context *context = call->context;
-    struct conf_findings findings;
+    struct conf_findings findings = {0};
     struct error error = {0};
-    struct doctor doctor = {
-        .config_path = context->config_path, .root_override = context->root, .findings = &findings};
+    struct doctor doctor = {.findings = &findings};
     bool hung = false;
     int status = DOCTOR_BROKEN;
-    conf_load_all(doctor.config_path, doctor.root_override, &doctor.conf, &findings, &error);
+    const bool chosen = cli_choose_conf(call->context, &error) == 0;
+    doctor.config_path = call->context->config_path;
+    if (chosen)
+        conf_load_all(doctor.config_path, call->context->root, &doctor.conf, &findings, &error);
     doctor.no_conf = error.message;
     if (doctor_take_rights(&doctor) < 0) {
         cli_complain("cannot look as %s: %s", doctor.user, strerror(errno));

@@ -22,9 +22,9 @@
 enum doctor_verdict { DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN };
 
 struct doctor {
-    const char *config_path, *root_override;
-    bool has_dictionary; /* without it DICOM cannot be spoken */
-    struct conf *conf;   /* NULL: it is wrong */
+    const char *config_path; /* NULL: it is not known which one (no_conf) */
+    bool has_dictionary;     /* without it DICOM cannot be spoken */
+    struct conf *conf;       /* NULL: it is wrong */
     struct conf_findings *findings;
     const char *no_conf;   /* why, where there are no findings */
     char user[64];         /* the service's */

@@ -26,7 +26,7 @@ static void
 configuration_mode(struct examination *examination, const char *path)
 {
     struct stat status;
-    if (stat(path, &status) < 0)
+    if (!path || stat(path, &status) < 0)
         return; /* is among its errors */
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
         doctor_failed(examination, errno, path, "chgrp it to the service's group, and chmod 0640");
@@ -47,8 +47,8 @@ look_at_configuration(struct examination *examination)
     if (doctor->findings->more > 0 || doctor->findings->count > DOCTOR_FINDINGS)
         doctor_find(examination, DOCTOR_ATTENTION, "and more: noctule check-config tells all");
     if (!doctor->conf && doctor->findings->count == 0)
-        doctor_find(examination, DOCTOR_BROKEN, "%s; --config or NOCTULE_CONFIG says where it is",
-                    doctor->no_conf);
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s", doctor->no_conf,
+                    doctor->config_path ? "; --config or NOCTULE_CONFIG says where it is" : "");
     configuration_mode(examination, doctor->config_path);
     if (doctor->conf)
         doctor_fine(examination, "%s: %zu pipelines, %zu rules", doctor->config_path,

@@ -98,10 +98,11 @@ extern const struct cli_group cli_groups[];
 
 /* What stands before a command, or behind it. */
 struct cli_context {
-    const char *config_path;
+    const char *config_path; /* as it was given; NULL: not yet known (cli_choose_conf) */
     const char *root;        /* --root, or NULL */
     const struct conf *conf; /* NULL for the commands that work without */
     bool help, version;
+    char *chosen[2]; /* configuration and root of a daemon, which the two point at */
 };
 
 extern const struct cli_option cli_globals[];

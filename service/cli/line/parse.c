@@ -19,7 +19,8 @@ struct line {
 
 const struct cli_option cli_globals[] = {
     {"config", 'c', &cli_file, CLI_AT(struct cli_context, config_path),
-     .help = "the configuration; else $NOCTULE_CONFIG, else /etc/noctule/noctule.conf"},
+     .help = "the configuration; else $NOCTULE_CONFIG, else what noctuled runs with here, else "
+             "/etc/noctule/noctule.conf"},
     {"root", 'r', &cli_folder, CLI_AT(struct cli_context, root),
      .help = "the root folder, in place of the configuration's"},
     {"help", 'h', &cli_flag, CLI_AT(struct cli_context, help),

@@ -1,0 +1,144 @@
+/* test_running.c - daemons by what /proc has of them; integ.which_config has real ones. */
+#include "service/cli/running/running.h"
+#include "tests/unit/scratch_folder.h"
+#include "tests/unit/suite.h"
+
+#include <getopt.h>
+
+/* What it has of a process: words and the environment are ended by '|' each. */
+struct process {
+    const char *pid, *name, *spaces, *words, *environment, *folder;
+};
+
+static void
+write_words(const char *pid, const char *file, const char *words)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", pid, file);
+    FILE *out = fopen(scratch_path(path), "w");
+    ck_assert_ptr_nonnull(out);
+    for (; *words; words++)
+        fputc(*words == '|' ? '\0' : *words, out);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static void
+make_process(const struct process *process)
+{
+    char path[64], status[256];
+    ck_assert_int_eq(mkdir(scratch_path(process->pid), 0700), 0);
+    snprintf(status, sizeof status,
+             "Name:\t%s\nState:\tS\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t%s\n", process->name,
+             process->spaces ? process->spaces : process->pid);
+    write_words(process->pid, "status", status);
+    write_words(process->pid, "cmdline", process->words);
+    if (process->environment)
+        write_words(process->pid, "environ", process->environment);
+    snprintf(path, sizeof path, "%s/cwd", process->pid);
+    if (process->folder)
+        ck_assert_int_eq(symlink(process->folder, scratch_path(path)), 0);
+}
+
+static struct running_daemon *
+find(const struct process *process, size_t expected)
+{
+    struct running_daemon *daemons;
+    size_t count;
+    scratch_make();
+    make_process(process);
+    const int told = opterr;
+    ck_assert_int_eq(running_daemons(scratch, &daemons, &count), 0);
+    ck_assert_uint_eq(count, expected);
+    ck_assert_int_eq(opterr, told);
+    scratch_remove();
+    return daemons;
+}
+
+#define ENVIRONMENT "HOME=/root|NOCTULE_CONFIG_=no|NOCTULE_CONFIG=env.conf|"
+
+static const struct {
+    struct process process;
+    const char *config, *root;
+} seen[] = {
+    {{"7", "noctuled", NULL, "noctuled|--config|/a/b.conf|", NULL, NULL}, "/a/b.conf", ""},
+    {{"7", "noctuled", NULL, "/usr/bin/noctuled|-cb.conf|", NULL, "/a"}, "/a/b.conf", ""},
+    {{"7", "noctuled", NULL, "noctuled|--conf=b.conf|--root|data|", NULL, "/a"},
+     "/a/b.conf",
+     "/a/data"},
+    {{"7", "noctuled", NULL, "noctuled|--root=/x|", ENVIRONMENT, "/a"}, "/a/env.conf", "/x"},
+    {{"7", "noctuled", NULL, "noctuled|-c|/a/b.conf|", ENVIRONMENT, "/a"}, "/a/b.conf", ""},
+    {{"7", "noctuled", NULL, "noctuled|", "NOCTULE_CONFIG=|", NULL},
+     "/etc/noctule/noctule.conf",
+     ""},
+    {{"7", "noctuled", NULL, "noctuled|", "", NULL}, "/etc/noctule/noctule.conf", ""},
+    /* There is a daemon, and it cannot be seen with what. */
+    {{"7", "noctuled", NULL, "noctuled|", NULL, "/a"}, "", ""},
+    {{"7", "noctuled", NULL, "noctuled|-c|b.conf|", NULL, NULL}, "", ""},
+    {{"7", "noctuled", NULL, "noctuled|-c|/a/b.conf|-r|data|", NULL, NULL}, "", ""},
+};
+
+START_TEST(what_a_daemon_runs_with)
+{
+    struct running_daemon *daemon = find(&seen[_i].process, 1);
+    ck_assert_int_eq(daemon->pid, 7);
+    ck_assert_uint_eq(daemon->user, 1001);
+    ck_assert_str_eq(daemon->config, seen[_i].config);
+    ck_assert_str_eq(daemon->root, seen[_i].root);
+    free(daemon);
+}
+
+END_TEST
+
+#define MANY "-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|"
+
+static const struct process others[] = {
+    {"7", "noctule-worker", NULL, "noctuled|--role|worker|--config|/a/b.conf|", NULL, NULL},
+    {"7", "noctuled", NULL, "noctuled|--role|worker|--config|/a/b.conf|", NULL, NULL},
+    {"7", "noctuled", "7\t1", "noctuled|--config|/a/b.conf|", NULL, NULL}, /* in a container */
+    {"7", "noctuled", NULL, "", NULL, NULL},                               /* a zombie */
+    {"7", "noctuled", NULL, "noctuled|--version|", NULL, NULL},
+    {"7", "noctuled", NULL, "noctuled|--what|", NULL, NULL},
+    {"7", "noctuled", NULL, "noctuled|" MANY MANY MANY, NULL, "/a"},
+    {"7", "vim", NULL, "vim|noctuled|", NULL, NULL},
+    {"self", "noctuled", NULL, "noctuled|-c|/a/b.conf|", NULL, NULL},
+};
+
+START_TEST(what_is_no_daemon)
+{
+    ck_assert_ptr_null(find(&others[_i], 0));
+}
+
+END_TEST
+
+START_TEST(daemons_are_in_order)
+{
+    struct running_daemon *daemons;
+    size_t count;
+    scratch_make();
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const numbers[] = {"12", "9", "100"};
+        make_process(&(struct process){numbers[i], "noctuled", NULL, "noctuled|-c|/a|", 0, 0});
+    }
+    ck_assert_int_eq(mkdir(scratch_path("11"), 0700), 0); /* it has just gone */
+    ck_assert_int_eq(running_daemons(scratch, &daemons, &count), 0);
+    ck_assert_uint_eq(count, 3);
+    ck_assert(daemons[0].pid == 9 && daemons[1].pid == 12 && daemons[2].pid == 100);
+    free(daemons);
+    scratch_remove();
+    ck_assert_int_lt(running_daemons(scratch, &daemons, &count), 0);
+    ck_assert(!daemons && count == 0);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("cli_running");
+    TCase *tests = tcase_create("running");
+    tcase_add_loop_test(tests, what_a_daemon_runs_with, 0, sizeof seen / sizeof *seen);
+    tcase_add_loop_test(tests, what_is_no_daemon, 0, sizeof others / sizeof *others);
+    tcase_add_test(tests, daemons_are_in_order);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
