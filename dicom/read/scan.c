@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dicom/dicom.h"
+#include "dicom/value/dictionary.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ struct walk {
 struct level {
     bool is_item;
     bool is_frames; /* the sequence whose items are kept apart; of an item: one of those */
-    bool all;       /* of an item: whatever is in it is kept */
+    bool all;       /* of an item: whatever is in it is kept, but for what is private */
     struct scan_bytes *into;
     uint32_t last_tag; /* the highest that was kept */
     int32_t elements;  /* that were kept */
@@ -346,31 +347,45 @@ encoding_within(struct encoding outer, const struct element *element)
     return strcmp(element->vr, "UN") == 0 ? implicit : outer;
 }
 
+/* Whether a value begins as a sequence does: with an item, or, to a parser, with its end at once. */
+static int
+begins_nested(struct walk *walk, const struct element *element, struct encoding encoding,
+              bool parsed, bool *nested)
+{
+    int error;
+    const uint8_t *bytes = stream_peek(walk->stream, element->header_size + 4u, &error);
+    if (!bytes)
+        return stream_failed(walk, error);
+    const uint32_t tag =
+        read_tag(bytes + element->header_size, encoding_within(encoding, element).big_endian);
+    *nested = tag == TAG_ITEM || (parsed && tag == TAG_SEQUENCE_END);
+    return 0;
+}
+
 /*
- * Whether the value of an element must be walked rather than passed. Defined lengths need it only
- * in wanted elements, which DCMTK will parse, and for the content: it recurses into SQ by VR and, in implicit VR and UN,
- * by its dictionary, which is not known here; there a value that starts with an item counts as one.
+ * Whether the value of an element must be walked rather than passed. Of a defined length it need be in what DCMTK will
+ * parse, and for the content. DCMTK recurses into SQ by VR, and where there is none (implicit VR, UN) by its dictionary:
+ * were that a value here, it would read on in it, past its end, and what it finds there nobody has judged. What the
+ * dictionary does not know, and what is private, counts as a sequence when it begins as one.
  */
 static int
-is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool wanted,
+is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool parsed,
           bool *nested)
 {
+    const bool is_sequence = strcmp(element->vr, "SQ") == 0;
+    const bool is_unknown = !element->vr[0] || strcmp(element->vr, "UN") == 0;
+    const enum dictionary_form form =
+        parsed && is_unknown ? dictionary_form(element->tag) : DICTIONARY_UNKNOWN;
     *nested = false;
     if (element->length == UNDEFINED_LENGTH) {
-        if (element->vr[0] && strcmp(element->vr, "SQ") != 0 && strcmp(element->vr, "UN") != 0)
+        if ((!is_sequence && !is_unknown) || (!element->vr[0] && form == DICTIONARY_VALUE))
             return scan_invalid(walk, "an element that is no sequence has no length");
         *nested = true;
-    } else if (wanted && element->length >= 8) {
-        if (strcmp(element->vr, "SQ") == 0) {
+    } else if (parsed ? element->length > 0 : walk->wanted->content && element->length >= 8) {
+        if (is_sequence || form == DICTIONARY_SEQUENCE)
             *nested = true;
-        } else if (!element->vr[0] || strcmp(element->vr, "UN") == 0) {
-            int error;
-            const uint8_t *bytes = stream_peek(walk->stream, element->header_size + 4u, &error);
-            if (!bytes)
-                return stream_failed(walk, error);
-            const bool big_endian = encoding_within(encoding, element).big_endian;
-            *nested = read_tag(bytes + element->header_size, big_endian) == TAG_ITEM;
-        }
+        else if (is_unknown && form == DICTIONARY_UNKNOWN && element->length >= 4)
+            return begins_nested(walk, element, encoding, parsed, nested);
     }
     return 0;
 }
@@ -436,8 +451,9 @@ static int
 pass_element_header(struct walk *walk, struct level *level, const struct element *element,
                     bool *nested)
 {
-    const bool wanted = level->into && (level->all || scan_is_wanted(walk->wanted, element));
-    int error = is_nested(walk, element, level->encoding, wanted || walk->wanted->content, nested);
+    const bool wanted =
+        level->into && (level->all ? !is_private(element) : scan_is_wanted(walk->wanted, element));
+    int error = is_nested(walk, element, level->encoding, wanted, nested);
     if (error)
         return error;
     const bool kept = wanted && (level->all || is_fit(walk->wanted, element, *nested));
@@ -470,7 +486,7 @@ push(struct walk *walk, struct level *levels, int *depth, const struct element *
 static void
 forget_length(struct walk *walk)
 {
-    if (walk->into && walk->wanted->nested)
+    if (walk->into)
         memset(walk->into->bytes + walk->into->size - 4, 0xFF, 4);
 }
 
@@ -482,7 +498,7 @@ keep_delimiter(struct walk *walk, const struct level *level)
         {{0xFE, 0xFF, 0x0D, 0xE0}, {0xFF, 0xFE, 0xE0, 0x0D}}};
     const uint8_t *delimiter = delimiters[level->is_item][level->encoding.big_endian];
     walk->into = level->into;
-    if (!walk->into || !walk->wanted->nested)
+    if (!walk->into)
         return 0;
     int error = grow_kept(walk, sizeof(delimiters[0][0]));
     if (error)
@@ -536,6 +552,8 @@ pop_at_delimiter(struct walk *walk, struct level *levels, int *depth)
     const struct level *level = &levels[*depth];
     walk->into = level->is_frames ? NULL : level->into;
     int error = pass(walk, 8);
+    if (!error && walk->stream->position > level->limit)
+        error = scan_invalid(walk, "a sequence reaches beyond what contains it");
     return error ? error : pop(walk, levels, depth);
 }
 

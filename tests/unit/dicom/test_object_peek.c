@@ -32,6 +32,7 @@ teardown(void)
 
 /* What an object of this class refers to; what stands before it, in the order of tags. */
 struct sample_object {
+    const char *syntax; /* NULL: explicit VR */
     const char *class_uid, *sop, *manufacturer;
     void (*before)(struct dicom_bytes *bytes); /* below (0020,000D) */
     void (*after)(struct dicom_bytes *bytes);
@@ -44,7 +45,8 @@ object_write(const struct sample_object *object)
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     ck_assert_int_eq(ftruncate(file, 0), 0);
-    bytes_begin_file(&bytes, SYNTAX_EXPLICIT, object->class_uid, object->sop);
+    bytes_begin_file(&bytes, object->syntax ? object->syntax : SYNTAX_EXPLICIT, object->class_uid,
+                     object->sop);
     bytes_text(&bytes, 0x00080016, "UI", object->class_uid);
     bytes_text(&bytes, 0x00080018, "UI", object->sop);
     if (object->manufacturer) {
@@ -353,6 +355,61 @@ START_TEST(what_is_of_nothing)
 
 END_TEST
 
+/* What nothing in the file says is a sequence is one all the same: a parser's dictionary has its VR. */
+static void
+put_hidden(struct dicom_bytes *bytes, const char *value, size_t size)
+{
+    put_set(bytes, NULL, NULL);
+    open_item(bytes, 0x30060039);
+    bytes_header(bytes, 0x30060040, "SQ", (uint32_t)size);
+    bytes_put(bytes, value, size);
+    close_item(bytes);
+}
+
+/* An end in a sequence of a length, and then what claims to be 4 GiB. */
+static void
+put_end_within(struct dicom_bytes *bytes)
+{
+    static const char value[] = "\xFE\xFF\xDD\xE0\0\0\0\0\x08\0\x55\x11\xF0\xFF\xFF\xFF";
+    put_hidden(bytes, value, sizeof(value) - 1);
+}
+
+/* The item's header is more than the sequence has. */
+static void
+put_half_an_item(struct dicom_bytes *bytes)
+{
+    static const char value[] = "\xFE\xFF\0\xE0";
+    put_hidden(bytes, value, sizeof(value) - 1);
+}
+
+static void
+put_no_item(struct dicom_bytes *bytes)
+{
+    put_hidden(bytes, "POINT ", 6);
+}
+
+static void
+put_no_length(struct dicom_bytes *bytes)
+{
+    put_set(bytes, NULL, NULL);
+    bytes_header(bytes, 0x30060024, "UI", BYTES_UNDEFINED);
+    bytes_item(bytes);
+    close_item(bytes);
+}
+
+START_TEST(what_only_a_dictionary_calls_a_sequence)
+{
+    static void (*const cases[])(struct dicom_bytes *) = {put_end_within, put_half_an_item,
+                                                          put_no_item, put_no_length};
+    assert_refused(&(struct sample_object){.syntax = SYNTAX_IMPLICIT,
+                                           .class_uid = CLASS_RTSTRUCT,
+                                           .sop = "1.2.1",
+                                           .after = cases[_i]},
+                   CODE_TAG_INVALID, "sequence");
+}
+
+END_TEST
+
 static size_t many;
 
 static void
@@ -394,6 +451,7 @@ main(void)
     tcase_add_test(tcase, a_segmentation_that_is_cut_off);
     tcase_add_test(tcase, a_report);
     tcase_add_test(tcase, what_is_of_nothing);
+    tcase_add_loop_test(tcase, what_only_a_dictionary_calls_a_sequence, 0, 4);
     tcase_add_test(tcase, at_the_limit_and_beyond);
     Suite *suite = suite_create("object_peek");
     suite_add_tcase(suite, tcase);

@@ -179,6 +179,38 @@ START_TEST(sequences_nested_without_end)
 
 END_TEST
 
+/* As the values of what the walk might take for text and a parser takes for sequences: each value ends the one that it is
+ * in, and opens as many as it has room for. */
+static void
+add_deep_in_values(struct dicom_bytes *bytes)
+{
+    enum { IN_ONE = 200 };
+
+    for (int i = 0; i < DEEP / IN_ONE; i++) {
+        struct dicom_bytes value = {.implicit_vr = bytes->implicit_vr};
+        bytes_delimiter(&value, 0xFFFEE0DD, 0);
+        value.big_endian = bytes->big_endian; /* UN is little endian, what it ends in is not */
+        for (unsigned j = 0; j < IN_ONE; j++) {
+            bytes_sequence(&value, 0x52009229);
+            bytes_item(&value);
+        }
+        bytes_header(bytes, 0x52009229, bytes->implicit_vr ? "SQ" : "UN", (uint32_t)value.size);
+        bytes_put(bytes, value.data, value.size);
+        bytes_free(&value);
+    }
+}
+
+START_TEST(sequences_nested_in_values)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.syntax = native_syntaxes[_i];
+    image.extra = add_deep_in_values;
+    expect_code(&image, CODE_TAG_INVALID);
+    ck_assert_ptr_nonnull(strstr(peek_error()->message, "no item"));
+}
+
+END_TEST
+
 static void
 add_beyond_item(struct dicom_bytes *bytes)
 {
@@ -193,6 +225,23 @@ add_no_item(struct dicom_bytes *bytes)
     bytes_sequence(bytes, 0x52009229);
     bytes_text(bytes, 0x00200037, "DS", "1\\0\\0\\0\\1\\0");
     bytes_sequence_end(bytes);
+}
+
+/* Less than the header of an item: a parser would read what follows as the rest of it. */
+static void
+add_half_an_item(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x52009229, "SQ", 4);
+    bytes_put(bytes, "\xFE\xFF\x00\xE0", 4);
+}
+
+/* The sequence has room for the item's header alone. */
+static void
+add_item_that_ends_beyond(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x52009229, "SQ", 8);
+    bytes_item(bytes);
+    bytes_item_end(bytes);
 }
 
 static void
@@ -216,7 +265,8 @@ add_text_without_length(struct dicom_bytes *bytes)
 START_TEST(broken_sequences)
 {
     static void (*const cases[])(struct dicom_bytes *) = {
-        add_beyond_item, add_no_item, add_stray_delimiter, add_unknown_vr, add_text_without_length,
+        add_beyond_item,     add_no_item,    add_half_an_item,        add_item_that_ends_beyond,
+        add_stray_delimiter, add_unknown_vr, add_text_without_length,
     };
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = cases[_i];
@@ -338,7 +388,8 @@ main(void)
     tcase_add_loop_test(structure, who_a_file_cut_short_is, 0, 3);
     tcase_add_loop_test(structure, one_damaged_byte_anywhere, 0, 3);
     tcase_add_loop_test(structure, sequences_nested_without_end, 0, 3);
-    tcase_add_loop_test(structure, broken_sequences, 0, 5);
+    tcase_add_loop_test(structure, sequences_nested_in_values, 0, 3);
+    tcase_add_loop_test(structure, broken_sequences, 0, 7);
     tcase_add_test(structure, lengths_beyond_the_file);
     tcase_add_test(structure, private_elements_are_passed_over);
     tcase_add_loop_test(structure, what_frames_share_costs_once, 0, 2);
