@@ -337,7 +337,7 @@ resample_tap_between(const struct resample_frame *frame, const struct resample_g
 }
 
 static void
-resample_fill_taps(const struct resample_request *request, const struct resample_tables *tables)
+resample_fill_taps(const struct resample_request *request, struct resample_tables *tables)
 {
     const struct image_planes *planes = request->planes;
     const struct resample_grid *grid = request->grid;
@@ -346,8 +346,10 @@ resample_fill_taps(const struct resample_request *request, const struct resample
 
     for (int axis = 0; axis < 2; axis++) {
         const int64_t side = *resample_side(&to, axis);
+        const int64_t apart = frame.regular ? 1 : planes->extent.slices;
 
-        for (int64_t z = 0; z < planes->extent.slices; z++)
+        tables->step[axis] = frame.regular ? 0 : side;
+        for (int64_t z = 0; z < apart; z++)
             for (int64_t i = 0; i < side; i++)
                 tables->taps[axis][z * side + i] =
                     resample_tap_beside(&frame, grid, z, axis, i, request->order);
@@ -383,7 +385,7 @@ resample_fill_weights(const struct resample_request *request, const struct resam
 }
 
 void
-resample_fill_tables(const struct resample_request *request, const struct resample_tables *tables)
+resample_fill_tables(const struct resample_request *request, struct resample_tables *tables)
 {
     if (request->order == RESAMPLE_CUBIC)
         resample_fill_weights(request, tables);

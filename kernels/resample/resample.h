@@ -191,6 +191,7 @@ struct resample_start {
  */
 struct resample_tables {
     struct resample_pair *taps[3];
+    int64_t step[2]; /* from a plane's taps to the next one's; 0: all planes have the first one's */
     struct resample_weights *weights[3];
     struct resample_start *starts; /* of the three axes */
 };
@@ -206,8 +207,7 @@ struct resample_run {
     const void **voxels;
 };
 
-void resample_fill_tables(const struct resample_request *request,
-                          const struct resample_tables *tables);
+void resample_fill_tables(const struct resample_request *request, struct resample_tables *tables);
 
 /* Whether numbers can count what a demand asks for. */
 bool resample_fits(const struct kernels_lane *lane, const struct resample_demand *demand);

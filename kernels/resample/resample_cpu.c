@@ -153,8 +153,9 @@ resampling_on_plane(const struct resampling *resampling, int64_t j, int64_t z, d
 {
     const int64_t columns = resampling->lane->base.extent.columns;
     const struct image_extent *to = &resampling->own->demand.extent;
-    const struct resample_pair *taps = resampling->own->tables.taps[0] + z * to->columns;
-    const struct resample_pair tap = resampling->own->tables.taps[1][z * to->rows + j];
+    const struct resample_tables *tables = &resampling->own->tables;
+    const struct resample_pair *taps = tables->taps[0] + z * tables->step[0];
+    const struct resample_pair tap = tables->taps[1][z * tables->step[1] + j];
     double *other = rows + columns + 1;
 
     if (tap.at < 0) {
@@ -318,7 +319,7 @@ static int
 cpu_resample_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct resample_run *run = given;
-    const struct cpu_resample *own = cpu_resample_state(lane);
+    struct cpu_resample *own = cpu_resample_state(lane);
     struct resampling resampling = {.lane = cpu_lane_of(lane), .own = own, .request = run->request};
     struct cpu_pool *pool = cpu_device_of(lane)->pool;
 

@@ -25,6 +25,7 @@ struct gpu_bench {
 int gpu_bench_level_set(const struct gpu_bench *bench);
 int gpu_bench_fuzzy(const struct gpu_bench *bench);
 int gpu_bench_mask(const struct gpu_bench *bench);
+int gpu_bench_resample(const struct gpu_bench *bench);
 int gpu_bench_texture(const struct gpu_bench *bench);
 
 /* The median seconds of one bare copy of so many bytes from pinned memory to the first GPU. */
