@@ -27,6 +27,7 @@ int gpu_bench_fuzzy(const struct gpu_bench *bench);
 int gpu_bench_mask(const struct gpu_bench *bench);
 int gpu_bench_resample(const struct gpu_bench *bench);
 int gpu_bench_texture(const struct gpu_bench *bench);
+int gpu_bench_features(const struct gpu_bench *bench);
 
 /* The median seconds of one bare copy of so many bytes from pinned memory to the first GPU. */
 double gpu_bench_bare_upload(int rounds, size_t bytes);

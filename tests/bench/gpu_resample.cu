@@ -11,10 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace
-{
-
-void
+static void
 resample_must(int rc, const struct error *error)
 {
     if (rc == 0)
@@ -24,7 +21,7 @@ resample_must(int rc, const struct error *error)
 }
 
 /* A slow wave and noise, some of it beyond what a CT has. */
-void
+static void
 resample_fill(const image_extent &extent, int16_t *voxels)
 {
     uint64_t state = 1;
@@ -91,8 +88,9 @@ struct resample_lane {
     }
 };
 
-int
-time_case(const gpu_bench *bench, const char *name, const resample_planes &planes, int order)
+static int
+resample_time_case(const gpu_bench *bench, const char *name, const resample_planes &planes,
+                   int order)
 {
     const int64_t voxels = image_voxels(&planes.grid.extent);
     const resample_lane gpu("cuda", planes, order), cpu("cpu", planes, order);
@@ -123,8 +121,6 @@ time_case(const gpu_bench *bench, const char *name, const resample_planes &plane
     return differ > 0;
 }
 
-} // namespace
-
 int
 gpu_bench_resample(const struct gpu_bench *bench)
 {
@@ -151,7 +147,7 @@ gpu_bench_resample(const struct gpu_bench *bench)
             resample_straight(&planes.planes, 0, &planes.grid);
         else
             resample_spaced(&planes.planes, mm, &planes.grid);
-        wrong += time_case(bench, chosen.name, planes, chosen.order);
+        wrong += resample_time_case(bench, chosen.name, planes, chosen.order);
     }
     return wrong;
 }
