@@ -1,6 +1,5 @@
 /* mask.c - the argument checks of mask.h, once for all backends; and what steps keep. */
 #include "kernels/mask/mask.h"
-#include "kernels/mask/keep.h"
 #include "kernels/op.h"
 
 #include <errno.h>

@@ -94,12 +94,19 @@ int kernels_mask_run(struct kernels_lane *lane, size_t place,
                      const struct kernels_mask_request *request, struct kernels_mask_result *result,
                      struct error *error);
 
-/* Within kernels/: what the operation is given. */
+/* Within kernels/: what the operation is given, and what backends need to know of steps. */
 struct mask_request {
     size_t place;
     const struct kernels_mask_request *given;
     struct kernels_mask_result *result;
 };
+
+bool mask_step_has_ball(enum kernels_mask_step_kind kind);
+
+/* The voxels that a component needs to stay by KEEP_AT_LEAST or DROP_BELOW, where the largest has
+ * so many; above that when none stays. */
+int64_t mask_least_size(const struct kernels_mask_step *step, const double spacing[3],
+                        int64_t largest);
 
 #ifdef __cplusplus
 }

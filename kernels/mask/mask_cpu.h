@@ -5,7 +5,7 @@
 #include "kernels/cpu/bits.h"
 #include "kernels/cpu/device.h"
 #include "kernels/mask/ball.h"
-#include "kernels/mask/keep.h"
+#include "kernels/mask/mask.h"
 
 /* The volume's shape, and who works on it. */
 struct mask_volume {

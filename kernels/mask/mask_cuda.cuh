@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/mask/ball.h"
-#include "kernels/mask/keep.h"
+#include "kernels/mask/mask.h"
 
 enum {
     MASK_THREADS = 256,
