@@ -29,8 +29,10 @@ struct cuda_mask {
     struct mask_bound *partials;
     struct mask_pass *passes, *host_passes;
     struct mask_ball ball;                 /* on the host */
-    struct mask_grow_ball grow, host_grow; /* of that ball, on the device; pinned */
-    double ball_mm; /* of that ball, perhaps still on its way; negative: none */
+    bool walks;                            /* that ball is made by `walk` */
+    struct mask_walk walk;                 /* of that ball */
+    struct mask_grow_ball grow, host_grow; /* else: of that ball, on the device; pinned */
+    double ball_mm;                        /* of that ball; negative: none */
 };
 
 static struct cuda_mask *
@@ -389,19 +391,15 @@ fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, 
 
 /* Balls */
 
+/* The ball before may still be on its way. */
 static int
-send_ball(const struct mask_work *work, double mm, struct error *error)
+send_grow_ball(const struct mask_work *work, struct error *error)
 {
     struct cuda_lane *lane = work->lane;
     struct cuda_mask *own = work->own;
     struct mask_grow_ball *ball = &own->host_grow;
 
-    if (own->ball_mm == mm)
-        return 0;
-    if (own->ball_mm >= 0)
-        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    own->ball_mm = -1;
-    mask_ball_make(&own->ball, &lane->base.extent, own->demand.spacing, mm);
+    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     mask_grow_ball_make(&own->grid, &own->ball, ball);
     const size_t rows = 4 * (size_t)ball->group[ball->groups - 1].end;
 
@@ -410,8 +408,27 @@ send_ball(const struct mask_work *work, double mm, struct error *error)
     CUDA_SEND(lane, own->grow.rows, ball->rows, rows);
     CUDA_SEND(lane, own->grow.offsets, ball->offsets, rows);
     CUDA_SEND(lane, own->grow.group, ball->group, (size_t)ball->groups);
-    own->ball_mm = mm;
     return 0;
+}
+
+static int
+choose_ball(const struct mask_work *work, double mm, struct error *error)
+{
+    struct cuda_mask *own = work->own;
+    int rc = 0;
+
+    if (own->ball_mm == mm)
+        return 0;
+    own->ball_mm = -1;
+    mask_ball_make(&own->ball, &work->lane->base.extent, own->demand.spacing, mm);
+    own->walks = mask_walk_can(&own->ball.reach);
+    if (own->walks)
+        mask_walk_make(&own->ball, &own->walk);
+    else
+        rc = send_grow_ball(work, error);
+    if (!rc)
+        own->ball_mm = mm;
+    return rc;
 }
 
 static int
@@ -420,6 +437,8 @@ queue_grow(const struct mask_work *work, const uint64_t *source, bool shrink, ui
 {
     const struct cuda_mask *own = work->own;
 
+    if (own->walks)
+        return mask_walk_queue(work->lane, &own->grid, &own->walk, source, shrink, target, error);
     queue_measure(work, source);
     mask_grow_queue(&own->grid, &own->grow, own->facts, source, shrink, target, work->lane->work);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
@@ -507,7 +526,7 @@ cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct e
 static int
 queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
-    int rc = mask_step_has_ball(step->kind) ? send_ball(work, step->amount, error) : 0;
+    int rc = mask_step_has_ball(step->kind) ? choose_ball(work, step->amount, error) : 0;
 
     if (rc)
         return rc;

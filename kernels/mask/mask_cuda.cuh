@@ -14,6 +14,7 @@ enum {
     MASK_PARTIALS = 1024,     /* blocks that look for the largest component, at most */
     MASK_HALO = 15,           /* words that a warp may see beyond those that it makes */
     MASK_SLOTS_PER_WORD = 32, /* runs that it may have */
+    MASK_NEAR = 16,           /* voxels along each axis that mask_walk.cu's balls reach, at most */
 };
 
 struct mask_grid {
@@ -99,7 +100,7 @@ void mask_search_number(const struct mask_search *search, cudaStream_t stream);
 void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
                       cudaStream_t stream);
 
-/* mask_grow.cu: balls. */
+/* mask_grow.cu: balls of any reach. */
 
 /* A ball as warps walk it: the rows of each group four at a time, the last one repeated to fill up. */
 struct mask_grow_group {
@@ -133,5 +134,25 @@ bool mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most);
 /* cut |= what one and the other, or their neighbours, have in common. */
 void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other,
                     bool corners, uint64_t *cut, cudaStream_t stream);
+
+/* mask_walk.cu: balls that reach few voxels. */
+
+/*
+ * Such a ball, disc by disc. The disc of k has, beyond that of k + 1, the pairs of rows (-j, k) and (j, k) of
+ * rows[ends[k + 1]] .. rows[ends[k] - 1], two pairs each, the last one repeated to fill up: where they lie among a
+ * warp's widened rows.
+ */
+struct mask_walk {
+    int32_t span, reach, depth; /* along x, y and z */
+    int32_t ends[MASK_NEAR + 2];
+    int4 rows[(MASK_NEAR + 1) * (MASK_NEAR + 2) / 2];
+};
+
+bool mask_walk_can(const struct mask_reach *reach);
+void mask_walk_make(const struct mask_ball *ball, struct mask_walk *made);
+
+int mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid,
+                    const struct mask_walk *ball, const uint64_t *source, bool shrink,
+                    uint64_t *target, struct error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * mask_grow.cu - balls on the GPU: a lane makes a word of the result from the same word of the
- * rows of the ball, group by group, and lanes that stand side by side widen what they have by what
- * the next group's span is shorter (ball.h).
+ * mask_grow.cu - balls on the GPU that reach further than mask_walk.cu's: a lane makes a word of
+ * the result from the same word of the rows of the ball, group by group, and lanes that stand side
+ * by side widen what they have by what the next group's span is shorter (ball.h).
  *
  * Rows of up to 32 words are whole in a warp, as many as there is room for. Of longer ones a warp
  * makes a piece, and sees as many words beyond its ends as the ball reaches.

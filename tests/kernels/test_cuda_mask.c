@@ -183,6 +183,33 @@ check_large(struct image_extent extent, enum content content)
     free(in);
 }
 
+/* Each reach along z has a kernel of its own, and those beyond the last one another; the ball is narrow along one
+ * axis in turn. Rows end within a word, and volumes within what a block makes. */
+START_TEST(balls_of_each_reach)
+{
+    static const double spacings[][3] = {{1, 1, 1}, {3, 1, 1}, {1, 3, 1}};
+    static const struct image_extent extents[] = {{330, 75, 70}, {60, 9, 40}};
+    const double reach = _i;
+
+    for (size_t e = 0; e < sizeof(extents) / sizeof(extents[0]); e++)
+        for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CLOSE; kind++) {
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reach, false};
+            const struct image_extent extent = extents[e];
+            uint8_t *in = malloc((size_t)ref_voxels(extent));
+            bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
+            struct ref_mask_job *job;
+
+            ck_assert_ptr_nonnull(in);
+            ref_noise(extent, sparse ? 0.0005 : 0.9995, (uint64_t)_i, in);
+            job = ref_mask_of(extent, spacings[_i % 3], in, &step, 1);
+            check_beside_cpu(job, "reach", (uint64_t)_i * 100 + (uint64_t)kind);
+            ref_mask_free(job);
+            free(in);
+        }
+}
+
+END_TEST
+
 START_TEST(large_volumes_are_the_cpus)
 {
     check_large((struct image_extent){512, 300, 90}, (enum content)_i);
@@ -262,6 +289,7 @@ make_suite(void)
         return suite;
     tcase_add_loop_test(parity, balls_reach_over_words, 0, 3);
     tcase_add_loop_test(parity, large_volumes_are_the_cpus, 0, CONTENTS);
+    tcase_add_loop_test(parity, balls_of_each_reach, 0, 19);
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
     TCase *faults = tcase_create("faults");
 
