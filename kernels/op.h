@@ -46,12 +46,14 @@ struct kernels_memory {
  *            its numbers can count, and no memory would do. NULL: it takes no demand, and every job
  *            may use it.
  *   place    takes the state's pieces: once to count them, once more to have them. NULL: none.
+ *   keep     likewise those that results are handed out in, the host's: they hold what a run has put
+ *            there until the next one, whatever other operations do. NULL: none.
  *   begin    the hint that a request will come: before the first slice is announced. NULL: no use.
  *   ready    after begin, slices first .. first + count - 1 are there: from any thread on a CPU,
  *            one after the other on a GPU.
  *   run      the request, once every slice is there; any number of times a job.
  *
- * A transient operation's pieces hold nothing from one run to the next: all of these share a place.
+ * What a transient operation places holds nothing from one run to the next: all of these share it.
  */
 struct kernels_op {
     const char *name;
@@ -64,6 +66,7 @@ struct kernels_op {
     int (*begin)(struct kernels_lane *lane, const void *request, struct error *error);
     int (*ready)(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
     int (*run)(struct kernels_lane *lane, const void *request, struct error *error);
+    void (*keep)(struct kernels_lane *lane, struct kernels_memory *memory);
 };
 
 struct kernels_device {

@@ -92,7 +92,7 @@ struct feature_title {
 
 struct feature_map {
     struct feature_title title;
-    uint8_t *codes;
+    const uint8_t *codes; /* the lane's, until it measures again */
 };
 
 enum feature_need { FEATURE_NEEDS_BITS, FEATURE_NEEDS_VALUES, FEATURE_NEEDS_LEVELS };
@@ -125,12 +125,13 @@ struct feature_family {
     void (*title)(const struct texture_options *options, size_t set, struct feature_title *title);
     /*
      * Once, before a region is measured: so many bytes, zeros at first, of what `count` and `values`
-     * are handed as the region's `prepared`, filled with the lane's help. NULL: none. A map a set,
-     * of so many bytes, where they are wanted; else, and where a map has no voxel, maps is NULL.
+     * are handed as the region's `prepared`, filled with the lane's help. NULL: none. The codes of a
+     * map a set, of so many voxels, where they are wanted; else, and where a map has no voxel, maps is
+     * NULL.
      */
     size_t (*prepared_size)(const struct feature_volume *volume);
-    int (*prepare)(const struct feature_volume *volume, void *prepared,
-                   const struct feature_map *maps, struct error *error);
+    int (*prepare)(const struct feature_volume *volume, void *prepared, struct feature_map *maps,
+                   struct error *error);
     size_t (*map_size)(const struct feature_volume *volume); /* NULL: it makes none */
     const char *no_map; /* told where a map that is wanted has no voxel */
     /*
@@ -140,6 +141,8 @@ struct feature_family {
      * `count` share what it counts, which is what they all want of it by the options.
      */
     enum kernels_op_id op;
+    const void *(*demand)(const struct texture_options *options,
+                          bool maps); /* NULL: kernels_asked */
     int (*count)(const struct feature_region *region, size_t set, uint64_t **counts,
                  struct error *error);
     /* The most bytes that `count` and `values` take for a set of any region, told by the volume as one,

@@ -75,9 +75,15 @@ patterns_request(const struct texture_options *options)
 static size_t
 patterns_map_size(const struct feature_volume *volume)
 {
-    if (volume->columns < 3 || volume->rows < 3)
-        return 0;
-    return (size_t)((volume->columns - 2) * (volume->rows - 2) * volume->slices);
+    const struct image_extent extent = feature_extent(volume);
+
+    return texture_patterns_codes(&extent);
+}
+
+static const void *
+patterns_demand(const struct texture_options *options, bool maps)
+{
+    return &texture_patterns_demands[maps ? patterns_sets(options) : 0];
 }
 
 /* The histograms of all regions and patterns (struct texture_patterns). */
@@ -88,17 +94,22 @@ patterns_prepared_size(const struct feature_volume *volume)
 }
 
 static int
-patterns_prepare(const struct feature_volume *volume, void *prepared,
-                 const struct feature_map *maps, struct error *error)
+patterns_prepare(const struct feature_volume *volume, void *prepared, struct feature_map *maps,
+                 struct error *error)
 {
     struct texture_patterns request = patterns_request(volume->options);
+    int rc;
 
     request.regions = volume->regions;
     request.region_count = volume->region_count;
     request.histograms = (uint64_t *)prepared;
-    for (int p = 0; p < TEXTURE_PATTERNS && maps; p++)
-        request.maps[p] = request.wanted[p] ? maps++->codes : NULL;
-    return texture_patterns_run(volume->lane, &request, error);
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        request.maps[p] = maps && request.wanted[p];
+    rc = texture_patterns_run(volume->lane, &request, error);
+    for (int p = 0; p < TEXTURE_PATTERNS && maps && rc == 0; p++)
+        if (request.maps[p])
+            maps++->codes = texture_patterns_map(volume->lane, (enum texture_pattern)p);
+    return rc;
 }
 
 static int
@@ -126,5 +137,6 @@ const struct feature_family family_patterns = {
     .map_size = patterns_map_size,
     .no_map = "texture: slices of less than 3 x 3 voxels have no patterns",
     .op = KERNELS_PATTERNS,
+    .demand = patterns_demand,
     .count = patterns_count,
 };

@@ -24,6 +24,7 @@ _Static_assert(REGIONS_TOGETHER *TEXTURE_PATTERNS *COPIES *BINS * sizeof(uint32_
                "histograms of all regions of a pass fit into a thread's tables");
 
 struct cpu_patterns {
+    struct texture_patterns_state base;
     struct texture_space *spaces;
     int16_t *bounds; /* of TLBAP, one for each largest value of a window */
 };
@@ -170,10 +171,12 @@ write_maps(const struct strip *strip, int64_t y, int64_t z)
                                                                    : extent.columns - 1;
     int64_t at = (z * (extent.rows - 2) + y - 1) * (extent.columns - 2) + strip->first + skip - 1;
 
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        if (patterning->request->maps[p] && strip->first + skip < end)
-            memcpy(patterning->request->maps[p] + at, strip->codes[p] + skip,
-                   (size_t)(end - strip->first - skip));
+    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
+        uint8_t *map = cpu_patterns_state(patterning->lane)->base.maps[p];
+
+        if (map && strip->first + skip < end)
+            memcpy(map + at, strip->codes[p] + skip, (size_t)(end - strip->first - skip));
+    }
 }
 
 /* ------------------------------------------------------------------------- histograms ---- */
@@ -352,7 +355,8 @@ const struct kernels_op cpu_patterns_op = {
     .name = "texture (local patterns)",
     .state_size = sizeof(struct cpu_patterns),
     .transient = true,
-    .needs = kernels_op_asked,
+    .needs = texture_patterns_needs,
     .place = cpu_patterns_place,
     .run = cpu_patterns_run,
+    .keep = texture_patterns_keep,
 };

@@ -13,7 +13,8 @@
  * one voxel a thread.
  *
  * Maps on the device have rows as long as the image's, padded to words, with the code of voxel x
- * at x; the padding goes when they are handed over.
+ * at x. Those that are wanted back lose the padding there, and go in one copy a part to where they are
+ * handed out, in the lane's pinned memory, while the next part is worked on.
  */
 #include "kernels/texture/texture_cuda.cuh"
 
@@ -32,6 +33,7 @@ enum {
     ENOUGH = 8192,   /* warps: about twice what a large GPU holds at once */
     WHOLE = 1000000,
     CODES = 256,
+    TIGHT_BLOCKS = 8, /* of a multiprocessor */
     GRID_MOST = 65535,
     REGIONS = TEXTURE_COUNTERS / (TEXTURE_PATTERNS * CODES), /* at a time */
 };
@@ -501,6 +503,38 @@ __launch_bounds__(COUNT_THREADS)
     }
 }
 
+/* Codes of a part with nothing between them, four a thread. */
+struct tight_part {
+    uint32_t *maps[TEXTURE_PATTERNS]; /* NULL: not wanted */
+    uint32_t width, rows;             /* of codes */
+    uint32_t words;                   /* of a map, the last one filled up with 0 */
+};
+
+/* Those of pattern blockIdx.y. */
+static __global__ void
+__launch_bounds__(VOXEL_THREADS) tight_codes(const __grid_constant__ struct pattern_job job,
+                                             const __grid_constant__ struct tight_part tight)
+{
+    const uint8_t *codes = job.maps[blockIdx.y];
+    uint32_t *map = tight.maps[blockIdx.y];
+
+    for (uint32_t i = blockIdx.x * VOXEL_THREADS + threadIdx.x; map != NULL && i < tight.words;
+         i += gridDim.x * VOXEL_THREADS) {
+        uint32_t row = 4 * i / tight.width, x = 4 * i % tight.width, word = 0;
+
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if (row < tight.rows)
+                word |= (uint32_t)codes[(size_t)row * job.pitch + x + 1] << 8 * k;
+            if (++x == tight.width) {
+                x = 0;
+                row++;
+            }
+        }
+        map[i] = word;
+    }
+}
+
 /* A lane */
 
 static int32_t
@@ -610,10 +644,12 @@ cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job 
 }
 
 struct cuda_patterns {
+    struct texture_patterns_state base;
     struct cuda_counted counted;
-    size_t map_pitch; /* bytes of a row of a map, a multiple of 4 */
-    size_t map_rows;  /* rows of a map that a batch has room for */
-    uint8_t *maps[TEXTURE_MAP_BATCHES], *host_maps[TEXTURE_MAP_BATCHES];
+    size_t map_pitch;                    /* bytes of a row of a map, a multiple of 4 */
+    size_t map_rows;                     /* rows of a map that a batch has room for */
+    uint8_t *maps;                       /* of a part, with padding */
+    uint8_t *tight[TEXTURE_MAP_BATCHES]; /* as many of them as are wanted back */
     cudaEvent_t made[TEXTURE_MAP_BATCHES], fetched[TEXTURE_MAP_BATCHES];
 };
 
@@ -668,12 +704,10 @@ cuda_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
     own->map_pitch = ((size_t)lane->extent.columns + 3) / 4 * 4;
     own->map_rows = texture_least(rows, texture_most(1, TEXTURE_MAP_BYTES / own->map_pitch));
     cuda_counted_place(lane, memory, &own->counted);
-    for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
-        const size_t all_rows = TEXTURE_PATTERNS * own->map_rows;
-
-        cuda_take(&memory->device, &own->maps[i], all_rows, own->map_pitch);
-        cuda_take(&memory->host, &own->host_maps[i], all_rows, own->map_pitch);
-    }
+    cuda_take(&memory->device, &own->maps, TEXTURE_PATTERNS * own->map_rows, own->map_pitch);
+    for (int i = 0; i < TEXTURE_MAP_BATCHES; i++)
+        cuda_take(&memory->device, &own->tight[i], (size_t)own->base.demand.maps * own->map_rows,
+                  own->map_pitch);
 }
 
 /* Parts that a batch of maps has room for: some slices, or some rows of one. */
@@ -754,45 +788,49 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
     return 0;
 }
 
-/* A part's maps to pinned memory, while the next part is worked on. */
+/* A part's maps to where they are handed out, while the next part is worked on. */
 static int
-queue_maps(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
-           int slot, struct error *error)
+queue_maps(struct cuda_lane *lane, const struct pattern_job *job, int slot, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_patterns *own = cuda_patterns_state(&lane->base);
-    const size_t bytes = (size_t)job->part.slices * job->part.rows * job->pitch;
+    const size_t rows = (size_t)job->part.slices * job->part.rows, width = job->columns - 2;
+    const size_t first = (size_t)job->part.first_slice * (job->row_count - 2) + job->part.first;
+    const dim3 grid((unsigned)device->multiprocessors * TIGHT_BLOCKS, TEXTURE_PATTERNS);
+    struct tight_part tight = {};
+    int count = 0;
 
+    tight.width = (uint32_t)width;
+    tight.rows = (uint32_t)rows;
+    tight.words = (uint32_t)((rows * width + 3) / 4);
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        if (own->base.maps[p])
+            tight.maps[p] = (uint32_t *)map_of(lane, own->tight[slot], count++);
+    CUDA_TRY(device, cudaStreamWaitEvent(lane->work, own->fetched[slot], 0));
+    tight_codes<<<grid, VOXEL_THREADS, 0, lane->work>>>(*job, tight);
+    CUDA_LAUNCHED(device);
     CUDA_TRY(device, cudaEventRecord(own->made[slot], lane->work));
     CUDA_TRY(device, cudaStreamWaitEvent(lane->download, own->made[slot], 0));
-    for (int p = 0; turn->maps && p < TEXTURE_PATTERNS; p++)
-        if (turn->request->maps[p])
-            CUDA_TRY(device, cudaMemcpyAsync(map_of(lane, own->host_maps[slot], p), job->maps[p],
-                                             bytes, cudaMemcpyDeviceToHost, lane->download));
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        if (own->base.maps[p])
+            CUDA_TRY(device, cudaMemcpyAsync(own->base.maps[p] + first * width, tight.maps[p],
+                                             rows * width, cudaMemcpyDeviceToHost, lane->download));
     CUDA_TRY(device, cudaEventRecord(own->fetched[slot], lane->download));
     return 0;
 }
 
-/* Waits for a part, and gives the caller its maps without the padding. */
-static int
-cuda_patterns_hand_over(struct cuda_lane *lane, const struct pattern_turn *turn,
-                        const struct pattern_job *job, int slot, struct error *error)
+static bool
+wants_maps(const struct texture_patterns *request)
 {
-    struct cuda_patterns *own = cuda_patterns_state(&lane->base);
-    const size_t width = job->columns - 2;
-    const size_t first = (size_t)job->part.first_slice * (job->row_count - 2) + job->part.first;
+    bool any = false;
 
-    CUDA_TRY(cuda_device_of(&lane->base), cudaEventSynchronize(own->fetched[slot]));
-    for (int p = 0; turn->maps && p < TEXTURE_PATTERNS; p++)
-        for (size_t row = 0;
-             turn->request->maps[p] && row < (size_t)job->part.slices * job->part.rows; row++)
-            memcpy(turn->request->maps[p] + (first + row) * width,
-                   map_of(lane, own->host_maps[slot], p) + row * job->pitch + 1, width);
-    return 0;
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        any |= request->maps[p];
+    return any;
 }
 
 static struct pattern_job
-job_of(const struct cuda_lane *lane, const struct texture_patterns *request, int slot)
+job_of(const struct cuda_lane *lane, const struct texture_patterns *request)
 {
     struct pattern_job job = {};
 
@@ -805,37 +843,32 @@ job_of(const struct cuda_lane *lane, const struct texture_patterns *request, int
     job.threshold = request->threshold_millionths;
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         if (request->wanted[p])
-            job.maps[p] = map_of(lane, cuda_patterns_state(&lane->base)->maps[slot], p);
+            job.maps[p] = map_of(lane, cuda_patterns_state(&lane->base)->maps, p);
     return job;
 }
 
-/* All parts: the host takes over the maps of one while the next is under way. */
+/* All parts; the codes of the next one come when those of one have been counted and brought together,
+ * for all work is in one stream. */
 static int
 run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct pattern_parts parts = cut_into_parts(lane);
-    struct pattern_job jobs[TEXTURE_MAP_BATCHES];
+    const bool maps = turn->maps && wants_maps(turn->request);
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < parts.count; i++) {
-        int slot = (int)(i % TEXTURE_MAP_BATCHES);
-        struct pattern_job *job = &jobs[slot];
+        struct pattern_job job = job_of(lane, turn->request);
 
-        *job = job_of(lane, turn->request, slot);
-        job->part = part_of(&parts, i);
-        cuda_patterns_launch(turn->request, job, lane->base.pixel, lane->work);
+        job.part = part_of(&parts, i);
+        cuda_patterns_launch(turn->request, &job, lane->base.pixel, lane->work);
         CUDA_LAUNCHED(device);
-        rc = queue_counts(lane, turn, job, error);
-        if (rc == 0)
-            rc = queue_maps(lane, turn, job, slot, error);
-        if (rc == 0 && i > 0)
-            rc = cuda_patterns_hand_over(lane, turn, &jobs[1 - slot], 1 - slot, error);
+        rc = queue_counts(lane, turn, &job, error);
+        if (rc == 0 && maps)
+            rc = queue_maps(lane, &job, (int)(i % TEXTURE_MAP_BATCHES), error);
     }
-    if (rc == 0) {
-        int slot = (int)((parts.count - 1) % TEXTURE_MAP_BATCHES);
-        rc = cuda_patterns_hand_over(lane, turn, &jobs[slot], slot, error);
-    }
+    if (rc == 0 && maps)
+        CUDA_TRY(device, cudaStreamSynchronize(lane->download));
     return rc;
 }
 
@@ -893,9 +926,10 @@ const struct kernels_op cuda_patterns_op = {
     /* .transient = */ true,
     /* .open = */ patterns_open,
     /* .close = */ patterns_close,
-    /* .needs = */ kernels_op_asked,
+    /* .needs = */ texture_patterns_needs,
     /* .place = */ cuda_patterns_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
     /* .run = */ cuda_patterns_run,
+    /* .keep = */ texture_patterns_keep,
 };

@@ -282,6 +282,47 @@ texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool pe
     return counts ? kernels_op_run(lane, KERNELS_HISTOGRAM, &request, error) : no_room(error);
 }
 
+/* ------------------------------------------------------------------------------ local patterns -- */
+
+const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1] = {
+    {0}, {1}, {2}, {3}};
+
+_Static_assert(TEXTURE_PATTERNS == 3, "there is a demand for each number of maps");
+
+static struct texture_patterns_state *
+patterns_state(const struct kernels_lane *lane)
+{
+    return kernels_state(lane, KERNELS_PATTERNS);
+}
+
+size_t
+texture_patterns_codes(const struct image_extent *extent)
+{
+    if (extent->columns < 3 || extent->rows < 3)
+        return 0;
+    return (size_t)((extent->columns - 2) * (extent->rows - 2) * extent->slices);
+}
+
+bool
+texture_patterns_needs(struct kernels_lane *lane, const void *demand)
+{
+    struct texture_patterns_state *state = patterns_state(lane);
+
+    state->demand = *(const struct texture_patterns_demand *)demand;
+    memset(state->maps, 0, sizeof(state->maps));
+    return true;
+}
+
+void
+texture_patterns_keep(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct texture_patterns_state *state = patterns_state(lane);
+    const size_t codes = texture_patterns_codes(&lane->extent);
+
+    for (int i = 0; i < state->demand.maps; i++)
+        state->room[i] = kernels_take(&memory->host, codes, sizeof(**state->room));
+}
+
 static int
 check_patterns(const struct texture_patterns *request, struct error *error)
 {
@@ -306,11 +347,40 @@ check_patterns(const struct texture_patterns *request, struct error *error)
     return 0;
 }
 
+/* Gives the maps that are wanted their room. */
+static int
+place_maps(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
+{
+    struct texture_patterns_state *state = patterns_state(lane);
+    int count = 0;
+
+    for (int i = 0; i < TEXTURE_PATTERNS; i++)
+        count += request->maps[i];
+    if (count > state->demand.maps)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "there is room for %d maps of patterns, not for %d", state->demand.maps,
+                         count);
+    count = 0;
+    for (int i = 0; i < TEXTURE_PATTERNS; i++)
+        state->maps[i] = request->maps[i] ? state->room[count++] : NULL;
+    return 0;
+}
+
 int
 texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
                      struct error *error)
 {
     int rc = check_patterns(request, error);
 
+    if (rc == 0)
+        rc = kernels_op_check(lane, KERNELS_PATTERNS, error);
+    if (rc == 0)
+        rc = place_maps(lane, request, error);
     return rc ? rc : kernels_op_run(lane, KERNELS_PATTERNS, request, error);
+}
+
+const uint8_t *
+texture_patterns_map(const struct kernels_lane *lane, enum texture_pattern pattern)
+{
+    return patterns_state(lane)->maps[pattern];
 }

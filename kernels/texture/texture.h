@@ -7,8 +7,8 @@
  * tests/kernels; features/family.h turns counts into features. Conventions (shapes, errors,
  * threads) are those of kernels.h. All calls need every slice announced (-EBUSY otherwise) and may
  * be made any number of times a job; what they need is reserved by kernels_volume_begin when the
- * demand asks for KERNELS_GLCM, KERNELS_HISTOGRAM, KERNELS_PATTERNS and so on (kernels_asked; -EINVAL
- * otherwise). Bits that pad a region's rows may be anything. Arrays for results are the caller's.
+ * demand asks for KERNELS_GLCM, KERNELS_HISTOGRAM and so on (kernels_asked; KERNELS_PATTERNS has a demand
+ * of its own; -EINVAL otherwise). Bits that pad a region's rows may be anything. Arrays for results are the caller's.
  */
 #ifndef NOCTULE_TEXTURE_H
 #define NOCTULE_TEXTURE_H
@@ -19,6 +19,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct kernels_memory; /* op.h */
 
 #define TEXTURE_MAX_LEVELS 256
 
@@ -209,13 +211,19 @@ int texture_zones_run(struct kernels_lane *lane, const struct texture_zones *req
  *   both <= n_i; exact halves, or with `integer_average` cut to integers towards 0 as the listing's
  *   arithmetic does.
  */
+struct texture_patterns_demand {
+    int maps; /* 0 .. TEXTURE_PATTERNS: what a run hands out at most */
+};
+
+/* One for each such number. */
+extern const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1];
+
 struct texture_patterns {
     bool wanted[TEXTURE_PATTERNS];
     int32_t threshold_millionths; /* 0 .. 1000000 */
     bool strict;
     bool integer_average;
-    /* Maps of (columns - 2) * (rows - 2) * slices codes, x fastest; NULL: not wanted back. */
-    uint8_t *maps[TEXTURE_PATTERNS];
+    bool maps[TEXTURE_PATTERNS]; /* are wanted back, of those that are wanted */
     /* Histograms of the codes within regions (their voxels not on an edge); a NULL region is the
      * whole volume. histograms[(region * TEXTURE_PATTERNS + pattern) * 256 + code], overwritten; 0
      * for patterns that are not wanted. */
@@ -227,7 +235,24 @@ struct texture_patterns {
 int texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
                          struct error *error);
 
-/* Within kernels/: what the operations are given; KERNELS_PATTERNS has struct texture_patterns. */
+/* The map that the last run has made: a code for each voxel that is not on an edge, x fastest. It is the
+ * lane's, until the next run. NULL: none was wanted. */
+const uint8_t *texture_patterns_map(const struct kernels_lane *lane, enum texture_pattern pattern);
+
+/* (columns - 2) * (rows - 2) * slices. */
+size_t texture_patterns_codes(const struct image_extent *extent);
+
+/* Within kernels/: what the states of KERNELS_PATTERNS begin with, its needs, and what it keeps. */
+struct texture_patterns_state {
+    struct texture_patterns_demand demand;
+    uint8_t *room[TEXTURE_PATTERNS]; /* as many as are demanded */
+    uint8_t *maps[TEXTURE_PATTERNS]; /* among it, of this run or the last */
+};
+
+bool texture_patterns_needs(struct kernels_lane *lane, const void *demand);
+void texture_patterns_keep(struct kernels_lane *lane, struct kernels_memory *memory);
+
+/* What the operations are given; KERNELS_PATTERNS has struct texture_patterns. */
 struct texture_glcm_request {
     const struct texture_glcm *glcm;
     uint64_t *counts;

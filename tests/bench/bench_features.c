@@ -137,7 +137,7 @@ begin(const struct scene *scene, const struct texture_options *options)
     struct error error = {0};
     void *voxels;
 
-    texture_demand(options, &demand);
+    texture_demand(options, false, &demand);
     if (kernels_volume_begin(scene->lane, scene->extent, IMAGE_INT16, &demand, &voxels, &error))
         fail(error.message);
     memcpy(voxels, scene->voxels, (size_t)ref_voxels(scene->extent) * sizeof(*scene->voxels));

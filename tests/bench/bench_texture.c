@@ -120,8 +120,8 @@ struct results {
     uint16_t *levels;
     uint64_t *counts;
     size_t entries;
-    uint8_t *maps;
-    int64_t codes; /* of a map */
+    const uint8_t *maps[TEXTURE_PATTERNS]; /* the lane's */
+    size_t codes;                          /* of a map */
 };
 
 static struct results
@@ -129,7 +129,7 @@ results_of(const struct job *job)
 {
     struct image_extent extent = job->volume->extent;
     size_t levels = (size_t)job->levels, directions = job->task == GLCM_2D ? 4 : 13;
-    struct results results = {.codes = (extent.columns - 2) * (extent.rows - 2) * extent.slices};
+    struct results results = {.codes = texture_patterns_codes(&extent)};
 
     results.entries = levels * levels * directions;
     if (job->task == PATTERNS)
@@ -140,7 +140,6 @@ results_of(const struct job *job)
         results.entries *= (size_t)extent.slices;
     results.levels = allocate(VALUES, sizeof(*results.levels));
     results.counts = allocate((int64_t)results.entries, sizeof(*results.counts));
-    results.maps = allocate(TEXTURE_PATTERNS * results.codes, 1);
     for (int32_t value = 0; value <= job->volume->top; value++)
         results.levels[value - INT16_MIN] =
             (uint16_t)(1 + (int64_t)value * job->levels / (job->volume->top + 1));
@@ -158,6 +157,7 @@ run(struct kernels_lane *lane, const struct job *job, struct results *results, s
                                     job->task == GLCM_2D ? DIRECTIONS_2D : DIRECTIONS_3D,
                                 .per_slice = job->per_slice};
     struct texture_patterns patterns = {.wanted = {true, true, true},
+                                        .maps = {true, true, true},
                                         .threshold_millionths = 900000,
                                         .strict = job->strict,
                                         .integer_average = job->integer_average,
@@ -169,9 +169,10 @@ run(struct kernels_lane *lane, const struct job *job, struct results *results, s
         return texture_histogram_run(lane, region, job->per_slice, results->counts, error);
     if (job->task != PATTERNS)
         return texture_glcm_run(lane, &glcm, results->counts, error);
+    int rc = texture_patterns_run(lane, &patterns, error);
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        patterns.maps[p] = results->maps + p * results->codes;
-    return texture_patterns_run(lane, &patterns, error);
+        results->maps[p] = texture_patterns_map(lane, (enum texture_pattern)p);
+    return rc;
 }
 
 static void
@@ -195,9 +196,9 @@ write_results(const struct job *job, const struct results *results, const char *
 {
     FILE *file = fopen(path, "wb");
 
-    if (file && job->task == PATTERNS)
-        fwrite(results->maps, 1, (size_t)(TEXTURE_PATTERNS * results->codes), file);
-    else if (file)
+    for (int p = 0; file && job->task == PATTERNS && p < TEXTURE_PATTERNS; p++)
+        fwrite(results->maps[p], 1, results->codes, file);
+    if (file && job->task != PATTERNS)
         fwrite(results->counts, sizeof(*results->counts), results->entries, file);
     if (!file || fclose(file)) {
         perror(path);
@@ -209,9 +210,10 @@ static void
 load(struct kernels_lane *lane, const struct volume *volume)
 {
     struct error error = {0};
-    struct kernels_demand demand = {.of = {[KERNELS_GLCM] = &kernels_asked,
-                                           [KERNELS_HISTOGRAM] = &kernels_asked,
-                                           [KERNELS_PATTERNS] = &kernels_asked}};
+    struct kernels_demand demand = {
+        .of = {[KERNELS_GLCM] = &kernels_asked,
+               [KERNELS_HISTOGRAM] = &kernels_asked,
+               [KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS]}};
     void *voxels;
 
     check(kernels_volume_begin(lane, volume->extent, IMAGE_INT16, &demand, &voxels, &error),
@@ -250,7 +252,6 @@ bench(const struct job *job, const char *path)
     kernels_device_close(device);
     free(results.levels);
     free(results.counts);
-    free(results.maps);
 }
 
 /* --------------------------------------------------------------------------- own cases ---- */

@@ -27,6 +27,7 @@ static const int paper_slabs = 16; /* of scheme 3 */
 struct setting {
     image_extent extent;
     bool rough;
+    int maps = 0; /* of patterns, that come back */
     kernels_device *device = nullptr;
     kernels_lane *lane = nullptr;
     cuda_lane *cuda = nullptr;
@@ -73,8 +74,8 @@ open_setting(const gpu_bench *bench, setting *setting)
     struct error error = {};
     void *voxels;
 
-    demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_PATTERNS] =
-        &kernels_asked;
+    demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = &kernels_asked;
+    demand.of[KERNELS_PATTERNS] = &texture_patterns_demands[setting->maps];
     setting->bytes = (size_t)(extent.columns * extent.rows * extent.slices);
     must(kernels_device_open(&options, &setting->device, &error), error.message);
     must(kernels_lane_open(setting->device, &setting->lane, &error), error.message);
@@ -260,8 +261,7 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
 
     if (!begins(bench, setting, name))
         return 0;
-    demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_PATTERNS] =
-        &kernels_asked;
+    demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = &kernels_asked;
     request.levels = {levels, table.data(), 1};
     request.offsets = &offset;
     request.offset_count = 1;
@@ -431,6 +431,38 @@ run_patterns(const gpu_bench *bench, const image_extent &extent, bool rough)
     return failed;
 }
 
+/* All three maps of a job back in the host's memory, beside the copies alone. */
+static void
+run_maps(const gpu_bench *bench, const image_extent &extent, bool rough)
+{
+    const std::string name = std::string("patterns/") + (rough ? "rough/" : "smooth/") +
+                             std::to_string(extent.columns) + "x" + std::to_string(extent.slices) +
+                             "/maps";
+    setting setting = {extent, rough, TEXTURE_PATTERNS};
+    texture_patterns request = {};
+    struct error error = {};
+
+    if (!begins(bench, &setting, name))
+        return;
+    request.threshold_millionths = 900000;
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        request.wanted[p] = request.maps[p] = true;
+    must(texture_patterns_run(setting.lane, &request, &error), error.message);
+    const double median = median_of_calls(
+        bench, [&] { must(texture_patterns_run(setting.lane, &request, &error), error.message); });
+    const double copies = median_of_calls(bench, [&] {
+        for (int p = 0; p < TEXTURE_PATTERNS; p++)
+            GPU_BENCH_TRY(cudaMemcpyAsync(
+                const_cast<uint8_t *>(texture_patterns_map(setting.lane, (enum texture_pattern)p)),
+                setting.cuda->device_voxels, texture_patterns_codes(&extent),
+                cudaMemcpyDeviceToHost, setting.cuda->download));
+        GPU_BENCH_TRY(cudaStreamSynchronize(setting.cuda->download));
+    });
+    report(bench, &setting, "copies/" + name, copies, 0, -1);
+    report(bench, &setting, name, median, copies, -1);
+    close_setting(&setting);
+}
+
 int
 gpu_bench_texture(const struct gpu_bench *bench)
 {
@@ -440,6 +472,7 @@ gpu_bench_texture(const struct gpu_bench *bench)
         for (int64_t edge = 256; edge <= 1024; edge *= 2)
             failed += run_patterns(bench, {edge, edge, 1}, rough != 0);
         failed += run_patterns(bench, {1024, 1024, 1024}, rough != 0);
+        run_maps(bench, {512, 512, 300}, rough != 0);
         for (int64_t edge = 1024; edge <= 16384; edge *= 2)
             failed += run_image(bench, edge, rough != 0);
         failed += run_volume(bench, rough != 0);

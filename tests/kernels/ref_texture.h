@@ -10,9 +10,10 @@
 /* Members of a struct kernels_demand. */
 #define REF_TEXTURE_DEMAND                                                                         \
     .of[KERNELS_GLCM] = &kernels_asked, .of[KERNELS_HISTOGRAM] = &kernels_asked,                   \
-    .of[KERNELS_PATTERNS] = &kernels_asked, .of[KERNELS_NEIGHBOURS] = &kernels_asked,              \
-    .of[KERNELS_RUNS] = &kernels_asked, .of[KERNELS_ZONES] = &kernels_asked,                       \
-    .of[KERNELS_MORPHOLOGY] = &kernels_asked, .of[KERNELS_LAGS] = &kernels_asked
+    .of[KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS],                           \
+    .of[KERNELS_NEIGHBOURS] = &kernels_asked, .of[KERNELS_RUNS] = &kernels_asked,                  \
+    .of[KERNELS_ZONES] = &kernels_asked, .of[KERNELS_MORPHOLOGY] = &kernels_asked,                 \
+    .of[KERNELS_LAGS] = &kernels_asked
 
 /* As texture_glcm_run and texture_histogram_run, of a volume of this extent and pixel type. */
 void ref_texture_glcm(struct image_extent extent, enum image_pixel pixel, const void *voxels,

@@ -323,26 +323,36 @@ patterns_free(struct patterns_results *results)
     free(results);
 }
 
+/* Of the last run. */
+static void
+check_maps(const struct variant *variant, const struct volume *volume,
+           const struct texture_patterns *request, const struct patterns_results *expected,
+           uint64_t name)
+{
+    const size_t codes = (size_t)(codes_per_slice(volume->extent) * volume->extent.slices);
+
+    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
+        const uint8_t *map = texture_patterns_map(variant->lane, (enum texture_pattern)p);
+
+        ck_assert_msg((map != NULL) == request->maps[p] &&
+                          (codes == 0 || !map || memcmp(map, expected->maps[p], codes) == 0),
+                      "job %llu, %s, %d threads: other codes of pattern %d",
+                      (unsigned long long)name, variant->isa, variant->threads, p);
+    }
+}
+
 static void
 check_patterns(struct variant *variant, const struct volume *volume,
                const struct texture_patterns *request, const struct patterns_results *expected,
                uint64_t name)
 {
-    size_t codes = (size_t)(codes_per_slice(volume->extent) * volume->extent.slices);
     struct texture_patterns own = *request;
     struct patterns_results *results = allocate(1, sizeof(*results));
 
     memset(results->histograms, 0xA5, sizeof(results->histograms));
-    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-        results->maps[p] = allocate((int64_t)codes, 1);
-        own.maps[p] = request->maps[p] ? results->maps[p] : NULL;
-    }
     own.histograms = own.region_count > 0 ? results->histograms[0][0] : NULL;
     ck_assert_int_eq(texture_patterns_run(variant->lane, &own, NULL), 0);
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        ck_assert_msg(!own.maps[p] || memcmp(own.maps[p], expected->maps[p], codes) == 0,
-                      "job %llu, %s, %d threads: other codes of pattern %d",
-                      (unsigned long long)name, variant->isa, variant->threads, p);
+    check_maps(variant, volume, &own, expected, name);
     ck_assert_msg(memcmp(results->histograms, expected->histograms,
                          own.region_count * sizeof(results->histograms[0])) == 0,
                   "job %llu, %s, %d threads: other histograms", (unsigned long long)name,
@@ -506,7 +516,6 @@ random_threshold(uint64_t *random)
 
 START_TEST(random_patterns_are_those_of_the_references)
 {
-    static uint8_t wants_map;
     uint64_t random = 7;
 
     for (uint64_t job = 0; job < RANDOM_JOBS; job += test_share()) {
@@ -523,7 +532,7 @@ START_TEST(random_patterns_are_those_of_the_references)
 
         for (int p = 0; p < TEXTURE_PATTERNS; p++) {
             request.wanted[p] = combination >> p & 1;
-            request.maps[p] = request.wanted[p] && ref_random_below(&random, 4) ? &wants_map : NULL;
+            request.maps[p] = request.wanted[p] && ref_random_below(&random, 4);
         }
         for (size_t r = 0; r < request.region_count; r++)
             given[r] = regions[r] = random_region(volume.extent, &random);
@@ -687,16 +696,16 @@ START_TEST(the_threshold_of_the_papers_example)
 {
     static const uint8_t image[9] = {12, 15, 16, 17, 13, 13, 15, 16, 1};
     struct volume volume = volume_of((struct image_extent){3, 3, 1}, IMAGE_UINT8);
-    uint8_t lbp, tlbap;
     struct texture_patterns request = {
-        .wanted = {true, true}, .threshold_millionths = 900000, .maps = {&lbp, &tlbap}};
+        .wanted = {true, true}, .threshold_millionths = 900000, .maps = {true, true}};
 
     memcpy(volume.voxels, image, sizeof(image));
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
         ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL), 0);
-        ck_assert_uint_eq(lbp, 1 + 2 + 4 + 16 + 32 + 64);
-        ck_assert_uint_eq(tlbap, 2 + 16 + 64);
+        ck_assert_uint_eq(*texture_patterns_map(variants[i].lane, TEXTURE_LBP),
+                          1 + 2 + 4 + 16 + 32 + 64);
+        ck_assert_uint_eq(*texture_patterns_map(variants[i].lane, TEXTURE_TLBAP), 2 + 16 + 64);
     }
     free(volume.voxels);
 }
@@ -709,12 +718,11 @@ START_TEST(thresholds_at_the_ends_of_the_pixel_types)
     for (int pixel = IMAGE_UINT8; pixel <= IMAGE_UINT16; pixel++)
         for (int top = 0; top < 2; top++)
             for (int32_t threshold = 0; threshold <= 1000000; threshold += 500000) {
-                static uint8_t wants_map;
                 struct volume volume =
                     volume_of((struct image_extent){35, 4, 1}, (enum image_pixel)pixel);
                 struct texture_patterns request = {.wanted = {true, true, true},
                                                    .threshold_millionths = threshold,
-                                                   .maps = {&wants_map, &wants_map, &wants_map}};
+                                                   .maps = {true, true, true}};
 
                 for (int64_t i = 0; i < ref_voxels(volume.extent); i++)
                     ref_store(volume.pixel, volume.voxels, i,
@@ -738,9 +746,8 @@ START_TEST(a_histogram_for_every_one_of_many_regions)
     uint64_t bits[MANY_REGIONS][10] = {{0}};
     const uint64_t *regions[MANY_REGIONS];
     uint64_t *histograms = allocate(MANY_REGIONS * TEXTURE_PATTERNS * 256, sizeof(*histograms));
-    uint8_t map[80];
     struct texture_patterns request = {.wanted = {true},
-                                       .maps = {map},
+                                       .maps = {true},
                                        .regions = regions,
                                        .region_count = MANY_REGIONS,
                                        .histograms = histograms};
@@ -753,6 +760,7 @@ START_TEST(a_histogram_for_every_one_of_many_regions)
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
         ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL), 0);
+        const uint8_t *map = texture_patterns_map(variants[i].lane, TEXTURE_LBP);
         for (size_t r = 0; r < MANY_REGIONS; r++) {
             uint64_t total = 0;
 
@@ -790,13 +798,16 @@ run_side(void *argument)
         check_glcm(side->variant, side->glcm, side->counts,
                    matrix_entries(side->volume, side->glcm), i);
         check_patterns(side->variant, side->volume, side->patterns, side->codes, i);
+        check_glcm(side->variant, side->glcm, side->counts,
+                   matrix_entries(side->volume, side->glcm), i);
+        check_maps(side->variant, side->volume, side->patterns, side->codes,
+                   i); /* are still there */
     }
     return NULL;
 }
 
 START_TEST(lanes_work_side_by_side)
 {
-    static uint8_t wants_map;
     struct variant *shared = &variants[variant_count - 1];
     struct variant own[3];
     struct side sides[3];
@@ -806,9 +817,8 @@ START_TEST(lanes_work_side_by_side)
     uint64_t random = 3;
     struct texture_glcm glcm = {.offsets = offsets};
     uint16_t *table = random_levels(&volume, &glcm.levels, &random);
-    struct texture_patterns patterns = {.wanted = {true, true, true},
-                                        .threshold_millionths = 900000,
-                                        .maps = {&wants_map, &wants_map, &wants_map}};
+    struct texture_patterns patterns = {
+        .wanted = {true, true, true}, .threshold_millionths = 900000, .maps = {true, true, true}};
 
     fill(&volume, SMOOTH, 9);
     glcm.offset_count = random_offsets(offsets, &random);
@@ -914,9 +924,8 @@ static void
 expect_errors(struct kernels_lane *lane, int rc)
 {
     static uint64_t counts[256];
-    uint8_t map[6 * 6 * 4];
     struct texture_glcm glcm = sound_glcm();
-    struct texture_patterns patterns = {.wanted = {true}, .maps = {map}};
+    struct texture_patterns patterns = {.wanted = {true}, .maps = {true}};
 
     ck_assert_int_eq(texture_glcm_run(lane, &glcm, counts, &error), rc);
     ck_assert_int_eq(texture_histogram_run(lane, NULL, false, counts, &error), rc);
@@ -1010,7 +1019,6 @@ expect_bad_patterns(const struct texture_patterns *request)
 
 START_TEST(patterns_that_make_no_sense)
 {
-    uint8_t map[6 * 6 * 4];
     const uint64_t *region = NULL;
     uint64_t histograms[TEXTURE_PATTERNS * 256];
 
@@ -1018,7 +1026,7 @@ START_TEST(patterns_that_make_no_sense)
     expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .threshold_millionths = -1});
     expect_bad_patterns(
         &(struct texture_patterns){.wanted = {true}, .threshold_millionths = 1000001});
-    expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .maps = {NULL, map}});
+    expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .maps = {false, true}});
     expect_bad_patterns(
         &(struct texture_patterns){.wanted = {true}, .region_count = 1, .regions = &region});
     expect_bad_patterns(

@@ -45,12 +45,13 @@ texture_levels_wanted(const struct texture_options *options)
 }
 
 void
-texture_demand(const struct texture_options *options, struct kernels_demand *demand)
+texture_demand(const struct texture_options *options, bool maps, struct kernels_demand *demand)
 {
     for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
         const struct feature_family *family = feature_families[f];
         if (family->wanted(options) && (family->count || family->prepare))
-            demand->of[family->op] = &kernels_asked;
+            demand->of[family->op] =
+                family->demand ? family->demand(options, maps) : &kernels_asked;
     }
     if (texture_need(options) >= FEATURE_NEEDS_VALUES)
         demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
@@ -93,9 +94,9 @@ bytes_of_region(const struct feature_region *largest)
     return volume->tables * volume->values * entry + most;
 }
 
-/* Of a region what is kept of it, and of all what families prepare. */
+/* What is kept of all regions. */
 static size_t
-bytes_of_results(const struct feature_region *largest, bool maps)
+bytes_of_results(const struct feature_region *largest)
 {
     const struct feature_volume *volume = largest->volume;
     size_t bytes = 0;
@@ -104,15 +105,13 @@ bytes_of_results(const struct feature_region *largest, bool maps)
         const size_t sets = texture_sets(family, volume->options);
         for (size_t set = 0; set < sets; set++)
             bytes += volume->region_count * texture_keep_bytes(family, set, largest);
-        if (maps && sets > 0 && family->map_size)
-            bytes += sets * family->map_size(volume);
     }
     return bytes;
 }
 
 struct texture_bytes
 texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
-              const struct geometry_stack *stack, size_t regions, bool maps)
+              const struct geometry_stack *stack, size_t regions)
 {
     const struct image_range stored = image_pixel_range(stack->pixel);
     const struct feature_volume volume = {
@@ -129,7 +128,7 @@ texture_bytes(const struct texture_options *options, struct dicom_instance *cons
         .levels = most_levels(options, instances, stack),
     };
     return (struct texture_bytes){
-        .lasting = (int64_t)bytes_of_results(&largest, maps),
+        .lasting = (int64_t)bytes_of_results(&largest),
         .passing = (int64_t)bytes_of_region(&largest),
     };
 }

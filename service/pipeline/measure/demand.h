@@ -13,8 +13,9 @@
 /* How far around regions the families that are wanted look at values, in mm. */
 double texture_margin(const struct texture_options *options);
 
-/* Adds what these options ask of a lane. */
-void texture_demand(const struct texture_options *options, struct kernels_demand *demand);
+/* Adds what these options ask of a lane, with maps where they are wanted. */
+void texture_demand(const struct texture_options *options, bool maps,
+                    struct kernels_demand *demand);
 
 /* How often a family measures a region; 0: it is not wanted. */
 size_t texture_sets(const struct feature_family *family, const struct texture_options *options);
@@ -31,9 +32,9 @@ struct texture_bytes {
     int64_t passing; /* while regions are measured */
 };
 
-/* What is measured of so many regions of a stack, with maps where they are wanted. */
+/* What is measured of so many regions of a stack. */
 struct texture_bytes texture_bytes(const struct texture_options *options,
                                    struct dicom_instance *const *instances,
-                                   const struct geometry_stack *stack, size_t regions, bool maps);
+                                   const struct geometry_stack *stack, size_t regions);
 
 #endif

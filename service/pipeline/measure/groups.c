@@ -12,11 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool
+maps_are_wanted(const struct conf_pipeline *pipeline)
+{
+    return (pipeline->results & CONF_RESULT_PMAP) != 0;
+}
+
 static struct texture_bytes
 group_bytes(const struct conf_pipeline *pipeline, size_t group, const struct grid *grid)
 {
     return texture_bytes(&pipeline->texture[group], grid->instances, grid->stack,
-                         pipeline->segment_count + 1, (pipeline->results & CONF_RESULT_PMAP) != 0);
+                         pipeline->segment_count + 1);
 }
 
 void
@@ -28,7 +34,7 @@ texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *g
         if (pipeline->texture[g].resample)
             continue;
         const struct texture_bytes bytes = group_bytes(pipeline, g, grid);
-        texture_demand(&pipeline->texture[g], demand);
+        texture_demand(&pipeline->texture[g], maps_are_wanted(pipeline), demand);
         demand->beside_bytes += bytes.lasting;
         most = bytes.passing > most ? bytes.passing : most;
     }
@@ -67,7 +73,7 @@ begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_byt
     struct kernels_demand demand = {.of = {NULL},
                                     .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
     const struct texture_bytes bytes = group_bytes(groups->pipeline, group, grid);
-    texture_demand(&groups->pipeline->texture[group], &demand);
+    texture_demand(&groups->pipeline->texture[group], maps_are_wanted(groups->pipeline), &demand);
     demand.beside_bytes = bytes.lasting + bytes.passing;
     return kernels_volume_begin(groups->lane, grid->to.extent, grid->demand.pixel, &demand, voxels,
                                 error);
@@ -263,7 +269,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
         .stack = grid->stack,
         .regions = regions.at,
         .region_count = regions.count,
-        .maps = (groups->pipeline->results & CONF_RESULT_PMAP) != 0,
+        .maps = maps_are_wanted(groups->pipeline),
         .lane = options->resample ? groups->lane : lane,
         .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
         .shared = shared,

@@ -274,14 +274,13 @@ measure_add_feature(struct step *step, const struct measured *measured,
 
 /* ------------------------------------------------------------------------------ families ---- */
 
-/* Adds room for a map of each set; where there is nothing to map, none. */
+/* Adds a map of each set; where there is nothing to map, none. */
 static int
 family_add_maps(struct step *step, const struct feature_family *family)
 {
     struct texture_result *result = step->result;
-    const size_t size = family->map_size(&step->volume);
     const size_t sets = texture_sets(family, step->request->options);
-    if (size == 0) {
+    if (family->map_size(&step->volume) == 0) {
         texture_note(result, family->no_map);
         return 0;
     }
@@ -292,10 +291,8 @@ family_add_maps(struct step *step, const struct feature_family *family)
     result->maps = grown;
     for (size_t set = 0; set < sets; set++) {
         struct feature_map *map = &result->maps[result->map_count++];
+        *map = (struct feature_map){.codes = NULL};
         family->title(step->request->options, set, &map->title);
-        map->codes = malloc(size);
-        if (!map->codes)
-            return out_of_memory(step);
     }
     return 0;
 }
@@ -428,8 +425,6 @@ void
 texture_result_clear(struct texture_result *result)
 {
     feature_set_clear(&result->features);
-    for (size_t m = 0; m < result->map_count; m++)
-        free(result->maps[m].codes);
     free(result->maps);
     memset(result, 0, sizeof *result);
 }

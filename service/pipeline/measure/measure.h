@@ -44,7 +44,8 @@ struct texture_request {
 
 struct texture_result {
     struct feature_set features;
-    struct feature_map *maps; /* each freed with the result */
+    struct feature_map
+        *maps; /* whose codes are the lane's: they are there until it has another volume */
     size_t map_count;
     char note[256]; /* what to change where something had to be left out; "" */
 };

@@ -47,7 +47,7 @@ open_lane(struct kernels_device **device, const struct texture_options *options)
     struct kernels_lane *lane;
     struct error error;
     uint16_t *voxels;
-    texture_demand(options, &demand);
+    texture_demand(options, true, &demand);
     ck_assert_int_eq(kernels_device_open(&cpu, device, &error), 0);
     ck_assert_int_eq(kernels_lane_open(*device, &lane, &error), 0);
     ck_assert_int_eq(
@@ -64,7 +64,7 @@ static void
 expect_predicted(const struct texture_options *options, double share)
 {
     static const struct texture_region regions[2] = {{1, "A", NULL}, {0, "", NULL}};
-    const struct texture_bytes bytes = texture_bytes(options, pointers, &stack, 2, true);
+    const struct texture_bytes bytes = texture_bytes(options, pointers, &stack, 2);
     const int64_t predicted = bytes.lasting + bytes.passing;
     struct texture_result result = {.map_count = 0};
     struct kernels_device *device;
@@ -151,7 +151,7 @@ START_TEST(bins_of_a_width)
 
 END_TEST
 
-/* Matrices that are results, maps, and a table of values and levels for each slice. */
+/* Matrices that are results, and a table of values and levels for each slice. */
 START_TEST(what_is_kept)
 {
     struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
@@ -164,9 +164,6 @@ START_TEST(what_is_kept)
     options.levels.levels = 8; /* all pairs of which occur */
     expect_predicted(&options, 1.5);
     options.glcm = NULL;
-    options.patterns = (1u << TEXTURE_PATTERNS) - 1;
-    expect_predicted(&options, 1.5);
-    options.patterns = 0;
     options.first_order = true;
     make_series(false);
     expect_predicted(&options, 1.5);
