@@ -1,7 +1,7 @@
 /*
  * resample_cuda.cuh - what the files of resampling on the GPU share: a request as the kernels are
- * given it, and how a value is stored. No operation is fused: each is rounded by itself, as on the
- * CPU; or it is exact, and then made as is quickest.
+ * given it. No operation is fused: each is rounded by itself, as on the CPU; or it is exact, and then
+ * made as is quickest.
  */
 #ifndef NOCTULE_RESAMPLE_CUDA_CUH
 #define NOCTULE_RESAMPLE_CUDA_CUH
@@ -25,21 +25,6 @@ struct resample_between_axes {
     double *first, *second; /* after the first axis, and after the second */
     double *marks;
 };
-
-__device__ static __forceinline__ int32_t
-resample_kept(const struct resample_job &job, int32_t value)
-{
-    return min(max(value, job.range.lo), job.range.hi);
-}
-
-__device__ static __forceinline__ void
-resample_put(const struct resample_job &job, int64_t place, int32_t value)
-{
-    if (job.bytes)
-        ((uint8_t *)job.resampled)[place] = (uint8_t)value;
-    else
-        ((uint16_t *)job.resampled)[place] = (uint16_t)value;
-}
 
 static inline unsigned
 resample_blocks(int64_t count, int64_t each)

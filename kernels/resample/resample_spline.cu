@@ -5,8 +5,9 @@
  * Forth a line is read and nothing of it is written but, before each span of SPAN samples, what the
  * recursion has come to (a mark). Back the same spans are read once more, what came of them forth is
  * made again of the mark, bit for bit, and each place of the grid is written as soon as the last of
- * its four coefficients is there. The last spans stay in shared memory, where there is room, and are
- * not read again; of others the last ones are in the second cache still.
+ * its four coefficients is there. (Spans that stay in shared memory need not be read again, but leave
+ * room for half the warps, which took longer.) The weights of places wait in shared memory: asked of
+ * the caches when a place is due, they were what two thirds of the time went into.
  *
  * Bytes, of a sample and a place of the axis: the first reads 2 + 2 (of a stored value of two bytes)
  * and writes 8, the others read 8 + up to 8 and write 8, or 2 at the end; marks are 1 of a sample.
@@ -18,11 +19,12 @@
  */
 #include "kernels/resample/resample_cuda.cuh"
 
+#include <type_traits>
+
 enum {
     SPAN = 16,
     SPLINE_THREADS = 128,
-    SPLINE_BLOCKS = 4,  /* of a multiprocessor, that there are registers for */
-    SPLINE_SHARING = 2, /* blocks that shared memory is divided among, where lines stay in it */
+    SPLINE_BLOCKS = 4, /* of a multiprocessor, that there are registers for */
     SPLINE_WARP = 32,
     SPLINE_TURN = SPAN + 1, /* of a row that is turned: no two in one bank */
     SPLINE_NOWHERE = -2,
@@ -36,8 +38,6 @@ struct spline_axis {
     const struct resample_start *start;
     const struct resample_weights *weights; /* of the places */
     int32_t samples, places;
-    int32_t
-        first_kept; /* spans from here on stay in shared memory, but the last, which is at hand */
     int64_t lines;
     double *marks; /* of a span, of all lines */
 };
@@ -66,10 +66,10 @@ template <> struct spline_value<double> {
     }
 };
 
-/* Line l at samples + l * pitch; place i of it at target[(l / inner * places + i) * step + l % inner]. */
+/* Line l at samples + l * pitch; place i of it at target[(l / inner * places + i) * step + l % inner]. Places are put from
+ * the last one on. */
 template <typename Value> struct spline_rows {
     typedef typename spline_value<Value>::turned turned;
-    static constexpr bool keeps = sizeof(Value) == sizeof(double);
     static constexpr size_t shared = SPLINE_THREADS * SPLINE_TURN * sizeof(turned);
 
     const Value *samples;
@@ -85,7 +85,7 @@ template <typename Value> struct spline_row {
     const struct spline_axis &axis;
     const Value *samples; /* of the warp's first line */
     turned *tile;         /* of the warp */
-    double *target;
+    double *target;       /* of the next place */
     int64_t step;
     uint32_t pitch;
     int32_t last_line; /* of the warp's lines, that there is */
@@ -100,7 +100,8 @@ template <typename Value> struct spline_row {
 
         samples = rows.samples + (line - lane) * rows.pitch;
         tile = (turned *)shared + (int64_t)(threadIdx.x - lane) * SPLINE_TURN;
-        target = rows.target + line / rows.inner * axis.places * rows.step + line % rows.inner;
+        target = rows.target + ((line / rows.inner + 1) * axis.places - 1) * rows.step +
+                 line % rows.inner;
         step = rows.step;
         pitch = rows.pitch;
         last_line = (int32_t)min(axis.lines - 1 - (line - lane), (int64_t)SPLINE_WARP - 1);
@@ -136,44 +137,46 @@ template <typename Value> struct spline_row {
                 spline_value<Value>::gained(tile[lane * SPLINE_TURN + i], axis.samples == 1);
     }
 
-    __device__ __forceinline__ void put(int32_t place, double value) const
+    __device__ __forceinline__ void put(double value)
     {
         if (exists)
-            target[place * step] = value;
+            *target = value;
+        target -= step;
     }
 };
 
 /* ---- lines side by side ---- */
 
-/* Sample k of line l at samples[k * lines + l]; pitch lines are a row of the grid. */
-struct spline_sides {
+/* Sample k of line l at samples[k * lines + l]; pitch lines are a row of the grid, whose slices are step voxels apart. */
+template <typename Result> struct spline_sides {
     typedef double turned;
-    static constexpr bool keeps = true;
     static constexpr size_t shared = 0;
 
     const double *samples;
-    int64_t pitch;
-    struct resample_job job;
+    Result *target;
+    int64_t pitch, columns, step;
 };
 
-struct spline_side {
+template <typename Result> struct spline_side {
     typedef double turned;
 
     const struct spline_axis &axis;
-    const struct resample_job &job;
     const double *samples;
-    int64_t place_in_slice;
+    Result *target; /* of the next place */
+    int64_t step;
     bool exists;
 
-    __device__ __forceinline__ spline_side(const struct spline_sides &sides,
+    __device__ __forceinline__ spline_side(const struct spline_sides<Result> &sides,
                                            const struct spline_axis &along, int64_t line, void *)
-        : axis(along), job(sides.job)
+        : axis(along)
     {
         const int64_t i = line % sides.pitch;
 
         samples = sides.samples + min(line, axis.lines - 1);
-        place_in_slice = line / sides.pitch * job.to.columns + i;
-        exists = line < axis.lines && i < job.to.columns;
+        target =
+            sides.target + (axis.places - 1) * sides.step + line / sides.pitch * sides.columns + i;
+        step = sides.step;
+        exists = line < axis.lines && i < sides.columns;
     }
 
     __device__ __forceinline__ void fetch(int32_t span, double (&fetched)[SPAN]) const
@@ -192,12 +195,15 @@ struct spline_side {
     }
 
     /* As a stored value: no spline swings beyond 2^31. */
-    __device__ __forceinline__ void put(int32_t place, double value) const
+    __device__ __forceinline__ void put(double value)
     {
+        constexpr int32_t least = std::is_signed<Result>::value ? -32768 : 0;
+        constexpr int32_t most = least + (sizeof(Result) == 1 ? 255 : 65535);
+        const int32_t whole = __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR));
+
         if (exists)
-            resample_put(
-                job, place * (job.to.rows * job.to.columns) + place_in_slice,
-                resample_kept(job, __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR))));
+            *target = (Result)min(max(whole, least), most);
+        target -= step;
     }
 };
 
@@ -207,32 +213,34 @@ template <typename Value> struct spline_line_of<struct spline_rows<Value>> {
     typedef struct spline_row<Value> line;
 };
 
-template <> struct spline_line_of<struct spline_sides> {
-    typedef struct spline_side line;
+template <typename Result> struct spline_line_of<struct spline_sides<Result>> {
+    typedef struct spline_side<Result> line;
 };
 
 /* ---- the recursion ---- */
 
-/* The place that is written next, and the sample before it. */
-struct spline_place {
-    double weight[4];
-    int32_t index, at;
+/* The places that a warp comes to next: all its lines come to them at a time. */
+struct spline_chunk {
+    double2 low[SPLINE_WARP], high[SPLINE_WARP];
+    int32_t at[SPLINE_WARP];
 };
 
 template <typename Line> struct spline_walk {
     typedef typename Line::turned turned;
 
     const struct spline_axis &axis;
-    const Line &line;
-    double *kept, *marks; /* of this thread */
-    turned ahead[SPAN];   /* the span that comes next */
-    double before;        /* forth: of the last sample */
-    double window[4];     /* back: coefficients from the last one on */
-    struct spline_place next;
+    Line &line;
+    struct spline_chunk &chunk; /* of this warp */
+    double *marks;              /* of this thread */
+    turned ahead[SPAN];         /* the span that comes next */
+    double before;              /* forth: of the last sample */
+    double window[4];           /* back: coefficients from the last one on */
+    int32_t place, at;          /* that is written next, and the sample before it */
 
-    __device__ __forceinline__ spline_walk(const struct spline_axis &along, const Line &own,
-                                           double *shared, int64_t index)
-        : axis(along), line(own), kept(shared), marks(along.marks + min(index, along.lines - 1))
+    __device__ __forceinline__ spline_walk(const struct spline_axis &along, Line &own,
+                                           struct spline_chunk *chunks, int64_t index)
+        : axis(along), line(own), chunk(chunks[threadIdx.x / SPLINE_WARP]),
+          marks(along.marks + min(index, along.lines - 1))
     {
     }
 
@@ -268,11 +276,6 @@ template <typename Line> struct spline_walk {
         }
     }
 
-    __device__ __forceinline__ double &kept_at(int32_t span, int i) const
-    {
-        return kept[((span - axis.first_kept) * SPAN + i) * SPLINE_THREADS];
-    }
-
     /* All spans but the last, which is ahead then. */
     __device__ __forceinline__ void forth(int32_t last)
     {
@@ -282,30 +285,39 @@ template <typename Line> struct spline_walk {
 
             line.settle(ahead, values);
             line.fetch(span + 1, ahead);
-            if (span < axis.first_kept && line.exists)
+            if (line.exists)
                 marks[span * axis.lines] = before;
             run_forth(span, values);
-            if (span >= axis.first_kept)
-#pragma unroll
-                for (int i = 0; i < SPAN; i++)
-                    kept_at(span, i) = values[i];
         }
     }
 
-    __device__ __forceinline__ void look(int32_t place)
+    /* The weights of a chunk's places, a lane one. */
+    __device__ __forceinline__ void fetch_chunk(int32_t first)
     {
-        next.index = place;
-        next.at = SPLINE_NOWHERE;
-        if (place < 0)
+        const int32_t lane = threadIdx.x % SPLINE_WARP;
+        const struct resample_weights *const own =
+            &axis.weights[min(first + lane, axis.places - 1)];
+        const double2 low = __ldg((const double2 *)own->weight),
+                      high = __ldg((const double2 *)own->weight + 1);
+
+        __syncwarp();
+        chunk.low[lane] = low;
+        chunk.high[lane] = high;
+        chunk.at[lane] = __ldg(&own->at[1]);
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void look(int32_t next)
+    {
+        const int32_t slot = next & (SPLINE_WARP - 1);
+
+        place = next;
+        at = SPLINE_NOWHERE;
+        if (next < 0)
             return;
-        const struct resample_weights *weights = &axis.weights[place];
-        const double2 low = __ldg((const double2 *)weights->weight),
-                      high = __ldg((const double2 *)weights->weight + 1);
-        next.weight[0] = low.x;
-        next.weight[1] = low.y;
-        next.weight[2] = high.x;
-        next.weight[3] = high.y;
-        next.at = __ldg(&weights->at[1]);
+        if (slot == SPLINE_WARP - 1 || next == axis.places - 1)
+            fetch_chunk(next - slot);
+        at = chunk.at[slot];
     }
 
     /* The coefficient of sample k, and the places whose lowest one it is. */
@@ -315,14 +327,16 @@ template <typename Line> struct spline_walk {
         window[2] = window[1];
         window[1] = window[0];
         window[0] = coefficient;
-        while (next.at == k + 1) {
-            double sum = __dmul_rn(next.weight[0], window[0]);
+        while (at == k + 1) {
+            const int32_t slot = place & (SPLINE_WARP - 1);
+            const double2 low = chunk.low[slot], high = chunk.high[slot];
+            const double sum = __dadd_rn(
+                __dadd_rn(__dadd_rn(__dmul_rn(low.x, window[0]), __dmul_rn(low.y, window[1])),
+                          __dmul_rn(high.x, window[2])),
+                __dmul_rn(high.y, window[3]));
 
-#pragma unroll
-            for (int i = 1; i < 4; i++)
-                sum = __dadd_rn(sum, __dmul_rn(next.weight[i], window[i]));
-            line.put(next.index, sum);
-            look(next.index - 1);
+            line.put(sum);
+            look(place - 1);
         }
     }
 
@@ -345,22 +359,15 @@ template <typename Line> struct spline_walk {
 
         look(axis.places - 1);
         for (int32_t span = last; span >= 0; span--) {
-            const bool is_kept = span < last && span >= axis.first_kept;
             double values[SPAN];
 
             if (span < last)
                 before = mark;
             const double entry = before;
 
-            if (is_kept) {
-#pragma unroll
-                for (int i = 0; i < SPAN; i++)
-                    values[i] = kept_at(span, i);
-            } else {
-                line.settle(ahead, values);
-                run_forth(span, values);
-            }
-            if (span > 0 && span - 1 < axis.first_kept) {
+            line.settle(ahead, values);
+            run_forth(span, values);
+            if (span > 0) {
                 line.fetch(span - 1, ahead);
                 mark = marks[(span - 1) * axis.lines];
             }
@@ -387,15 +394,15 @@ __launch_bounds__(SPLINE_THREADS, SPLINE_BLOCKS)
                 const __grid_constant__ struct spline_axis axis)
 {
     typedef typename spline_line_of<Lines>::line Line;
-    extern __shared__ double shared[];
+    __shared__ double shared[Lines::shared / sizeof(double) + 1]; /* none is no array */
+    __shared__ struct spline_chunk chunks[SPLINE_THREADS / SPLINE_WARP];
     const int64_t index = (int64_t)blockIdx.x * SPLINE_THREADS + threadIdx.x;
     const int32_t last = (axis.samples - 1) / SPAN;
 
     if (index - threadIdx.x % SPLINE_WARP >= axis.lines)
         return;
-    const Line line(lines, axis, index, shared);
-    struct spline_walk<Line> walk(axis, line, shared + Lines::shared / sizeof(double) + threadIdx.x,
-                                  index);
+    Line line(lines, axis, index, shared);
+    struct spline_walk<Line> walk(axis, line, chunks, index);
 
     walk.start();
     walk.forth(last);
@@ -435,25 +442,13 @@ resample_place_spline(struct kernels_arena *arena, const struct image_extent *fr
 
 template <typename Lines>
 static int
-spline_launch(struct cuda_lane *lane, const Lines &lines, struct spline_axis axis,
+spline_launch(struct cuda_lane *lane, const Lines &lines, const struct spline_axis &axis,
               struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const size_t span = SPLINE_THREADS * SPAN * sizeof(double);
-    const size_t room = device->shared_per_block / SPLINE_SHARING;
-    const size_t last = (size_t)(axis.samples - 1) / SPAN;
-    size_t kept = Lines::keeps && room > Lines::shared ? (room - Lines::shared) / span : 0;
-
-    kept = kept < last ? kept : last;
-    axis.first_kept = (int32_t)(last - kept);
-    const size_t shared = Lines::shared + kept * span;
-    CUDA_TRY(device,
-             cudaFuncSetAttribute(spline_pass<Lines>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)shared));
     spline_pass<Lines>
-        <<<resample_blocks(axis.lines, SPLINE_THREADS), SPLINE_THREADS, shared, lane->work>>>(lines,
-                                                                                              axis);
-    CUDA_LAUNCHED(device);
+        <<<resample_blocks(axis.lines, SPLINE_THREADS), SPLINE_THREADS, 0, lane->work>>>(lines,
+                                                                                         axis);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
 
@@ -508,16 +503,18 @@ spline_second(struct cuda_lane *lane, const struct resample_job *job,
     return spline_launch(lane, rows, axis, error);
 }
 
+template <typename Result>
 static int
 spline_third(struct cuda_lane *lane, const struct resample_job *job,
              const struct resample_between_axes *between, struct error *error)
 {
     struct spline_axis axis = spline_axis_of(job, 2, between->marks);
-    struct spline_sides sides = {};
 
-    sides.samples = between->second;
-    sides.pitch = spline_pitch(job->to.columns);
-    sides.job = *job;
+    const struct spline_sides<Result> sides = {
+        between->second, (Result *)job->resampled,
+            spline_pitch(job->to.columns), job->to.columns, job->to.rows * job->to.columns
+    };
+
     axis.lines = sides.pitch * job->to.rows;
     return spline_launch(lane, sides, axis, error);
 }
@@ -541,5 +538,10 @@ resample_queue_spline(struct cuda_lane *lane, const struct resample_job *job,
     }
     if (!rc)
         rc = spline_second(lane, job, between, error);
-    return rc ? rc : spline_third(lane, job, between, error);
+    if (rc)
+        return rc;
+    if (job->bytes)
+        return spline_third<uint8_t>(lane, job, between, error);
+    return job->range.lo < 0 ? spline_third<int16_t>(lane, job, between, error)
+                             : spline_third<uint16_t>(lane, job, between, error);
 }
