@@ -78,7 +78,7 @@ struct pipeline_watch {
     atomic_bool *stop; /* set by anybody: the job ends with PROTO_VERDICT_STOPPED; may be NULL */
 };
 
-/* The stages that progress tells of, in order; the last one is NULL. */
+/* The stages that progress tells of, in order; the last one is NULL. It tells of these very strings. */
 extern const char *const pipeline_stages[];
 
 /* Adds to the note; cut where there is no more room. */

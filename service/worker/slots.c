@@ -105,7 +105,7 @@ on_progress(void *context, const char *stage, double fraction)
     struct job_slot *slot = context;
     double now = clock_seconds();
     pthread_mutex_lock(&slot->slots->lock);
-    bool due = now - slot->told >= PROGRESS_SECONDS;
+    bool due = stage != slot->stage || now - slot->told >= PROGRESS_SECONDS;
     if (due) {
         slot->told = now;
         slot->stage = stage;
@@ -186,6 +186,7 @@ begin_task(struct job_slot *slot)
     slot->has_memory = true;
     struct task *task = slots->closing ? NULL : take_first(&slots->waiting);
     slot->running = task;
+    slot->stage = NULL;
     slot->told = 0;
     atomic_store(&slot->stop, false);
     pthread_mutex_unlock(&slots->lock);

@@ -50,8 +50,8 @@ struct slots_event {
     struct pipeline_report report; /* SLOTS_DONE; the caller clears it */
 };
 
-/* The next thing to tell of; false when there is none. Progress comes at most five times a second
- * and job, and never after its DONE. */
+/* The next thing to tell of; false when there is none. Progress comes when a stage begins, then
+ * at most five times a second and job, and never after its DONE. */
 bool slots_next_event(struct slots *slots, struct slots_event *event);
 
 /* Stops every job, waits for the threads, closes the device. NULL is allowed. */

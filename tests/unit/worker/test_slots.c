@@ -91,6 +91,48 @@ wait_done(void)
     }
 }
 
+static char stages[256]; /* as they were told, a space behind each */
+
+/* On the slot's thread: nothing is missed. */
+static void
+note_stages(void *context)
+{
+    struct slots_event event;
+    while (slots_next_event(slots, &event)) {
+        const size_t length = strlen(stages);
+        if (event.kind == SLOTS_PROGRESS && event.fraction == 0)
+            snprintf(stages + length, sizeof stages - length, "%s ", event.stage);
+        if (event.kind != SLOTS_DONE)
+            continue;
+        pipeline_report_clear(&event.report);
+        sem_post(context);
+    }
+}
+
+/* However soon one follows the other. */
+START_TEST(each_stage_is_told)
+{
+    struct error error = {0};
+    struct timespec deadline;
+    const struct slots_options options = {.device = "cpu",
+                                          .threads = 1,
+                                          .count = 1,
+                                          .rest_seconds = 3600,
+                                          .wake = note_stages,
+                                          .context = &news};
+    ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
+    for (int i = 1; i <= 2; i++) {
+        stages[0] = '\0';
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        deadline.tv_sec += DEADLINE_SECONDS;
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+        ck_assert_int_eq(sem_timedwait(&news, &deadline), 0);
+        ck_assert_ptr_nonnull(strstr(stages, "pixels compute write verify "));
+    }
+}
+
+END_TEST
+
 START_TEST(every_job_is_done_once)
 {
     bool seen[JOBS + 1] = {false};
@@ -262,6 +304,7 @@ main(void)
     Suite *suite = suite_create("service_slots");
     TCase *tests = tcase_create("slots");
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, each_stage_is_told);
     tcase_add_test(tests, every_job_is_done_once);
     tcase_add_test(tests, an_idle_slot_gives_its_memory_back);
     tcase_add_test(tests, a_job_without_its_file_may_be_tried_again);
