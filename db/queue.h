@@ -398,6 +398,9 @@ struct queue_lane {
 int queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place,
                    int64_t now_ms);
 
+/* What the job is at, while it is RUNNING; of one that is not any more nothing is kept. */
+int queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t since_ms);
+
 /* An attempt on another machine, of a job that is RUNNING. */
 struct queue_elsewhere {
     int64_t job_id;

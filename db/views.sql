@@ -34,7 +34,11 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     iif(j.worker IS NULL, '', j.executor) AS executor,
     iif(j.state = 'RUNNING' AND j.executor <> 'local', iif(j.slurm_id IS NULL, 'SUBMITTING', 'SUBMITTED'), '')
         AS slurm_state,
-    j.slurm_id, j.node, j.slurm_reason, j.submitted_at
+    j.slurm_id, j.node, j.slurm_reason, j.submitted_at,
+    -- What Slurm runs tells nothing before its end.
+    CASE WHEN j.state <> 'RUNNING' THEN '' WHEN j.executor = 'local' THEN j.stage
+        WHEN j.slurm_id IS NOT NULL THEN 'in Slurm' ELSE '' END AS stage,
+    CASE WHEN j.state = 'RUNNING' THEN iif(j.executor = 'local', j.stage_at, j.submitted_at) END AS stage_since
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =

@@ -490,7 +490,8 @@ queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *pla
         &queue->db,
         "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
         "started_at = ?5, code = '', message = '', file_a = '', file_b = '', executor = ?6, "
-        "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '' "
+        "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '', "
+        "stage = '', stage_at = NULL "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(&row), value_text(place->worker), value_int(place->lane),
                value_time(now_ms), value_text(place->executor), value_text(place->nonce)));
@@ -510,6 +511,18 @@ queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t
 {
     const struct queue_lane place = {worker, lane, "local", ""};
     return queue_start_at(queue, job_id, &place, now_ms);
+}
+
+int
+queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t since_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = database_run(
+        &queue->db, "UPDATE job SET stage = ?2, stage_at = ?3 WHERE id = ?1 AND state = 'RUNNING'",
+        VALUES(value_int(job_id), value_text(stage), value_time(since_ms)));
+    return queue_leave(queue, rc);
 }
 
 /* ------------------------------------------------------------------------------------ ending - */

@@ -209,7 +209,10 @@ report_keys(struct report *report, const struct report_list *list,
 
 static const struct report_column job_columns[] = {
     {"JOB", "job", REPORT_NUMBER},
-    {"STATE", "state || iif(held = '', iif(window_closed IS NULL, '', ', window'), ', held')",
+    {"STATE",
+     "state || CASE WHEN held <> '' THEN ', held' WHEN window_closed IS NOT NULL THEN ', window' "
+     "WHEN stage <> '' THEN printf(', %s %d s', stage, "
+     "max(0.0, (julianday('now') - julianday(stage_since)) * 86400.0)) ELSE '' END",
      REPORT_TEXT},
     {"PIPELINE", "pipeline", REPORT_TEXT},
     {"STACK", "stack", REPORT_DROP},

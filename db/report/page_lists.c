@@ -61,13 +61,14 @@ static const char now_deliveries_sql[] = ASKED
 
 static const struct night_column running_of[] = {
     COLUMN(job, "JOB", NUMBER),          COLUMN(pipeline, "PIPELINE", TEXT),
-    COLUMN(share, "PROGRESS", SHARE),    COLUMN(seconds, "RUNS (s)", NUMBER),
+    COLUMN(stage, "STAGE", TEXT),        COLUMN(share, "ESTIMATE", SHARE),
+    COLUMN(seconds, "RUNS (s)", NUMBER), BELOW(stage_since, "in this stage since", TIME),
     BELOW(usual, "usually (s)", NUMBER), BELOW(started, "since", TIME),
     BELOW(modality, "modality", TEXT),   BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
-/* How far a job is follows from how long those of its pipeline took in the last 24 hours. */
+/* What it is at its worker tells; how far it is, is guessed by how long those of its pipeline took in the last 24 hours. */
 static const char running_sql[] =
     ASKED ", usual AS MATERIALIZED (SELECT pipeline, "
           "avg((julianday(ended_at) - julianday(started_at)) * 86400.0) AS seconds FROM v_jobs "
@@ -75,8 +76,9 @@ static const char running_sql[] =
           "AND state IN ('DONE', 'EMPTY', 'REVIEW') GROUP BY pipeline), "
           "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "
           "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
-          "SELECT job, r.pipeline, round(min(r.seconds / max(u.seconds, 0.001), 0.99), 2), "
-          "round(r.seconds, 1), round(u.seconds, 1), started_at, modality, series_description, "
+          "SELECT job, r.pipeline, stage, "
+          "round(min(r.seconds / max(u.seconds, 0.001), 0.99), 2), round(r.seconds, 1), "
+          "stage_since, round(u.seconds, 1), started_at, modality, series_description, "
           "series_uid" NO_MARK " FROM running r LEFT JOIN usual u ON u.pipeline = r.pipeline "
           "ORDER BY started_at, job" MOST;
 

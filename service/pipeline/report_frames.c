@@ -5,6 +5,13 @@
 
 #define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
+void
+report_write_progress(struct proto_writer *writer, int64_t job, const char *stage, double fraction)
+{
+    const struct message_progress message = {.job = job, .stage = stage, .fraction = fraction};
+    message_write_progress(writer, &message);
+}
+
 static void
 report_add_feature(struct proto_writer *writer, const struct feature *feature)
 {

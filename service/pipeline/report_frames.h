@@ -8,6 +8,8 @@
 #include "service/common/wire/messages.h"
 #include "service/pipeline/report.h"
 
+void report_write_progress(struct proto_writer *writer, int64_t job, const char *stage,
+                           double fraction);
 void report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,
                            size_t count);
 void report_write_histogram(struct proto_writer *writer, int64_t job,

@@ -43,9 +43,7 @@ static void
 send_progress(struct worker_process *worker, const struct slots_event *event)
 {
     struct proto_writer writer;
-    const struct message_progress progress = {
-        .job = event->job, .stage = event->stage, .fraction = event->fraction};
-    message_write_progress(&writer, &progress);
+    report_write_progress(&writer, event->job, event->stage, event->fraction);
     child_send(&worker->child, &writer);
 }
 

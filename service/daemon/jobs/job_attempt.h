@@ -28,6 +28,8 @@ enum job_end {
     JOB_END_CANCELLED,
 };
 
+#define JOB_STAGE 16 /* room for the name of a stage */
+
 /* Where a job runs; no two that are RUNNING have the same name and slot. */
 struct job_place {
     char name[24]; /* of the worker, in the job's row: "worker-0" */
@@ -50,6 +52,9 @@ struct job_attempt {
     double deadline_seconds;       /* of its pipeline; 0: jobs.deadline_seconds */
     bool overdue;                  /* and told to stop */
     uint64_t deadline_at, stop_at; /* of the loop's clock; stop_at 0: not told to stop */
+    char stage[JOB_STAGE];         /* that its worker is at; "": it has not told yet */
+    int64_t stage_ms;              /* since when, Unix time */
+    bool stage_noted;              /* its row says so, or will with the batch */
     /* Of one in Slurm, and cluster/'s: NULL, or its task. */
     struct cluster_task *task;
     struct job_attempt *next_of_task;
@@ -80,6 +85,9 @@ extern const struct attempt_type job_attempt_type;
 
 /* For a job that is being started; NULL: no memory. */
 struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int32_t number);
+
+/* What it is at, for its row to say (jobs_tick). 0, or -EBADMSG: that is no stage's name. */
+int job_attempt_hear_progress(struct job_attempt *attempt, const struct message_progress *told);
 
 /*
  * Fills the attempt from a DONE that was read: 0 and how it ended, -EBADMSG for what cannot be,

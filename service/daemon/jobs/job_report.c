@@ -1,10 +1,12 @@
 /*
- * job_report.c - what a worker tells of a job: DONE, and before it FEATURES and HISTOGRAM.
+ * job_report.c - what a worker tells of a job: PROGRESS, and its DONE with FEATURES and HISTOGRAM before it.
  * Nothing is believed that a worker in its right mind does not say; see job_attempt.h.
  */
 #include "service/daemon/jobs/job_attempt.h"
 
+#include "service/common/clock.h"
 #include "service/common/layout.h"
+#include "service/common/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,6 +53,24 @@ job_attempt_forget_report(struct job_attempt *attempt)
     attempt->result_count = attempt->feature_count = attempt->histogram_count = 0;
     attempt->measurement_bytes = 0;
     attempt->out_of_memory = false;
+}
+
+/* ---------------------------------------------------------------------------- PROGRESS ---- */
+
+int
+job_attempt_hear_progress(struct job_attempt *attempt, const struct message_progress *told)
+{
+    const size_t length = strlen(told->stage);
+    if (length == 0 || length >= sizeof attempt->stage)
+        return -EBADMSG;
+    log_debug("job.progress", LOG_INT("job", attempt->base.id), LOG_STR("stage", told->stage),
+              LOG_NUM("fraction", told->fraction));
+    if (strcmp(attempt->stage, told->stage) == 0)
+        return 0;
+    memcpy(attempt->stage, told->stage, length + 1);
+    attempt->stage_ms = clock_unix_ms();
+    attempt->stage_noted = false;
+    return 0;
 }
 
 /* -------------------------------------------------------------------------------- DONE ---- */

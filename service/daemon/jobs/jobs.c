@@ -254,6 +254,45 @@ jobs_before_commit(struct jobs *jobs)
     jobs_start(jobs);
 }
 
+/* ------------------------------------------------------------------------------- stages ---- */
+
+/* Those of a batch that was lost are noted again. */
+static void
+jobs_on_stages(void *context, int status)
+{
+    const struct jobs *jobs = context;
+    for (struct attempt *base = jobs->attempts.first; status && base; base = base->next)
+        ((struct job_attempt *)base)->stage_noted = false;
+}
+
+static struct job_attempt *
+jobs_first_unnoted(const struct jobs *jobs)
+{
+    for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
+        struct job_attempt *attempt = (struct job_attempt *)base;
+        if (!base->ended && *attempt->stage && !attempt->stage_noted)
+            return attempt;
+    }
+    return NULL;
+}
+
+/* With each tick, not with each change: a job of a fraction of a second costs no more than its end. */
+static void
+jobs_note_stages(struct jobs *jobs)
+{
+    struct core *core = jobs->core;
+    if ((core->trouble && !core->probing) || !jobs_first_unnoted(jobs) || !core_change(core))
+        return;
+    for (struct job_attempt *attempt; (attempt = jobs_first_unnoted(jobs));) {
+        int error =
+            queue_set_stage(core->queue, attempt->base.id, attempt->stage, attempt->stage_ms);
+        if (core_failed(core, error, "note what a job is at"))
+            return;
+        attempt->stage_noted = true;
+    }
+    batch_on_commit(core->batch, jobs_on_stages, jobs);
+}
+
 /* ----------------------------------------------------------------------------- stopping ---- */
 
 struct stop_order {
@@ -312,6 +351,7 @@ jobs_tick(struct jobs *jobs)
 {
     for (size_t i = 0; i < EXECUTOR_COUNT; i++)
         jobs->executors[i]->ops->tick(jobs->executors[i]);
+    jobs_note_stages(jobs);
 }
 
 size_t

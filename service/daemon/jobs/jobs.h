@@ -12,7 +12,7 @@ void jobs_close(struct jobs *jobs);
 
 /* The last changes of a batch: records what ended, starts what can start when core->jobs_due. */
 void jobs_before_commit(struct jobs *jobs);
-/* Now and then: jobs and stops that take too long. */
+/* Each second: jobs and stops that take too long, and what the others are at. */
 void jobs_tick(struct jobs *jobs);
 
 /* The job was CANCELLED in the open batch: its executor is told once that is committed. */

@@ -225,9 +225,10 @@ static void
 local_handle_progress(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
     struct message_progress told;
-    if (message_read_progress(reader, &told) == 0 && local_find(local, worker, told.job))
-        log_debug("job.progress", LOG_INT("job", told.job), LOG_STR("stage", told.stage),
-                  LOG_NUM("fraction", told.fraction));
+    if (message_read_progress(reader, &told))
+        return;
+    struct job_attempt *attempt = local_find(local, worker, told.job);
+    reader->error = attempt ? job_attempt_hear_progress(attempt, &told) : -EBADMSG;
 }
 
 void

@@ -415,11 +415,12 @@ END_TEST
 /* A worker that tells of a job that it was not given, or tells its end again. */
 START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
 {
-    static const enum proto_type types[] = {PROTO_FEATURES, PROTO_HISTOGRAM, PROTO_DONE};
+    static const enum proto_type types[] = {PROTO_PROGRESS, PROTO_FEATURES, PROTO_HISTOGRAM,
+                                            PROTO_DONE};
 
     conf.compute.lanes = 2;
     local_executor_worker_ready(core.local, 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct proto_writer writer;
         struct proto_stream stream = {0};
         struct proto_reader reader;
@@ -434,6 +435,98 @@ START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
         proto_release(&writer);
     }
     assert_answer(&s, "SELECT state FROM v_jobs", "RUNNING");
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------- stages ---- */
+
+/* Runs in worker 0, as far as the executor knows. */
+static struct job_attempt *
+running_attempt(void)
+{
+    struct job_attempt *running = job_attempt_new(core.executors[0]->attempts, job, 1);
+    ck_assert_ptr_nonnull(running);
+    running->executor = core.executors[0];
+    running->started = true;
+    running->deadline_at = UINT64_MAX;
+    return running;
+}
+
+static int
+tell_stage(const char *stage)
+{
+    struct proto_writer writer;
+    struct proto_stream stream = {0};
+    struct proto_reader reader;
+    report_write_progress(&writer, job, stage, 0.5);
+    ck_assert_int_eq(proto_finish(&writer), 0);
+    ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
+    ck_assert_int_eq(proto_next(&stream, &reader), 1);
+    local_executor_frame(core.local, 0, &reader);
+    const int rc = proto_end(&reader);
+    proto_stream_release(&stream);
+    proto_release(&writer);
+    return rc;
+}
+
+static void
+tick(void)
+{
+    jobs_tick(core.jobs);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
+}
+
+#define STAGE_OF_JOB "SELECT stage || ' ' || (stage_since IS NOT NULL) FROM v_jobs"
+
+START_TEST(what_a_job_is_at_is_noted_with_the_tick)
+{
+    struct job_attempt *running = running_attempt();
+    assert_answer(&s, STAGE_OF_JOB, " 0");
+    for (int i = 0; pipeline_stages[i]; i++) {
+        char expected[64];
+        ck_assert_int_eq(tell_stage(pipeline_stages[i]), 0);
+        ck_assert_int_eq(batch_commit(core.batch), 0);
+        snprintf(expected, sizeof expected, "%s 1", pipeline_stages[i]);
+        tick();
+        assert_answer(&s, STAGE_OF_JOB, expected);
+    }
+    /* Since when it is known, not since it was noted; and what is told again is no news. */
+    running->stage_ms = SAMPLE_NOW + 5000;
+    running->stage_noted = false;
+    tick();
+    ck_assert_int_eq(tell_stage("verify"), 0);
+    tick();
+    assert_answer(&s, "SELECT stage_since FROM v_jobs", "2026-01-31T02:03:25.000Z");
+
+    /* It is the attempt's: the next begins without. */
+    ck_assert_int_eq(queue_return_job(s.queue, job, "", SAMPLE_NOW + 6000), 0);
+    assert_answer(&s, STAGE_OF_JOB, " 0");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 7000), 0);
+    assert_answer(&s, STAGE_OF_JOB, " 0");
+}
+
+END_TEST
+
+START_TEST(a_stage_that_was_lost_is_noted_again)
+{
+    running_attempt();
+    ck_assert_int_eq(tell_stage("pixels"), 0);
+    jobs_tick(core.jobs);
+    batch_abort(core.batch, -ENOSPC);
+    assert_answer(&s, STAGE_OF_JOB, " 0");
+    tick();
+    assert_answer(&s, STAGE_OF_JOB, "pixels 1");
+}
+
+END_TEST
+
+START_TEST(what_is_no_stage_is_refused)
+{
+    running_attempt();
+    ck_assert_int_eq(tell_stage(""), -EBADMSG);
+    ck_assert_int_eq(tell_stage("fifteen-letters"), 0);
+    ck_assert_int_eq(tell_stage("sixteen--letters"), -EBADMSG);
 }
 
 END_TEST
@@ -534,7 +627,8 @@ SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_
             a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,
             made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
             more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
-            frames_of_a_job_that_no_lane_runs_are_refused,
+            frames_of_a_job_that_no_lane_runs_are_refused, what_a_job_is_at_is_noted_with_the_tick,
+            a_stage_that_was_lost_is_noted_again, what_is_no_stage_is_refused,
             what_the_worker_writes_of_an_unexpected_result_is_believed,
             a_review_without_a_reason_is_refused, what_the_worker_writes_of_a_good_job_is_believed,
             what_the_worker_writes_of_an_empty_job_is_believed,

@@ -43,6 +43,8 @@ START_TEST(what_is_elsewhere_outlives_the_daemon)
                   "SELECT state || slurm_state || slurm_id || node || submitted_at FROM v_jobs "
                   "WHERE executor = 'slurm'",
                   "RUNNINGSUBMITTED42node-12026-01-31T02:03:24.000Z");
+    assert_answer(&s, "SELECT stage || ' ' || stage_since FROM v_jobs WHERE executor = 'slurm'",
+                  "in Slurm 2026-01-31T02:03:24.000Z");
 
     struct queue_elsewhere *list;
     size_t count;

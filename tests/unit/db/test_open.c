@@ -357,7 +357,8 @@ START_TEST(views_have_their_columns)
                    "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
                    "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
                    "removed_at,held,reviewed_at,reviewed_by,done_by_at,window_closed,window_opens_"
-                   "at,expected_at,executor,slurm_state,slurm_id,node,slurm_reason,submitted_at"},
+                   "at,expected_at,executor,slurm_state,slurm_id,node,slurm_reason,submitted_at,"
+                   "stage,stage_since"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated"},
         {"v_series",

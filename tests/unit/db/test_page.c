@@ -95,10 +95,13 @@ START_TEST(a_running_job_is_told_with_its_share)
                      0);
     int64_t running = sample_job(s.queue, "1.2.1");
     ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, now_ms - 50000), 0);
+    ck_assert_int_eq(queue_set_stage(s.queue, running, "texture", now_ms - 20000), 0);
     ask(PAGE_RUNNING, &(struct page_asked){0}, &list);
     ck_assert_uint_eq(list.table.row_count, 1);
     ck_assert_double_eq_tol(night_number(&list.table, 0, "usual"), 100, 0.1);
     ck_assert_double_eq_tol(night_number(&list.table, 0, "share"), 0.5, 0.3); /* a slow machine */
+    ck_assert_str_eq(night_cell(&list.table, 0, "stage"), "texture");
+    ck_assert_ptr_nonnull(night_cell(&list.table, 0, "stage_since"));
     page_list_free(&list);
 }
 
