@@ -485,6 +485,12 @@ struct conf_retention {
     bool delete_originals; /* of inboxes that keep them, with their series; else such series stay */
 };
 
+/* The site's, which `noctule doctor` looks at. */
+struct conf_backup {
+    char *folder; /* NULL: not known */
+    double max_age_hours;
+};
+
 /* Of each night (service/daemon/nights/). */
 struct conf_report {
     struct conf_window *at; /* moments: when a night ends */
@@ -514,6 +520,7 @@ struct conf {
     struct conf_delivery delivery;
     struct conf_pull pull;
     struct conf_retention retention;
+    struct conf_backup backup;
     struct conf_report report;
     struct conf_page page;
     double min_free_mib; /* below this much free disk nothing is taken in or started */

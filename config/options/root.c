@@ -46,6 +46,18 @@ static const struct option_row jobs_rows[] = {
 static const struct option_section jobs_section = {ROWS(jobs_rows),
                                                    .size = sizeof(struct conf_jobs)};
 
+static const struct option_row backup_rows[] = {
+    {"folder", &option_path, AT(struct conf_backup, folder), "", LIMITS(1, 4000),
+     .form = &form_absolute,
+     .help = "where the site puts backups: folders with a noctule.db, as docs/operations.md makes "
+             "them; noctule doctor says how old the newest is"},
+    {"max_age_hours", &option_number, AT(struct conf_backup, max_age_hours), "36.0",
+     LIMITS(0.01, 100000), .help = "one that is older wants attention"},
+};
+
+static const struct option_section backup_section = {ROWS(backup_rows),
+                                                     .size = sizeof(struct conf_backup)};
+
 static void
 check_root(const void *object, const struct option_spot *spot)
 {
@@ -89,6 +101,8 @@ static const struct option_row root_rows[] = {
          "with less free disk space nothing is taken in, with less than half of it no job starts"},
     {"retention", &option_group, AT(struct conf, retention), "{ }", .section = &option_retention,
      .help = "how long images, results and rows stay"},
+    {"backup", &option_group, AT(struct conf, backup), "{ }", .section = &backup_section,
+     .help = "backups, which are the site's to make"},
     {"report", &option_group, AT(struct conf, report), "{ }", .section = &option_report,
      .help = "the report of each night"},
     {"page", &option_group, AT(struct conf, page), "{ }", .section = &option_page,

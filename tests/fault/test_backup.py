@@ -5,6 +5,7 @@ database alone goes back; each time all that was promised is there once.
 
 import concurrent.futures
 import contextlib
+import json
 import re
 import shutil
 import signal
@@ -93,6 +94,8 @@ def services(tmp_path):
 
     def make(name, port):
         made.append(service(tmp_path / name, PACS=port))
+        with open(made[-1].config, "a") as config:
+            config.write(f'backup = {{ folder = "{tmp_path}/copies"; }};\n')
         (made[-1].config.parent / "etc").mkdir()
         shutil.copy(made[-1].config, made[-1].config.parent / "etc")
         return made[-1]
@@ -116,6 +119,9 @@ def test_backup_restore_and_back(services, tmp_path):
             at_work(d, WORK)
         settled(d)
         d.kill_all()
+        (told,) = [check for check in json.loads(d.ctl("doctor", "--json", check=False).stdout)["checks"]
+                   if check["check"] == "backup"]
+        assert told["text"] == f"the newest of 2 in {copies} is 0 hours old"
         every, promised = sorted(path for path in copies.iterdir() if not path.is_symlink()), hospital.promised
         assert len(every) == 2 and before.keys() < promised.keys()
         assert any(path.stat().st_nlink > 1 for path in every[1].rglob("*.dcm"))

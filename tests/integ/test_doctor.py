@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 from conftest import BIN, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
@@ -69,7 +70,7 @@ def test_a_healthy_service(daemon, tmp_path, certificates):
         d.start()
         checks = doctor(d)
         assert not wrong(d)
-        assert set(checks) == {"configuration", "root", "inbox", "watches", "database", "daemon", "port", "tls", "destination",
+        assert set(checks) == {"configuration", "root", "inbox", "watches", "database", "backup", "daemon", "port", "tls", "destination",
                                "devices", "dictionary", "clock", "limits", "confinement", "unit"}
         assert [check["text"] for check in checks["port"]] == [f"{d.port} is noctuled's", f"{d.tls_port} is noctuled's"]
         assert len(checks["destination"]) == 2 and f"process {d.process.pid}" in checks["daemon"][0]["text"]
@@ -244,6 +245,62 @@ def test_a_damaged_database(daemon):
     only(without_daemon(d), "database", "broken", "is damaged", "restore a backup")
     path.write_bytes(b"damaged" + whole[7:])
     only(without_daemon(d), "database", "broken", "not a database", "restore a backup")
+
+
+def backup(folder, hours, name="noctule.db"):
+    """A backup, as old as that."""
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(b"SQLite format 3")
+    then = time.time() - 3600 * hours
+    os.utime(folder / name, (then, then))
+
+
+def test_backups(daemon, tmp_path):
+    d = daemon()
+    d.root.chmod(0o750)
+    assert doctor(d)["backup"][0]["text"].startswith("not known: backup.folder says where backups are put")
+    copies = tmp_path / "copies"
+    d.config.write_text(d.config.read_text() + f'backup = {{ folder = "{copies}"; }};\n')
+    only(without_daemon(d), "backup", "broken", f"{copies}: No such file or directory: mount what holds it")
+    backup(copies / "2026-11-24T020000.part", 1)  # did not come to its end
+    backup(copies / ".2026-11-23T020000", 1)
+    backup(copies / "lost+found", 1, "other.db")
+    (copies / "noctule.db").write_bytes(b"x")
+    (copies / "empty").mkdir()
+    (copies / "empty" / "noctule.db").touch()
+    backup(tmp_path / "elsewhere", 1)
+    (copies / "link").symlink_to(tmp_path / "elsewhere")
+    only(without_daemon(d), "backup", "broken", f"{copies} has no backup, which is a folder with a noctule.db")
+    backup(copies / "2026-11-20T020000", 97)
+    only(without_daemon(d), "backup", "attention", f"the newest in {copies}, 2026-11-20T020000, is 4 days old",
+         "backup.max_age_hours is 36", "operations.md, Backup")
+    backup(copies / "2026-11-22T020000", 37)
+    only(without_daemon(d), "backup", "attention", "2026-11-22T020000, is 37 hours old")
+    backup(copies / "2026-11-21T020000", 35)  # the file's time counts, and not the name
+    assert not without_daemon(d)
+    assert doctor(d)["backup"][0]["text"] == f"the newest of 3 in {copies} is 35 hours old"
+    d.config.write_text(d.config.read_text().replace(f'{copies}";', f'{copies}"; max_age_hours = 34.5;'))
+    only(without_daemon(d), "backup", "attention", "2026-11-21T020000, is 35 hours old", "34.5")
+    backup(copies / "2026-11-23T020000", -1)
+    only(without_daemon(d), "backup", "attention", "2026-11-23T020000 is newer than this machine's clock")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
+def test_backups_that_the_service_may_not_read(daemon, open_folder):  # noqa: F811
+    d = daemon()
+    root = open_folder / "root"
+    shutil.copytree(d.root, root)
+    d.config.write_text(d.config.read_text().replace(str(d.root), str(root)) + f'backup = {{ folder = "{open_folder}/copies"; }};')
+    d.config = shutil.copy(d.config, open_folder)
+    for path in (root, root / "inbox"):
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o750)
+    backup(open_folder / "copies" / "2026-11-24T020000", 2)
+    for mode, folder in ((0o700, "copies/2026-11-24T020000"), (0o700, "copies")):
+        (open_folder / folder).chmod(mode)
+        checks = doctor(d)
+        assert checks["backup"][0]["text"].endswith("is 2 hours old") and checks["root"][0]["verdict"] == "ok"
+        only(without_daemon(d, user=NOBODY), "backup", "attention", "for want of rights: ask as root")
 
 
 def test_a_dictionary_that_is_missing(daemon, tmp_path):

@@ -35,6 +35,7 @@ static const struct doctor_check checks[] = {
      .look = look_at_inbox},
     {"watches", "folders of inboxes against what inotify allows", .look = look_at_watches},
     {"database", "version, damage, size of its log", .look = look_at_database},
+    {"backup", "how old the newest is", .look = look_at_backup},
     {"daemon", "runs, answers, what it has to say", .look = look_at_daemon},
     {"port", "ours, or free to be bound", .count = count_ports, .look = look_at_port},
     {"tls", "certificate and key: readable, of a pair, valid", .count = count_tls,

@@ -73,6 +73,7 @@ size_t count_inboxes(const struct conf *conf);
 void look_at_inbox(struct examination *examination);
 void look_at_watches(struct examination *examination);
 void look_at_database(struct examination *examination);
+void look_at_backup(struct examination *examination);
 void look_at_daemon(struct examination *examination);
 void look_at_clock(struct examination *examination);
 void look_at_unit(struct examination *examination);
