@@ -6,6 +6,7 @@ what people do in it, when it is over, and what then has to be there.
 import collections
 import contextlib
 import hashlib
+import http.client
 import os
 import pathlib
 import re
@@ -25,7 +26,7 @@ import raw_peer
 import upper_layer
 from conftest import PEERS, SOURCE, Clock, Daemon, phantom, wait_for
 from disasters import happened
-from hospital import NAME, Slice
+from hospital import NAME, Slice, read_page
 from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log, in_sessions
 
 SECONDS = 90  # the longest that one step of a life may take: what an inbox could not read it reads a minute later
@@ -61,6 +62,7 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; priority = 5;
 delivery = {{ retry_seconds = 0.1; retry_max_seconds = 0.2; breaker_failures = 100; }};
 destinations = ( {{ name = "OUT"; folder = "{out}"; }},
                  {{ name = "ARC"; ae_title = "{title}"; host = "127.0.0.1"; port = {port}; }} );
+page = {{ port = {page}; }};
 """
 
 
@@ -155,9 +157,11 @@ class Life:
             shutil.copytree(operation.prepared, self.folder)
         self.out.mkdir(parents=True, exist_ok=True)
         ports = len(conftest.taken_ports)
+        page = conftest.free_port()
         self.d = Daemon(self.folder, dicom=PEERS, environment=Clock(self.folder.parent).environment,
-                        settings=SETTINGS.format(root=self.folder / "root", out=self.out, title=self.title,
-                                                 port=archive.port, deliver=operation.deliver, high=operation.high))
+                        settings=SETTINGS.format(root=self.folder / "root", out=self.out, title=self.title, port=archive.port,
+                                                 page=page, deliver=operation.deliver, high=operation.high))
+        self.d.page_port = page
         self.d.log = self.log  # outside: lines of the log that are not written are of no interest
         self.ports, conftest.taken_ports[ports:] = conftest.taken_ports[ports:], []
         self.sessions, self.statuses = set(), []
@@ -195,7 +199,13 @@ class Life:
             self.operation.ask(self)
             self.judge_again()
         with contextlib.suppress(sqlite3.OperationalError):  # while nobody but the daemon can open it
-            return self.operation.is_over(self) and not self.leftovers()
+            return self.page_answers() and self.operation.is_over(self) and not self.leftovers()
+
+    def page_answers(self):
+        """It is there, and has read the database; of what asks more, a life with counted calls is too slow."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return read_page(self.d, "/readyz") == 200
+        return False
 
     def judge_again(self):
         """Now and then, as an operator does: a series of which the intake died three times, in a library that had no memory."""

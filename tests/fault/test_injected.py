@@ -39,7 +39,7 @@ ERRORS = {"open": (errno.EMFILE, errno.EMFILE), "read": (errno.EIO, errno.EIO), 
           "connect": (errno.ECONNREFUSED, errno.ENETUNREACH), "send": (errno.ENOBUFS, errno.ENOBUFS),
           "receive": (errno.ECONNRESET, errno.ENOMEM)}
 # As faults.c has them: what it counts of a role, and where it allocates.
-ROLES = ("daemon", "intake", "courier", "worker")
+ROLES = ("daemon", "intake", "courier", "worker", "page")
 PLACES_MAX = 16384
 COUNTS, PLACES = struct.Struct(f"={len(ERRORS) + 1}q"), struct.Struct(f"={2 * PLACES_MAX}Q")
 LIBC, NOT_RANDOM = ctypes.CDLL(None), 0x0040000  # personality(2): of addresses

@@ -73,7 +73,7 @@ enum call {
 static const char *const call_names[CALLS] = {
     "",       "open",   "read",       "write", "truncate", "fsync", "rename", "mkdir",
     "unlink", "malloc", "descriptor", "fork",  "connect",  "send",  "receive"};
-static const char *const role_names[] = {"daemon", "intake", "courier", "worker"};
+static const char *const role_names[] = {"daemon", "intake", "courier", "worker", "page"};
 #define ROLES       (sizeof role_names / sizeof role_names[0])
 
 #define PLACES      16384 /* of malloc in a role; a power of two */
