@@ -466,7 +466,8 @@ pool_reload(struct pool *pool, int index)
     if (slot->state != SLOT_READY)
         return;
     message_write_reload(&writer, &(struct message_reload){.config = pool->config});
-    pool_send(pool, index, &writer);
+    if (pool_send(pool, index, &writer))
+        slot_end_child(slot, "it could not be told of a reload");
 }
 
 void

@@ -96,7 +96,8 @@ int pool_tell(struct pool *pool, int slot, enum proto_type type);
  * RELOAD tells, which stays the caller's and lives until the next call. */
 void pool_set_config(struct pool *pool, const char *config_file, const char *config);
 
-/* RELOAD. One that is starting may have read the file already, and is told once it is there. */
+/* RELOAD. One that is starting may have read the file already, and is told once it is there; another takes the place of one
+ * that cannot be told, for want of memory. */
 void pool_reload(struct pool *pool, int slot);
 
 /* TERM now, KILL later; `why` is a literal. Nothing happens when no child lives. */

@@ -44,6 +44,7 @@ struct deliveries {
     struct delivery_target *targets; /* one per destination of the configuration */
     size_t target_count;
     const char **blocked; /* room for the name of each */
+    bool outdated;        /* there was no memory to follow the configuration: nothing begins */
     struct attempts attempts;
     struct commitments *commitments;
 };
@@ -162,8 +163,8 @@ deliveries_reload_couriers(struct deliveries *deliveries, const struct delivery_
     }
 }
 
-int
-deliveries_reload(struct deliveries *deliveries)
+static int
+deliveries_renew_targets(struct deliveries *deliveries)
 {
     const struct conf *conf = deliveries->core->conf;
     const size_t count = conf->destination_count, count_before = deliveries->target_count;
@@ -189,8 +190,17 @@ deliveries_reload(struct deliveries *deliveries)
     deliveries->blocked = blocked;
     deliveries_reload_couriers(deliveries, targets_before, count_before);
     deliveries_free_targets(targets_before, count_before);
-    deliveries_hurry(deliveries);
     return 0;
+}
+
+int
+deliveries_reload(struct deliveries *deliveries)
+{
+    const int error = deliveries_renew_targets(deliveries);
+    deliveries->outdated = error != 0;
+    if (!error)
+        deliveries_hurry(deliveries);
+    return error;
 }
 
 /* ----------------------------------------------------------------------------- starting ---- */
@@ -336,7 +346,7 @@ static void
 deliveries_start(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
-    if (core->draining || core->trouble || !due_take(&core->deliveries_due))
+    if (core->draining || core->trouble || deliveries->outdated || !due_take(&core->deliveries_due))
         return; /* each of these looks again when it is over */
     if (core_failed(core, deliveries_start_due(deliveries), "start a delivery"))
         due_in(&core->deliveries_due, RETRY_MILLIS);
@@ -374,6 +384,8 @@ deliveries_clock_was_set(struct deliveries *deliveries, int64_t by_ms)
 void
 deliveries_tick(struct deliveries *deliveries)
 {
+    if (deliveries->outdated)
+        (void)deliveries_reload(deliveries);
     commitments_tick(deliveries->commitments);
 }
 

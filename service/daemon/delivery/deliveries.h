@@ -30,10 +30,10 @@ void deliveries_hurry(struct deliveries *deliveries);
 void deliveries_before_commit(struct deliveries *deliveries);
 /* The clock was set: what is under way counts its age as before. */
 void deliveries_clock_was_set(struct deliveries *deliveries, int64_t by_ms);
-/* Now and then: commitments that do not come. */
+/* Now and then: commitments that do not come, a configuration that there was no memory to follow. */
 void deliveries_tick(struct deliveries *deliveries);
 
-/* The destinations may be others now. */
+/* The destinations may be others now. 0, or -ENOMEM: nothing begins until a tick has done it. */
 int deliveries_reload(struct deliveries *deliveries);
 
 /* Whose courier is in this slot; "" for none. */

@@ -37,7 +37,8 @@ struct pulls {
     struct pull_target *targets; /* one per source of the configuration */
     size_t target_count;
     struct attempts attempts;
-    bool look; /* something may be to be started */
+    bool look;     /* something may be to be started */
+    bool outdated; /* there was no memory to follow the configuration: nothing begins */
     bool
         swept; /* since the configuration came: what waits for sources that it has no more has failed */
 };
@@ -74,8 +75,8 @@ pulls_reload_couriers(struct pulls *pulls, const struct pull_target *before, siz
     }
 }
 
-int
-pulls_reload(struct pulls *pulls)
+static int
+pulls_renew_targets(struct pulls *pulls)
 {
     const struct conf_pull *conf = &pulls->core->conf->pull;
     struct pull_target *const before = pulls->targets;
@@ -97,9 +98,17 @@ pulls_reload(struct pulls *pulls)
     pulls->target_count = conf->source_count;
     pulls_reload_couriers(pulls, before, count_before);
     pulls_free_targets(before, count_before);
+    return 0;
+}
+
+int
+pulls_reload(struct pulls *pulls)
+{
+    const int error = pulls_renew_targets(pulls);
+    pulls->outdated = error != 0;
     pulls->look = true;
     pulls->swept = false;
-    return 0;
+    return error;
 }
 
 static void
@@ -365,7 +374,7 @@ static void
 pulls_start(struct pulls *pulls)
 {
     struct core *core = pulls->core;
-    if (!pulls->look || core->draining || core->disk_low || core->trouble)
+    if (!pulls->look || pulls->outdated || core->draining || core->disk_low || core->trouble)
         return;
     pulls->look = false;
     int rc = pulls->swept ? 0 : pulls_sweep(pulls);
@@ -495,6 +504,8 @@ pulls_watch(struct pulls *pulls, struct pull_attempt *attempt)
 void
 pulls_tick(struct pulls *pulls)
 {
+    if (pulls->outdated)
+        (void)pulls_reload(pulls);
     for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
         struct pull_attempt *attempt = (struct pull_attempt *)base;
         if (!base->ended && attempt->asked)

@@ -22,7 +22,7 @@ void pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *g
 /* The last changes of a batch. */
 void pulls_before_commit(struct pulls *pulls);
 void pulls_tick(struct pulls *pulls);
-/* The sources may be others now. */
+/* The sources may be others now. 0, or -ENOMEM: nothing begins until a tick has done it. */
 int pulls_reload(struct pulls *pulls);
 
 /* Whose courier is in this slot; "" for none. */

@@ -9,6 +9,7 @@
 #include "service/common/wire/messages.h"
 #include "service/daemon/series/inspection.h"
 #include "tests/unit/db/sample.h"
+#include "tests/unit/starved_malloc.h"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -481,6 +482,24 @@ START_TEST(a_new_configuration_is_obeyed)
 
 END_TEST
 
+/* Whichever allocation fails; what is of a destination that is new does not fail meanwhile. */
+START_TEST(a_new_configuration_without_memory_is_obeyed_later)
+{
+    conf.destination_count = 1;
+    ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
+    add_delivery("commits-late");
+    conf.destination_count = DESTINATIONS;
+    hit = false;
+    countdown = 1 + _i;
+    const int rc = deliveries_reload(core.deliveries);
+    countdown = 0;
+    ck_assert_int_eq(rc, hit ? -ENOMEM : 0);
+    deliveries_before_commit(core.deliveries);
+    run_until(COUNT("SENT"), "1");
+}
+
+END_TEST
+
 int
 main(int argc, char **argv)
 {
@@ -500,6 +519,8 @@ main(int argc, char **argv)
     tcase_add_test(tests, what_is_too_old_has_failed);
     tcase_add_test(tests, a_courier_that_is_stopped_gives_back);
     tcase_add_test(tests, a_new_configuration_is_obeyed);
+    tcase_add_loop_test(tests, a_new_configuration_without_memory_is_obeyed_later, 0,
+                        2 + (int)DESTINATIONS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -6,6 +6,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "tests/unit/starved_malloc.h"
 
 #include <check.h>
 #include <errno.h>
@@ -378,6 +379,22 @@ START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
 
 END_TEST
 
+/* There is no memory for the frame: the next one has read the new configuration. */
+START_TEST(one_that_cannot_be_told_of_a_reload_is_replaced)
+{
+    be_patient();
+    int slot = pool_add(pool, "reloads", 0);
+    turn_until(seen.ready == 1);
+    hit = false;
+    countdown = 1 + _i;
+    pool_reload(pool, slot);
+    countdown = 0;
+    turn_until(hit ? seen.ready == 2 : seen.frames == 1);
+    ck_assert_int_eq(seen.frames, !hit);
+}
+
+END_TEST
+
 static void
 on_any_trouble(void *context, const struct pool_trouble *trouble)
 {
@@ -683,6 +700,7 @@ main(int argc, char **argv)
     tcase_add_test(tests, a_child_that_is_not_needed_leaves);
     tcase_add_test(tests, who_has_not_even_begun_can_be_replaced);
     tcase_add_test(tests, one_that_starts_is_told_of_a_reload_once_it_is_there);
+    tcase_add_loop_test(tests, one_that_cannot_be_told_of_a_reload_is_replaced, 0, 4);
     tcase_add_test(tests, one_that_asks_for_it_is_renewed);
     tcase_add_test(tests, slots_do_not_disturb_each_other);
     tcase_add_loop_test(tests, misfits_are_ended_and_replaced, 0,
