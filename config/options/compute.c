@@ -35,7 +35,7 @@ static const struct option_row slurm_rows[] = {
     {"gres", &option_text, AT(struct conf_slurm, gres), "\"\"", LIMITS(0, 255),
      .help = "what a Slurm job asks for, as of sbatch: \"gpu:1\"; nothing when empty"},
     {"time_minutes", &option_integer, AT(struct conf_slurm, time_minutes), "60", LIMITS(2, 43200),
-     .help = "how long a Slurm job may take; a minute before, it is told to end"},
+     .help = "how long a Slurm job may take; then it is told to end"},
     {"arguments", &option_names, AT(struct conf_slurm, arguments),
      MANY(struct conf_slurm, argument_count), .fallback = "[ ]", LIMITS(0, 64),
      .help = "more arguments of sbatch: [ \"--account=radiology\", \"--mem=8G\" ]"},

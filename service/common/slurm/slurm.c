@@ -60,14 +60,16 @@ slurm_line_free(struct slurm_line *line)
     free(line->arguments);
 }
 
-/* What the site has of a job. B:TERM@60: the step, which the script has become, is told a minute before its time is over. */
+/*
+ * What the site has of a job. No --signal: a step that is told of its time limit ends before it, and Slurm calls that
+ * FAILED, not TIMEOUT. It is told when its time is over, and has Slurm's KillWait to end.
+ */
 static void
 slurm_line_site(struct slurm_line *line, const struct conf_slurm *conf)
 {
     char minutes[16];
     snprintf(minutes, sizeof minutes, "%d", conf->time_minutes);
     slurm_line_add(line, "--no-requeue");
-    slurm_line_add(line, "--signal=B:TERM@60");
     slurm_line_add(line, "--chdir=/");
     slurm_line_option(line, "time", minutes);
     slurm_line_option(line, "partition", conf->partition);

@@ -77,7 +77,7 @@ START_TEST(sbatch_is_told_word_by_word)
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_gt(fread(said, 1, sizeof said - 1, file), 0);
     fclose(file);
-    ck_assert_str_eq(said, "--parsable\n--no-requeue\n--signal=B:TERM@60\n--chdir=/\n--time=7\n"
+    ck_assert_str_eq(said, "--parsable\n--no-requeue\n--chdir=/\n--time=7\n"
                            "--partition=main\n--account=a b\n--mem=8G\n--job-name=noctule-1\n"
                            "--comment=aa\n--output=/share/log\n/root/step\n/usr/bin/noctule\n"
                            "run-job\n/share/job-1.1.aa\n/share/job 2;rm -rf $HOME\n");
