@@ -196,6 +196,17 @@ program_read(struct program *program, int64_t until_ms)
     return 0;
 }
 
+/* In one line: which of them says what it was depends on the program. */
+static void
+program_join_words(char *words)
+{
+    size_t length = strlen(words);
+    while (length > 0 && strchr("\r\n ", words[length - 1]))
+        words[--length] = '\0';
+    for (char *at = words; (at = strpbrk(at, "\r\n"));)
+        *at = ' ';
+}
+
 /* ------------------------------------------------------------------------------- ending ---- */
 
 /* How it ended, once it has: what closed its pipes and goes on is killed at the deadline, too. */
@@ -236,7 +247,7 @@ program_finish(struct program *program, double seconds)
         program_kill(program);
     close(program->out);
     close(program->words);
-    output->words[strcspn(output->words, "\r\n")] = '\0';
+    program_join_words(output->words);
     output->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return rc;
 }

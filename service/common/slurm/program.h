@@ -15,7 +15,7 @@
 struct program_output {
     char *text; /* what it wrote, ended by NUL; the caller frees it */
     size_t size;
-    char words[512]; /* the first line of what it complained of; "": nothing */
+    char words[512]; /* what it complained of, in one line; "": nothing */
     int status;      /* that it exited with; 128 + the signal that ended it */
 };
 

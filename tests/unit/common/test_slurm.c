@@ -95,7 +95,8 @@ START_TEST(what_sbatch_says_is_told_apart)
         {"echo 'sbatch: error: Batch job submission failed: Unable to contact slurm controller' "
          ">&2; exit 1",
          CODE_SLURM_UNAVAILABLE},
-        {"echo 'sbatch: error: Munge encode failed: no socket' >&2; exit 1",
+        {"echo 'sbatch: error: If munged is up, restart with --num-threads=10' >&2;"
+         "echo 'sbatch: error: Munge encode failed: no socket' >&2; exit 1",
          CODE_SLURM_UNAVAILABLE},
         {"exit 0", CODE_SLURM_UNAVAILABLE},
         {"echo -4", CODE_SLURM_UNAVAILABLE},
