@@ -1,6 +1,7 @@
 """
-A Slurm of a test's own on one machine: slurmctld and a slurmd for each node, without munge, all on ports and in folders that
-are nobody else's, run by the user who runs the test. Nodes are names for this host that listen on ports of their own.
+A Slurm of a test's own on one machine: slurmctld and a slurmd for each node, all on ports and in folders that are nobody
+else's, run by the user who runs the test. Nodes are names for this host that listen on ports of their own. With munge there
+are two munged's, of Slurm's daemons and of those who ask them.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ import time
 import pytest
 from conftest import free_port, is_listening, wait_for
 
-PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo", "scontrol", "munged")
 ADMIN_PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 
@@ -25,13 +26,24 @@ def missing():
     return [name for name in PROGRAMS if not shutil.which(name, path=ADMIN_PATH)]
 
 
+SETTINGS = {
+    "AuthType": "auth/none", "CryptoType": "crypto/none", "CredType": "cred/none",
+    "ProctrackType": "proctrack/pgid", "TaskPlugin": "task/none", "JobAcctGatherType": "jobacct_gather/none",
+    "AccountingStorageType": "accounting_storage/none", "MpiDefault": "none", "SwitchType": "switch/none",
+    "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CPU",
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,defer",
+    "ReturnToService": "2", "SlurmdTimeout": "5", "SlurmctldTimeout": "5", "KillWait": "1",
+    "MinJobAge": "600", "MaxJobCount": "20000", "SlurmdParameters": "config_overrides"}
+MUNGE = {"AuthType": "auth/munge", "CryptoType": "crypto/munge", "CredType": "cred/munge"}
+
+
 class Cluster:
     """
-    Slurm with `nodes` nodes of `cpus` processors each; `settings` are more lines of slurm.conf. The folder is short-lived
-    and its name short, for sockets lie in it.
+    Slurm with `nodes` nodes of `cpus` processors each; `settings` are others than SETTINGS, `lines` more of slurm.conf,
+    `control_groups` cgroup.conf. The folder is short-lived and its name short, for sockets lie in it.
     """
 
-    def __init__(self, folder, nodes=1, cpus=4, settings=""):
+    def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups=""):
         self.folder = pathlib.Path(folder)
         self.share = self.folder / "share"
         self.share.mkdir(parents=True)
@@ -39,58 +51,49 @@ class Cluster:
         self.names = [f"node{i}" for i in range(nodes)]
         self.ports = {name: free_port() for name in self.names}
         self.processes = {}
+        self.is_whole = True  # nobody has ended anything of it
+        self.first_job = 0  # those before were another test's
         self.log = self.folder / "log"
         self.log.mkdir()
         for name in ("state", *self.names):
             (self.folder / name).mkdir()
+        self.munges = ("munge", "munge-asking") if munge else ()
+        of_all = self.describe(nodes, cpus, {**SETTINGS, **(MUNGE if munge else {}), **(settings or {})}) + lines
+        for name, munged in (("slurm", "munge"), ("asking", "munge-asking")):
+            (self.folder / f"{name}.conf").write_text(
+                of_all + (f"\nAuthInfo=socket={self.folder}/{munged}.socket\n" if munge else "\n"))
+        (self.folder / "cgroup.conf").write_text(control_groups)
+        self.config = self.folder / "slurm.conf"
+        self.environment = {"SLURM_CONF": str(self.folder / "asking.conf"), "PATH": ADMIN_PATH}
+
+    def describe(self, nodes, cpus, settings):
         host = socket.gethostname().partition(".")[0]
         user = pwd.getpwuid(os.getuid()).pw_name
-        lines = "\n".join(
-            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} State=UNKNOWN"
-            for name, port in self.ports.items())
-        self.config = self.folder / "slurm.conf"
-        self.config.write_text(f"""
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={self.port}
-AuthType=auth/none
-CryptoType=crypto/none
-CredType=cred/none
-SlurmUser={user}
-SlurmdUser={user}
-StateSaveLocation={self.folder}/state
-SlurmdSpoolDir={self.folder}/%n
-SlurmctldPidFile={self.folder}/slurmctld.pid
-SlurmdPidFile={self.folder}/%n/pid
-SlurmctldLogFile={self.log}/slurmctld
-SlurmdLogFile={self.log}/%n
-ProctrackType=proctrack/pgid
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-MpiDefault=none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,defer
-ReturnToService=2
-SlurmdTimeout=5
-SlurmctldTimeout=5
-KillWait=1
-MinJobAge=600
-MaxJobCount=20000
-SwitchType=switch/none
-SlurmdParameters=config_overrides
-{settings}
-{lines}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-""")
-        self.environment = {"SLURM_CONF": str(self.config), "PATH": ADMIN_PATH}
+        lines = [f"{name}={value}" for name, value in {
+            "ClusterName": "test", "SlurmctldHost": f"{host}(127.0.0.1)", "SlurmctldPort": self.port, "SlurmUser": user,
+            "SlurmdUser": user, "StateSaveLocation": f"{self.folder}/state", "SlurmdSpoolDir": f"{self.folder}/%n",
+            "SlurmctldPidFile": f"{self.folder}/slurmctld.pid", "SlurmdPidFile": f"{self.folder}/%n/pid",
+            "SlurmctldLogFile": f"{self.log}/slurmctld", "SlurmdLogFile": f"{self.log}/%n", **settings}.items()]
+        lines += [f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=4000 State=UNKNOWN"
+                  for name, port in self.ports.items()]
+        return "\n".join([*lines, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""])
 
     def spawn(self, name, *command):
         with open(self.log / f"{name}.out", "ab") as log:
             self.processes[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **self.environment})
+                env={**os.environ, **self.environment, "SLURM_CONF": str(self.config)})
+
+    def start_munge(self, name, key=b"of this cluster"):
+        """Who has another key makes credentials that the others do not believe."""
+        path = self.folder / name
+        secret = pathlib.Path(f"{path}.key")
+        secret.write_bytes(key.ljust(64, b"."))
+        secret.chmod(0o600)
+        # By force: it would have its socket where everybody may look for it.
+        self.spawn(name, "munged", "--foreground", "--force", f"--socket={path}.socket", f"--key-file={secret}",
+                   f"--pid-file={path}.pid", f"--seed-file={path}.seed", f"--log-file={self.log}/{name}")
+        wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 30, "munged's socket")
 
     def start_controller(self):
         self.spawn("slurmctld", "slurmctld", "-D")
@@ -105,6 +108,8 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         return True
 
     def start(self):
+        for name in self.munges:
+            self.start_munge(name)
         self.start_controller()
         for name in self.names:
             self.start_node(name)
@@ -114,6 +119,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
     def kill(self, name, number=signal.SIGKILL):
         """One of its daemons, by this name alone: what slurmd has started goes on."""
+        self.is_whole = False
         self.processes[name].send_signal(number)
         self.processes[name].wait(20)
 
@@ -127,9 +133,10 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         return {"": "unknown"}
 
     def jobs(self):
-        """{id: state} of all that Slurm knows."""
+        """{id: state} of all that Slurm knows of this test."""
         lines = self.ask("squeue", "--noheader", "--states=all", "--format=%i %T").splitlines()
-        return {int(number): state for number, state in (line.split() for line in lines)}
+        known = {int(number): state for number, state in (line.split() for line in lines)}
+        return {number: state for number, state in known.items() if number > self.first_job}
 
     def steps(self):
         """Processes of jobs, whichever node they are on, and whether anybody knows of them."""
@@ -141,9 +148,27 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         return []
 
+    def cancel_all(self):
+        if self.processes["slurmctld"].poll() is None:  # it would be waited for
+            self.ask("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name, check=False)
+
+    def is_idle(self):
+        return not self.steps() and set(self.node_states().values()) == {"idle"}
+
+    def renew(self):
+        """For the next test: nothing of this one is left. False: it cannot be, and another Slurm is needed."""
+        if not self.is_whole or any(process.poll() is not None for process in self.processes.values()):
+            return False
+        self.cancel_all()
+        wait_for(self.is_idle, 30, "idle nodes")
+        self.first_job = max(self.jobs(), default=self.first_job)
+        for entry in self.share.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        return True
+
     def stop(self):
         with contextlib.suppress(Exception):
-            self.ask("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name, check=False)
+            self.cancel_all()
         for number in (signal.SIGCONT, signal.SIGTERM):
             for process in self.processes.values():
                 with contextlib.suppress(ProcessLookupError):
@@ -161,25 +186,38 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
     def leftover(self):
         """What has this Slurm's configuration in its environment and lives still: slurmstepd, and what it runs."""
-        mark = f"SLURM_CONF={self.config}".encode()
+        mark = f"SLURM_CONF={self.folder}/".encode()
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
                 with contextlib.suppress(OSError):
-                    if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    if mark in (entry / "environ").read_bytes():
                         yield int(entry.name)
 
 
+idle = {}  # Slurms that a test has left whole, by what they were made with: a fresh one takes seconds to start its first job
+
+
+def stop_idle():
+    while idle:
+        idle.popitem()[1].stop()
+
+
 @pytest.fixture
-def cluster(tmp_path_factory):
-    """Makes Slurms, started; they end with the test."""
+def cluster(tmp_path_factory, request):
+    """Slurms that run, each this test's alone."""
     if missing():
         pytest.skip(f"Slurm is not installed: {', '.join(missing())} (tests/tools/install-deps.sh test)")
-    made = []
+    request.config.add_cleanup(stop_idle)
+    taken = []
 
-    def make(**options):
-        made.append(Cluster(tmp_path_factory.mktemp("slurm"), **options))
-        return made[-1].start()
+    def take(**options):
+        site = idle.pop(repr(options), None) or Cluster(tmp_path_factory.mktemp("slurm"), **options)
+        taken.append((repr(options), site))
+        return site if site.processes else site.start()
 
-    yield make
-    for each in made:
-        each.stop()
+    yield take
+    for made_with, site in taken:
+        if made_with not in idle and site.renew():
+            idle[made_with] = site
+        else:
+            site.stop()

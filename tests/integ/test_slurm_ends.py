@@ -1,0 +1,160 @@
+"""What Slurm makes of jobs that the daemon did not ask for: it ends them, loses sbatch half-way, or believes nobody."""
+
+import os
+import pathlib
+import shutil
+import signal
+import sys
+
+import pytest
+from cluster import cluster  # noqa: F401, the fixture
+from conftest import BIN, run_program, wait_for
+from test_slurm import assert_once, drop_all, many, on_slurm, settings, wait_swept
+from test_slurm_share import gate, wait_running
+
+
+def details(d, kind):
+    return [row["detail"] for row in d.query("SELECT detail FROM v_events WHERE kind = ?1 ORDER BY event", kind)]
+
+
+# ------------------------------------------------------------------------------------- sbatch that is killed ----
+
+def sbatch_that_dies(folder, site, moment):
+    """The first one, once: `before` it is heard, `after` it was, or heard `late`, once folder/late is there."""
+    real = shutil.which("sbatch", path=site.environment["PATH"])
+    do = {"before": "", "after": f'{real} "$@" >/dev/null',
+          "late": f"setsid sh -c 'while [ ! -e {folder}/late ]; do sleep 0.1; done; exec {real} \"$@\"' sbatch \"$@\" "
+                  "</dev/null >/dev/null 2>&1 &"}[moment]
+    (folder / "bin").mkdir()
+    (folder / "bin" / "sbatch").write_text(f'#!/bin/sh\nif mkdir {folder}/died 2>/dev/null; then\n{do}\nkill -9 $$\nfi\n'
+                                           f'exec {real} "$@"\n')
+    (folder / "bin" / "sbatch").chmod(0o755)
+    return {"PATH": f"{folder}/bin:{site.environment['PATH']}"}
+
+
+def test_sbatch_killed_before_it_is_heard(daemon, cluster, tmp_path):
+    site = cluster()
+    d = on_slurm(daemon, site, environment=sbatch_that_dies(tmp_path, site, "before")).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    (job,) = d.wait_jobs(1)
+    assert job["attempts"] == 1 and "Slurm does not have it" in details(d, "JOB_RETURNED")[0]
+    assert len(site.jobs()) == 1
+    assert_once(d, 1)
+
+
+def test_sbatch_killed_after_it_was_heard(daemon, cluster, tmp_path):
+    """Found by its nonce."""
+    site = cluster()
+    d = on_slurm(daemon, site, environment=sbatch_that_dies(tmp_path, site, "after")).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    (job,) = d.wait_jobs(1)
+    assert job["attempts"] == 1 and not details(d, "JOB_RETURNED")
+    assert list(site.jobs()) == [job["slurm_id"]]
+    assert_once(d, 1)
+
+
+def test_sbatch_heard_long_after_it_was_killed(daemon, cluster, tmp_path):
+    """The job is another Slurm job's by then, under another nonce: the late one is cancelled, and finds nothing to compute."""
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, program=gate(tmp_path)),
+                 environment=sbatch_that_dies(tmp_path, site, "late")).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    wait_for(lambda: details(d, "JOB_RETURNED") and d.jobs()[0]["slurm_id"], 60, "the second submission")
+    wait_running(site)
+    ours = d.jobs()[0]["slurm_id"]
+    (tmp_path / "late").touch()
+    late = wait_for(lambda: set(site.jobs()) - {ours}, 30, "the late one").pop()
+    wait_for(lambda: site.jobs()[late] == "CANCELLED", 30, "its end")
+    (tmp_path / "go").touch()
+    (job,) = d.wait_jobs(1)
+    assert (job["slurm_id"], job["attempts"]) == (ours, 1)
+    wait_swept(site)
+    assert_once(d, 1)
+
+
+# ----------------------------------------------------------------------------------------- what Slurm has ended ----
+
+def test_a_time_limit_and_another_job(daemon, cluster, tmp_path):
+    """TIMEOUT costs an attempt, PREEMPTED none; neither speaks against a node. Slurm looks at limits twice a minute."""
+    site = cluster(nodes=2, cpus=1, settings={"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"},
+                   lines="PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP\n")
+    d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_running(site, 2)
+    slow, pushed = wait_for(lambda: d.jobs() if all(job["node"] for job in d.jobs()) else None, 30, "their nodes")
+    site.ask("scontrol", "update", f"JobId={slow['slurm_id']}", "EndTime=now+1")
+    urgent = site.ask("sbatch", "--parsable", "--partition=urgent", f"--nodelist={pushed['node']}", "--output=/dev/null",
+                      "--wrap=sleep 1000").strip()
+    (returned,) = wait_for(lambda: details(d, "JOB_RETURNED"), 60, "the one that was preempted")
+    assert "Slurm ended it for another job (PREEMPTED)" in returned
+    site.ask("scancel", urgent)
+    (delayed,) = wait_for(lambda: details(d, "JOB_DELAYED"), 90, "the time limit")
+    assert delayed.startswith("SLURM_TIMEOUT") and f"Slurm job {slow['slurm_id']} on {slow['node']} ended as TIMEOUT" in delayed
+    (tmp_path / "go").touch()
+    d.wait_jobs(2)
+    assert {job["job"]: job["attempts"] for job in d.jobs()} == {slow["job"]: 2, pushed["job"]: 1}
+    assert not details(d, "NODE_EXCLUDED")
+    assert_once(d, 2)
+
+
+MEMORY = pathlib.Path("/sys/fs/cgroup/memory")
+
+
+@pytest.fixture
+def control_groups():
+    """Of Slurm's: without them it calls what has taken too much memory FAILED, which is SLURM_LOST."""
+    if os.geteuid() != 0 or not os.access(MEMORY / "cgroup.procs", os.W_OK):
+        pytest.skip("Slurm has no control group of memory (cgroup v1) here: what it calls OUT_OF_MEMORY cannot be had")
+    yield
+    for folder in MEMORY.parent.glob("*/slurm_node0"):
+        for path, _, _ in os.walk(folder, topdown=False):
+            os.rmdir(path)
+
+
+def test_more_memory_than_was_asked_for(daemon, control_groups, cluster, tmp_path):
+    site = cluster(settings={"TaskPlugin": "task/cgroup", "ProctrackType": "proctrack/cgroup",
+                             "SelectTypeParameters": "CR_CPU_Memory"},
+                   control_groups="CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\n")
+    greedy = tmp_path / "greedy"
+    greedy.write_text(f"#!/bin/sh\nif mkdir {tmp_path}/tried 2>/dev/null; then\nexec {sys.executable} -c 'b\"1\" * (800 << 20)'\nfi\n"
+                      f'exec {BIN}/noctule "$@"\n')
+    greedy.chmod(0o755)
+    d = on_slurm(daemon, site, settings(site, program=greedy, arguments=["--mem=400"])).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    (job,) = d.wait_jobs(1)
+    (delayed,) = details(d, "JOB_DELAYED")
+    assert delayed.startswith("SLURM_OUT_OF_MEMORY") and job["attempts"] == 2
+    assert_once(d, 1)
+
+
+# ------------------------------------------------------------------------------------------------------- munge ----
+
+def test_munge(daemon, cluster, tmp_path):
+    """Without it, or with another key than Slurm's, jobs wait, it is said why, and they go on when it is right again."""
+    site = cluster(munge=True)
+    d = on_slurm(daemon, site).start()
+    made = many(tmp_path / "in", 3)
+
+    def ask_doctor():
+        return " ".join(run_program("noctule", "--config", d.config, "doctor", check=False, env=d.environment).stdout.split())
+
+    drop_all(d, made[:1])
+    d.wait_jobs(1)
+    assert "Slurm takes jobs" in ask_doctor()
+    for count, key, said in ((2, None, "Munge encode failed"), (3, b"another", "Zero Bytes were transmitted")):
+        site.kill("munge-asking", signal.SIGTERM)
+        if key:
+            site.start_munge("munge-asking", key=key)
+        drop_all(d, made[count - 1:count])
+        unavailable = wait_for(lambda n=count - 1: details(d, "SLURM_UNAVAILABLE")[n - 1:], 60, "SLURM_UNAVAILABLE")[0]
+        assert said in unavailable, unavailable
+        assert "see to slurmctld and munge" in ask_doctor()
+        assert "SLURM_UNAVAILABLE" in d.ctl("status", check=False).stdout
+        assert not d.jobs("FAILED") and not d.jobs("DELAYED") and not details(d, "SLURM_REFUSED")
+        if key:
+            site.kill("munge-asking", signal.SIGTERM)
+        site.start_munge("munge-asking")
+        d.wait_jobs(count)
+        assert len(details(d, "SLURM_ANSWERS")) == count - 1
+    assert [job["attempts"] for job in d.jobs()] == [1, 1, 1]
+    assert_once(d, 3)
