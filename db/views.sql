@@ -433,7 +433,11 @@ SELECT c.now_at,
     (SELECT count(*) FROM series s WHERE state = 'SETTLED' AND code = 'NO_RULE' AND NOT EXISTS
         (SELECT 1 FROM job WHERE series_id = s.id AND revision = s.revision)) AS series_without_rule,
     (SELECT jobs_expected FROM todo WHERE pipeline = '') AS jobs_expected,
-    (SELECT count(*) FROM v_wanted WHERE is_late) AS jobs_late
+    (SELECT count(*) FROM v_wanted WHERE is_late) AS jobs_late,
+    (SELECT CASE e.kind WHEN 'COMPUTE_READY' THEN e.detail END
+        FROM event e INDEXED BY event_compute
+        WHERE e.kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY')
+        ORDER BY e.id DESC LIMIT 1) AS compute
 FROM clock c, backlog b;
 
 CREATE VIEW v_nights AS

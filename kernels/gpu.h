@@ -9,12 +9,14 @@ extern "C" {
 #endif
 
 #define KERNELS_UUID 48
+#define KERNELS_PCI  16
 
 /* A GPU that can be opened: what kernels_device_options.device takes. */
 struct kernels_gpu {
     int index;
     char uuid[KERNELS_UUID]; /* "GPU-" and 36 characters */
     char name[64];
+    char pci[KERNELS_PCI]; /* on the bus: "0000:3b:00.0"; "": not known */
     int64_t memory_bytes;
 };
 

@@ -2,7 +2,7 @@
  * main.c - noctuled: the daemon, or one of its children (role.h).
  *
  *     noctuled [--config FILE] [--root DIR]
- *     noctuled --role NAME --slot N --config FILE [--device NAME --share N]     by the daemon only
+ *     noctuled --role NAME --slot N --config FILE [--device NAME --share N [--node N]]   by the daemon only
  */
 #include "config/config.h"
 #include "dicom/dicom.h"
@@ -66,7 +66,8 @@ run_child(const struct daemon_line *line)
     const struct role_args args = {.config_file = line->config_file,
                                    .slot = line->slot,
                                    .device = line->device,
-                                   .share = line->share};
+                                   .share = line->share,
+                                   .node = line->node};
     log_open(line->role, "info"); /* each role sets the configured level */
     int error = become_child(line->role);
     if (error) {

@@ -259,7 +259,7 @@ static const char status_sql[] =
     "'Waiting     the oldest for ' || oldest_waiting, "
     "'Held        ' || (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') "
     "FROM v_holds WHERE kind <> 'jobs') || ': noctule release', "
-    "'Compute     no job can run: ' || compute_waiting, "
+    "'Compute     ' || coalesce('no job can run: ' || compute_waiting, compute), "
     "printf('Ended       %d in the last 12 h, %d in the last 24 h, %d of these failed', "
     "jobs_ended_12h, jobs_ended_24h, jobs_failed_24h), "
     "'A job took  ' || median || ' (median), ' || mean || ' (mean), of the last 24 h', "

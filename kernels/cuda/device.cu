@@ -77,6 +77,8 @@ describe_gpu(int index, struct kernels_gpu *gpu)
     gpu->index = index;
     gpu->memory_bytes = (int64_t)properties.totalGlobalMem;
     snprintf(gpu->name, sizeof(gpu->name), "%.*s", (int)sizeof(gpu->name) - 1, properties.name);
+    snprintf(gpu->pci, sizeof(gpu->pci), "%04x:%02x:%02x.0", properties.pciDomainID & 0xffff,
+             properties.pciBusID & 0xff, properties.pciDeviceID & 0xff);
     write_uuid(&properties.uuid, gpu->uuid);
     return true;
 }

@@ -13,6 +13,7 @@ struct daemon_line {
     const char *role;        /* of a child; NULL: the daemon itself */
     const char *device;
     int slot, share;
+    int node; /* -1: none */
 };
 
 enum daemon_wish { DAEMON_RUN, DAEMON_HELP, DAEMON_TELL_VERSION, DAEMON_WRONG };

@@ -18,7 +18,8 @@ struct role_args {
     const char *config_file; /* what the daemon checked: conf_to_text, complete */
     int slot;                /* which of several workers */
     const char *device;      /* a worker's: "cpu", or the UUID of a GPU */
-    int share;               /* a worker's: how many workers share this machine's processors */
+    int share;               /* a worker's: how many workers share its processors */
+    int node;                /* a worker's: whose processors these are (numa.h); -1: all */
 };
 
 int intake_main(const struct role_args *args);

@@ -436,7 +436,7 @@ static void
 daemon_fill_page(struct core *core)
 {
     if (core->conf->page.port > 0)
-        pool_fill(core->pool, core->page, "", 0);
+        pool_fill(core->pool, core->page, NULL);
     else
         pool_empty(core->pool, core->page);
 }

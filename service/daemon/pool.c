@@ -43,8 +43,8 @@ struct slot {
     int index;
     char role[16];
     int number;
-    char device[POOL_DEVICE];
-    int share;
+    char device[POOL_DEVICE]; /* "": none */
+    int share, node;
     bool wanted; /* it is filled again when its child is gone */
     enum slot_state state;
     uv_process_t *process; /* of its own: its handle closes while the next child runs already */
@@ -315,16 +315,19 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
 static int
 slot_spawn(struct slot *slot, uv_pipe_t *pipe)
 {
-    char number[12], share[12];
+    char number[12], share[12], node[12];
     snprintf(number, sizeof number, "%d", slot->number);
     snprintf(share, sizeof share, "%d", slot->share);
+    snprintf(node, sizeof node, "%d", slot->node);
     char name[] = "noctuled", role[] = "--role", which[] = "--slot", config[] = "--config";
-    char device[] = "--device", part[] = "--share";
+    char device[] = "--device", part[] = "--share", at[] = "--node";
     char *arguments[] = {
         name,   role,         slot->role, which, number, config, slot->pool->config_file,
-        device, slot->device, part,       share, NULL};
+        device, slot->device, part,       share, at,     node,   NULL};
     if (!*slot->device)
         arguments[7] = NULL;
+    if (slot->node < 0)
+        arguments[11] = NULL;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
@@ -492,11 +495,15 @@ slot_dismiss(struct slot *slot, const char *why)
 }
 
 void
-pool_fill(struct pool *pool, int index, const char *device, int share)
+pool_fill(struct pool *pool, int index, const struct pool_device *device)
 {
+    static const struct pool_device none = {.name = ""};
     struct slot *slot = pool->slots[index];
-    snprintf(slot->device, sizeof slot->device, "%s", device);
-    slot->share = share;
+    if (!device)
+        device = &none;
+    snprintf(slot->device, sizeof slot->device, "%s", device->name);
+    slot->share = device->share;
+    slot->node = device->node;
     slot->wanted = true;
     slot->early_deaths = slot->deaths = 0;
     slot_dismiss(slot, "a new one is to take its place");

@@ -74,12 +74,18 @@ int pool_add(struct pool *pool, const char *role, int number);
 /* The same, but empty until pool_fill. */
 int pool_reserve(struct pool *pool, const char *role, int number);
 
+/* What a worker computes with, as its arguments say it (role.h). */
+struct pool_device {
+    const char *name;
+    int share, node;
+};
+
 /*
- * Children of the slot are started with --device `device` and --share `share` from now on ("":
- * without either). A child that lives there is told to DRAIN, and the next one started when it has
+ * Children of the slot are started with --device, --share and --node (-1: without) from now on
+ * (NULL: without any). A child that lives there is told to DRAIN, and the next one started when it has
  * ended; the throttle begins anew.
  */
-void pool_fill(struct pool *pool, int slot, const char *device, int share);
+void pool_fill(struct pool *pool, int slot, const struct pool_device *device);
 /* DRAIN, and nobody after it. */
 void pool_empty(struct pool *pool, int slot);
 

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,33 @@ is_gpu(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
+/* A line of its file; false when there is none. */
+static bool
+read_line(const char *path, int number, char *line, int size)
+{
+    FILE *file = fopen(path, "r");
+    bool read = file != NULL;
+    *line = '\0';
+    for (int i = 0; i <= number && read; i++)
+        read = fgets(line, size, file) != NULL || i == 0;
+    if (file)
+        fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return read;
+}
+
+static void
+describe(const char *name, int index, struct kernels_gpu *gpu)
+{
+    char path[512], state[32];
+    snprintf(path, sizeof path, "%s/%s", folder(), name);
+    *gpu = (struct kernels_gpu){.index = index, .name = "made up", .memory_bytes = 1 << 30};
+    snprintf(gpu->uuid, sizeof gpu->uuid, "%.47s", name);
+    read_line(path, 1, gpu->pci, sizeof gpu->pci);
+    if (read_line(path, 0, state, sizeof state) && strcmp(state, "deadly") == 0)
+        raise(SIGKILL);
+}
+
 int
 fake_gpus_list(struct kernels_gpu *gpus, int capacity)
 {
@@ -42,27 +70,12 @@ fake_gpus_list(struct kernels_gpu *gpus, int capacity)
     if (count < 0)
         return 0;
     for (int i = 0; i < count; i++) {
-        if (i < capacity) {
-            gpus[i] = (struct kernels_gpu){.index = i, .name = "made up", .memory_bytes = 1 << 30};
-            snprintf(gpus[i].uuid, sizeof gpus[i].uuid, "%.47s", entries[i]->d_name);
-        }
+        if (i < capacity)
+            describe(entries[i]->d_name, i, &gpus[i]);
         free(entries[i]);
     }
     free(entries);
     return count;
-}
-
-/* The first line of its file; false when there is none. */
-static bool
-read_state(const char *path, char *state, int size)
-{
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    if (!fgets(state, size, file))
-        *state = '\0';
-    fclose(file);
-    return true;
 }
 
 int
@@ -72,9 +85,9 @@ fake_gpu_open(const char *uuid, struct fake_gpu **out, struct error *error)
     struct fake_gpu *gpu = calloc(1, sizeof *gpu);
     int rc = -ENOMEM;
     if (gpu && asprintf(&gpu->file, "%s/%s", folder(), uuid) >= 0)
-        rc = !read_state(gpu->file, state, sizeof state) ? -ENODEV
-             : strncmp(state, "broken", 6) == 0          ? -EIO
-                                                         : 0;
+        rc = !read_line(gpu->file, 0, state, sizeof state) ? -ENODEV
+             : strncmp(state, "broken", 6) == 0            ? -EIO
+                                                           : 0;
     if (rc) {
         fake_gpu_close(gpu);
         return error_set(error, rc, CODE_COMPUTE_DEVICE_LOST, "the made-up GPU %s: %s", uuid,
@@ -90,7 +103,7 @@ fake_gpu_fails(struct fake_gpu *gpu)
     char state[32];
     int at;
     int job = atomic_fetch_add(&gpu->jobs, 1) + 1;
-    return !read_state(gpu->file, state, sizeof state) ||
+    return !read_line(gpu->file, 0, state, sizeof state) ||
            (sscanf(state, "lost %d", &at) == 1 && job >= at);
 }
 

@@ -2,8 +2,9 @@
  * fake_gpus.h - GPUs that a test makes up, so that losing one can be tried on any machine.
  *
  * NOCTULE_FAKE_GPUS names a folder; each file in it is a GPU whose UUID is the file's name. What is
- * written in it says how it is: nothing (it works), "broken" (it cannot be opened), "lost N" (the
- * N-th job of a worker loses it). Read whenever it matters, so a test can change it meanwhile.
+ * written in its first line says how it is: nothing (it works), "broken" (it cannot be opened), "lost N" (the
+ * N-th job of a worker loses it), "deadly" (who lists it dies); in the second, if there is one, where it is on the
+ * PCI bus. Read whenever it matters, so a test can change it meanwhile.
  *
  * Compiled in by the presets that test (NOCTULE_CRASH_POINTS); nothing in a release.
  */

@@ -9,6 +9,7 @@
 #include "kernels/gpu.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
+#include "service/common/numa/numa.h"
 #include "service/common/wire/child.h"
 #include "service/worker/fake_gpus.h"
 
@@ -27,10 +28,13 @@ send_devices(struct child *child)
     struct proto_writer writer;
     message_write_devices(&writer, NULL);
     for (int i = 0; i < count && i < MOST_GPUS; i++) {
+        const struct numa_place place = numa_of_pci(numa_sys(), gpus[i].pci);
         const struct message_device device = {.index = gpus[i].index,
                                               .uuid = gpus[i].uuid,
                                               .name = gpus[i].name,
-                                              .memory_bytes = gpus[i].memory_bytes};
+                                              .memory_bytes = gpus[i].memory_bytes,
+                                              .node = place.node,
+                                              .processors = place.processors};
         message_add_device(&writer, &device);
     }
     child_send(child, &writer);

@@ -11,6 +11,7 @@
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"
+#include "service/common/numa/numa.h"
 #include "service/common/parallel.h"
 #include "service/common/wire/child.h"
 #include "service/pipeline/report_frames.h"
@@ -174,6 +175,15 @@ step_back(void)
         close(fd);
 }
 
+/* Before the device is opened: its driver's threads and memory are to be there, too. It does not have to succeed. */
+static void
+stay_near(const struct role_args *args)
+{
+    const int rc = args->node < 0 ? 0 : numa_bind(numa_sys(), args->node);
+    if (rc)
+        log_warn("worker.node", LOG_INT("node", args->node), LOG_STR("error", strerror(-rc)));
+}
+
 /* Of each job: the configured number, or this worker's part of the processors. */
 static int
 threads_of(const struct conf *conf, const struct role_args *args)
@@ -224,7 +234,8 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
     }
     bound_lanes(conf, options.threads);
     log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)),
-             LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
+             LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads),
+             LOG_INT("node", args->node));
     return 0;
 }
 
@@ -285,6 +296,7 @@ worker_main(const struct role_args *args)
     }
     log_set_level(conf->log_level);
     step_back();
+    stay_near(args);
     dicom_init();
     worker.confined = strcmp(args->device, "cpu") == 0 ? CONFINE_WORKER : CONFINE_GPU_WORKER;
     rc = confine_self(worker.confined, conf);

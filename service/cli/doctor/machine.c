@@ -3,6 +3,7 @@
 #include "service/cli/doctor/doctor.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
+#include "service/common/numa/numa.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -65,6 +66,21 @@ devices_have(const struct kernels_gpu *gpus, int count, const char *wanted)
     return false;
 }
 
+/* Of machines with several nodes: where each GPU is. */
+static void
+devices_places(const struct kernels_gpu *gpus, int count, char *text, size_t size)
+{
+    size_t length = 0;
+    *text = '\0';
+    for (int i = 0; i < count && length < size; i++) {
+        const struct numa_place place = numa_of_pci(numa_sys(), gpus[i].pci);
+        if (place.node >= 0)
+            length +=
+                (size_t)snprintf(text + length, size - length, "; GPU %d: node %d, processors %s",
+                                 gpus[i].index, place.node, place.processors);
+    }
+}
+
 static void
 devices_seen(struct examination *examination, const struct kernels_gpu *gpus, int count)
 {
@@ -80,8 +96,10 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
             doctor_find(examination, DOCTOR_ATTENTION,
                         "%s has %" PRId64 " MiB: large series go to the processors", gpus[i].name,
                         gpus[i].memory_bytes >> 20);
-    doctor_fine(examination, "%d GPU%s: %s, %" PRId64 " GiB", count,
-                count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30);
+    char places[DOCTOR_TEXT / 2];
+    devices_places(gpus, count, places, sizeof places);
+    doctor_fine(examination, "%d GPU%s: %s, %" PRId64 " GiB%s", count,
+                count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30, places);
 }
 
 void

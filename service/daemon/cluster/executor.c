@@ -350,7 +350,7 @@ cluster_reload(struct cluster *cluster)
     if (!core->conf->compute.slurm.share)
         cluster_give_all_back(cluster);
     if (cluster_is_configured(cluster)) {
-        pool_fill(core->pool, cluster->slot, "", 0);
+        pool_fill(core->pool, cluster->slot, NULL);
     } else {
         cluster_tell_trouble(cluster, CODE_NONE, "");
         pool_empty(core->pool, cluster->slot);

@@ -10,7 +10,7 @@ couriers_take(struct core *core)
     struct couriers *couriers = core->couriers;
     if (couriers->spare_count > 0) {
         const int slot = couriers->spare[--couriers->spare_count];
-        pool_fill(core->pool, slot, "", 0);
+        pool_fill(core->pool, slot, NULL);
         return slot;
     }
     int *spare = reallocarray(couriers->spare, (size_t)couriers->made + 1, sizeof *spare);

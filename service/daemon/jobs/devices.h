@@ -20,6 +20,12 @@ struct devices_choice {
     size_t missing_count;
 };
 
+/*
+ * How many of the workers share the processors of the i-th: nodes[] has the node that each is bound to,
+ * -1: none, and it runs on all.
+ */
+int devices_share(const int *nodes, size_t count, size_t i);
+
 /* What goes beyond DEVICES_MAX is left out. */
 void devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names,
                     size_t name_count, struct devices_choice *choice);

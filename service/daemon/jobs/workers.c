@@ -2,6 +2,7 @@
 #include "service/daemon/jobs/workers.h"
 
 #include "service/common/log.h"
+#include "service/common/numa/numa.h"
 #include "service/common/role.h"
 #include "service/common/wire/messages.h"
 
@@ -15,20 +16,37 @@
 #define PROBE_MILLIS  30000 /* a probe that takes longer is not waited for */
 #define AGAIN_MILLIS  30000 /* between two probes when there must be a GPU and is none */
 #define TROUBLE_BYTES 256
+#define DETAIL_BYTES  4096 /* of an event: all devices */
 #define CPU           "cpu"
+
+/* What a worker computes with. */
+struct workers_device {
+    char name[KERNELS_UUID]; /* CPU, or a UUID; "": none, the slot is to stay empty */
+    int share;               /* workers that have these processors */
+    struct numa_place place;
+};
 
 struct workers_item {
     int slot;
-    char device[KERNELS_UUID]; /* CPU, or a UUID; "": none, the slot is to stay empty */
-    int failures;              /* of its device, in a row */
-    bool lost;                 /* the child there takes no job any more */
+    struct workers_device device;
+    int failures; /* of its device, in a row */
+    bool lost;    /* the child there takes no job any more */
 };
 
 /* What the workers were started with, beside their devices. */
 struct workers_settings {
-    int threads, lanes, share;
+    int threads, lanes;
     int memory_mib;
 };
+
+struct workers_found {
+    struct kernels_gpu gpus[MOST_GPUS];
+    struct numa_place places[MOST_GPUS];
+    size_t count;
+};
+
+static const struct workers_device no_device = {.place.node = -1};
+static const struct workers_device processors = {CPU, 1, {.node = -1}};
 
 struct workers {
     struct core *core;
@@ -36,15 +54,14 @@ struct workers {
     size_t count;
     struct workers_settings settings;
     int probe;
-    struct kernels_gpu found[MOST_GPUS]; /* by the latest probe */
-    size_t found_count;
-    bool probing;              /* a probe is to come, or lives */
-    bool stale;                /* and what it finds is asked for once more */
-    bool answered;             /* it has told all it has to tell */
-    uint64_t probe_overdue_at; /* of the loop's clock; 0: nobody waits for it */
-    uint64_t probe_again_at;   /* 0: not needed */
+    struct workers_found found; /* by the latest probe that answered */
+    bool probing;               /* a probe is to come, or lives */
+    bool stale;                 /* and what it finds is asked for once more */
+    bool answered;              /* it has told all it has to tell */
+    uint64_t probe_overdue_at;  /* of the loop's clock; 0: nobody waits for it */
+    uint64_t probe_again_at;    /* 0: not needed */
     char trouble[TROUBLE_BYTES];
-    char notified[TROUBLE_BYTES]; /* what the last event said */
+    char notified[DETAIL_BYTES]; /* what the last event said */
 };
 
 static bool
@@ -56,7 +73,7 @@ workers_is_backend(const struct workers *workers, const char *name)
 static bool
 worker_is_gpu(const struct workers_item *worker)
 {
-    return *worker->device && strcmp(worker->device, CPU) != 0;
+    return *worker->device.name && strcmp(worker->device.name, CPU) != 0;
 }
 
 static uint64_t
@@ -73,9 +90,13 @@ workers_describe(const struct workers *workers, char *text, size_t size)
     size_t length = 0;
     *text = '\0';
     for (size_t i = 0; i < workers->count && length < size; i++) {
-        if (*workers->items[i].device)
+        const struct workers_device *device = &workers->items[i].device;
+        if (*device->name)
             length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "",
-                                       workers->items[i].device);
+                                       device->name);
+        if (*device->name && device->place.node >= 0 && length < size)
+            length += (size_t)snprintf(text + length, size - length, " (node %d, processors %s)",
+                                       device->place.node, device->place.processors);
     }
 }
 
@@ -86,7 +107,7 @@ workers_judge(const struct workers *workers, char *trouble, size_t size)
     *trouble = '\0';
     size_t wanted = 0, failing = 0;
     for (size_t i = 0; i < workers->count; i++) {
-        wanted += *workers->items[i].device != 0;
+        wanted += *workers->items[i].device.name != 0;
         failing += workers->items[i].failures >= WORKERS_GIVE_UP && !workers_usable(workers, i);
     }
     if (wanted == 0)
@@ -101,16 +122,16 @@ workers_judge(const struct workers *workers, char *trouble, size_t size)
 static void
 workers_notify(struct workers *workers)
 {
-    char detail[TROUBLE_BYTES];
+    char detail[DETAIL_BYTES];
     workers_judge(workers, workers->trouble, sizeof workers->trouble);
     bool waiting = *workers->trouble;
     if (waiting)
-        memcpy(detail, workers->trouble, sizeof detail);
+        snprintf(detail, sizeof detail, "%s", workers->trouble);
     else
         workers_describe(workers, detail, sizeof detail);
     if (strcmp(detail, workers->notified) == 0)
         return;
-    memcpy(workers->notified, detail, sizeof detail);
+    snprintf(workers->notified, sizeof workers->notified, "%s", detail);
     core_note(workers->core, waiting ? "COMPUTE_WAITING" : "COMPUTE_READY", detail);
     if (waiting)
         log_error("compute.waiting", LOG_STR("why", detail));
@@ -120,8 +141,15 @@ workers_notify(struct workers *workers)
 
 /* -------------------------------------------------------------------------------- filling -- */
 
+static bool
+workers_same_device(const struct workers_device *a, const struct workers_device *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->share == b->share && a->place.node == b->place.node;
+}
+
 static int
-workers_fill(struct workers *workers, size_t number, const char *device, bool renew)
+workers_fill(struct workers *workers, size_t number, const struct workers_device *device,
+             bool renew)
 {
     struct core *core = workers->core;
     struct workers_item *worker = &workers->items[number];
@@ -132,12 +160,13 @@ workers_fill(struct workers *workers, size_t number, const char *device, bool re
         *worker = (struct workers_item){.slot = slot};
         workers->count = number + 1;
     }
-    if (!renew && strcmp(worker->device, device) == 0)
+    if (!renew && workers_same_device(&worker->device, device))
         return 0;
-    snprintf(worker->device, sizeof worker->device, "%s", device);
+    worker->device = *device;
     worker->failures = 0;
-    if (*device)
-        pool_fill(core->pool, worker->slot, device, workers->settings.share);
+    if (*device->name)
+        pool_fill(core->pool, worker->slot,
+                  &(struct pool_device){device->name, device->share, device->place.node});
     else
         pool_empty(core->pool, worker->slot);
     return 0;
@@ -145,19 +174,18 @@ workers_fill(struct workers *workers, size_t number, const char *device, bool re
 
 /* Makes the workers be those of these devices. */
 static int
-workers_apply(struct workers *workers, const char *const *devices, size_t count)
+workers_apply(struct workers *workers, const struct workers_device *devices, size_t count)
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
     const struct workers_settings settings = {compute->threads, compute->lanes,
-                                              count ? (int)count : 1,
                                               (int)workers->core->conf->jobs.memory_mib};
     bool renew = memcmp(&settings, &workers->settings, sizeof settings) != 0;
     int error = 0;
     workers->settings = settings;
     for (size_t i = 0; i < count && !error; i++)
-        error = workers_fill(workers, i, devices[i], renew);
+        error = workers_fill(workers, i, &devices[i], renew);
     for (size_t i = count; i < workers->count; i++)
-        workers_fill(workers, i, "", false);
+        workers_fill(workers, i, &no_device, false);
     if (error)
         log_error("worker.slot", LOG_STR("error", strerror(-error)));
     workers_notify(workers);
@@ -167,7 +195,7 @@ workers_apply(struct workers *workers, const char *const *devices, size_t count)
 static int
 workers_apply_cpu(struct workers *workers)
 {
-    return workers_apply(workers, (const char *const[]){CPU}, 1);
+    return workers_apply(workers, &processors, 1);
 }
 
 static void
@@ -177,7 +205,7 @@ workers_report_missing(struct workers *workers, const struct devices_choice *cho
     for (size_t i = 0; i < choice->missing_count; i++) {
         const char *name = workers->core->conf->compute.devices[choice->missing[i]];
         log_error("device.missing", LOG_STR("device", name),
-                  LOG_INT("found", workers->found_count));
+                  LOG_INT("found", workers->found.count));
         snprintf(detail, sizeof detail, "%s is in compute.devices, and not in this machine", name);
         if (!*workers->trouble) /* while it is waited for it has been said */
             core_note(workers->core, "DEVICE_MISSING", detail);
@@ -190,15 +218,21 @@ workers_apply_found(struct workers *workers)
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
     struct devices_choice choice;
-    const char *devices[DEVICES_MAX];
-    devices_choose(workers->found, workers->found_count, compute->devices, compute->device_count,
-                   &choice);
+    struct workers_device devices[DEVICES_MAX];
+    int nodes[DEVICES_MAX];
+    devices_choose(workers->found.gpus, workers->found.count, compute->devices,
+                   compute->device_count, &choice);
     for (size_t i = 0; i < choice.chosen_count; i++)
-        devices[i] = workers->found[choice.chosen[i]].uuid;
+        nodes[i] = workers->found.places[choice.chosen[i]].node;
+    for (size_t i = 0; i < choice.chosen_count; i++) {
+        devices[i].place = workers->found.places[choice.chosen[i]];
+        devices[i].share = devices_share(nodes, choice.chosen_count, i);
+        memcpy(devices[i].name, workers->found.gpus[choice.chosen[i]].uuid, sizeof devices[i].name);
+    }
     workers_report_missing(workers, &choice);
     if (choice.chosen_count == 0 && workers_is_backend(workers, "cuda")) {
         workers->probe_again_at = workers_now(workers) + AGAIN_MILLIS;
-        log_warn("compute.no_gpu", LOG_INT("found", workers->found_count),
+        log_warn("compute.no_gpu", LOG_INT("found", workers->found.count),
                  LOG_INT("again_ms", AGAIN_MILLIS));
     }
     if (choice.chosen_count > 0 || workers_is_backend(workers, "cuda"))
@@ -219,7 +253,7 @@ workers_start_probe(struct workers *workers)
         return;
     workers->probing = true;
     workers->answered = false;
-    pool_fill(workers->core->pool, workers->probe, "", 0);
+    pool_fill(workers->core->pool, workers->probe, NULL);
 }
 
 static int
@@ -235,38 +269,50 @@ workers_begin(struct workers *workers)
 }
 
 static bool
-workers_take_gpu(struct kernels_gpu *gpu, const struct message_device *told)
+workers_take_gpu(struct kernels_gpu *gpu, struct numa_place *place,
+                 const struct message_device *told)
 {
     if (told->index < 0 || told->index > INT32_MAX || !*told->uuid ||
-        strlen(told->uuid) >= sizeof gpu->uuid)
+        strlen(told->uuid) >= sizeof gpu->uuid || told->node < -1 || told->node >= CPU_SETSIZE)
         return false;
+    *place = (struct numa_place){.node = (int)told->node};
+    snprintf(place->processors, sizeof place->processors, "%s", told->processors);
     *gpu = (struct kernels_gpu){.index = (int)told->index, .memory_bytes = told->memory_bytes};
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", told->uuid);
     snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
     return true;
 }
 
+static int
+workers_read_found(struct proto_reader *reader, struct workers_found *found)
+{
+    struct message_device told;
+    if (message_read_devices(reader, NULL) || reader->rows > MOST_GPUS)
+        return -EBADMSG;
+    found->count = 0;
+    while (message_next_device(reader, &told)) {
+        const size_t i = found->count++;
+        if (!workers_take_gpu(&found->gpus[i], &found->places[i], &told))
+            reader->error = -EBADMSG;
+    }
+    return reader->error;
+}
+
 void
 workers_probe_frame(struct workers *workers, struct proto_reader *reader)
 {
-    struct message_device told;
-    if (message_read_devices(reader, NULL) || reader->rows > MOST_GPUS) {
-        reader->error = -EBADMSG;
-        return;
-    }
-    workers->found_count = 0;
-    while (message_next_device(reader, &told)) {
-        if (!workers_take_gpu(&workers->found[workers->found_count++], &told))
-            reader->error = -EBADMSG;
-    }
+    struct workers_found found = {.count = 0};
+    reader->error = workers_read_found(reader, &found);
     workers->answered = !reader->error;
-    if (reader->error)
-        workers->found_count = 0;
-    for (size_t i = 0; i < workers->found_count && workers->answered; i++)
-        log_info("device.found", LOG_INT("index", workers->found[i].index),
-                 LOG_STR("uuid", workers->found[i].uuid), LOG_STR("name", workers->found[i].name),
-                 LOG_INT("memory_mib", workers->found[i].memory_bytes >> 20));
     pool_empty(workers->core->pool, workers->probe);
+    if (reader->error)
+        return;
+    workers->found = found;
+    for (size_t i = 0; i < found.count; i++)
+        log_info("device.found", LOG_INT("index", found.gpus[i].index),
+                 LOG_STR("uuid", found.gpus[i].uuid), LOG_STR("name", found.gpus[i].name),
+                 LOG_INT("memory_mib", found.gpus[i].memory_bytes >> 20),
+                 LOG_INT("node", found.places[i].node));
 }
 
 /* Its answer is acted upon once it is gone, so that it never shares a GPU with a worker. */
@@ -285,11 +331,11 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
     workers->probe_overdue_at = 0;
     if (!answered && !waited_for)
         return; /* it has been done without */
-    if (!answered) {
-        workers->found_count = 0;
+    if (!answered)
+        workers->found.count = 0;
+    if (!answered)
         log_error("probe.failed", LOG_INT("status", gone->exit_status),
-                  LOG_INT("signal", gone->signal));
-    }
+                  LOG_INT("signal", gone->signal), LOG_INT("known", workers->found.count));
     workers_apply_found(workers);
 }
 
@@ -301,8 +347,9 @@ workers_tick(struct workers *workers)
         return;
     if (workers->probe_overdue_at && at > workers->probe_overdue_at) {
         workers->probe_overdue_at = 0;
-        workers->found_count = 0;
-        log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000));
+        workers->found.count = 0;
+        log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000),
+                  LOG_INT("known", workers->found.count));
         pool_empty(workers->core->pool, workers->probe);
         pool_kill(workers->core->pool, workers->probe, "it did not tell which GPUs there are");
         workers_apply_found(workers);
@@ -326,9 +373,9 @@ workers_device_lost(struct workers *workers, size_t number, const char *why)
     struct workers_item *worker = &workers->items[number];
     char detail[TROUBLE_BYTES];
     worker->lost = true;
-    log_error("device.lost", LOG_INT("number", number), LOG_STR("device", worker->device),
+    log_error("device.lost", LOG_INT("number", number), LOG_STR("device", worker->device.name),
               LOG_STR("what", why));
-    snprintf(detail, sizeof detail, "%s (%s)", worker->device, why);
+    snprintf(detail, sizeof detail, "%s (%s)", worker->device.name, why);
     core_note(workers->core, "DEVICE_LOST", detail);
 }
 
@@ -343,7 +390,7 @@ static bool
 workers_others_serve(const struct workers *workers, size_t number)
 {
     for (size_t i = 0; i < workers->count; i++) {
-        if (i != number && *workers->items[i].device)
+        if (i != number && *workers->items[i].device.name)
             return true;
     }
     return false;
@@ -356,16 +403,11 @@ workers_give_up(struct workers *workers, size_t number)
     bool others = workers_others_serve(workers, number);
     char detail[TROUBLE_BYTES];
     snprintf(detail, sizeof detail, "%s failed %d times in a row; until the next reload %s",
-             worker->device, worker->failures,
+             worker->device.name, worker->failures,
              others ? "the others work without it" : "jobs run on the CPUs");
     log_error("device.given_up", LOG_INT("number", number), LOG_STR("what", detail));
     core_note(workers->core, "DEVICE_GIVEN_UP", detail);
-    if (others) {
-        workers_fill(workers, number, "", false);
-    } else {
-        workers->settings.share = 1;
-        workers_fill(workers, number, CPU, false);
-    }
+    workers_fill(workers, number, others ? &no_device : &processors, false);
 }
 
 /* Was it the device? Its worker says so, or does not even come to life with it, and not for what it was short of. */
@@ -391,7 +433,7 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
         core_note_death(workers->core, "WORKER_DIED", gone);
     if (!failed)
         return;
-    log_error("device.failed", LOG_INT("number", number), LOG_STR("device", worker->device),
+    log_error("device.failed", LOG_INT("number", number), LOG_STR("device", worker->device.name),
               LOG_INT("in_a_row", worker->failures));
     if (worker->failures == WORKERS_GIVE_UP && workers_is_backend(workers, "auto"))
         workers_give_up(workers, number);

@@ -5,10 +5,13 @@
  * The daemon does not touch the driver: a child, the probe, tells which GPUs there are. It is asked
  * at the start and at each reload.
  *
- *     backend   GPUs found            none found, or the probe fails
+ *     backend   GPUs found            none found, or the first probe fails
  *     auto      one worker each       one worker for the CPUs
  *     cuda      one worker each       none: jobs wait, and the probe is asked again and again
  *     cpu       one worker for the CPUs; the probe is not asked
+ *
+ * Where the machine has several nodes (numa.h) a GPU's worker is bound to its node, and shares the processors there with
+ * the workers of other GPUs of it; that of the CPUs runs on all.
  *
  * A GPU whose worker cannot open it, or loses it, WORKERS_GIVE_UP times in a row without a job done
  * in between is given up until the next reload (auto): the others go on without it, and when it was

@@ -45,6 +45,19 @@ START_TEST(devices_are_chosen)
 
 END_TEST
 
+/* Of node 1 two, of node 0 one, and one that may be anywhere. */
+START_TEST(processors_are_shared_by_those_that_have_them)
+{
+    static const int nodes[] = {1, 0, 1, -1}, near[] = {1, 0, 1};
+    static const int expected[] = {3, 2, 3, 4}, expected_near[] = {2, 1, 2};
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_int_eq(devices_share(nodes, 4, i), expected[i]);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_int_eq(devices_share(near, 3, i), expected_near[i]);
+}
+
+END_TEST
+
 START_TEST(there_is_a_limit)
 {
     struct kernels_gpu many[DEVICES_MAX + 5] = {{.index = 0}};
@@ -64,6 +77,7 @@ main(void)
     Suite *suite = suite_create("service_devices");
     TCase *tests = tcase_create("devices");
     tcase_add_loop_test(tests, devices_are_chosen, 0, sizeof cases / sizeof cases[0]);
+    tcase_add_test(tests, processors_are_shared_by_those_that_have_them);
     tcase_add_test(tests, there_is_a_limit);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -301,7 +301,7 @@ START_TEST(a_restart_brings_another_at_once)
 {
     int slot = pool_add(pool, "good", 0);
     turn_until(seen.ready == 1);
-    pool_fill(pool, slot, "", 0);
+    pool_fill(pool, slot, NULL);
     turn_until(seen.ready == 2);
     ck_assert_int_eq(seen.gone, 1);
     ck_assert(seen.last.ordered);
@@ -313,10 +313,12 @@ START_TEST(a_slot_is_filled_and_emptied_as_told)
 {
     int slot = pool_reserve(pool, "shares", 0);
     ck_assert_uint_eq(pool_living(pool), 0);
-    pool_fill(pool, slot, "GPU-1", 17);
+    pool_fill(pool, slot, &(struct pool_device){"GPU-1", 17, -1});
     turn_until(seen.gone == 1);
     ck_assert_int_eq(seen.last.exit_status, 17);
-    pool_fill(pool, slot, "", 0); /* the next one is started without a device */
+    pool_fill(pool, slot, &(struct pool_device){"GPU-1", 17, 3}); /* on a node */
+    turn_until(seen.last.exit_status == 17 + 3);
+    pool_fill(pool, slot, NULL); /* the next one is started without a device */
     turn_until(seen.last.exit_status == 0);
     pool_empty(pool, slot);
     turn_until(pool_living(pool) == 0);
@@ -342,7 +344,7 @@ START_TEST(a_child_that_is_not_needed_leaves)
     turn_until(seen.gone == 1);
     ck_assert(seen.last.ordered);
     ck_assert_uint_eq(pool_living(pool), 0);
-    pool_fill(pool, slot, "", 0);
+    pool_fill(pool, slot, NULL);
     turn_until(seen.ready == 2);
 }
 
@@ -351,7 +353,7 @@ END_TEST
 START_TEST(who_has_not_even_begun_can_be_replaced)
 {
     int slot = pool_add(pool, "silent", 0);
-    pool_fill(pool, slot, "", 0);
+    pool_fill(pool, slot, NULL);
     turn_until(seen.gone == 1);
     ck_assert(seen.last.ordered && !seen.last.was_ready);
     ck_assert_str_eq(seen.last.why, "a new one is to take its place");
@@ -686,7 +688,7 @@ main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc > 10 && strcmp(argv[2], "shares") == 0 && strcmp(argv[7], "--device") == 0 &&
         strcmp(argv[8], "GPU-1") == 0 && strcmp(argv[9], "--share") == 0)
-        return atoi(argv[10]);
+        return atoi(argv[10]) + (argc > 12 && strcmp(argv[11], "--node") == 0 ? atoi(argv[12]) : 0);
     if (argc > 2 && strcmp(argv[1], "--role") == 0)
         run_child(argv[2]);
     log_open("test", "error");

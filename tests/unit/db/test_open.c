@@ -392,7 +392,7 @@ START_TEST(views_have_their_columns)
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
          "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
-         "series_without_rule,jobs_expected,jobs_late"},
+         "series_without_rule,jobs_expected,jobs_late,compute"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
