@@ -276,6 +276,42 @@ def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
     assert sum(job["attempts"] for job in jobs) == 12 + len(delayed)
 
 
+@pytest.mark.parametrize("backend", ["auto", "cuda"])
+def test_a_gpu_that_loses_every_job_costs_each_an_attempt(start, gpus, tmp_path, backend):
+    """And the host nothing else: the other one's worker and what receives live on, and take the jobs."""
+    gpus.set(A, "lost 1")
+    d = start(f'backend = "{backend}";', attempts=2)
+    wait_devices(d, {0: A, 1: B})
+    d.wait_log("child.ready child=worker", 2, 30)
+    others = [d.children("intake"), [pid for pid in d.children("worker") if B in
+                                     pathlib.Path(f"/proc/{pid}/cmdline").read_text()]]
+    feed(d, tmp_path, 12)
+    jobs = d.wait_jobs(12, seconds=120)
+    assert [job["state"] for job in jobs] == ["DONE"] * 12
+    assert max(job["attempts"] for job in jobs) == 2 and events(d, "DEVICE_LOST")
+    assert all("COMPUTE_DEVICE_LOST" in detail for detail in events(d, "JOB_DELAYED"))
+    assert d.children("intake") == others[0] and set(others[1]) <= set(d.children("worker"))
+
+
+@pytest.mark.parametrize("backend", ["auto", "cuda"])
+def test_when_the_driver_cannot_be_asked_any_more_those_that_work_go_on(start, gpus, tmp_path, backend):
+    """One that fell off the bus may kill every new process that asks; the others know nothing of it."""
+    d = start(f'backend = "{backend}";')
+    wait_devices(d, {0: A, 1: B})
+    d.wait_log("child.ready child=worker", 2, 30)
+    before = d.children("worker")
+    gpus.set(A, "deadly")
+    reload(d)
+    d.wait_log("event=probe.failed")
+    feed(d, tmp_path, 2)
+    assert {job["state"] for job in d.wait_jobs(2)} == {"DONE"}
+    assert d.children("worker") == before and not events(d, "COMPUTE_WAITING")
+    gpus.set(A)
+    reload(d)
+    wait_for(lambda: d.log.read_text().count("event=device.found") == 4 and not d.children("probe"), 20, "a probe")
+    assert d.children("worker") == before
+
+
 def test_a_gpu_that_cannot_be_opened_is_given_up(start, gpus, tmp_path):
     gpus.set(A, "broken")
     d = start('backend = "auto";')

@@ -212,7 +212,8 @@ workers_report_missing(struct workers *workers, const struct devices_choice *cho
     }
 }
 
-/* What was found, or none when the probe failed. */
+/* What was found; by a probe before this one when it failed: one GPU that has gone may keep every new process
+ * from asking the driver, and the others, which work, know nothing of it. */
 static void
 workers_apply_found(struct workers *workers)
 {
@@ -332,8 +333,6 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
     if (!answered && !waited_for)
         return; /* it has been done without */
     if (!answered)
-        workers->found.count = 0;
-    if (!answered)
         log_error("probe.failed", LOG_INT("status", gone->exit_status),
                   LOG_INT("signal", gone->signal), LOG_INT("known", workers->found.count));
     workers_apply_found(workers);
@@ -347,7 +346,6 @@ workers_tick(struct workers *workers)
         return;
     if (workers->probe_overdue_at && at > workers->probe_overdue_at) {
         workers->probe_overdue_at = 0;
-        workers->found.count = 0;
         log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000),
                   LOG_INT("known", workers->found.count));
         pool_empty(workers->core->pool, workers->probe);

@@ -10,6 +10,8 @@
  *     cuda      one worker each       none: jobs wait, and the probe is asked again and again
  *     cpu       one worker for the CPUs; the probe is not asked
  *
+ * When a later probe fails, what the one before found holds.
+ *
  * Where the machine has several nodes (numa.h) a GPU's worker is bound to its node, and shares the processors there with
  * the workers of other GPUs of it; that of the CPUs runs on all.
  *
