@@ -6,20 +6,52 @@
 #include <errno.h>
 #include <stdio.h>
 
+static struct attempt **
+attempt_bucket(struct attempts *attempts, int64_t id)
+{
+    return &attempts->buckets[(uint64_t)id % ATTEMPT_BUCKETS];
+}
+
 void
 attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id)
 {
-    *attempt = (struct attempt){.next = attempts->first, .all = attempts, .id = id};
-    attempts->first = attempt;
+    struct attempt **bucket = attempt_bucket(attempts, id);
+    *attempt = (struct attempt){.next = attempts->first,
+                                .link = &attempts->first,
+                                .next_in_bucket = *bucket,
+                                .all = attempts,
+                                .id = id};
+    if (attempt->next)
+        attempt->next->link = &attempt->next;
+    attempts->first = *bucket = attempt;
+}
+
+void
+attempt_end(struct attempt *attempt)
+{
+    struct attempt **link = &attempt->all->ended;
+    if (attempt->ended)
+        return;
+    while (*link)
+        link = &(*link)->next_ended;
+    *link = attempt;
+    attempt->ended = true;
 }
 
 void
 attempt_drop(struct attempt *attempt)
 {
-    struct attempt **link = &attempt->all->first;
+    struct attempt **link = attempt_bucket(attempt->all, attempt->id);
     while (*link != attempt)
-        link = &(*link)->next;
-    *link = attempt->next;
+        link = &(*link)->next_in_bucket;
+    *link = attempt->next_in_bucket;
+    for (link = &attempt->all->ended; *link && *link != attempt;)
+        link = &(*link)->next_ended;
+    if (*link)
+        *link = attempt->next_ended;
+    *attempt->link = attempt->next;
+    if (attempt->next)
+        attempt->next->link = attempt->link;
     attempt->all->type->free(attempt);
 }
 
@@ -73,9 +105,9 @@ static struct attempt *
 attempts_first_unwritten(const struct attempts *attempts)
 {
     bool (*may_write)(const struct attempt *) = attempts->type->may_write;
-    struct attempt *attempt = attempts->first;
-    while (attempt && (!attempt->ended || attempt->written || (may_write && !may_write(attempt))))
-        attempt = attempt->next;
+    struct attempt *attempt = attempts->ended;
+    while (attempt && (attempt->written || (may_write && !may_write(attempt))))
+        attempt = attempt->next_ended;
     return attempt;
 }
 
@@ -95,9 +127,9 @@ attempts_write(struct attempts *attempts)
 struct attempt *
 attempts_find(const struct attempts *attempts, int64_t id)
 {
-    struct attempt *attempt = attempts->first;
+    struct attempt *attempt = attempts->buckets[(uint64_t)id % ATTEMPT_BUCKETS];
     while (attempt && attempt->id != id)
-        attempt = attempt->next;
+        attempt = attempt->next_in_bucket;
     return attempt;
 }
 

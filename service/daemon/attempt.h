@@ -38,14 +38,19 @@ struct attempt_type {
     void (*free)(struct attempt *attempt);
 };
 
+#define ATTEMPT_BUCKETS 4096 /* by id: in Slurm there may be 100,000 at a time */
+
 struct attempts {
     struct core *core;
     const struct attempt_type *type;
     struct attempt *first;
+    struct attempt *ended; /* those of them, in the order of their ends */
+    struct attempt *buckets[ATTEMPT_BUCKETS];
 };
 
 struct attempt {
-    struct attempt *next;
+    struct attempt *next, **link; /* where it hangs */
+    struct attempt *next_in_bucket, *next_ended;
     struct attempts *all;
     int64_t id; /* of its row */
     bool ended;
@@ -56,6 +61,8 @@ struct attempt {
 void attempts_free(struct attempts *attempts);
 
 void attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id);
+/* From now on it is to be written. */
+void attempt_end(struct attempt *attempt);
 /* It did not begin after all, or does not matter any more: frees it. */
 void attempt_drop(struct attempt *attempt);
 

@@ -78,7 +78,7 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
     if (!report)
         return; /* a broken frame, or no memory: then the peer is left without an answer */
     attempt_add(&commitments->reports, &report->base, told.token);
-    report->base.ended = true;
+    attempt_end(&report->base);
     report->commitments = commitments;
     report->unanswered = !by_intake;
     report->frame = message_keep_committed(reader, &told);

@@ -517,7 +517,7 @@ deliveries_open(struct core *core, struct deliveries **out)
     if (!deliveries)
         return -ENOMEM;
     deliveries->core = core;
-    deliveries->attempts = (struct attempts){core, &delivery_attempt_type, NULL};
+    deliveries->attempts = (struct attempts){.core = core, .type = &delivery_attempt_type};
     int error = commitments_open(core, &deliveries->attempts, &deliveries->commitments);
     if (!error)
         error = deliveries_reload(deliveries);

@@ -64,7 +64,7 @@ void
 delivery_attempt_end(struct delivery_attempt *attempt)
 {
     const struct queue_delivery *delivery = &attempt->delivery;
-    attempt->base.ended = true;
+    attempt_end(&attempt->base);
     log_write(attempt->end == PROTO_DELIVERY_SENT ? LOG_INFO : LOG_WARN, "delivery.ended",
               LOG_FIELDS(LOG_INT("delivery", delivery->id), LOG_INT("job", delivery->job_id),
                          LOG_STR("destination", delivery->destination),

@@ -60,7 +60,7 @@ job_end_name(enum job_end end)
 void
 job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
 {
-    attempt->base.ended = true;
+    attempt_end(&attempt->base);
     attempt->end = attempt->cancelled ? JOB_END_CANCELLED : end;
     attempt->last_chance = last_chance;
     log_info("job.ended", LOG_INT("job", attempt->base.id), LOG_INT("attempt", attempt->number),

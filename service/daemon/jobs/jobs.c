@@ -380,7 +380,10 @@ jobs_open(struct core *core, struct executor *const executors[EXECUTOR_COUNT], s
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
         return -ENOMEM;
-    *jobs = (struct jobs){core, executors, {core, &job_attempt_type, NULL}, false};
+    jobs->core = core;
+    jobs->executors = executors;
+    jobs->attempts.core = core;
+    jobs->attempts.type = &job_attempt_type;
     for (size_t i = 0; i < EXECUTOR_COUNT; i++)
         executors[i]->attempts = &jobs->attempts;
     due_now(&core->jobs_due);

@@ -86,7 +86,7 @@ pull_attempt_end(struct pull_attempt *attempt, enum pull_end end)
                                         "AWAY",     "REFUSED",       "UNTRIED"};
     attempt->end = end;
     attempt->asked = attempt->has_step = false;
-    attempt->base.ended = true;
+    attempt_end(&attempt->base);
     log_write(end == PULL_ALL_HERE ? LOG_INFO : LOG_WARN, "pull.ended",
               LOG_FIELDS(LOG_INT("item", attempt->base.id), LOG_INT("batch", attempt->pull.batch),
                          LOG_STR("source", attempt->pull.source),

@@ -749,7 +749,7 @@ pulls_open(struct core *core, struct pulls **out)
     if (!pulls)
         return -ENOMEM;
     pulls->core = core;
-    pulls->attempts = (struct attempts){core, &pull_attempt_type, NULL};
+    pulls->attempts = (struct attempts){.core = core, .type = &pull_attempt_type};
     const int error = pulls_reload(pulls);
     if (error) {
         pulls_close(pulls);

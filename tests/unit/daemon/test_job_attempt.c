@@ -38,7 +38,7 @@ set_up(void)
     core.executors[1] = cluster_base(core.cluster);
     ck_assert_int_eq(jobs_open(&core, core.executors, &core.jobs), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
-    attempts = (struct attempts){&core, &job_attempt_type, NULL};
+    attempts = (struct attempts){.core = &core, .type = &job_attempt_type};
     attempt = job_attempt_new(&attempts, job, 1);
     ck_assert_ptr_nonnull(attempt);
 }
