@@ -229,6 +229,7 @@ cluster_main(const struct role_args *args)
     struct gateway gateway = {0};
     struct error error = {0};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    setenv("UV_THREADPOOL_SIZE", SLURM_THREADS, 0); /* read at the first work */
     int rc = conf_load(args->config_file, &gateway.site.conf, &error);
     if (rc) {
         log_error("cluster.config", LOG_STR("error", error.message));

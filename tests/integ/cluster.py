@@ -11,8 +11,10 @@ import pwd
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
+import types
 
 import pytest
 from conftest import free_port, is_listening, wait_for
@@ -200,6 +202,29 @@ idle = {}  # Slurms that a test has left whole, by what they were made with: a f
 def stop_idle():
     while idle:
         idle.popitem()[1].stop()
+
+
+def played(folder, **scripts):
+    """What Slurm's commands are in the environment of a daemon: scripts for sh, by name."""
+    (folder / "bin").mkdir()
+    for name, script in scripts.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "bin" / name).chmod(0o755)
+    (folder / "share").mkdir()
+    return types.SimpleNamespace(share=folder / "share", environment={"PATH": f"{folder}/bin:{os.environ['PATH']}"})
+
+
+def multiply_job(d, count, **made):
+    """Rows of jobs 2 to `count` + 1, which are as job 1 but for columns as in SQL; n is a job's number, less one. `d` is stopped."""
+    with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db, db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(job)") if row[1] != "id"]
+        made = {"pipeline": "'p' || n", **made}
+        db.execute(f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count}) "
+                   f"INSERT INTO job (id, {', '.join(columns)}) SELECT n + 1, "
+                   f"{', '.join(made.get(column, column) for column in columns)} FROM numbers, job WHERE id = 1")
+        db.execute("INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) "
+                   "SELECT e.at, e.kind, e.series_id, job.id, e.from_state, e.to_state, e.detail "
+                   "FROM event e JOIN job ON job.id > 1 WHERE e.job_id = 1")
 
 
 @pytest.fixture

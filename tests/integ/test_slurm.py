@@ -9,10 +9,9 @@ import shutil
 import signal
 import sqlite3
 import time
-import types
 
 import pytest
-from cluster import cluster  # noqa: F401, the fixture
+from cluster import cluster, multiply_job, played  # noqa: F401, the fixture
 from conftest import BIN, drop, phantom, run_program, small_file_system, wait_for
 
 SIZE = ("--size", "48x40x8")
@@ -316,26 +315,17 @@ def test_a_restart_with_much_in_slurm(daemon, tmp_path, count):
     Of 20 jobs 18 are in Slurm and known, one is there and its number is not known, one never came there. One squeue,
     played from a record, settles all.
     """
-    site = types.SimpleNamespace(share=tmp_path / "share", environment={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
-    site.share.mkdir()
-    (tmp_path / "bin").mkdir()
-    for name, script in {"squeue": f"cat {tmp_path}/queue", "sbatch": "exit 1", "scancel": "exit 0"}.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+    site = played(tmp_path, squeue=f"cat {tmp_path}/queue", sbatch="exit 1", scancel="exit 0")
     d = on_slurm(daemon, site, settings(site, max_submitted=9000)).start()
     d.ctl("pause", "--reason", "to be filled")
     drop_all(d, many(tmp_path / "in", 1))
     wait_for(lambda: d.jobs("READY"), 60, "a job")
     d.stop()
+    now = "'2026-11-22T00:00:00.000Z'"
+    multiply_job(d, count, state="'RUNNING'", attempts="1", worker="'slurm'", lane="n", started_at=now, executor="'slurm'",
+                 nonce="printf('%032x', n * 7919)", submitted_at=f"iif(n % 20 > 1, {now}, NULL)",
+                 slurm_id="iif(n % 20 > 1, n, NULL)")
     with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db, db:
-        columns = [row[1] for row in db.execute("PRAGMA table_info(job)") if row[1] != "id"]
-        now = "'2026-11-22T00:00:00.000Z'"
-        made = {"pipeline": "'p' || n", "state": "'RUNNING'", "attempts": "1", "worker": "'slurm'", "lane": "n", "started_at": now,
-                "executor": "'slurm'", "nonce": "printf('%032x', n * 7919)", "submitted_at": f"iif(n % 20 > 1, {now}, NULL)",
-                "slurm_id": "iif(n % 20 > 1, n, NULL)"}
-        db.execute(f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count}) "
-                   f"INSERT INTO job (id, {', '.join(columns)}) SELECT n + 1, "
-                   f"{', '.join(made.get(column, column) for column in columns)} FROM numbers, job WHERE id = 1")
         db.execute(f"INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) SELECT {now}, "
                    "'JOB_STARTED', series_id, id, 'READY', 'RUNNING', '' FROM job WHERE id > 1")
     (tmp_path / "queue").write_text("".join(f"{n}|PENDING|{n * 7919:032x}||Priority\n"

@@ -19,6 +19,10 @@
 #define SLURM_SECONDS     60.0
 #define SLURM_TRY_SECONDS 4.0 /* for somebody who waits for it */
 #define SLURM_NAME_SIZE   64
+/* Threads of the child that hands over, polls and brings results, and how many of them may hand over at a time: that reads all
+ * images of a task, and may take minutes. The rest is there for polls. */
+#define SLURM_THREADS "16"
+#define SLURM_SUBMITS 12
 
 /* What sbatch is told of a Slurm job. */
 struct slurm_order {

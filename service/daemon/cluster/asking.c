@@ -1,6 +1,7 @@
 /* asking.c - what the child is asked for; see cluster.h. What it does not hear it is asked again later. */
 #include "service/daemon/cluster/cluster_private.h"
 
+#include "service/common/slurm/slurm.h"
 #include "service/daemon/spool.h"
 
 #include <stdlib.h>
@@ -42,7 +43,7 @@ cluster_add_job(const struct core *core, const struct job_attempt *attempt,
     return file != NULL;
 }
 
-void
+static void
 cluster_submit(struct cluster *cluster, struct cluster_task *task)
 {
     const struct core *core = cluster->base.core;
@@ -62,6 +63,30 @@ cluster_submit(struct cluster *cluster, struct cluster_task *task)
 }
 
 void
+cluster_submit_picked(struct cluster *cluster)
+{
+    const bool not_now = cluster->away || cluster->hold_until;
+    struct cluster_task *next;
+    size_t sent = 0;
+    if (cluster->base.core->draining || !cluster_hears(cluster))
+        return;
+    for (struct cluster_task *task = cluster->tasks.first; task && sent < SLURM_SUBMITS;
+         task = next) {
+        next = task->next;
+        if (task->phase == TASK_SENT) {
+            sent++;
+        } else if (task->phase == TASK_PICKED && !task->attempts) {
+            tasks_remove(&cluster->tasks, task); /* the batch was lost, or all were cancelled */
+        } else if (task->phase == TASK_PICKED && not_now) {
+            cluster_give_task_back(cluster, task, "Slurm takes nothing now");
+        } else if (task->phase == TASK_PICKED) {
+            cluster_submit(cluster, task);
+            sent += task->phase == TASK_SENT;
+        }
+    }
+}
+
+void
 cluster_poll(struct cluster *cluster)
 {
     struct proto_writer writer;
@@ -73,21 +98,42 @@ cluster_poll(struct cluster *cluster)
     cluster->polled_at = uv_now(&cluster->base.core->loop);
 }
 
-void
-cluster_collect(struct cluster *cluster, const struct cluster_task *task)
+static bool
+cluster_ask_for(struct cluster *cluster, struct job_attempt *attempt)
+{
+    struct proto_writer writer;
+    message_write_collect(&writer, &(struct message_collect){.job = attempt->base.id,
+                                                             .number = attempt->number,
+                                                             .nonce = attempt->task->nonce});
+    if (cluster_send(cluster, &writer))
+        return false;
+    attempt->collecting = true;
+    attempt->asked_at = uv_now(&cluster->base.core->loop);
+    attempt->asked_poll = cluster->looked;
+    cluster->collecting++;
+    return true;
+}
+
+/* False: no more may be asked for now. */
+static bool
+cluster_collect_task(struct cluster *cluster, struct cluster_task *task)
 {
     for (struct job_attempt *attempt = task->attempts; attempt; attempt = attempt->next_of_task) {
-        struct proto_writer writer;
-        if (attempt->collecting || cluster->collecting >= CLUSTER_COLLECTS)
+        if (attempt->collecting || attempt->asked_poll == cluster->looked)
             continue;
-        message_write_collect(&writer, &(struct message_collect){.job = attempt->base.id,
-                                                                 .number = attempt->number,
-                                                                 .nonce = task->nonce});
-        if (cluster_send(cluster, &writer))
+        if (cluster->collecting >= CLUSTER_COLLECTS || !cluster_ask_for(cluster, attempt))
+            return false;
+    }
+    task->to_collect = false;
+    return true;
+}
+
+void
+cluster_collect(struct cluster *cluster)
+{
+    for (struct cluster_task *task = cluster->tasks.first; task; task = task->next) {
+        if (task->to_collect && !cluster_collect_task(cluster, task))
             return;
-        attempt->collecting = true;
-        attempt->asked_at = uv_now(&cluster->base.core->loop);
-        cluster->collecting++;
     }
 }
 

@@ -16,6 +16,7 @@ struct cluster {
     size_t collecting;            /* attempts that were asked for */
     struct job_attempt *reported; /* whose FEATURES, HISTOGRAM and DONE come now; NULL: none */
     int64_t polls;                /* the number of the last */
+    int64_t looked;               /* the last that told all */
     bool polling;
     uint64_t polled_at, poll_due; /* of the loop's clock, as hold_until */
     uint64_t hold_until;          /* nothing is submitted before; 0: it may be */
@@ -27,10 +28,12 @@ struct cluster {
 /* ------------------------------------------------------------------------------ asking.c ---- */
 
 bool cluster_hears(const struct cluster *cluster); /* its child */
-void cluster_submit(struct cluster *cluster, struct cluster_task *task);
 void cluster_poll(struct cluster *cluster);
-/* Every attempt of the task that may have ended; as many as may be asked at a time. */
-void cluster_collect(struct cluster *cluster, const struct cluster_task *task);
+/* Tasks that were picked: the foremost, as many as may be on their way at a time. All are given back when Slurm takes
+ * nothing now. */
+void cluster_submit_picked(struct cluster *cluster);
+/* Attempts that are to be asked for, once after each poll: as many as may be asked at a time, oldest tasks first. */
+void cluster_collect(struct cluster *cluster);
 void cluster_cancel(const struct cluster *cluster, int64_t slurm_id);
 void cluster_dismiss(const struct cluster *cluster, const struct job_attempt *attempt, bool well);
 
@@ -42,6 +45,8 @@ void cluster_end(struct cluster *cluster, struct job_attempt *attempt, enum job_
 void cluster_give_back(struct cluster *cluster, struct job_attempt *attempt, const char *why);
 /* Its task is over, and there is no manifest of it: what that is put down to. */
 void cluster_lose(struct cluster *cluster, struct job_attempt *attempt);
+/* All that is in it; with the last one it is gone. */
+void cluster_give_task_back(struct cluster *cluster, struct cluster_task *task, const char *why);
 /* Nothing came of it at all: all are given back, and nothing is submitted for a while. */
 void cluster_refused(struct cluster *cluster, struct cluster_task *task, enum code code,
                      const char *message);

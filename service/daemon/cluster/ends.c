@@ -148,19 +148,25 @@ cluster_put_off(struct cluster *cluster, struct job_attempt *attempt, enum code 
 }
 
 void
-cluster_refused(struct cluster *cluster, struct cluster_task *task, enum code code,
-                const char *message)
+cluster_give_task_back(struct cluster *cluster, struct cluster_task *task, const char *why)
 {
     struct job_attempt *next;
-    cluster_tell_trouble(cluster, code, message);
-    cluster_hold(cluster);
     task->over = true;
     for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
         next = attempt->next_of_task;
         const bool last = !next;
-        cluster_give_back(cluster, attempt, message); /* the last one takes the task along */
+        cluster_give_back(cluster, attempt, why); /* the last one takes the task along */
         if (last)
             return;
     }
     cluster_drop_if_done(cluster, task);
+}
+
+void
+cluster_refused(struct cluster *cluster, struct cluster_task *task, enum code code,
+                const char *message)
+{
+    cluster_tell_trouble(cluster, code, message);
+    cluster_hold(cluster);
+    cluster_give_task_back(cluster, task, message);
 }

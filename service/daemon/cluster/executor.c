@@ -201,21 +201,6 @@ cluster_stop(struct executor *base, struct job_attempt *attempt)
         cluster_end(cluster, attempt, JOB_END_CANCELLED, true);
 }
 
-static void
-cluster_submit_picked(struct cluster *cluster)
-{
-    struct cluster_task *next;
-    for (struct cluster_task *task = cluster->tasks.first; task; task = next) {
-        next = task->next;
-        if (task->phase != TASK_PICKED)
-            continue;
-        if (task->attempts)
-            cluster_submit(cluster, task);
-        else
-            tasks_remove(&cluster->tasks, task); /* the batch was lost, or all were cancelled */
-    }
-}
-
 static bool
 cluster_may_poll(const struct cluster *cluster, uint64_t now)
 {
@@ -242,8 +227,7 @@ cluster_tick(struct executor *base)
     }
     if (!cluster_hears(cluster))
         return;
-    if (!core->draining)
-        cluster_submit_picked(cluster);
+    cluster_submit_picked(cluster);
     if (cluster_may_poll(cluster, now))
         cluster_poll(cluster);
     else if (cluster->polling && now > cluster->polled_at + ANSWER_MS)

@@ -88,6 +88,7 @@ cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
         task->over = true;
         cluster_drop_if_done(cluster, task);
     }
+    cluster_submit_picked(cluster);
 }
 
 /* Is it the share, or this machine, and no fault of the job's? NONE: the child was told to end meanwhile. */
@@ -178,20 +179,19 @@ cluster_look(struct cluster *cluster)
                                     task->first_poll <= cluster->polls;
         if (could_be_known && task->seen_poll != cluster->polls)
             cluster_mark_over(cluster, task, "");
-        if (task->over || (*task->state && strcmp(task->state, "PENDING") != 0))
-            cluster_collect(cluster, task);
+        task->to_collect = task->over || (*task->state && strcmp(task->state, "PENDING") != 0);
         cluster_drop_if_done(cluster, task);
     }
+    cluster_collect(cluster);
 }
 
 /* Slurm cannot be asked; what was submitted may go on, and its manifests come. */
 static void
 cluster_look_without_slurm(struct cluster *cluster)
 {
-    for (const struct cluster_task *task = cluster->tasks.first; task; task = task->next) {
-        if (task->phase == TASK_SUBMITTED)
-            cluster_collect(cluster, task);
-    }
+    for (struct cluster_task *task = cluster->tasks.first; task; task = task->next)
+        task->to_collect = task->phase == TASK_SUBMITTED;
+    cluster_collect(cluster);
 }
 
 static void
@@ -211,6 +211,7 @@ cluster_handle_tasks(struct cluster *cluster, struct proto_reader *reader)
     if (!told.last)
         return;
     cluster->polling = false;
+    cluster->looked = told.number;
     cluster->poll_due =
         uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
     cluster_set_away(cluster, told.code != CODE_NONE);
@@ -251,7 +252,8 @@ cluster_handle_collected(struct cluster *cluster, struct proto_reader *reader)
         return;
     }
     attempt->collecting = false;
-    cluster->collecting--;
+    if (--cluster->collecting == CLUSTER_COLLECTS / 2)
+        cluster_collect(cluster);
     if (told.has_ended) {
         job_attempt_forget_report(attempt); /* of a child that died while it told it */
         cluster->reported = attempt;

@@ -23,9 +23,13 @@ tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase)
     struct cluster_task **bucket = &tasks->buckets[task_bucket(nonce)];
     snprintf(task->nonce, sizeof task->nonce, "%s", nonce);
     task->phase = phase;
-    task->next = tasks->first;
     task->next_in_bucket = *bucket;
-    tasks->first = *bucket = task;
+    *bucket = task;
+    if (tasks->last)
+        tasks->last->next = task;
+    else
+        tasks->first = task;
+    tasks->last = task;
     tasks->count++;
     return task;
 }
@@ -42,10 +46,12 @@ tasks_find(const struct tasks *tasks, const char *nonce)
 void
 tasks_remove(struct tasks *tasks, struct cluster_task *task)
 {
-    struct cluster_task **place = &tasks->first;
-    while (*place != task)
-        place = &(*place)->next;
+    struct cluster_task **place = &tasks->first, *before = NULL;
+    for (; *place != task; place = &before->next)
+        before = *place;
     *place = task->next;
+    if (tasks->last == task)
+        tasks->last = before;
     place = &tasks->buckets[task_bucket(task->nonce)];
     while (*place != task)
         place = &(*place)->next_in_bucket;
@@ -64,9 +70,12 @@ tasks_free(struct tasks *tasks)
 void
 task_join(struct cluster_task *task, struct job_attempt *attempt)
 {
+    struct job_attempt **place = &task->attempts;
+    while (*place)
+        place = &(*place)->next_of_task;
     attempt->task = task;
-    attempt->next_of_task = task->attempts;
-    task->attempts = attempt;
+    attempt->next_of_task = NULL;
+    *place = attempt;
     task->size++;
 }
 

@@ -18,6 +18,7 @@ struct cluster_task {
     int64_t slurm_id;   /* 0: not known */
     int64_t first_poll; /* the first that can know of it */
     int64_t seen_poll;  /* the last that did */
+    bool to_collect;    /* some of its attempts are to be asked for since the last poll */
     bool over;          /* Slurm says so, or does not know it */
     bool cancelled;     /* it is to end: none of its attempts is wanted */
     uint64_t over_at;   /* of the loop's clock */
@@ -28,7 +29,7 @@ struct cluster_task {
 };
 
 struct tasks {
-    struct cluster_task *first, *buckets[TASK_BUCKETS];
+    struct cluster_task *first, *last, *buckets[TASK_BUCKETS]; /* in the order of their making */
     size_t count;
 };
 
@@ -40,6 +41,7 @@ struct cluster_task *tasks_find(const struct tasks *tasks, const char *nonce);
 void tasks_remove(struct tasks *tasks, struct cluster_task *task);
 void tasks_free(struct tasks *tasks);
 
+/* The last to join is the last to run. */
 void task_join(struct cluster_task *task, struct job_attempt *attempt);
 /* Before it ends: it may be freed then. */
 void task_leave(struct job_attempt *attempt);

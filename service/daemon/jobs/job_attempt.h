@@ -60,7 +60,8 @@ struct job_attempt {
     struct job_attempt *next_of_task;
     bool
         collecting; /* it was asked whether it has ended: its output folder is being filled, perhaps */
-    uint64_t asked_at; /* of the loop's clock */
+    uint64_t asked_at;  /* of the loop's clock */
+    int64_t asked_poll; /* after which of the polls */
     enum job_end end;
     /* With all attempts used up it fails; false for a job that may have died of another's fault,
      * which gets one more attempt, alone. */

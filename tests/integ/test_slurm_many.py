@@ -1,0 +1,53 @@
+"""More jobs for Slurm than are asked for at a time: Slurm's commands are played, and say what the test has them say."""
+
+from cluster import multiply_job, played
+from conftest import BIN, drop, phantom, wait_for
+from test_slurm import SIZE, on_slurm, settings
+
+
+def with_jobs(make, tmp_path, site, count):
+    """A daemon that is stopped, with so many READY jobs of one series; each travels alone."""
+    d = on_slurm(make, site, settings(site)).start()
+    d.ctl("pause", "--reason", "to be filled")
+    drop(phantom(tmp_path / "in", *SIZE), d.inbox / "series")
+    wait_for(lambda: d.jobs("READY"), 60, "a job")
+    d.stop()
+    multiply_job(d, count - 1)
+    return d
+
+
+def test_polls_do_not_wait_for_what_is_submitted(daemon, tmp_path):
+    """Every sbatch but the first waits for a squeue, or for ever, as with images that take long to copy."""
+    first, asked, vain, calls, count = (*(tmp_path / name for name in ("first", "asked", "vain", "calls")), 100)
+    site = played(tmp_path, scancel="exit 0", squeue=f"touch {asked}", sbatch=f"""
+echo >>{calls}; i=0
+mkdir {first} 2>{tmp_path}/words || for i in `seq 200`; do [ -e {asked} ] && break; sleep 0.1; done
+[ $i != 200 ] || touch {vain}
+echo $$""")
+    d = with_jobs(daemon, tmp_path, site, count).start()
+    d.ctl("resume")
+    wait_for(lambda: calls.exists() and len(calls.read_text().splitlines()) >= count, 120, "that all are submitted")
+    assert not vain.exists()
+    d.kill_all()
+
+
+def test_results_of_the_first_do_not_wait_for_the_others(daemon, tmp_path):
+    """All are said to run, and of the first alone there is a manifest: it is asked for, though 299 others are."""
+    queue, count = tmp_path / "queue", 300
+    site = played(tmp_path, squeue=f"cat {queue}", scancel="exit 0", sbatch=f"""
+for each; do
+    case $each in
+    --comment=*) nonce=${{each#--comment=}} ;;
+    */job-1.*) {BIN}/noctule run-job "$each" ;;
+    esac
+done
+echo "$$|RUNNING|$nonce|node0|None" >>{queue}
+echo $$""")
+    queue.touch()
+    d = with_jobs(daemon, tmp_path, site, count).start()
+    d.ctl("resume")
+    wait_for(lambda: len(queue.read_text().splitlines()) == count, 120, "that all are submitted")
+    d.wait_jobs(1)
+    assert [job["job"] for job in d.jobs("DONE")] == [1]
+    d.kill_all()
+
