@@ -1,7 +1,9 @@
-/* gpu.h - the GPUs that could be opened as devices. */
+/* gpu.h - the GPUs that could be opened as devices, and what their driver has to be. */
 #ifndef NOCTULE_GPU_H
 #define NOCTULE_GPU_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -24,8 +26,18 @@ struct kernels_gpu {
  * the CUDA backend was not built. Creates no context. */
 int kernels_gpus(struct kernels_gpu *gpus, int capacity);
 
-/* The CUDA backend's answer. */
+/* Versions of CUDA are 1000 a major and 10 a minor one. This is the one that the backend was made with; 0: it was not. */
+int kernels_cuda_version(void);
+
+/* Does a driver that is for CUDA up to `driver` serve a program that was made with `program`? From CUDA 11 on one for the
+ * same major version does, or for a later one. */
+bool kernels_driver_serves(int driver, int program);
+/* Why one does not, and which would. */
+void kernels_driver_refusal(int driver, int program, char *text, size_t size);
+
+/* The CUDA backend's answers. */
 int cuda_gpus(struct kernels_gpu *gpus, int capacity);
+int cuda_version(void);
 
 #ifdef __cplusplus
 }

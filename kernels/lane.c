@@ -2,7 +2,6 @@
  * lane.c - the table of backends, the life of a lane, and what all operations share: their memory,
  * and the order of calls. Checked here once for all backends, which never see a call out of order.
  */
-#include "kernels/gpu.h"
 #include "kernels/op.h"
 
 #include <errno.h>
@@ -44,18 +43,6 @@ kernels_device_open(const struct kernels_device_options *options, struct kernels
     }
     return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no compute backend \"%s\"",
                      options->backend);
-}
-
-int
-kernels_gpus(struct kernels_gpu *gpus, int capacity)
-{
-#ifdef NOCTULE_CUDA
-    return cuda_gpus(gpus, capacity);
-#else
-    (void)gpus;
-    (void)capacity;
-    return 0;
-#endif
 }
 
 void

@@ -100,19 +100,25 @@ cuda_gpus(struct kernels_gpu *gpus, int capacity)
     return listed;
 }
 
+int
+cuda_version()
+{
+    return CUDART_VERSION;
+}
+
 static int
 no_devices(cudaError_t status, struct error *error)
 {
+    char why[256];
     int driver = 0;
 
     (void)CUDA_OF(cudaDriverGetVersion(&driver));
     if (driver == 0)
         return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no NVIDIA driver here");
-    if (status == cudaErrorInsufficientDriver)
-        return error_set(error, -ENODEV, CODE_COMPUTE_FAILED,
-                         "the NVIDIA driver knows CUDA up to %d.%d, this program needs %d.%d",
-                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
-                         CUDART_VERSION % 1000 / 10);
+    if (status == cudaErrorInsufficientDriver) {
+        kernels_driver_refusal(driver, cuda_version(), why, sizeof why);
+        return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "%s", why);
+    }
     return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no GPU here: %s",
                      cudaGetErrorString(status));
 }

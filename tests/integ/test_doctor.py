@@ -320,6 +320,18 @@ def test_gpus_where_there_are_none(daemon):
     only(without_daemon(d, env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}), "devices", "broken", "compute.backend = \"cpu\"")
 
 
+def test_a_driver_that_is_too_old(daemon, tmp_path):
+    """Builds with CUDA tell both versions; what is said of others is unit.cli_doctor's."""
+    d = daemon()
+    d.root.chmod(0o750)
+    d.config.write_text(d.config.read_text().replace("lanes = 2;", 'lanes = 2; backend = "cuda";'))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", "-x", "c", "-"], check=True, text=True,
+                   input="int cuDriverGetVersion(int *version) { *version = 10020; return 0; }")
+    found = without_daemon(d, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert re.search(r"this build has no CUDA|is for CUDA up to 10\.2, and this program was made with \d+\.\d: it needs a driver for",
+                     found["devices", "broken"])
+
+
 def test_the_clock_and_the_unit(daemon, tmp_path):
     d = daemon()
     d.root.chmod(0o750)

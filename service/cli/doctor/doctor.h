@@ -63,6 +63,9 @@ void doctor_find(struct examination *examination, enum doctor_verdict verdict, c
 /* What is said where nothing was found. */
 void doctor_fine(struct examination *examination, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Why GPUs that are asked for cannot be used, and what to do: by the driver's CUDA (0: there is none), and this build's
+ * (0: likewise; kernels/gpu.h). */
+void doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT]);
 /* An errno of what could not be looked at: for want of rights where they are not the service's, else broken. */
 void doctor_failed(struct examination *examination, int error, const char *what,
                    const char *remedy);

@@ -32,26 +32,42 @@ devices_driver(void)
     return ask && ask(&version) == 0 ? version : 0;
 }
 
+#define OR_CPU "or say compute.backend = \"cpu\""
+
+void
+doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT])
+{
+    char refusal[256];
+    if (program == 0) {
+        snprintf(
+            text, DOCTOR_TEXT,
+            "GPUs are asked for, and this build has no CUDA: install the one that has, " OR_CPU);
+    } else if (driver == 0) {
+        snprintf(
+            text, DOCTOR_TEXT,
+            "GPUs are asked for, and there is no NVIDIA driver (libcuda.so.1), which has to be for "
+            "CUDA %d: install it, " OR_CPU,
+            program / 1000);
+    } else if (!kernels_driver_serves(driver, program)) {
+        kernels_driver_refusal(driver, program, refusal, sizeof refusal);
+        snprintf(text, DOCTOR_TEXT, "%s; install it, " OR_CPU " (nvidia-smi shows what is there)",
+                 refusal);
+    } else {
+        snprintf(
+            text, DOCTOR_TEXT,
+            "the driver is for CUDA up to %d.%d, which serves this program's %d.%d, and no GPU can "
+            "be used: may %s not open /dev/nvidia*? nvidia-smi says more; the unit needs the "
+            "drop-in gpu.conf",
+            driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, user);
+    }
+}
+
 static void
 devices_lack(struct examination *examination, enum doctor_verdict verdict, int driver)
 {
-#ifndef NOCTULE_CUDA
-    (void)driver;
-    doctor_find(examination, verdict,
-                "GPUs are asked for, and this build has no CUDA: install the one that has, or say "
-                "compute.backend = \"cpu\"");
-#else
-    if (driver == 0)
-        doctor_find(examination, verdict,
-                    "GPUs are asked for, and there is no NVIDIA driver (libcuda.so.1): install "
-                    "it, or say compute.backend = \"cpu\"");
-    else
-        doctor_find(examination, verdict,
-                    "there is a driver (for CUDA %d.%d), and no GPU can be used: is it too old, "
-                    "or may %s not open /dev/nvidia*? nvidia-smi says more; the unit needs the "
-                    "drop-in gpu.conf",
-                    driver / 1000, driver % 1000 / 10, examination->doctor->user);
-#endif
+    char text[DOCTOR_TEXT];
+    doctor_explain_no_gpu(driver, kernels_cuda_version(), examination->doctor->user, text);
+    doctor_find(examination, verdict, "%s", text);
 }
 
 static bool
@@ -82,8 +98,9 @@ devices_places(const struct kernels_gpu *gpus, int count, char *text, size_t siz
 }
 
 static void
-devices_seen(struct examination *examination, const struct kernels_gpu *gpus, int count)
+devices_seen(struct examination *examination, const struct kernels_gpu *gpus, int count, int driver)
 {
+    const int program = kernels_cuda_version();
     const struct conf_compute *compute = &examination->doctor->conf->compute;
     for (size_t i = 0; i < compute->device_count; i++)
         if (!devices_have(gpus, count, compute->devices[i]))
@@ -98,8 +115,11 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
                         gpus[i].memory_bytes >> 20);
     char places[DOCTOR_TEXT / 2];
     devices_places(gpus, count, places, sizeof places);
-    doctor_fine(examination, "%d GPU%s: %s, %" PRId64 " GiB%s", count,
-                count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30, places);
+    doctor_fine(examination,
+                "%d GPU%s: %s, %" PRId64
+                " GiB%s; the driver is for CUDA up to %d.%d, this program was made with %d.%d",
+                count, count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30,
+                places, driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10);
 }
 
 void
@@ -112,9 +132,9 @@ look_at_devices(struct examination *examination)
         return;
     }
     const int there = kernels_gpus(gpus, MOST_GPUS);
-    const int driver = there > 0 ? 0 : devices_driver();
+    const int driver = devices_driver();
     if (there > 0)
-        devices_seen(examination, gpus, there < MOST_GPUS ? there : MOST_GPUS);
+        devices_seen(examination, gpus, there < MOST_GPUS ? there : MOST_GPUS, driver);
     else if (strcmp(compute->backend, "cuda") == 0 || compute->device_count > 0)
         devices_lack(examination, DOCTOR_BROKEN, driver);
     else if (driver > 0)

@@ -1,0 +1,74 @@
+/* test_doctor.c - what doctor says of GPUs that cannot be used, by versions; integ.doctor has the rest. */
+#include "kernels/gpu.h"
+#include "service/cli/doctor/doctor.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    int driver, program;
+    bool serves;
+} pairs[] = {
+    {13000, 13000, true},  {13020, 13000, true},
+    {13000, 13020, true}, /* of a major version */
+    {12080, 13000, false}, {12000, 11080, true},
+    {14000, 13000, true}, /* later ones serve earlier */
+    {11040, 12000, false}, {10020, 13000, false},
+};
+
+START_TEST(which_driver_serves)
+{
+    ck_assert_int_eq(kernels_driver_serves(pairs[_i].driver, pairs[_i].program), pairs[_i].serves);
+}
+
+END_TEST
+
+static const struct {
+    int driver, program;
+    const char *text;
+} told[] = {
+    {12040, 0,
+     "GPUs are asked for, and this build has no CUDA: install the one that has, or say "
+     "compute.backend = \"cpu\""},
+    {0, 13000,
+     "GPUs are asked for, and there is no NVIDIA driver (libcuda.so.1), which has to be for CUDA "
+     "13: "
+     "install it, or say compute.backend = \"cpu\""},
+    {11040, 13000,
+     "the NVIDIA driver is for CUDA up to 11.4, and this program was made with 13.0: it needs a "
+     "driver for CUDA 13, 580 or later; install it, or say compute.backend = \"cpu\" (nvidia-smi "
+     "shows what is there)"},
+    {11080, 12090,
+     "the NVIDIA driver is for CUDA up to 11.8, and this program was made with 12.9: it needs a "
+     "driver for CUDA 12, 525 or later; install it, or say compute.backend = \"cpu\" (nvidia-smi "
+     "shows what is there)"},
+    {13000, 21010,
+     "the NVIDIA driver is for CUDA up to 13.0, and this program was made with 21.1: it needs a "
+     "driver for CUDA 21; install it, or say compute.backend = \"cpu\" (nvidia-smi shows what is "
+     "there)"},
+    {12080, 12090,
+     "the driver is for CUDA up to 12.8, which serves this program's 12.9, and no GPU can be used: "
+     "may pacs not open /dev/nvidia*? nvidia-smi says more; the unit needs the drop-in gpu.conf"},
+};
+
+START_TEST(why_no_gpu_is_used)
+{
+    char text[DOCTOR_TEXT];
+    doctor_explain_no_gpu(told[_i].driver, told[_i].program, "pacs", text);
+    ck_assert_str_eq(text, told[_i].text);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("cli_doctor");
+    TCase *tests = tcase_create("doctor");
+    tcase_add_loop_test(tests, which_driver_serves, 0, sizeof pairs / sizeof *pairs);
+    tcase_add_loop_test(tests, why_no_gpu_is_used, 0, sizeof told / sizeof *told);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
