@@ -42,6 +42,7 @@
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
 #include "service/daemon/spool.h"
+#include "service/daemon/troubles.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -247,8 +248,10 @@ daemon_child_ready(void *context, int slot)
     }
     if (workers_is_probe(core->workers, slot))
         return;
-    if (slot == core->page)
+    if (slot == core->page) {
+        troubles_tell_page(core);
         return;
+    }
     if (slot == cluster_slot(core->cluster)) {
         due_now(&core->jobs_due);
         return;
@@ -283,6 +286,8 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     daemon_watch_clock(daemon);
     if (slot == core->intake) {
         arrivals_frame(core, reader);
+        if (reader->type == PROTO_RECEIVING)
+            troubles_tell_page(core);
         daemon_announce(daemon);
     } else if (worker >= 0) {
         local_executor_frame(core->local, (size_t)worker, reader);
@@ -607,6 +612,7 @@ daemon_on_tick(uv_timer_t *timer)
     deliveries_tick(core->deliveries);
     pulls_tick(core->pulls);
     nights_tick(core->nights, ((struct daemon *)core)->config_copy);
+    troubles_tell_page(core);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }

@@ -1,6 +1,6 @@
 /*
  * role.c - the role that serves the page. It binds its port and opens the database before it is confined, and then reads
- * what people ask for; the daemon tells it nothing but the configuration.
+ * what people ask for; the daemon tells it how the service is.
  *
  * The loop's thread has the pipe and the clock; the server's answers. Of a new configuration another process begins with.
  */
@@ -8,6 +8,7 @@
 
 #include "db/report.h"
 #include "service/common/bind_at.h"
+#include "service/common/clock.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/layout.h"
@@ -64,8 +65,10 @@ role_on_answered(void *context, int status, double seconds)
 static void
 role_on_message(void *context, struct proto_reader *reader)
 {
-    (void)context;
-    reader->error = -EBADMSG; /* it is told nothing */
+    struct page_role *role = context;
+    pthread_mutex_lock(&role->lock);
+    condition_hear(&role->page.condition, reader, clock_steady_ms());
+    pthread_mutex_unlock(&role->lock);
 }
 
 static const struct child_role page_role = {

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "db/report.h"
+#include "service/common/clock.h"
 #include "service/common/html/html.h"
 #include "service/common/log.h"
 #include "service/page/preview.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #define QUERY_SECONDS   5 /* for all that an answer asks of the database */
 #define REFRESH_SECONDS 30
@@ -42,22 +42,20 @@ answer_health(struct page *page, const struct page_request *request, struct page
     return 0;
 }
 
-/* Can the service do what it is for, as far as can be seen from here? */
+/* Can the service do what it is for? Which file or port it is that it cannot use is not for everybody. */
 static int
 answer_ready(struct page *page, const struct page_request *request, struct page_reply *answer,
              struct error *error)
 {
-    struct statvfs disk;
     int64_t event;
-    (void)request;
     const int rc = report_last_event(page->report, &event, error);
     if (rc)
         return rc;
-    if (statvfs(page->conf->root, &disk) == 0 &&
-        (double)disk.f_bavail * (double)disk.f_frsize < page->conf->min_free_mib * 1048576.0)
-        return error_set(error, -ENOSPC, CODE_NONE,
-                         "less than min_free_mib is free, and nothing is taken in");
-    return answer_health(page, request, answer, error);
+    if (!condition_write(&page->condition, clock_steady_ms(), answer->out))
+        return answer_health(page, request, answer, error);
+    answer->type = "text/plain; charset=utf-8";
+    answer->status = UNAVAILABLE;
+    return 0;
 }
 
 static int

@@ -72,16 +72,20 @@ class Site:
     def wait(self):
         wait_for(lambda: is_listening(self.port), 30, "the page's port")
 
-    def get(self, path="", status=200, method="GET", **headers):
-        """The answer to a request: its headers and bytes."""
+    def ask(self, path="", method="GET", **headers):
+        """The answer to a request: its status, headers and bytes."""
         request = urllib.request.Request(f"http://{self.host}:{self.port}/{path.removeprefix('./')}", method=method,
                                          headers={name.replace("_", "-"): value for name, value in headers.items()})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=60) as answer:
-                got = answer.status, answer.headers, answer.read()
+                return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
-            got = error.code, error.headers, error.read()
+            return error.code, error.headers, error.read()
+
+    def get(self, path="", status=200, method="GET", **headers):
+        """The headers and bytes of what is answered with that status."""
+        got = self.ask(path, method, **headers)
         assert got[0] == status, (path, got[0], got[2][:2000])
         return got[1:]
 
@@ -258,7 +262,8 @@ def test_a_token(daemon, tmp_path):
     for path in (*PAGES, "metrics", "preview?id=1", "nothing"):
         headers, text = site.get(path, status=401)
         assert headers["WWW-Authenticate"].startswith("Basic") and b"Now</h1>" not in text
-    assert site.text("healthz") == site.text("readyz") == "ok\n"
+    assert site.text("healthz") == "ok\n"
+    wait_for(lambda: site.ask("readyz")[::2] == (200, b"ok\n"), 30, "that it is ready")
     for wrong in ("Bearer", "Bearer x", f"Bearer {TOKEN}0", f"Bearer {TOKEN[:-1]}", "Basic x", f"Basic {TOKEN}"):
         site.get("", status=401, Authorization=wrong)
     assert site.page("", Authorization=f"Bearer {TOKEN}").titled() == "Now"

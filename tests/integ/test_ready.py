@@ -1,0 +1,90 @@
+"""/readyz: ready, or why not, as the daemon tells its page; whoever asks learns neither files nor names. /healthz does not mind."""
+
+import os
+import re
+import signal
+
+from conftest import PEERS, free_port, wait_for
+from test_daemon import change, reload
+from test_page import Site
+from test_reload import taken
+
+
+def asked(site, path="readyz"):
+    """Its status and text; a reload gives the page to another process, and nobody is there for a moment."""
+    try:
+        status, _, said = site.ask(path)
+    except OSError:
+        return None, ""
+    return status, said.decode()
+
+
+def wait_said(site, line):
+    """That it is not ready, and that this is a line of why."""
+
+    def said():
+        status, text = asked(site)
+        return status == 503 and re.search(rf"^{re.escape(line)}( \(since 20\S+Z\))?$", text, re.M) and text
+
+    text = wait_for(said, 60, f"{line!r} of /readyz")
+    wait_for(lambda: asked(site, "healthz") == (200, "ok\n"), 60, "/healthz")
+    assert str(site.daemon.root) not in text
+    assert "Broken" in site.daemon.ctl("status", check=False).stdout
+    return text
+
+
+def wait_ready(site):
+    wait_for(lambda: asked(site) == (200, "ok\n"), 60, "that it is ready")
+    assert "Broken" not in site.daemon.ctl("status", check=False).stdout
+
+
+def test_ports_and_the_disk(daemon):
+    site = Site(daemon, quiet=0.5, dicom=PEERS).start()
+    d = site.daemon
+    wait_ready(site)
+    other = free_port()
+    with taken(other):
+        change(d, f"port = {d.port};", f"port = {other};")
+        reload(d)
+        assert str(other) not in wait_said(site, "reception: a port is not open, or an inbox is not watched")
+    reload(d)
+    wait_ready(site)
+    change(d, "min_free_mib = 1;", "min_free_mib = 1e8;")
+    reload(d)
+    wait_said(site, "disk: less than min_free_mib is free, and nothing is taken in")
+    change(d, "min_free_mib = 1e8;", "min_free_mib = 1;")
+    reload(d)
+    wait_ready(site)
+    assert d.stop() == 0
+
+
+def test_what_keeps_dying(daemon):
+    site = Site(daemon, quiet=0.5).start()
+    d = site.daemon
+    for role, said in (("worker", "worker: no process that computes is there: they keep ending, or say nothing"),
+                       ("intake", "intake: the process that takes in keeps ending, or says nothing")):
+        wait_ready(site)
+
+        def dies():
+            for pid in d.children(role):
+                os.kill(pid, signal.SIGKILL)
+            status, text = asked(site)
+            return status == 503 and said in text
+
+        wait_for(dies, 60, f"that /readyz knows of the {role}")
+    wait_ready(site)
+    assert d.stop() == 0
+
+
+def test_a_daemon_that_hangs(daemon):
+    site = Site(daemon, quiet=0.5).start()
+    wait_ready(site)
+    os.kill(site.daemon.process.pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: asked(site) == (503, "daemon: noctuled has not told in the last 10 s how it is\n"), 60,
+                 "that it is missed")
+        assert site.text("healthz") == "ok\n"
+    finally:
+        os.kill(site.daemon.process.pid, signal.SIGCONT)
+    wait_ready(site)
+    assert site.daemon.stop() == 0
