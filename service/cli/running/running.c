@@ -27,6 +27,15 @@ running_open(int process, const char *name)
     return file;
 }
 
+/* Do its paths begin where ours do? One that may not be looked into is taken at its word. */
+static bool
+running_shares_root(int process)
+{
+    struct stat own, other;
+    return stat("/", &own) < 0 || fstatat(process, "root", &other, 0) < 0 ||
+           (own.st_dev == other.st_dev && own.st_ino == other.st_ino);
+}
+
 /* Is it one by its name, in our namespace of processes? A child has another name. */
 static bool
 running_is_daemon(int process, struct running_daemon *daemon)
@@ -44,7 +53,7 @@ running_is_daemon(int process, struct running_daemon *daemon)
     if (file)
         fclose(file);
     daemon->user = effective;
-    return named && here && has_user;
+    return named && here && has_user && running_shares_root(process);
 }
 
 /* The words of its command line, each to be freed, ended by NULL; 0: it has none, or too many. */

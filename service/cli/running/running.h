@@ -2,7 +2,7 @@
  * running.h - daemons that run on this machine, with what each was started with. The kernel is asked (proc(5)), each
  * time: nothing is kept anywhere that a crash or a restart could make untrue.
  *
- * A daemon in a container is none of these: its paths lead elsewhere. From the main thread only.
+ * A daemon in a container or a chroot is none of these: its paths lead elsewhere. From the main thread only.
  */
 #ifndef NOCTULE_RUNNING_H
 #define NOCTULE_RUNNING_H

@@ -7,7 +7,7 @@
 
 /* What it has of a process: words and the environment are ended by '|' each. */
 struct process {
-    const char *pid, *name, *spaces, *words, *environment, *folder;
+    const char *pid, *name, *spaces, *words, *environment, *folder, *root;
 };
 
 static void
@@ -37,6 +37,9 @@ make_process(const struct process *process)
     snprintf(path, sizeof path, "%s/cwd", process->pid);
     if (process->folder)
         ck_assert_int_eq(symlink(process->folder, scratch_path(path)), 0);
+    snprintf(path, sizeof path, "%s/root", process->pid);
+    if (process->root)
+        ck_assert_int_eq(symlink(process->root, scratch_path(path)), 0);
 }
 
 static struct running_daemon *
@@ -56,25 +59,28 @@ find(const struct process *process, size_t expected)
 
 #define ENVIRONMENT "HOME=/root|NOCTULE_CONFIG_=no|NOCTULE_CONFIG=env.conf|"
 
+/* A daemon, process 7. */
+#define DAEMON(words_, ...)                                                                        \
+    {                                                                                              \
+        .pid = "7", .name = "noctuled", .words = "noctuled|" words_, __VA_ARGS__                   \
+    }
+
 static const struct {
     struct process process;
     const char *config, *root;
 } seen[] = {
-    {{"7", "noctuled", NULL, "noctuled|--config|/a/b.conf|", NULL, NULL}, "/a/b.conf", ""},
-    {{"7", "noctuled", NULL, "/usr/bin/noctuled|-cb.conf|", NULL, "/a"}, "/a/b.conf", ""},
-    {{"7", "noctuled", NULL, "noctuled|--conf=b.conf|--root|data|", NULL, "/a"},
-     "/a/b.conf",
-     "/a/data"},
-    {{"7", "noctuled", NULL, "noctuled|--root=/x|", ENVIRONMENT, "/a"}, "/a/env.conf", "/x"},
-    {{"7", "noctuled", NULL, "noctuled|-c|/a/b.conf|", ENVIRONMENT, "/a"}, "/a/b.conf", ""},
-    {{"7", "noctuled", NULL, "noctuled|", "NOCTULE_CONFIG=|", NULL},
-     "/etc/noctule/noctule.conf",
-     ""},
-    {{"7", "noctuled", NULL, "noctuled|", "", NULL}, "/etc/noctule/noctule.conf", ""},
+    {DAEMON("--config|/a/b.conf|"), "/a/b.conf", ""},
+    {DAEMON("-cb.conf|", .folder = "/a"), "/a/b.conf", ""},
+    {DAEMON("--conf=b.conf|--root|data|", .folder = "/a"), "/a/b.conf", "/a/data"},
+    {DAEMON("--root=/x|", .environment = ENVIRONMENT, .folder = "/a"), "/a/env.conf", "/x"},
+    {DAEMON("-c|/a/b.conf|", .environment = ENVIRONMENT, .folder = "/a"), "/a/b.conf", ""},
+    {DAEMON("", .environment = "NOCTULE_CONFIG=|"), "/etc/noctule/noctule.conf", ""},
+    {DAEMON("", .environment = ""), "/etc/noctule/noctule.conf", ""},
+    {DAEMON("-c|/a/b.conf|", .root = "/"), "/a/b.conf", ""},
     /* There is a daemon, and it cannot be seen with what. */
-    {{"7", "noctuled", NULL, "noctuled|", NULL, "/a"}, "", ""},
-    {{"7", "noctuled", NULL, "noctuled|-c|b.conf|", NULL, NULL}, "", ""},
-    {{"7", "noctuled", NULL, "noctuled|-c|/a/b.conf|-r|data|", NULL, NULL}, "", ""},
+    {DAEMON("", .folder = "/a"), "", ""},
+    {DAEMON("-c|b.conf|"), "", ""},
+    {DAEMON("-c|/a/b.conf|-r|data|"), "", ""},
 };
 
 START_TEST(what_a_daemon_runs_with)
@@ -92,15 +98,16 @@ END_TEST
 #define MANY "-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|-rx|"
 
 static const struct process others[] = {
-    {"7", "noctule-worker", NULL, "noctuled|--role|worker|--config|/a/b.conf|", NULL, NULL},
-    {"7", "noctuled", NULL, "noctuled|--role|worker|--config|/a/b.conf|", NULL, NULL},
-    {"7", "noctuled", "7\t1", "noctuled|--config|/a/b.conf|", NULL, NULL}, /* in a container */
-    {"7", "noctuled", NULL, "", NULL, NULL},                               /* a zombie */
-    {"7", "noctuled", NULL, "noctuled|--version|", NULL, NULL},
-    {"7", "noctuled", NULL, "noctuled|--what|", NULL, NULL},
-    {"7", "noctuled", NULL, "noctuled|" MANY MANY MANY, NULL, "/a"},
-    {"7", "vim", NULL, "vim|noctuled|", NULL, NULL},
-    {"self", "noctuled", NULL, "noctuled|-c|/a/b.conf|", NULL, NULL},
+    {.pid = "7", .name = "noctule-worker", .words = "noctuled|--role|worker|-c|/a/b.conf|"},
+    DAEMON("--role|worker|-c|/a/b.conf|"),
+    DAEMON("-c|/a/b.conf|", .spaces = "7\t1"),     /* in a container */
+    DAEMON("-c|/a/b.conf|", .root = "/proc"),      /* in a chroot */
+    {.pid = "7", .name = "noctuled", .words = ""}, /* a zombie */
+    DAEMON("--version|"),
+    DAEMON("--what|"),
+    DAEMON(MANY MANY MANY, .folder = "/a"),
+    {.pid = "7", .name = "vim", .words = "vim|noctuled|"},
+    {.pid = "self", .name = "noctuled", .words = "noctuled|-c|/a/b.conf|"},
 };
 
 START_TEST(what_is_no_daemon)
@@ -117,7 +124,8 @@ START_TEST(daemons_are_in_order)
     scratch_make();
     for (size_t i = 0; i < 3; i++) {
         static const char *const numbers[] = {"12", "9", "100"};
-        make_process(&(struct process){numbers[i], "noctuled", NULL, "noctuled|-c|/a|", 0, 0});
+        make_process(
+            &(struct process){.pid = numbers[i], .name = "noctuled", .words = "noctuled|-c|/a|"});
     }
     ck_assert_int_eq(mkdir(scratch_path("11"), 0700), 0); /* it has just gone */
     ck_assert_int_eq(running_daemons(scratch, &daemons, &count), 0);
