@@ -114,3 +114,11 @@ core_path(const struct core *core, const char *path)
         return strdup(path);
     return asprintf(&joined, "%s/%s", core->root, path) < 0 ? NULL : joined;
 }
+
+void
+core_tell_intake(const struct core *core, struct proto_writer *writer)
+{
+    const int error = pool_send(core->pool, core->intake, writer);
+    if (error && error != -EPIPE)
+        pool_kill(core->pool, core->intake, "it cannot be told what it waits for");
+}

@@ -103,6 +103,9 @@ int32_t core_count(int64_t told);
 /* How long a job waits for a point of priority; 0: for ever. */
 int64_t core_ageing_ms(const struct core *core);
 
+/* What the intake would wait for in vain: where there is no memory to tell it, it is ended. The next one asks, as after one that left. */
+void core_tell_intake(const struct core *core, struct proto_writer *writer);
+
 /* "<root>/<path>"; a path that is absolute is only copied. malloc'd; NULL: no memory. */
 char *core_path(const struct core *core, const char *path);
 

@@ -300,14 +300,13 @@ arrivals_pause_or_resume(struct core *core, const char *why)
     if (core->intake < 0 || pause == core->intake_paused || !pool_ready(core->pool, core->intake))
         return;
     core->intake_paused = pause;
-    if (pause) {
-        struct proto_writer writer;
-        inspections_listening(core->inspections, false);
+    inspections_listening(core->inspections, !pause);
+    struct proto_writer writer;
+    if (pause)
         message_write_pause(&writer, &(struct message_pause){.why = why});
-        pool_send(core->pool, core->intake, &writer);
-        return;
-    }
-    inspections_listening(core->inspections, true);
-    pool_tell(core->pool, core->intake, PROTO_RESUME);
-    inspections_look(core->inspections);
+    else
+        proto_start(&writer, PROTO_RESUME);
+    core_tell_intake(core, &writer);
+    if (!pause)
+        inspections_look(core->inspections);
 }

@@ -19,22 +19,13 @@ struct known {
     char *path;   /* of files in series/; NULL: none yet */
 };
 
-static void
-known_send(struct known *known, struct proto_writer *writer)
-{
-    const int error = pool_send(known->core->pool, known->core->intake, writer);
-    if (error &&
-        error != -EPIPE) /* it would wait for good; the next intake asks, as after -EPIPE */
-        pool_kill(known->core->pool, known->core->intake, "it cannot be told what is known");
-}
-
 /* That was all, if need be before its end: what is not told is looked at. */
 static void
 known_tell_last(struct known *known)
 {
     struct proto_writer writer;
     message_write_known(&writer, &(struct message_known){.inbox = "", .last = 1});
-    known_send(known, &writer);
+    core_tell_intake(known->core, &writer);
 }
 
 static void
@@ -59,7 +50,7 @@ known_tell_stored(struct known *known)
         known->path = paths[i];
     }
     free(paths);
-    known_send(known, &writer);
+    core_tell_intake(known->core, &writer);
 }
 
 /* False when there is none. */
@@ -86,7 +77,7 @@ known_tell_kept(struct known *known, const char *inbox)
             &writer, &(struct message_known_file){.key = kept[i].file, .look = kept[i].look});
     known->file = kept[count - 1].file;
     free(kept);
-    known_send(known, &writer);
+    core_tell_intake(known->core, &writer);
     return true;
 }
 

@@ -53,10 +53,13 @@ tear_down(void)
 
 /* What the pool is asked, by --wrap. */
 static int send_error; /* of each frame to a child; 0: none */
+static bool is_there;  /* the intake */
 static int kills;
 
 int __real_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 int __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
+bool __real_pool_ready(const struct pool *pool, int slot);
+bool __wrap_pool_ready(const struct pool *pool, int slot);
 void __real_pool_kill(struct pool *pool, int slot, const char *why);
 void __wrap_pool_kill(struct pool *pool, int slot, const char *why);
 
@@ -67,6 +70,12 @@ __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer)
         return __real_pool_send(pool, slot, writer);
     proto_release(writer);
     return send_error;
+}
+
+bool
+__wrap_pool_ready(const struct pool *pool, int slot)
+{
+    return is_there || __real_pool_ready(pool, slot);
 }
 
 void
@@ -218,6 +227,24 @@ START_TEST(an_intake_that_cannot_be_told)
 
 END_TEST
 
+/* One that does not hear that the disk is full, or has room again, would be as it is for good. */
+START_TEST(an_intake_that_cannot_be_stopped)
+{
+    is_there = true;
+    for (int low = 1; low >= 0; low--) {
+        kills = 0;
+        send_error = -ENOMEM;
+        core.disk_low = low;
+        arrivals_pause_or_resume(&core, "the disk is almost full");
+        send_error = 0;
+        ck_assert_int_eq(kills, 1);
+        ck_assert_int_eq(core.intake_paused, low);
+    }
+    is_there = false;
+}
+
+END_TEST
+
 /* The intake saw it, and then it was removed: no row says that it is there. */
 START_TEST(an_image_that_is_gone)
 {
@@ -310,6 +337,6 @@ END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
             an_image_that_its_inbox_keeps, what_is_told_as_known_is_on_disk,
-            an_intake_that_cannot_be_told, an_image_that_is_gone, a_file_in_quarantine,
-            a_file_that_cannot_be_read, an_instance_that_never_came_whole, a_commitment_report,
-            whether_files_can_come_in)
+            an_intake_that_cannot_be_told, an_intake_that_cannot_be_stopped, an_image_that_is_gone,
+            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_that_never_came_whole,
+            a_commitment_report, whether_files_can_come_in)
