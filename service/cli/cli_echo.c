@@ -36,26 +36,27 @@ echo_within(double configured, double seconds)
     return seconds > 0 ? fmin(configured, seconds) : configured;
 }
 
+/* Of who is called, a destination or a source: the options that AE_ROWS gives both. */
+#define ECHO_PEER(called)                                                                          \
+    {                                                                                              \
+        .calling_ae = (called)->calling_ae_title, .called_ae = (called)->ae_title,                 \
+        .host = (called)->host, .port = (called)->port, .certificate = (called)->certificate,      \
+        .connect_seconds = (called)->connect_seconds, .dimse_seconds = (called)->dimse_seconds     \
+    }
+
+/* `peer` is as ECHO_PEER made it. */
 static int
-echo_ae(const struct conf *conf, const struct conf_destination *destination, double seconds,
-        char *said, size_t size, struct error *error)
+echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_peer *peer, char *said,
+        size_t size, struct error *error)
 {
-    struct dicom_tls *tls = NULL;
-    if (destination->tls && !(tls = settings_open_tls(&conf->dicom.tls, false, error)))
+    if (with_tls && !(peer->tls = settings_open_tls(&conf->dicom.tls, false, error)))
         return -EINVAL;
-    const struct dicom_peer peer = {
-        .calling_ae = destination->calling_ae_title,
-        .called_ae = destination->ae_title,
-        .host = destination->host,
-        .port = destination->port,
-        .tls = tls,
-        .certificate = destination->certificate,
-        .connect_seconds = echo_within(destination->connect_seconds, seconds),
-        .acse_seconds = echo_within(conf->dicom.acse_seconds, seconds),
-        .dimse_seconds = echo_within(destination->dimse_seconds, seconds),
-        .max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10};
-    const int rc = dicom_echo(&peer, said, size, error);
-    dicom_tls_close(tls);
+    peer->connect_seconds = echo_within(peer->connect_seconds, seconds);
+    peer->acse_seconds = echo_within(conf->dicom.acse_seconds, seconds);
+    peer->dimse_seconds = echo_within(peer->dimse_seconds, seconds);
+    peer->max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10;
+    const int rc = dicom_echo(peer, said, size, error);
+    dicom_tls_close(peer->tls);
     return rc;
 }
 
@@ -79,10 +80,19 @@ int
 echo_destination(const struct conf *conf, const struct conf_destination *destination,
                  double seconds, char *said, size_t size, struct error *error)
 {
+    struct dicom_peer peer = ECHO_PEER(destination);
     if (destination->folder)
         return echo_folder(destination->folder, said, size, error);
     return destination->stow ? echo_stow(destination, seconds, said, size, error)
-                             : echo_ae(conf, destination, seconds, said, size, error);
+                             : echo_ae(conf, destination->tls, seconds, &peer, said, size, error);
+}
+
+int
+echo_source(const struct conf *conf, const struct conf_source *source, double seconds, char *said,
+            size_t size, struct error *error)
+{
+    struct dicom_peer peer = ECHO_PEER(source);
+    return echo_ae(conf, source->tls, seconds, &peer, said, size, error);
 }
 
 static int

@@ -1,4 +1,4 @@
-/* echo.h - is a destination there? Asked by this process, as its user. */
+/* echo.h - is a destination or a source there? Asked by this process, as its user. */
 #ifndef NOCTULE_CLI_ECHO_H
 #define NOCTULE_CLI_ECHO_H
 
@@ -12,5 +12,8 @@
  */
 int echo_destination(const struct conf *conf, const struct conf_destination *destination,
                      double seconds, char *said, size_t size, struct error *error);
+/* The same of an archive that noctule pull asks. */
+int echo_source(const struct conf *conf, const struct conf_source *source, double seconds,
+                char *said, size_t size, struct error *error);
 
 #endif

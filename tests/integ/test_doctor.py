@@ -12,6 +12,8 @@ import time
 import pytest
 from conftest import BIN, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
 from test_deliveries import small, to_archive, to_folder
+from test_pull import pulling, source
+from test_query import a_dcmqrscp, an_orthanc
 from test_status import NOBODY, open_folder  # noqa: F401
 
 OF_THE_MACHINE = {"clock", "confinement", "limits", "watches", "unit"}  # not this test's to set right
@@ -229,6 +231,24 @@ def test_destinations(daemon, tmp_path):
     assert told[0].startswith("PACS: ") and "refused" in told[0].lower() and "Is it on" in told[0]
     assert told[1].startswith("MUTE: ") and "did not answer within 6" not in told[1]
     assert "none" in told[2] and "No such file" in told[2] and "let the service's user write" in told[2]
+
+
+def test_sources(daemon, tmp_path):
+    """Archives that are pulled from: one that is well, one that is called by another's title, silent ones, and one that is not there."""
+    d = daemon(dicom="")
+    d.root.chmod(0o750)
+    with an_orthanc(tmp_path / "orthanc", d.port) as (well, title), a_dcmqrscp(tmp_path / "dcmqrscp", d.port) as (other, _), \
+            socket.create_server(("127.0.0.1", 0)) as silent:
+        d.config.write_text(d.config.read_text() + pulling(
+            source(well.port, title, window='"Mon 00:00-00:01"'), source(other.port, "ELSEWHERE", "OTHER", calling_ae_title='"NIGHT"'),
+            source(silent.getsockname()[1], "MUTE", "MUTE"), source(free_port(), "ARCHIVE", "DOWN")))
+        sources = doctor(d)["source"]
+    assert [check["verdict"] for check in sources] == ["ok"] + ["broken"] * 3
+    assert sources[0]["text"].startswith("PACS: ") and "ORTHANC" in sources[0]["text"]
+    told = [check["findings"][0]["text"] for check in sources[1:]]
+    assert [text.partition(":")[0] for text in told] == ["OTHER", "MUTE", "DOWN"]
+    assert "ELSEWHERE" in told[0] and "host, port and titles right, and does it know NIGHT?" in told[0]
+    assert "did not answer within 6" not in told[1] and "refused" in told[2].lower() and "does it know NOCTULE?" in told[2]
 
 
 def test_a_damaged_database(daemon):

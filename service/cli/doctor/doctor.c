@@ -42,6 +42,8 @@ static const struct doctor_check checks[] = {
      .look = look_at_tls, .needs_dicom = true},
     {"destination", "answers a C-ECHO, or can be written", .count = count_destinations,
      .look = look_at_destination, .needs_dicom = true},
+    {"source", "answers a C-ECHO", .count = count_sources, .look = look_at_source,
+     .needs_dicom = true},
     {"devices", "GPUs, driver and memory against what is asked for", .look = look_at_devices},
     {"slurm", "answers, would take a job, and what is shared with its nodes",
      .count = count_clusters, .look = look_at_cluster},

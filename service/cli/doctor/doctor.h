@@ -86,6 +86,8 @@ size_t count_tls(const struct conf *conf);
 void look_at_tls(struct examination *examination);
 size_t count_destinations(const struct conf *conf);
 void look_at_destination(struct examination *examination);
+size_t count_sources(const struct conf *conf);
+void look_at_source(struct examination *examination);
 void look_at_devices(struct examination *examination);
 size_t count_clusters(const struct conf *conf);
 void look_at_cluster(struct examination *examination);

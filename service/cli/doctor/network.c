@@ -1,4 +1,4 @@
-/* network.c - ports, TLS, destinations. */
+/* network.c - ports, TLS, destinations, sources. */
 #include "service/cli/doctor/doctor.h"
 #include "service/cli/echo.h"
 #include "service/common/bind_at.h"
@@ -208,6 +208,15 @@ count_destinations(const struct conf *conf)
     return conf->destination_count;
 }
 
+static void
+ae_is_silent(struct examination *examination, const char *name, const char *ours,
+             const struct error *error)
+{
+    doctor_find(examination, DOCTOR_BROKEN,
+                "%s: %s Is it on, are host, port and titles right, and does it know %s?", name,
+                error->message, ours);
+}
+
 void
 look_at_destination(struct examination *examination)
 {
@@ -226,7 +235,27 @@ look_at_destination(struct examination *examination)
                     "%s: %s Is it on, is the address right, and does it let us in?",
                     destination->name, error.message);
     else
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: %s Is it on, are host, port and titles right, and does it know %s?",
-                    destination->name, error.message, destination->calling_ae_title);
+        ae_is_silent(examination, destination->name, destination->calling_ae_title, &error);
+}
+
+/* ----------------------------------------------------------------------------- sources ---- */
+
+size_t
+count_sources(const struct conf *conf)
+{
+    return conf->pull.source_count;
+}
+
+/* Also outside its window, in which it is asked for studies: whether it is there is asked by day. */
+void
+look_at_source(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const struct conf_source *source = &conf->pull.sources[examination->index];
+    char said[512] = "";
+    struct error error = {0};
+    if (echo_source(conf, source, DOCTOR_SECONDS, said, sizeof said, &error) == 0)
+        doctor_fine(examination, "%s: %s", source->name, said);
+    else
+        ae_is_silent(examination, source->name, source->calling_ae_title, &error);
 }
