@@ -28,7 +28,8 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     CASE WHEN j.state IN ('READY', 'DELAYED')
         THEN (SELECT opens_at FROM pipeline_window w WHERE w.pipeline = j.pipeline AND NOT w.is_open) END
         AS window_opens_at,
-    CASE WHEN j.state = 'RUNNING'
+    -- When Slurm comes to it, nobody here knows.
+    CASE WHEN j.state = 'RUNNING' AND j.executor = 'local'
         THEN (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', j.started_at, '+' || round(mean_seconds, 3) || ' seconds')
             FROM v_measured WHERE pipeline = j.pipeline) END AS expected_at,
     iif(j.worker IS NULL, '', j.executor) AS executor,
@@ -253,15 +254,26 @@ span AS MATERIALIZED (
             AND ended_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours'))
         THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')
         ELSE strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') END AS since_at),
+-- A job in Slurm has the slot of its place there, waiting or not: it counts with what it took on its node.
 ran AS MATERIALIZED (
-    SELECT pipeline, (julianday(ended_at) - julianday(started_at)) * 86400.0 AS lane_seconds,
-        worker || '/' || lane AS place
+    SELECT pipeline, executor, worker || '/' || lane AS place, julianday(started_at) AS start_day,
+        julianday(ended_at) AS end_day,
+        iif(executor = 'local', (julianday(ended_at) - julianday(started_at)) * 86400.0, total_seconds) AS lane_seconds
     FROM job
-    WHERE ended_at >= (SELECT since_at FROM span) AND state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED'))
+    WHERE ended_at >= (SELECT since_at FROM span) AND state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED')),
+-- From each start on what no earlier one covers: together, how long there was anything of ours in Slurm.
+covered AS (
+    SELECT lane_seconds, max(0.0, end_day - max(start_day, coalesce(max(end_day) OVER (ORDER BY start_day, end_day
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), start_day))) * 86400.0 AS more_seconds
+    FROM ran WHERE executor = 'slurm'),
+lanes AS (
+    SELECT (SELECT count(DISTINCT place) FROM ran WHERE executor = 'local')
+        + coalesce((SELECT max(1.0, round(sum(lane_seconds) / max(sum(more_seconds), 0.001))) FROM covered
+            HAVING count(*) > 0), 0.0) AS lanes)
 SELECT pipeline, count(*) AS jobs, avg(lane_seconds) AS mean_seconds, NULL AS lanes, NULL AS jobs_per_series
 FROM ran GROUP BY pipeline
 UNION ALL
-SELECT '', count(*), avg(lane_seconds), max(1, count(DISTINCT place)),
+SELECT '', count(*), avg(lane_seconds), (SELECT CAST(max(1.0, lanes) AS INTEGER) FROM lanes),
     -- Of what settled; series that no pipeline wants count.
     nullif(count(*), 0) * 1.0 / max(1, (SELECT count(*) FROM series WHERE settled_at >= (SELECT since_at FROM span)))
 FROM ran;
@@ -274,14 +286,14 @@ every AS MATERIALIZED (SELECT mean_seconds, lanes, min(jobs_per_series, 16) AS j
     FROM v_measured WHERE pipeline = ''),
 measured AS MATERIALIZED (SELECT pipeline, mean_seconds FROM v_measured),
 unfinished AS MATERIALIZED (
-    SELECT pipeline, state, started_at, done_by_at FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED')),
+    SELECT pipeline, state, started_at, done_by_at, executor FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED')),
 left_to_do AS (
     SELECT u.pipeline, count(*) FILTER (WHERE state = 'READY') AS jobs_ready,
         count(*) FILTER (WHERE state = 'RUNNING') AS jobs_running,
         count(*) FILTER (WHERE state = 'DELAYED') AS jobs_delayed,
         NULL AS jobs_expected, coalesce(m.mean_seconds, e.mean_seconds) AS mean_seconds,
         sum(max(0.0, coalesce(m.mean_seconds, e.mean_seconds)
-            - iif(state = 'RUNNING', (c.now_day - julianday(started_at)) * 86400.0, 0.0))) AS work_seconds,
+            - iif(state = 'RUNNING' AND executor = 'local', (c.now_day - julianday(started_at)) * 86400.0, 0.0))) AS work_seconds,
         min(done_by_at) AS done_by_at,
         EXISTS (SELECT 1 FROM hold WHERE kind IN ('queue', 'jobs') OR kind = 'pipeline' AND name = u.pipeline)
             AS is_held
@@ -330,7 +342,7 @@ wanted AS (
             AS stretch_seconds, max(coalesce(w.open_share, 1.0), 0.0001) AS open_share,
         (julianday(j.done_by_at) - c.now_day) * 86400.0 AS until_seconds,
         max(0.0, coalesce(m.mean_seconds, e.mean_seconds)
-            - iif(j.state = 'RUNNING', (c.now_day - julianday(j.started_at)) * 86400.0, 0.0)) AS left_seconds,
+            - iif(j.state = 'RUNNING' AND j.executor = 'local', (c.now_day - julianday(j.started_at)) * 86400.0, 0.0)) AS left_seconds,
         j.state <> 'RUNNING' AND EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs')
             OR h.kind = 'pipeline' AND h.name = j.pipeline
             OR h.kind = 'job' AND h.name = CAST(j.id AS TEXT)) AS is_held

@@ -220,6 +220,10 @@ static const struct report_column job_columns[] = {
     {"BODY PART", "body_part", REPORT_DROP},
     {"CREATED (UTC)", SECONDS_OF("created_at"), REPORT_WHOLE},
     {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
+    {"WHERE",
+     "executor || coalesce(' ' || slurm_id, '') || CASE WHEN node <> '' THEN ' on ' || node ELSE "
+     "'' END",
+     REPORT_DROP},
     {"WAIT (s)", "printf('%.2f', wait_seconds)", REPORT_NUMBER | REPORT_DROP},
     {"RUN (s)", "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END",
      REPORT_NUMBER | REPORT_DROP},

@@ -64,6 +64,8 @@ static const struct night_column running_of[] = {
     COLUMN(stage, "STAGE", TEXT),        COLUMN(share, "ESTIMATE", SHARE),
     COLUMN(seconds, "RUNS (s)", NUMBER), BELOW(stage_since, "in this stage since", TIME),
     BELOW(usual, "usually (s)", NUMBER), BELOW(started, "since", TIME),
+    BELOW(executor, "executor", TEXT),   BELOW(slurm_id, "Slurm job", NUMBER),
+    BELOW(node, "node", TEXT),           BELOW(slurm_reason, "waits in Slurm for", TEXT),
     BELOW(modality, "modality", TEXT),   BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
@@ -78,8 +80,9 @@ static const char running_sql[] =
           "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
           "SELECT job, r.pipeline, stage, "
           "round(min(r.seconds / max(u.seconds, 0.001), 0.99), 2), round(r.seconds, 1), "
-          "stage_since, round(u.seconds, 1), started_at, modality, series_description, "
-          "series_uid" NO_MARK " FROM running r LEFT JOIN usual u ON u.pipeline = r.pipeline "
+          "stage_since, round(u.seconds, 1), started_at, executor, slurm_id, node, slurm_reason, "
+          "modality, series_description, series_uid" NO_MARK
+          " FROM running r LEFT JOIN usual u ON u.pipeline = r.pipeline "
           "ORDER BY started_at, job" MOST;
 
 static const struct night_column waiting_of[] = {
@@ -324,6 +327,10 @@ static const struct night_column job_of[] = {
     COLUMN(ended, "ended", TIME),
     COLUMN(wait, "waited (s)", NUMBER),
     COLUMN(total, "took (s)", NUMBER),
+    COLUMN(executor, "executor", TEXT),
+    COLUMN(slurm_id, "Slurm job", NUMBER),
+    COLUMN(node, "node", TEXT),
+    COLUMN(slurm_reason, "waits in Slurm for", TEXT),
     COLUMN(backend, "computed on", TEXT),
     COLUMN(peak, "peak (MiB)", NUMBER),
     COLUMN(attempts, "tries", NUMBER),
@@ -337,7 +344,8 @@ static const struct night_column job_of[] = {
 static const char job_sql[] =
     ASKED "SELECT state, pipeline, stack, series_uid, modality, body_part, series_description, "
           "code, message, code, note, created_at, started_at, ended_at, round(wait_seconds, 1), "
-          "round(total_seconds, 2), backend, peak_mib, attempts, priority, held, superseded_by, "
+          "round(total_seconds, 2), executor, slurm_id, node, slurm_reason, backend, peak_mib, "
+          "attempts, priority, held, superseded_by, "
           "reviewed_by, removed_at" NO_MARK " FROM v_jobs WHERE job = ?2";
 
 static const struct night_column job_results_of[] = {

@@ -115,6 +115,29 @@ START_TEST(each_pipeline_takes_what_it_took)
 
 END_TEST
 
+/* Six slots for an hour, in which each took twenty minutes on its node: two were computed at once. */
+START_TEST(slots_of_slurm_are_no_lanes)
+{
+    struct queue_figures figures = sample_figures;
+    const struct queue_finish finish = {QUEUE_EMPTY, &figures, NULL, 0, CODE_NONE, ""};
+    figures.total_seconds = 1200;
+    for (int i = 0; i < 6; i++) {
+        const struct queue_lane lane = {"slurm", i, "slurm", "aa"};
+        const int64_t job = add("far", 0);
+        ck_assert_int_eq(queue_start_at(s.queue, job, &lane, now - 3 * HOUR), 0);
+        ck_assert_int_eq(queue_finish_job(s.queue, job, &finish, now - 2 * HOUR), 0);
+    }
+    assert_answer(&s, "SELECT lanes || ' ' || jobs FROM v_measured WHERE pipeline = ''", "4 8");
+    expect_minutes("SELECT mean_seconds FROM v_measured WHERE pipeline = 'far'", 20);
+    /* One that waits in Slurm for long has its twenty minutes before it still. */
+    const struct queue_lane lane = {"slurm", 0, "slurm", "bb"};
+    ck_assert_int_eq(queue_start_at(s.queue, add("far", 0), &lane, now - HOUR), 0);
+    expect_minutes("SELECT work_seconds FROM v_backlog WHERE pipeline = 'far'", 20);
+    assert_answer(&s, "SELECT count(expected_at) FROM v_jobs WHERE state = 'RUNNING'", "0");
+}
+
+END_TEST
+
 START_TEST(what_gathers_counts)
 {
     sqlite3_exec(s.queue->db.handle,
@@ -242,5 +265,6 @@ START_TEST(what_can_never_fit_is_told)
 END_TEST
 
 SAMPLE_MAIN("db_backlog", open_sample, close_sample, each_pipeline_takes_what_it_took,
-            what_gathers_counts, windows_are_waited_for, what_is_held_is_not_guessed,
-            what_will_be_late_is_told, a_window_that_closes_makes_late, what_can_never_fit_is_told)
+            slots_of_slurm_are_no_lanes, what_gathers_counts, windows_are_waited_for,
+            what_is_held_is_not_guessed, what_will_be_late_is_told, a_window_that_closes_makes_late,
+            what_can_never_fit_is_told)

@@ -1,4 +1,6 @@
 /* Attempts on other machines: their rows, over restarts, and what comes too late. */
+#include "db/page.h"
+#include "db/report.h"
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>
@@ -107,6 +109,42 @@ START_TEST(the_mean_is_of_what_ended_well)
 
 END_TEST
 
+/* The list of jobs, one of them, and the page. */
+START_TEST(people_are_told_where_it_is)
+{
+    static const struct report_filter all = {0};
+    struct report *report;
+    struct error error;
+    char *text = NULL;
+    size_t size;
+    const int64_t job = job_elsewhere("1.2", 0, "aa");
+    ck_assert_int_eq(queue_submitted(s.queue, job, "aa", 42, SAMPLE_NOW + 4000), 0);
+    ck_assert_int_eq(queue_placed(s.queue, job, "aa", "node-1", ""), 0);
+    ck_assert_int_eq(report_open(s.path, &report, &error), 0);
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_int_eq(report_list(report, &report_jobs, &all, out, false, &error), 0);
+    ck_assert_int_eq(report_job(report, job, out, false, &error), 0);
+    ck_assert_int_eq(fclose(out), 0);
+    ck_assert_msg(strstr(text, "slurm 42 on node-1") != NULL, "%s", text);
+    ck_assert_msg(
+        strstr(text, "\nslurm_id                  42\nnode                      node-1\n") != NULL,
+        "%s", text);
+    free(text);
+    for (size_t i = 0; i < 2; i++) {
+        struct page_list list;
+        const struct page_asked asked = {.job = job, .text = {"", ""}};
+        ck_assert_int_eq(
+            report_page_list(report, i ? PAGE_JOB : PAGE_RUNNING, &asked, &list, &error), 0);
+        ck_assert_str_eq(night_cell(&list.table, 0, "executor"), "slurm");
+        ck_assert_str_eq(night_cell(&list.table, 0, "slurm_id"), "42");
+        ck_assert_str_eq(night_cell(&list.table, 0, "node"), "node-1");
+        page_list_free(&list);
+    }
+    report_close(report);
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_elsewhere", open_sample, close_sample, what_is_elsewhere_outlives_the_daemon,
             an_old_nonce_is_void, the_next_local_attempt_forgets_where_the_last_was,
-            the_mean_is_of_what_ended_well)
+            the_mean_is_of_what_ended_well, people_are_told_where_it_is)

@@ -535,9 +535,9 @@ START_TEST(jobs_as_a_table)
     text = printed(JOBS, &(struct report_filter){.state = "DONE"}, 0, false);
     ck_assert_str_eq(
         text, "JOB  STATE  PIPELINE  STACK  MODALITY  BODY PART  CREATED (UTC)        TRIES  "
-              "WAIT (s)  RUN (s)  PEAK (MiB)  CODE  SERIES\n"
+              "WHERE  WAIT (s)  RUN (s)  PEAK (MiB)  CODE  SERIES\n"
               "  1  DONE   head-ct          CT        HEAD       2026-01-31 02:03:22      1  "
-              "    1.00     1.00       100.0        1.2.1\n");
+              "local      1.00     1.00       100.0        1.2.1\n");
     free(text);
 }
 
