@@ -164,8 +164,8 @@ class Cluster:
         self.cancel_all()
         wait_for(self.is_idle, 30, "idle nodes")
         self.first_job = max(self.jobs(), default=self.first_job)
-        for entry in self.share.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        self.share = self.folder / f"share-{self.first_job}"  # in the old one a daemon may be at work still
+        self.share.mkdir(exist_ok=True)
         return True
 
     def stop(self):

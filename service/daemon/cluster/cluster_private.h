@@ -39,7 +39,7 @@ void cluster_dismiss(const struct cluster *cluster, const struct job_attempt *at
 
 /* -------------------------------------------------------------------------------- ends.c ---- */
 
-/* It has left its task and its folder is dismissed; how it ended is said in the next call. */
+/* It leaves its task. Its folder goes once how it ended is on disk: until then a daemon that dies finds it again. */
 void cluster_end(struct cluster *cluster, struct job_attempt *attempt, enum job_end end,
                  bool last_chance);
 void cluster_give_back(struct cluster *cluster, struct job_attempt *attempt, const char *why);

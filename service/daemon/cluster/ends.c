@@ -15,10 +15,8 @@ void
 cluster_end(struct cluster *cluster, struct job_attempt *attempt, enum job_end end,
             bool last_chance)
 {
-    const bool well = end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW;
     struct cluster_task *task = attempt->task;
     task_leave(attempt);
-    cluster_dismiss(cluster, attempt, well);
     job_attempt_end(attempt, end, last_chance);
     cluster_drop_if_done(cluster, task);
 }

@@ -173,6 +173,14 @@ cluster_pick(struct executor *base, const struct queue_job *jobs, size_t count,
 
 /* ------------------------------------------------------------------------------ starting ---- */
 
+static void
+cluster_recorded(const struct job_attempt *attempt)
+{
+    const enum job_end end = attempt->end;
+    cluster_dismiss(cluster_of(attempt->executor), attempt,
+                    end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
+}
+
 /* Its row is committed; the tick submits the task, once all that travel in it are. */
 static int
 cluster_start_attempt(struct executor *base, struct job_attempt *attempt)
@@ -180,6 +188,7 @@ cluster_start_attempt(struct executor *base, struct job_attempt *attempt)
     struct cluster_task *task = tasks_find(&cluster_of(base)->tasks, attempt->place.nonce);
     if (!task || task->phase != TASK_PICKED)
         return -ENOENT;
+    attempt->recorded = cluster_recorded;
     task_join(task, attempt);
     return 0;
 }
@@ -279,6 +288,7 @@ cluster_adopt_one(struct cluster *cluster, const struct queue_elsewhere *row)
     if (!attempt || !task)
         return -ENOMEM;
     attempt->executor = &cluster->base;
+    attempt->recorded = cluster_recorded;
     attempt->alone = row->alone;
     attempt->started = true;
     attempt->place = (struct job_place){.name = PLACE_NAME, .slot = row->lane};

@@ -306,6 +306,15 @@ cluster_handle_measurements(struct cluster *cluster, struct proto_reader *reader
 
 /* ------------------------------------------------------------------------------- folders ---- */
 
+/* Its attempt is under way, or its end not yet on disk. */
+static bool
+cluster_needs(const struct cluster *cluster, const struct message_folder *row)
+{
+    const struct job_attempt *attempt =
+        (const struct job_attempt *)attempts_find(cluster->base.attempts, row->job);
+    return attempt && strcmp(attempt->place.nonce, row->nonce) == 0;
+}
+
 static void
 cluster_handle_folders(struct cluster *cluster, struct proto_reader *reader)
 {
@@ -315,7 +324,7 @@ cluster_handle_folders(struct cluster *cluster, struct proto_reader *reader)
         return;
     while (message_next_folder(reader, &row)) {
         struct job_attempt left = {.number = (int32_t)row.number};
-        if (cluster_attempt(cluster, row.job, row.nonce))
+        if (cluster_needs(cluster, &row))
             continue;
         left.base.id = row.job;
         snprintf(left.place.nonce, sizeof left.place.nonce, "%s", row.nonce);

@@ -170,11 +170,14 @@ job_attempt_write(struct attempt *base)
 static void
 job_attempt_recorded(struct attempt *base)
 {
+    const struct job_attempt *attempt = (const struct job_attempt *)base;
     struct core *core = base->all->core;
     crash_point("daemon_after_done_after_commit");
     spool_sweep_job(core->root, base->id);
-    if (((struct job_attempt *)base)->end == JOB_END_CANCELLED || base->superseded)
+    if (attempt->end == JOB_END_CANCELLED || base->superseded)
         spool_remove_output(core->root, base->id);
+    if (attempt->recorded)
+        attempt->recorded(attempt);
     due_now(&core->jobs_due); /* it was held back until here, and may be READY */
     due_now(&core->deliveries_due);
 }

@@ -45,6 +45,8 @@ struct job_attempt {
     struct attempt base; /* its id is the job's */
     int32_t number;      /* of attempts, this one counted */
     struct executor *executor;
+    void (*recorded)(
+        const struct job_attempt *attempt); /* how it ended is on disk; NULL: nobody asks */
     struct job_place place;
     bool alone;
     bool started;                  /* by its executor */
