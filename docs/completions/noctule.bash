@@ -141,7 +141,7 @@ _noctule() {
         kind=files
         ;;
     doctor)
-        options='--json'
+        options='--nodes --json'
         kind=nothing
         ;;
     echo)

@@ -1,7 +1,6 @@
 """Jobs that go to Slurm: a real slurmctld and real slurmd's of the test's own (cluster.py)."""
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -112,6 +111,7 @@ def test_killed_at(daemon, cluster, tmp_path, point):
         d.start()
     d.wait_jobs(2, states=("DONE", "FAILED"))
     assert_once(d, 2)
+    assert sum(job["attempts"] for job in d.jobs()) == (3 if point.startswith("worker_") else 2)
     wait_swept(site)
 
 
@@ -346,10 +346,32 @@ def test_a_restart_with_much_in_slurm(daemon, tmp_path, count):
 def test_doctor_knows_the_site(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site).start()
-    ask = functools.partial(run_program, "noctule", "--config", d.config, "doctor", check=False, env=d.environment)
+
+    def ask(*options, env=d.environment):
+        return run_program("noctule", "--config", d.config, "doctor", *options, check=False, env=env)
+
     told = ask().stdout
     (line,) = [line for line in told.splitlines() if line.startswith("slurm")]
     assert "ok" in line and "takes jobs" in line, told
+    assert "node node0 read what was written here" in " ".join(ask("--nodes").stdout.split())
+    picky = tmp_path / "picky"
+    picky.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\n. ./do\nexec {BIN}/noctule "$@"\n')
+    picky.chmod(0o755)
+    d.config.write_text(d.config.read_text().replace(f"{BIN}/noctule", str(picky)))
+    for does, finding in (("echo noctule 0.0.1; exit 0", '"noctule 0.0.1", here noctule is'),
+                          ("echo it is broken >&2; exit 1", "ended as FAILED, saying: it is broken")):
+        (tmp_path / "do").write_text(does)
+        told = ask("--nodes").stdout
+        assert finding in " ".join(told.split()), told
+    stale = tmp_path / "bin" / "sbatch"
+    stale.parent.mkdir()
+    stale.write_text(f'#!/bin/sh\nfor folder; do :; done\n[ ! -e "$folder/here" ] || echo old >"$folder/here"\n'
+                     f'exec {shutil.which("sbatch", path=site.environment["PATH"])} "$@"\n')
+    stale.chmod(0o755)
+    (tmp_path / "do").write_text("")
+    told = ask("--nodes", env={**d.environment, "PATH": f"{stale.parent}:{site.environment['PATH']}"}).stdout
+    assert "read something else" in " ".join(told.split()), told
+    assert not list(site.share.glob("doctor-*"))
     d.stop()
     site.kill("slurmctld")
     told = ask().stdout

@@ -47,6 +47,8 @@ static const struct doctor_check checks[] = {
     {"devices", "GPUs, driver and memory against what is asked for", .look = look_at_devices},
     {"slurm", "answers, would take a job, and what is shared with its nodes",
      .count = count_clusters, .look = look_at_cluster},
+    {"nodes", "with --nodes: a node of Slurm reads what is written here, and is read",
+     .count = count_clusters, .look = look_at_nodes, .on_nodes = true},
     {"dictionary", "DCMTK's data dictionary", .look = look_at_dictionary, .without_conf = true},
     {"clock", "against the database, and synchronised", .look = look_at_clock},
     {"limits", "open files, memory of the control group", .look = look_at_limits},
@@ -158,11 +160,19 @@ doctor_visit_begin(const struct doctor *doctor, const struct doctor_check *check
     return visit;
 }
 
+static int
+check_deadline(const struct doctor_check *check)
+{
+    return DOCTOR_DEADLINE + (check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
+}
+
 /* True where the look ended; what it found is in *found. One that did not is told so. */
 static bool
-doctor_visit_end(struct doctor_visit *visit, const struct timespec *until,
+doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
                  struct examination *found)
 {
+    const int seconds = check_deadline(visit->examination.check);
+    const struct timespec until = {began->tv_sec + seconds, began->tv_nsec};
     *found = (struct examination){.doctor = visit->examination.doctor,
                                   .check = visit->examination.check,
                                   .index = visit->examination.index};
@@ -171,15 +181,14 @@ doctor_visit_end(struct doctor_visit *visit, const struct timespec *until,
         free(visit);
         return true;
     }
-    const bool ended = pthread_clockjoin_np(visit->thread, NULL, CLOCK_MONOTONIC, until) == 0;
+    const bool ended = pthread_clockjoin_np(visit->thread, NULL, CLOCK_MONOTONIC, &until) == 0;
     if (!ended)
         pthread_detach(visit->thread);
     if (ended)
         *found = visit->examination;
     else
         doctor_find(found, DOCTOR_BROKEN,
-                    "it did not answer within %d seconds: a share or a server hangs",
-                    DOCTOR_DEADLINE);
+                    "it did not answer within %d seconds: a share or a server hangs", seconds);
     if (atomic_exchange(&visit->left, true))
         free(visit);
     return ended;
@@ -188,7 +197,7 @@ doctor_visit_end(struct doctor_visit *visit, const struct timespec *until,
 static size_t
 doctor_count(const struct doctor *doctor, const struct doctor_check *check)
 {
-    if (!doctor->conf && !check->without_conf)
+    if ((!doctor->conf && !check->without_conf) || (check->on_nodes && !doctor->with_nodes))
         return 0;
     return check->count ? check->count(doctor->conf) : 1;
 }
@@ -206,13 +215,12 @@ doctor_look(const struct doctor *doctor, struct examination **found, size_t *cou
         for (size_t k = 0; k < doctor_count(doctor, &checks[i]); k++)
             visits[begun++] = doctor_visit_begin(doctor, &checks[i], k);
     }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += DOCTOR_DEADLINE;
+    struct timespec began;
+    clock_gettime(CLOCK_MONOTONIC, &began);
     bool memory = visits && *found;
     for (size_t i = 0; i < begun; i++) {
         memory &= visits[i] != NULL;
-        *hung |= visits[i] && !doctor_visit_end(visits[i], &until, &(*found)[i]);
+        *hung |= visits[i] && !doctor_visit_end(visits[i], &began, &(*found)[i]);
     }
     free(visits);
     *count = total;
@@ -329,7 +337,7 @@ doctor_take_rights(struct doctor *doctor)
 /* ------------------------------------------------------------------------------ command ---- */
 
 struct doctor_options {
-    bool json;
+    bool json, nodes;
 };
 
 static void
@@ -374,7 +382,7 @@ doctor_run(struct cli_call *call)
     const struct doctor_options *options = call->options;
     struct conf_findings findings = {0};
     struct error error = {0};
-    struct doctor doctor = {.findings = &findings};
+    struct doctor doctor = {.with_nodes = options->nodes, .findings = &findings};
     bool hung = false;
     int status = DOCTOR_BROKEN;
     const bool chosen = cli_choose_conf(call->context, &error) == 0;
@@ -403,11 +411,17 @@ doctor_run(struct cli_call *call)
 const struct cli_command cli_doctor = {
     .name = "doctor",
     .help = "what is wrong with this installation, and what to do",
-    .usage = {"[--json]"},
+    .usage = {"[--nodes] [--json]"},
     .more = "Ends with 0 where all is ok, 1 where something wants attention, 2 where something is "
             "broken. Root looks with the rights of the service's user, the owner of the root "
             "folder.",
-    .options = (const struct cli_option[]){CLI_JSON(struct doctor_options), {0}},
+    .options =
+        (const struct cli_option[]){
+            {"nodes", 0, &cli_flag, CLI_AT(struct doctor_options, nodes),
+             .help = "give Slurm a job, too, that reads and writes the shared folder on a node; it "
+                     "takes a minute at most"},
+            CLI_JSON(struct doctor_options),
+            {0}},
     .size = sizeof(struct doctor_options),
     .without_conf = true,
     .run = doctor_run};

@@ -13,16 +13,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DOCTOR_FINDINGS 8
-#define DOCTOR_TEXT     1024
-#define DOCTOR_SECONDS  3 /* that a look gives whom it asks; DOCTOR_DEADLINE bounds the look */
-#define DOCTOR_DEADLINE 6
+#define DOCTOR_FINDINGS     8
+#define DOCTOR_TEXT         1024
+#define DOCTOR_SECONDS      3 /* that a look gives whom it asks; DOCTOR_DEADLINE bounds the look */
+#define DOCTOR_DEADLINE     6
+#define DOCTOR_NODE_SECONDS 60 /* for a node; DOCTOR_DEADLINE comes on top */
 
 /* As the exit status has them. */
 enum doctor_verdict { DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN };
 
 struct doctor {
     const char *config_path; /* NULL: it is not known which one (no_conf) */
+    bool with_nodes;         /* Slurm is to be given a job */
     bool has_dictionary;     /* without it DICOM cannot be spoken */
     struct conf *conf;       /* NULL: it is wrong */
     struct conf_findings *findings;
@@ -55,6 +57,7 @@ struct doctor_check {
     size_t (*count)(const struct conf *conf); /* NULL: it is one */
     void (*look)(struct examination *examination);
     bool without_conf, needs_dicom;
+    bool on_nodes; /* only where that was asked for, and with its own deadline */
 };
 
 /* Says what is wrong, and what to do. Findings beyond DOCTOR_FINDINGS raise the last one's verdict. */
@@ -91,6 +94,7 @@ void look_at_source(struct examination *examination);
 void look_at_devices(struct examination *examination);
 size_t count_clusters(const struct conf *conf);
 void look_at_cluster(struct examination *examination);
+void look_at_nodes(struct examination *examination);
 void look_at_dictionary(struct examination *examination);
 void look_at_limits(struct examination *examination);
 void look_at_confinement(struct examination *examination);
