@@ -591,6 +591,24 @@ START_TEST(lanes_work_side_by_side)
 
 END_TEST
 
+/* Pinned memory is reserved for the largest job, and kept: the jobs after it find the same. */
+START_TEST(memory_is_kept_from_job_to_job)
+{
+    const struct image_extent large = {256, 256, 128}, small = {64, 64, 8};
+    const struct kernels_demand demand = {.of = {NULL}};
+    void *first, *voxels;
+
+    ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &first, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, i == 0 ? small : large, IMAGE_INT16,
+                                              &demand, &voxels, NULL),
+                         0);
+        ck_assert_ptr_eq(voxels, first);
+    }
+}
+
+END_TEST
+
 /* A job is given up at any point; the lane takes the next one. */
 START_TEST(a_job_may_be_given_up)
 {
@@ -914,6 +932,7 @@ make_suite(void)
     tcase_add_loop_test(fuzzy, a_small_object_is_the_reference, 0, 2);
     tcase_add_test(lanes, any_order_of_slices_gives_the_same);
     tcase_add_test(lanes, lanes_work_side_by_side);
+    tcase_add_test(lanes, memory_is_kept_from_job_to_job);
     tcase_add_test(lanes, a_job_may_be_given_up);
     tcase_add_test(lanes, what_does_not_fit_is_out_of_memory);
     if (quick)

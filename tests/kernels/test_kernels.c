@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -342,6 +343,41 @@ START_TEST(a_lane_takes_job_after_job)
 
 END_TEST
 
+/* Are all pages of these bytes there? None is of memory that nobody has written to. */
+static bool
+is_resident(void *bytes, size_t size)
+{
+    unsigned char pages[1 << 13];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), count = size / page;
+
+    ck_assert_uint_le(count, sizeof(pages));
+    ck_assert_int_eq(mincore(bytes, count * page, pages), 0);
+    for (size_t i = 0; i < count; i++)
+        if (!(pages[i] & 1))
+            return false;
+    return true;
+}
+
+/* What the largest job took stays, so that those after it neither ask for memory nor touch it anew. */
+START_TEST(a_lane_keeps_its_memory_from_job_to_job)
+{
+    const struct image_extent large = {256, 256, 128}, small = {64, 64, 8};
+    const size_t bytes = (size_t)256 * 256 * 128 * 2;
+    const struct kernels_demand demand = {.of = {NULL}};
+    void *first, *between, *again;
+
+    ck_assert_int_eq(kernels_volume_begin(lane, large, IMAGE_INT16, &demand, &first, NULL), 0);
+    ck_assert(!is_resident(first, bytes));
+    memset(first, 1, bytes);
+    ck_assert_int_eq(kernels_volume_begin(lane, small, IMAGE_INT16, &demand, &between, NULL), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, large, IMAGE_INT16, &demand, &again, NULL), 0);
+    ck_assert_ptr_eq(between, first);
+    ck_assert_ptr_eq(again, first);
+    ck_assert(is_resident(again, bytes));
+}
+
+END_TEST
+
 START_TEST(a_volume_needs_no_labels)
 {
     struct image_range range, none = {1, 0};
@@ -459,6 +495,7 @@ main(void)
     tcase_add_test(all, what_was_not_asked_for_is_refused);
     tcase_add_test(all, slices_are_announced_once);
     tcase_add_test(all, a_lane_takes_job_after_job);
+    tcase_add_test(all, a_lane_keeps_its_memory_from_job_to_job);
     tcase_add_test(all, a_volume_needs_no_labels);
     tcase_add_loop_test(all, value_ranges_equal_plain_loops, 0, 3);
     tcase_add_test(all, nothing_but_padding_has_no_range);
