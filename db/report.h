@@ -37,6 +37,18 @@ int report_each_trouble(struct report *report,
                         int (*take)(void *context, int level, int64_t since_ms, const char *text),
                         void *context, struct error *error);
 
+/* How long jobs of a pipeline take here, by v_measured. */
+struct report_pace {
+    double mean_seconds;
+    int64_t lanes; /* on which jobs ran; 0: none of the pipeline was measured */
+};
+
+int report_pace(struct report *report, const char *pipeline, struct report_pace *pace,
+                struct error *error);
+/* How many of its jobs wait and are wanted by then: v_wanted. */
+int report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs,
+                  struct error *error);
+
 /* What the database has of a daemon that does not run. */
 struct report_life {
     int64_t last_ms; /* the last that it recorded, Unix time; 0: it never ran */

@@ -33,6 +33,39 @@ report_each_trouble(struct report *report,
 }
 
 int
+report_pace(struct report *report, const char *pipeline, struct report_pace *pace,
+            struct error *error)
+{
+    sqlite3_stmt *row;
+    *pace = (struct report_pace){0};
+    int rc = database_start(&report->db,
+                            "SELECT mean_seconds, (SELECT lanes FROM v_measured WHERE pipeline = "
+                            "'') FROM v_measured WHERE pipeline = ?",
+                            VALUES(value_text(pipeline)), &row);
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    rc = database_step(&report->db, row);
+    if (rc == 1) {
+        pace->mean_seconds = sqlite3_column_double(row, 0);
+        pace->lanes = sqlite3_column_int64(row, 1);
+    }
+    database_end(row);
+    return report_conclude(report, NULL, rc < 0 ? rc : 0, error);
+}
+
+int
+report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs,
+              struct error *error)
+{
+    *jobs = 0;
+    int rc = database_get(&report->db,
+                          "SELECT count(*) FROM v_wanted WHERE pipeline = ? AND state <> 'RUNNING' "
+                          "AND done_by_at <= ?",
+                          VALUES(value_text(pipeline), value_time(by_ms)), jobs);
+    return report_conclude(report, NULL, rc < 0 ? rc : 0, error);
+}
+
+int
 report_last_life(struct report *report, struct report_life *life, struct error *error)
 {
     sqlite3_stmt *row;

@@ -1,6 +1,9 @@
 /* cli_check_config.c - `noctule check-config`: is the file good, and what does it say? */
 #include "service/cli/cli.h"
 
+#include "db/report.h"
+#include "service/cli/done_by.h"
+#include "service/common/clock.h"
 #include "service/common/settings.h"
 
 #include <stdio.h>
@@ -153,6 +156,27 @@ check_config_text(const struct conf *conf)
     return EXIT_OK;
 }
 
+static int
+check_config_doubt(void *context, int level, int64_t since_ms, const char *text)
+{
+    (void)context, (void)level, (void)since_ms;
+    cli_complain("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr), cli_style(CLI_PLAIN, stderr),
+                 text);
+    return 0;
+}
+
+/* By what the service measured, where it has run and may be read. */
+static void
+check_config_done_by(const struct conf *conf)
+{
+    struct report *report = NULL;
+    struct error error;
+    if (cli_try_report(conf, &report, &error) != 0)
+        report = NULL;
+    done_by_each_doubt(conf, report, true, clock_unix_ms(), check_config_doubt, NULL);
+    report_close(report);
+}
+
 struct check_config_options {
     bool print;
 };
@@ -170,6 +194,8 @@ check_config_run(struct cli_call *call)
     const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
     struct conf *conf = cli_load_conf(call->context, path, &findings);
     int status = conf ? check_config_tls(&conf->dicom) : EXIT_CONFIG;
+    if (status == EXIT_OK)
+        check_config_done_by(conf);
     if (status == EXIT_OK && options->print)
         status = check_config_text(conf);
     else if (status == EXIT_OK)

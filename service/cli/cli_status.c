@@ -135,8 +135,7 @@ status_tell(struct status *status)
     struct error error = {0};
     int level = EXIT_OK;
     int rc = cli_try_report(status->conf, &report, &error);
-    int asked =
-        cli_troubles_gather(&status->troubles, status->conf->root, report, rc ? NULL : &error);
+    int asked = cli_troubles_gather(&status->troubles, status->conf, report, rc ? NULL : &error);
     if (rc == 0)
         rc = asked;
     if (status->check)

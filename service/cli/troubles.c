@@ -4,6 +4,8 @@
 #include "base/array.h"
 #include "db/report.h"
 #include "service/cli/cli.h"
+#include "service/cli/done_by.h"
+#include "service/common/clock.h"
 #include "service/common/troubles.h"
 
 #include <errno.h>
@@ -78,10 +80,12 @@ trouble_ask_daemon(struct cli_troubles *troubles, const char *root, struct repor
 }
 
 int
-cli_troubles_gather(struct cli_troubles *troubles, const char *root, struct report *report,
+cli_troubles_gather(struct cli_troubles *troubles, const struct conf *conf, struct report *report,
                     struct error *error)
 {
-    int rc = trouble_ask_daemon(troubles, root, report);
+    int rc = trouble_ask_daemon(troubles, conf->root, report);
+    if (rc == 0)
+        rc = done_by_each_doubt(conf, report, false, clock_unix_ms(), trouble_take, troubles);
     if (rc)
         return error_set_system(error, rc, "tell what is not well");
     return report ? report_each_trouble(report, trouble_take, troubles, error) : 0;

@@ -1,6 +1,6 @@
 /*
- * troubles.h - what is not well now, and what waits: what the daemon says of itself, and what the database
- * knows. For status and report.
+ * troubles.h - what is not well now, and what waits: what the daemon says of itself, what the database
+ * knows, and what the configuration cannot have. For status and report.
  */
 #ifndef NOCTULE_CLI_TROUBLES_H
 #define NOCTULE_CLI_TROUBLES_H
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct conf;
 struct report;
 
 struct cli_trouble {
@@ -36,8 +37,8 @@ struct cli_trouble_level {
 extern const struct cli_trouble_level cli_trouble_levels[];
 
 /* Into one that is zero; without a report what the daemon says. Clear it either way. */
-int cli_troubles_gather(struct cli_troubles *troubles, const char *root, struct report *report,
-                        struct error *error);
+int cli_troubles_gather(struct cli_troubles *troubles, const struct conf *conf,
+                        struct report *report, struct error *error);
 void cli_troubles_clear(struct cli_troubles *troubles);
 
 /* enum trouble_level; that of waiting where there are none. */

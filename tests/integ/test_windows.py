@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 
 import pytest
 from conftest import Clock, drop, wait_for
@@ -107,3 +108,16 @@ def test_when_a_job_runs_and_is_wanted_is_explained(daemon, tmp_path, clock):
     assert '"window": "22:00-06:00 UTC"' in json.dumps(told) and '"done_by": "07:00 UTC"' in json.dumps(told)
     said = " ".join(d.ctl("explain", *sorted((tmp_path / "1").iterdir())).stdout.split())
     assert "window, 22:00-06:00 UTC, wanted by 07:00 UTC" in said
+
+
+def test_what_cannot_be_there_in_time_is_told_before_there_is_a_job(daemon):
+    d = daemon(pipeline_extra='window = "Mon-Fri 22:00-06:00 UTC"; done_by = "07:00 UTC";').start()
+    doubt = r"pipeline head-ct: what is made after \S+Z is wanted by \S+Z \(done_by\), and its window \(Mon-Fri 22:00-06:00 UTC\) does not open"
+    assert re.search(rf"^Attention   {doubt} in between$", d.ctl("status").stdout, re.M)
+    told = d.ctl("status", "--check", check=False)
+    assert told.returncode == 1 and re.match(rf"NOCTULE WARNING: {doubt}", told.stdout)
+    told = d.ctl("check-config")
+    assert told.returncode == 0 and re.match(rf"noctule: warning: {doubt}", told.stderr), told.stderr
+    change(d, 'done_by = "07:00 UTC"', 'done_by = "Tue-Sat 07:00 UTC"')
+    assert d.ctl("check-config").stderr == "" and "Attention" not in d.ctl("status").stdout
+    assert d.stop() == 0

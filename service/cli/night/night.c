@@ -89,7 +89,7 @@ night_make(struct cli_call *call, struct report *database, int64_t since_ms, int
     struct night *night = NULL;
     struct error error = {0};
     int status = EXIT_DATABASE;
-    int rc = cli_troubles_gather(&troubles, root, database, &error);
+    int rc = cli_troubles_gather(&troubles, call->context->conf, database, &error);
     if (rc == 0)
         rc = report_night(database, since_ms, until_ms, &night, &error);
     if (rc == 0) {
