@@ -265,15 +265,10 @@ jobs_on_stages(void *context, int status)
         ((struct job_attempt *)base)->stage_noted = false;
 }
 
-static struct job_attempt *
-jobs_first_unnoted(const struct jobs *jobs)
+static bool
+job_is_unnoted(const struct job_attempt *attempt)
 {
-    for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
-        struct job_attempt *attempt = (struct job_attempt *)base;
-        if (!base->ended && *attempt->stage && !attempt->stage_noted)
-            return attempt;
-    }
-    return NULL;
+    return !attempt->base.ended && *attempt->stage && !attempt->stage_noted;
 }
 
 /* With each tick, not with each change: a job of a fraction of a second costs no more than its end. */
@@ -281,16 +276,23 @@ static void
 jobs_note_stages(struct jobs *jobs)
 {
     struct core *core = jobs->core;
-    if ((core->trouble && !core->probing) || !jobs_first_unnoted(jobs) || !core_change(core))
+    bool begun = false;
+    if (core->trouble && !core->probing)
         return;
-    for (struct job_attempt *attempt; (attempt = jobs_first_unnoted(jobs));) {
-        int error =
-            queue_set_stage(core->queue, attempt->base.id, attempt->stage, attempt->stage_ms);
+    for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
+        struct job_attempt *attempt = (struct job_attempt *)base;
+        if (!job_is_unnoted(attempt))
+            continue;
+        if (!begun && !core_change(core))
+            return;
+        if (!begun)
+            batch_on_commit(core->batch, jobs_on_stages, jobs);
+        begun = true;
+        int error = queue_set_stage(core->queue, base->id, attempt->stage, attempt->stage_ms);
         if (core_failed(core, error, "note what a job is at"))
             return;
         attempt->stage_noted = true;
     }
-    batch_on_commit(core->batch, jobs_on_stages, jobs);
 }
 
 /* ----------------------------------------------------------------------------- stopping ---- */
