@@ -27,6 +27,8 @@
     LIST(DESTINATIONS)                                                                             \
     LIST(UNDELIVERED)                                                                              \
     LIST(DELIVERED)                                                                                \
+    LIST(PULLING)                                                                                  \
+    LIST(UNPULLED)                                                                                 \
     LIST(DEVICES)                                                                                  \
     LIST(DEVICE_EVENTS)                                                                            \
     LIST(NIGHTS)                                                                                   \

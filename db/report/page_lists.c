@@ -254,6 +254,50 @@ static const char delivered_sql[] = ASKED DELIVERY_SELECT
 static const char job_deliveries_sql[] =
     ASKED DELIVERY_SELECT "job = ?2 AND " BY_NUMBER("delivery") " ORDER BY delivery DESC" MOST;
 
+/* ----------------------------------------------------------------------------------- pulls ---- */
+
+/* By batches: whose items they are `noctule pull` tells, as far as `identifiers` lets it. */
+static const struct night_column pulling_of[] = {
+    COLUMN(batch, "BATCH", NUMBER),        COLUMN(source, "SOURCE", TEXT),
+    COLUMN(under_way, "NOW", NUMBER),      COLUMN(waiting, "WAITING", NUMBER),
+    COLUMN(ended, "ENDED", NUMBER),        BELOW(arrived, "instances", NUMBER),
+    BELOW(created, "asked for", TIME),     BELOW(started, "last tried", TIME),
+    BELOW(not_before, "not before", TIME), BELOW(code, "after", TEXT),
+    BELOW(message, "message", TEXT),       BELOW(to_do, "to do", REMEDY),
+};
+
+/* Oldest first. What is said of a batch is of the last of its open items that was tried in vain. */
+static const char pulling_sql[] =
+    ASKED ", batches AS (SELECT batch, source, min(created_at) AS created_at, "
+          "count(*) FILTER (WHERE state <> 'WAITING') AS under_way, "
+          "count(*) FILTER (WHERE state = 'WAITING') AS waiting, max(started_at) AS started_at, "
+          "min(not_before_at) AS not_before_at FROM v_pulls WHERE ended_at IS NULL "
+          "AND (?1 = '' OR batch > CAST(?1 AS INTEGER)) GROUP BY batch, source), "
+          "failures AS (SELECT batch, code, message, max(started_at) FROM v_pulls "
+          "WHERE ended_at IS NULL AND code <> '' GROUP BY batch), "
+          "all_of AS (SELECT batch, count(ended_at) AS ended, sum(arrived) AS arrived FROM v_pulls "
+          "WHERE batch IN (SELECT batch FROM batches) GROUP BY batch) "
+          "SELECT b.batch, source, under_way, waiting, ended, arrived, created_at, started_at, "
+          "not_before_at, code, message, code, b.batch FROM batches b "
+          "JOIN all_of a ON a.batch = b.batch LEFT JOIN failures f ON f.batch = b.batch "
+          "ORDER BY b.batch" MOST;
+
+static const struct night_column unpulled_of[] = {
+    COLUMN(batch, "BATCH", NUMBER),  COLUMN(source, "SOURCE", TEXT), COLUMN(code, "CODE", TEXT),
+    COLUMN(items, "ITEMS", NUMBER),  BELOW(ended, "ended", TIME),    BELOW(state, "state", TEXT),
+    BELOW(message, "message", TEXT), BELOW(to_do, "to do", REMEDY),
+};
+
+/* Its message is that of the last. */
+#define PULL_KEY "printf('%015d', batch) || state || code"
+static const char unpulled_sql[] = ASKED
+    ", ends AS (SELECT batch, source, state, code, count(*) AS items, max(ended_at) AS ended_at, "
+    "message FROM v_pulls WHERE state IN ('NOT_FOUND', 'PARTIAL', 'FAILED') "
+    "GROUP BY batch, source, state, code) "
+    "SELECT batch, source, code, items, ended_at, state, message, code" TIME_MARK(
+        "ended_at", PULL_KEY) " FROM ends WHERE " BEHIND("ended_at", PULL_KEY)
+        NEWEST_FIRST("ended_at", PULL_KEY);
+
 /* --------------------------------------------------------------------------------- devices ---- */
 
 static const struct night_column devices_of[] = {
@@ -487,6 +531,10 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_DESTINATIONS] = LIST(destinations, "Destinations", "noctule echo NAME"),
     [PAGE_UNDELIVERED] = SHARED(delivery, undelivered, "Not delivered", "noctule resend DELIVERY"),
     [PAGE_DELIVERED] = SHARED(delivery, delivered, "Delivered, or not wanted any more", NULL),
+    [PAGE_PULLING] = LIST(pulling, "Pulled from archives",
+                          "noctule pull --batch BATCH; noctule pull --cancel BATCH"),
+    [PAGE_UNPULLED] =
+        LIST(unpulled, "What was not pulled, or in part", "noctule pull --batch BATCH"),
     [PAGE_DEVICES] = LIST(devices, "Devices", "noctule doctor"),
     [PAGE_DEVICE_EVENTS] = SHARED(event, device_events, "What happened to them", NULL),
     [PAGE_NIGHTS] = LIST(nights, "Nights", "noctule report --since 2026-01-31 --until 2026-02-01"),

@@ -91,7 +91,8 @@ view_queue(const struct view *view, struct error *error)
     static const struct lists_part parts[] = {{PAGE_HOLDS, NULL},
                                               {PAGE_RUNNING, "no job runs"},
                                               {PAGE_WAITING, "no job waits"},
-                                              {PAGE_GATHERING, "no series gathers"}};
+                                              {PAGE_GATHERING, "no series gathers"},
+                                              {PAGE_PULLING, NULL}};
     return ADD_ALL(parts);
 }
 
@@ -100,7 +101,8 @@ view_failures(const struct view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_FAILED, "no job has failed"},
                                               {PAGE_REFUSED, "no series was refused"},
-                                              {PAGE_QUARANTINED, "no file is in quarantine"}};
+                                              {PAGE_QUARANTINED, "no file is in quarantine"},
+                                              {PAGE_UNPULLED, NULL}};
     return ADD_ALL(parts);
 }
 

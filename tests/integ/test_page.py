@@ -19,6 +19,7 @@ import pydicom
 import pytest
 from conftest import PEERS, drop, free_port, is_listening, phantom, run_program, storescu, wait_for
 from test_deliveries import QUICK, to_archive
+from test_pull import CALLERS, FIRST, SECOND, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
 from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -53,6 +54,15 @@ class Page(html.parser.HTMLParser):
 
     def titled(self):
         return re.search(r"^(.*) - Noctule", self.data, re.M)[1]
+
+
+def rows_below(page, heading):
+    """The rows of the table with that heading, as they are drawn: its columns, and what stands below them."""
+    (text,) = re.findall(rf"<h2>{re.escape(heading)}</h2>(.*?)</section>", page.replace("<bdi>", "").replace("</bdi>", ""), re.S)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)]
+    titles = cells[0]
+    return [{**dict(zip(titles, head)), **dict(re.findall(r"<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", below))}
+            for head, (below,) in zip(cells[1::2], cells[2::2])]
 
 
 class Site:
@@ -205,6 +215,42 @@ def test_what_refreshes_itself_can_be_stopped(daemon):
         (link,) = [link for link in page.links() if "still" in link]
         assert ("meta", "http-equiv", "refresh") not in site.page(link).attributes
     assert ("meta", "http-equiv", "refresh") not in site.page("review").attributes
+
+
+def test_what_is_pulled(daemon, study):  # noqa: F811
+    """By batches: what is under way and waits in the queue, what came to nothing among the failures; and nobody's accession number."""
+    with Archive(study[0]) as archive, Archive(study[0], forever) as slow:
+        down = source(free_port(), "LIAR", "DOWN")
+        site = Site(daemon, quiet=600.0, dicom=CALLERS,
+                    extra=pulling(source(archive.port, "LIAR"), source(slow.port, "LIAR", "SLOW"), down)).start()
+        d = site.daemon
+        assert "archives" not in site.text("queue") and "pulled" not in site.text("failures")
+        archive.destination = slow.destination = d.port
+        pull(d, "PACS", "--accession", FIRST, "ZX81-NONE", "ZX81-<b>")
+        wait_ended(d, 3)
+        pull(d, "DOWN", "--accession", FIRST, SECOND)
+        pull(d, "SLOW", "--accession", SECOND, FIRST)
+
+        def told():  # an item of DOWN is under way again and again, and for as long nothing is told of its last time
+            rows = rows_below(queue := site.text("queue"), "Pulled from archives")
+            return (queue, *rows) if len(rows) == 2 and rows[0]["NOW"] == "0" and "after" in rows[0] and rows[1]["NOW"] == "1" else None
+
+        queue, one, other = wait_for(told, 30, "what is under way")
+        assert [one[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["4", "DOWN", "0", "2", "0"]
+        assert one["after"] == "PEER_UNREACHABLE" and one["message"] and one["to do"] and one["last tried"]
+        assert [other[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["6", "SLOW", "1", "1", "0"]
+        assert "after" not in other and other["asked for"]
+        failures = site.text("failures")
+        (nothing,) = rows_below(failures, "What was not pulled, or in part")
+        assert [nothing[title] for title in ("BATCH", "SOURCE", "CODE", "ITEMS", "state")] == [
+            "1", "PACS", "PULL_NOT_FOUND", "2", "NOT_FOUND"]
+        assert nothing["ended"] and nothing["message"] and nothing["to do"]
+        for page in (queue, failures):
+            assert "ZX" not in page and not [row for row in d.query("SELECT identifier FROM v_pulls") if row["identifier"] in page]
+        pull(d, "--cancel", "6")
+        pull(d, "--cancel", "4")
+        assert "Pulled from archives" not in site.text("queue")
+    assert d.stop() == 0
 
 
 @pytest.mark.parametrize("identifiers", ["hashed", "plain", "none"])

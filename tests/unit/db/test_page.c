@@ -1,6 +1,7 @@
 /* The lists of the page, and figures for monitoring. */
 #include "db/metrics.h"
 #include "db/page.h"
+#include "db/pulls.h"
 #include "db/report.h"
 
 #include "tests/unit/db/sample.h"
@@ -150,6 +151,69 @@ START_TEST(a_list_goes_on_behind_its_mark)
 
 END_TEST
 
+/* Batches of one item each, the oldest first; ended, all at one moment, by their numbers from the last. */
+START_TEST(batches_of_pulls_go_on_behind_their_mark)
+{
+    enum { COUNT = 2 * PAGE_ROWS + 1 };
+
+    const struct queue_pull_wish wish = {QUEUE_PULL_STUDY, "1.2.3"};
+    char *open[COUNT], *ended[COUNT];
+    for (int64_t batch = 1; batch <= COUNT; batch++)
+        ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", &wish, 1, SAMPLE_NOW), 0);
+    ck_assert_uint_eq(ask_all(PAGE_PULLING, "batch", 3, open, COUNT), COUNT);
+    for (int64_t batch = 1; batch <= COUNT; batch++)
+        ck_assert_int_eq(queue_end_pull(s.queue, batch, QUEUE_PULL_FAILED, CODE_MOVE_REFUSED,
+                                        "as it is", SAMPLE_NOW),
+                         0);
+    ck_assert_uint_eq(ask_all(PAGE_UNPULLED, "batch", 3, ended, COUNT), COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_int_eq(atoi(open[i]), i + 1);
+        ck_assert_int_eq(atoi(ended[i]), COUNT - i);
+        free(open[i]);
+        free(ended[i]);
+    }
+    ck_assert_uint_eq(ask_all(PAGE_PULLING, "batch", 1, open, COUNT), 0);
+}
+
+END_TEST
+
+/* Of a batch: how many items there are, what was said of the one that was tried last, and what came of others. */
+START_TEST(a_batch_of_pulls_is_one_row)
+{
+    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_STUDY, "1.2.3"},
+                                             {QUEUE_PULL_STUDY, "1.2.4"},
+                                             {QUEUE_PULL_STUDY, "1.2.5"},
+                                             {QUEUE_PULL_STUDY, "1.2.6"}};
+    struct page_list list;
+    ck_assert_int_eq(queue_add_pulls(s.queue, 1, "PACS", "jane", wishes, 4, SAMPLE_NOW), 0);
+    for (int64_t id = 1; id <= 3; id++) {
+        ck_assert_int_eq(queue_start_pull(s.queue, id, SAMPLE_NOW + id), 0);
+        if (id < 3)
+            ck_assert_int_eq(queue_delay_pull(s.queue, id, SAMPLE_NOW + 100 * id, true,
+                                              id == 1 ? CODE_PEER_ABORTED : CODE_PEER_UNREACHABLE,
+                                              id == 1 ? "it broke off" : "nobody is there",
+                                              SAMPLE_NOW + 10),
+                             0);
+    }
+    ck_assert_int_eq(queue_end_pull(s.queue, 4, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
+                                    "it has none", SAMPLE_NOW),
+                     0);
+    ask(PAGE_PULLING, &(struct page_asked){0}, &list);
+    ck_assert_uint_eq(list.table.row_count, 1);
+    ck_assert_str_eq(night_cell(&list.table, 0, "under_way"), "1");
+    ck_assert_str_eq(night_cell(&list.table, 0, "waiting"), "2");
+    ck_assert_str_eq(night_cell(&list.table, 0, "ended"), "1");
+    ck_assert_str_eq(night_cell(&list.table, 0, "message"), "nobody is there");
+    page_list_free(&list);
+    ask(PAGE_UNPULLED, &(struct page_asked){0}, &list);
+    ck_assert_uint_eq(list.table.row_count, 1);
+    ck_assert_str_eq(night_cell(&list.table, 0, "items"), "1");
+    ck_assert_str_eq(night_cell(&list.table, 0, "message"), "it has none");
+    page_list_free(&list);
+}
+
+END_TEST
+
 START_TEST(a_whole_page_is_no_reason_to_go_on)
 {
     char *uids[PAGE_ROWS + 1];
@@ -288,6 +352,8 @@ main(void)
     tcase_add_test(tests, a_running_job_is_told_with_its_share);
     tcase_add_test(tests, the_share_of_a_first_job_is_not_known);
     tcase_add_test(tests, a_list_goes_on_behind_its_mark);
+    tcase_add_test(tests, batches_of_pulls_go_on_behind_their_mark);
+    tcase_add_test(tests, a_batch_of_pulls_is_one_row);
     tcase_add_test(tests, a_whole_page_is_no_reason_to_go_on);
     tcase_add_test(tests, what_takes_too_long_ends);
     tcase_add_test(tests, a_series_is_found_by_what_is_known_of_it);
