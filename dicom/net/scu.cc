@@ -104,7 +104,7 @@ fail_broken(struct dicom_association &association, int rc, const char *doing, st
 {
     break_off(association);
     return error_set(error, -ECONNABORTED, CODE_PEER_ABORTED,
-                     "%s broke off while %s (%s). Deliveries are tried again.",
+                     "%s broke off while %s (%s). Deliveries and pulls are tried again.",
                      association.name.c_str(), doing, scu_reason(association, rc));
 }
 
@@ -216,8 +216,8 @@ fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes
                      "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
                      association.name.c_str(), busy ? "for now" : "for good", answer->reject_result,
                      answer->reject_source, answer->reject_reason, why,
-                     busy ? " Deliveries are tried again."
-                          : " Correct the destination or the peer.");
+                     busy ? " Deliveries and pulls are tried again."
+                          : " Correct its entry here, or ours there.");
 }
 
 static int
@@ -226,7 +226,7 @@ fail_request(struct dicom_association &association, const char *why, struct erro
     break_off(association);
     return error_set(
         error, -ECONNABORTED, CODE_PEER_ABORTED,
-        "%s gave no answer to the association request (%s). Deliveries are tried again.",
+        "%s gave no answer to the association request (%s). Deliveries and pulls are tried again.",
         association.name.c_str(), why);
 }
 
@@ -353,7 +353,7 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     const int fd = scu_dial_any(addresses.get(), scu_milliseconds(peer.connect_seconds));
     if (fd < 0)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "There is no connection to %s (%s). Deliveries are tried again.",
+                         "There is no connection to %s (%s). Deliveries and pulls are tried again.",
                          association.name.c_str(), std::strerror(-fd));
     return negotiate(association, fd, peer, contexts, count, answer, error);
 }
