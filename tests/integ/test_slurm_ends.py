@@ -7,10 +7,11 @@ import signal
 import sys
 
 import pytest
-from cluster import cluster  # noqa: F401, the fixture
+from cluster import Cluster, cluster, missing  # noqa: F401, the fixture
 from conftest import BIN, run_program, wait_for
 from test_slurm import assert_once, drop_all, many, on_slurm, settings, wait_swept
 from test_slurm_share import gate, wait_running
+from test_status import NOBODY, open_folder  # noqa: F401
 
 
 def details(d, kind):
@@ -158,3 +159,27 @@ def test_munge(daemon, cluster, tmp_path):
         assert len(details(d, "SLURM_ANSWERS")) == count - 1
     assert [job["attempts"] for job in d.jobs()] == [1, 1, 1]
     assert_once(d, 3)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or bool(missing()), reason="root alone looks as somebody else, and at a Slurm")
+def test_doctor_asks_slurm_as_the_service(daemon, open_folder):  # noqa: F811
+    """Munge says whose process it is, and Slurm takes jobs of nobody for root."""
+    d = daemon()
+    root = open_folder / "root"
+    site = Cluster(open_folder / "slurm", munge=True)
+    try:
+        site.start()
+        text = d.config.read_text().replace(str(d.root), str(root))
+        d.config = open_folder / "noctule.conf"
+        d.config.write_text(text.replace("compute = { lanes = 2; };\n", settings(site)))
+        for path in (root, site.share):
+            path.mkdir(exist_ok=True)
+            os.chown(path, NOBODY, NOBODY)
+            path.chmod(0o700)
+        told = run_program("noctule", "--config", d.config, "doctor", "--nodes", check=False,
+                           env={**os.environ, **site.environment}).stdout
+        assert "Slurm takes jobs" in " ".join(told.split()), told
+        assert "node node0 read what was written here" in " ".join(told.split()), told
+        assert site.ask("squeue", "--noheader", "--states=all", "--format=%u").split() == ["nobody"]
+    finally:
+        site.stop()

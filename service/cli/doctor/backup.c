@@ -101,7 +101,7 @@ look_at_backup(struct examination *examination)
                                  "(operations.md, Backup)");
         return;
     }
-    setfsuid(getuid());
+    setfsuid(examination->doctor->asked_by);
     const int rc = backup_find(path, &newest);
     if (rc == -EACCES || rc == -EPERM)
         doctor_find(examination, DOCTOR_ATTENTION,

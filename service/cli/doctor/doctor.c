@@ -318,16 +318,19 @@ doctor_service_user(const struct conf *conf)
     return conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(DAEMON_USER);
 }
 
-/* Before there are threads. Without a root folder the user is the one that is installed; a root whose owner nobody
+/* Before there are threads. Slurm goes by whose process it is, and not by its rights, so both are changed; what was is kept
+ * aside for look_at_backup, and for no program that is run. Without a root folder the user is the one that is installed; a root whose owner nobody
  * knows stays without a name. */
 static int
 doctor_take_rights(struct doctor *doctor)
 {
     const struct passwd *user = doctor_service_user(doctor->conf);
     snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : DAEMON_USER);
+    doctor->asked_by = getuid();
     if (user && geteuid() == 0 && user->pw_uid != 0 &&
-        (initgroups(user->pw_name, user->pw_gid) < 0 || setegid(user->pw_gid) < 0 ||
-         seteuid(user->pw_uid) < 0))
+        (initgroups(user->pw_name, user->pw_gid) < 0 ||
+         setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
+         setresuid(user->pw_uid, user->pw_uid, doctor->asked_by) < 0))
         return -errno;
     doctor->has_user = user != NULL;
     doctor->is_service = user && geteuid() == user->pw_uid;
