@@ -137,8 +137,7 @@ scu_resolve(const struct dicom_peer &peer, Addresses &addresses, struct error *e
     const int rc = getaddrinfo(peer.host, std::to_string(peer.port).c_str(), &hints, &found);
     if (rc)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "The host %s has no address (%s). Correct the destination or the name "
-                         "service.",
+                         "The host %s has no address (%s). Correct its entry or the name service.",
                          peer.host, gai_strerror(rc));
     addresses.reset(found);
     return 0;

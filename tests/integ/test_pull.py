@@ -1,5 +1,6 @@
 """noctule pull: archives that are asked for studies, by real ones and by some that lie, hang and break off; and what dies meanwhile."""
 
+import json
 import stat
 import time
 
@@ -147,6 +148,36 @@ def test_real_archives_send_what_they_are_asked_for(daemon, tmp_path, study, arc
     assert_hidden(d)
     text = d.ctl("pull").stdout
     assert "NOT_FOUND" in text and FIRST not in text
+
+
+@pytest.mark.parametrize("name, why", [("server", None), ("elsewhere", "mismatch"), ("stranger", "local issuer")])
+def test_by_tls(daemon, tmp_path, study, certificates, name, why):
+    """Both ways, and of nobody who only has its address: the certificate is for another host, or of an authority that is not ours."""
+    d = daemon(quiet=600.0, dicom=CALLERS, certificates=certificates)
+    with an_orthanc(tmp_path / "archive", d.tls_port, certificates, name) as (peer, title):
+        storescu(peer.port, study[0], called=title, options=[*certificates.dcmtk("client"), "-ic"])
+        settings = d.config.read_text()
+        d.config.write_text(settings + pulling(source(peer.port, title, tls="true")))
+        d.start()
+        asked = pull(d, "PACS", "--dry-run", "--accession", FIRST, check=False)
+        doctor = json.loads(d.ctl("doctor", "--json", check=False).stdout)
+        assert [check["verdict"] for check in doctor["checks"] if check["check"] == "source"] == ["broken" if why else "ok"]
+        pull(d, "PACS", "--accession", FIRST)
+        if why:
+            assert asked.returncode == 1 and "TLS_FAILED" in asked.stderr and why in asked.stderr
+            row = wait_for(lambda: [row for row in items(d) if row["code"]], 30, "a failure")[0]
+            assert (row["state"], row["code"], row["attempts"]) == ("WAITING", "TLS_FAILED", 0) and why in row["message"]
+            own = f'"{certificates.fingerprint(name)}"'  # trusted it has to be in either case
+            d.config.write_text(settings + pulling(source(peer.port, title, tls="true", certificate=own)))
+            d.process.send_signal(1)
+            d.wait_log("event=config.reloaded")
+        else:
+            assert asked.returncode == 0, asked
+        if name == "stranger":
+            assert pull(d, "PACS", "--dry-run", "--accession", FIRST, check=False).returncode == 1
+            assert stored(d)["n"] == 0
+        else:
+            assert wait_ended(d)[0]["state"] == "DONE" and tuple(stored(d)) == (8, 8)
 
 
 def test_orthanc_does_not_know_where_to_send(daemon, tmp_path, study):

@@ -75,9 +75,14 @@ class Dcmqrscp(Peer):
 
 
 @contextlib.contextmanager
-def an_orthanc(folder, destination):
-    with orthanc(folder, {"DicomModalities": {"noctule": ["NOCTULE", "127.0.0.1", destination]},
-                          "DicomAlwaysAllowFind": True, "DicomAlwaysAllowMove": True}) as peer:
+def an_orthanc(folder, destination, certificates=None, name="server"):
+    """By TLS where there are certificates, of which it shows the one of that name; so are the calls of it."""
+    tls = {} if certificates is None else {
+        "DicomTlsEnabled": True, "DicomTlsCertificate": str(getattr(certificates, name)),
+        "DicomTlsPrivateKey": str(getattr(certificates, f"{name}_key")), "DicomTlsTrustedCertificates": str(certificates.ca)}
+    ours = {"AET": "NOCTULE", "Host": "127.0.0.1", "Port": destination, "UseDicomTls": bool(tls)}
+    with orthanc(folder, {"DicomModalities": {"noctule": ours}, "DicomAlwaysAllowFind": True, "DicomAlwaysAllowMove": True,
+                          **tls}) as peer:
         yield peer, "ORTHANC"
 
 
