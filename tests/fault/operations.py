@@ -285,6 +285,15 @@ class Life:
                               .replace(str(self.folder), "").replace(str(self.log), "log")] += 1
         return found
 
+    def usual(self):
+        """The same once the page is there that a reload has put in the place of the one before."""
+
+        def renewed():
+            return self.text().rfind("event=child.ready child=page") > self.text().rfind("event=config.reloaded")
+
+        wait_for(renewed, SECONDS, "the page")
+        return self.descriptors()
+
     def leaks_no_descriptor(self, usual):
         """Waits until no more are open than in a life without faults. (A courier that had nothing to do is not there.)"""
         usual = usual + collections.Counter({("daemon", "/memfd:noctule.conf (deleted)"): 1})  # for want of room on the disk

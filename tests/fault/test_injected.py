@@ -40,7 +40,7 @@ ERRORS = {"open": (errno.EMFILE, errno.EMFILE), "read": (errno.EIO, errno.EIO), 
           "receive": (errno.ECONNRESET, errno.ENOMEM)}
 # As faults.c has them: what it counts of a role, and where it allocates.
 ROLES = ("daemon", "intake", "courier", "worker", "page")
-PLACES_MAX = 16384
+PLACES_MAX = 32768
 COUNTS, PLACES = struct.Struct(f"={len(ERRORS) + 1}q"), struct.Struct(f"={2 * PLACES_MAX}Q")
 LIBC, NOT_RANDOM = ctypes.CDLL(None), 0x0040000  # personality(2): of addresses
 
@@ -77,7 +77,7 @@ class Trial:
             life.start(NOCTULE_FAULT_COUNTS=str(counts), NOCTULE_FAULT_UNDER=str(life.folder))
             LIBC.personality(before)
             life.finish()
-            self.usual = life.descriptors()
+            self.usual = life.usual()
             life.end({0})
             life.check()
             self.results = life.results()

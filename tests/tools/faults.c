@@ -76,7 +76,7 @@ static const char *const call_names[CALLS] = {
 static const char *const role_names[] = {"daemon", "intake", "courier", "worker", "page"};
 #define ROLES       (sizeof role_names / sizeof role_names[0])
 
-#define PLACES      16384 /* of malloc in a role; a power of two */
+#define PLACES      32768 /* of malloc in a role; a power of two */
 #define PLACE_DEPTH 40    /* frames */
 
 static struct counted {
