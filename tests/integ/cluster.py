@@ -242,7 +242,11 @@ def cluster(tmp_path_factory, request):
 
     yield take
     for made_with, site in taken:
-        if made_with not in idle and site.renew():
-            idle[made_with] = site
-        else:
-            site.stop()
+        again = False
+        try:
+            again = made_with not in idle and site.renew()
+        finally:
+            if again:
+                idle[made_with] = site
+            else:
+                site.stop()
