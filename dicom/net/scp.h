@@ -155,7 +155,7 @@ struct dicom_receiver {
     uint16_t (*committed)(void *context, const struct dicom_association_request *association,
                           const struct dicom_commitment *commitment);
     /* The association was accepted; it is over (then `rc` and `error` are what dicom_serve
-     * returns). Each may be NULL. */
+     * returns), and the peer is told so next. Each may be NULL. */
     void (*opened)(void *context, const struct dicom_association_request *association);
     void (*closed)(void *context, const struct dicom_association_request *association,
                    const struct dicom_association_totals *totals, int rc,

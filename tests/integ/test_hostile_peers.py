@@ -188,6 +188,19 @@ def test_strangers_cost_a_peer_nothing(receiver):
                 raw.release()
 
 
+def test_a_peer_that_has_released_calls_again_at_once(receiver):
+    """Though its connection is there still: the third was told that the service is busy."""
+    d = receiver("max_associations = 4; " + PEERS)
+    released = []
+    for _ in range(4):
+        raw = Raw(d.port)
+        raw.associate([(VERIFICATION, [IMPLICIT])], calling="ECHOSCU")
+        raw.release()
+        released.append(raw)
+    for raw in released:
+        raw.socket.close()
+
+
 def test_strangers_with_a_certificate_cost_a_peer_nothing(receiver, certificates):
     d = receiver("max_associations = 4; " + PEERS, certificates=certificates)
     tls = client_context(certificates, "client")

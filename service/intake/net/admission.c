@@ -5,6 +5,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
+/* Each keeps a thread for a second at most: peers that release and never hang up are bounded by it. */
+#define MOST_LEAVING 64
+
 static bool
 fits(const struct conf_peer *peer, const struct admission_caller *caller)
 {
@@ -72,7 +75,8 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
         return ADMISSION_UNKNOWN_TITLE;
     if (!peer)
         return load->of_strangers < stranger_limit(conf) ? ADMISSION_ECHO_ONLY : ADMISSION_BUSY;
-    if (load->of_peers >= conf->max_associations || load->of_peer >= admission_share(conf, peer))
+    if (load->of_peers >= conf->max_associations || load->of_peer >= admission_share(conf, peer) ||
+        load->leaving >= MOST_LEAVING)
         return ADMISSION_BUSY;
     return ADMISSION_GRANTED;
 }

@@ -37,6 +37,7 @@ struct admission_load {
     int of_peer; /* of the caller's */
     int of_peers;
     int of_strangers; /* for C-ECHO alone */
+    int leaving;      /* that are over, of peers who have not closed the connection yet */
 };
 
 /* How many a peer may have at a time: where its row does not say, half of all, so that no peer keeps

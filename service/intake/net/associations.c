@@ -26,6 +26,7 @@ struct session {
     pthread_t thread;
     const struct conf_peer *peer; /* guarded: whose association it is; NULL: no peer's */
     bool of_stranger;             /* guarded: it was admitted, for C-ECHO alone */
+    bool over;                    /* guarded: only the end of its connection is waited for */
     bool rejected, opened;
     struct staged staged;
     char series_uid[DICOM_UID_SIZE]; /* of the latest instance that named it */
@@ -51,9 +52,11 @@ association_load(const struct associations *associations, const struct conf_peer
     struct admission_load load = {0};
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {
-        load.of_peers += each->peer != NULL;
-        load.of_peer += each->peer && peer && admission_same_peer(each->peer, peer);
+        const bool of_peer = each->peer && !each->over;
+        load.of_peers += of_peer;
+        load.of_peer += of_peer && peer && admission_same_peer(each->peer, peer);
         load.of_strangers += each->of_stranger;
+        load.leaving += each->peer && each->over;
     }
     return load;
 }
@@ -139,12 +142,22 @@ on_opened(void *context, const struct dicom_association_request *association)
              LOG_STR("implementation", association->implementation_version));
 }
 
+/* Before the peer hears of it, which may call again at once. */
+static void
+association_is_over(struct session *session)
+{
+    pthread_mutex_lock(&session->associations->lock);
+    session->over = true;
+    pthread_mutex_unlock(&session->associations->lock);
+}
+
 static void
 association_on_closed(void *context, const struct dicom_association_request *association,
                       const struct dicom_association_totals *totals, int rc,
                       const struct error *error)
 {
     struct session *session = context;
+    association_is_over(session);
     log_write(
         rc ? LOG_WARN : LOG_INFO, "association.closed",
         LOG_FIELDS(

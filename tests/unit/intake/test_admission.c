@@ -77,6 +77,18 @@ START_TEST(strangers_and_peers_are_counted_apart)
 
 END_TEST
 
+START_TEST(who_only_has_to_hang_up_is_in_nobodys_way)
+{
+    const struct conf_dicom conf = configuration();
+    const struct admission_caller peer = {"SAFE", "NOCTULE", "::1", PRINT};
+    struct admission_load load = {.leaving = 63};
+    ck_assert_int_eq(admission_decide(&conf, &peer, &load), ADMISSION_GRANTED);
+    load.leaving++;
+    ck_assert_int_eq(admission_decide(&conf, &peer, &load), ADMISSION_BUSY);
+}
+
+END_TEST
+
 START_TEST(no_peer_keeps_the_others_out)
 {
     struct conf_dicom conf = configuration();
@@ -158,6 +170,7 @@ main(void)
     TCase *tcase = tcase_create("admission");
     tcase_add_loop_test(tcase, each_caller_gets_its_verdict, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, strangers_and_peers_are_counted_apart);
+    tcase_add_test(tcase, who_only_has_to_hang_up_is_in_nobodys_way);
     tcase_add_test(tcase, no_peer_keeps_the_others_out);
     tcase_add_test(tcase, the_first_row_that_fits_counts);
     tcase_add_test(tcase, a_peer_is_the_same_after_a_reload);
