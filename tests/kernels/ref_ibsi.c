@@ -54,7 +54,7 @@ lane_with_phantom(struct kernels_device *device, const struct ibsi_phantom *phan
     void *voxels;
 
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        if (feature_families[f]->count)
+        if (feature_families[f]->count && !feature_families[f]->demand)
             demand.of[feature_families[f]->op] = &kernels_asked;
     ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
     ck_assert_int_eq(kernels_volume_begin(lane, ibsi_extent, IMAGE_UINT8, &demand, &voxels, NULL),

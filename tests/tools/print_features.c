@@ -367,7 +367,7 @@ open_lane(struct kernels_device **device, const struct scene *scene)
     void *voxels;
 
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        if (feature_families[f]->count)
+        if (feature_families[f]->count && !feature_families[f]->demand)
             demand.of[feature_families[f]->op] = &kernels_asked;
     if (kernels_device_open(&cpu, device, NULL) || kernels_lane_open(*device, &lane, NULL) ||
         kernels_volume_begin(lane, scene->extent, scene->pixel, &demand, &voxels, NULL)) {
