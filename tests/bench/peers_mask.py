@@ -1,8 +1,8 @@
-"""Steps of masks beside scipy.ndimage and cc3d, on the same voxels in the same run.
+"""Steps of masks beside scipy.ndimage, cc3d, SimpleITK and edt (PyPI), on the same voxels in the same run.
 
     build/venv/bin/python tests/bench/peers_mask.py build/release/bin/noctule-bench [REPEAT]
 
-One line a step: median wall milliseconds with all processors, and processor milliseconds of one thread, which a busy
+edt is not among tests/requirements.txt: `pip install edt==3.1.2`. One line a step: median wall milliseconds with all processors, and processor milliseconds of one thread, which a busy
 machine changes less; the peers run on one thread. `differ`: voxels that do.
 """
 
@@ -15,7 +15,9 @@ import tempfile
 import time
 
 import cc3d
+import edt
 import numpy
+import SimpleITK
 from scipy import ndimage
 
 EXTENT, SPACING = (300, 512, 512), (0.8, 0.8, 1.0)
@@ -39,17 +41,43 @@ def cc3d_keep(volume):
     return largest(cc3d.connected_components(volume, connectivity=6))
 
 
+def on_images(work):
+    """Of SimpleITK; the way to its images and back is in the time."""
+    def peer(volume):
+        image = SimpleITK.GetImageFromArray(volume.astype(numpy.uint8))
+        return SimpleITK.GetArrayFromImage(work(image)).astype(bool)
+    return peer
+
+
+def sitk_keep(image):
+    return SimpleITK.RelabelComponent(SimpleITK.ConnectedComponent(image)) == 1
+
+
+def sitk_open(mm):
+    """Its ball is of voxels; an ellipsoid of as many millimetres is not quite ours."""
+    radius = [int(mm / step) for step in SPACING]
+    return lambda image: SimpleITK.BinaryMorphologicalOpening(image, radius, SimpleITK.sitkBall)
+
+
+def edt_open(mm):
+    """What a ball reaches is what is no further away: all beyond the volume is outside."""
+    def distance(volume, border):
+        return edt.edt(volume, anisotropy=SPACING[::-1], black_border=border, parallel=1)
+    return lambda volume: distance(distance(volume, True) <= mm, False) <= mm
+
+
 def fill_slices(volume):
     return numpy.stack([ndimage.binary_fill_holes(plane) for plane in volume])
 
 
 CASES = {
-    "keep-1-body": {"scipy": scipy_keep, "cc3d": cc3d_keep},
-    "keep-1-noise": {"scipy": scipy_keep, "cc3d": cc3d_keep},
+    "keep-1-body": {"scipy": scipy_keep, "cc3d": cc3d_keep, "sitk": on_images(sitk_keep)},
+    "keep-1-noise": {"scipy": scipy_keep, "cc3d": cc3d_keep, "sitk": on_images(sitk_keep)},
     "fill-slices-body": {"scipy": fill_slices},
-    "fill-volume-body": {"scipy": ndimage.binary_fill_holes},
-    "open-3-body": {"scipy": lambda volume: ndimage.binary_opening(volume, ball(3.0))},
-    "open-10-body": {},  # scipy takes minutes
+    "fill-volume-body": {"scipy": ndimage.binary_fill_holes, "sitk": on_images(SimpleITK.BinaryFillhole)},
+    "open-3-body": {"scipy": lambda volume: ndimage.binary_opening(volume, ball(3.0)), "sitk": on_images(sitk_open(3.0)),
+                    "edt": edt_open(3.0)},
+    "open-10-body": {"sitk": on_images(sitk_open(10.0)), "edt": edt_open(10.0)},  # scipy takes minutes
     "close-5-lungs": {},
     "cut-bridges-3-lungs": {},
     "preset-body": {},
