@@ -83,8 +83,7 @@ cuda_resample_begin(struct kernels_lane *base, const struct resample_request *re
         job->tables.step[axis] = own->host.step[axis];
     job->voxels = cuda_lane_of(base)->device_voxels;
     job->resampled = own->voxels;
-    job->bytes = own->demand.pixel == IMAGE_UINT8;
-    job->range = image_pixel_range(own->demand.pixel);
+    job->pixel = own->demand.pixel;
     job->outside = request->outside;
     return cuda_resample_send_tables(cuda_lane_of(base), error);
 }

@@ -1,6 +1,6 @@
 /*
  * resample_cuda.cuh - what the files of resampling on the GPU share: a request as the kernels are
- * given it. No operation is fused: each is rounded by itself, as on the CPU; or it is exact, and then
+ * given it, and the types of its voxels. No operation is fused: each is rounded by itself, as on the CPU; or it is exact, and then
  * made as is quickest.
  */
 #ifndef NOCTULE_RESAMPLE_CUDA_CUH
@@ -9,14 +9,15 @@
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/resample/resample.h"
 
+#include <type_traits>
+
 /* What the kernels are given; all memory is the device's. */
 struct resample_job {
     struct image_extent from, to;
     struct resample_tables tables;
     const void *voxels;
     void *resampled;
-    bool bytes;               /* a voxel of the result; else two */
-    struct image_range range; /* of its pixel type */
+    enum image_pixel pixel; /* of the result */
     int32_t outside;
 };
 
@@ -25,6 +26,33 @@ struct resample_between_axes {
     double *first, *second; /* after the first axis, and after the second */
     double *marks;
 };
+
+/* The closest value of the result's type. */
+template <typename Result>
+__device__ static __forceinline__ Result
+resample_kept(int32_t value)
+{
+    constexpr int32_t least = std::is_signed<Result>::value ? -32768 : 0;
+    constexpr int32_t most = least + (sizeof(Result) == 1 ? 255 : 65535);
+
+    return (Result)min(max(value, least), most);
+}
+
+/* What with(a value of the pixel's type) returns. */
+template <typename With>
+static inline auto
+resample_typed(enum image_pixel pixel, const With &with)
+{
+    switch (pixel) {
+    case IMAGE_UINT8:
+        return with(uint8_t());
+    case IMAGE_INT16:
+        return with(int16_t());
+    case IMAGE_UINT16:
+        break;
+    }
+    return with(uint16_t());
+}
 
 static inline unsigned
 resample_blocks(int64_t count, int64_t each)

@@ -12,8 +12,6 @@
  */
 #include "kernels/resample/resample_cuda.cuh"
 
-#include <type_traits>
-
 enum {
     PASS_LANES = 32,
     PASS_ROWS = 8,      /* of threads, a warp each */
@@ -130,10 +128,7 @@ pass_kept(int32_t value)
 {
     if (std::is_same<Value, Result>::value) /* what lies between values of a type is one of it */
         return (Result)value;
-    constexpr int32_t least = std::is_signed<Result>::value ? -32768 : 0;
-    constexpr int32_t most = least + (sizeof(Result) == 1 ? 255 : 65535);
-
-    return (Result)min(max(value, least), most);
+    return resample_kept<Result>(value);
 }
 
 /* Where voxels of the lines go, one slice after the other. */
@@ -370,33 +365,15 @@ pass_launch_planes(cudaStream_t stream, const struct resample_job *job, int orde
         pass_launch<Value, Result, false>(stream, job, order);
 }
 
-template <typename Value>
-static void
-pass_launch_result(cudaStream_t stream, const struct resample_job *job, int order)
-{
-    if (job->bytes)
-        pass_launch_planes<Value, uint8_t>(stream, job, order);
-    else if (job->range.lo < 0)
-        pass_launch_planes<Value, int16_t>(stream, job, order);
-    else
-        pass_launch_planes<Value, uint16_t>(stream, job, order);
-}
-
 int
 resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, int order,
                     struct error *error)
 {
-    switch (lane->base.pixel) {
-    case IMAGE_UINT8:
-        pass_launch_result<uint8_t>(lane->work, job, order);
-        break;
-    case IMAGE_INT16:
-        pass_launch_result<int16_t>(lane->work, job, order);
-        break;
-    case IMAGE_UINT16:
-        pass_launch_result<uint16_t>(lane->work, job, order);
-        break;
-    }
+    resample_typed(lane->base.pixel, [&](auto value) {
+        resample_typed(job->pixel, [&](auto result) {
+            pass_launch_planes<decltype(value), decltype(result)>(lane->work, job, order);
+        });
+    });
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }

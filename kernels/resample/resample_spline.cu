@@ -19,8 +19,6 @@
  */
 #include "kernels/resample/resample_cuda.cuh"
 
-#include <type_traits>
-
 enum {
     SPAN = 16,
     SPLINE_THREADS = 128,
@@ -197,12 +195,10 @@ template <typename Result> struct spline_side {
     /* As a stored value: no spline swings beyond 2^31. */
     __device__ __forceinline__ void put(double value)
     {
-        constexpr int32_t least = std::is_signed<Result>::value ? -32768 : 0;
-        constexpr int32_t most = least + (sizeof(Result) == 1 ? 255 : 65535);
         const int32_t whole = __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR));
 
         if (exists)
-            *target = (Result)min(max(whole, least), most);
+            *target = resample_kept<Result>(whole);
         target -= step;
     }
 };
@@ -523,25 +519,15 @@ int
 resample_queue_spline(struct cuda_lane *lane, const struct resample_job *job,
                       const struct resample_between_axes *between, struct error *error)
 {
-    int rc = 0;
+    int rc = resample_typed(lane->base.pixel, [&](auto value) {
+        return spline_first<decltype(value)>(lane, job, between, error);
+    });
 
-    switch (lane->base.pixel) {
-    case IMAGE_UINT8:
-        rc = spline_first<uint8_t>(lane, job, between, error);
-        break;
-    case IMAGE_INT16:
-        rc = spline_first<int16_t>(lane, job, between, error);
-        break;
-    case IMAGE_UINT16:
-        rc = spline_first<uint16_t>(lane, job, between, error);
-        break;
-    }
     if (!rc)
         rc = spline_second(lane, job, between, error);
     if (rc)
         return rc;
-    if (job->bytes)
-        return spline_third<uint8_t>(lane, job, between, error);
-    return job->range.lo < 0 ? spline_third<int16_t>(lane, job, between, error)
-                             : spline_third<uint16_t>(lane, job, between, error);
+    return resample_typed(job->pixel, [&](auto result) {
+        return spline_third<decltype(result)>(lane, job, between, error);
+    });
 }

@@ -6,16 +6,16 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct attempt **
-attempt_bucket(struct attempts *attempts, int64_t id)
+static size_t
+attempt_bucket(int64_t id)
 {
-    return &attempts->buckets[(uint64_t)id % ATTEMPT_BUCKETS];
+    return (uint64_t)id % ATTEMPT_BUCKETS;
 }
 
 void
 attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id)
 {
-    struct attempt **bucket = attempt_bucket(attempts, id);
+    struct attempt **bucket = &attempts->buckets[attempt_bucket(id)];
     *attempt = (struct attempt){.next = attempts->first,
                                 .link = &attempts->first,
                                 .next_in_bucket = *bucket,
@@ -41,7 +41,7 @@ attempt_end(struct attempt *attempt)
 void
 attempt_drop(struct attempt *attempt)
 {
-    struct attempt **link = attempt_bucket(attempt->all, attempt->id);
+    struct attempt **link = &attempt->all->buckets[attempt_bucket(attempt->id)];
     while (*link != attempt)
         link = &(*link)->next_in_bucket;
     *link = attempt->next_in_bucket;
@@ -127,7 +127,7 @@ attempts_write(struct attempts *attempts)
 struct attempt *
 attempts_find(const struct attempts *attempts, int64_t id)
 {
-    struct attempt *attempt = attempts->buckets[(uint64_t)id % ATTEMPT_BUCKETS];
+    struct attempt *attempt = attempts->buckets[attempt_bucket(id)];
     while (attempt && attempt->id != id)
         attempt = attempt->next_in_bucket;
     return attempt;
