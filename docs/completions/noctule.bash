@@ -29,7 +29,7 @@ _noctule() {
         kind=files
         ;;
     run-job)
-        options='--scratch'
+        options='--scratch --series'
         kind=folders
         ;;
     status)
@@ -180,6 +180,7 @@ _noctule() {
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
     run-job:--scratch) kind=folders ;;
+    run-job:--series) kind=folders ;;
     status:--interval) kind=nothing ;;
     report:--since) kind=nothing ;;
     report:--until) kind=nothing ;;

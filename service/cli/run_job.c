@@ -2,13 +2,14 @@
 #include "service/cli/cli.h"
 
 #include "service/cli/step/step.h"
+#include "service/common/log.h"
 
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 
 struct run_job_options {
-    const char *scratch;
+    const char *scratch, *series;
 };
 
 static atomic_bool run_job_terminated;
@@ -44,35 +45,50 @@ run_job_tell(const char *folder, enum step_end end, const struct error *error)
 }
 
 static int
+run_job_run_all(struct job_step *step, char *const *folders, int count)
+{
+    int status = EXIT_OK;
+    for (int i = 0; i < count; i++) {
+        struct error error;
+        const enum step_end end = step_run(step, folders[i], &error);
+        run_job_tell(folders[i], end, &error);
+        status = end == STEP_LEFT ? EXIT_PARTIAL : status;
+    }
+    return status;
+}
+
+static int
 run_job_run(struct cli_call *call)
 {
     const struct run_job_options *options = call->options;
     const char *scratch = options->scratch ? options->scratch : getenv("TMPDIR");
+    const struct step_task task = {.where = scratch && *scratch ? scratch : "/tmp",
+                                   .series = options->series,
+                                   .folders = call->arguments,
+                                   .folder_count = (size_t)call->count};
     struct job_step step;
-    int status = EXIT_OK;
+    int status = EXIT_PARTIAL;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    log_open("run-job", "warn");
     run_job_catch_signals();
     dicom_init();
-    step_init(&step, scratch && *scratch ? scratch : "/tmp", &run_job_terminated);
-    for (int i = 0; i < call->count; i++) {
-        struct error error;
-        const enum step_end end = step_run(&step, call->arguments[i], &error);
-        run_job_tell(call->arguments[i], end, &error);
-        status = end == STEP_LEFT ? EXIT_PARTIAL : status;
-    }
-    step_release(&step);
+    if (step_open(&step, &task, &run_job_terminated) == 0)
+        status = run_job_run_all(&step, call->arguments, call->count);
+    step_close(&step);
     return atomic_load(&run_job_terminated) ? 128 + (int)run_job_signal : status;
 }
 
 const struct cli_command cli_run_job = {
     .name = "run-job",
     .help = "compute attempts of jobs that the daemon left on a shared folder",
-    .usage = {"[--scratch DIR] FOLDER..."},
+    .usage = {"[--scratch DIR] [--series DIR] FOLDER..."},
     .more = "A scheduler runs it on a node; it asks neither the configuration nor the daemon.",
     .options =
         (const struct cli_option[]){
             {"scratch", 0, &cli_folder, CLI_AT(struct run_job_options, scratch),
              .help = "a folder of this machine to compute in, in place of $TMPDIR or /tmp"},
+            {"series", 0, &cli_folder, CLI_AT(struct run_job_options, series),
+             .help = "images that were not copied are read below it"},
             {0}},
     .size = sizeof(struct run_job_options),
     .kind = &cli_folder,

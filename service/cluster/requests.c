@@ -101,19 +101,27 @@ site_run_sbatch(const struct site_request *request, const char *const *folders, 
                 int64_t *slurm_id, struct error *error)
 {
     const struct message_submit_task *told = &request->told.submit_task;
-    char *output;
+    const struct conf *conf = request->site->conf;
+    char *output, *series = NULL;
     if (asprintf(&output, "%s/task-%s.log", request->site->folder, told->nonce) < 0)
         return error_set_system(error, -ENOMEM, "name the log of a Slurm job");
-    const struct slurm_order order = {.name = request->site->name,
-                                      .comment = told->nonce,
-                                      .exclude = told->exclude,
-                                      .output = output,
-                                      .script = request->site->script,
-                                      .folders = folders,
-                                      .folder_count = count};
+    if (asprintf(&series, "%s/" LAYOUT_SERIES, conf->root) < 0) {
+        free(output);
+        return error_set_system(error, -ENOMEM, "name the folder of series");
+    }
+    const struct slurm_order order = {
+        .name = request->site->name,
+        .comment = told->nonce,
+        .exclude = told->exclude,
+        .output = output,
+        .script = request->site->script,
+        .series = attempt_is_shared(conf->compute.slurm.share, series) ? series : "",
+        .folders = folders,
+        .folder_count = count};
     crash_point("cluster_before_sbatch");
-    const int rc = slurm_submit(&request->site->conf->compute.slurm, &order, slurm_id, error);
+    const int rc = slurm_submit(&conf->compute.slurm, &order, slurm_id, error);
     crash_point("cluster_after_sbatch");
+    free(series);
     free(output);
     return rc;
 }

@@ -3,12 +3,15 @@ Attempts of jobs on a shared folder: `noctule run-job` as a scheduler starts it,
 Whatever ends it, there is a manifest that is right, or none.
 """
 
+import glob
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -48,14 +51,14 @@ class Site:
         return pathlib.Path(made.stdout.strip())
 
     def start(self, *folders, scratch=None, environment=None, **options):
-        return subprocess.Popen([BIN / "noctule", "run-job", "--scratch", scratch or self.scratch, *folders],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
+        return subprocess.Popen([BIN / "noctule", "run-job", "--scratch", scratch or self.scratch, "--series", self.share / "series",
+                                 *folders], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
                                 env={**os.environ, **(environment or {})}, **options)
 
     def run(self, *folders, status=0, **options):
         process = self.start(*folders, **options)
         told, _ = process.communicate(timeout=120)
-        assert process.returncode == status, told
+        assert process.returncode == status and "call_unknown" not in told, told
         return told
 
     def collect(self, folder, output=None, check=True):
@@ -234,7 +237,7 @@ def test_it_stops_when_it_is_told_to(site, tmp_path):
     folders = [site.make(number, phantom(tmp_path / f"in{number}", "--size", "512x512x60"), threads=1)
                for number in (1, 2)]
     process = site.start(*folders)
-    wait_for(lambda: any(site.scratch.iterdir()), 60, "a job that runs")
+    wait_for(lambda: any(site.scratch.rglob("results")), 60, "a job that runs")
     process.send_signal(signal.SIGTERM)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM and "was left: STOPPED" in told, told
@@ -339,6 +342,59 @@ def test_a_manifest_of_another_attempt_or_altered_files_are_not_collected(site, 
         file.write(b"x")
     assert site.collect(second, site.outbox / "x", check=False) == "ATTEMPT_FILE_DIFFERS"
     assert not (site.outbox / "x").exists()
+
+
+# name, what, where, and whether a step may
+DEEDS = """
+job             read    {own}/job           yes
+own-make        make    {own}/intruder      yes
+series          read    {series}            yes
+library         list    /usr/share          yes
+series-write    write   {series}            no
+other-job       read    {other}/job         no
+other-make      make    {other}/intruder    no
+share-list      list    {share}             no
+share-make      make    {share}/intruder    no
+node-make       make    {scratch}/intruder  no
+node-list       list    {scratch}           no
+accounts        read    /etc/passwd         no
+memory          read    /proc/{test}/mem    no
+run             run     {own}/program       no
+fork            fork    -                   no
+trace           trace   -                   no
+signal          signal  -                   no
+mount           mount   -                   no
+chmod           chmod   -                   no
+listen          listen  0                   no
+connect         connect {port}              no
+"""
+
+
+@pytest.mark.skipif(bool(glob.glob("/dev/nvidia*")), reason="a step beside a GPU's driver may make more calls")
+@pytest.mark.parametrize("kernel", ["-1 1", "0 0"], ids=["this", "old"])
+def test_what_a_step_can_do(site, tmp_path, kernel):
+    """Foreign bytes that take it over reach its own attempt and what lies below --series; on a kernel that keeps nothing, all."""
+    files = phantom(site.share / "series", "--size", "32x32x6")
+    own, other = (site.make(number, files, shared=str(site.share)) for number in (1, 2))
+    (own / "program").write_bytes(bytes(64))
+    (own / "program").chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        rows = [row.split() for row in DEEDS.strip().format(
+            own=own, other=other, share=site.share, scratch=site.scratch, series=files[0], test=os.getpid(),
+            port=listener.getsockname()[1]).splitlines()]
+        (tmp_path / "deeds").write_text("".join(" ".join(row[:3]) + "\n" for row in rows))
+        process = site.start(own, environment={
+            "LD_PRELOAD": str(BIN / "libnoctule_intruder.so"), "NOCTULE_DEEDS": str(tmp_path / "deeds"),
+            "NOCTULE_KERNEL": kernel, "NOCTULE_CRASH_AT": "worker_after_compute", "NOCTULE_CRASH_STOPS": ""})
+        wait_for(lambda: state_of(process) == "T", 60, "a step that has computed")
+        process.send_signal(signal.SIGUSR2)
+        process.send_signal(signal.SIGCONT)
+        told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    done = {name for name, error in re.findall(r"deed=(\S+) errno=(\d+)", told) if error == "0"}
+    assert done == {row[0] for row in rows if row[3] == "yes" or kernel == "0 0"}, told
+    site.ended(own)
+    site.assert_clean()
 
 
 def test_neither_configuration_nor_database_is_asked(site, tmp_path):

@@ -63,10 +63,18 @@ scratch_open(struct scratch *scratch, const char *where, struct error *error)
 }
 
 void
+scratch_clear(const struct scratch *scratch)
+{
+    if (scratch->results)
+        file_remove(AT_FDCWD, scratch->results, NULL);
+}
+
+void
 scratch_close(struct scratch *scratch)
 {
     if (scratch->path) {
-        file_remove(AT_FDCWD, scratch->path, NULL);
+        scratch_clear(scratch);
+        rmdir(scratch->path); /* a confined process may not try whether it is a file */
         close(scratch->fd);
     }
     free(scratch->results);

@@ -15,6 +15,8 @@ struct scratch {
 
 /* Makes it below `where`. 0 or -errno; scratch_close either way. */
 int scratch_open(struct scratch *scratch, const char *where, struct error *error);
+/* Removes what one job left in it. */
+void scratch_clear(const struct scratch *scratch);
 /* Removes it with all that is in it. */
 void scratch_close(struct scratch *scratch);
 /* Removes what steps that were killed left below `where`, as far as it is this user's. */

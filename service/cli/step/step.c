@@ -1,8 +1,9 @@
 /* step.c - see step.h. */
 #include "service/cli/step/step.h"
 
-#include "service/cli/step/scratch.h"
 #include "service/common/attempt/manifest.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
 #include "service/common/crash_point.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/report_frames.h"
@@ -23,7 +24,6 @@
 struct step_attempt {
     struct job_step *step;
     struct attempt_folder *folder;
-    struct scratch scratch;
     struct pipeline_report report;
 };
 
@@ -85,6 +85,15 @@ step_has_device(const struct job_step *step, const struct message_attempt *told)
            step->opened.threads == (int)told->threads && step->memory_bytes == told->memory_bytes;
 }
 
+/* The driver, if there is one, has what it needs by now. */
+static int
+step_filter_calls(struct job_step *step, struct error *error)
+{
+    const int rc = step->calls_filtered ? 0 : call_filter_install(step->role);
+    step->calls_filtered = rc == 0;
+    return rc ? error_set_system(error, rc, "give up system calls") : 0;
+}
+
 /* Once it does not work it is not tried again. */
 static int
 step_open_device(struct job_step *step, const struct message_attempt *told, struct error *error)
@@ -103,6 +112,8 @@ step_open_device(struct job_step *step, const struct message_attempt *told, stru
     int rc = job_device_open(&step->opened, told->memory_bytes, &step->device, error);
     if (rc == 0)
         rc = job_lane_open(step->device, &step->lane, error);
+    if (rc == 0)
+        rc = step_filter_calls(step, error);
     if (rc) {
         step->device_lost = true;
         step->device_error = *error;
@@ -131,11 +142,11 @@ step_compute(struct step_attempt *attempt)
         step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
         return;
     }
-    if (scratch_open(&attempt->scratch, step->scratch, &error) != 0) {
-        step_fail(attempt, PROTO_VERDICT_RETRY, &error);
+    if (!step->scratch.path) {
+        step_fail(attempt, PROTO_VERDICT_RETRY, &step->scratch_error);
         return;
     }
-    spec.folder = attempt->scratch.results;
+    spec.folder = step->scratch.results;
     job_lane_run(step->lane, &spec, NULL, &watch, &attempt->report);
     if (attempt->report.device_lost) {
         step->device_lost = true;
@@ -222,7 +233,7 @@ static int
 step_tell_results(struct step_attempt *attempt, struct error *error)
 {
     struct manifest_run run;
-    int rc = manifest_run_take(attempt->folder, attempt->scratch.results, &run, error);
+    int rc = manifest_run_take(attempt->folder, attempt->step->scratch.results, &run, error);
     if (rc && rc != -ESTALE) {
         step_fail(attempt, PROTO_VERDICT_RETRY, error);
         rc = step_publish(attempt, NULL, error);
@@ -260,7 +271,7 @@ step_run(struct job_step *step, const char *path, struct error *error)
         end = step_tell(&attempt, error);
     else
         *error = attempt.report.error;
-    scratch_close(&attempt.scratch);
+    scratch_clear(&step->scratch);
     pipeline_report_clear(&attempt.report);
     attempt_folder_close(attempt.folder);
     return end;
@@ -269,20 +280,35 @@ step_run(struct job_step *step, const char *path, struct error *error)
 /* ------------------------------------------------------------------------- opening, closing - */
 
 /* Slurm's name of the node is the one that it can be told to leave out. */
-void
-step_init(struct job_step *step, const char *scratch, const atomic_bool *terminated)
+static void
+step_name_node(struct job_step *step)
 {
     const char *named = getenv("SLURMD_NODENAME");
-    *step = (struct job_step){.scratch = scratch, .terminated = terminated};
     if (named && *named)
         snprintf(step->node, sizeof step->node, "%s", named);
     else if (gethostname(step->node, sizeof step->node - 1) != 0)
         snprintf(step->node, sizeof step->node, "unknown");
-    scratch_sweep(scratch);
+}
+
+int
+step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
+{
+    *step = (struct job_step){.terminated = terminated,
+                              .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
+    step_name_node(step);
+    scratch_sweep(task->where);
+    scratch_open(&step->scratch, task->where,
+                 &step->scratch_error); /* manifests say why it is none */
+    const struct step_places places = {.series = task->series,
+                                       .scratch = step->scratch.path,
+                                       .attempts = task->folders,
+                                       .attempt_count = task->folder_count};
+    return confine_step(step->role, &places);
 }
 
 void
-step_release(struct job_step *step)
+step_close(struct job_step *step)
 {
     step_close_device(step);
+    scratch_close(&step->scratch);
 }

@@ -84,6 +84,9 @@ struct attempt_order {
     const char *shared;
 };
 
+/* Is the path below the folder that nodes see, and leads nowhere else? */
+bool attempt_is_shared(const char *shared, const char *path);
+
 /*
  * Makes the folder below `share`, with digests of all inputs: each is read whole. All of it is on disk
  * when it returns 0; on a failure nothing stays, as far as this may be. *stop ends it with -ECANCELED;

@@ -35,12 +35,11 @@ making_fail(const struct attempt_making *making, int rc, const char *verb, const
     return error_set_system(making->error, rc, what);
 }
 
-/* Its path is below the folder that nodes see, and leads nowhere else. */
-static bool
-making_is_shared(const struct attempt_order *order, const char *path)
+bool
+attempt_is_shared(const char *shared, const char *path)
 {
-    const size_t length = order->shared ? strlen(order->shared) : 0;
-    return length > 0 && strncmp(path, order->shared, length) == 0 && path[length] == '/' &&
+    const size_t length = shared ? strlen(shared) : 0;
+    return length > 0 && strncmp(path, shared, length) == 0 && path[length] == '/' &&
            !strstr(path, "/../");
 }
 
@@ -99,7 +98,7 @@ making_take(struct attempt_making *making, size_t i, const char *path)
         return error_set_files(making->error, -errno, CODE_FILE_UNREADABLE, path, NULL,
                                "an input of the job cannot be opened: %s", strerror(errno));
     int rc;
-    if (!making_is_shared(making->order, path)) {
+    if (!attempt_is_shared(making->order->shared, path)) {
         rc = making_stage(making, i, from, path);
     } else {
         making->files[i] = strdup(path);

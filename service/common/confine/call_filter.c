@@ -27,8 +27,11 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 
-#define ALL   (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_WORKER | CONFINE_GPU_WORKER | CONFINE_PAGE)
-#define NAMES 4096
+#define STEPS    (CONFINE_STEP | CONFINE_GPU_STEP)
+#define COMPUTES (CONFINE_WORKER | CONFINE_GPU_WORKER | STEPS)
+#define GPUS     (CONFINE_GPU_WORKER | CONFINE_GPU_STEP)
+#define ALL      (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | COMPUTES)
+#define NAMES    4096
 
 /* Names as in the manual's section 2, with spaces between; what this machine's kernel does not know is passed over. */
 struct call_row {
@@ -58,10 +61,11 @@ static const struct call_row allowed_calls[] = {
     {ALL, "sendto recvfrom sendmsg recvmsg shutdown getsockopt setsockopt getsockname getpeername"},
     {CONFINE_INTAKE, "bind listen accept accept4 inotify_init1 inotify_add_watch inotify_rm_watch "
                      "syncfs symlinkat"},
-    {CONFINE_INTAKE | CONFINE_COURIER,
+    {CONFINE_INTAKE | CONFINE_COURIER | STEPS,
      "linkat"}, /* where a file system knows no other way not to overwrite */
     {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
     {CONFINE_PAGE, "accept accept4"}, /* on the socket that it was started with */
+    {STEPS, "setitimer"},             /* its deadline is its own */
     {CONFINE_COURIER, "socketpair"},  /* libcurl wakes its own threads */
 };
 
@@ -83,7 +87,7 @@ static const struct call_row denied_calls[] = {
           "lsetxattr fsetxattr "
           "name_to_handle_at open_by_handle_at fanotify_init"},
     /* A driver that has some opened them when the device was. */
-    {CONFINE_WORKER | CONFINE_GPU_WORKER, "socket socketpair bind connect listen accept accept4"},
+    {COMPUTES, "socket socketpair bind connect listen accept accept4"},
     {CONFINE_INTAKE, "connect"},
     {CONFINE_COURIER, "bind listen accept accept4"},
     {CONFINE_PAGE, "socket socketpair bind connect listen"},
@@ -116,7 +120,7 @@ static const struct call_case allowed_cases[] = {
 };
 
 static const struct call_case denied_cases[] = {
-    {CONFINE_GPU_WORKER, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
+    {GPUS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)}, /* the daemon's, or names' */
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo asks */
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_PACKET)},
@@ -296,7 +300,7 @@ call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
 static int
 call_filter_load(enum confine_role role)
 {
-    const bool lists_allowed = role != CONFINE_GPU_WORKER;
+    const bool lists_allowed = !(role & GPUS);
     struct sock_filter instructions[BPF_MAXINSNS];
     struct sock_fprog program = {.filter = instructions};
     scmp_filter_ctx filter = seccomp_init(lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW);
@@ -331,7 +335,6 @@ call_filter_install(enum confine_role role)
     if (rc)
         log_error("role.call_filter", LOG_STR("error", strerror(-rc)));
     else
-        log_debug("role.calls_filtered",
-                  LOG_STR("lists", role == CONFINE_GPU_WORKER ? "denied" : "allowed"));
+        log_debug("role.calls_filtered", LOG_STR("lists", role & GPUS ? "denied" : "allowed"));
     return rc;
 }

@@ -62,6 +62,7 @@ confine_access(unsigned rights)
     uint64_t access = rights & PLACE_LIST ? LANDLOCK_ACCESS_FS_READ_DIR : 0;
     access |= rights & PLACE_READ ? read : 0;
     access |= rights & PLACE_REMOVE ? LANDLOCK_ACCESS_FS_REMOVE_FILE : 0;
+    access |= rights & PLACE_EMPTY ? LANDLOCK_ACCESS_FS_REMOVE_DIR : 0;
     access |= rights & PLACE_DEVICE ? read | change | FS_IOCTL : 0;
     if (rights & PLACE_WRITE)
         access |= read | change | FS_REFER | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -230,16 +231,31 @@ confine_role_by(long abi, enum confine_role role, struct places *places)
     return rc;
 }
 
+/* `rc`: of putting the places together. */
+static int
+confine_to(enum confine_role role, struct places *places, int rc)
+{
+    if (!rc)
+        rc = confine_role_by(confine_landlock(), role, places);
+    if (rc)
+        log_error("role.confine", LOG_STR("error", strerror(-rc)));
+    return rc;
+}
+
 int
 confine_self(enum confine_role role, const struct conf *conf)
 {
     struct places places;
-    int rc = places_of(role, conf, &places);
-    if (!rc)
-        rc = confine_role_by(confine_landlock(), role, &places);
-    if (rc)
-        log_error("role.confine", LOG_STR("error", strerror(-rc)));
-    return rc;
+    const int rc = places_of(role, conf, &places);
+    return confine_to(role, &places, rc);
+}
+
+int
+confine_step(enum confine_role role, const struct step_places *step)
+{
+    struct places places;
+    const int rc = places_of_step(role, step, &places);
+    return confine_to(role, &places, rc);
 }
 
 /* ------------------------------------------------------------------------------ renewal ---- */

@@ -8,6 +8,7 @@
  *     courier     results                      destinations that are folders    connects
  *     page        the database, results        -                                -
  *     worker      series, jobs                 results                          -
+ *     step        series of the share      its attempts' folders, a scratch -
  *     of a GPU    /proc and /sys, too          devices, /proc/self, what the    -
  *                                              driver keeps
  *     all         what libraries need          none runs a program, and none signals another process
@@ -30,6 +31,8 @@ long confine_landlock(void);
  * is not let in.
  */
 int confine_self(enum confine_role role, const struct conf *conf);
+/* The same of a step, which waits for each of its places: it has nothing else to do. */
+int confine_step(enum confine_role role, const struct step_places *step);
 
 /*
  * The first of `needed` that this process was not let in to, as it was not named or another folder is there now; NULL:

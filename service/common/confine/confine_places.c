@@ -11,7 +11,9 @@
 #include <string.h>
 
 #define WORKERS  (CONFINE_WORKER | CONFINE_GPU_WORKER)
-#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | WORKERS)
+#define STEPS    (CONFINE_STEP | CONFINE_GPU_STEP)
+#define GPUS     (CONFINE_GPU_WORKER | CONFINE_GPU_STEP)
+#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | WORKERS | STEPS)
 
 struct place_row {
     unsigned roles, rights;
@@ -57,7 +59,7 @@ static const struct place_row system_rows[] = {
     {EVERYONE, PLACE_READ, "/sys/devices/system"},
     {EVERYONE, PLACE_READ, "/sys/fs/cgroup"},
     {EVERYONE, PLACE_READ, "/sys/kernel/mm"},
-    {CONFINE_INTAKE | CONFINE_COURIER, PLACE_READ, "/etc/ssl/openssl.cnf"},
+    {CONFINE_INTAKE | CONFINE_COURIER | STEPS, PLACE_READ, "/etc/ssl/openssl.cnf"},
     {CONFINE_COURIER, PLACE_READ, "/etc/ssl/certs"}, /* whom the system believes, of STOW-RS */
     /* Destinations have names. */
     {CONFINE_COURIER, PLACE_READ, "/etc/resolv.conf"},
@@ -69,10 +71,10 @@ static const struct place_row system_rows[] = {
     {CONFINE_COURIER, PLACE_READ, "/run/systemd/resolve"},
     /* The driver looks at the machine, fails where it cannot name its threads (/proc/self/task/TID/comm), and keeps what
      * it has compiled (places_add_driver). */
-    {CONFINE_GPU_WORKER, PLACE_READ, "/proc"},
-    {CONFINE_GPU_WORKER, PLACE_DEVICE, "/proc/self"},
-    {CONFINE_GPU_WORKER, PLACE_READ, "/sys"},
-    {CONFINE_GPU_WORKER, PLACE_WRITE, "/dev/shm"},
+    {GPUS, PLACE_READ, "/proc"},
+    {GPUS, PLACE_DEVICE, "/proc/self"},
+    {GPUS, PLACE_READ, "/sys"},
+    {GPUS, PLACE_WRITE, "/dev/shm"},
 };
 
 static int
@@ -183,6 +185,27 @@ places_add_destinations(struct places *places, const struct conf *conf)
     return rc;
 }
 
+/* Its own folder of the scratch goes with it, which is the parent's to allow. */
+static int
+places_add_scratch(struct places *places, const char *scratch)
+{
+    char *above = strndup(scratch, (size_t)(strrchr(scratch, '/') - scratch));
+    int rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
+    free(above);
+    return rc ? rc : places_add(places, scratch, PLACE_WRITE);
+}
+
+static int
+places_add_step(struct places *places, const struct step_places *step)
+{
+    int rc = step->scratch ? places_add_scratch(places, step->scratch) : 0;
+    if (!rc && step->series)
+        rc = places_add(places, step->series, PLACE_READ);
+    for (size_t i = 0; rc == 0 && i < step->attempt_count; i++)
+        rc = places_add(places, step->attempts[i], PLACE_WRITE);
+    return rc;
+}
+
 /* Libraries that are installed elsewhere: a driver loads its own when it is first asked. */
 static int
 places_add_libraries(struct places *places)
@@ -212,6 +235,16 @@ places_add_driver_cache(struct places *places)
         places->items[places->count - 1].make = true;
     free(path);
     return rc;
+}
+
+bool
+places_have_gpus(void)
+{
+    glob_t found;
+    if (glob("/dev/nvidia*", 0, NULL, &found) != 0)
+        return false;
+    globfree(&found);
+    return true;
 }
 
 /* A GPU's devices, what shares it among processes, and what was compiled for GPUs that are newer than this program. */
@@ -265,28 +298,42 @@ places_add_hooks(struct places *places)
 }
 #endif
 
-int
-places_of(enum confine_role role, const struct conf *conf, struct places *places)
+/* What each role needs, whoever configured it; `rc`: of what was added before. */
+static int
+places_finish(struct places *places, enum confine_role role, int rc)
 {
-    *places = (struct places){0};
-    int rc = places_add_root(places, role, conf->root);
     if (!rc)
         rc = places_add_system(places, role);
     if (!rc)
         rc = places_add_libraries(places);
-    if (!rc && role == CONFINE_INTAKE)
-        rc = places_add_inboxes(places, conf);
-    if (!rc && (role == CONFINE_INTAKE || role == CONFINE_COURIER))
-        rc = places_add_tls(places, &conf->dicom.tls);
-    if (!rc && role == CONFINE_COURIER)
-        rc = places_add_destinations(places, conf);
-    if (!rc && role == CONFINE_GPU_WORKER)
+    if (!rc && (role & GPUS))
         rc = places_add_driver(places);
     if (!rc)
         rc = places_add_hooks(places);
     if (rc)
         places_free(places);
     return rc;
+}
+
+int
+places_of(enum confine_role role, const struct conf *conf, struct places *places)
+{
+    *places = (struct places){0};
+    int rc = places_add_root(places, role, conf->root);
+    if (!rc && role == CONFINE_INTAKE)
+        rc = places_add_inboxes(places, conf);
+    if (!rc && (role == CONFINE_INTAKE || role == CONFINE_COURIER))
+        rc = places_add_tls(places, &conf->dicom.tls);
+    if (!rc && role == CONFINE_COURIER)
+        rc = places_add_destinations(places, conf);
+    return places_finish(places, role, rc);
+}
+
+int
+places_of_step(enum confine_role role, const struct step_places *step, struct places *places)
+{
+    *places = (struct places){0};
+    return places_finish(places, role, places_add_step(places, step));
 }
 
 void

@@ -15,6 +15,8 @@ enum confine_role { /* OR-able in the table */
                     CONFINE_WORKER = 1 << 2,     /* of the processors */
                     CONFINE_GPU_WORKER = 1 << 3, /* of a GPU */
                     CONFINE_PAGE = 1 << 4,
+                    CONFINE_STEP = 1 << 5,     /* of a job, on another machine (service/cli/step) */
+                    CONFINE_GPU_STEP = 1 << 6, /* where that machine has a GPU */
 };
 
 enum place_right {                        /* OR-able; of all that lies below, too */
@@ -25,6 +27,7 @@ enum place_right {                        /* OR-able; of all that lies below, to
                        1
                        << 3, /* files, folders and links are made, changed, moved and removed; read, too */
                    PLACE_DEVICE = 1 << 4, /* read, written and controlled */
+                   PLACE_EMPTY = 1 << 5,  /* folders in it that are empty are removed */
 };
 
 struct place {
@@ -42,7 +45,19 @@ struct places {
     size_t count, room;
 };
 
+/* What a step is started with: no configuration is there. Folders, by absolute paths. */
+struct step_places {
+    const char *series;  /* images that were not copied lie below it; NULL: all were */
+    const char *scratch; /* its own; NULL: there is none */
+    char *const *attempts;
+    size_t attempt_count;
+};
+
+/* A driver of GPUs has made its devices here. */
+bool places_have_gpus(void);
+
 /* 0 or -ENOMEM. */
+int places_of_step(enum confine_role role, const struct step_places *step, struct places *places);
 int places_of(enum confine_role role, const struct conf *conf, struct places *places);
 void places_free(struct places *places);
 

@@ -97,7 +97,7 @@ static int
 slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order,
                 struct slurm_line *line)
 {
-    const int rc = slurm_line_begin(line, conf, "--parsable", order->folder_count + 10);
+    const int rc = slurm_line_begin(line, conf, "--parsable", order->folder_count + 11);
     if (rc)
         return rc;
     slurm_line_option(line, "job-name", order->name);
@@ -107,6 +107,7 @@ slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order,
     slurm_line_add(line, order->script);
     slurm_line_add(line, conf->program);
     slurm_line_add(line, "run-job");
+    slurm_line_option(line, "series", order->series);
     for (size_t i = 0; i < order->folder_count; i++)
         slurm_line_add(line, order->folders[i]);
     return line->out_of_memory ? -ENOMEM : 0;

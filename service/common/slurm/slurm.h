@@ -31,6 +31,7 @@ struct slurm_order {
     const char *exclude;        /* nodes, with commas between; "" */
     const char *output;         /* the file for what it writes */
     const char *script;         /* slurm_write_script's */
+    const char *series;         /* where images lie that nodes see; "": they see none */
     const char *const *folders; /* of attempts */
     size_t folder_count;
 };

@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <time.h>
@@ -35,7 +36,8 @@
 #define WORKER  CONFINE_WORKER
 #define GPU     CONFINE_GPU_WORKER
 #define PAGE    CONFINE_PAGE
-#define ALL     (INTAKE | COURIER | WORKER | GPU | PAGE)
+#define STEP    CONFINE_STEP
+#define ALL     (INTAKE | COURIER | WORKER | GPU | PAGE | STEP)
 
 /* What a deed failed with; 0: it was done. */
 static int
@@ -193,6 +195,13 @@ name_itself(void)
     return failed(prctl(PR_SET_NAME, "test"));
 }
 
+static int
+set_a_deadline(void)
+{
+    const struct itimerval none = {0};
+    return failed(setitimer(ITIMER_REAL, &none, NULL));
+}
+
 /* In no row. */
 static int
 call_the_unknown(void)
@@ -223,6 +232,7 @@ static const struct deed {
     {"write packets", write_packets, 0, EPERM},
     {"listen", listen_to_others, INTAKE, EPERM},
     {"call", call_others, COURIER, EPERM},
+    {"set a deadline", set_a_deadline, STEP | GPU, ENOSYS},
     {"watch folders", watch_folders, INTAKE | GPU, ENOSYS},
     {"raise a limit", raise_a_limit, GPU, ENOSYS},
     {"call the unknown", call_the_unknown, GPU, ENOSYS},
@@ -304,6 +314,13 @@ END_TEST
 START_TEST(a_worker)
 {
     check_deeds(WORKER);
+}
+
+END_TEST
+
+START_TEST(a_step)
+{
+    check_deeds(STEP);
 }
 
 END_TEST
@@ -477,6 +494,7 @@ main(void)
     tcase_add_test(tests, the_courier);
     tcase_add_test(tests, the_page);
     tcase_add_test(tests, a_worker);
+    tcase_add_test(tests, a_step);
     tcase_add_test(tests, a_worker_of_a_gpu);
     tcase_add_test(tests, threads_that_run_already_are_filtered_too);
     tcase_add_test(tests, a_filter_that_lacks_a_part_is_not_loaded);

@@ -184,6 +184,33 @@ START_TEST(a_worker_of_a_gpu_reads_what_its_driver_asks_for)
 
 END_TEST
 
+/* Attempts are folders of the share, and series lie in it: here `outbox/7`, and `series`. */
+START_TEST(a_step_writes_its_own_attempt_and_scratch)
+{
+    char series[128], scratch[128], attempt[128], *attempts[] = {attempt};
+    snprintf(series, sizeof series, "%s", path("series"));
+    snprintf(scratch, sizeof scratch, "%s", path("to/step"));
+    snprintf(attempt, sizeof attempt, "%s", path("outbox/7"));
+    ck_assert_int_eq(mkdir(scratch, 0700), 0);
+    const struct step_places step = {
+        .series = series, .scratch = scratch, .attempts = attempts, .attempt_count = 1};
+    ck_assert_int_eq(confine_step(CONFINE_STEP, &step), 0);
+    ck_assert_int_eq(look("series/1.2/image") | look("outbox/7/seg.dcm"), 0);
+    ck_assert_int_eq(make("outbox/7/part") | move("outbox/7/part", "outbox/7/manifest"), 0);
+    ck_assert_int_eq(mkdir(path("to/step/results"), 0700) | make("to/step/results/new"), 0);
+    ck_assert_int_eq(unlink(path("to/step/results/new")) | rmdir(path("to/step/results")), 0);
+    ck_assert_int_eq(rmdir(scratch), 0);
+    ck_assert_int_eq(make("to/new"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("outbox/8"), denied(1, EACCES, 0));
+    ck_assert_int_eq(make("series/1.2/image"), denied(1, EACCES, 0));
+    ck_assert_int_eq(look("jobs/7.job"), denied(1, EACCES, 0));
+    ck_assert_int_eq(use_net(true), denied(4, EACCES, 0));
+    ck_assert_int_eq(use_net(false), denied(4, EACCES, ECONNREFUSED));
+    check_what_all_may_not();
+}
+
+END_TEST
+
 START_TEST(the_intake_listens_and_fills_the_spool)
 {
     confine(CONFINE_INTAKE);
@@ -328,6 +355,7 @@ main(void)
     Suite *suite = suite_create("common_confine");
     add_case(suite, "worker", a_worker_reads_series_and_writes_results);
     add_case(suite, "gpu worker", a_worker_of_a_gpu_reads_what_its_driver_asks_for);
+    add_case(suite, "step", a_step_writes_its_own_attempt_and_scratch);
     add_case(suite, "intake", the_intake_listens_and_fills_the_spool);
     add_case(suite, "keep", originals_that_are_kept_are_read_alone);
     add_case(suite, "delete", originals_that_are_deleted_are_not_written);

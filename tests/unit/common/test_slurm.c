@@ -59,6 +59,7 @@ submit(int64_t *id)
                                       .exclude = "",
                                       .output = "/share/log",
                                       .script = "/root/step",
+                                      .series = "/share/root/series",
                                       .folders = folders,
                                       .folder_count = 2};
     return slurm_submit(&conf, &order, id, &error);
@@ -77,10 +78,12 @@ START_TEST(sbatch_is_told_word_by_word)
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_gt(fread(said, 1, sizeof said - 1, file), 0);
     fclose(file);
-    ck_assert_str_eq(said, "--parsable\n--no-requeue\n--chdir=/\n--time=7\n"
-                           "--partition=main\n--account=a b\n--mem=8G\n--job-name=noctule-1\n"
-                           "--comment=aa\n--output=/share/log\n/root/step\n/usr/bin/noctule\n"
-                           "run-job\n/share/job-1.1.aa\n/share/job 2;rm -rf $HOME\n");
+    ck_assert_str_eq(
+        said,
+        "--parsable\n--no-requeue\n--chdir=/\n--time=7\n"
+        "--partition=main\n--account=a b\n--mem=8G\n--job-name=noctule-1\n"
+        "--comment=aa\n--output=/share/log\n/root/step\n/usr/bin/noctule\n"
+        "run-job\n--series=/share/root/series\n/share/job-1.1.aa\n/share/job 2;rm -rf $HOME\n");
 }
 
 END_TEST
