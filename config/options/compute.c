@@ -87,6 +87,16 @@ conf_uses_slurm(const struct conf *conf)
     return uses;
 }
 
+/* It may hold the root, as where this machine serves it to the nodes: they read images where they lie then. */
+static void
+check_share_apart(const struct conf *conf, const struct option_spot *spot)
+{
+    const char *share = conf->compute.slurm.share;
+    const char *root = conf->root ? option_path_below(conf->root, share) : NULL;
+    if (!root || !*root)
+        check_apart_from_root(conf, share, "compute.slurm.share", spot);
+}
+
 void
 check_slurm(const struct conf *conf, const struct option_spot *spot)
 {
@@ -94,7 +104,7 @@ check_slurm(const struct conf *conf, const struct option_spot *spot)
     if (LOST(spot, slurm->share) || LOST(spot, conf->pipelines))
         return;
     if (slurm->share)
-        check_apart_from_root(conf, slurm->share, "compute.slurm.share", spot);
+        check_share_apart(conf, spot);
     else if (conf_uses_slurm(conf))
         option_refuse(
             spot, "compute.slurm.share",

@@ -22,6 +22,20 @@ def wait_running(site, count=1):
     wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count, 60, "steps that run")
 
 
+def test_images_on_the_share_stay_where_they_are(daemon, cluster, tmp_path):
+    """The root lies on it, so nodes read its series by the same path."""
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, program=gate(tmp_path), share=tmp_path)).start()
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_running(site, 2)
+    folders = list(tmp_path.glob("noctule-*/job-*"))
+    assert len(folders) == 2 and not any((folder / "inputs").exists() for folder in folders)
+    (tmp_path / "go").touch()
+    d.wait_jobs(2)
+    assert [job["attempts"] for job in d.jobs()] == [1, 1]
+    assert_once(d, 2)
+
+
 @pytest.mark.parametrize("until", ["step", "manifest"])
 def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
     """The daemon answers and takes series in meanwhile; when the share goes on, so do its jobs, each once."""
