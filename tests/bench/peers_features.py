@@ -24,6 +24,8 @@ from mirp.data_import.import_image import import_image
 from mirp.data_import.import_mask import import_mask
 from radiomics import firstorder, glcm, gldm, glrlm, glszm, ngtdm, setVerbosity, shape
 
+from feature_volumes import ellipsoid, volume_of
+
 PEERS = {"first-order": firstorder.RadiomicsFirstOrder, "glcm": glcm.RadiomicsGLCM, "glrlm": glrlm.RadiomicsGLRLM,
          "glszm": glszm.RadiomicsGLSZM, "ngtdm": ngtdm.RadiomicsNGTDM, "ngldm": gldm.RadiomicsGLDM,
          "morphology": shape.RadiomicsShape}
@@ -31,20 +33,6 @@ MIRP = {"morphology": "morphology", "local-intensity": "local_intensity", "first
         "intensity-histogram": "intensity_histogram", "intensity-volume-histogram": "intensity_volume_histogram",
         "glcm": "glcm", "glrlm": "glrlm", "glszm": "glszm", "gldzm": "gldzm", "ngtdm": "ngtdm", "ngldm": "ngldm", "all": "all"}
 SPACING = 0.8, 0.8, 1.0
-
-
-def volume_of(size, levels):
-    """[z, y, x]: sums of noise, rescaled, and noise again; as many levels of 25."""
-    random = numpy.random.default_rng(1)
-    noise = random.integers(0, 4096, size, numpy.int16)
-    smooth = numpy.cumsum(numpy.cumsum(noise - 2047.5, axis=1), axis=2)
-    smooth = (smooth - smooth.min()) / (smooth.max() - smooth.min())
-    return (smooth * 25 * (levels - 4) + noise % 100 - 500).astype(numpy.int16)
-
-
-def ellipsoid(size):
-    axes = numpy.ogrid[tuple(slice(-1, 1, count * 1j) for count in size)]
-    return sum(axis**2 for axis in axes) <= 0.71
 
 
 def processor_of(family, image, mask):
