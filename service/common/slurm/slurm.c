@@ -271,17 +271,18 @@ slurm_list(const char *name, void (*tell)(void *context, const struct slurm_job 
     return rc;
 }
 
+/* Words that are not known are those of newer releases for jobs that wait or begin (POWER_UP_NODE, EXPEDITING); one that had
+ * ended would be gone after MinJobAge. */
 bool
 slurm_lives(const char *state)
 {
-    static const char *const alive[] = {
-        "PENDING",      "CONFIGURING", "RUNNING",      "COMPLETING",   "SUSPENDED",
-        "SIGNALING",    "STAGE_OUT",   "STOPPED",      "RESIZING",     "REQUEUED",
-        "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
-    for (size_t i = 0; i < sizeof alive / sizeof *alive; i++)
-        if (strcmp(state, alive[i]) == 0)
-            return true;
-    return false;
+    static const char *const ended[] = {"COMPLETED", "FAILED",        "CANCELLED", "TIMEOUT",
+                                        "DEADLINE",  "OUT_OF_MEMORY", "PREEMPTED", "NODE_FAIL",
+                                        "BOOT_FAIL", "REVOKED"};
+    for (size_t i = 0; i < sizeof ended / sizeof *ended; i++)
+        if (strcmp(state, ended[i]) == 0)
+            return false;
+    return true;
 }
 
 /* ---------------------------------------------------------------------------- cancelling ---- */

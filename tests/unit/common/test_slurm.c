@@ -211,10 +211,14 @@ START_TEST(the_queue_is_read_whole)
                    "] || exit 9\n"
                    "echo '1|PENDING|aa||Resources'\n"
                    "echo '2|RUNNING|bb|node1|None'\n"
-                   "echo '3|NODE_FAIL||node[1-2]|a|b'");
+                   "echo '3|NODE_FAIL||node[1-2]|a|b'\n"
+                   "echo '4|POWER_UP_NODE|dd|node3|None'\n"
+                   "echo '5|OUT_OF_MEMORY|ee|node3|OutOfMemory'");
     ck_assert_int_eq(slurm_list("noctule-1", tell, NULL, &error), 0);
     ck_assert_str_eq(told, "1 aa PENDING '' 'Resources';2 bb RUNNING 'node1' '';"
-                           "3  NODE_FAIL 'node[1-2]' 'a|b' over;");
+                           "3  NODE_FAIL 'node[1-2]' 'a|b' over;"
+                           "4 dd POWER_UP_NODE 'node3' '';"
+                           "5 ee OUT_OF_MEMORY 'node3' 'OutOfMemory' over;");
 }
 
 END_TEST
