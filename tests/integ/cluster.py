@@ -1,7 +1,7 @@
 """
 A Slurm of a test's own on one machine: slurmctld and a slurmd for each node, all on ports and in folders that are nobody
-else's, run by the user who runs the test. Nodes are names for this host that listen on ports of their own. With munge there
-are two munged's, of Slurm's daemons and of those who ask them.
+else's, run by the user who runs the test. Nodes are names for this host that listen on ports of their own, or, `apart`, hosts of
+their own (Cables). With munge there are two munged's, of Slurm's daemons and of those who ask them.
 """
 
 import contextlib
@@ -39,19 +39,74 @@ SETTINGS = {
 MUNGE = {"AuthType": "auth/munge", "CryptoType": "crypto/munge", "CredType": "cred/munge"}
 
 
+class Cables:
+    """A network namespace for each node, with a cable to this machine (veth) that can be cut. Names and addresses are the port's."""
+
+    def __init__(self, port, nodes):
+        self.net = f"10.{port >> 8}.{port & 255}"
+        self.controller = f"{self.net}.1"
+        self.addresses = {node: f"{self.net}.{4 * i + 2}" for i, node in enumerate(nodes)}
+        self.gates = {node: f"{self.net}.{4 * i + 1}" for i, node in enumerate(nodes)}
+        self.spaces = {node: f"noctule-{port}-{node}" for node in nodes}
+        self.ends = {node: f"nt{port}-{i}" for i, node in enumerate(nodes)}
+
+    def ip(self, *arguments, **options):
+        return subprocess.run(["ip", *arguments], check=True, capture_output=True, env={**os.environ, "PATH": ADMIN_PATH}, **options)
+
+    def lay(self):
+        for node, space in self.spaces.items():
+            end = self.ends[node]
+            self.ip("netns", "add", space)
+            self.ip("link", "add", end, "type", "veth", "peer", "name", "cable", "netns", space)
+            self.ip("address", "add", f"{self.gates[node]}/30", "dev", end)
+            self.ip("link", "set", end, "up")
+            self.ip("-n", space, "address", "add", f"{self.addresses[node]}/30", "dev", "cable")
+            self.ip("-n", space, "link", "set", "lo", "up")
+            self.mend(node)
+
+    def cut(self, node):
+        self.ip("-n", self.spaces[node], "link", "set", "cable", "down")
+
+    def mend(self, node):
+        self.ip("-n", self.spaces[node], "link", "set", "cable", "up")
+        self.ip("-n", self.spaces[node], "route", "replace", "default", "via", self.gates[node])
+
+    def take_away(self):
+        for node, space in self.spaces.items():
+            for arguments in (("link", "delete", self.ends[node]), ("netns", "delete", space)):
+                with contextlib.suppress(subprocess.CalledProcessError):
+                    self.ip(*arguments)
+
+
+def may_lay_cables():
+    """Whether nodes can be `apart` here."""
+    if not shutil.which("ip", path=ADMIN_PATH):
+        return False
+    cables = Cables(free_port(), ["try"])
+    try:
+        cables.lay()
+    except subprocess.CalledProcessError:
+        return False
+    finally:
+        cables.take_away()
+    return True
+
+
 class Cluster:
     """
     Slurm with `nodes` nodes of `cpus` processors each; `settings` are others than SETTINGS, `lines` more of slurm.conf,
-    `control_groups` cgroup.conf. The folder is short-lived and its name short, for sockets lie in it.
+    `control_groups` cgroup.conf; nodes that are `apart` need may_lay_cables. The folder is short-lived and its name short, for sockets lie in it.
     """
 
-    def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups=""):
+    def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups="",
+                 apart=False):
         self.folder = pathlib.Path(folder)
         self.share = self.folder / "share"
         self.share.mkdir(parents=True)
         self.port = free_port()
         self.names = [f"node{i}" for i in range(nodes)]
         self.ports = {name: free_port() for name in self.names}
+        self.cables = Cables(self.port, self.names) if apart else None
         self.processes = {}
         self.is_whole = True  # nobody has ended anything of it
         self.first_job = 0  # those before were another test's
@@ -71,12 +126,14 @@ class Cluster:
     def describe(self, nodes, cpus, settings):
         host = socket.gethostname().partition(".")[0]
         user = pwd.getpwuid(os.getuid()).pw_name
+        controller = self.cables.controller if self.cables else "127.0.0.1"
+        addresses = self.cables.addresses if self.cables else dict.fromkeys(self.names, "127.0.0.1")
         lines = [f"{name}={value}" for name, value in {
-            "ClusterName": "test", "SlurmctldHost": f"{host}(127.0.0.1)", "SlurmctldPort": self.port, "SlurmUser": user,
+            "ClusterName": "test", "SlurmctldHost": f"{host}({controller})", "SlurmctldPort": self.port, "SlurmUser": user,
             "SlurmdUser": user, "StateSaveLocation": f"{self.folder}/state", "SlurmdSpoolDir": f"{self.folder}/%n",
             "SlurmctldPidFile": f"{self.folder}/slurmctld.pid", "SlurmdPidFile": f"{self.folder}/%n/pid",
             "SlurmctldLogFile": f"{self.log}/slurmctld", "SlurmdLogFile": f"{self.log}/%n", **settings}.items()]
-        lines += [f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=4000 State=UNKNOWN"
+        lines += [f"NodeName={name} NodeHostname={host} NodeAddr={addresses[name]} Port={port} CPUs={cpus} RealMemory=4000 State=UNKNOWN"
                   for name, port in self.ports.items()]
         return "\n".join([*lines, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""])
 
@@ -102,14 +159,17 @@ class Cluster:
         wait_for(lambda: self.lives("slurmctld") and is_listening(self.port), 30, "slurmctld's port")
 
     def start_node(self, name):
-        self.spawn(name, "slurmd", "-D", "-N", name)
-        wait_for(lambda: self.lives(name) and is_listening(self.ports[name]), 30, f"the port of {name}")
+        where = ("nsenter", f"--net=/run/netns/{self.cables.spaces[name]}") if self.cables else ()
+        self.spawn(name, *where, "slurmd", "-D", "-N", name)
+        wait_for(lambda: self.lives(name) and is_listening(self.ports[name], self.processes[name].pid), 30, f"the port of {name}")
 
     def lives(self, name):
         assert self.processes[name].poll() is None, (self.log / f"{name}.out").read_text()[-4000:]
         return True
 
     def start(self):
+        if self.cables:
+            self.cables.lay()
         for name in self.munges:
             self.start_munge(name)
         self.start_controller()
@@ -185,6 +245,13 @@ class Cluster:
         for pid in self.leftover():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        if self.cables:
+            self.cables.take_away()
+
+    def cut(self, name):
+        """From the network: the node goes on, and so does the share that it sees."""
+        self.is_whole = False
+        self.cables.cut(name)
 
     def leftover(self):
         """What has this Slurm's configuration in its environment and lives still: slurmstepd, and what it runs."""
@@ -202,6 +269,11 @@ idle = {}  # Slurms that a test has left whole, by what they were made with: a f
 def stop_idle():
     while idle:
         idle.popitem()[1].stop()
+
+
+def waiting(path):
+    """For sh: waits until that is there. It outlives neither this test nor its folder, though nobody may be left to end it."""
+    return f"while [ ! -e {path} ]; do [ -d {path.parent} ] && [ -d /proc/{os.getpid()} ] || exit 1; sleep 0.1; done"
 
 
 def played(folder, **scripts):

@@ -73,10 +73,12 @@ def free_port():
     raise RuntimeError("no port from 20000 to 29999 is free")
 
 
-def is_listening(port):
-    """Does somebody listen on the port? Asks the kernel, so that a listener sees no connection of ours."""
+def is_listening(port, process="self"):
+    """
+    Does somebody listen on the port, in the network of that process? Asks the kernel, so that a listener sees no connection of ours.
+    """
     for table in ("tcp", "tcp6"):
-        lines = pathlib.Path("/proc/net", table).read_text().splitlines()[1:]
+        lines = pathlib.Path(f"/proc/{process}/net", table).read_text().splitlines()[1:]
         for local, state in ((line.split()[1], line.split()[3]) for line in lines):
             if state == "0A" and int(local.rpartition(":")[2], 16) == port:
                 return True

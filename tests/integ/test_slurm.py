@@ -10,7 +10,7 @@ import sqlite3
 import time
 
 import pytest
-from cluster import cluster, multiply_job, played  # noqa: F401, the fixture
+from cluster import cluster, multiply_job, played, waiting  # noqa: F401, the fixture
 from conftest import BIN, drop, phantom, run_program, small_file_system, wait_for
 
 SIZE = ("--size", "48x40x8")
@@ -149,7 +149,7 @@ def test_a_node_that_dies_with_its_step(daemon, cluster, tmp_path):
     site = cluster(nodes=2, cpus=1)
     slow, release = tmp_path / "slow", tmp_path / "release"
     slow.write_text(f"#!/bin/sh\nif [ ! -e {tmp_path}/hung ]; then\ntouch {tmp_path}/hung\n"
-                    f"while [ ! -e {release} ]; do sleep 0.1; done\nfi\n"
+                    f"{waiting(release)}\nfi\n"
                     f'exec {BIN}/noctule "$@"\n')
     slow.chmod(0o755)
     d = on_slurm(daemon, site, settings(site, program=slow)).start()
@@ -222,7 +222,7 @@ def test_an_ended_daemon_leaves_slurm_alone(daemon, cluster, tmp_path):
     site = cluster()
     hold = tmp_path / "go"
     wait = tmp_path / "wait"
-    wait.write_text(f'#!/bin/sh\nwhile [ ! -e {hold} ]; do sleep 0.1; done\nexec {BIN}/noctule "$@"\n')
+    wait.write_text(f'#!/bin/sh\n{waiting(hold)}\nexec {BIN}/noctule "$@"\n')
     wait.chmod(0o755)
     d = on_slurm(daemon, site, settings(site, program=wait)).start()
     drop_all(d, many(tmp_path / "in", 2))

@@ -7,9 +7,10 @@ import signal
 import sys
 
 import pytest
-from cluster import Cluster, cluster, missing  # noqa: F401, the fixture
+from cluster import Cluster, cluster, may_lay_cables, missing, played, waiting  # noqa: F401, the fixture
 from conftest import BIN, run_program, wait_for
 from test_slurm import assert_once, drop_all, many, on_slurm, settings, wait_swept
+from test_slurm_many import with_jobs
 from test_slurm_share import gate, wait_running
 from test_status import NOBODY, open_folder  # noqa: F401
 
@@ -24,7 +25,7 @@ def sbatch_that_dies(folder, site, moment):
     """The first one, once: `before` it is heard, `after` it was, or heard `late`, once folder/late is there."""
     real = shutil.which("sbatch", path=site.environment["PATH"])
     do = {"before": "", "after": f'{real} "$@" >/dev/null',
-          "late": f"setsid sh -c 'while [ ! -e {folder}/late ]; do sleep 0.1; done; exec {real} \"$@\"' sbatch \"$@\" "
+          "late": f"setsid sh -c '{waiting(folder / 'late')}; exec {real} \"$@\"' sbatch \"$@\" "
                   "</dev/null >/dev/null 2>&1 &"}[moment]
     (folder / "bin").mkdir()
     (folder / "bin" / "sbatch").write_text(f'#!/bin/sh\nif mkdir {folder}/died 2>/dev/null; then\n{do}\nkill -9 $$\nfi\n'
@@ -96,6 +97,95 @@ def test_a_time_limit_and_another_job(daemon, cluster, tmp_path):
     assert {job["job"]: job["attempts"] for job in d.jobs()} == {slow["job"]: 2, pushed["job"]: 1}
     assert not details(d, "NODE_EXCLUDED")
     assert_once(d, 2)
+
+
+@pytest.fixture
+def cables():
+    if not may_lay_cables():
+        pytest.skip("network namespaces and veth are not allowed here: nodes cannot be cut off")
+
+
+def first_waits(folder):
+    """A program whose first step waits until folder/go is there; the others begin."""
+    path = folder / "first-waits"
+    path.write_text(f'#!/bin/sh\nif mkdir {folder}/first 2>/dev/null; then\n{waiting(folder / "go")}\nfi\n'
+                    f'exec {BIN}/noctule "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_a_node_that_is_cut_off_for_a_moment(daemon, cables, cluster, tmp_path):
+    """It goes on, and Slurm has not given it up: nothing is lost."""
+    site = cluster(apart=True, settings={"SlurmdTimeout": "300"})
+    d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_running(site, 2)
+    site.cut("node0")
+    (tmp_path / "go").touch()
+    (job, _) = d.wait_jobs(2)  # by their manifests: Slurm cannot know of their ends yet
+    assert list(site.jobs().values()) == ["RUNNING"] * 2
+    site.cables.mend("node0")
+    wait_for(lambda: set(site.jobs().values()) == {"COMPLETED"}, 90, "what Slurm knows of it")
+    assert_once(d, 2)
+    assert [job["attempts"] for job in d.jobs()] == [1, 1]
+
+
+def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
+    """
+    Slurm gives it up by itself, its job is tried again on the other one; and what it goes on to compute, for both reach the share,
+    comes to nothing.
+    """
+    site = cluster(apart=True, nodes=2, cpus=1)
+    d = on_slurm(daemon, site, settings(site, program=first_waits(tmp_path))).start()
+    drop_all(d, many(tmp_path / "in", 1))
+    node = wait_for(lambda: d.jobs() and d.jobs()[0]["node"], 30, "its node")
+    wait_running(site)
+    (late,) = site.steps()
+    site.cut(node)
+    (job,) = d.wait_jobs(1, seconds=180)
+    assert job["attempts"] == 2 and job["node"] != node
+    (delayed,) = details(d, "JOB_DELAYED")
+    assert delayed.startswith("SLURM_NODE_FAILED") and f"on {node} ended as NODE_FAIL" in delayed
+    seg = d.root / "outbox" / "1" / "seg.dcm"
+    before = (seg.stat().st_ino, seg.read_bytes())
+    assert late in site.steps(), "it knows nothing of that"
+    (tmp_path / "go").touch()
+    wait_for(lambda: late not in site.steps(), 60, "its end")
+    site.cables.mend(node)
+    wait_for(lambda: site.node_states()[node] == "idle", 90, "the node's return")
+    wait_swept(site)
+    assert_once(d, 1)
+    assert before == (seg.stat().st_ino, seg.read_bytes())
+
+
+FATES = {"NODE_FAIL": "SLURM_NODE_FAILED", "BOOT_FAIL": "SLURM_NODE_FAILED", "TIMEOUT": "SLURM_TIMEOUT", "DEADLINE": "SLURM_TIMEOUT",
+         "OUT_OF_MEMORY": "SLURM_OUT_OF_MEMORY", "CANCELLED": "SLURM_CANCELLED", "FAILED": "SLURM_LOST", "REVOKED": "SLURM_LOST",
+         "PREEMPTED": None, "POWER_UP_NODE": None}
+
+
+def test_what_each_word_of_slurm_means(daemon, tmp_path):
+    """Played: a Slurm job for each, in its state at once, without a manifest. None: no attempt is lost."""
+    queue = tmp_path / "queue"
+    site = played(tmp_path, squeue=f"cat {queue}", scancel="exit 0", sbatch=f"""
+for each; do case $each in --comment=*) nonce=${{each#--comment=}} ;; */job-*) job=${{each##*/job-}} ;; esac; done
+case ${{job#*.}} in 1.*) ;; *) echo 99; exit ;; esac
+echo "${{job%%.*}} $nonce" >>{tmp_path}/jobs
+echo "${{job%%.*}}" """)
+    queue.touch()
+    d = with_jobs(daemon, tmp_path, site, len(FATES)).start()
+    d.ctl("resume")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_jobs WHERE slurm_state = 'SUBMITTED'")) == len(FATES), 60, "all of them")
+    nonces = dict(line.split() for line in (tmp_path / "jobs").read_text().splitlines())
+    queue.write_text("".join(f"{job}|{state}|{nonces[str(job)]}|n{job}|None\n" for job, state in enumerate(FATES, 1)))
+    count = sum(code is not None for code in FATES.values())
+    wait_for(lambda: len(details(d, "JOB_DELAYED")) == count and details(d, "JOB_RETURNED"), 60, "their ends")
+    told = {row["job"]: row["detail"].partition(":")[0]
+            for row in d.query("SELECT job, detail FROM v_events WHERE kind = 'JOB_DELAYED'")}
+    assert told == {job: code for job, code in enumerate(FATES.values(), 1) if code}
+    (returned,) = details(d, "JOB_RETURNED")
+    assert "for another job (PREEMPTED)" in returned
+    assert not details(d, "NODE_EXCLUDED")
+    d.kill_all()
 
 
 MEMORY = pathlib.Path("/sys/fs/cgroup/memory")

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from cluster import cluster  # noqa: F401, the fixture
+from cluster import cluster, waiting  # noqa: F401, the fixture
 from conftest import BIN, drop, small_file_system, stalling_file_system, wait_for
 from test_slurm import assert_once, attempts, drop_all, many, on_slurm, settings, wait_swept
 
@@ -13,7 +13,7 @@ from test_slurm import assert_once, attempts, drop_all, many, on_slurm, settings
 def gate(folder):
     """A program that begins its step once folder/go is there."""
     path = folder / "gate"
-    path.write_text(f'#!/bin/sh\nwhile [ ! -e {folder}/go ]; do sleep 0.1; done\nexec {BIN}/noctule "$@"\n')
+    path.write_text(f'#!/bin/sh\n{waiting(folder / "go")}\nexec {BIN}/noctule "$@"\n')
     path.chmod(0o755)
     return path
 
