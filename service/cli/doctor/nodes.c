@@ -109,6 +109,7 @@ visit_submit(struct node_visit *visit, struct error *error)
     const struct slurm_order order = {.name = JOB_NAME,
                                       .comment = visit->nonce,
                                       .exclude = "",
+                                      .series = "",
                                       .output = output,
                                       .script = path,
                                       .folders = &folder,
