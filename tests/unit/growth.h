@@ -3,13 +3,18 @@
  *
  * Cost is time of the processor, the least of several tries, so that a machine with other things to
  * do changes little: twice as much as four times the size may cost is not linear (a cost that grows
- * with the square is twice beyond that). What is too little to be measured is nothing. The allocators
- * of sanitizers copy at each realloc, which is growth of their own: with them only the most counts.
+ * with the square is twice beyond that). What is too little to be measured is nothing. Memory that the
+ * kernel has handed out is kept, and the most is asked for first: else small sizes would be measured
+ * in pages that are there and large ones in pages that are made, on some machines at five times the
+ * cost. The allocators of sanitizers copy at each realloc, which is growth of their own: with them
+ * only the most counts.
  */
 #ifndef NOCTULE_GROWTH_H
 #define NOCTULE_GROWTH_H
 
 #include <check.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +44,15 @@ growth_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* What is once had is kept, and size n has had what it takes. */
+static inline void
+growth_warm(growth_cost *cost, const void *kind, size_t n)
+{
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    cost(kind, n);
+}
+
 static inline double
 growth_least(growth_cost *cost, const void *kind, size_t n)
 {
@@ -66,6 +80,7 @@ expect_linear(const char *name, growth_cost *cost, const void *kind, size_t n)
 {
     double seconds[3];
     bool linear = false;
+    growth_warm(cost, kind, 4 * n);
     for (int i = 0; i < (GROWTH_JUDGED ? GROWTH_ROUNDS : 1) && !linear; i++)
         linear = growth_is_linear(cost, kind, n, seconds);
     printf("%-28s %9zu %9.4f %9.4f %9.4f s\n", name, n, seconds[0], seconds[1], seconds[2]);
@@ -79,6 +94,7 @@ expect_flat(const char *name, growth_cost *cost, const void *kind, size_t n)
 {
     double few = 0, many = 0;
     bool flat = false;
+    growth_warm(cost, kind, 16 * n);
     for (int i = 0; i < (GROWTH_JUDGED ? GROWTH_ROUNDS : 1) && !flat; i++) {
         few = growth_least(cost, kind, n);
         many = growth_least(cost, kind, 16 * n);
