@@ -131,8 +131,10 @@ conf_load_path(const char *path, const char *root_override, struct conf **conf,
         rc = conf_read_source(&source, root ? &root : NULL, conf, findings, error);
     free(root);
     source_release(&source);
-    if (rc == 0 && (rc = conf_check_text(*conf, path, error)) < 0)
+    if (rc == 0 && (rc = conf_check_text(*conf, path, error)) < 0) {
         conf_free(*conf);
+        *conf = NULL;
+    }
     return rc;
 }
 

@@ -37,7 +37,7 @@ write_texts(struct error *error)
     struct conf *conf = NULL;
     int rc = conf_load(path, &conf, error);
     if (rc)
-        return rc;
+        return conf ? error_set(error, -EBADMSG, CODE_NONE, "something is left to be freed") : rc;
     char *texts[] = {conf_to_text(conf), conf_pipeline_to_text(&conf->pipelines[0]),
                      conf_pipeline_identity(&conf->pipelines[0])};
     bool whole = true;
