@@ -5,6 +5,7 @@ what people do in it, when it is over, and what then has to be there.
 
 import collections
 import contextlib
+import ctypes
 import hashlib
 import http.client
 import os
@@ -27,11 +28,12 @@ import upper_layer
 from conftest import PEERS, SOURCE, Clock, Daemon, phantom, wait_for
 from disasters import happened
 from hospital import NAME, Slice, read_page
-from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log, in_sessions
+from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log
 
 SECONDS = 90  # the longest that one step of a life may take: what an inbox could not read it reads a minute later
 DOSE = 0.5  # how long a fault that is there for good goes on after it came
 STARTS = 3  # of a daemon that ends each time
+POLL = 0.05  # between two looks at it: a look costs as much as a process's share of such a while
 PATIENCE = 2  # how long the work may stand still after a fault, until it is started again
 SLICES = 3
 # How a daemon may end that cannot go on: the service manager starts it again (systemd/noctule.service).
@@ -39,6 +41,7 @@ RESTARTED = {6, 71, 75}
 # That abort or crash where an allocation, a thread or a descriptor fails. Where libseccomp never ends (seccomp_export_bpf), the daemon
 # ends the child that does not say HELLO, by DEATHS.
 LIBRARIES = ("libuv", "libconfig", "libdcmdata", "libofstd", "libseccomp")
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 DEATHS = {signal.SIGKILL, signal.SIGTERM}  # of children, as the daemon orders them
 
 # All clocks as fast as they go: nothing here is waited for but what is done.
@@ -144,6 +147,20 @@ def slices_of(files):
     return [Slice(pydicom.dcmread(path)) for path in files]
 
 
+def adopt():
+    """From now on those whom a daemon leaves behind are children of this process."""
+    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1) == 0
+
+
+def all_ended():
+    """Have all ended whom the daemons of this process left behind?"""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        return False
+    return True
+
+
 class Life:
     """One life of a service, perhaps with a fault in it."""
 
@@ -164,14 +181,13 @@ class Life:
         self.d.page_port = page
         self.d.log = self.log  # outside: lines of the log that are not written are of no interest
         self.ports, conftest.taken_ports[ports:] = conftest.taken_ports[ports:], []
-        self.sessions, self.statuses = set(), []
+        self.statuses = []
         self.looked_at = time.monotonic()
         self.mind = operation.begin(self)
 
     def start(self, **more):
         self.d.environment.update(more)
         self.d.start(wait=False)
-        self.sessions.add(self.d.process.pid)
 
     def revive(self):
         """As the system's service manager does."""
@@ -199,7 +215,7 @@ class Life:
             self.operation.ask(self)
             self.judge_again()
         with contextlib.suppress(sqlite3.OperationalError):  # while nobody but the daemon can open it
-            return self.page_answers() and self.operation.is_over(self) and not self.leftovers()
+            return self.operation.is_over(self) and not self.leftovers() and self.page_answers()
 
     def page_answers(self):
         """It is there, and has read the database; of what asks more, a life with counted calls is too slow."""
@@ -237,7 +253,7 @@ class Life:
                 self.restart({0, 6})
                 self.finish()
                 return True
-            time.sleep(0.03)
+            time.sleep(POLL)
         return False
 
     def endure(self):
@@ -246,7 +262,7 @@ class Life:
         while not self.goes_on() and len(self.statuses) < STARTS and time.monotonic() < deadline:
             if not came and happened(self.hit):
                 deadline, came = time.monotonic() + DOSE, True
-            time.sleep(0.03)
+            time.sleep(POLL)
         self.restart({*RESTARTED, 0, -signal.SIGTERM})  # the last before it catches signals
 
     def restart(self, statuses):
@@ -270,7 +286,7 @@ class Life:
                 self.d.process.wait(seconds)
                 break
         self.check_status(statuses)
-        wait_for(lambda: not in_sessions(self.sessions), SECONDS, "the end of every child")
+        wait_for(all_ended, SECONDS, "the end of every child")
 
     def descriptors(self):
         """What each of the service's processes has open, as (role, what): how many."""
@@ -301,10 +317,11 @@ class Life:
 
     def check(self):
         """After the end."""
-        self.operation.check(self)
+        with self.d.reading():
+            self.operation.check(self)
+            check_database(self.d)
+            check_events(self.d)
         assert not self.leftovers() and not list(self.out.rglob("*.part"))
-        check_database(self.d)
-        check_events(self.d)
         check_log(self.d)
         for died in re.finditer(r".*child\.gone.* pid=(\d+) .*signal=(\d+).*", self.text()):
             assert int(died[2]) in {0, *DEATHS} or self.dies_in_library(died[1]), died[0]
@@ -430,6 +447,10 @@ class Upkeep(Operation):
         shutil.copytree(life.d.root, self.prepared / "root", ignore=shutil.ignore_patterns("*.sock"))
 
     def ask(self, life):
+        with life.d.reading():
+            self.ask_database(life)
+
+    def ask_database(self, life):
         jobs = collections.Counter(row["series_uid"] for row in life.d.jobs())
         if jobs[self.submitted] < 2:
             life.tell("SUBMIT", series_uid=self.submitted, pipeline="head-ct")

@@ -6,7 +6,8 @@ An operation is lived through once without a fault, which counts its calls; then
 is each from which on all fail. NOCTULE_FAULT_POINTS is how many cases of each process and call are tried, spread over all:
 a few for every day, all (0) for a night. NOCTULE_FAULT_WORKERS is how many lives are lived at once, NOCTULE_FAULT_SECONDS
 when to begin no more, NOCTULE_FAULT_PART=I/N the Ith of N shares, and NOCTULE_FAULT_ONLY cases by name, with commas
-between; a name with a * stands for those of the cases that it matches.
+between; a name with a * stands for those of the cases that it matches. NOCTULE_FAULT_LOG is a folder that many runs of the
+same programs add to: the first counts the points, and each lives those lives that no run before it has (lives.py).
 """
 
 import collections
@@ -14,6 +15,7 @@ import concurrent.futures
 import ctypes
 import errno
 import fnmatch
+import gc
 import multiprocessing
 import os
 import resource
@@ -23,13 +25,15 @@ import traceback
 import zlib
 
 from disasters import happened
-from operations import OPERATIONS, Archive, Life
+from lives import Lives
+from operations import OPERATIONS, Archive, Life, adopt
 
 POINTS = int(os.environ.get("NOCTULE_FAULT_POINTS", "1"))
 WORKERS = int(os.environ.get("NOCTULE_FAULT_WORKERS", 2 * os.cpu_count()))
 LIMIT = float(os.environ.get("NOCTULE_FAULT_SECONDS", "inf"))
 PART, PARTS = map(int, os.environ.get("NOCTULE_FAULT_PART", "1/1").split("/"))
 ONLY = os.environ.get("NOCTULE_FAULT_ONLY")
+LOG = os.environ.get("NOCTULE_FAULT_LOG")
 
 # What a call says that fails once, and for good.
 ERRORS = {"open": (errno.EMFILE, errno.EMFILE), "read": (errno.EIO, errno.EIO), "write": (errno.EIO, errno.ENOSPC),
@@ -66,16 +70,19 @@ class Case(collections.namedtuple("Case", "operation role call n always")):
 class Trial:
     """An operation that was lived through once: what is usual."""
 
-    def __init__(self, operation, folder, known):
-        """known: of each role the places that allocate, which other operations have been through."""
-        self.operation, self.folder, self.points = operation, folder, {}
+    def __init__(self, operation, folder, known, points=None):
+        """known: of each role the places that allocate, which other operations have been through; points: as counted before."""
+        self.operation, self.folder, self.points = operation, folder, points or {}
         counts = folder / f"{operation.name}.counts"
         counts.write_bytes(bytes(len(ROLES) * (COUNTS.size + PLACES.size)))
         life = Life(operation, folder / f"{operation.name}-0", Archive())
         try:
-            before = LIBC.personality(NOT_RANDOM)
-            life.start(NOCTULE_FAULT_COUNTS=str(counts), NOCTULE_FAULT_UNDER=str(life.folder))
-            LIBC.personality(before)
+            if points:
+                life.start(NOCTULE_FAULT_HIT=str(life.hit))
+            else:
+                before = LIBC.personality(NOT_RANDOM)
+                life.start(NOCTULE_FAULT_COUNTS=str(counts), NOCTULE_FAULT_UNDER=str(life.folder))
+                LIBC.personality(before)
             life.finish()
             self.usual = life.usual()
             life.end({0})
@@ -83,7 +90,8 @@ class Trial:
             self.results = life.results()
         finally:
             life.close(keep=True)
-        self.note(counts.read_bytes(), known)
+        if not points:
+            self.note(counts.read_bytes(), known)
 
     def note(self, counts, known):
         for i, role in enumerate(ROLES):
@@ -120,6 +128,8 @@ class Trial:
             assert life.results() == self.results
             good = True
             return happened(life.hit), restarted
+        except BaseException as error:
+            raise AssertionError(f"{case}, whose log ends\n{life.text()[-8000:]}") from error
         finally:
             life.close(keep=not good)
 
@@ -152,6 +162,12 @@ def live(case):
     return case, reached, wrong, time.monotonic() - start, seconds_of_processors() - before
 
 
+def begin_worker():
+    """What is there now stays; what its daemons leave behind is its own."""
+    gc.freeze()
+    adopt()
+
+
 def report(cases, lived, seconds):
     kinds = collections.Counter(" ".join(case[:3]) for case, (reached, _), *_ in lived if reached)
     restarted = collections.Counter(" ".join(case[:3]) for case, (_, restarted), *_ in lived if restarted)
@@ -172,24 +188,32 @@ def only(cases, names):
 
 
 def test_any_call_may_fail(tmp_path):
+    adopt()
     known = {role: set() for role in ROLES}
+    lives = Lives(LOG or tmp_path / "log")
     for kind in OPERATIONS:
         (tmp_path / kind.name).mkdir()
-        trials[kind.name] = Trial(kind(tmp_path / kind.name), tmp_path, known)
+        trials[kind.name] = Trial(kind(tmp_path / kind.name), tmp_path, known, lives.points.get(kind.name))
         print(kind.name, {" ".join(key): len(points) for key, points in trials[kind.name].points.items() if points})
+    lives.keep_points({name: trial.points for name, trial in trials.items()})
     cases = sorted((each for trial in trials.values() for each in trial.cases()), key=Case.number)
     cases = [each for each in cases if each.number() % PARTS == PART - 1]
     if ONLY:
         cases = list(only(cases, ONLY.split(",")))
+    else:
+        cases = [each for each in cases if str(each) not in lives.lived]
     lived = []
-    with concurrent.futures.ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork")) as pool:
+    with concurrent.futures.ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork"), begin_worker) as pool:
         futures = [pool.submit(live, case) for case in cases]
         for future in concurrent.futures.as_completed(futures):
             if not future.result():
                 continue
             lived.append(future.result())
-            if lived[-1][2]:
-                print(f"NOCTULE_FAULT_ONLY='{lived[-1][0]}' in {tmp_path}\n{lived[-1][2]}", flush=True)
+            case, reached, wrong, *_ = lived[-1]
+            lives.note(str(case), *reached, wrong)
+            if wrong:
+                print(f"NOCTULE_FAULT_ONLY='{case}' in {tmp_path}\n{wrong}", flush=True)
     report(cases, lived, time.monotonic() - began)
+    print(lives.told())
     failed = [str(case) for case, _, wrong, *_ in lived if wrong]
     assert not failed, failed

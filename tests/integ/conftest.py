@@ -409,6 +409,7 @@ class Daemon:
         self.log = self.folder / "log"
         self.environment = {**os.environ, **(environment or {})}
         self.process = None
+        self.database = None  # a connection, while reading()
         self.is_intruded = False  # its children are made to do what they never do
 
     def dicom_settings(self, dicom, certificates, crl):
@@ -459,20 +460,36 @@ class Daemon:
                 continue
             with contextlib.suppress(OSError, IndexError, ValueError):
                 stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(stat[1]) != self.process.pid:
+                    continue
                 command = (entry / "cmdline").read_bytes().split(b"\0")
-                if int(stat[1]) == self.process.pid and b"--role" in command:
+                if b"--role" in command:
                     name = command[command.index(b"--role") + 1].decode()
                     if role in (None, name) and stat[0] != "Z":
                         found.append(int(entry.name))
         return sorted(found)
 
+    @contextlib.contextmanager
+    def connection(self):
+        path = self.root / "noctule.db"
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as database:
+            database.row_factory = sqlite3.Row
+            yield database
+
+    @contextlib.contextmanager
+    def reading(self):
+        """The queries of a block by one connection, which need not read the schema each; of one thread."""
+        with self.connection() as self.database:
+            try:
+                yield
+            finally:
+                self.database = None
+
     def query(self, sql, *values):
         """Rows of a read-only query, as an administrator would ask; [] while there is no database."""
-        path = self.root / "noctule.db"
         try:
-            with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
-                db.row_factory = sqlite3.Row
-                return db.execute(sql, values).fetchall()
+            with contextlib.nullcontext(self.database) if self.database else self.connection() as database:
+                return database.execute(sql, values).fetchall()
         except sqlite3.OperationalError as error:
             if "unable to open" in str(error) or "no such table" in str(error):
                 return []
