@@ -1,5 +1,5 @@
 /*
- * daemon.c - the daemon's life: start, drain, stop, reload, disk space.
+ * daemon.c - the daemon's life: start, drain, stop, reload.
  *
  *     start --> running <--> paused (disk low, or the database cannot be written)
  *                  |            |
@@ -13,7 +13,6 @@
  */
 #include "service/daemon/daemon.h"
 
-#include "base/durable.h"
 #include "db/retention.h"
 #include "service/common/clock.h"
 #include "service/common/confine/call_filter.h"
@@ -23,10 +22,12 @@
 #include "service/common/log.h"
 #include "service/daemon/clock_watch.h"
 #include "service/daemon/cluster/cluster.h"
+#include "service/daemon/configured.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/couriers.h"
 #include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/disk.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/windows.h"
@@ -51,7 +52,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -59,15 +59,12 @@
 #define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
 #define STOPPING_MILLIS 3000  /* between STOP_JOB and the end of the children */
 #define EXTEND          "EXTEND_TIMEOUT_USEC=30000000" /* of TimeoutStartSec */
-#define ENOUGH_AGAIN    1.1                            /* times min_free_mib: where low disk ends */
 
 struct daemon {
     struct core core;
     const struct daemon_options *options;
     char *root, *database;
-    char *config_copy,
-        *config;       /* for the children: a file with the configuration in force, its text */
-    int config_memory; /* what config_copy names while the disk has no room for it; -1: none */
+    struct configured configured;
     int lock;
     struct control *control;
     struct audit *audit;
@@ -386,56 +383,6 @@ daemon_on_stop_signal(uv_signal_t *handle, int number)
 
 /* ------------------------------------------------------------------------------- reload ----- */
 
-/* The text in memory, and a path by which the children open it. */
-static int
-daemon_keep_config(const char *text, int *memory, char **file)
-{
-    *file = NULL;
-    int fd = memfd_create("noctule.conf", MFD_CLOEXEC);
-    int error = fd < 0 ? -errno : 0;
-    if (!error && write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-        error = -EIO;
-    if (!error && asprintf(file, "/proc/%d/fd/%d", (int)getpid(), fd) < 0)
-        error = -ENOMEM;
-    if (error && fd >= 0)
-        close(fd);
-    *memory = error ? -1 : fd;
-    return error;
-}
-
-/*
- * For the children that start. A full disk keeps nobody from starting: without room there they read
- * it from memory that this process holds.
- */
-static int
-daemon_write_config(struct daemon *daemon, const struct conf *conf)
-{
-    char *text = conf_to_text(conf);
-    char *file = NULL;
-    int error = text && asprintf(&file, "%s/" LAYOUT_CONFIG, daemon->root) >= 0 ? 0 : -ENOMEM;
-    int memory = -1;
-    if (!error)
-        error = durable_write(AT_FDCWD, file, text, strlen(text), 0600, DURABLE_REPLACE);
-    if (error && file && core_is_trouble(error)) {
-        log_warn("config.in_memory", LOG_STR("file", file), LOG_STR("error", strerror(-error)));
-        free(file);
-        error = daemon_keep_config(text, &memory, &file);
-    }
-    if (error) {
-        free(text);
-        free(file);
-        return error;
-    }
-    if (daemon->config_memory >= 0)
-        close(daemon->config_memory);
-    daemon->config_memory = memory;
-    free(daemon->config_copy);
-    free(daemon->config);
-    daemon->config_copy = file;
-    daemon->config = text;
-    return 0;
-}
-
 /* It is bound and confined by its configuration: of another one a new process begins with. */
 static void
 daemon_fill_page(struct core *core)
@@ -453,36 +400,20 @@ daemon_note_reload(const char *what, int error)
         log_error("reload.failed", LOG_STR("what", what), LOG_STR("error", strerror(-error)));
 }
 
-/* The configuration of the file. What is wrong with it is logged, each error on a line. */
-static int
-daemon_read_config(const struct daemon_options *options, struct conf **conf, struct error *error)
-{
-    struct conf_findings findings;
-    int rc = conf_load_all(options->config_file, options->root, conf, &findings, error);
-    for (size_t i = 0; rc && i < findings.count; i++)
-        log_error("config.refused", LOG_STR("reason", findings.items[i].message));
-    if (rc && findings.more > 0)
-        log_error("config.refused", LOG_INT("more", (int64_t)findings.more));
-    if (rc && findings.count == 0)
-        log_error("config.refused", LOG_STR("reason", error->message));
-    conf_findings_free(&findings);
-    return rc;
-}
-
 /* The new configuration, checked and written for the children; NULL otherwise, with an error that
  * was logged. */
 static struct conf *
 daemon_load_config(struct daemon *daemon, struct error *error)
 {
     struct conf *fresh = NULL;
-    if (daemon_read_config(daemon->options, &fresh, error))
+    if (configured_read(daemon->options->config_file, daemon->options->root, &fresh, error))
         return NULL;
     int rc = 0;
     if (strcmp(fresh->root, daemon->core.conf->root) != 0)
         rc = error_set(error, -EINVAL, CODE_NONE,
                        "root cannot change while noctuled runs (%s to %s)", daemon->core.conf->root,
                        fresh->root);
-    else if ((rc = daemon_write_config(daemon, fresh)))
+    else if ((rc = configured_write(&daemon->configured, daemon->root, fresh)))
         error_set(error, rc, CODE_NONE, "the configuration cannot be kept for the children: %s",
                   strerror(-rc));
     if (!rc)
@@ -507,7 +438,7 @@ daemon_reload(struct daemon *daemon)
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     core_note(core, "RELOAD", daemon->options->config_file);
-    pool_set_config(core->pool, daemon->config_copy, daemon->config);
+    pool_set_config(core->pool, daemon->configured.file, daemon->configured.text);
     core->reception.awaited = pool_ready(core->pool, core->intake);
     pool_reload(core->pool, core->intake);
     workers_reload(core->workers);
@@ -539,45 +470,6 @@ daemon_on_hangup(uv_signal_t *handle, int number)
 
 /* --------------------------------------------------------------------------------- tick ----- */
 
-/* Jobs may use what reception leaves: what they bring to its end can be removed. Were they to wait as well, a disk
- * full of what waits for a job would stay so. */
-static void
-daemon_watch_reserve(struct core *core, double free_mib)
-{
-    const double least = core->conf->min_free_mib / 2;
-    const bool spent = free_mib < (core->disk_spent ? ENOUGH_AGAIN * least : least);
-    if (spent == core->disk_spent)
-        return;
-    core->disk_spent = spent;
-    due_now(&core->jobs_due);
-}
-
-static void
-daemon_watch_disk(struct core *core)
-{
-    double free_mib, least = core->conf->min_free_mib;
-    char detail[128];
-    int error = spool_free_mib(core->root, &free_mib);
-    if (error) {
-        log_error("disk.unknown", LOG_STR("root", core->root), LOG_STR("error", strerror(-error)));
-        return;
-    }
-    retention_disk(core->retention, free_mib);
-    daemon_watch_reserve(core, free_mib);
-    bool low = free_mib < (core->disk_low ? ENOUGH_AGAIN * least : least);
-    if (low == core->disk_low)
-        return;
-    core->disk_low = low;
-    core->disk_low_since_ms = clock_unix_ms();
-    snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, least);
-    if (low)
-        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
-    else
-        log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
-    core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
-    arrivals_pause_or_resume(core, "the disk is almost full");
-}
-
 static void
 daemon_notify_status(struct daemon *daemon)
 {
@@ -604,14 +496,14 @@ daemon_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
     daemon_watch_clock((struct daemon *)core);
-    daemon_watch_disk(core);
+    disk_watch(core);
     inspections_tick(core->inspections);
     windows_tick(core);
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
     pulls_tick(core->pulls);
-    nights_tick(core->nights, ((struct daemon *)core)->config_copy);
+    nights_tick(core->nights, ((struct daemon *)core)->configured.file);
     troubles_tell_page(core);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
@@ -650,7 +542,7 @@ daemon_open_parts(struct daemon *daemon)
     const struct batch_events batch_events = {daemon_before_commit, daemon_after_commit, core};
     const struct pool_options pool_options = {
         .program = "/proc/self/exe", /* this very file, even after it was replaced */
-        .config_file = daemon->config_copy,
+        .config_file = daemon->configured.file,
         .timing = pool_default_timing,
         .events = {daemon_child_ready, daemon_child_frame, daemon_child_gone, daemon},
     };
@@ -753,7 +645,7 @@ daemon_begin_work(struct daemon *daemon)
     if (error)
         return error;
     daemon_fill_page(core);
-    daemon_watch_disk(core);
+    disk_watch(core);
     retention_start(core->retention);
     uv_timer_start(&daemon->tick, daemon_on_tick, TICK_MILLIS, TICK_MILLIS);
     uint64_t watchdog_ms = notify_watchdog_ms();
@@ -876,7 +768,7 @@ daemon_run_in_root(struct daemon *daemon)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", error.message));
         return daemon_status(rc, EX_CANTCREAT);
     }
-    rc = daemon_write_config(daemon, daemon->core.conf);
+    rc = configured_write(&daemon->configured, daemon->root, daemon->core.conf);
     if (rc)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", strerror(-rc)));
     else
@@ -896,8 +788,7 @@ daemon_run_configured(struct daemon *daemon)
     int status = EX_TEMPFAIL; /* for want of memory */
     if (daemon->root && daemon->database)
         status = daemon_run_in_root(daemon);
-    free(daemon->config_copy);
-    free(daemon->config);
+    configured_free(&daemon->configured);
     free(daemon->database);
     free(daemon->root);
     return status;
@@ -912,11 +803,12 @@ daemon_main(const struct daemon_options *options)
         return EX_TEMPFAIL;
     daemon->options = options;
     daemon->core.couriers = &daemon->couriers;
-    daemon->core.intake = daemon->core.page = daemon->config_memory = -1;
+    daemon->core.intake = daemon->core.page = -1;
+    daemon->configured = configured_none;
     daemon->core.reception.since_ms = clock_unix_ms();
     log_open("daemon", "info");
     int status;
-    int rc = daemon_read_config(options, &daemon->core.conf, &error);
+    int rc = configured_read(options->config_file, options->root, &daemon->core.conf, &error);
     if (rc) {
         status = daemon_status(rc, EXIT_CONFIG);
     } else {

@@ -1,0 +1,55 @@
+/*
+ * disk.c - see disk.h.
+ */
+#include "service/daemon/disk.h"
+
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/retention/retention.h"
+#include "service/daemon/series/arrivals.h"
+#include "service/daemon/spool.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ENOUGH_AGAIN 1.1 /* times min_free_mib: where low disk ends */
+
+/* Jobs may use what reception leaves: what they bring to its end can be removed. Were they to wait as well, a disk
+ * full of what waits for a job would stay so. */
+static void
+disk_watch_reserve(struct core *core, double free_mib)
+{
+    const double least = core->conf->min_free_mib / 2;
+    const bool spent = free_mib < (core->disk_spent ? ENOUGH_AGAIN * least : least);
+    if (spent == core->disk_spent)
+        return;
+    core->disk_spent = spent;
+    due_now(&core->jobs_due);
+}
+
+void
+disk_watch(struct core *core)
+{
+    double free_mib, least = core->conf->min_free_mib;
+    char detail[128];
+    int error = spool_free_mib(core->root, &free_mib);
+    if (error) {
+        log_error("disk.unknown", LOG_STR("root", core->root), LOG_STR("error", strerror(-error)));
+        return;
+    }
+    retention_disk(core->retention, free_mib);
+    disk_watch_reserve(core, free_mib);
+    bool low = free_mib < (core->disk_low ? ENOUGH_AGAIN * least : least);
+    if (low == core->disk_low)
+        return;
+    core->disk_low = low;
+    core->disk_low_since_ms = clock_unix_ms();
+    snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, least);
+    if (low)
+        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
+    else
+        log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
+    core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
+    arrivals_pause_or_resume(core, "the disk is almost full");
+}
