@@ -299,7 +299,7 @@ def test_vessels_from_elsewhere_are_held(config, series, tmp_path, at):
 def test_vessels_from_what_is_not_bright_are_refused(config, series, tmp_path, at):
     folder, _ = series("angiography", "--size", "256x256x160")
     seed = draw_seed(folder, tmp_path, at, 3)
-    assert 'no voxel to start segment "Vessels" from' in run(config, "vessels", tmp_path / "out", folder, 1, [seed])
+    assert 'segment "Drawn", which segment "Vessels" starts from, has no voxel' in run(config, "vessels", tmp_path / "out", folder, 1, [seed])
 
 
 @pytest.fixture

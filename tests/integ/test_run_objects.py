@@ -173,10 +173,10 @@ def test_their_masks_are_in_what_a_straightened_job_is_said_to_need(run, tmp_pat
     ('roi = "gtv-1"', "ROI_NOT_FOUND", 'rtstruct.dcm has no region named "gtv-1" for segment "GTV"; it has 1 "GTV-1", '),
     ("number = 17", "ROI_NOT_FOUND", "has no region with number 17"),
     ('roi = "GTV*"', "ROI_AMBIGUOUS", '"GTV-1" (1) and "GTV-2" (2)'),
-    ('roi = "point"', "ROI_EMPTY", "points and open lines enclose none"),
-    ('roi = "none"', "ROI_EMPTY", "within its 0 closed contours"),
-    ('roi = "beside"', "ROI_EMPTY", "within its 1 closed contours"),
-    ('roi = "off"', "CONTOUR_OFF_PLANES", 'rtstruct.dcm, region "off": '),
+    ('roi = "point"', "ROI_EMPTY", "points and open lines enclose no voxel. Draw it, or leave segment"),
+    ('roi = "none"', "ROI_EMPTY", 'region "none": nothing is drawn in it. Draw it, or leave segment "GTV" out.'),
+    ('roi = "beside"', "ROI_EMPTY", "its 1 closed contours have no voxel of this series in them. Was it drawn on it?"),
+    ('roi = "off"', "CONTOUR_OFF_PLANES", "are allowed. Draw it on the slices of this series."),
 ])
 def test_what_is_no_region_is_refused(run, tmp_path, series, rois, wanted, code, words):
     path = structure_set(tmp_path, Planes(series), rois)
@@ -235,20 +235,22 @@ def test_objects_are_of_their_series(run, tmp_path, series, rois):
     planes = Planes(series)
     path = structure_set(tmp_path, planes, rois)
     own = planes.files[0].SeriesInstanceUID
-    cases = {"other": (dict(frame="1.2.78"), "OBJECT_OTHER_SERIES"), "same-frame": ({}, None),
-             "frame": (dict(series=own, frame="1.2.78"), "OBJECT_OTHER_FRAME")}
+    cases = {"other": (dict(frame="1.2.78"), "OBJECT_OTHER_SERIES", "but on series 1.2.77. Take what was drawn on this one."),
+             "same-frame": ({}, "", ""),
+             "frame": (dict(series=own, frame="1.2.78"), "OBJECT_OTHER_FRAME", "Have it written in the images' own.")}
     files = {}
-    for name, (change, code) in cases.items():
+    for name, (change, code, words) in cases.items():
         ds = pydicom.dcmread(path)
         elsewhere(ds, **change)
         ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = f"1.2.9.2{len(files)}"
         files[name] = tmp_path / f"{name}.dcm"
         ds.save_as(files[name])
         result = run(drawn(wanted="number = 2"), [files[name]], tmp_path / "series", status=1 if code else 0, output=name)
-        assert code is None or f"{code}: {name}.dcm " in result
+        assert not code or (f"{code}: {name}.dcm " in result and words in result)
     wanted = drawn(wanted="number = 2")
-    assert "OBJECT_MISSING: " in run(wanted, [], tmp_path / "series", status=1)
-    assert "OBJECT_MISSING: " in run(wanted, [series[0]], tmp_path / "series", status=1)
+    missing = 'OBJECT_MISSING: segment "GTV" is a region of an RT Structure Set, and '
+    assert missing + "the job has none" in run(wanted, [], tmp_path / "series", status=1)
+    assert missing + "no object that the job has is one" in run(wanted, [series[0]], tmp_path / "series", status=1)
     assert "FILE_UNREADABLE: " in run(wanted, [tmp_path / "nothing.dcm"], tmp_path / "series", status=1)
     both = run(wanted, [path, files["same-frame"]], tmp_path / "series", status=1)
     assert "OBJECT_AMBIGUOUS: rtstruct.dcm and same-frame.dcm both " in both
@@ -507,11 +509,65 @@ def test_frames_of_other_pixels_are_resampled(run, tmp_path, series):
     assert np.array_equal(mask_of(output, [file.filename for file in files])[0], expected)
 
 
+def nearest_pixels(shift, count, spacing, own, size):
+    """Of the frame, that each pixel of a plane takes along an axis; size: beyond it."""
+    places = np.floor(np.floor((shift + np.arange(count) * spacing) / own * 65536 + 0.5) / 65536 + 0.5).astype(int)
+    return np.where((places >= 0) & (places < size), places, size)
+
+
+def frames_on_heights(path, planes, heights, told):
+    """The file's frames at these heights above the first plane, of random pixels; and those of the first segment, by height."""
+    ds = pydicom.dcmread(path)
+    measures = ds.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
+    if told:
+        measures.SpacingBetweenSlices = told
+    elif "SpacingBetweenSlices" in measures:
+        del measures.SpacingBetweenSlices
+    frames = np.random.default_rng(9).integers(0, 2, (2, len(heights), ds.Rows, ds.Columns)).astype(np.uint8)
+    groups = {1: [], 2: []}
+    for group in ds.PerFrameFunctionalGroupsSequence:
+        of = groups[group.SegmentIdentificationSequence[0].ReferencedSegmentNumber]
+        position = planes.origins[0] + (heights[len(of)] if len(of) < len(heights) else 0) * planes.normal
+        group.PlanePositionSequence[0].ImagePositionPatient = [f"{value:.10g}" for value in position]
+        of.append(group)
+    ds.PerFrameFunctionalGroupsSequence = [group for of in groups.values() for group in of[:len(heights)]]
+    ds.NumberOfFrames = len(ds.PerFrameFunctionalGroupsSequence)
+    ds.PixelData = np.packbits(frames.ravel(), bitorder="little").tobytes().ljust((frames.size + 15) // 16 * 2, b"\0")
+    ds.save_as(path)
+    return frames[0]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "as the closest"])
+@pytest.mark.parametrize("step", [0.37, 1.0, 1.71])
+def test_frames_between_the_slices_are_taken_by_the_nearest(run, tmp_path, series, step, told):
+    """Of frames so many slices apart one is missing, and what it alone is near to is empty."""
+    pixels, files = parts(series)
+    planes = Planes(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
+    at = np.array([np.dot(origin - planes.origins[0], planes.normal) for origin in planes.origins])
+    mm = step * float(np.median(np.diff(at)))
+    heights = np.delete(-0.31 * mm + mm * np.arange(len(at)), 3)
+    frames = frames_on_heights(path, planes, heights, f"{mm:.10g}" if told else "")
+    expected = np.zeros(planes.shape, bool)
+    for z, height in enumerate(at):
+        i = int(np.argmin(np.abs(heights - height)))
+        if abs(heights[i] - height) > mm / 2 * 1.0002:
+            continue
+        shift = planes.origins[z] - planes.origins[0] - heights[i] * planes.normal
+        x, y = (nearest_pixels(np.dot(shift, planes.axes[axis]), planes.shape[2 - axis], planes.spacing[axis],
+                               planes.spacing[axis], planes.shape[2 - axis]) for axis in (0, 1))
+        expected[z] = np.pad(frames[i], ((0, 1), (0, 1)))[np.ix_(y, x)]
+    assert expected.any() and not expected.any(axis=(1, 2)).all()
+    output = run(found(), [path], tmp_path / "series")
+    assert np.array_equal(mask_of(output, [file.filename for file in files])[0], expected)
+    assert "its frames lie between the slices, " in record_of(output)["note"]
+
+
 @pytest.mark.parametrize(("code", "words"), [
-    ("SEG_GRID_DIFFERS", "is not parallel to the slices"), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
+    ("SEG_GRID_DIFFERS", "is not parallel to the slices of the series. Have it made on the slices of this series."), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
     ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),
     ("OBJECT_OTHER_SERIES", "was not drawn on this series"), ("OBJECT_OTHER_FRAME", "another frame of reference"),
-    ("ROI_EMPTY", "within its 0 frames"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
+    ("ROI_EMPTY", "nothing is drawn in it"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
     ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "is in JPEG 2000, which does not keep"),
     ("FILE_TRUNCATED", "bytes of pixel data"), ("TAG_INVALID", "two segments have 1"), ("TAG_INVALID", "there is no segment 9"),
     ("OWN_RESULT", "object = { own = true; }"), ("PIXELS_UNSUPPORTED", "pixels of 8 bits"),
@@ -525,8 +581,9 @@ def test_segmentations_that_cannot_be_segments_are_refused(run, tmp_path, series
     if "parallel" in words:
         ds.SharedFunctionalGroupsSequence[0].PlaneOrientationSequence[0].ImageOrientationPatient = [1, 0, 0, 0, 0, 1]
     elif "none of" in words:
-        position = first.PlanePositionSequence[0].ImagePositionPatient
-        position[2] += 0.3 * float(Planes(series).origins[1][2] - Planes(series).origins[0][2])
+        planes = Planes(series)
+        frames_on_heights(path, planes, [0.3 * float(planes.origins[1][2] - planes.origins[0][2])], "")
+        ds = pydicom.dcmread(path)
     elif "earlier" in words:
         first.PlanePositionSequence = ds.PerFrameFunctionalGroupsSequence[1].PlanePositionSequence
     elif "position" in words:

@@ -168,6 +168,11 @@ static int
 refuse_padding(const struct conf_segment *segment, const struct neighbourhood *n,
                struct error *error)
 {
+    if (n->first_z > n->last_z && segment->from)
+        return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
+                         "segment \"%s\", which segment \"%s\" starts from, has no voxel, so the "
+                         "values to look for cannot be measured",
+                         segment->from, segment->label);
     if (n->first_z > n->last_z)
         return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
                          "auto finds no voxel to start segment \"%s\" from, so its values cannot "

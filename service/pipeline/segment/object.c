@@ -26,9 +26,12 @@ static int
 object_refuse_contours(const struct object_search *search, int rc, const struct error *why,
                        struct error *error)
 {
+    const bool elsewhere =
+        why->code == CODE_CONTOUR_OFF_PLANES || why->code == CODE_CONTOUR_OBLIQUE;
     return error_set_files(error, rc, why->code, search->set->path, NULL,
-                           "%s, region \"%s\": %.300s", text_base_name(search->set->path),
-                           search->set->items[search->item].name, why->message);
+                           "%s, region \"%s\": %.300s%s", text_base_name(search->set->path),
+                           search->set->items[search->item].name, why->message,
+                           elsewhere ? " Draw it on the slices of this series." : "");
 }
 
 static int
@@ -61,6 +64,7 @@ object_fill(const struct object_search *search, const struct image_planes *plane
     struct object_filled filled;
     int rc = object_frames_fill(&frames, region->bits, &filled, error);
     region->frames = filled.frames;
+    region->between = filled.between;
     region->drawn = (struct contours_drawn){
         .voxels = filled.voxels, .planes = filled.planes, .farthest = filled.farthest};
     return rc;
@@ -89,16 +93,20 @@ object_refuse_empty(const struct object_search *search, const struct object_regi
                     struct error *error)
 {
     const char *path = search->set->path;
-    if (search->set->seg)
-        return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL,
-                               "%s, segment \"%s\": no voxel of the series lies within its %" PRId64
-                               " frames.",
-                               text_base_name(path), region->name, region->frames);
-    return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL,
-                           "%s, region \"%s\": no voxel of the series lies within its %" PRId64
-                           " closed contours%s.",
-                           text_base_name(path), region->name, region->contours,
-                           region->left_out > 0 ? "; points and open lines enclose none" : "");
+    const int64_t drawn = search->set->seg ? region->frames : region->contours;
+    char why[160];
+    if (drawn > 0)
+        snprintf(why, sizeof why,
+                 "its %" PRId64 " %s have no voxel of this series in them. Was it drawn on it?",
+                 drawn, search->set->seg ? "frames" : "closed contours");
+    else
+        snprintf(why, sizeof why, "%s. Draw it, or leave segment \"%.64s\" out.",
+                 region->left_out > 0 ? "points and open lines enclose no voxel"
+                                      : "nothing is drawn in it",
+                 search->segment->label);
+    return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL, "%s, %s \"%s\": %s",
+                           text_base_name(path), search->set->seg ? "segment" : "region",
+                           region->name, why);
 }
 
 /* DCMTK 3.6.7 cannot read a report with an IMAGE item of that class, nor can older readers. */
@@ -303,6 +311,10 @@ object_describe(const struct segmentation *segmentation, size_t segment,
                        "; %" PRId64 " slices between them have no contour and are %s",
                        region->drawn.missing,
                        region->drawn.interpolated ? "interpolated by shape" : "left empty");
+    if (region->between > 0)
+        segment_append(text, SEGMENT_DESCRIPTION,
+                       "; of its frames, %.3g mm apart, each slice has the nearest",
+                       region->between);
 }
 
 static void
@@ -327,6 +339,11 @@ object_report(const struct segmentation *segmentation, size_t segment,
                  "%.64s: %" PRId64 " slices between drawn ones have no contour, and %s",
                  report->label, region->drawn.missing,
                  region->drawn.interpolated ? "are interpolated" : "stay empty");
+    if (region->between > 0)
+        snprintf(
+            report->told, sizeof report->told,
+            "%.64s: its frames lie between the slices, %.3g mm apart: each slice has the nearest",
+            report->label, region->between);
 }
 
 const struct segment_method segment_object = {

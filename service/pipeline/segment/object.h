@@ -35,7 +35,8 @@ struct object_region {
     char tracking_id[SEG_TRACKING_ID_SIZE], tracking_uid[DICOM_UID_SIZE]; /* "" where it has none */
     int64_t contours, left_out; /* closed ones, and others; of a structure set */
     int64_t frames;             /* of a Segmentation */
-    int64_t points;             /* of a report, beside contours */
+    double between; /* mm from one of these to the next, where slices took the nearest; else 0 */
+    int64_t points; /* of a report, beside contours */
     struct contours_drawn drawn;
     struct image_mask mask;     /* on the grid that is computed on */
     struct image_mask whole;    /* on the source's planes, as it was drawn */

@@ -12,6 +12,7 @@
 
 #define AXES_TOLERANCE 1e-4 /* of a direction cosine */
 #define OFF_TOLERANCE  0.1  /* of the distance to the nearest other plane */
+#define STEP_TOLERANCE 1e-4 /* of the distance between frames: heights are texts of ten digits */
 #define PARTS          65536.0
 
 static int
@@ -19,9 +20,10 @@ frames_refuse(const struct object_frames *frames, int32_t frame, const char *why
               struct error *error)
 {
     const char *path = frames->source->image->path;
-    return error_set_files(error, -EINVAL, CODE_SEG_GRID_DIFFERS, path, NULL,
-                           "%s, segment \"%s\": frame %" PRId32 " %s.", text_base_name(path),
-                           frames->source->segments[frames->segment].label, frame + 1, why);
+    return error_set_files(
+        error, -EINVAL, CODE_SEG_GRID_DIFFERS, path, NULL,
+        "%s, segment \"%s\": frame %" PRId32 " %s. Have it made on the slices of this series.",
+        text_base_name(path), frames->source->segments[frames->segment].label, frame + 1, why);
 }
 
 static double
@@ -44,11 +46,9 @@ frames_distance(const struct image_planes *planes, int64_t z)
     return isfinite(least) ? least : planes->thickness;
 }
 
-/* The plane that the frame lies on; -1: none. */
 static int64_t
-frames_plane(const struct image_planes *planes, const struct seg_source_frame *frame, double *off)
+frames_nearest_plane(const struct image_planes *planes, double height, double *off)
 {
-    const double height = frames_height(planes, frame->position);
     int64_t nearest = 0;
     *off = INFINITY;
     for (int64_t z = 0; z < planes->extent.slices; z++) {
@@ -58,7 +58,7 @@ frames_plane(const struct image_planes *planes, const struct seg_source_frame *f
             nearest = z;
         }
     }
-    return *off <= OFF_TOLERANCE * frames_distance(planes, nearest) ? nearest : -1;
+    return nearest;
 }
 
 static bool
@@ -84,12 +84,21 @@ frames_places(const struct image_planes *planes, const struct seg_source_frame *
     }
 }
 
+/* A frame of the segment, and the plane that is nearest to it. */
+struct frames_slice {
+    double height, off;
+    int64_t plane;
+    int32_t frame;
+};
+
 /* What is needed while frames are filled in. */
 struct frames_work {
     struct dicom_pixels *reader;
-    uint16_t *pixels;       /* of a frame */
-    int32_t *across, *down; /* places of columns and rows */
-    bool *taken;            /* planes */
+    uint16_t *pixels;            /* of a frame */
+    int32_t *across, *down;      /* places of columns and rows */
+    struct frames_slice *slices; /* by their heights */
+    int32_t count;
+    int32_t *of_plane; /* the frame that a plane takes; -1: none */
 };
 
 static bool
@@ -128,36 +137,161 @@ frames_copy(const struct object_frames *frames, const struct frames_work *work, 
     return voxels;
 }
 
+/* ------------------------------------------------------------- which plane takes which frame -- */
+
+static int
+frames_compare(const void *a, const void *b)
+{
+    const struct frames_slice *left = a, *right = b;
+    const int higher = (left->height > right->height) - (left->height < right->height);
+    return higher ? higher : (left->frame > right->frame) - (left->frame < right->frame);
+}
+
+static int
+frames_gather(const struct object_frames *frames, struct frames_work *work, struct error *error)
+{
+    const struct seg_source *source = frames->source;
+    for (int32_t i = 0; i < source->frame_count; i++) {
+        const struct seg_source_frame *frame = &source->frames[i];
+        if (frame->segment >= 0 && frame->segment != frames->segment)
+            continue;
+        if (!frame->has_geometry)
+            return frames_refuse(frames, i, "has no position, orientation or pixel spacing", error);
+        if (!frames_is_parallel(frames->planes, frame))
+            return frames_refuse(frames, i, "is not parallel to the slices of the series", error);
+        struct frames_slice *slice = &work->slices[work->count++];
+        slice->height = frames_height(frames->planes, frame->position);
+        slice->plane = frames_nearest_plane(frames->planes, slice->height, &slice->off);
+        slice->frame = i;
+    }
+    qsort(work->slices, (size_t)work->count, sizeof *work->slices, frames_compare);
+    return 0;
+}
+
+static bool
+frames_lie_on_planes(const struct object_frames *frames, const struct frames_work *work)
+{
+    for (int32_t i = 0; i < work->count; i++)
+        if (work->slices[i].off >
+            OFF_TOLERANCE * frames_distance(frames->planes, work->slices[i].plane))
+            return false;
+    return true;
+}
+
+/* How far frames are apart: as it is told, or as the closest two are; 0: nobody knows. */
+static double
+frames_step(const struct object_frames *frames, const struct frames_work *work)
+{
+    const double told = frames->source->frames[work->slices[0].frame].between;
+    double least = INFINITY;
+    for (int32_t i = 1; i < work->count; i++)
+        least = fmin(least, work->slices[i].height - work->slices[i - 1].height);
+    return told > 0 ? told : isfinite(least) ? least : 0;
+}
+
+/* The frame of the height that is nearest, of two alike the lower; -1: all are further than that away. */
+static int32_t
+frames_nearest(const struct frames_work *work, double height, double farthest)
+{
+    int32_t low = 0, end = work->count;
+    while (low < end) {
+        const int32_t middle = low + (end - low) / 2;
+        if (work->slices[middle].height < height)
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    const double above = low < work->count ? work->slices[low].height - height : INFINITY;
+    const double below = low > 0 ? height - work->slices[low - 1].height : INFINITY;
+    if (fmin(above, below) > farthest)
+        return -1;
+    return work->slices[below <= above ? low - 1 : low].frame;
+}
+
+/* Frames on the planes are theirs, and each plane has one at most; else a plane takes the nearest, up to half a step away. */
+static int
+frames_assign(const struct object_frames *frames, const struct frames_work *work, double *between,
+              struct error *error)
+{
+    const struct image_planes *planes = frames->planes;
+    const bool exact = frames_lie_on_planes(frames, work);
+    const double step = exact ? 0 : frames_step(frames, work);
+    if (!exact && !(step > 0))
+        return frames_refuse(frames, work->slices[0].frame, "lies on none of the series' slices",
+                             error);
+    for (int32_t i = 1; i < work->count; i++) {
+        const struct frames_slice *own = &work->slices[i], *before = own - 1;
+        if (exact ? own->plane == before->plane : own->height - before->height < step / 2)
+            return frames_refuse(frames, own->frame, "lies on a slice that an earlier one lies on",
+                                 error);
+    }
+    for (int64_t z = 0; z < planes->extent.slices; z++)
+        work->of_plane[z] =
+            exact ? -1
+                  : frames_nearest(work, frames_height(planes, planes->origins + 3 * z),
+                                   step * (0.5 + STEP_TOLERANCE));
+    for (int32_t i = 0; i < work->count && exact; i++)
+        work->of_plane[work->slices[i].plane] = work->slices[i].frame;
+    *between = step;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- filling ---- */
+
+/* All planes that take the frame, which is read once. */
 static int
 frames_fill_one(const struct object_frames *frames, int32_t number, const struct frames_work *work,
                 uint64_t *bits, struct object_filled *filled, struct error *error)
 {
     const struct seg_source *source = frames->source;
-    const struct image_planes *planes = frames->planes;
     const struct seg_source_frame *frame = &source->frames[number];
-    double off;
-    if (!frame->has_geometry)
-        return frames_refuse(frames, number, "has no position, orientation or pixel spacing",
-                             error);
-    if (!frames_is_parallel(planes, frame))
-        return frames_refuse(frames, number, "is not parallel to the slices of the series", error);
-    const int64_t z = frames_plane(planes, frame, &off);
-    if (z < 0)
-        return frames_refuse(frames, number, "lies on none of the series' slices", error);
-    if (work->taken[z])
-        return frames_refuse(frames, number, "lies on a slice that an earlier one lies on", error);
-    const int rc = seg_source_read(source, work->reader, number, work->pixels, error);
-    if (rc)
-        return rc;
-    frames_places(planes, frame, z, 0, source->columns, planes->extent.columns, work->across);
-    frames_places(planes, frame, z, 1, source->rows, planes->extent.rows, work->down);
-    const int64_t voxels = frames_copy(frames, work, z, bits);
-    work->taken[z] = true;
-    filled->frames++;
-    filled->voxels += voxels;
-    filled->planes += voxels > 0;
-    filled->farthest = fmax(filled->farthest, off);
+    const struct image_planes *planes = frames->planes;
+    bool is_read = false;
+    for (int64_t z = 0; z < planes->extent.slices; z++) {
+        if (work->of_plane[z] != number)
+            continue;
+        const int rc =
+            is_read ? 0 : seg_source_read(source, work->reader, number, work->pixels, error);
+        if (rc)
+            return rc;
+        is_read = true;
+        frames_places(planes, frame, z, 0, source->columns, planes->extent.columns, work->across);
+        frames_places(planes, frame, z, 1, source->rows, planes->extent.rows, work->down);
+        const int64_t voxels = frames_copy(frames, work, z, bits);
+        const double off = fabs(frames_height(planes, planes->origins + 3 * z) -
+                                frames_height(planes, frame->position));
+        filled->voxels += voxels;
+        filled->planes += voxels > 0;
+        filled->farthest = fmax(filled->farthest, off);
+    }
     return 0;
+}
+
+static int
+frames_reserve(const struct object_frames *frames, struct frames_work *work, struct error *error)
+{
+    const struct seg_source *source = frames->source;
+    const struct image_extent *extent = &frames->planes->extent;
+    *work = (struct frames_work){
+        .pixels = calloc((size_t)source->rows * (size_t)source->columns, sizeof *work->pixels),
+        .across = calloc((size_t)extent->columns, sizeof *work->across),
+        .down = calloc((size_t)extent->rows, sizeof *work->down),
+        .slices = calloc((size_t)source->frame_count + 1, sizeof *work->slices),
+        .of_plane = calloc((size_t)extent->slices, sizeof *work->of_plane)};
+    return work->pixels && work->across && work->down && work->slices && work->of_plane
+               ? 0
+               : error_set_system(error, -ENOMEM, "read the frames of a segment");
+}
+
+static void
+frames_release(struct frames_work *work)
+{
+    dicom_pixels_close(work->reader);
+    free(work->pixels);
+    free(work->across);
+    free(work->down);
+    free(work->slices);
+    free(work->of_plane);
 }
 
 int
@@ -165,25 +299,19 @@ object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct ob
                    struct error *error)
 {
     const struct seg_source *source = frames->source;
-    const struct image_extent *extent = &frames->planes->extent;
-    struct frames_work work = {
-        .pixels = calloc((size_t)source->rows * (size_t)source->columns, sizeof *work.pixels),
-        .across = calloc((size_t)extent->columns, sizeof *work.across),
-        .down = calloc((size_t)extent->rows, sizeof *work.down),
-        .taken = calloc((size_t)extent->slices, sizeof *work.taken)};
-    int rc = work.pixels && work.across && work.down && work.taken
-                 ? 0
-                 : error_set_system(error, -ENOMEM, "read the frames of a segment");
+    struct frames_work work;
     *filled = (struct object_filled){0};
+    int rc = frames_reserve(frames, &work, error);
+    if (rc == 0)
+        rc = frames_gather(frames, &work, error);
+    filled->frames = work.count;
+    if (rc == 0 && work.count > 0)
+        rc = frames_assign(frames, &work, &filled->between, error);
     if (rc == 0)
         rc = dicom_pixels_open(source->image, &work.reader, error);
-    for (int32_t i = 0; i < source->frame_count && rc == 0; i++)
+    for (int32_t i = 0; i < source->frame_count && rc == 0 && work.count > 0; i++)
         if (source->frames[i].segment == frames->segment || source->frames[i].segment < 0)
             rc = frames_fill_one(frames, i, &work, bits, filled, error);
-    dicom_pixels_close(work.reader);
-    free(work.pixels);
-    free(work.across);
-    free(work.down);
-    free(work.taken);
+    frames_release(&work);
     return rc;
 }

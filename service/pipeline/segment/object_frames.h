@@ -1,11 +1,12 @@
 /*
  * object_frames.h - the mask of a segment of a Segmentation, on the planes of a series.
  *
- * Frames have to lie on the planes, within a tenth of the distance to the nearest other one, and be
- * parallel to them, rows with rows. A pixel of a plane takes the frame's that is nearest to it,
- * its place rounded to 2^-16 of a frame's pixel, the later of two; what is beyond the frame is not
- * in the mask: so frames on the very pixels of the planes are copied, and others, of a part of them
- * or of larger pixels, are resampled. A plane without a frame is empty.
+ * Frames have to be parallel to the planes, rows with rows. Where all of the segment lie on planes, within a tenth of the
+ * distance to the nearest other one, each is its plane's; else a plane takes the frame that is nearest, of two alike the
+ * lower, up to half as far away as frames are from each other: Spacing Between Slices, or the least of their distances. A
+ * pixel of a plane takes the frame's that is nearest to it, its place rounded to 2^-16 of a frame's pixel, the later of
+ * two; what is beyond the frame is not in the mask: so frames on the very pixels of the planes are copied, and all others
+ * are resampled. A plane without a frame is empty.
  *
  * A pixel belongs to the segment where it is 1, is the segment's number (label map), or is at least
  * `threshold` of Maximum Fractional Value, and not 0.
@@ -28,6 +29,7 @@ struct object_filled {
     int64_t frames;  /* of the segment */
     int64_t planes;  /* with a voxel */
     double farthest; /* mm from a frame to its plane */
+    double between;  /* mm from frame to frame, where planes took the nearest; else 0 */
 };
 
 /* Sets bits of a mask of all planes, which are 0. Codes: those of dicom_pixels_open, seg_source_read, OUT_OF_MEMORY, and

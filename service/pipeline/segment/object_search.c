@@ -38,14 +38,17 @@ object_check_series(const struct object_search *search, const struct object_set 
     if (named && frame[0] && own[0] && strcmp(frame, own) != 0)
         return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_FRAME, set->path, NULL,
                                "%s names this series, but lies in another frame of reference (%s) "
-                               "than its images (%s).",
+                               "than its images (%s): its points are no places in them. Have it "
+                               "written in the images' own.",
                                text_base_name(set->path), frame, own);
     if (named || (own[0] && strcmp(frame, own) == 0))
         return 0;
     return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_SERIES, set->path, NULL,
                            "%s was not drawn on this series (%s), nor in its images' frame of "
-                           "reference.",
-                           text_base_name(set->path), image->series_uid);
+                           "reference, but on %s%s. Take what was drawn on this one.",
+                           text_base_name(set->path), image->series_uid,
+                           set->series_count > 0 ? "series " : "none that it names",
+                           set->series_count > 0 ? set->series[0] : "");
 }
 
 /* ------------------------------------------------------------------------------ finding ---- */
@@ -163,10 +166,14 @@ object_refuse_all(const struct object_search *search, struct error *error)
             *error = search->refusal;
         return -EINVAL;
     }
+    const enum conf_object_kind kind = search->segment->object.kind;
     return error_set(error, -EINVAL, CODE_OBJECT_MISSING,
-                     "segment \"%s\" is a region of a %s, and the job has none: noctule run takes "
-                     "one with --object FILE.",
-                     search->segment->label, object_kind_name(search->segment->object.kind));
+                     "segment \"%s\" is a region of a%s %s, and %s: noctule run takes one with "
+                     "--object FILE.",
+                     search->segment->label, kind == CONF_RTSTRUCT ? "n" : "",
+                     object_kind_name(kind),
+                     search->segmentation->object_count > 0 ? "no object that the job has is one"
+                                                            : "the job has none");
 }
 
 /* What is of another kind is of no concern; what cannot be read could be what is wanted. */
