@@ -5,10 +5,10 @@
 #include "dicom/read/rtstruct.h"
 #include "dicom/read/header.hh"
 #include "dicom/value/charset.hh"
+#include "dicom/value/decimal.hh"
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -335,13 +335,27 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
 
 /* ---- contours ---- */
 
-/* The contours of a region while they are gathered: points of all, and where each one's end. */
+/* The contours of a region while they are gathered: the numbers of all points, and where each one's end. */
 struct Gathering : Refusal {
     const struct rtstruct_roi &roi;
     struct rtstruct_contours &contours;
-    std::vector<double> numbers;
+    size_t count, room;
     std::vector<size_t> ends;
     std::vector<std::string> images;
+
+    /* What is there already is not copied where the C library can move pages. */
+    void append(double number)
+    {
+        if (count == room) {
+            room = std::max<size_t>(2 * room, 4096);
+            auto *points = static_cast<double *>(
+                reallocarray(contours.points, room, sizeof(*contours.points)));
+            if (!points)
+                throw std::bad_alloc();
+            contours.points = points;
+        }
+        contours.points[count++] = number;
+    }
 
     std::string of_roi() const
     {
@@ -362,52 +376,47 @@ rtstruct_text(const Header &item, const DcmTagKey &tag)
     return {text, length};
 }
 
-/* Appends the numbers of "1\2.5\-3e2"; false when it is not that. */
-bool
-rtstruct_numbers(std::string_view text, std::vector<double> &numbers)
+/* Appends the numbers of "1\2.5\-3e2", three for each point. */
+int
+rtstruct_numbers(Gathering &gathering, std::string_view text)
 {
-    static const std::string_view padding(" \0", 2);
-    for (;;) {
-        const size_t end = std::min(text.find('\\'), text.size());
-        std::string_view value = text.substr(0, end);
-        value.remove_prefix(std::min(value.find_first_not_of(padding), value.size()));
-        value = value.substr(0, value.find_last_not_of(padding) + 1);
-        if (!value.empty() && value[0] == '+')
-            value.remove_prefix(1);
+    const size_t first = gathering.count;
+    for (bool last = false; !last;) {
         double number = 0;
-        const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
-        if (read.ec != std::errc() || read.ptr != value.data() + value.size() ||
-            !(std::fabs(number) <= farthest_mm))
-            return false;
-        numbers.push_back(number);
-        if (end == text.size())
-            return true;
-        text.remove_prefix(end + 1);
+        size_t length;
+        const bool good = decimal_first(text, &number, &length);
+        last = length == text.size();
+        if (!good || !(std::fabs(number) <= farthest_mm) ||
+            (last && (gathering.count + 1 - first) % 3 != 0))
+            return gathering.invalid(DCM_ContourData,
+                                     "not x, y and z in mm of each point" + gathering.of_roi());
+        if (gathering.count == 3 * static_cast<size_t>(LIMIT_ROI_POINTS))
+            return gathering.refuse(CODE_SIZE_IMPLAUSIBLE,
+                                    "has more than " + std::to_string(LIMIT_ROI_POINTS) +
+                                        " points" + gathering.of_roi() + ".");
+        gathering.append(number);
+        text.remove_prefix(last ? length : length + 1);
     }
+    return 0;
 }
 
 int
 rtstruct_read_points(Gathering &gathering, const Header &item)
 {
     const std::string_view text = rtstruct_text(item, DCM_ContourData);
+    const size_t first = gathering.count;
     if (text.empty())
         return gathering.missing(DCM_ContourData, gathering.of_roi());
-    const auto count = static_cast<size_t>(std::count(text.begin(), text.end(), '\\')) + 1;
-    if (gathering.numbers.size() + count > 3 * static_cast<size_t>(LIMIT_ROI_POINTS))
-        return gathering.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " +
-                                                           std::to_string(LIMIT_ROI_POINTS) +
-                                                           " points" + gathering.of_roi() + ".");
-    if (count % 3 != 0 || !rtstruct_numbers(text, gathering.numbers))
-        return gathering.invalid(DCM_ContourData,
-                                 "not x, y and z in mm of each point" + gathering.of_roi());
+    if (const int rc = rtstruct_numbers(gathering, text))
+        return rc;
+    const size_t points = (gathering.count - first) / 3;
     int32_t told;
     if (header_has(item, DCM_NumberOfContourPoints) &&
         (!header_integer(item, DCM_NumberOfContourPoints, &told) || told < 0 ||
-         static_cast<size_t>(told) != count / 3))
-        return gathering.invalid(DCM_NumberOfContourPoints, "there are " +
-                                                                std::to_string(count / 3) +
+         static_cast<size_t>(told) != points))
+        return gathering.invalid(DCM_NumberOfContourPoints, "there are " + std::to_string(points) +
                                                                 " points" + gathering.of_roi());
-    gathering.ends.push_back(gathering.numbers.size());
+    gathering.ends.push_back(gathering.count);
     return 0;
 }
 
@@ -435,7 +444,6 @@ void
 rtstruct_hand_over(const Gathering &gathering, struct rtstruct_contours &contours)
 {
     const size_t count = gathering.ends.size();
-    contours.points = rtstruct_array(gathering.numbers);
     contours.contours = static_cast<struct contour *>(calloc(count + 1, sizeof(struct contour)));
     contours.images = static_cast<char(*)[DICOM_UID_SIZE]>(calloc(count + 1, DICOM_UID_SIZE));
     if (!contours.contours || !contours.images)
@@ -455,7 +463,7 @@ rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contour
                 struct error *error)
 {
     const int32_t number = set.items->of_roi[static_cast<size_t>(roi)];
-    Gathering gathering{{set.items->path.c_str(), error}, set.rois[roi], contours, {}, {}, {}};
+    Gathering gathering{{set.items->path.c_str(), error}, set.rois[roi], contours, 0, 0, {}, {}};
     if (number >= 0) {
         DcmDataset parsed;
         rtstruct_parse_item(*set.items, number, parsed);

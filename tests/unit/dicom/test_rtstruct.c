@@ -201,6 +201,68 @@ START_TEST(what_may_be_missing)
 
 END_TEST
 
+static char contour_data[256];
+
+static void
+contours_of_data(struct dicom_bytes *bytes)
+{
+    set_open_contours(bytes, NULL, NULL);
+    set_contour(bytes, NULL, "CLOSED_PLANAR", NULL, "4", contour_data);
+    set_close_contours(bytes, NULL, "1");
+}
+
+/* Bit by bit: the sign of zero counts, and what is one step beside it. */
+START_TEST(numbers_are_those_of_strtod)
+{
+    static const char *const texts[] = {"0",
+                                        "-0",
+                                        "-0.0",
+                                        "5.",
+                                        ".5",
+                                        "-.25",
+                                        "00012.500",
+                                        "0.1",
+                                        "-123.4567",
+                                        "999999.9",
+                                        "0.000000000000001",
+                                        "0.00000000000001",
+                                        "12345.678901234",
+                                        "123456.789012345",
+                                        "-98765.4321098765",
+                                        "123.4567890123456",
+                                        "+3.5",
+                                        " 7.25 ",
+                                        "1e3",
+                                        "-1.5E-2",
+                                        "0.3333333333333333",
+                                        "179.99999999999997",
+                                        "524288.49999999994",
+                                        "0.1000000000000000055511151231257827",
+                                        "0000000000000001.5",
+                                        "4.35",
+                                        "1.005",
+                                        "100000.05",
+                                        "8.41e-300"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct sample_set sample = SAMPLE_SET;
+        struct rtstruct_contours contours;
+        snprintf(contour_data, sizeof(contour_data), "%s\\%s\\3\\4\\5\\6\\7\\8\\9\\10\\11\\%s",
+                 texts[i], texts[i], texts[i]);
+        sample.contours = contours_of_data;
+        struct rtstruct *set = write_and_open(&sample);
+        const double expected = strtod(texts[i], NULL);
+        ck_assert_int_eq(rtstruct_contours_read(set, 0, &contours, NULL), 0);
+        ck_assert_int_eq(contours.contours[0].count, 4);
+        for (size_t k = 0; k < 12; k += k == 1 ? 10 : 1)
+            ck_assert_msg(memcmp(&contours.points[k], &expected, sizeof(expected)) == 0,
+                          "%s: %.17g", texts[i], contours.points[k]);
+        rtstruct_contours_free(&contours);
+        rtstruct_close(set);
+    }
+}
+
+END_TEST
+
 /* ---- what is refused ---- */
 
 static const struct {
@@ -482,6 +544,7 @@ main(void)
     tcase_add_test(tests, of_an_open_file);
     tcase_add_test(tests, names_and_their_sets);
     tcase_add_test(tests, what_may_be_missing);
+    tcase_add_test(tests, numbers_are_those_of_strtod);
     tcase_add_loop_test(tests, refusals, 0, REFUSED);
     tcase_add_test(tests, not_there_and_cut);
     tcase_add_loop_test(tests, at_a_limit_and_beyond, 0, (int)(sizeof(limits) / sizeof(limits[0])));
