@@ -66,7 +66,7 @@ static int
 open_output(struct job *job)
 {
     const char *folder = job->spec->folder ? job->spec->folder : job->spec->output;
-    int rc = output_open(folder, &job->output);
+    int rc = output_open(folder, !job->spec->folder, &job->output);
     if (rc == -EBUSY)
         return error_set(&job->report->error, rc, CODE_OUTPUT_BUSY,
                          "another job is writing into %s", folder);

@@ -101,7 +101,7 @@ manifest_run_make(const struct attempt_folder *folder, struct manifest_run *run,
     snprintf(run->name, sizeof run->name, MANIFEST_RUN "%.16s", nonce);
     snprintf(path, sizeof path, "/proc/self/fd/%d/%s", folder->fd, run->name);
     if (rc == 0)
-        rc = output_open(path, output);
+        rc = output_open(path, true, output);
     return rc && attempt_folder_is_void(folder) ? -ESTALE : rc;
 }
 

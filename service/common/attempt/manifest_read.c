@@ -304,7 +304,7 @@ manifest_collect(const struct manifest *manifest, const char *path, const atomic
         return errno == ENOENT || errno == ELOOP || errno == ENOTDIR
                    ? manifest_differs(error, &manifest->files[0], "is not there")
                    : error_set_system(error, -errno, "open the results on the shared folder");
-    int rc = output_open(path, &output);
+    int rc = output_open(path, true, &output);
     if (rc) {
         error_set_system(error, rc, "use the job's folder in the outbox");
     } else {

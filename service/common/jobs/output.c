@@ -35,6 +35,7 @@ struct file {
 struct output {
     char *path;
     int folder;
+    bool lasts;                /* on disk; else nothing is synced */
     int made;                  /* of the path's folders, by this run: the last ones */
     struct sync parent;        /* has the folder's entry */
     bool published;            /* something of this run may be in place */
@@ -234,11 +235,11 @@ take_folder(struct output *output)
     int error = lock(output->folder);
     if (error == 0)
         error = sweep(output, is_part);
-    return error ? error : sync_parent(output);
+    return error || !output->lasts ? error : sync_parent(output);
 }
 
 int
-output_open(const char *path, struct output **output)
+output_open(const char *path, bool lasts, struct output **output)
 {
     struct output *o = calloc(1, sizeof *o);
     char *copy = strdup(path);
@@ -248,7 +249,7 @@ output_open(const char *path, struct output **output)
         free(copy);
         return error;
     }
-    *o = (struct output){.path = copy, .made = made, .end = &o->files};
+    *o = (struct output){.path = copy, .lasts = lasts, .made = made, .end = &o->files};
     pthread_mutex_init(&o->lock, NULL);
     error = take_folder(o);
     if (error) {
@@ -363,7 +364,11 @@ take_from_writer(struct output *output, int fd)
 void
 output_finish(struct output *output, int fd)
 {
-    sync_begin(&take_from_writer(output, fd)->sync);
+    struct sync *sync = &take_from_writer(output, fd)->sync;
+    if (output->lasts)
+        sync_begin(sync);
+    else
+        sync->error = durable_close(sync->fd);
 }
 
 int
@@ -392,7 +397,7 @@ output_publish(struct output *output, bool (*is_result)(const char *name))
             error = -errno;
     if (error == 0)
         error = sweep(output, is_result);
-    if (error == 0 && fsync(output->folder) != 0)
+    if (error == 0 && output->lasts && fsync(output->folder) != 0)
         error = -errno;
     if (error) {
         remove_made(output);

@@ -18,9 +18,10 @@ struct output;
 
 /*
  * Makes the folder if need be (parents too, each entry synced; its own like a file), locks it and
- * sweeps it. -EBUSY when another job is writing into it.
+ * sweeps it. -EBUSY when another job is writing into it. lasts: what is published is on disk; else it is there for this
+ * machine as long as it runs, for who copies it elsewhere, and nothing waits for a disk.
  */
-int output_open(const char *path, struct output **output);
+int output_open(const char *path, bool lasts, struct output **output);
 
 /* A new file, open for reading and writing. *fd stays the output's: the caller writes to it until
  * output_finish, or output_close where writing has failed. */

@@ -8,11 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char base[64];
@@ -38,7 +40,7 @@ static struct output *
 open_output(void)
 {
     struct output *output = NULL;
-    ck_assert_int_eq(output_open(path, &output), 0);
+    ck_assert_int_eq(output_open(path, true, &output), 0);
     return output;
 }
 
@@ -135,7 +137,7 @@ START_TEST(only_the_folders_that_were_made_are_taken_away)
     ck_assert_int_eq(mkdir(above, 0700), 0);
     struct output *output = NULL;
     snprintf(slashes, sizeof slashes, "%s/a//b///17//", base);
-    ck_assert_int_eq(output_open(slashes, &output), 0);
+    ck_assert_int_eq(output_open(slashes, true, &output), 0);
     assert_entries("");
     output_close(output);
     ck_assert_int_eq(rmdir(above), 0); /* was there, and is empty */
@@ -247,6 +249,45 @@ START_TEST(what_cannot_be_synced_is_not_published)
 
 END_TEST
 
+static atomic_int synced;
+
+/* In place of the C library's, for what is linked here. */
+int
+fdatasync(int fd)
+{
+    synced++;
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+int
+fsync(int fd)
+{
+    synced++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* Two files, the folder, and its entry. */
+START_TEST(what_does_not_last_is_not_synced)
+{
+    static const int expected[] = {0, 4};
+    for (int lasts = 0; lasts < 2; lasts++) {
+        struct output *output;
+        remove_base();
+        make_base();
+        snprintf(path, sizeof path, "%s/17", base);
+        synced = 0;
+        ck_assert_int_eq(output_open(path, lasts, &output), 0);
+        add_file(output, "seg.dcm", "seg");
+        add_file(output, "job.json", "{}");
+        ck_assert_int_eq(output_publish(output, results_is_file), 0);
+        output_close(output);
+        ck_assert_int_eq(atomic_load(&synced), expected[lasts]);
+        assert_entries("job.json seg.dcm ");
+    }
+}
+
+END_TEST
+
 START_TEST(what_is_not_finished_is_not_published)
 {
     struct output *output = open_output();
@@ -264,9 +305,9 @@ END_TEST
 START_TEST(one_job_at_a_time)
 {
     struct output *first = open_output(), *second;
-    ck_assert_int_eq(output_open(path, &second), -EBUSY);
+    ck_assert_int_eq(output_open(path, true, &second), -EBUSY);
     add_file(first, "seg.dcm", "1");
-    ck_assert_int_eq(output_open(path, &second), -EBUSY);
+    ck_assert_int_eq(output_open(path, true, &second), -EBUSY);
     assert_entries(".seg.dcm.part ");
     output_close(first);
     first = open_output();
@@ -282,10 +323,10 @@ START_TEST(folders_that_cannot_be)
     snprintf(file, sizeof file, "%s/file", base);
     int fd = open(file, O_WRONLY | O_CREAT, 0600);
     close(fd);
-    ck_assert_int_eq(output_open(file, &output), -ENOTDIR);
+    ck_assert_int_eq(output_open(file, true, &output), -ENOTDIR);
     snprintf(path, sizeof path, "%s/file/17", base);
-    ck_assert_int_eq(output_open(path, &output), -ENOTDIR);
-    ck_assert_int_eq(output_open("/proc/noctule-test", &output), -ENOENT);
+    ck_assert_int_eq(output_open(path, true, &output), -ENOTDIR);
+    ck_assert_int_eq(output_open("/proc/noctule-test", true, &output), -ENOENT);
 }
 
 END_TEST
@@ -328,6 +369,7 @@ main(void)
     tcase_add_test(tests, an_abandoned_rerun_keeps_the_earlier_results);
     tcase_add_test(tests, a_failed_publication_leaves_nothing_of_this_run);
     tcase_add_test(tests, what_cannot_be_synced_is_not_published);
+    tcase_add_test(tests, what_does_not_last_is_not_synced);
     tcase_add_test(tests, what_is_not_finished_is_not_published);
     tcase_add_test(tests, one_job_at_a_time);
     tcase_add_test(tests, folders_that_cannot_be);

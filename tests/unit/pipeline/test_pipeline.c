@@ -567,7 +567,7 @@ END_TEST
 START_TEST(an_output_that_another_job_holds)
 {
     struct output *other;
-    ck_assert_int_eq(output_open(sample.output, &other), 0);
+    ck_assert_int_eq(output_open(sample.output, true, &other), 0);
     assert_ended(PROTO_VERDICT_RETRY, CODE_OUTPUT_BUSY);
     output_close(other);
     ck_assert_int_eq(run_job(NULL).verdict, PROTO_VERDICT_DONE);
