@@ -68,6 +68,7 @@ struct queue_instance {
     const struct series_about *about; /* as it is to be kept; NULL: nothing is known */
     const char *frame_of_reference;   /* its UID; "" */
     const char *path;          /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
+    const char *sha256;        /* of the file at the path; "": not known */
     const char *source;        /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     const char *original_path; /* absolute, of a file that its inbox keeps and that goes with its
                                   series; NULL: it stays, or there is none */
@@ -204,8 +205,17 @@ int queue_get_series(struct queue *queue, int64_t series_id, struct queue_series
 int queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id);
 /* Of all its files together. */
 int queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes);
-/* Absolute or root-relative paths of its instances, by path; free each and the array. */
-int queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count);
+
+/* A file of an instance. */
+struct queue_file {
+    char *path;   /* absolute or relative to the root */
+    char *sha256; /* as it was taken in; "": not known */
+};
+
+/* Those of a series, by path; free the array after clearing its elements. */
+int queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files,
+                       size_t *count);
+void queue_file_clear(struct queue_file *file);
 
 /* A stack of a series that has settled. */
 struct queue_stored_stack {

@@ -95,7 +95,8 @@ LEFT JOIN stack x ON s.code = '' AND x.id =
 
 CREATE VIEW v_instances AS
 SELECT s.series_uid, i.sop_instance_uid, i.sop_class_uid, i.transfer_syntax_uid, i.path, i.source,
-    i.size_bytes, i.frames, i.missing, i.revision, i.received_at, i.replaced
+    i.size_bytes, i.frames, i.missing, i.revision, i.received_at, i.replaced,
+    i.sha256
 FROM instance i
 JOIN series s ON s.id = i.series_id;
 

@@ -144,13 +144,13 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
         &queue->db,
         "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
         "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced, "
-        "original_path) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "original_path, sha256) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
                value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
                value_text(instance->path), value_text(instance->source), value_int(instance->size),
                value_int(instance->frames), value_time(now_ms), value_int(instance->replaced),
-               value_text(instance->original_path)));
+               value_text(instance->original_path), value_text(instance->sha256)));
     if (rc < 0)
         return rc;
     return database_run(&queue->db,
@@ -236,6 +236,18 @@ complete_known_instance(struct queue *queue, int64_t instance_id,
                                value_text(instance->original_path)));
 }
 
+/* A file that was put there now may hold other bytes than the one before, of the same data set. */
+static int
+note_sha256(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
+            bool returned)
+{
+    const char *const sha256 = instance->sha256 ? instance->sha256 : "";
+    if (!returned && !*sha256)
+        return 0;
+    return database_run(&queue->db, "UPDATE instance SET sha256 = ?2 WHERE id = ?1",
+                        VALUES(value_int(instance_id), value_text(sha256)));
+}
+
 /* What the series says of itself, its corrected instances say better. */
 static int
 replace_in_series(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
@@ -267,12 +279,13 @@ replace_instance(struct queue *queue, const struct queue_instance *instance, str
             &queue->db,
             "UPDATE instance SET revision = ?2, sop_class_uid = ?3, transfer_syntax_uid = ?4, "
             "path = ?5, source = ?6, size_bytes = ?7, frames = ?8, received_at = ?9, "
-            "replaced = ?10, original_path = ?11, missing = 0 WHERE id = ?1",
+            "replaced = ?10, original_path = ?11, sha256 = ?12, missing = 0 WHERE id = ?1",
             VALUES(value_int(instance_id), value_int(row->revision),
                    value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
                    value_text(instance->path), value_text(instance->source),
                    value_int(instance->size), value_int(instance->frames), value_time(now_ms),
-                   value_int(instance->replaced), value_text(instance->original_path)));
+                   value_int(instance->replaced), value_text(instance->original_path),
+                   value_text(instance->sha256)));
     struct queue_event event = {
         .kind = "INSTANCE_REPLACED", .series_id = row->id, .detail = instance->sop_instance_uid};
     return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
@@ -287,6 +300,8 @@ note_same_file(struct queue *queue, const struct queue_instance *instance, struc
         return returned;
     *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
     int rc = complete_known_instance(queue, instance_id, instance);
+    if (rc == 0)
+        rc = note_sha256(queue, instance, instance_id, returned > 0);
     if (rc < 0)
         return rc;
     int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
@@ -572,11 +587,24 @@ queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes)
     return rc < 0 ? rc : 0;
 }
 
+static const struct database_field file_fields[] = {
+    {DATABASE_TEXT, offsetof(struct queue_file, path)},
+    {DATABASE_TEXT, offsetof(struct queue_file, sha256)},
+};
+static const struct database_shape file_shape = {"instance", sizeof(struct queue_file), file_fields,
+                                                 2};
+
 int
-queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count)
+queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files, size_t *count)
 {
-    return queue_list(queue, "SELECT path FROM instance WHERE series_id = ? ORDER BY path",
-                      VALUES(value_int(series_id)), &database_string, paths, count);
+    return queue_list(queue, "SELECT path, sha256 FROM instance WHERE series_id = ? ORDER BY path",
+                      VALUES(value_int(series_id)), &file_shape, files, count);
+}
+
+void
+queue_file_clear(struct queue_file *file)
+{
+    database_clear_row(&file_shape, file);
 }
 
 static int

@@ -280,8 +280,10 @@ open_files(struct intake *intake, const char *config_file)
         log_error("intake.root", LOG_STR("root", intake->conf->root),
                   LOG_STR("error", strerror(-error)));
         settings_drop(intake->settings);
+        return error;
     }
-    return error;
+    store_want_digests(intake->store, conf_uses_slurm(intake->conf));
+    return 0;
 }
 
 static int

@@ -96,6 +96,7 @@ intake_reload(void *context, struct conf *conf, struct error *error)
     settings_drop(intake->settings);
     intake->settings = settings;
     intake->conf = conf;
+    store_want_digests(intake->store, conf_uses_slurm(conf));
     intake->told_any = false; /* the daemon waits for what came of it */
     if (intake->listening)
         listener_configure(intake->listener, settings);

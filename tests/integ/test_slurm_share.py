@@ -1,5 +1,6 @@
 """A shared folder that stalls or has no room left, under a real Slurm of the test's own: jobs wait or are tried again."""
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -34,6 +35,26 @@ def test_images_on_the_share_stay_where_they_are(daemon, cluster, tmp_path):
     d.wait_jobs(2)
     assert [job["attempts"] for job in d.jobs()] == [1, 1]
     assert_once(d, 2)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_an_image_that_changed_since_it_came(daemon, cluster, tmp_path, seen):
+    """Its digest was taken as it came, so the step finds it, whether nodes see the root or get copies."""
+    site = cluster()
+    d = on_slurm(daemon, site, settings(site, share=tmp_path if seen else None)).start()
+    d.ctl("pause", "--reason", "to be altered")
+    drop_all(d, many(tmp_path / "in", 1))
+    wait_for(lambda: d.jobs("READY"), 60, "a job that waits")
+    stored = d.query("SELECT path, sha256 FROM v_instances")
+    assert len(stored) == 8
+    for path, digest in stored:
+        assert digest == hashlib.sha256((d.root / path).read_bytes()).hexdigest()
+    with open(d.root / stored[0][0], "r+b") as image:
+        image.seek(-1, os.SEEK_END)
+        image.write(b"!")
+    d.ctl("resume")
+    wait_for(lambda: d.query("SELECT 1 FROM v_jobs WHERE code = 'ATTEMPT_FILE_DIFFERS'"), 60, "a step that finds it")
+    assert not d.jobs("DONE")
 
 
 @pytest.mark.parametrize("until", ["step", "manifest"])

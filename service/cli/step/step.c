@@ -154,7 +154,7 @@ step_compute(struct step_attempt *attempt)
     }
 }
 
-/* Inputs first: what is not as it was when the attempt was made is not computed. */
+/* Inputs first: what is not as it was when it came, or the attempt was made, is not computed. */
 static void
 step_check_and_compute(struct step_attempt *attempt)
 {

@@ -124,8 +124,9 @@ attempt_file_error(int rc, const char *path, struct error *error)
     if (rc == -EBADMSG || rc == -ENOENT || rc == -ELOOP)
         return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, path, NULL,
                                "a file that the attempt is to read is %s: see to the shared folder",
-                               rc == -ENOENT ? "not there"
-                                             : "not what it was when the attempt was made");
+                               rc == -ENOENT
+                                   ? "not there"
+                                   : "not what it was when it was taken in, or its attempt made");
     char what[400];
     snprintf(what, sizeof what, "read %.380s", path);
     return error_set_system(error, rc, what);

@@ -88,7 +88,8 @@ struct attempt_order {
 bool attempt_is_shared(const char *shared, const char *path);
 
 /*
- * Makes the folder below `share`, with digests of all inputs: each is read whole. All of it is on disk
+ * Makes the folder below `share`, with digests of all inputs: one whose digest the spec does not have is read
+ * whole, and one that nodes see themselves is else not read at all. All of it is on disk
  * when it returns 0; on a failure nothing stays, as far as this may be. *stop ends it with -ECANCELED;
  * NULL: nothing does.
  */

@@ -55,18 +55,45 @@ making_open_staged(struct attempt_making *making)
     return making->staged < 0 ? -errno : 0;
 }
 
+/* What is known of it is not read again; size: as it is now. */
+static bool
+making_know(struct attempt_making *making, size_t i, int from)
+{
+    const struct job_spec *spec = making->order->spec;
+    struct digest *digest = &making->digests[i];
+    struct stat status;
+    if (i >= spec->input_count || !spec->sha256 || !spec->sha256[i] ||
+        !digest_is_sha256(spec->sha256[i]) || fstat(from, &status) != 0)
+        return false;
+    digest->size = status.st_size;
+    memcpy(digest->sha256, spec->sha256[i], sizeof digest->sha256);
+    return true;
+}
+
+/* Its bytes, with their digest if that is not known. *write_failed tells on failure whose fault it was. */
+static int
+making_copy(struct attempt_making *making, size_t i, int from, int to, bool *write_failed)
+{
+    bool read_failed;
+    if (!making_know(making, i, from))
+        return digest_file(from, to, &making->digests[i], write_failed);
+    const int rc = file_copy(from, to, &read_failed);
+    *write_failed = rc && !read_failed;
+    return rc;
+}
+
 /* Copies what `from` holds, for making_sync_staged to sync; its name says which it was. */
 static int
 making_stage(struct attempt_making *making, size_t i, int from, const char *path)
 {
     char name[96];
-    bool write_failed;
+    bool write_failed = false;
     snprintf(name, sizeof name, "%06zu-%.50s", i, text_base_name(path));
     int rc = making_open_staged(making);
     const int to = rc ? rc : durable_create(making->staged, name, 0640);
     if (to < 0)
         return making_fail(making, to, "make a copy of", path);
-    rc = digest_file(from, to, &making->digests[i], &write_failed);
+    rc = making_copy(making, i, from, to, &write_failed);
     const int closed = durable_close(to);
     if (rc == 0 && closed) {
         rc = closed;
@@ -102,7 +129,9 @@ making_take(struct attempt_making *making, size_t i, const char *path)
         rc = making_stage(making, i, from, path);
     } else {
         making->files[i] = strdup(path);
-        rc = making->files[i] ? digest_file(from, -1, &making->digests[i], NULL) : -ENOMEM;
+        rc = making->files[i] ? 0 : -ENOMEM;
+        if (rc == 0 && !making_know(making, i, from))
+            rc = digest_file(from, -1, &making->digests[i], NULL);
         if (rc)
             making_fail(making, rc, "read", path);
     }
@@ -132,6 +161,7 @@ making_write_spec(struct attempt_making *making, struct digest *digest)
     struct job_spec spec = *making->order->spec;
     char *path;
     spec.inputs = making->files;
+    spec.sha256 = NULL; /* `attempt` has them */
     spec.objects = making->files + spec.input_count;
     if (asprintf(&path, "%s/" ATTEMPT_SPEC, making->path) < 0)
         return making_fail(making, -ENOMEM, "name", ATTEMPT_SPEC);

@@ -45,8 +45,11 @@ put_spec(FILE *out, const struct job_spec *spec)
     job_put(out, "output", spec->output);
     job_put(out, "device", spec->device_serial_number);
     job_put(out, "settings", spec->settings);
-    for (size_t i = 0; i < spec->input_count; i++)
+    for (size_t i = 0; i < spec->input_count; i++) {
         job_put(out, "input", spec->inputs[i]);
+        if (spec->sha256 && spec->sha256[i])
+            job_put(out, "sha256", spec->sha256[i]);
+    }
     for (size_t i = 0; i < spec->object_count; i++)
         job_put(out, "object", spec->objects[i]);
     fprintf(out, "end %zu\n", spec->input_count + spec->object_count);
@@ -87,7 +90,7 @@ struct job_reader {
     ssize_t length; /* -1: no more lines */
     int number;
     struct job_spec *spec;
-    size_t input_capacity, object_capacity;
+    size_t input_capacity, object_capacity, sha256_capacity;
     bool has_id, has_made, ended;
     struct error *error;
 };
@@ -208,6 +211,29 @@ take_path(struct job_reader *reader, const char *text, char ***paths, size_t *co
 }
 
 static int
+job_take_input(struct job_reader *reader, const char *text)
+{
+    struct job_spec *spec = reader->spec;
+    char **grown =
+        array_grow(spec->sha256, &reader->sha256_capacity, spec->input_count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    spec->sha256 = grown;
+    grown[spec->input_count] = NULL;
+    return take_path(reader, text, &spec->inputs, &spec->input_count, &reader->input_capacity);
+}
+
+static int
+job_take_sha256(struct job_reader *reader, const char *text)
+{
+    const struct job_spec *spec = reader->spec;
+    char **const last = spec->input_count > 0 ? &spec->sha256[spec->input_count - 1] : NULL;
+    if (!last || *last)
+        return bad(reader, "a digest that is of no input");
+    return take_value(reader, text, last);
+}
+
+static int
 take_end(struct job_reader *reader, const char *text)
 {
     int64_t count;
@@ -247,7 +273,9 @@ job_take_line(struct job_reader *reader)
                                    : take_value(reader, text, texts[i].value);
     }
     if (length == 5 && memcmp(key, "input", 5) == 0)
-        return take_path(reader, text, &spec->inputs, &spec->input_count, &reader->input_capacity);
+        return job_take_input(reader, text);
+    if (length == 6 && memcmp(key, "sha256", 6) == 0)
+        return job_take_sha256(reader, text);
     if (length == 6 && memcmp(key, "object", 6) == 0)
         return take_path(reader, text, &spec->objects, &spec->object_count,
                          &reader->object_capacity);
@@ -308,9 +336,13 @@ job_spec_free(struct job_spec *spec)
 {
     if (!spec)
         return;
-    for (size_t i = 0; i < spec->input_count; i++)
+    for (size_t i = 0; i < spec->input_count; i++) {
         free(spec->inputs[i]);
+        if (spec->sha256)
+            free(spec->sha256[i]);
+    }
     free(spec->inputs);
+    free(spec->sha256);
     for (size_t i = 0; i < spec->object_count; i++)
         free(spec->objects[i]);
     free(spec->objects);

@@ -13,6 +13,7 @@
  *   settings name = "head-ct";
  *   <tab>segments = ( ... );
  *   input /var/lib/noctule/series/1.2.3/1.2.3.1.dcm
+ *   sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   input /var/lib/noctule/series/1.2.3/1.2.3.2.dcm
  *   object /var/lib/noctule/series/1.2.9/1.2.9.1.dcm
  *   end 3
@@ -20,7 +21,8 @@
  * A line that begins with a tab goes on with the value of the line before it, after a line break.
  * Within a value a backslash is written as \\ and any other control character as \xHH; all other
  * bytes stand for themselves, so that any file name survives. `end` carries the number of inputs and
- * objects together: a file without it was cut off. `made` may be left out.
+ * objects together: a file without it was cut off. `made` may be left out, and `sha256`, which is of
+ * the input before it.
  */
 #ifndef NOCTULE_JOB_H
 #define NOCTULE_JOB_H
@@ -40,9 +42,11 @@ struct job_spec {
     char *device_serial_number;
     char **inputs; /* absolute paths of the instances */
     size_t input_count;
+    char **sha256;  /* of each input as it was taken in, or NULL; NULL: of none */
     char **objects; /* absolute paths of what people drew on them: RTSTRUCT, SEG, SR */
     size_t object_count;
-    /* Where the output is made; NULL: in `output`, which the record tells. In no file. */
+    /* Where the output is made, for who copies it to where it lasts; NULL: in `output`, which the record tells. In no
+     * file. */
     const char *folder;
     const char *note; /* begins that of the report, and is in no file; NULL: nothing to note */
 };

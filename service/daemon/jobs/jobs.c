@@ -48,6 +48,42 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the worker could not be told");
 }
 
+/* Absolute, with the digests that are known. */
+static int
+jobs_take_file(const struct core *core, struct queue_file *file, struct job_spec *spec)
+{
+    char *path = core_path(core, file->path);
+    if (!path)
+        return -ENOMEM;
+    spec->inputs[spec->input_count] = path;
+    if (*file->sha256) {
+        spec->sha256[spec->input_count] = file->sha256;
+        file->sha256 = NULL;
+    }
+    spec->input_count++;
+    return 0;
+}
+
+static int
+jobs_find_inputs(const struct core *core, const struct queue_job *job, struct job_spec *spec)
+{
+    struct queue_file *files;
+    size_t count;
+    int error = queue_series_files(core->queue, job->series_id, &files, &count);
+    if (error)
+        return error;
+    spec->inputs = calloc(count + 1, sizeof *spec->inputs);
+    spec->sha256 = calloc(count + 1, sizeof *spec->sha256);
+    error = spec->inputs && spec->sha256 ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        if (!error)
+            error = jobs_take_file(core, &files[i], spec);
+        queue_file_clear(&files[i]);
+    }
+    free(files);
+    return error;
+}
+
 /* What its pipeline as the job has it names; what cannot be read is the worker's to say. */
 static int
 jobs_find_objects(const struct core *core, const struct queue_job *job, struct job_spec *spec)
@@ -70,22 +106,19 @@ jobs_write_file(struct core *core, const struct queue_job *job)
                             .output = spool_output_folder(core->root, job->id),
                             .device_serial_number = core->conf->device_serial_number};
     char *file = spool_job_file(core->root, job->id);
-    int error = queue_series_paths(core->queue, job->series_id, &spec.inputs, &spec.input_count);
+    int error = jobs_find_inputs(core, job, &spec);
     if (!error)
         error = jobs_find_objects(core, job, &spec);
-    for (size_t i = 0; i < spec.input_count; i++) {
-        char *path = core_path(core, spec.inputs[i]);
-        free(spec.inputs[i]);
-        spec.inputs[i] = path;
-        error = path ? error : -ENOMEM;
-    }
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
-    for (size_t i = 0; i < spec.input_count; i++)
+    for (size_t i = 0; i < spec.input_count; i++) {
         free(spec.inputs[i]);
+        free(spec.sha256[i]);
+    }
     for (size_t i = 0; i < spec.object_count; i++)
         free(spec.objects[i]);
     free(spec.inputs);
+    free(spec.sha256);
     free(spec.objects);
     free(spec.output);
     free(file);

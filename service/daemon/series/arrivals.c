@@ -6,6 +6,7 @@
  */
 #include "service/daemon/series/arrivals.h"
 
+#include "service/common/attempt/digest.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/wire/messages.h"
@@ -118,6 +119,7 @@ arrivals_instance(const struct core *core, const struct message_arrived *told,
         .about = about,
         .frame_of_reference = told->frame_of_reference,
         .path = told->path,
+        .sha256 = told->sha256,
         .source = told->source,
         .original_path = core->conf->retention.delete_originals ? told->original : "",
         .called_ae = told->called_ae,
@@ -178,7 +180,8 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
     struct message_arrived told;
     if (message_read_arrived(reader, &told))
         return;
-    if (!arrivals_path_is_below_root(told.path)) {
+    if (!arrivals_path_is_below_root(told.path) ||
+        (*told.sha256 && !digest_is_sha256(told.sha256))) {
         reader->error = -EBADMSG;
         return;
     }

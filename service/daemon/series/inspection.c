@@ -197,9 +197,9 @@ inspection_tolerance(const struct conf *conf)
 static int
 inspection_send(struct core *core, const struct series_inspection *inspection)
 {
-    char **paths;
+    struct queue_file *files;
     size_t count;
-    int error = queue_series_paths(core->queue, inspection->series_id, &paths, &count);
+    int error = queue_series_files(core->queue, inspection->series_id, &files, &count);
     if (error)
         return error;
     char *attributes = conditions_attributes(core->conf->rules, core->conf->rule_count);
@@ -212,12 +212,12 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
                                       .attributes = attributes ? attributes : ""};
     message_write_inspect(&writer, &inspect);
     for (size_t i = 0; i < count; i++) {
-        char *path = core_path(core, paths[i]);
+        char *path = core_path(core, files[i].path);
         message_add_path(&writer, &(struct message_path){.path = path});
         free(path);
-        free(paths[i]);
+        queue_file_clear(&files[i]);
     }
-    free(paths);
+    free(files);
     free(attributes);
     if (!attributes) {
         proto_release(&writer);

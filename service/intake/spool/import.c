@@ -270,7 +270,7 @@ compare_with_twin(struct work *work, int twin, enum dicom_likeness *likeness)
 }
 
 static int
-digest_file(int fd, uint64_t *digest)
+import_digest(int fd, uint64_t *digest)
 {
     char buffer[65536];
     off_t at = 0;
@@ -291,7 +291,7 @@ static int
 stamp_received(struct work *work)
 {
     uint64_t digest;
-    int error = digest_file(work->source, &digest);
+    int error = import_digest(work->source, &digest);
     if (!error)
         work->item->stamp.mtime_ns = (int64_t)digest;
     return error;
@@ -428,14 +428,23 @@ is_unchanged(const struct work *work)
     return file_stamp_of(work->source, &now) == 0 && file_stamp_equal(&now, &work->item->stamp);
 }
 
-static void
-sync_bytes(struct work *work)
+/* Of what is staged, while the disk writes it. */
+static int
+import_take_sha256(struct work *work)
 {
-    if (!is_unchanged(work)) {
-        import_settle(work, IMPORT_CHANGED, 0);
-        return;
-    }
-    int error = store_sync(&work->staged);
+    struct digest digest;
+    const int error = digest_file(work->staged.fd, -1, &digest, NULL);
+    if (!error)
+        memcpy(work->item->report.sha256, digest.sha256, sizeof digest.sha256);
+    return error;
+}
+
+static void
+import_sync(const struct store *store, struct work *work)
+{
+    int error = work->target == SERIES && store_wants_digests(store) ? import_take_sha256(work) : 0;
+    if (!error)
+        error = store_sync(&work->staged);
     if (error)
         import_settle(work, IMPORT_RETRY, error);
 }
@@ -500,6 +509,8 @@ arrive(struct work *work)
 {
     struct import_item *item = work->item;
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
+    if (work->state != PLACED || work->target != SERIES)
+        item->report.sha256[0] = '\0'; /* other bytes are there */
     import_settle(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
 
@@ -568,8 +579,10 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
         stage(store, &works[i], reserve_bytes);
     }
     for (size_t i = 0; i < count; i++) {
-        if (works[i].state == UNPLACED)
-            sync_bytes(&works[i]);
+        if (works[i].state == UNPLACED && !is_unchanged(&works[i]))
+            import_settle(&works[i], IMPORT_CHANGED, 0);
+        else if (works[i].state == UNPLACED)
+            import_sync(store, &works[i]);
     }
     for (size_t i = 0; i < count; i++) {
         if (works[i].state == UNPLACED)
@@ -617,14 +630,10 @@ examine_received(const struct store *store, struct work *work, const struct impo
 static void
 take_in_received(struct store *store, struct work *work)
 {
-    if (work->state == UNPLACED) {
-        int error = store_sync(&work->staged);
-        if (error) {
-            import_settle(work, IMPORT_RETRY, error);
-            return;
-        }
+    if (work->state == UNPLACED)
+        import_sync(store, work);
+    if (work->state == UNPLACED)
         import_publish(store, work);
-    }
     if (is_bound_for(work, SERIES)) {
         arrive(work);
         return;

@@ -16,6 +16,7 @@
 #ifndef NOCTULE_IMPORT_H
 #define NOCTULE_IMPORT_H
 
+#include "service/common/attempt/digest.h"
 #include "service/intake/spool/quarantine.h"
 #include "service/intake/spool/store.h"
 
@@ -45,6 +46,7 @@ struct import_report {
     struct series_about about;                   /* of an image */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* of an image; "" */
     char path[IMPORT_PATH];                      /* relative to the root */
+    char sha256[DIGEST_TEXT]; /* of the file, where it was put there now and it is wanted; "" */
     /* Of what was drawn on images (object_peek.h); "" of an image. */
     char kind[DICOM_CS_SIZE], label[DICOM_LO_SIZE], made[DICOM_DS_SIZE];
     int64_t size;

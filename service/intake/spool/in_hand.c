@@ -132,6 +132,7 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
         .body_part = report->body_part,
         .series_description = report->series_description,
         .path = report->path,
+        .sha256 = report->sha256,
         .source = handover      ? handover->folder
                   : item->inbox ? inbox
                                 : "recovered",

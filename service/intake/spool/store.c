@@ -27,6 +27,7 @@ struct store {
     char *path;
     char run[40]; /* begins the names of this run's files in incoming/ */
     atomic_uint_least64_t created;
+    atomic_bool digests; /* are wanted */
     struct folder_sync *folders;
 
     /* Folders below another whose own entries are known to be on disk, so that a file that joins
@@ -143,6 +144,18 @@ store_fd(const struct store *store)
     return store->root;
 }
 
+void
+store_want_digests(struct store *store, bool wanted)
+{
+    atomic_store(&store->digests, wanted);
+}
+
+bool
+store_wants_digests(const struct store *store)
+{
+    return atomic_load(&store->digests);
+}
+
 /* Makes each folder of a relative path. */
 static int
 make_folder(struct store *store, const char *folder)
@@ -222,7 +235,7 @@ stage_copy(int incoming, int source, const struct stat *status, struct staged *s
            bool *source_failed)
 {
     staged->fd =
-        openat(incoming, staged->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+        openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
     if (staged->fd < 0)
         return -errno;
     int error = file_copy(source, staged->fd, source_failed);

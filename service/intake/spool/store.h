@@ -18,6 +18,9 @@ int store_open(const char *root, struct store **store);
 void store_close(struct store *store);
 const char *store_root(const struct store *store);
 int store_fd(const struct store *store); /* of the root, for the *at calls */
+/* Is what is stored from now on to have its SHA-256 taken? Not at first; any thread. */
+void store_want_digests(struct store *store, bool wanted);
+bool store_wants_digests(const struct store *store);
 
 /*
  * Before anything is staged: makes sure that all that lies below the root is on disk, so that it
@@ -27,7 +30,7 @@ int store_begin(struct store *store);
 
 /* A file on its way in. What is not published must be discarded. */
 struct staged {
-    int fd;        /* -1: nothing is staged */
+    int fd;        /* for writing and reading; -1: nothing is staged */
     char name[64]; /* in incoming/ */
 };
 

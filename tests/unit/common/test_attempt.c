@@ -253,6 +253,32 @@ START_TEST(an_input_that_changed_is_found)
 
 END_TEST
 
+/* One that is not that of the file shows that nobody has read it, here or to copy it. */
+START_TEST(what_is_known_of_inputs_is_not_read_again)
+{
+    char own[] = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"; /* "one" */
+    char other[] = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    char *known[2] = {own, NULL};
+    spec.sha256 = known;
+    make_folder();
+    ck_assert_int_eq(check_folder(), 0);
+    ck_assert_str_eq(folder->inputs[0].sha256, own);
+    ck_assert_int_eq(folder->inputs[0].size, 3);
+    for (size_t i = 0; i < 2; i++) {
+        known[i] = other;
+        known[1 - i] = NULL;
+        attempt_folder_remove(share(), &id);
+        make_folder();
+        ck_assert_str_eq(folder->inputs[i].sha256, other);
+        ck_assert_int_eq(check_folder(), -EBADMSG);
+        ck_assert_int_eq(error.code, CODE_ATTEMPT_FILE_DIFFERS);
+        ck_assert_str_eq(error.file[0], folder->spec->inputs[i]);
+    }
+    spec.sha256 = NULL;
+}
+
+END_TEST
+
 START_TEST(checking_stops_when_it_is_told_to)
 {
     atomic_bool stop = true;
@@ -607,6 +633,7 @@ main(void)
     tcase_add_test(tests, nonces_differ);
     tcase_add_test(tests, a_step_gets_what_the_daemon_said);
     tcase_add_test(tests, an_input_that_changed_is_found);
+    tcase_add_test(tests, what_is_known_of_inputs_is_not_read_again);
     tcase_add_test(tests, checking_stops_when_it_is_told_to);
     tcase_add_test(tests, no_byte_of_it_can_be_altered);
     tcase_add_test(tests, a_folder_that_was_cut_off_is_refused);

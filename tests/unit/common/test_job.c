@@ -46,8 +46,10 @@ assert_same(const struct job_spec *a, const struct job_spec *b)
     ck_assert_str_eq(a->output, b->output);
     ck_assert_str_eq(a->device_serial_number, b->device_serial_number);
     ck_assert_uint_eq(a->input_count, b->input_count);
-    for (size_t i = 0; i < a->input_count; i++)
+    for (size_t i = 0; i < a->input_count; i++) {
         ck_assert_str_eq(a->inputs[i], b->inputs[i]);
+        ck_assert_pstr_eq(a->sha256 ? a->sha256[i] : NULL, b->sha256[i]);
+    }
     ck_assert_uint_eq(a->object_count, b->object_count);
     for (size_t i = 0; i < a->object_count; i++)
         ck_assert_str_eq(a->objects[i], b->objects[i]);
@@ -116,6 +118,21 @@ START_TEST(hostile_texts_come_back)
         spec.object_count = 2;
         assert_round_trip(&spec);
         free(text);
+    }
+}
+
+END_TEST
+
+START_TEST(digests_are_of_their_inputs)
+{
+    char *inputs[4], text[] = "/in/1.dcm", digest[] = "9f86d081";
+    struct job_spec spec = spec_of(text, inputs, 4);
+    for (unsigned known = 0; known < 16; known++) {
+        char *digests[4];
+        for (unsigned i = 0; i < 4; i++)
+            digests[i] = known >> i & 1 ? digest : NULL;
+        spec.sha256 = digests;
+        assert_round_trip(&spec);
     }
 }
 
@@ -230,6 +247,8 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nstack a\\q\n", "line 2: a wrong escape"},
         {"noctule-job 1\ninput a\nend 2\n", "line 3: another number"},
         {"noctule-job 1\ninput a\nobject b\nend 1\n", "line 4: another number"},
+        {"noctule-job 1\nsha256 a\n", "line 2: a digest"},
+        {"noctule-job 1\ninput a\nsha256 a\nsha256 a\n", "line 4: a digest"},
         {"noctule-job 1\nobject\n", "line 2: neither"},
         {"noctule-job 1\nend 0\nid 1\n", "line 3: something after"},
         {"noctule-job 1\nid 1\nend 0\n", "line 3: id, stack"},
@@ -275,6 +294,7 @@ main(void)
     TCase *tests = tcase_create("job");
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
     tcase_add_test(tests, hostile_texts_come_back);
+    tcase_add_test(tests, digests_are_of_their_inputs);
     tcase_add_test(tests, every_byte_comes_back);
     tcase_add_test(tests, many_inputs_come_back);
     tcase_add_test(tests, no_inputs_come_back);

@@ -44,7 +44,7 @@ CREATE TABLE instance (
     size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
     frames INTEGER NOT NULL CHECK (frames >= 0),
     missing INTEGER NOT NULL DEFAULT 0 CHECK (missing IN (0, 1)), -- the file is gone
-    received_at TEXT NOT NULL, replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced >= 0), original_path TEXT NOT NULL DEFAULT '',
+    received_at TEXT NOT NULL, replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced >= 0), original_path TEXT NOT NULL DEFAULT '', sha256 TEXT NOT NULL DEFAULT '',
     UNIQUE (series_id, sop_instance_uid)
 ) STRICT;
 CREATE INDEX instance_sop ON instance (sop_instance_uid);

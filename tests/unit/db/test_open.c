@@ -373,7 +373,7 @@ START_TEST(views_have_their_columns)
                       "study_uid,series_description,path,source,sender,size_bytes,received_at,"
                       "replaced,own,missing,superseded_by,removed_at"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
-                        "size_bytes,frames,missing,revision,received_at,replaced"},
+                        "size_bytes,frames,missing,revision,received_at,replaced,sha256"},
         {"v_stacks",
          "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
          "code,message,file_a,file_b,options"},

@@ -462,22 +462,22 @@ START_TEST(series_are_found_by_uid)
 
 END_TEST
 
-START_TEST(paths_come_sorted)
+START_TEST(files_come_sorted)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 11);
     sample_series(s.queue, "1.2.4", 2);
-    char **paths;
+    struct queue_file *files;
     size_t count;
-    ck_assert_int_eq(queue_series_paths(s.queue, id, &paths, &count), 0);
+    ck_assert_int_eq(queue_series_files(s.queue, id, &files, &count), 0);
     ck_assert_uint_eq(count, 11);
-    ck_assert_str_eq(paths[0], "series/1.2.3/1.2.3.1.dcm");
-    ck_assert_str_eq(paths[1], "series/1.2.3/1.2.3.10.dcm");
+    ck_assert_str_eq(files[0].path, "series/1.2.3/1.2.3.1.dcm");
+    ck_assert_str_eq(files[1].path, "series/1.2.3/1.2.3.10.dcm");
     for (size_t i = 0; i < count; i++)
-        free(paths[i]);
-    free(paths);
-    ck_assert_int_eq(queue_series_paths(s.queue, 4711, &paths, &count), 0);
+        queue_file_clear(&files[i]);
+    free(files);
+    ck_assert_int_eq(queue_series_files(s.queue, 4711, &files, &count), 0);
     ck_assert_uint_eq(count, 0);
-    ck_assert_ptr_null(paths);
+    ck_assert_ptr_null(files);
 }
 
 END_TEST
@@ -553,6 +553,46 @@ lose_and_bring_back(int64_t now_ms)
     ck_assert_int_eq(queue_add_instance(s.queue, &instance, now_ms, &arrival, &id), 0);
     ck_assert_int_eq(arrival, QUEUE_RETURNED);
 }
+
+static void
+bring(const char *sha256, int32_t replaced, enum queue_arrival expected)
+{
+    static const char *const paths[] = {"series/1.2.3/9.dcm", "series/1.2.3/9+1.dcm"};
+    const struct queue_instance instance = {.sop_instance_uid = "9",
+                                            .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                            .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                            .series_uid = "1.2.3",
+                                            .path = paths[replaced],
+                                            .sha256 = sha256,
+                                            .source = "scu:CT1",
+                                            .size = 525312,
+                                            .frames = 1,
+                                            .replaced = replaced};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, expected);
+}
+
+/* What is there was not put there by whoever tells of it without a digest. */
+START_TEST(a_digest_is_that_of_the_file_that_is_there)
+{
+    bring("a1", 0, QUEUE_NEW);
+    assert_answer(&s, "SELECT sha256 FROM v_instances", "a1");
+    bring("", 0, QUEUE_KNOWN);
+    assert_answer(&s, "SELECT sha256 FROM v_instances", "a1");
+    bring("b2", 0, QUEUE_KNOWN); /* it had been taken away, and nobody had noticed */
+    assert_answer(&s, "SELECT sha256 FROM v_instances", "b2");
+    bring("c3", 1, QUEUE_REPLACED);
+    assert_answer(&s, "SELECT sha256 FROM v_instances", "c3");
+    bring("b2", 0, QUEUE_KNOWN);
+    assert_answer(&s, "SELECT sha256 FROM v_instances", "c3");
+    ck_assert_int_eq(queue_report_missing(s.queue, "series/1.2.3/9+1.dcm", SAMPLE_NOW), 0);
+    bring("", 1, QUEUE_RETURNED);
+    assert_answer(&s, "SELECT sha256 FROM v_instances", "");
+}
+
+END_TEST
 
 /* Who asks whether it has come to rest, or judged it meanwhile, sees that something came. */
 START_TEST(a_file_that_returns_makes_the_series_wait)
@@ -796,22 +836,20 @@ START_TEST(stacks_of_the_revision_are_told)
 
 END_TEST
 
-SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series,
-            instances_add_up, a_resend_changes_nothing_but_an_event,
-            a_replaced_instance_makes_a_new_revision, one_uid_in_two_series_is_two_instances,
-            a_late_slice_reopens_a_settled_series, a_late_slice_reopens_a_refused_series,
-            settling_takes_what_is_gathering_only, one_accepted_stack_settles,
-            no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
-            an_operators_word_is_kept_until_it_settles, what_was_refused_is_judged_again,
-            what_is_missing_is_accepted_by_name, a_flag_is_told_and_goes_with_the_revision,
-            what_is_passed_over_is_no_refusal, gathering_lists_the_oldest_first,
-            a_missing_file_is_flagged_once_and_may_return,
-            a_file_that_returns_makes_the_series_wait,
-            a_series_refused_without_a_file_is_judged_again_when_it_returns,
-            a_series_with_results_stands_when_a_file_returns,
-            a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
-            series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
-            the_first_sender_is_kept, the_first_inbox_counts_until_a_sender_is_known,
-            an_impossible_time_is_refused, originals_that_stay_are_kept_in_mind,
-            originals_of_what_was_purged_are_not_taken_in_again,
-            files_that_are_there_are_told_by_path, stacks_of_the_revision_are_told)
+SAMPLE_MAIN(
+    "db_series", open_sample, close_sample, a_first_instance_makes_a_series, instances_add_up,
+    a_resend_changes_nothing_but_an_event, a_replaced_instance_makes_a_new_revision,
+    one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_settled_series,
+    a_late_slice_reopens_a_refused_series, settling_takes_what_is_gathering_only,
+    one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
+    an_operators_word_is_kept_until_it_settles, what_was_refused_is_judged_again,
+    what_is_missing_is_accepted_by_name, a_flag_is_told_and_goes_with_the_revision,
+    what_is_passed_over_is_no_refusal, gathering_lists_the_oldest_first,
+    a_missing_file_is_flagged_once_and_may_return, a_file_that_returns_makes_the_series_wait,
+    a_series_refused_without_a_file_is_judged_again_when_it_returns,
+    a_digest_is_that_of_the_file_that_is_there, a_series_with_results_stands_when_a_file_returns,
+    a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
+    series_are_found_by_uid, files_come_sorted, each_path_is_visited_once, the_first_sender_is_kept,
+    the_first_inbox_counts_until_a_sender_is_known, an_impossible_time_is_refused,
+    originals_that_stay_are_kept_in_mind, originals_of_what_was_purged_are_not_taken_in_again,
+    files_that_are_there_are_told_by_path, stacks_of_the_revision_are_told)

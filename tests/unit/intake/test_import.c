@@ -716,6 +716,58 @@ START_TEST(a_received_resend_changes_nothing)
 
 END_TEST
 
+static void
+assert_digest_of(const struct import_item *item, const char *stored)
+{
+    struct digest digest;
+    const int fd = open(scratch_path(stored), O_RDONLY);
+    ck_assert_int_eq(digest_file(fd, -1, &digest, NULL), 0);
+    close(fd);
+    ck_assert_str_eq(item->report.sha256, digest.sha256);
+}
+
+START_TEST(what_is_stored_has_its_digest_where_that_is_wanted)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    put_image("in/b.dcm", "1.2.3.4.1", "Another");
+    struct import_item found = import_one("a.dcm", CONF_KEEP);
+    ck_assert_str_eq(found.report.sha256, "");
+    ck_assert_int_eq(unlink(scratch_path(STORED)), 0);
+    store_want_digests(store, true);
+    found = import_one("a.dcm", CONF_KEEP);
+    assert_digest_of(&found, STORED);
+    found = import_one("a.dcm", CONF_DELETE); /* what was there need not be of these bytes */
+    ck_assert_int_eq(found.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(found.report.sha256, "");
+    ck_assert_int_eq(unlink(scratch_path(STORED)), 0);
+    struct import_item received = receive("in/a.dcm", &claim);
+    assert_digest_of(&received, STORED);
+    received = receive("in/b.dcm", &claim);
+    ck_assert_int_eq(received.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(received.report.sha256, "");
+    store_want_digests(store, false);
+    ck_assert_int_eq(unlink(scratch_path(STORED)), 0);
+    received = receive("in/a.dcm", &claim);
+    ck_assert_str_eq(received.report.sha256, "");
+}
+
+END_TEST
+
+START_TEST(a_digest_is_of_the_one_of_a_batch_that_was_stored)
+{
+    store_want_digests(store, true);
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    put_image("in/b", "1.2.3.4.1", "Maker");
+    struct import_item a = item_of("a", CONF_DELETE), b = item_of("b", CONF_DELETE);
+    struct import_item *batch[] = {&a, &b};
+    import_batch(store, 0, batch, 2);
+    assert_digest_of(&a, STORED);
+    ck_assert_int_eq(b.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(b.report.sha256, "");
+}
+
+END_TEST
+
 START_TEST(other_bytes_of_a_received_instance_are_kept_once)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
@@ -814,6 +866,8 @@ main(void)
     tcase_add_test(tests, a_received_resend_changes_nothing);
     tcase_add_test(tests, other_bytes_of_a_received_instance_are_kept_once);
     tcase_add_test(tests, a_command_that_claims_otherwise_is_refused);
+    tcase_add_test(tests, what_is_stored_has_its_digest_where_that_is_wanted);
+    tcase_add_test(tests, a_digest_is_of_the_one_of_a_batch_that_was_stored);
     tcase_add_test(tests, received_junk_goes_to_quarantine_with_its_reason);
     tcase_add_test(tests, what_is_given_up_leaves_nothing);
     suite_add_tcase(suite, tests);
