@@ -158,6 +158,21 @@ def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
     assert before == (seg.stat().st_ino, seg.read_bytes())
 
 
+def test_a_slurmd_that_is_killed_while_steps_run(daemon, cluster, tmp_path):
+    """They go on without it, and nothing is begun anew when it is back."""
+    site = cluster(settings={"SlurmdTimeout": "300"})
+    d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
+    drop_all(d, many(tmp_path / "in", 2))
+    wait_running(site, 2)
+    site.kill("node0")
+    site.start_node("node0")
+    (tmp_path / "go").touch()
+    d.wait_jobs(2, seconds=120)
+    assert_once(d, 2)
+    assert [job["attempts"] for job in d.jobs()] == [1, 1] and len(site.jobs()) == 2
+    wait_swept(site)
+
+
 FATES = {"NODE_FAIL": "SLURM_NODE_FAILED", "BOOT_FAIL": "SLURM_NODE_FAILED", "TIMEOUT": "SLURM_TIMEOUT", "DEADLINE": "SLURM_TIMEOUT",
          "OUT_OF_MEMORY": "SLURM_OUT_OF_MEMORY", "CANCELLED": "SLURM_CANCELLED", "FAILED": "SLURM_LOST", "REVOKED": "SLURM_LOST",
          "PREEMPTED": None, "POWER_UP_NODE": None}
