@@ -39,6 +39,8 @@ SETTINGS = {
     "child_threads": 16, "submits_at_a_time": 12, "collects_a_poll": 0,
     # the share: all of it, and what one file gets of it at most
     "share_bytes_per_second": 1.25e9, "flow_bytes_per_second": 1.25e9,
+    # images: have the digest that they came with; lie on the share, so that they are not copied
+    "is_digested": True, "is_seen": False,
     # nodes
     "losses_per_node_hour": 0.0, "noticed_seconds": 300.0, "down_seconds": 3600.0, "spread": 0.1,
     "node_threads": 2, "sleep_seconds": 0.0, "is_mean_known": True,  # by jobs that ended before
@@ -269,10 +271,12 @@ class Model:
     # ---- the child: folders, sbatch ----
 
     def make_folders(self, task):
-        """In both cases all images pass between this machine and the share once: written there, or read for their digests."""
-        rate = self.s.digest_bytes_per_second
-        seconds = task.left * (self.s.folder_seconds + self.s.input_bytes / rate)
-        self.share.move(task.left * self.s.input_bytes, self.events.after, seconds + self.s.sbatch_seconds, self.submitted, task)
+        """All images pass between this machine and the share once, written there or read for their digests; or not at all."""
+        s, size = self.s, task.left * self.s.input_bytes
+        seconds = task.left * s.folder_seconds + s.sbatch_seconds
+        seconds += 0.0 if s.is_digested else size / s.digest_bytes_per_second
+        seconds += 0.0 if s.is_seen else size / s.copy_bytes_per_second
+        self.share.move(0.0 if s.is_digested and s.is_seen else size, self.events.after, seconds, self.submitted, task)
 
     def submitted(self, task):
         self.child.leave()
@@ -463,7 +467,8 @@ class Model:
                 "done": self.done, "failed": self.failed, "tasks": self.task_count, "busy": busy, "limit": self.limit(busy),
                 "polls": self.polls, "squeue_seconds": round(self.squeue_seconds, 3), "longest_poll": round(self.longest_poll, 3),
                 "result_waits": round(self.wait_seconds / max(1, self.done), 3), "longest_wait": round(self.longest_wait, 3),
-                "most_in_flight": self.most_in_flight, "share_bytes": round(self.most_folders * self.s.input_bytes), "lost": self.lost, "lost_seconds": round(self.lost_seconds, 3),
+                "most_in_flight": self.most_in_flight, "share_bytes": 0 if self.s.is_seen else round(self.most_folders * self.s.input_bytes),
+                "lost": self.lost, "lost_seconds": round(self.lost_seconds, 3),
                 "database_bytes": round(self.done * self.s.database_bytes_per_job)}
 
     @staticmethod
@@ -490,7 +495,9 @@ def simulate(inputs, job, **changed):
 GIGABIT = 1e9 / 8
 FAST = {"share_bytes_per_second": 1000 * GIGABIT, "flow_bytes_per_second": 25 * GIGABIT}  # a parallel file system
 WIDE = {"share_bytes_per_second": 100 * GIGABIT, "flow_bytes_per_second": 25 * GIGABIT}
-BEFORE = {"child_threads": 4, "submits_at_a_time": 0, "collects_a_poll": 256}  # as the service was until this was written
+SEEN = {"is_seen": True}
+# As the service was until this was written.
+BEFORE = {"is_digested": False, "child_threads": 4, "submits_at_a_time": 0, "collects_a_poll": 256}
 MANY = {"nodes": 64, "series": 1000000}
 
 TABLE = (
@@ -499,6 +506,10 @@ TABLE = (
     ("CPU nodes, 1000 Gbit/s", "cpu", FAST),
     ("GPU nodes, 100 Gbit/s", "gpu", WIDE),
     ("GPU nodes, 1000 Gbit/s", "gpu", FAST),
+    ("CPU nodes see the root, 10 Gbit/s", "cpu", SEEN),
+    ("CPU nodes see the root, 100 Gbit/s", "cpu", {**WIDE, **SEEN}),
+    ("CPU nodes see the root, 1000 Gbit/s", "cpu", {**FAST, **SEEN}),
+    ("GPU nodes see the root, 1000 Gbit/s", "gpu", {**FAST, **SEEN}),
     ("small jobs, 10 Gbit/s", "small", {}),
 )
 VARIANTS = (
@@ -507,6 +518,9 @@ VARIANTS = (
     ("`batch_seconds` 600", {"batch_seconds": 600.0}),
     ("`poll_seconds` 30", {"poll_seconds": 30.0}),
     ("`max_submitted` 128", {"max_submitted": 128}),
+    ("nodes see the root", SEEN),
+    ("digests taken when handed over", {"is_digested": False}),
+    ("both of these", {"is_digested": False, **SEEN}),
     ("child of 32 threads, 24 hand over", {"child_threads": 32, "submits_at_a_time": 24}),
     ("each node lost every 1000 h", {"losses_per_node_hour": 0.001}),
     ("each node lost every 10 h", {"losses_per_node_hour": 0.1}),

@@ -59,12 +59,21 @@ def test_one_node_takes_the_sum_of_its_jobs():
 
 
 def test_a_full_share_moves_its_bytes_and_no_more():
-    """Each image is read or written twice: when its folder is made, and by its node."""
+    """Each image crosses it twice: copied when its folder is made, and read by its node."""
     values = scale.settings_of(INPUTS, "cpu")
     told = simulate(nodes=64, series=3000, share_bytes_per_second=1.25e8)
     assert told["limit"] == "share" and told["busy"]["share"] == pytest.approx(1.0, abs=0.02)
     seconds = 3000 * (2 * values["input_bytes"] + 2 * values["result_bytes"]) / 1.25e8
     assert seconds < told["seconds"] < 1.1 * seconds
+
+
+def test_what_nodes_see_is_read_once():
+    """Images cross the share when their node reads them, and only then; without their digests once more."""
+    values = scale.settings_of(INPUTS, "cpu")
+    for is_digested, times in ((True, 1), (False, 2)):
+        told = simulate(nodes=64, series=3000, share_bytes_per_second=1.25e8, is_seen=True, is_digested=is_digested)
+        seconds = 3000 * (times * values["input_bytes"] + 2 * values["result_bytes"]) / 1.25e8
+        assert seconds < told["seconds"] < 1.1 * seconds
 
 
 def test_a_setting_that_is_none_is_refused():
