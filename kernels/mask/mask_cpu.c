@@ -159,35 +159,53 @@ struct bridge_cutting {
     bool corners;
 };
 
-/* The voxels of a row, 0 outside of the volume, and those beside them in it. */
-static uint64_t
-widened_word(const struct bits_extent *extent, const uint64_t *bits, int64_t y, int64_t z,
-             int64_t word, bool widen)
-{
-    const uint64_t *row = bits + z * extent->words_per_slice + y * extent->words_per_row;
+/* The rows around one that are in the volume: voxels reach those beside them in `wide`, in `plain` only their own places. */
+struct rows_around {
+    const uint64_t *wide[9], *plain[4];
+    int wides, plains;
+};
 
-    if (y < 0 || y >= extent->size[1] || z < 0 || z >= extent->size[2])
-        return 0;
-    if (!widen)
-        return row[word];
-    return row[word] | row[word] << 1 | row[word] >> 1 | (word > 0 ? row[word - 1] >> 63 : 0) |
-           (word + 1 < extent->words_per_row ? row[word + 1] << 63 : 0);
-}
-
-/* A word of the voxels and of their neighbours. */
-static uint64_t
-reached_word(const struct bridge_cutting *cutting, const uint64_t *bits, int64_t y, int64_t z,
-             int64_t word)
+static struct rows_around
+find_rows_around(const struct bridge_cutting *cutting, const uint64_t *bits, int64_t y, int64_t z)
 {
     const struct bits_extent *extent = &cutting->volume->extent;
-    uint64_t reached = 0;
+    struct rows_around rows;
 
-    for (int64_t k = -1; k <= 1; k++)
-        for (int64_t j = -1; j <= 1; j++)
-            if (cutting->corners || j == 0 || k == 0)
-                reached |= widened_word(extent, bits, y + j, z + k, word,
-                                        cutting->corners || (j == 0 && k == 0));
-    return reached;
+    rows.wides = rows.plains = 0;
+    for (int64_t k = z - 1; k <= z + 1; k++)
+        for (int64_t j = y - 1; j <= y + 1; j++) {
+            const uint64_t *row = bits + k * extent->words_per_slice + j * extent->words_per_row;
+
+            if (j < 0 || j >= extent->size[1] || k < 0 || k >= extent->size[2])
+                continue;
+            if (cutting->corners || (j == y && k == z))
+                rows.wide[rows.wides++] = row;
+            else if (j == y || k == z)
+                rows.plain[rows.plains++] = row;
+        }
+    return rows;
+}
+
+static inline uint64_t
+any_word(const uint64_t *const *rows, int count, int64_t word)
+{
+    uint64_t any = 0;
+
+    for (int i = 0; i < count; i++)
+        any |= rows[i][word];
+    return any;
+}
+
+/* A word of the voxels and of their neighbours, in a row of so many words. */
+static inline uint64_t
+reached_word(const struct rows_around *rows, int64_t word, int64_t words)
+{
+    const uint64_t own = any_word(rows->wide, rows->wides, word);
+    const uint64_t before = word > 0 ? any_word(rows->wide, rows->wides, word - 1) : 0;
+    const uint64_t behind = word + 1 < words ? any_word(rows->wide, rows->wides, word + 1) : 0;
+
+    return own | own << 1 | own >> 1 | before >> 63 | behind << 63 |
+           any_word(rows->plain, rows->plains, word);
 }
 
 /* Where one and the other, or their neighbours, meet in a slice is cut. */
@@ -196,25 +214,32 @@ cut_slice(void *context, int64_t z)
 {
     const struct bridge_cutting *cutting = context;
     const struct bits_extent *extent = &cutting->volume->extent;
+    const int64_t words = extent->words_per_row;
     uint64_t *cut = cutting->spare[CUT] + z * extent->words_per_slice;
 
-    for (int64_t y = 0; y < extent->size[1]; y++)
-        for (int64_t word = 0; word < extent->words_per_row; word++)
-            cut[y * extent->words_per_row + word] |=
-                reached_word(cutting, cutting->spare[ONE], y, z, word) &
-                reached_word(cutting, cutting->spare[OTHER], y, z, word);
+    for (int64_t y = 0; y < extent->size[1]; y++, cut += words) {
+        const struct rows_around one = find_rows_around(cutting, cutting->spare[ONE], y, z);
+        const struct rows_around other = find_rows_around(cutting, cutting->spare[OTHER], y, z);
+
+        for (int64_t word = 0; word < words; word++) {
+            const uint64_t reached = reached_word(&one, word, words);
+
+            if (reached)
+                cut[word] |= reached & reached_word(&other, word, words);
+        }
+    }
 }
 
+/* What has grown is what those with the last bit reach, and those without it. */
 static void
-less_slice(void *context, int64_t z)
+join_slice(void *context, int64_t z)
 {
     const struct mask_making *making = context;
+    uint64_t *const *spare = making->own->spare;
     const int64_t words = making->volume.extent.words_per_slice;
-    const uint64_t *cut = making->own->spare[CUT] + z * words;
-    uint64_t *bits = making->bits + z * words;
 
-    for (int64_t i = 0; i < words; i++)
-        bits[i] &= ~cut[i];
+    for (int64_t i = z * words; i < (z + 1) * words; i++)
+        making->bits[i] = (spare[ONE][i] | spare[OTHER][i]) & ~spare[CUT][i];
 }
 
 /* part becomes the rest of the whole. */
@@ -250,8 +275,10 @@ cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
         grow_to(making, spare[PART], false, spare[OTHER]);
         cpu_pool_for(volume->pool, volume->extent.size[2], cut_slice, &cutting);
     }
-    grow_in_place(making, false);
-    cpu_pool_for(volume->pool, volume->extent.size[2], less_slice, making);
+    if (found > 1)
+        cpu_pool_for(volume->pool, volume->extent.size[2], join_slice, making);
+    else
+        grow_in_place(making, false);
     making->result->components_found = making->result->components_kept = found;
 }
 

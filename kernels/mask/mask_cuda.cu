@@ -13,12 +13,6 @@ enum { BLOCKS_PER_PROCESSOR = 8 };
 /* Beside the mask itself: one to work in, and what cutting bridges takes. */
 enum { SPARE, CUT, PART, ONE, OTHER, SPARES };
 
-/* The values in range of a slice, counted modulo what the pixel type holds. */
-struct mask_pass {
-    uint32_t intervals; /* 0, 1 or 2 */
-    uint16_t low[2], span[2];
-};
-
 struct cuda_mask {
     struct kernels_mask_demand demand;
     struct mask_grid grid;
@@ -101,42 +95,6 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 }
 
 /* Kernels */
-
-template <typename Value>
-__device__ static __forceinline__ bool
-passes_value(const struct mask_pass &pass, Value value)
-{
-    bool passed = false;
-
-    for (uint32_t i = 0; i < pass.intervals; i++)
-        passed |= (Value)(value - pass.low[i]) <= pass.span[i];
-    return passed;
-}
-
-/* A warp a word. */
-template <typename Value>
-__global__ void
-__launch_bounds__(MASK_THREADS)
-    mask_range(const __grid_constant__ struct mask_grid grid, const Value *voxels,
-               const struct mask_pass *passes, bool alike, uint64_t *bits)
-{
-    const int64_t warps = (int64_t)gridDim.x * (MASK_THREADS / 32);
-    const uint32_t lane = threadIdx.x % 32;
-
-    for (int64_t word = (int64_t)blockIdx.x * (MASK_THREADS / 32) + threadIdx.x / 32;
-         word < grid.words; word += warps) {
-        const struct mask_place at = mask_place_of(grid, word);
-        const struct mask_pass pass = passes[alike ? 0 : at.z];
-        const Value *row = voxels + (at.z * grid.rows + at.y) * grid.columns;
-        const int64_t x = at.x * 64 + lane;
-        const bool low = x < grid.columns && passes_value(pass, row[x]);
-        const bool high = x + 32 < grid.columns && passes_value(pass, row[x + 32]);
-        const uint64_t low_bits = __ballot_sync(~0u, low), high_bits = __ballot_sync(~0u, high);
-
-        if (lane == 0)
-            bits[word] = low_bits | high_bits << 32;
-    }
-}
 
 __global__ void
 __launch_bounds__(MASK_THREADS)
@@ -292,12 +250,8 @@ begin_ranges(const struct mask_work *work, const struct kernels_mask_request *gi
     for (size_t i = 0; i < given->range_count; i++)
         own->host_passes[i] = pass_of(lane->base.pixel, given->ranges[i], given->padding);
     CUDA_SEND(lane, own->passes, own->host_passes, given->range_count);
-    if (lane->base.pixel == IMAGE_UINT8)
-        mask_range<<<own->grid.blocks, MASK_THREADS, 0, lane->work>>>(
-            own->grid, (const uint8_t *)lane->device_voxels, own->passes, alike, work->bits);
-    else
-        mask_range<<<own->grid.blocks, MASK_THREADS, 0, lane->work>>>(
-            own->grid, (const uint16_t *)lane->device_voxels, own->passes, alike, work->bits);
+    mask_range_queue(&own->grid, lane->base.pixel, lane->device_voxels, own->passes, alike,
+                     work->bits, lane->work);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }

@@ -65,6 +65,19 @@ mask_place_of(const struct mask_grid &grid, int64_t word)
 int cuda_mask_queue(struct kernels_lane *lane, size_t from, size_t to,
                     const struct kernels_mask_step *steps, size_t count, struct error *error);
 
+/* mask_range.cu */
+
+/* The values in range of a slice, counted modulo what the pixel type holds. */
+struct mask_pass {
+    uint32_t intervals; /* 0, 1 or 2 */
+    uint16_t low[2], span[2];
+};
+
+/* `passes`, on the device: of all slices alike, or of each. */
+void mask_range_queue(const struct mask_grid *grid, enum image_pixel pixel, const void *voxels,
+                      const struct mask_pass *passes, bool alike, uint64_t *bits,
+                      cudaStream_t stream);
+
 /* mask_runs.cu: components (mask_runs.cuh) */
 
 struct mask_search {

@@ -111,10 +111,51 @@ time_case(const gpu_bench *bench, const mask_case *chosen)
     return differ > 0;
 }
 
+/* Bytes to bits. */
+static int
+time_range(const gpu_bench *bench)
+{
+    const char *name = "mask/range-512-resident";
+    const mask_case *chosen = &mask_cases[mask_case_count - 1];
+    const size_t voxels = (size_t)image_voxels(&chosen->extent);
+    const mask_grid grid = {512, 512, 512, 8, INT64_C(8) * 512 * 512, ~UINT64_C(0), 0};
+    const mask_pass one = {1, {1}, {0}};
+    std::vector<uint8_t> in(voxels);
+    std::vector<uint64_t> found((size_t)grid.words);
+    int64_t differ = 0;
+    mask_pass *pass;
+    uint64_t *bits;
+
+    if (!gpu_bench_wants(bench, name))
+        return 0;
+    mask_case_draw(chosen->content, chosen->extent, in.data());
+    mask_lane gpu("cuda", chosen, in), cpu("cpu", chosen, in);
+    cuda_lane *lane = cuda_lane_of(gpu.lane);
+
+    GPU_BENCH_TRY(cudaMalloc(&pass, sizeof(*pass)));
+    GPU_BENCH_TRY(cudaMalloc(&bits, found.size() * sizeof(*bits)));
+    GPU_BENCH_TRY(cudaMemcpy(pass, &one, sizeof(one), cudaMemcpyHostToDevice));
+    const double median = gpu_bench_median_ms(bench, lane->work, [&](cudaStream_t stream) {
+        mask_range_queue(&grid, IMAGE_UINT8, lane->device_voxels, pass, true, bits, stream);
+    });
+    GPU_BENCH_TRY(
+        cudaMemcpy(found.data(), bits, found.size() * sizeof(*bits), cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < found.size(); i++)
+        differ += __builtin_popcountll(found[i] ^ cpu.begun.mask.bits[i]);
+    const gpu_bench_result result = {
+        name, voxels, median, gpu_bench_read_ms(bench, lane->work, lane->device_voxels, voxels),
+        0,    0,      differ};
+
+    gpu_bench_report(bench, &result);
+    GPU_BENCH_TRY(cudaFree(pass));
+    GPU_BENCH_TRY(cudaFree(bits));
+    return differ > 0;
+}
+
 int
 gpu_bench_mask(const struct gpu_bench *bench)
 {
-    int wrong = 0;
+    int wrong = time_range(bench);
 
     for (size_t i = 0; i < mask_case_count; i++)
         if (gpu_bench_wants(bench, mask_cases[i].name) &&
