@@ -1,7 +1,7 @@
 /*
  * resample_cuda.cuh - what the files of resampling on the GPU share: a request as the kernels are
- * given it, and the types of its voxels. No operation is fused: each is rounded by itself, as on the CPU; or it is exact, and then
- * made as is quickest.
+ * given it, and the types of its voxels. No operation is fused: each is rounded by itself, as on
+ * the CPU; or it is exact, and then made as is quickest.
  */
 #ifndef NOCTULE_RESAMPLE_CUDA_CUH
 #define NOCTULE_RESAMPLE_CUDA_CUH
@@ -25,6 +25,7 @@ struct resample_job {
 struct resample_between_axes {
     double *first, *second; /* after the first axis, and after the second */
     double *marks;
+    int32_t *firsts[3]; /* of an axis, the first place behind each sample */
 };
 
 /* The closest value of the result's type. */

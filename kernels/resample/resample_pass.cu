@@ -199,30 +199,49 @@ __launch_bounds__(PASS_LANES *PASS_ROWS)
 
 /* What has been read of a plane, two samples each of two rows. */
 template <typename Value> struct pass_seen {
-    Value corners[PASS_COLUMNS][4];
+    typedef typename std::conditional<std::is_signed<Value>::value, int32_t, uint32_t>::type wide;
+    wide corners[PASS_COLUMNS][4];
 };
+
+/* a * b + c of the products in full. */
+__device__ static __forceinline__ int64_t
+pass_wide(int32_t a, int32_t b, int64_t c)
+{
+    int64_t sum;
+
+    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));
+    return sum;
+}
+
+__device__ static __forceinline__ uint64_t
+pass_wide(uint32_t a, uint32_t b, uint64_t c)
+{
+    uint64_t sum;
+
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));
+    return sum;
+}
 
 /* The value of a column, 2^32 times as large: in the lower bits of a double, exact. */
 __device__ static __forceinline__ double
-pass_mixed(const int16_t (&corners)[4], int32_t x, int32_t y)
+pass_mixed(const int32_t (&corners)[4], int32_t x, int32_t y)
 {
     const int32_t rest = PASS_PARTS - y;
     const int32_t low = rest * corners[0] + y * corners[2],
                   high = rest * corners[1] + y * corners[3];
-    const int64_t mixed = PASS_SIGNED + (int64_t)(PASS_PARTS - x) * low + (int64_t)x * high;
+    const int64_t mixed = pass_wide(PASS_PARTS - x, low, pass_wide(x, high, PASS_SIGNED));
 
     return __dsub_rn(__longlong_as_double(mixed), 0x1.8p52);
 }
 
-template <typename Value>
 __device__ static __forceinline__ double
-pass_mixed(const Value (&corners)[4], int32_t x, int32_t y)
+pass_mixed(const uint32_t (&corners)[4], int32_t x, int32_t y)
 {
     const uint32_t part = (uint32_t)y, rest = (uint32_t)(PASS_PARTS - y);
     const uint32_t low = rest * corners[0] + part * corners[2];
     const uint32_t high = rest * corners[1] + part * corners[3];
     const uint64_t mixed =
-        PASS_WHOLE + (uint64_t)(uint32_t)(PASS_PARTS - x) * low + (uint64_t)(uint32_t)x * high;
+        pass_wide((uint32_t)(PASS_PARTS - x), low, pass_wide((uint32_t)x, high, PASS_WHOLE));
 
     return __dsub_rn(__longlong_as_double((long long)mixed), 0x1p52);
 }

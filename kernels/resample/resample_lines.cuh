@@ -1,0 +1,252 @@
+/*
+ * resample_lines.cuh - the lines of order 3 on the GPU: how a warp's are read into its ring, and where
+ * their places go.
+ *
+ * Along the first two axes a line lies in one piece: a warp reads a span of its lines by half rows,
+ * and they are turned in the ring. What it writes lies across, so the axis that comes next is the one
+ * in one piece: after the first axis that is y, after the second x, and lines along z lie side by side.
+ */
+#ifndef NOCTULE_RESAMPLE_LINES_CUH
+#define NOCTULE_RESAMPLE_LINES_CUH
+
+#include "kernels/resample/resample_cuda.cuh"
+
+enum {
+    SPAN = 16,
+    SPLINE_THREADS = 64,
+    SPLINE_STEPS = 4, /* samples whose places are made side by side */
+    SPLINE_WARP = 32,
+    SPLINE_PITCH = SPLINE_WARP + 1,    /* no two of a row in one bank, written either way */
+    SPLINE_SLOT = SPAN * SPLINE_PITCH, /* doubles of the ring: a span of a warp's lines */
+    SPLINE_AHEAD = 2,       /* spans on their way, and those that a recursion begins with */
+    SPLINE_RESERVED = 1024, /* bytes of shared memory, for each block */
+};
+
+static_assert(SPLINE_AHEAD * SPAN >= RESAMPLE_REACH, "");
+
+/* Warps of a multiprocessor, which share its memory; of the three axes. */
+static const int spline_warps[3] = {16, 16, 16};
+
+#define SPLINE_WHOLE (0x1p52 + 0x1p31)
+#define SPLINE_FLOOR 0x1.8p52 /* what is added to it is whole */
+
+/* An axis of the volume as the grid has it. */
+struct spline_axis {
+    const struct resample_start *start;
+    const struct resample_weights *weights; /* of the places */
+    const int32_t *firsts; /* the first place behind each sample, and beyond the last */
+    int32_t samples, places;
+    int32_t slots; /* of a warp's ring */
+    int64_t lines;
+    double *marks; /* before a span, of all lines */
+};
+
+/* A double is on its way; those before a commit are there after the wait that leaves fewer commits. */
+__device__ static __forceinline__ void
+spline_copy(double *to, const double *from)
+{
+    const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
+
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(there), "l"(from) : "memory");
+}
+
+__device__ static __forceinline__ void
+spline_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* For the whole warp. */
+template <int LEFT>
+__device__ static __forceinline__ void
+spline_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+    __syncwarp();
+}
+
+/* ---- lines in one piece ---- */
+
+/* Line l at samples + l * pitch; place i of it at target[(l / inner * places + i) * step + l % inner]. Places are put from
+ * the last one on. */
+template <typename Value> struct spline_rows {
+    const Value *samples;
+    double *target;
+    uint32_t pitch;
+    int64_t inner, step;
+};
+
+/* A thread's line. Stored values wait in registers until they land in the ring, as samples. */
+template <typename Value> struct spline_row {
+    static constexpr bool stored = !std::is_same<Value, double>::value;
+
+    const struct spline_axis &axis;
+    const Value *samples; /* of the warp's first line */
+    double *target;       /* of the next place */
+    int64_t step;
+    uint32_t pitch;
+    int32_t last_line; /* of the warp's lines, that there is */
+    bool exists;
+    Value coming[SPAN];
+    double *landing; /* where this lane's begin, where there are some */
+
+    __device__ __forceinline__ spline_row(const struct spline_rows<Value> &rows,
+                                          const struct spline_axis &along, int64_t line)
+        : axis(along)
+    {
+        const int32_t lane = threadIdx.x % SPLINE_WARP;
+
+        samples = rows.samples + (line - lane) * rows.pitch;
+        target = rows.target + ((line / rows.inner + 1) * axis.places - 1) * rows.step +
+                 line % rows.inner;
+        step = rows.step;
+        pitch = rows.pitch;
+        last_line = (int32_t)min(axis.lines - 1 - (line - lane), (int64_t)SPLINE_WARP - 1);
+        exists = line < axis.lines;
+        landing = nullptr;
+    }
+
+    /* A span of two lines at a time; what is beyond a line is its last sample. */
+    __device__ __forceinline__ void fetch(int32_t span, double *slot)
+    {
+        const int32_t lane = threadIdx.x % SPLINE_WARP, half = lane / SPAN, i = lane % SPAN;
+        const Value *const column = samples + min(span * SPAN + i, axis.samples - 1);
+        double *const to = slot + i * SPLINE_PITCH + half;
+
+        land();
+        __syncwarp();
+#pragma unroll
+        for (int l = 0; l < SPAN; l++) {
+            const int32_t line = min(l * (SPLINE_WARP / SPAN) + half, last_line);
+            const Value *const from = column + (uint64_t)pitch * (uint32_t)line;
+
+            if constexpr (stored)
+                coming[l] = __ldg(from);
+            else
+                spline_copy(to + l * (SPLINE_WARP / SPAN), from);
+        }
+        landing = to;
+    }
+
+    __device__ __forceinline__ void land()
+    {
+        if constexpr (stored) {
+            if (!landing)
+                return;
+#pragma unroll
+            for (int l = 0; l < SPAN; l++)
+                landing[l * (SPLINE_WARP / SPAN)] = sample(coming[l]);
+            landing = nullptr;
+            __syncwarp();
+        }
+    }
+
+    /* In integers, and by 2^52 to a double: exact. */
+    __device__ __forceinline__ double sample(int32_t value) const
+    {
+        const int32_t whole = axis.samples == 1 ? value : value * (int32_t)RESAMPLE_GAIN;
+
+        return __dsub_rn(__hiloint2double(0x43300000, whole ^ INT32_MIN), SPLINE_WHOLE);
+    }
+
+    __device__ __forceinline__ double gained(double value) const
+    {
+        return stored || axis.samples == 1 ? value : __dmul_rn(value, RESAMPLE_GAIN);
+    }
+
+    typedef double placed;
+    static constexpr int together = 1; /* places behind a sample that are made at once */
+
+    __device__ __forceinline__ double place(double value) const
+    {
+        return value;
+    }
+
+    __device__ __forceinline__ void put(double value, bool due)
+    {
+        if (due && exists)
+            *target = value;
+        target -= due ? step : 0;
+    }
+};
+
+/* ---- lines side by side ---- */
+
+/* Sample k of line l at samples[k * lines + l]; pitch lines are a row of the grid, whose slices are step voxels apart. */
+template <typename Result> struct spline_sides {
+    const double *samples;
+    Result *target;
+    int64_t pitch, columns, step;
+};
+
+template <typename Result> struct spline_side {
+    const struct spline_axis &axis;
+    const double *samples;
+    Result *target; /* of the next place */
+    int64_t step;
+    bool exists;
+
+    __device__ __forceinline__ spline_side(const struct spline_sides<Result> &sides,
+                                           const struct spline_axis &along, int64_t line)
+        : axis(along)
+    {
+        const int64_t i = line % sides.pitch;
+
+        samples = sides.samples + min(line, axis.lines - 1);
+        target =
+            sides.target + (axis.places - 1) * sides.step + line / sides.pitch * sides.columns + i;
+        step = sides.step;
+        exists = line < axis.lines && i < sides.columns;
+    }
+
+    __device__ __forceinline__ void fetch(int32_t span, double *slot) const
+    {
+        const double *from = samples + (int64_t)span * SPAN * axis.lines;
+        double *const to = slot + threadIdx.x % SPLINE_WARP;
+
+#pragma unroll
+        for (int i = 0; i < SPAN; i++) {
+            spline_copy(to + i * SPLINE_PITCH, from);
+            if (span * SPAN + i + 1 < axis.samples)
+                from += axis.lines;
+        }
+    }
+
+    __device__ __forceinline__ void land()
+    {
+    }
+
+    __device__ __forceinline__ double gained(double value) const
+    {
+        return axis.samples > 1 ? __dmul_rn(value, RESAMPLE_GAIN) : value;
+    }
+
+    typedef Result placed;
+    static constexpr int together = 3;
+
+    /* As a stored value: no spline swings beyond 2^31. */
+    __device__ __forceinline__ Result place(double value) const
+    {
+        return resample_kept<Result>(
+            __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
+    }
+
+    __device__ __forceinline__ void put(Result value, bool due)
+    {
+        if (due && exists)
+            *target = value;
+        target -= due ? step : 0;
+    }
+};
+
+template <typename Lines> struct spline_line_of;
+
+template <typename Value> struct spline_line_of<struct spline_rows<Value>> {
+    typedef struct spline_row<Value> line;
+};
+
+template <typename Result> struct spline_line_of<struct spline_sides<Result>> {
+    typedef struct spline_side<Result> line;
+};
+
+#endif
