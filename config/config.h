@@ -367,8 +367,9 @@ struct conf_compute {
     char *backend;  /* "auto", "cuda", "cpu" */
     char **devices; /* GPUs, by index or UUID; none named: all there are */
     size_t device_count;
-    int threads; /* 0: all */
-    int lanes;   /* jobs at a time in one worker */
+    int threads;     /* 0: all */
+    int lanes;       /* jobs at a time in one worker */
+    double keep_mib; /* of pinned memory that each has from its start, on a GPU */
 };
 
 /* One of our own AE titles. */
@@ -538,7 +539,7 @@ struct conf {
 void conf_set_dictionary(enum attribute_kind (*kind_of)(const char *tag));
 
 /* Reads, checks and resolves `path`. -EINVAL with "FILE:LINE: what is wrong", or -ENOENT and the
- * like. */
+ * like; *conf, NULL before, is NULL then. */
 int conf_load(const char *path, struct conf **conf, struct error *error);
 /*
  * The same with another root folder than the file says (NULL: as the file says); a relative one is

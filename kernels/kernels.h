@@ -56,6 +56,16 @@ int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane,
                       struct error *error);
 void kernels_lane_close(struct kernels_lane *lane);
 
+/* Of its device. */
+int kernels_lane_threads(const struct kernels_lane *lane);
+
+/*
+ * Between jobs: takes `bytes` of the host's memory, pinned on a GPU's lane, so that volumes that need no more find it
+ * there. On the CPUs its pages come as they are written to. What the lane has already counts. 0 or -errno: then jobs take
+ * what they need.
+ */
+int kernels_lane_reserve(struct kernels_lane *lane, int64_t bytes);
+
 /* What can be done with a volume. */
 enum kernels_op_id {
 

@@ -72,6 +72,12 @@ kernels_device_threads(const struct kernels_device *device)
 
 /* ----------------------------------------------------------------------------- lanes ---- */
 
+int
+kernels_lane_threads(const struct kernels_lane *lane)
+{
+    return lane->device->threads;
+}
+
 static const struct kernels_op *
 lane_op(const struct kernels_lane *lane, int id)
 {
@@ -126,6 +132,14 @@ kernels_lane_close(struct kernels_lane *lane)
     }
     free(lane->announced);
     lane->device->backend->lane_close(lane);
+}
+
+int
+kernels_lane_reserve(struct kernels_lane *lane, int64_t bytes)
+{
+    int rc = lane->device->backend->lane_enter(lane, NULL);
+
+    return rc ? rc : lane->device->backend->lane_reserve(lane, (size_t)bytes);
 }
 
 /* ---------------------------------------------------------------------------- memory ---- */

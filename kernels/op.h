@@ -109,6 +109,8 @@ struct kernels_backend {
     int (*lane_open)(struct kernels_device *device, struct kernels_lane **lane,
                      struct error *error);
     void (*lane_close)(struct kernels_lane *lane);
+    /* As kernels_lane_reserve. */
+    int (*lane_reserve)(struct kernels_lane *lane, size_t bytes);
     /* Makes the device the calling thread's, before every use of the lane. */
     int (*lane_enter)(struct kernels_lane *lane, struct error *error);
     /*

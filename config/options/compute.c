@@ -73,6 +73,9 @@ static const struct option_row compute_rows[] = {
      .help = "CPU threads of a job; 0 means a worker's share of the cores"},
     {"lanes", &option_integer, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
      .help = "jobs at a time: one reads or writes while another computes"},
+    {"keep_mib", &option_number, AT(struct conf_compute, keep_mib), "256.0", LIMITS(0, 65536),
+     .help = "pinned memory of each lane of a GPU, taken when its worker starts, and kept; what a "
+             "job takes beyond it is given back after 30 s without one"},
 };
 
 const struct option_section option_compute = {

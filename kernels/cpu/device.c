@@ -162,6 +162,12 @@ cpu_lane_close(struct kernels_lane *base)
 }
 
 static int
+cpu_lane_reserve(struct kernels_lane *lane, size_t bytes)
+{
+    return cpu_block_reserve(&cpu_lane_of(lane)->voxels, bytes);
+}
+
+static int
 cpu_lane_enter(struct kernels_lane *lane, struct error *error)
 {
     (void)lane;
@@ -192,6 +198,7 @@ const struct kernels_backend kernels_backend_cpu = {
     .device_close = device_close,
     .lane_open = cpu_lane_open,
     .lane_close = cpu_lane_close,
+    .lane_reserve = cpu_lane_reserve,
     .lane_enter = cpu_lane_enter,
     .volume_begin = cpu_volume_begin,
     .volume_ready = kernels_slices_arrived,

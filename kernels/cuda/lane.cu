@@ -228,6 +228,12 @@ cuda_lane_close(struct kernels_lane *base)
     free(lane);
 }
 
+static int
+cuda_lane_reserve(struct kernels_lane *lane, size_t bytes)
+{
+    return cuda_reserve(cuda_lane_of(lane), 0, bytes, NULL);
+}
+
 /* A job's volume */
 
 static size_t
@@ -360,6 +366,7 @@ const struct kernels_backend kernels_backend_cuda = {
     .device_close = cuda_device_close,
     .lane_open = cuda_lane_open,
     .lane_close = cuda_lane_close,
+    .lane_reserve = cuda_lane_reserve,
     .lane_enter = cuda_lane_enter,
     .volume_begin = cuda_volume_begin,
     .volume_ready = volume_ready,

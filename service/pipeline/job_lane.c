@@ -21,6 +21,8 @@ struct job_lane {
     struct job_device *device;
     struct kernels_lane *lane;
     struct kernels_lane *fallback; /* NULL until a job needs it */
+    int64_t kept;                  /* bytes */
+    int64_t largest;               /* of the jobs since it rested, in bytes */
 };
 
 /* ------------------------------------------------------------------------------- device ---- */
@@ -124,6 +126,8 @@ job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const stru
         pipeline_run_headers(spec, headers, &compute, watch, report);
     else
         pipeline_run(spec, &compute, watch, report);
+    if (lane->largest < kernels_lane_bytes(lane->lane))
+        lane->largest = kernels_lane_bytes(lane->lane);
 }
 
 void
@@ -137,15 +141,32 @@ job_lane_run(struct job_lane *lane, const struct job_spec *spec, const struct he
     job_lane_run_once(lane, spec, headers, watch, report);
 }
 
+int
+job_lane_keep(struct job_lane *lane, int64_t bytes)
+{
+    lane->kept = bytes;
+    return kernels_lane_reserve(lane->lane, bytes);
+}
+
 /* A new lane in the place of one that is as large as its largest job. */
+static void
+job_lane_renew(struct job_lane *lane)
+{
+    struct kernels_lane *fresh;
+    if (kernels_lane_open(lane->device->device, &fresh, NULL) != 0)
+        return;
+    kernels_lane_close(lane->lane);
+    lane->lane = fresh;
+    lane->largest = 0;
+    if (lane->kept > 0)
+        kernels_lane_reserve(fresh, lane->kept); /* what it cannot have, jobs take */
+}
+
 void
 job_lane_rest(struct job_lane *lane)
 {
-    struct kernels_lane *fresh;
-    if (kernels_lane_open(lane->device->device, &fresh, NULL) == 0) {
-        kernels_lane_close(lane->lane);
-        lane->lane = fresh;
-    }
+    if (lane->largest > lane->kept)
+        job_lane_renew(lane);
     kernels_lane_close(lane->fallback);
     lane->fallback = NULL;
     malloc_trim(0);

@@ -26,7 +26,9 @@ int job_lane_open(struct job_device *device, struct job_lane **lane, struct erro
 /* Runs a job as pipeline_run does; headers: those of its inputs, NULL: they are read. */
 void job_lane_run(struct job_lane *lane, const struct job_spec *spec, const struct headers *headers,
                   const struct pipeline_watch *watch, struct pipeline_report *report);
-/* Gives back the memory of its largest job. */
+/* Between jobs: takes so much memory for volumes to come, and keeps it when it rests. 0 or -errno: jobs take what they need. */
+int job_lane_keep(struct job_lane *lane, int64_t bytes);
+/* Gives back the memory of its largest job, if that is more than it keeps. */
 void job_lane_rest(struct job_lane *lane);
 /* NULL is allowed. */
 void job_lane_close(struct job_lane *lane);

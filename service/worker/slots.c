@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
+#include "service/common/log.h"
 #include "service/pipeline/job_lane.h"
 #include "service/worker/fake_gpus.h"
 
@@ -48,6 +49,7 @@ struct job_slot {
 struct slots {
     struct job_device *device;
     struct fake_gpu *fake; /* NULL but in tests */
+    int64_t keep_bytes;
     double rest_seconds;
     void (*wake)(void *context);
     void *context;
@@ -209,10 +211,21 @@ end_task(struct job_slot *slot, struct task *task)
     slots->wake(slots->context);
 }
 
+/* In its own thread: pinning takes its time, and others may have jobs already. */
+static void
+slot_keep_memory(struct job_slot *slot)
+{
+    const int64_t bytes = slot->slots->keep_bytes;
+    const int rc = bytes > 0 ? job_lane_keep(slot->lane, bytes) : 0;
+    if (rc)
+        log_warn("worker.keep", LOG_INT("bytes", bytes), LOG_STR("error", strerror(-rc)));
+}
+
 static void *
 slot_main(void *argument)
 {
     struct job_slot *slot = argument;
+    slot_keep_memory(slot);
     for (struct task *task; (task = begin_task(slot)) != NULL;) {
         run_task(slot, task);
         end_task(slot, task);
@@ -263,6 +276,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
         free(slots);
         return error_set_system(error, -ENOMEM, "open the lanes");
     }
+    slots->keep_bytes = options->keep_bytes;
     slots->rest_seconds = options->rest_seconds;
     slots->wake = options->wake;
     slots->context = options->context;

@@ -16,7 +16,10 @@ struct slots_options {
     int threads;        /* of each job; 0: one a processor */
     int64_t most_bytes; /* of memory that each may take; 0: what there is */
     int count;
-    double rest_seconds; /* without a job, until a slot gives back the memory of its largest */
+    int64_t
+        keep_bytes; /* of memory that each takes at its start, beside all else, and keeps; 0: none */
+    double
+        rest_seconds; /* without a job, until a slot gives back what its largest took beyond that */
     void (*wake)(void *context);
     void *context;
 };

@@ -203,6 +203,16 @@ memory_of(const struct conf *conf)
     return (int64_t)(configured > 0 ? configured : machine);
 }
 
+/* Of each lane of a GPU, pinned: the processors' costs nothing to take. */
+static int64_t
+kept_of(const struct conf *conf, const struct role_args *args)
+{
+    const int64_t kept = (int64_t)(conf->compute.keep_mib * (1 << 20)), most = memory_of(conf);
+    if (strcmp(args->device, "cpu") == 0)
+        return 0;
+    return kept < most ? kept : most;
+}
+
 /* Each lane may take what a job may, and some for each of its threads. */
 static void
 bound_lanes(const struct conf *conf, int threads)
@@ -223,6 +233,7 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
                                           .threads = threads_of(conf, args),
                                           .most_bytes = memory_of(conf),
                                           .count = conf->compute.lanes,
+                                          .keep_bytes = kept_of(conf, args),
                                           .rest_seconds = REST_SECONDS,
                                           .wake = worker_wake,
                                           .context = worker};

@@ -20,18 +20,20 @@ root = "{root}";
 inbox = ( {{ path = "{inbox}"; after = "delete"; settle_seconds = 0.2; sweep_seconds = 1.0; }} );
 series = {{ quiet_seconds = 2.0; complete_seconds = 0.5; }};
 jobs = {{ max_attempts = 1; }};
-compute = {{ {compute} lanes = {lanes}; threads = {threads}; }};
+compute = {{ {compute} lanes = {lanes}; threads = {threads}; keep_mib = {keep_mib}; }};
 min_free_mib = 256;
-pipelines = (
-  {{ name = "head-ct";
-    segments = (
-      {{ label = "Brain"; range = [ 0.0, 80.0 ];
-        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 40.0; }} );
-        category = {{ code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; }};
-        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
-  }} );
-rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; }} );
+pipelines = ( {{ name = "ct"; review = "deliver";
+{segments}
+}} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "ct"; }} );
 """
+
+# One level set of the middle.
+LEVEL_SET = """segments = (
+  { label = "Brain"; range = [ 0.0, 80.0 ];
+    shapes = ( { kind = "sphere"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; } );
+    category = { code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; };
+    type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } );"""
 
 # A GPU that no machine has: jobs wait while the series are taken in.
 NOBODY = 'backend = "cuda"; devices = [ "9999" ];'
@@ -45,9 +47,14 @@ def parse():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder on a local disk; emptied")
     parser.add_argument("--backend", default="cuda", choices=("auto", "cuda", "cpu"))
     parser.add_argument("--series", type=int, default=16)
+    parser.add_argument("--kind", default="ct-head", help="of the phantom")
+    parser.add_argument("--preset", default="", help="its segments instead of one level set")
+    parser.add_argument("--source", type=pathlib.Path, help="series are made in there, or taken from there, and stay")
     parser.add_argument("--size", default="512x512x300")
     parser.add_argument("--lanes", type=int, default=2)
     parser.add_argument("--threads", type=int, default=0, help="compute.threads; 0: the service's own choice")
+    parser.add_argument("--keep-mib", type=float, default=256.0, help="compute.keep_mib")
+    parser.add_argument("--held", action="store_true", help="the worker is there before the series: the queue is held until all are")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for the jobs; also for taking in")
     parser.add_argument("--keep", action="store_true", help="leave the work folder as it is at the end")
     return parser.parse_args()
@@ -65,13 +72,20 @@ class Service:
             folder.mkdir(parents=True)
 
     def configure(self, compute):
+        preset = self.arguments.preset
         self.config.write_text(SETTINGS.format(root=self.root, inbox=self.inbox, compute=compute,
-                                               lanes=self.arguments.lanes, threads=self.arguments.threads))
+                                               segments=f'@include "presets/{preset}.conf"' if preset else LEVEL_SET,
+                                               lanes=self.arguments.lanes, threads=self.arguments.threads,
+                                               keep_mib=self.arguments.keep_mib))
 
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([self.arguments.bin / "noctuled", "--config", self.config], stderr=log,
                                             stdout=log)
+
+    def control(self, *command):
+        subprocess.run([self.arguments.bin / "noctule", command[0], "--config", self.config, *command[1:]], check=True,
+                       stdout=subprocess.DEVNULL)
 
     def query(self, sql):
         try:
@@ -118,8 +132,12 @@ class Service:
 def generate(arguments, folder):
     """Hidden from the inbox until they are complete; as many at a time as there are processors."""
     def one(number):
-        subprocess.run([arguments.bin / "noctule-phantom", "--output", folder / f"{number}", "--size", arguments.size,
-                        "--seed", str(number)], check=True, stdout=subprocess.DEVNULL)
+        made = (arguments.source or folder) / f"{number}"
+        if not made.exists():
+            subprocess.run([arguments.bin / "noctule-phantom", "--kind", arguments.kind, "--output", made, "--size",
+                            arguments.size, "--seed", str(number)], check=True, stdout=subprocess.DEVNULL)
+        if arguments.source:
+            shutil.copytree(made, folder / made.name)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(one, range(1, arguments.series + 1)))
@@ -143,7 +161,7 @@ def report(arguments, service, processor):
     workers = ready[0]["detail"].split(", ")
     busy = sum(job["total_seconds"] for job in jobs)
     line = {
-        "case": "service", "backend": sorted({job["backend"] for job in jobs}), "size": arguments.size,
+        "case": "service", "segments": arguments.preset or "level-set", "backend": sorted({job["backend"] for job in jobs}), "size": arguments.size,
         "series": len(jobs), "lanes": arguments.lanes, "processors": os.cpu_count(),
         "workers": workers,
         "seconds": round(after[-1], 3),
@@ -165,14 +183,21 @@ def report(arguments, service, processor):
 def measure(arguments, service):
     source = arguments.work / "source"
     generate(arguments, source)
-    service.configure(NOBODY)
+    backend = f'backend = "{arguments.backend}";'
+    service.configure(backend if arguments.held else NOBODY)
     service.start()
+    if arguments.held:
+        service.wait("SELECT count(*) FROM v_events WHERE kind = 'COMPUTE_READY'", 1, "a worker")
+        service.control("pause", "--reason", "until all are there")
     files = feed(source, service.inbox)
     service.wait("SELECT count(*) FROM v_jobs WHERE state = 'READY'", arguments.series,
                  f"series taken in and settled ({files} files)")
     os.sync()  # what taking in has left to write is not the jobs' to wait for
-    service.configure(f'backend = "{arguments.backend}";')
-    service.process.send_signal(signal.SIGHUP)
+    service.configure(backend)
+    if arguments.held:
+        service.control("resume")
+    else:
+        service.process.send_signal(signal.SIGHUP)
     before = service.worker_seconds()
     service.wait("SELECT count(*) FROM v_jobs WHERE state NOT IN ('READY', 'RUNNING')", arguments.series, "jobs ended")
     processor = [b - a for a, b in zip(before, service.worker_seconds())]

@@ -771,6 +771,31 @@ END_TEST
 
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
 
+/* What was reserved is what the first job finds: one call less is made in it, that which pins memory. */
+START_TEST(memory_is_reserved_before_the_first_job)
+{
+    const struct image_extent extent = {256, 256, 128};
+    const struct kernels_demand demand = {.of = {NULL}};
+    struct kernels_lane *fresh;
+    int64_t calls[2];
+    void *voxels;
+
+    for (int reserved = 0; reserved < 2; reserved++) {
+        ck_assert_int_eq(kernels_lane_open(gpu, &fresh, NULL), 0);
+        if (reserved)
+            ck_assert_int_eq(kernels_lane_reserve(fresh, 64 << 20), 0);
+        cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
+        ck_assert_int_eq(kernels_volume_begin(fresh, extent, IMAGE_INT16, &demand, &voxels, NULL),
+                         0);
+        calls[reserved] = cuda_fault_calls();
+        memset(voxels, 1, (size_t)256 * 256 * 128 * 2);
+        kernels_lane_close(fresh);
+    }
+    ck_assert_int_eq(calls[1], calls[0] - 1);
+}
+
+END_TEST
+
 /* After an error on a lane: memory comes back, a failed device stays failed and says so. */
 static void
 check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whole,
@@ -939,6 +964,7 @@ make_suite(void)
         return suite;
     tcase_add_test(lanes, more_than_2_31_voxels_are_flooded);
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+    tcase_add_test(lanes, memory_is_reserved_before_the_first_job);
     tcase_add_loop_test(add_case(suite, "faults"), any_call_may_fail, CUDA_FAULT_UNKNOWN,
                         CUDA_FAULT_LOST + 1);
 #endif

@@ -36,7 +36,7 @@ struct workers_item {
 /* What the workers were started with, beside their devices. */
 struct workers_settings {
     int threads, lanes;
-    int memory_mib;
+    int memory_mib, keep_mib;
 };
 
 struct workers_found {
@@ -178,7 +178,8 @@ workers_apply(struct workers *workers, const struct workers_device *devices, siz
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
     const struct workers_settings settings = {compute->threads, compute->lanes,
-                                              (int)workers->core->conf->jobs.memory_mib};
+                                              (int)workers->core->conf->jobs.memory_mib,
+                                              (int)compute->keep_mib};
     bool renew = memcmp(&settings, &workers->settings, sizeof settings) != 0;
     int error = 0;
     workers->settings = settings;

@@ -165,6 +165,38 @@ memory_mapped(void)
     return pages;
 }
 
+/* Before there is a job, and after it for longer than others' is kept. */
+START_TEST(what_is_to_be_kept_is_taken_at_once_and_stays)
+{
+    const long page = sysconf(_SC_PAGESIZE), kept = (64L << 20) / page;
+    const struct slots_options options = {.device = "cpu",
+                                          .threads = 1,
+                                          .keep_bytes = 64 << 20,
+                                          .count = 1,
+                                          .rest_seconds = 0.1,
+                                          .wake = wake,
+                                          .context = &news};
+    struct error error = {0};
+    const time_t deadline = time(NULL) + DEADLINE_SECONDS;
+    open_slots(1);
+    const long without = memory_mapped();
+    slots_close(slots);
+    ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
+    while (memory_mapped() < without + kept / 2) {
+        ck_assert_int_lt(time(NULL), deadline);
+        usleep(1000);
+    }
+    const long before = memory_mapped();
+    for (int i = 1; i <= 2; i++) {
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+        ck_assert_int_eq(wait_done().report.verdict, PROTO_VERDICT_DONE);
+        usleep(300000); /* it rests meanwhile, or the next job is its first */
+        ck_assert_int_ge(memory_mapped(), before - kept / 4);
+    }
+}
+
+END_TEST
+
 /* What a lane grew to is given back when nothing comes, and the next job finds what it needs. */
 START_TEST(an_idle_slot_gives_its_memory_back)
 {
@@ -306,6 +338,7 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, each_stage_is_told);
     tcase_add_test(tests, every_job_is_done_once);
+    tcase_add_test(tests, what_is_to_be_kept_is_taken_at_once_and_stays);
     tcase_add_test(tests, an_idle_slot_gives_its_memory_back);
     tcase_add_test(tests, a_job_without_its_file_may_be_tried_again);
     tcase_add_test(tests, waiting_jobs_are_given_back_and_running_ones_end);
