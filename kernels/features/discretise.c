@@ -74,6 +74,25 @@ discretise_most_levels(const struct discretisation_options *options, double lo, 
     return (int)fmin(fmax(highest_level(&rule), 2), TEXTURE_MAX_LEVELS);
 }
 
+/* False: a value is none of those that the rule takes. */
+static bool
+discretise_table(const struct rule *rule, const struct image_rescale *rescale, size_t values,
+                 int32_t smallest, uint16_t *level_of)
+{
+    for (size_t i = 0; i < values; i++) {
+        const double stored = (double)smallest + (double)i;
+        const double value = rescale->slope * stored + rescale->intercept;
+
+        level_of[i] = 0;
+        if (is_left_out(rule, value))
+            continue;
+        if (rule->options->kind == DISCRETISATION_STORED_256 && (stored < 0 || stored > 255))
+            return false;
+        level_of[i] = (uint16_t)level_of_value(rule, stored, value);
+    }
+    return true;
+}
+
 int
 discretise(const struct discretisation_options *options, const struct image_rescale *rescales,
            size_t table_count, size_t values, int32_t smallest, double lo, double hi,
@@ -84,16 +103,9 @@ discretise(const struct discretisation_options *options, const struct image_resc
 
     if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
         return -ERANGE;
-    for (size_t i = 0; i < table_count * values; i++) {
-        const struct image_rescale *rescale = &rescales[i / values];
-        const double stored = (double)smallest + (double)(i % values);
-        const double value = rescale->slope * stored + rescale->intercept;
-        const bool left_out = is_left_out(&rule, value);
-
-        if (options->kind == DISCRETISATION_STORED_256 && !left_out && (stored < 0 || stored > 255))
+    for (size_t table = 0; table < table_count; table++)
+        if (!discretise_table(&rule, &rescales[table], values, smallest, level_of + table * values))
             return -EDOM;
-        level_of[i] = left_out ? 0 : (uint16_t)level_of_value(&rule, stored, value);
-    }
     *levels = highest < 2 ? 2 : (int)highest;
     return 0;
 }

@@ -20,12 +20,12 @@ largest_value(const struct feature_region *region)
     double largest = -INFINITY;
 
     for (size_t i = 0; i < volume->tables * volume->values; i++) {
+        if (region->histograms[i] == 0) /* most are, and divisions take long */
+            continue;
         const struct image_rescale *rescale = &volume->rescales[i / volume->values];
         const double stored = (double)volume->smallest + (double)(i % volume->values);
-        const double value = rescale->slope * stored + rescale->intercept;
 
-        if (region->histograms[i] > 0 && value > largest)
-            largest = value;
+        largest = fmax(largest, rescale->slope * stored + rescale->intercept);
     }
     return largest;
 }

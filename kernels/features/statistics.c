@@ -59,12 +59,12 @@ value_list_make(const struct feature_region *region, struct value_list *list)
     if (!list->items)
         return -ENOMEM;
     for (size_t i = 0; i < all; i++) {
+        if (region->histograms[i] == 0) /* most are, and divisions take long */
+            continue;
         const struct image_rescale *rescale = &volume->rescales[i / volume->values];
         const double stored = (double)volume->smallest + (double)(i % volume->values);
         const double value = rescale->slope * stored + rescale->intercept;
 
-        if (region->histograms[i] == 0)
-            continue;
         list->items[list->size++] = (struct value_count){value, region->histograms[i]};
         list->total += (double)region->histograms[i];
     }

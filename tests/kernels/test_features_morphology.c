@@ -278,6 +278,7 @@ START_TEST(outlines)
     for (int number = 0; number < 200; number++) {
         struct hull_point all[6 * SIDE * SIDE * SIDE], *points;
         struct hull whole, hull;
+        struct texture_box box;
         struct solid solid;
         size_t count, vertices = 0;
 
@@ -293,7 +294,8 @@ START_TEST(outlines)
             at[axis] += side;
             vertices += !ref_morphology_has(cube, &solid.region, at[0], at[1], at[2]);
         }
-        ck_assert_int_eq(outline_points(solid.bits, &cube, &points, &count), 0);
+        texture_box_of(solid.bits, &cube, &box);
+        ck_assert_int_eq(outline_points(solid.bits, &cube, &box, &points, &count), 0);
         ck_assert_int_eq(hull_make(all, vertices, &whole), hull_make(points, count, &hull));
         ck_assert_int_eq(vertices == 0, hull.facet_count == 0);
         ck_assert_double_eq(hull_volume(&whole, half), hull_volume(&hull, half));

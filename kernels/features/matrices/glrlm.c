@@ -49,12 +49,12 @@ static int64_t
 longest_run(const struct feature_region *region)
 {
     const struct feature_volume *volume = region->volume;
-    const struct image_extent extent = {volume->columns, volume->rows, volume->slices};
     const int axes = aggregation_is_2d(volume->options->aggregation) ? 2 : 3;
-    struct texture_box box;
+    struct texture_box box = {.size = {volume->columns, volume->rows, volume->slices}};
     int64_t longest = 1;
 
-    texture_box_of(region->bits, &extent, &box);
+    if (region->bits)
+        texture_region_box(volume->lane, region->bits, &box);
     for (int axis = 0; axis < axes; axis++)
         longest = box.size[axis] > longest ? box.size[axis] : longest;
     return longest;

@@ -35,6 +35,10 @@ struct hull_work {
     int32_t *rim_of; /* the new facet whose edge of the rim begins at the point */
     int32_t *seen;   /* facets, as a stack and a list */
     int32_t seen_count, seen_room;
+    int32_t *added; /* facets, for the corner at hand */
+    int32_t added_count, added_room;
+    int32_t *unused; /* facets that are gone, whose place others may take */
+    int32_t unused_count, unused_room;
     int32_t *todo; /* facets that may have points outside */
     int32_t todo_count, todo_room;
 };
@@ -93,11 +97,11 @@ hull_grow(void *items, int32_t count, int32_t *room, size_t size)
 }
 
 static int
-hull_push_todo(struct hull_work *work, int32_t facet)
+hull_push(int32_t **facets, int32_t *count, int32_t *room, int32_t facet)
 {
-    if (hull_grow(&work->todo, work->todo_count, &work->todo_room, sizeof(*work->todo)))
+    if (hull_grow(facets, *count, room, sizeof(**facets)))
         return -ENOMEM;
-    work->todo[work->todo_count++] = facet;
+    (*facets)[(*count)++] = facet;
     return 0;
 }
 
@@ -105,18 +109,22 @@ hull_push_todo(struct hull_work *work, int32_t facet)
 static int32_t
 hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
 {
+    const int32_t number =
+        work->unused_count > 0 ? work->unused[--work->unused_count] : work->facet_count;
     struct hull_facet *facet;
 
-    if (hull_grow(&work->facets, work->facet_count, &work->facet_room, sizeof(*work->facets)) ||
-        hull_push_todo(work, work->facet_count))
+    if (hull_grow(&work->facets, number, &work->facet_room, sizeof(*work->facets)) ||
+        hull_push(&work->todo, &work->todo_count, &work->todo_room, number) ||
+        hull_push(&work->added, &work->added_count, &work->added_room, number))
         return -ENOMEM;
-    facet = &work->facets[work->facet_count];
+    work->facet_count += number == work->facet_count;
+    facet = &work->facets[number];
     *facet = (struct hull_facet){.corner = {a, b, c},
                                  .beside = {HULL_NONE, HULL_NONE, HULL_NONE},
                                  .outside = HULL_NONE,
                                  .farthest = HULL_NONE};
     points_normal(&work->points[a], &work->points[b], &work->points[c], facet->normal);
-    return work->facet_count++;
+    return number;
 }
 
 /* --------------------------------------------------------------------------- the first four ---- */
@@ -193,12 +201,12 @@ hull_choose_four(const struct hull_work *work, int32_t four[4])
     return 0;
 }
 
-/* Puts a point that lies outside of one of the facets from `first` on into its list. */
+/* Puts a point that lies outside of one of the facets that were added into its list. */
 static void
-hull_assign(struct hull_work *work, int32_t first, int32_t point)
+hull_assign(struct hull_work *work, int32_t point)
 {
-    for (int32_t f = first; f < work->facet_count; f++) {
-        struct hull_facet *facet = &work->facets[f];
+    for (int32_t i = 0; i < work->added_count; i++) {
+        struct hull_facet *facet = &work->facets[work->added[i]];
         const int64_t distance = facet_distance(work, facet, point);
 
         if (distance <= 0)
@@ -231,7 +239,7 @@ hull_begin(struct hull_work *work)
             work->facets[f].beside[edge] = across[f][edge];
     }
     for (int32_t point = 0; point < work->count; point++)
-        hull_assign(work, 0, point);
+        hull_assign(work, point);
     return 0;
 }
 
@@ -240,11 +248,8 @@ hull_begin(struct hull_work *work)
 static int
 hull_see(struct hull_work *work, int32_t facet)
 {
-    if (hull_grow(&work->seen, work->seen_count, &work->seen_room, sizeof(*work->seen)))
-        return -ENOMEM;
-    work->seen[work->seen_count++] = facet;
     work->facets[facet].gone = true;
-    return 0;
+    return hull_push(&work->seen, &work->seen_count, &work->seen_room, facet);
 }
 
 /* All facets that the point sees hang together: those beside one that it sees, and so on. */
@@ -285,8 +290,9 @@ hull_join(struct hull_work *work, int32_t point, int32_t a, int32_t b, int32_t b
 
 /* Each point of the rim begins one edge of it, and ends one. */
 static int
-hull_close(struct hull_work *work, int32_t point, int32_t first)
+hull_close(struct hull_work *work, int32_t point)
 {
+    work->added_count = 0;
     for (int32_t i = 0; i < work->seen_count; i++) {
         const struct hull_facet seen = work->facets[work->seen[i]];
 
@@ -296,11 +302,12 @@ hull_close(struct hull_work *work, int32_t point, int32_t first)
                           seen.beside[edge]))
                 return -ENOMEM;
     }
-    for (int32_t f = first; f < work->facet_count; f++) {
-        const int32_t next = work->rim_of[work->facets[f].corner[1]];
+    for (int32_t i = 0; i < work->added_count; i++) {
+        const int32_t facet = work->added[i];
+        const int32_t next = work->rim_of[work->facets[facet].corner[1]];
 
-        work->facets[f].beside[1] = next;
-        work->facets[next].beside[2] = f;
+        work->facets[facet].beside[1] = next;
+        work->facets[next].beside[2] = facet;
     }
     return 0;
 }
@@ -308,16 +315,18 @@ hull_close(struct hull_work *work, int32_t point, int32_t first)
 static int
 hull_add_corner(struct hull_work *work, int32_t facet)
 {
-    const int32_t point = work->facets[facet].farthest, first = work->facet_count;
+    const int32_t point = work->facets[facet].farthest;
     int rc = hull_look_around(work, facet, point);
 
     if (rc == 0)
-        rc = hull_close(work, point, first);
-    for (int32_t i = 0; i < work->seen_count && rc == 0; i++)
+        rc = hull_close(work, point);
+    for (int32_t i = 0; i < work->seen_count && rc == 0; i++) {
         for (int32_t other = work->facets[work->seen[i]].outside, next; other >= 0; other = next) {
             next = work->next[other];
-            hull_assign(work, first, other);
+            hull_assign(work, other);
         }
+        rc = hull_push(&work->unused, &work->unused_count, &work->unused_room, work->seen[i]);
+    }
     return rc;
 }
 
@@ -371,6 +380,8 @@ hull_make(const struct hull_point *points, size_t count, struct hull *hull)
     free(work.next);
     free(work.rim_of);
     free(work.seen);
+    free(work.added);
+    free(work.unused);
     free(work.todo);
     return rc;
 }

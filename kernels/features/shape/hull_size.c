@@ -101,11 +101,13 @@ hull_ends(const struct hull *hull, int axis, double ends[2])
     }
 }
 
-/* In order along the longest axis; `step` is then theirs. Returns the largest of their squares. */
-static double
+/* With `step` of the longest axis first. Returns the one that is farthest from the middle of their box. */
+static const struct placed *
 corners_place(const struct hull *hull, double step[3], struct placed *placed)
 {
-    double ends[3][2], steps[3] = {step[0], step[1], step[2]}, most = 0;
+    const double steps[3] = {step[0], step[1], step[2]};
+    const struct placed *farthest = placed;
+    double ends[3][2];
     int longest = 0;
 
     for (int i = 0; i < 3; i++) {
@@ -126,10 +128,10 @@ corners_place(const struct hull *hull, double step[3], struct placed *placed)
             placed[p].square += from * from;
             placed[p].along = i == 0 ? from : placed[p].along;
         }
-        most = fmax(most, placed[p].square);
+        if (placed[p].square > farthest->square)
+            farthest = &placed[p];
     }
-    qsort(placed, hull->point_count, sizeof(*placed), corner_compare);
-    return most;
+    return farthest;
 }
 
 /* The first from `from` on that is not before a place along the axis. */
@@ -149,7 +151,8 @@ corners_from(const struct placed *placed, size_t from, size_t end, double along)
 
 /*
  * Of points a and b is |a - b|^2 + |a + b|^2 = 2 |a|^2 + 2 |b|^2: of a pair that is farther apart than the
- * farthest that is known b is so near to -a, and so near along the first axis.
+ * farthest that is known b is so near to -a, and so near along the first axis; and neither is too near to the
+ * middle.
  */
 int
 hull_diameter(const struct hull *hull, const double step[3], double *diameter)
@@ -157,16 +160,24 @@ hull_diameter(const struct hull *hull, const double step[3], double *diameter)
     const double slack = 1 + 1e-9; /* for rounding */
     struct placed *placed = malloc((hull->point_count + 1) * sizeof(*placed));
     double steps[3] = {step[0], step[1], step[2]}, most, best = 0;
+    size_t count = 0;
 
     if (!placed)
         return -ENOMEM;
-    most = corners_place(hull, steps, placed);
-    for (size_t a = 0; a < hull->point_count; a++) {
+    const struct placed farthest = *corners_place(hull, steps, placed);
+    most = farthest.square;
+    for (size_t p = 0; p < hull->point_count; p++)
+        best = fmax(best, corners_square(&farthest, &placed[p], steps));
+    for (size_t p = 0; p < hull->point_count; p++)
+        if (2 * (placed[p].square + most) * slack >= best)
+            placed[count++] = placed[p];
+    qsort(placed, count, sizeof(*placed), corner_compare);
+    for (size_t a = 0; a < count; a++) {
         const double near = sqrt(fmax(0, 2 * (placed[a].square + most) * slack - best)) * slack;
         const double end = near - placed[a].along;
 
-        for (size_t b = corners_from(placed, a + 1, hull->point_count, -near - placed[a].along);
-             b < hull->point_count && placed[b].along <= end; b++)
+        for (size_t b = corners_from(placed, a + 1, count, -near - placed[a].along);
+             b < count && placed[b].along <= end; b++)
             best = fmax(best, corners_square(&placed[a], &placed[b], steps));
     }
     free(placed);

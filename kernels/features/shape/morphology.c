@@ -103,10 +103,17 @@ form_put_hull(const struct form *form)
     const struct image_extent extent = feature_extent(form->region->volume);
     const double half[3] = {form->spacing[0] / 2, form->spacing[1] / 2, form->spacing[2] / 2};
     struct hull_point *points;
+    struct texture_box box;
     struct hull hull;
     double diameter = 0;
     size_t count;
-    int rc = outline_points(form->region->bits, &extent, &points, &count);
+    int rc;
+
+    for (int i = 0; i < 3; i++) {
+        box.first[i] = form->place.first[i];
+        box.size[i] = form->place.last[i] - form->place.first[i] + 1;
+    }
+    rc = outline_points(form->region->bits, &extent, &box, &points, &count);
 
     if (rc)
         return rc;

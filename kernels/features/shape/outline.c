@@ -1,55 +1,110 @@
-/* outline.c - see outline.h. */
+/*
+ * outline.c - see outline.h.
+ *
+ * A corner of the hull is the first or the last voxel of its row. Ends of a hull's rows are convex, so that one
+ * which does not lie beyond the middle of two others is no corner. So voxels are left out, by rows around theirs
+ * and by the hull of their slice; and so, beside those that are left, are vertices of the mesh.
+ */
 #include "kernels/features/shape/outline.h"
+
+#include "kernels/features/shape/shape.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { SIDES = 6 };
+enum {
+    REACH = 4,       /* rows and slices that an end is compared over */
+    NO_END = 1 << 28 /* of a row without voxels: behind all others */
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 struct corner {
-    int64_t x, y;
+    int64_t end, y;
+};
+
+/* Of two rows, or of two vertices in half voxels, on either side of one. */
+struct apart {
+    int8_t y, z;
 };
 
 struct outline {
-    const uint64_t *bits;
-    struct image_extent extent;
+    const struct texture_box *box;
+    int64_t pitch; /* of ends, from a slice to the next: rows without voxels are around the box */
+    int32_t *ends[2];     /* first columns, and last ones below 0: less is farther out */
+    struct corner *chain; /* of a slice's hull, on one side */
     struct hull_point *points;
     size_t count, room;
-    struct corner *first, *last; /* the hull of a slice, by its first and by its last columns */
 };
 
-/* The first and the last column of a row that is of the region; false: none is. */
-static bool
-row_ends(const struct outline *outline, int64_t y, int64_t z, int64_t ends[2])
+static int32_t *
+outline_end(const struct outline *outline, int side, int64_t y, int64_t z)
 {
-    const int64_t columns = outline->extent.columns, words = (columns + 63) / 64;
-    const uint64_t *row = outline->bits + (z * outline->extent.rows + y) * words;
+    return outline->ends[side] + (z + REACH) * outline->pitch + y + REACH;
+}
 
-    ends[1] = -1;
-    for (int64_t word = 0; word < words; word++) {
-        const int64_t left = columns - 64 * word;
-        const uint64_t bits = left < 64 ? row[word] & ((UINT64_C(1) << left) - 1) : row[word];
+static int
+outline_make(struct outline *outline)
+{
+    const int64_t rows = outline->box->size[1];
+    const int64_t places = (rows + 2 * REACH) * (outline->box->size[2] + 2 * REACH);
 
-        if (bits == 0)
-            continue;
-        if (ends[1] < 0)
-            ends[0] = 64 * word + __builtin_ctzll(bits);
-        ends[1] = 64 * word + 63 - __builtin_clzll(bits);
+    outline->pitch = rows + 2 * REACH;
+    outline->chain = malloc((size_t)rows * sizeof(*outline->chain));
+    outline->ends[0] = malloc(2 * (size_t)places * sizeof(*outline->ends[0]));
+    if (!outline->chain || !outline->ends[0])
+        return -ENOMEM;
+    outline->ends[1] = outline->ends[0] + places;
+    for (int64_t i = 0; i < 2 * places; i++)
+        outline->ends[0][i] = NO_END;
+    return 0;
+}
+
+static void
+outline_read(struct outline *outline, const uint64_t *bits, const struct image_extent *extent)
+{
+    const struct texture_box *box = outline->box;
+    const int64_t words = (extent->columns + 63) / 64;
+    int64_t ends[2];
+
+    for (int64_t z = 0; z < box->size[2]; z++)
+        for (int64_t y = 0; y < box->size[1]; y++) {
+            const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
+
+            if (!shape_row_ends(bits ? bits + row * words : NULL, extent->columns, ends))
+                continue;
+            *outline_end(outline, 0, y, z) = (int32_t)ends[0];
+            *outline_end(outline, 1, y, z) = -(int32_t)ends[1];
+        }
+}
+
+/* ----------------------------------------------------------------------------------- voxels ---- */
+
+static bool
+end_is_left(const int32_t *end, int64_t pitch)
+{
+    static const struct apart apart[] = {{1, 0}, {0, 1},  {1, 1}, {1, -1}, {2, 1}, {2, -1},
+                                         {1, 2}, {1, -2}, {4, 0}, {0, 4},  {3, 3}, {3, -3}};
+
+    for (size_t i = 0; i < COUNT(apart); i++) {
+        const int64_t to = apart[i].z * pitch + apart[i].y;
+
+        if (end[-to] + end[to] <= 2 * *end)
+            return false;
     }
-    return ends[1] >= 0;
+    return true;
 }
 
 /* Adds a corner of a later row to one side of a hull, of which it may make others that were corners none
- * (Andrew 1979). `sign`: 1 on the side of the first columns, -1 on that of the last. */
-static size_t
-chain_add(struct corner *chain, size_t count, struct corner added, int64_t sign)
+ * (Andrew 1979). */
+static int64_t
+chain_add(struct corner *chain, int64_t count, struct corner added)
 {
     while (count >= 2) {
         const struct corner a = chain[count - 2], b = chain[count - 1];
-        const int64_t turn = (b.x - a.x) * (added.y - a.y) - (b.y - a.y) * (added.x - a.x);
 
-        if (sign * turn < 0)
+        if ((b.end - a.end) * (added.y - a.y) < (b.y - a.y) * (added.end - a.end))
             break;
         count--;
     }
@@ -57,13 +112,54 @@ chain_add(struct corner *chain, size_t count, struct corner added, int64_t sign)
     return count + 1;
 }
 
-static int
-outline_add(struct outline *outline, int64_t x, int64_t y, int64_t z)
+/* Fills the chain; returns how many there are. */
+static int64_t
+slice_corners(struct outline *outline, int side, int64_t z)
 {
-    static const int8_t sides[SIDES][3] = {{-1, 0, 0}, {1, 0, 0},  {0, -1, 0},
-                                           {0, 1, 0},  {0, 0, -1}, {0, 0, 1}};
+    const int32_t *ends = outline_end(outline, side, 0, z);
+    int64_t count = 0;
 
-    if (outline->count + SIDES > outline->room) {
+    for (int64_t y = 0; y < outline->box->size[1]; y++)
+        if (end_is_left(ends + y, outline->pitch))
+            count = chain_add(outline->chain, count, (struct corner){ends[y], y});
+    return count;
+}
+
+/* --------------------------------------------------------------------------------- vertices ---- */
+
+/* The vertex that is farthest out in a row of half voxels, so far from a voxel's: those lie beside voxels. */
+static int32_t
+vertex_end(const int32_t *end, int64_t pitch, int y, int z)
+{
+    if (y & z & 1)
+        return 2 * NO_END;
+    const int32_t *other = end + (y >> 1) + (z >> 1) * pitch;
+    if (!((y | z) & 1))
+        return 2 * *other;
+    const int32_t next = other[y & 1 ? 1 : pitch];
+    return 2 * (*other < next ? *other : next) + 1;
+}
+
+static bool
+vertex_is_left(const int32_t *end, int64_t pitch, struct apart at, int32_t vertex)
+{
+    static const struct apart apart[] = {{1, 0}, {0, 1}, {1, 1},  {1, -1}, {2, 0}, {0, 2},
+                                         {2, 1}, {1, 2}, {2, -1}, {1, -2}, {2, 2}, {2, -2}};
+
+    if (vertex_end(end, pitch, at.y, at.z) < vertex)
+        return false;
+    for (size_t i = 0; i < COUNT(apart); i++)
+        if (vertex_end(end, pitch, at.y - apart[i].y, at.z - apart[i].z) +
+                vertex_end(end, pitch, at.y + apart[i].y, at.z + apart[i].z) <=
+            2 * vertex)
+            return false;
+    return true;
+}
+
+static int
+outline_add(struct outline *outline, struct hull_point point)
+{
+    if (outline->count == outline->room) {
         const size_t room = 2 * outline->room + 1024;
         struct hull_point *grown = realloc(outline->points, room * sizeof(*grown));
 
@@ -72,64 +168,47 @@ outline_add(struct outline *outline, int64_t x, int64_t y, int64_t z)
         outline->points = grown;
         outline->room = room;
     }
-    for (int side = 0; side < SIDES; side++)
-        outline->points[outline->count++] = (struct hull_point){
-            {(int32_t)(2 * x + 1 + sides[side][0]), (int32_t)(2 * y + 1 + sides[side][1]),
-             (int32_t)(2 * z + 1 + sides[side][2])}};
+    outline->points[outline->count++] = point;
     return 0;
 }
 
+/* The vertices beside a voxel but that which lies towards the row's other end. */
 static int
-outline_add_slice(struct outline *outline, int64_t z)
+outline_add_voxel(struct outline *outline, int side, int64_t y, int64_t z)
 {
-    size_t first = 0, last = 0;
+    static const struct apart beside[] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}};
+    const int32_t *end = outline_end(outline, side, y, z);
     int rc = 0;
 
-    for (int64_t y = 0; y < outline->extent.rows; y++) {
-        int64_t ends[2];
+    for (size_t i = 0; i < COUNT(beside) && rc == 0; i++) {
+        const int32_t vertex = 2 * *end + (i > 0), at = side ? 2 - vertex : vertex;
 
-        if (!row_ends(outline, y, z, ends))
-            continue;
-        first = chain_add(outline->first, first, (struct corner){ends[0], y}, 1);
-        last = chain_add(outline->last, last, (struct corner){ends[1], y}, -1);
+        if (vertex_is_left(end, outline->pitch, beside[i], vertex))
+            rc = outline_add(outline,
+                             (struct hull_point){
+                                 {at, (int32_t)(2 * (outline->box->first[1] + y) + 1 + beside[i].y),
+                                  (int32_t)(2 * (outline->box->first[2] + z) + 1 + beside[i].z)}});
     }
-    for (size_t i = 0; i < first && rc == 0; i++)
-        rc = outline_add(outline, outline->first[i].x, outline->first[i].y, z);
-    for (size_t i = 0; i < last && rc == 0; i++)
-        rc = outline_add(outline, outline->last[i].x, outline->last[i].y, z);
-    return rc;
-}
-
-/* The corners of the volume. */
-static int
-outline_add_all(struct outline *outline)
-{
-    const struct image_extent *extent = &outline->extent;
-    int rc = 0;
-
-    for (int i = 0; i < 8 && rc == 0; i++)
-        rc = outline_add(outline, i & 1 ? extent->columns - 1 : 0, i & 2 ? extent->rows - 1 : 0,
-                         i & 4 ? extent->slices - 1 : 0);
     return rc;
 }
 
 int
-outline_points(const uint64_t *bits, const struct image_extent *extent, struct hull_point **points,
-               size_t *count)
+outline_points(const uint64_t *bits, const struct image_extent *extent,
+               const struct texture_box *box, struct hull_point **points, size_t *count)
 {
-    struct outline outline = {.bits = bits, .extent = *extent};
-    int rc = 0;
+    struct outline outline = {.box = box};
+    int rc = outline_make(&outline);
 
-    outline.first = malloc((size_t)extent->rows * sizeof(*outline.first));
-    outline.last = malloc((size_t)extent->rows * sizeof(*outline.last));
-    if (!outline.first || !outline.last)
-        rc = -ENOMEM;
-    else if (!bits)
-        rc = outline_add_all(&outline);
-    for (int64_t z = 0; z < extent->slices && bits && rc == 0; z++)
-        rc = outline_add_slice(&outline, z);
-    free(outline.first);
-    free(outline.last);
+    if (rc == 0)
+        outline_read(&outline, bits, extent);
+    for (int64_t i = 0; i < 2 * box->size[2] && rc == 0; i++) {
+        const int64_t corners = slice_corners(&outline, (int)(i % 2), i / 2);
+
+        for (int64_t c = 0; c < corners && rc == 0; c++)
+            rc = outline_add_voxel(&outline, (int)(i % 2), outline.chain[c].y, i / 2);
+    }
+    free(outline.ends[0]);
+    free(outline.chain);
     if (rc) {
         free(outline.points);
         return rc;

@@ -6,6 +6,7 @@
 
 #include "base/image.h"
 #include "kernels/features/shape/hull.h"
+#include "kernels/texture/texture.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,11 +15,11 @@ extern "C" {
 /*
  * Points in half voxels, moved by one so that none is below 0, among which all corners of the hull of the
  * mesh of a region are: the mesh has a vertex half a voxel beside each of its voxels, along each axis on each
- * side, where it ends there. They are far fewer than voxels: those beside the corners of each slice's own hull.
- * Bits as of struct image_mask; NULL: every voxel. 0 or -ENOMEM; the caller frees *points.
+ * side, where it ends there. They are hardly more than the corners.
+ * Bits as of struct image_mask; NULL: every voxel. The box is the region's. 0 or -ENOMEM; the caller frees *points.
  */
 int outline_points(const uint64_t *bits, const struct image_extent *extent,
-                   struct hull_point **points, size_t *count);
+                   const struct texture_box *box, struct hull_point **points, size_t *count);
 
 #ifdef __cplusplus
 }

@@ -75,27 +75,83 @@ shape_place_add_row(const struct row_sums *row, int64_t y, int64_t z, struct sha
     place->product[2] += (shape_product)at[0] * y;
 }
 
+static uint64_t
+row_word(const uint64_t *row, int64_t columns, int64_t word)
+{
+    const int64_t left = columns - WORD * word;
+    const uint64_t inside = left < WORD ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
+
+    return row ? row[word] & inside : inside;
+}
+
+bool
+shape_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2])
+{
+    const int64_t words = (columns + WORD - 1) / WORD;
+    int64_t first = 0, last = words - 1;
+
+    while (first < words && row_word(row, columns, first) == 0)
+        first++;
+    if (first == words)
+        return false;
+    while (row_word(row, columns, last) == 0)
+        last--;
+    ends[0] = WORD * first + __builtin_ctzll(row_word(row, columns, first));
+    ends[1] = WORD * last + WORD - 1 - __builtin_clzll(row_word(row, columns, last));
+    return true;
+}
+
+/* Are all of the region that are between its ends? */
+static bool
+row_is_whole(const uint64_t *row, const int64_t ends[2])
+{
+    const int64_t first = ends[0] / WORD, last = ends[1] / WORD;
+    uint64_t missing = 0;
+
+    for (int64_t word = first; word <= last && row; word++) {
+        uint64_t between = ~UINT64_C(0);
+
+        between &= word == first ? ~UINT64_C(0) << ends[0] % WORD : between;
+        between &= word == last ? ~UINT64_C(0) >> (WORD - 1 - ends[1] % WORD) : between;
+        missing |= between & ~row[word];
+    }
+    return missing == 0;
+}
+
+/* Of the squares of 0 .. last. */
+static int64_t
+squares_to(int64_t last)
+{
+    return last * (last + 1) * (2 * last + 1) / 6;
+}
+
+static struct row_sums
+row_sums_of(const uint64_t *row, int64_t columns, const int64_t ends[2])
+{
+    struct row_sums sums = {0};
+
+    if (row_is_whole(row, ends))
+        return (struct row_sums){.count = ends[1] - ends[0] + 1,
+                                 .columns = (ends[1] - ends[0] + 1) * (ends[0] + ends[1]) / 2,
+                                 .squares = squares_to(ends[1]) - squares_to(ends[0] - 1)};
+    for (int64_t word = ends[0] / WORD; word <= ends[1] / WORD; word++)
+        row_add_word(&sums, word, row_word(row, columns, word));
+    return sums;
+}
+
 static void
 shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z,
                      struct shape_place *place)
 {
-    struct row_sums row = {0};
+    struct row_sums row;
+    int64_t ends[2];
 
-    for (int64_t word = 0; word < (columns + WORD - 1) / WORD; word++) {
-        const int64_t left = columns - WORD * word;
-        const uint64_t inside = left < WORD ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
-        const uint64_t own = bits ? bits[word] & inside : inside;
-
-        if (own == 0)
-            continue;
-        row_add_word(&row, word, own);
-        if (WORD * word + __builtin_ctzll(own) < place->first[0])
-            place->first[0] = WORD * word + __builtin_ctzll(own);
-        if (WORD * word + WORD - 1 - __builtin_clzll(own) > place->last[0])
-            place->last[0] = WORD * word + WORD - 1 - __builtin_clzll(own);
-    }
-    if (row.count > 0)
-        shape_place_add_row(&row, y, z, place);
+    if (!shape_row_ends(bits, columns, ends))
+        return;
+    row = row_sums_of(bits, columns, ends);
+    shape_place_add_row(&row, y, z, place);
+    place->first[0] = ends[0] < place->first[0] ? ends[0] : place->first[0];
+    place->last[0] = ends[1] > place->last[0] ? ends[1] : place->last[0];
 }
 
 void

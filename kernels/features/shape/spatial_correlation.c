@@ -95,31 +95,33 @@ pair_sums_add(const uint64_t *counts, size_t lags, size_t lag, double weight,
               struct pair_sums *sums)
 {
     const pair_sum voxels = counts[LAGS_PAIRS * lags], total = counts[LAGS_VALUES * lags];
-    const pair_sum pairs = counts[LAGS_PAIRS * lags + lag];
-    const pair_sum values = counts[LAGS_VALUES * lags + lag];
-    const pair_sum products = counts[LAGS_PRODUCTS * lags + lag];
-    const pair_sum squares = counts[LAGS_SQUARES * lags + lag];
+    const uint64_t pairs = counts[LAGS_PAIRS * lags + lag];
+    const uint64_t values = counts[LAGS_VALUES * lags + lag];
+    const uint64_t products = counts[LAGS_PRODUCTS * lags + lag];
+    const uint64_t squares = counts[LAGS_SQUARES * lags + lag]; /* below 2^57 */
 
     sums->weights += weight * (double)pairs;
     sums->products += weight * (double)(voxels * voxels * products - 2 * voxels * total * values +
                                         total * total * pairs);
-    sums->squares += weight * (double)(2 * (squares - products));
+    sums->squares += weight * (double)(2 * ((int64_t)squares - (int64_t)products));
 }
 
 static void
 pair_sums_take(const uint64_t *counts, const struct texture_box *box, const double spacing[3],
                struct pair_sums *sums)
 {
-    const int64_t columns = box->size[0], rows = box->size[1];
-    const int64_t lags = columns * rows * box->size[2];
+    const size_t lags = lags_size(box) / LAGS_KINDS;
+    size_t lag = 0;
 
-    for (int64_t lag = 1; lag < lags; lag++) {
-        const double x = (double)(lag % columns) * spacing[0];
-        const double y = (double)(lag / columns % rows) * spacing[1];
-        const double z = (double)(lag / columns / rows) * spacing[2];
+    for (int64_t slice = 0; slice < box->size[2]; slice++)
+        for (int64_t row = 0; row < box->size[1]; row++)
+            for (int64_t column = 0; column < box->size[0]; column++, lag++) {
+                const double x = (double)column * spacing[0], y = (double)row * spacing[1];
+                const double z = (double)slice * spacing[2];
 
-        pair_sums_add(counts, (size_t)lags, (size_t)lag, 1 / sqrt(x * x + y * y + z * z), sums);
-    }
+                if (lag > 0 && counts[LAGS_PAIRS * lags + lag] > 0) /* in a ball's box half are */
+                    pair_sums_add(counts, lags, lag, 1 / sqrt(x * x + y * y + z * z), sums);
+            }
 }
 
 static void

@@ -71,6 +71,8 @@ resegment(const struct feature_volume *volume, uint64_t *histograms, double kept
     if (options->sigma > 0)
         keep_near_mean(volume, histograms, kept);
     for (size_t i = 0; i < volume->tables * volume->values; i++) {
+        if (histograms[i] == 0)
+            continue;
         const double value = entry_value(volume, i);
         if (value < kept[0] || value > kept[1])
             histograms[i] = 0;
