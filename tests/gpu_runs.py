@@ -3,8 +3,8 @@
 
     gpu_runs.py BIN [BACKEND OTHER]     BIN: a folder of noctule and noctule-phantom; default: cuda cpu
 
-Runs a pipeline of level sets, fuzzy objects, all patterns and co-occurrence over synthetic series with each backend, and one of
-segments that are made of each other, and compares what they leave: tables byte by byte, objects by their pixels (dates and times differ). Needs nothing but Python.
+Runs a pipeline of level sets, fuzzy objects, all patterns and co-occurrence over synthetic series with each backend, one of
+all families of features, and one of segments that are made of each other, and compares what they leave: tables byte by byte, objects by their pixels (dates and times differ). Needs nothing but Python.
 """
 
 import json
@@ -48,6 +48,14 @@ pipelines = ( {{ name = "both";
       then = ( {{ grow_mm = 6.0; }}, {{ shrink_mm = 1.0; }} ); }},
     {{ label = "Body"; method = "range"; range = {{ otsu = 2; class = 2; }}; hidden = true;
       then = ( {{ keep = 1; }}, {{ fill = "slices"; }} ); }} );
+}}, {{ name = "measured";
+  segments = (
+    {{ label = "Body"; method = "range"; range = {{ otsu = 2; class = 2; }}; type = {type};
+      then = ( {{ keep = 1; }}, {{ fill = "slices"; }} ); }},
+    {{ label = "Dense"; method = "range"; range = {{ percentile = [ 70.0, 100.0 ]; of = "Body"; }}; within = [ "Body" ];
+      type = {type}; }} );
+  texture = {{ families = [ "all" ]; regions = [ "segments", "volume" ];
+    discretisation = "{discretisation}"; {bins} aggregation = "{aggregation}"; }};
 }} );
 """
 
@@ -57,7 +65,7 @@ TEXTURES = [
     ("pyradiomics-bin-width", "bin_width = 25.0;", "3d-averaged"),
 ]
 
-RUNS = [*(("both", texture) for texture in TEXTURES), ("expressions", TEXTURES[0])]
+RUNS = [*((name, texture) for name in ("both", "measured") for texture in TEXTURES), ("expressions", TEXTURES[0])]
 
 TYPE = '{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }'
 

@@ -54,7 +54,7 @@ lags_check(const struct kernels_lane *lane, const struct lags *lags, struct lags
                          lags->region.kept ? tables : 0, (long long)lane->extent.slices);
     if (!request->counts)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
-    texture_box_of(lags->region.bits, &lane->extent, &request->box);
+    texture_region_box(lane, lags->region.bits, &request->box);
     if (!lags_lengths(request->box.size, request->length))
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                          "pairs of a region of %lld x %lld x %lld voxels are too many to count",

@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/morphology.h"
+#include "kernels/texture/texture_cuda.cuh"
 
 enum {
     MORPHOLOGY_THREADS = 256,
@@ -199,12 +200,13 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     const struct morphology_region *region = request->region;
     struct cuda_lane *lane = cuda_lane_of(base);
     const struct cuda_morphology *own = cuda_morphology_state(base);
+    const uint64_t *held = cuda_region_bits(lane, region->bits);
     const size_t size = morphology_size(base->extent.slices);
     struct morphology_job job = {};
     int rc;
 
     job.voxels = lane->device_voxels;
-    job.bits = region->bits ? own->bits : NULL;
+    job.bits = held || !region->bits ? held : own->bits;
     job.kept = own->kept;
     job.table = region->table_count > 1 ? morphology_table(base) : 0;
     job.columns = base->extent.columns;
@@ -213,7 +215,7 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     job.words = (base->extent.columns + 63) / 64;
     job.bias = base->pixel == IMAGE_INT16 ? 0x8000 : 0;
     job.counts = own->counts;
-    if (region->bits)
+    if (region->bits && !held)
         CUDA_SEND(lane, own->bits, region->bits, own->words);
     CUDA_SEND(lane, own->kept, region->kept, region->table_count * morphology_table(base));
     rc = morphology_launch(lane, &job, error);

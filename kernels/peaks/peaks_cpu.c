@@ -278,7 +278,7 @@ cpu_peaks_run(struct kernels_lane *lane, const void *given, struct error *error)
     };
 
     (void)error;
-    texture_box_of(request->peaks->region, &lane->extent, &job.box);
+    texture_region_box(lane, request->peaks->region, &job.box);
     if (job.box.size[0] == 0)
         return 0;
     peaks_surround(&job);

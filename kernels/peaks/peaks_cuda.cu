@@ -1,16 +1,13 @@
 /*
  * peaks_cuda.cu - means of balls on the GPU: a warp sums up a row from its beginning on, a thread adds the
- * differences that are a ball's rows, which all threads read in one order.
+ * differences that are a ball's rows, which all threads read in one order; or, of most images, as peaks_march.cu
+ * has it.
  */
-#include "kernels/peaks/peaks.h"
-#include "kernels/texture/texture_cuda.cuh"
+#include "kernels/peaks/peaks_cuda.cuh"
 
 #include <math.h>
 
-enum { THREADS = 256, WARP = 32, PEAKS_BLOCKS = 4096 };
-
-/* What is found, behind each other among the counters. */
-enum { PEAKS_LOCAL, PEAKS_GLOBAL, PEAKS_BALLS, PEAKS_NUMBERS };
+enum { PEAKS_BLOCKS = 4096 };
 
 struct cuda_peaks {
     struct cuda_counted counted;
@@ -20,44 +17,10 @@ struct cuda_peaks {
     struct image_range *paddings;
 };
 
-struct peaks_job {
-    struct glcm_volume volume;
-    int64_t box_first[3], box_size[3]; /* of the region */
-    int64_t first[3], size[3];         /* what its balls are of */
-    uint64_t *sums;
-    const struct peaks_row *rows;
-    uint32_t row_count;
-    const struct image_rescale *rescales;
-    const struct image_range *paddings;
-    bool per_slice;
-    int32_t smallest;
-    double kept[2], largest;
-    unsigned long long *found;
-};
-
 static struct cuda_peaks *
 cuda_peaks_state(const struct kernels_lane *lane)
 {
     return (struct cuda_peaks *)kernels_state(lane, KERNELS_PEAKS);
-}
-
-/* Counted from the smallest. */
-template <typename Value>
-static __device__ __forceinline__ uint32_t
-peaks_value_at(const struct peaks_job &job, int64_t x, int64_t y, int64_t z)
-{
-    const size_t at = (size_t)((z * job.volume.rows + y) * job.volume.columns + x);
-
-    return (uint32_t)((const Value *)job.volume.voxels)[at] ^ job.volume.bias;
-}
-
-static __device__ __forceinline__ bool
-peaks_has_value(const struct peaks_job &job, int64_t z, uint32_t value)
-{
-    const struct image_range padding = job.paddings[job.per_slice ? z : 0];
-    const int32_t stored = (int32_t)value + job.smallest;
-
-    return stored < padding.lo || padding.hi < stored;
 }
 
 static __device__ __forceinline__ uint64_t *
@@ -68,26 +31,27 @@ cuda_peaks_sums(const struct peaks_job &job, int64_t y, int64_t z)
 
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS) peaks_sum_rows(struct peaks_job job)
+__launch_bounds__(PEAKS_THREADS) peaks_sum_rows(struct peaks_job job)
 {
-    const uint32_t in_warp = threadIdx.x % WARP;
-    const int64_t warps = (int64_t)gridDim.x * (THREADS / WARP);
+    const uint32_t in_warp = threadIdx.x % PEAKS_WARP;
+    const int64_t warps = (int64_t)gridDim.x * (PEAKS_THREADS / PEAKS_WARP);
 
-    for (int64_t row = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
+    for (int64_t row =
+             (int64_t)blockIdx.x * (PEAKS_THREADS / PEAKS_WARP) + threadIdx.x / PEAKS_WARP;
          row < job.size[1] * job.size[2]; row += warps) {
         const int64_t y = job.first[1] + row % job.size[1], z = job.first[2] + row / job.size[1];
         uint64_t *sums = cuda_peaks_sums(job, y, z), before = 0;
 
         if (in_warp == 0)
             sums[0] = 0;
-        for (int64_t begin = 0; begin < job.size[0]; begin += WARP) {
+        for (int64_t begin = 0; begin < job.size[0]; begin += PEAKS_WARP) {
             const int64_t x = begin + in_warp;
             const uint32_t value =
                 x < job.size[0] ? peaks_value_at<Value>(job, job.first[0] + x, y, z) : 0;
             uint64_t sum =
                 x < job.size[0] && peaks_has_value(job, z, value) ? peaks_item(value) : 0;
 
-            for (uint32_t step = 1; step < WARP; step *= 2) {
+            for (uint32_t step = 1; step < PEAKS_WARP; step *= 2) {
                 const uint64_t other = __shfl_up_sync(UINT32_MAX, sum, step);
 
                 sum += in_warp >= step ? other : 0;
@@ -95,7 +59,7 @@ __launch_bounds__(THREADS) peaks_sum_rows(struct peaks_job job)
             sum += before;
             if (x < job.size[0])
                 sums[x + 1] = sum;
-            before = __shfl_sync(UINT32_MAX, sum, WARP - 1);
+            before = __shfl_sync(UINT32_MAX, sum, PEAKS_WARP - 1);
         }
     }
 }
@@ -147,64 +111,26 @@ peaks_mean_around(const struct peaks_job &job, int64_t x, int64_t y, int64_t z)
     return __dadd_rn(__ddiv_rn(ball.total, (double)ball.voxels), 0.0); /* not -0 */
 }
 
-/* Doubles as numbers in the same order; 0 is none of them. */
-static __device__ __forceinline__ unsigned long long
-peaks_ordered(double value)
-{
-    const unsigned long long bits = (unsigned long long)__double_as_longlong(value);
-
-    return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-
-static __device__ __forceinline__ unsigned long long
-peaks_warp_most(unsigned long long value)
-{
-    for (int step = WARP / 2; step > 0; step /= 2) {
-        const unsigned long long other = __shfl_down_sync(UINT32_MAX, value, step);
-
-        value = other > value ? other : value;
-    }
-    return value;
-}
-
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS) peaks_look_at_voxels(struct peaks_job job)
+__launch_bounds__(PEAKS_THREADS) peaks_look_at_voxels(struct peaks_job job)
 {
     const int64_t columns = job.box_size[0], rows = job.box_size[1];
     const int64_t voxels = columns * rows * job.box_size[2];
-    unsigned long long local = 0, global = 0;
-    unsigned balls = 0;
+    struct peaks_most most = {0, 0, 0};
 
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < voxels;
-         i += (int64_t)gridDim.x * THREADS) {
+    for (int64_t i = (int64_t)blockIdx.x * PEAKS_THREADS + threadIdx.x; i < voxels;
+         i += (int64_t)gridDim.x * PEAKS_THREADS) {
         const int64_t x = job.box_first[0] + i % columns;
         const int64_t y = job.box_first[1] + i / columns % rows;
         const int64_t z = job.box_first[2] + i / columns / rows;
-        const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
-        const uint32_t stored = peaks_value_at<Value>(job, x, y, z);
-        const double value = __dadd_rn(
-            __dmul_rn(rescale.slope, (double)((int32_t)stored + job.smallest)), rescale.intercept);
 
-        if (!texture_in_region(job.volume.region, (size_t)(z * job.volume.rows + y),
-                               job.volume.words_per_row, (uint32_t)x) ||
-            !peaks_has_value(job, z, stored) || !(job.kept[0] <= value && value <= job.kept[1]))
-            continue;
-        const unsigned long long mean = peaks_ordered(peaks_mean_around(job, x, y, z));
-
-        balls++;
-        global = mean > global ? mean : global;
-        if (value == job.largest)
-            local = mean > local ? mean : local;
+        if (texture_in_region(job.volume.region, (size_t)(z * job.volume.rows + y),
+                              job.volume.words_per_row, (uint32_t)x))
+            peaks_look_around<Value>(
+                job, x, y, z, [&] { return peaks_mean_around(job, x, y, z); }, &most);
     }
-    local = peaks_warp_most(local);
-    global = peaks_warp_most(global);
-    balls = __reduce_add_sync(UINT32_MAX, balls);
-    if (threadIdx.x % WARP == 0 && balls > 0) {
-        atomicMax(&job.found[PEAKS_LOCAL], local);
-        atomicMax(&job.found[PEAKS_GLOBAL], global);
-        atomicAdd(&job.found[PEAKS_BALLS], (unsigned long long)balls);
-    }
+    peaks_put(job, most);
 }
 
 static void
@@ -256,11 +182,16 @@ peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct p
 
 template <typename Value>
 static int
-peaks_launch(struct cuda_lane *lane, const struct peaks_job *job, struct error *error)
+peaks_launch(struct cuda_lane *lane, const struct peaks_ball *ball, const struct peaks_job *job,
+             struct error *error)
 {
-    peaks_sum_rows<Value><<<PEAKS_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    if (cuda_peaks_march(lane, ball, job)) {
+        CUDA_LAUNCHED(cuda_device_of(&lane->base));
+        return 0;
+    }
+    peaks_sum_rows<Value><<<PEAKS_BLOCKS, PEAKS_THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
-    peaks_look_at_voxels<Value><<<PEAKS_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    peaks_look_at_voxels<Value><<<PEAKS_BLOCKS, PEAKS_THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
@@ -302,7 +233,7 @@ cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error
     struct texture_box box;
     int rc;
 
-    texture_box_of(request->peaks->region, &base->extent, &box);
+    texture_region_box(base, request->peaks->region, &box);
     if (box.size[0] == 0)
         return 0;
     job.volume = cuda_texture_volume(lane);
@@ -320,8 +251,8 @@ cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error
     rc = peaks_send(lane, request, &job, error);
     if (rc)
         return rc;
-    rc = base->pixel == IMAGE_UINT8 ? peaks_launch<uint8_t>(lane, &job, error)
-                                    : peaks_launch<uint16_t>(lane, &job, error);
+    rc = base->pixel == IMAGE_UINT8 ? peaks_launch<uint8_t>(lane, request->ball, &job, error)
+                                    : peaks_launch<uint16_t>(lane, request->ball, &job, error);
     return rc ? rc : peaks_fetch(lane, request->found, error);
 }
 

@@ -85,7 +85,7 @@ cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const
     const struct boxing boxing = {lane, levels, region, boxed};
 
     *boxed = (struct texture_boxed){.margin = margin};
-    texture_box_of(region, &lane->base.extent, &boxed->box);
+    texture_region_box(&lane->base, region, &boxed->box);
     boxed->row = boxed->box.size[0] + 2 * margin;
     boxed->slice = boxed->row * (boxed->box.size[1] + 2 * margin);
     boxed->levels = memory + margin * (boxed->slice + boxed->row + 1);

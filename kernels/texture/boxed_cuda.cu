@@ -1,48 +1,129 @@
 /* boxed_cuda.cu - see boxed_cuda.cuh. */
 #include "kernels/texture/boxed_cuda.cuh"
 
-enum { BOXED_THREADS = 256, BOXED_BLOCKS = 4096 };
+enum {
+    BOXED_THREADS = 256,
+    BOXED_SLICES = 4096, /* at a time */
+    BOXED_LEAD = 128,    /* elements before the first, for words that reach beyond the rows */
+};
 
-/* What a slice of the box is made of. */
+/* What rows of the box are made of. */
 struct boxed_source {
     struct glcm_volume volume;
     const uint16_t *tables;
     size_t values;    /* of a table; 0: there is one for all */
     int64_t first[3]; /* of the box, in the volume */
+    uint32_t mark;    /* of levels that are not 0 */
 };
 
-/* Slices first .. first + count - 1 of the box, table 0 being that of the first. */
+/* BOXED_ALIGN values of a row from a multiple of that on; 0 where the row has no more of them. */
 template <typename Value>
+static __device__ __forceinline__ void
+boxed_load(const struct glcm_volume &volume, size_t row, uint32_t x, Value values[BOXED_ALIGN])
+{
+    const Value *from = (const Value *)volume.voxels + row * volume.columns + x;
+
+    if (volume.columns % BOXED_ALIGN != 0) {
+#pragma unroll
+        for (uint32_t i = 0; i < BOXED_ALIGN; i++)
+            values[i] = x + i < volume.columns ? __ldg(from + i) : 0;
+    } else if (sizeof(Value) == 1) {
+        const uint32_t loaded = __ldg((const uint32_t *)from);
+
+        memcpy(values, &loaded, sizeof(loaded));
+    } else {
+        const uint2 loaded = __ldg((const uint2 *)from);
+
+        memcpy(values, &loaded, sizeof(loaded));
+    }
+}
+
+/* A bit each for those of them that are of the region; there are `left` more of the box. */
+static __device__ __forceinline__ uint32_t
+boxed_inside(const struct glcm_volume &volume, size_t row, uint32_t x, uint32_t left)
+{
+    const uint32_t inside = left < BOXED_ALIGN ? (1u << left) - 1 : (1u << BOXED_ALIGN) - 1;
+
+    if (!volume.region)
+        return inside;
+    return inside &
+           (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
+}
+
+/* The levels of BOXED_ALIGN voxels of the box, which may be beside it. */
+template <typename Value, typename Level>
+static __device__ __forceinline__ void
+boxed_make(const struct boxed_source &source, const struct cuda_box &box, const uint16_t *table,
+           const int32_t at[3], Level made[BOXED_ALIGN])
+{
+    const size_t row =
+        (size_t)(source.first[2] + at[2]) * source.volume.rows + (size_t)(source.first[1] + at[1]);
+    const uint32_t x = (uint32_t)(source.first[0] + at[0]);
+    __align__(8) Value values[BOXED_ALIGN];
+    uint32_t inside;
+
+#pragma unroll
+    for (int k = 0; k < BOXED_ALIGN; k++)
+        made[k] = 0;
+    for (int axis = 0; axis < 3; axis++)
+        if ((uint32_t)at[axis] >= (uint32_t)box.size[axis])
+            return;
+    inside = boxed_inside(source.volume, row, x, (uint32_t)box.size[0] - (uint32_t)at[0]);
+    if (inside == 0)
+        return;
+    boxed_load<Value>(source.volume, row, x, values);
+#pragma unroll
+    for (int k = 0; k < BOXED_ALIGN; k++)
+        if ((inside >> k & 1) != 0) {
+            const uint32_t level = __ldg(table + (values[k] ^ source.volume.bias));
+
+            made[k] = (Level)(level != 0 ? level | source.mark : 0);
+        }
+}
+
+/* Slices first .. end - 1, those of zeros too, BOXED_ALIGN elements a thread; table 0 is that of slice
+ * `of_tables`. */
+template <typename Value, typename Level>
 static __global__ void
 __launch_bounds__(BOXED_THREADS)
-    boxed_fill_voxels(struct boxed_source source, struct cuda_box box, int64_t first, int64_t count)
+    boxed_fill_slices_of(struct boxed_source source, struct cuda_box box, int32_t first,
+                         int32_t end, int32_t of_tables)
 {
-    const uint64_t voxels = (uint64_t)(count * box.size[0] * box.size[1]);
+    const uint32_t across = (uint32_t)box.row / BOXED_ALIGN;
+    const uint32_t pieces = (uint32_t)(box.slice / BOXED_ALIGN);
 
-    for (uint64_t i = (uint64_t)blockIdx.x * BOXED_THREADS + threadIdx.x; i < voxels;
-         i += (uint64_t)gridDim.x * BOXED_THREADS) {
-        const int64_t x = (int64_t)(i % (uint64_t)box.size[0]);
-        const int64_t in_slices = (int64_t)(i / (uint64_t)box.size[0]);
-        const int64_t y = in_slices % box.size[1], z = in_slices / box.size[1];
-        const int64_t row =
-            (source.first[2] + first + z) * source.volume.rows + source.first[1] + y;
-        const int64_t column = source.first[0] + x;
-        const uint32_t value =
-            ((const Value *)source.volume.voxels)[row * source.volume.columns + column] ^
-            source.volume.bias;
+    for (int32_t z = first + (int32_t)blockIdx.y; z < end; z += (int32_t)gridDim.y) {
+        const uint16_t *table = source.tables + (size_t)(z - of_tables) * source.values;
+        Level *levels = cuda_box_slice<Level>(&box, z);
 
-        if (texture_in_region(source.volume.region, (size_t)row, source.volume.words_per_row,
-                              (uint32_t)column))
-            box.levels[(first + z) * box.slice + y * box.row + x] =
-                source.tables[(size_t)z * source.values + value];
+        for (uint32_t i = blockIdx.x * BOXED_THREADS + threadIdx.x; i < pieces;
+             i += gridDim.x * BOXED_THREADS) {
+            const int32_t at[3] = {(int32_t)(i % across * BOXED_ALIGN) - BOXED_ALIGN,
+                                   (int32_t)(i / across) - box.margin, z};
+            __align__(8) Level made[BOXED_ALIGN];
+
+            boxed_make<Value, Level>(source, box, table, at, made);
+            if (sizeof(Level) == 1)
+                *(uint32_t *)(levels + (size_t)i * BOXED_ALIGN) = *(const uint32_t *)made;
+            else
+                *(uint2 *)(levels + (size_t)i * BOXED_ALIGN) = *(const uint2 *)made;
+        }
     }
+}
+
+/* With zeros on both sides, those before as many as words have, and what begins in the middle of one. */
+static size_t
+boxed_row(int64_t columns, int64_t margin)
+{
+    return (size_t)(columns + BOXED_ALIGN + margin + BOXED_ALIGN - 1) / BOXED_ALIGN * BOXED_ALIGN;
 }
 
 static size_t
 boxed_voxels(const struct image_extent *extent, int64_t margin)
 {
-    return (size_t)(extent->columns + 2 * margin) * (size_t)(extent->rows + 2 * margin) *
-           (size_t)(extent->slices + 2 * margin);
+    return boxed_row(extent->columns + BOXED_ALIGN, margin) * (size_t)(extent->rows + 2 * margin) *
+               (size_t)(extent->slices + 2 * margin) +
+           2 * BOXED_LEAD;
 }
 
 void
@@ -53,21 +134,28 @@ cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory, struc
     cuda_counted_place(lane, memory, &own->counted);
 }
 
+template <typename Level>
 static int
 boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source,
-                  const struct cuda_box *box, int64_t first, int64_t count, struct error *error)
+                  const struct cuda_box *box, int32_t first, int32_t end, int32_t of_tables,
+                  struct error *error)
 {
+    const size_t pieces = (size_t)box->slice / BOXED_ALIGN;
+    const dim3 grid((unsigned)((pieces + BOXED_THREADS - 1) / BOXED_THREADS),
+                    (unsigned)texture_least((size_t)(end - first), BOXED_SLICES));
+
     if (lane->base.pixel == IMAGE_UINT8)
-        boxed_fill_voxels<uint8_t>
-            <<<BOXED_BLOCKS, BOXED_THREADS, 0, lane->work>>>(*source, *box, first, count);
+        boxed_fill_slices_of<uint8_t, Level>
+            <<<grid, BOXED_THREADS, 0, lane->work>>>(*source, *box, first, end, of_tables);
     else
-        boxed_fill_voxels<uint16_t>
-            <<<BOXED_BLOCKS, BOXED_THREADS, 0, lane->work>>>(*source, *box, first, count);
+        boxed_fill_slices_of<uint16_t, Level>
+            <<<grid, BOXED_THREADS, 0, lane->work>>>(*source, *box, first, end, of_tables);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
 
 /* With a table for each slice as many slices at a time as there is room for tables. */
+template <typename Level>
 static int
 boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
                const struct texture_levels *levels, struct boxed_source *source,
@@ -75,17 +163,19 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
 {
     const size_t values = texture_values(lane);
     const bool per_slice = levels->table_count > 1;
-    const int64_t batch = per_slice ? (int64_t)TEXTURE_TABLES : box->size[2];
+    const int32_t slices = (int32_t)box->size[2],
+                  batch = per_slice ? (int32_t)TEXTURE_TABLES : slices;
 
     source->values = per_slice ? values : 0;
-    for (int64_t z = 0; z < box->size[2]; z += batch) {
-        const int64_t count = z + batch < box->size[2] ? batch : box->size[2] - z;
+    for (int32_t z = 0; z < slices; z += batch) {
+        const int32_t end = z + batch < slices ? z + batch : slices;
         const uint16_t *tables =
             levels->level_of + (per_slice ? (size_t)(source->first[2] + z) * values : 0);
         int rc;
 
-        CUDA_SEND(lane, own->tables, tables, (per_slice ? (size_t)count : 1) * values);
-        rc = boxed_fill_slices(lane, source, box, z, count, error);
+        CUDA_SEND(lane, own->tables, tables, (per_slice ? (size_t)(end - z) : 1) * values);
+        rc = boxed_fill_slices<Level>(lane, source, box, z == 0 ? -box->margin : z,
+                                      end == slices ? end + box->margin : end, z, error);
         if (rc)
             return rc;
     }
@@ -94,14 +184,14 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
 
 int
 cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
-                const struct texture_levels *levels, const uint64_t *region, int64_t margin,
-                struct cuda_box *box, struct error *error)
+                const struct texture_levels *levels, const uint64_t *region, int32_t margin,
+                enum boxed_form form, struct cuda_box *box, struct error *error)
 {
     struct boxed_source source = {};
     struct texture_box found;
     int rc;
 
-    texture_box_of(region, &lane->base.extent, &found);
+    texture_region_box(&lane->base, region, &found);
     *box = {};
     for (int axis = 0; axis < 3; axis++) {
         source.first[axis] = found.first[axis];
@@ -109,18 +199,21 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
     }
     if (box->size[0] == 0)
         return 0;
+    box->margin = margin;
+    box->size[0] += source.first[0] % BOXED_ALIGN; /* whole words of the volume */
+    source.first[0] -= source.first[0] % BOXED_ALIGN;
     box->first_slice = found.first[2];
-    box->row = box->size[0] + 2 * margin;
+    box->row = (int64_t)boxed_row(box->size[0], margin);
     box->slice = box->row * (box->size[1] + 2 * margin);
-    box->levels = own->levels + margin * (box->slice + box->row + 1);
+    const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
+    box->levels =
+        form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
     source.volume = cuda_texture_volume(lane);
     source.tables = own->tables;
+    source.mark = form == BOXED_MARKED ? BOXED_MARK : 0;
     rc = cuda_counted_region(lane, &own->counted, region, &source.volume.region, error);
     if (rc)
         return rc;
-    CUDA_TRY(cuda_device_of(&lane->base),
-             cudaMemsetAsync(own->levels, 0,
-                             (size_t)(box->slice * (box->size[2] + 2 * margin)) * sizeof(uint16_t),
-                             lane->work));
-    return boxed_fill_all(lane, own, levels, &source, box, error);
+    return form == BOXED_BYTES ? boxed_fill_all<uint8_t>(lane, own, levels, &source, box, error)
+                               : boxed_fill_all<uint16_t>(lane, own, levels, &source, box, error);
 }

@@ -7,12 +7,20 @@
 
 #include "kernels/texture/texture_cuda.cuh"
 
+/* How a box has its levels: in two bytes; in two bytes and with BOXED_MARK, all but 0; in one byte, where
+ * there are at most 255. */
+enum boxed_form { BOXED_LEVELS, BOXED_MARKED, BOXED_BYTES };
+
+enum { BOXED_MARK = 0x1000, BOXED_ALIGN = 4 };
+
 /* As struct texture_boxed has them, all in device memory. */
 struct cuda_box {
-    uint16_t *levels;    /* of the box's first voxel; zeros around it */
-    int64_t row, slice;  /* from one to the next */
+    uint16_t *
+        levels; /* of the box's first voxel; zeros around it, of one byte or two (cuda_box_slice) */
+    int64_t row, slice;  /* from one to the next; a row is a multiple of BOXED_ALIGN */
     int64_t size[3];     /* 0: an empty region */
     int64_t first_slice; /* of the volume */
+    int32_t margin;      /* so many zeros, at least */
 };
 
 /* What such an operation counts with. */
@@ -25,10 +33,19 @@ struct cuda_boxed {
 void cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory,
                       struct cuda_boxed *own);
 
-/* Queues the filling of the box, with so many zeros around it. */
+/* Queues the filling of the box, with so many zeros around it. The first row, zeros before it, is aligned
+ * for any word. */
 int cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
-                    const struct texture_levels *levels, const uint64_t *region, int64_t margin,
-                    struct cuda_box *box, struct error *error);
+                    const struct texture_levels *levels, const uint64_t *region, int32_t margin,
+                    enum boxed_form form, struct cuda_box *box, struct error *error);
+
+/* The zeros before the box's first row of its first slice: of levels of one or two bytes. */
+template <typename Level>
+static __host__ __device__ __forceinline__ Level *
+cuda_box_slice(const struct cuda_box *box, int64_t z)
+{
+    return (Level *)box->levels + z * box->slice - box->margin * box->row - BOXED_ALIGN;
+}
 
 /* A voxel of the box's slices first .. , by its number among them. */
 static __device__ __forceinline__ const uint16_t *

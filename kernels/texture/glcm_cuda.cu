@@ -180,9 +180,11 @@ int
 cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
                     const uint64_t *region, const uint64_t **on_device, struct error *error)
 {
-    *on_device = region ? counted->region : NULL;
-    if (region)
-        CUDA_SEND(lane, counted->region, region, counted->words);
+    *on_device = cuda_region_bits(lane, region);
+    if (!region || *on_device)
+        return 0;
+    *on_device = counted->region;
+    CUDA_SEND(lane, counted->region, region, counted->words);
     return 0;
 }
 

@@ -24,35 +24,73 @@ sum_copies(const uint32_t *counters, uint32_t counter, uint32_t copies)
     return sum;
 }
 
+/* 16 bytes of values of a row. */
+template <typename Value> struct histogram_piece {
+    static const uint32_t VALUES = sizeof(uint4) / sizeof(Value);
+    uint32_t in; /* a bit a value: those of the region */
+    Value values[VALUES];
+};
+
+template <typename Value>
+static __device__ __forceinline__ void
+histogram_load(const struct glcm_volume &volume, size_t row, uint32_t x,
+               struct histogram_piece<Value> *piece)
+{
+    const uint32_t values = histogram_piece<Value>::VALUES, left = volume.columns - x;
+    const Value *from = (const Value *)volume.voxels + row * volume.columns + x;
+
+    piece->in = left < values ? (1u << left) - 1 : (1u << values) - 1;
+    if (volume.region)
+        piece->in &=
+            (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
+    if (piece->in == 0)
+        return;
+    if (volume.columns % values == 0) {
+        const uint4 loaded = __ldg((const uint4 *)from);
+
+        memcpy(piece->values, &loaded, sizeof(loaded));
+        return;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < values; i++)
+        piece->values[i] = i < left ? __ldg(from + i) : 0;
+}
+
 /*
  * Part blockIdx.x of slices first .. first + slice_count - 1 of histogram blockIdx.y, of its values
  * those of half blockIdx.z (there is one half of bytes). Bytes have a counter for each lane.
  */
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS)
+__launch_bounds__(THREADS, 2)
     cuda_histogram_count_values(struct glcm_volume volume, uint32_t first, uint32_t slice_count,
                                 unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared_counters[];
     const uint32_t values = sizeof(Value) == 1 ? 256 : VALUES_HALF;
     const uint32_t copies = sizeof(Value) == 1 ? WARP : 1;
+    const uint32_t of_piece = histogram_piece<Value>::VALUES;
+    const uint32_t across = (volume.columns + of_piece - 1) / of_piece;
     const uint32_t lowest = blockIdx.z * values;
-    const uint64_t rows = (uint64_t)slice_count * volume.rows;
+    const uint64_t pieces = (uint64_t)slice_count * volume.rows * across;
     const size_t first_row = (size_t)(first + blockIdx.y) * volume.rows;
     uint32_t *counters = (uint32_t *)shared_counters + threadIdx.x % copies;
 
     texture_clear_counters<THREADS>((uint32_t *)shared_counters, values * copies);
-    for (uint64_t i = rows * blockIdx.x / gridDim.x + threadIdx.x / WARP;
-         i < rows * (blockIdx.x + 1) / gridDim.x; i += THREADS / WARP) {
-        const Value *row = (const Value *)volume.voxels + (first_row + i) * volume.columns;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < pieces;
+         i += (uint64_t)gridDim.x * THREADS) {
+        const uint64_t row = i / across;
+        struct histogram_piece<Value> piece;
 
-#pragma unroll 4
-        for (uint32_t x = threadIdx.x % WARP; x < volume.columns; x += WARP) {
-            uint32_t value = (__ldg(row + x) ^ volume.bias) - lowest;
+        histogram_load<Value>(volume, first_row + row, (uint32_t)(i - row * across) * of_piece,
+                              &piece);
+        if (piece.in == 0)
+            continue;
+#pragma unroll
+        for (uint32_t k = 0; k < of_piece; k++) {
+            const uint32_t value = (piece.values[k] ^ volume.bias) - lowest;
 
-            if (value < values &&
-                texture_in_region(volume.region, first_row + i, volume.words_per_row, x))
+            if ((piece.in >> k & 1) != 0 && value < values)
                 atomicAdd(&counters[value * copies], 1u);
         }
     }
@@ -80,7 +118,9 @@ run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t 
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = cuda_histogram_state(&lane->base);
     const size_t values = texture_values(lane);
-    dim3 grid(cuda_texture_parts(lane, count), (unsigned)count, values == 256 ? 1 : 2);
+    const unsigned parts = cuda_texture_parts(lane, count), halves = values == 256 ? 1 : 2;
+    const dim3 grid(parts * 2 / halves, (unsigned)count,
+                    halves); /* two blocks of bytes at a time */
 
     CUDA_TRY(device,
              cudaMemsetAsync(counted->counts, 0, count * values * sizeof(uint64_t), lane->work));

@@ -1,18 +1,11 @@
 /*
- * neighbours_cuda.cu - neighbourhoods on the GPU: a thread looks at all neighbours of a voxel, and
- * counts it in the block's table where that fits shared memory.
+ * neighbours_cuda.cu - neighbourhoods on the GPU. Of those that are one voxel away neighbours_near.cuh looks
+ * at two voxels at once; of others a thread looks at all neighbours of a voxel, and counts it in the block's
+ * table where that fits shared memory.
  */
-#include "kernels/texture/boxed_cuda.cuh"
+#include "kernels/texture/neighbours_near.cuh"
 
 enum { THREADS = 256 };
-
-struct neighbours_job {
-    struct cuda_box box;
-    int32_t distance, deep; /* deep: 0 within slices */
-    int32_t alpha;
-    uint32_t levels, width, entries; /* entries: of a matrix, all kinds */
-    bool per_slice;
-};
 
 static struct cuda_boxed *
 cuda_neighbours_state(const struct kernels_lane *lane)
@@ -120,7 +113,10 @@ neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, i
 
     CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, count * job->entries * sizeof(uint64_t),
                                      lane->work));
-    if (shared <= device->shared_per_block)
+    if (job->distance == 1)
+        near_launch(job, first, count, (size_t)device->multiprocessors, counted->counts,
+                    lane->work);
+    else if (shared <= device->shared_per_block)
         neighbours_count_part<true>
             <<<grid, THREADS, shared, lane->work>>>(*job, first, counted->counts);
     else
@@ -176,8 +172,10 @@ cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *
              cudaFuncSetAttribute(neighbours_count_part<true>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)cuda_device_of(base)->shared_per_block));
+    CUDA_TRY(cuda_device_of(base), near_allow());
     rc = cuda_boxed_fill(lane, cuda_neighbours_state(base), &neighbours->levels, neighbours->region,
-                         job.distance, &job.box, error);
+                         job.distance, job.distance == 1 ? BOXED_MARKED : BOXED_LEVELS, &job.box,
+                         error);
     if (rc || job.box.size[0] == 0)
         return rc;
     return neighbours_run_all(lane, &job, request->counts, error);

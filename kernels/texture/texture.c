@@ -93,55 +93,6 @@ texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uin
     return rc ? rc : kernels_op_run(lane, KERNELS_GLCM, &request, error);
 }
 
-/* Columns of a row that are of the region, from the first to the last. */
-static void
-box_add_row(const uint64_t *row, int64_t columns, int64_t first_last[2])
-{
-    const int64_t words = (columns + 63) / 64;
-
-    for (int64_t w = 0; w < words; w++) {
-        const int64_t left = columns - w * 64;
-        const uint64_t bits = left < 64 ? row[w] & ((UINT64_C(1) << left) - 1) : row[w];
-
-        if (bits == 0)
-            continue;
-        if (64 * w + __builtin_ctzll(bits) < first_last[0])
-            first_last[0] = 64 * w + __builtin_ctzll(bits);
-        if (64 * w + 63 - __builtin_clzll(bits) > first_last[1])
-            first_last[1] = 64 * w + 63 - __builtin_clzll(bits);
-    }
-}
-
-void
-texture_box_of(const uint64_t *region, const struct image_extent *extent, struct texture_box *box)
-{
-    const int64_t words = (extent->columns + 63) / 64;
-    int64_t ends[3][2] = {{extent->columns, -1}, {extent->rows, -1}, {extent->slices, -1}};
-
-    *box = (struct texture_box){.size = {extent->columns, extent->rows, extent->slices}};
-    if (!region)
-        return;
-    for (int64_t row = 0; row < extent->rows * extent->slices; row++) {
-        const int64_t place[3] = {0, row % extent->rows, row / extent->rows};
-        int64_t columns[2] = {extent->columns, -1};
-
-        box_add_row(region + row * words, extent->columns, columns);
-        for (int axis = 0; axis < 3 && columns[1] >= 0; axis++) {
-            const int64_t first = axis ? place[axis] : columns[0];
-            const int64_t last = axis ? place[axis] : columns[1];
-
-            ends[axis][0] = first < ends[axis][0] ? first : ends[axis][0];
-            ends[axis][1] = last > ends[axis][1] ? last : ends[axis][1];
-        }
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        const bool empty = ends[0][1] < 0;
-
-        box->first[axis] = empty ? 0 : ends[axis][0];
-        box->size[axis] = empty ? 0 : ends[axis][1] - ends[axis][0] + 1;
-    }
-}
-
 static int
 check_neighbours(const struct texture_neighbours *request, struct error *error)
 {
@@ -207,7 +158,7 @@ check_runs(const struct kernels_lane *lane, const struct texture_runs *request, 
             return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                              "direction %zu does not lead to a voxel beside, or to another slice",
                              i);
-    texture_box_of(request->region, &lane->extent, &box);
+    texture_region_box(lane, request->region, &box);
     for (int axis = 0; axis < axes_of_runs(request); axis++)
         if (box.size[axis] > TEXTURE_MAX_RUN)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
@@ -245,7 +196,7 @@ check_zones(const struct kernels_lane *lane, const struct texture_zones *request
     if (request->per_slice && !request->in_slice)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "zones in space are not of one slice");
-    texture_box_of(request->region, &lane->extent, &box);
+    texture_region_box(lane, request->region, &box);
     if ((double)(box.size[0] + 2) * (double)(box.size[1] + 2) * (double)(box.size[2] + 2) >= 0x1p31)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                          "zones in a region of %lld x %lld x %lld voxels are more than can be told "

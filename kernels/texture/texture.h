@@ -15,6 +15,7 @@
 
 #include "base/texture.h"
 #include "kernels/kernels.h"
+#include "kernels/texture/region.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,14 +61,6 @@ int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *reque
  */
 int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
                           uint64_t *counts, struct error *error);
-
-/* The smallest box that holds a region (NULL: the volume); its sizes are 0 where that is empty. */
-struct texture_box {
-    int64_t first[3], size[3]; /* by column, row, slice */
-};
-
-void texture_box_of(const uint64_t *region, const struct image_extent *extent,
-                    struct texture_box *box);
 
 /*
  * Neighbourhoods: the neighbours of a voxel of the region that has a level are those other voxels of

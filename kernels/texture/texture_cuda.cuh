@@ -180,7 +180,10 @@ texture_values(const struct cuda_lane *lane)
 void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
                         struct cuda_counted *counted);
 
-/* Sends a region to the lane's memory, on `work`; NULL stays NULL. */
+/* The bits of the region that the lane holds, queued on `work`; NULL where it does not hold this one. */
+const uint64_t *cuda_region_bits(const struct cuda_lane *lane, const uint64_t *region);
+
+/* Where the bits of a region are on the device, sent on `work` unless the lane holds it; NULL stays NULL. */
 int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
                         const uint64_t *region, const uint64_t **on_device, struct error *error);
 

@@ -4,7 +4,8 @@
  * the host are in it. Counts are compared with the CPU's.
  *
  * Smooth: waves, whose levels hang together in sheets. Noise: each voxel by itself, where zones of 26
- * neighbours are few. Level: all of one level but the edge, the longest runs and the largest zone.
+ * neighbours are few. Level: all of one level but the edge, the longest runs and the largest zone. Checker:
+ * two levels that meet themselves at edges alone.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/lags.h"
@@ -32,7 +33,7 @@ features_must(int rc, const struct error *error)
     exit(EXIT_FAILURE);
 }
 
-enum features_content { FEATURES_SMOOTH, FEATURES_NOISE, FEATURES_LEVEL };
+enum features_content { FEATURES_SMOOTH, FEATURES_NOISE, FEATURES_LEVEL, FEATURES_CHECKER };
 
 static void
 features_fill(enum features_content content, uint8_t *voxels)
@@ -48,6 +49,8 @@ features_fill(enum features_content content, uint8_t *voxels)
             voxels[i] = (uint8_t)(state >> 56);
         else if (content == FEATURES_LEVEL)
             voxels[i] = inner ? 100 : 0;
+        else if (content == FEATURES_CHECKER)
+            voxels[i] = (x + y + z) % 2 ? 200 : 100;
         else
             voxels[i] =
                 (uint8_t)(127.5 + 60 * std::sin((double)x * 0.031) * std::cos((double)y * 0.027) +
@@ -296,5 +299,7 @@ gpu_bench_features(const struct gpu_bench *bench)
         features_run_content(bench, FEATURES_NOISE, features_cases("512/noise", table, nullptr));
     wrong +=
         features_run_content(bench, FEATURES_LEVEL, features_cases("512/level", table, nullptr));
+    wrong += features_run_content(bench, FEATURES_CHECKER,
+                                  features_cases("512/checker", table, nullptr));
     return wrong;
 }

@@ -210,6 +210,10 @@ peaks_make_case(struct peaks_case *each, uint64_t seed)
     };
     if (seed % 25 == 24) /* longer than what is looked at together */
         each->extent = (struct image_extent){1100, 1, 1};
+    if (seed % 50 == 23) /* balls and rows that lie within */
+        each->extent = (struct image_extent){50 + ref_random_below(&random, 60),
+                                             25 + ref_random_below(&random, 20),
+                                             20 + ref_random_below(&random, 20)};
     for (int axis = 0; axis < 3; axis++)
         each->request.spacing[axis] = spacings[ref_random_below(&random, 8)];
     make_voxels(each, &random);

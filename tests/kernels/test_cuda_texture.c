@@ -496,6 +496,56 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
 
 END_TEST
 
+/* Of several tiles along each axis, in all ways: a ball that touches the borders, holes, sheets. */
+static uint64_t *
+make_ball(struct image_extent extent)
+{
+    const int64_t words_per_row = (extent.columns + 63) / 64;
+    uint64_t *region = allocate(words_of(extent), sizeof(*region));
+
+    for (int64_t z = 0; z < extent.slices; z++)
+        for (int64_t y = 0; y < extent.rows; y++)
+            for (int64_t x = 0; x < extent.columns; x++) {
+                const int64_t across[3] = {2 * x - extent.columns + 1, 2 * y - extent.rows + 1,
+                                           2 * z - extent.slices + 1};
+
+                if (across[0] * across[0] * 4 < 5 * extent.columns * extent.columns -
+                                                    4 * across[1] * across[1] -
+                                                    4 * across[2] * across[2] &&
+                    random_below(500) > 0)
+                    region[(z * extent.rows + y) * words_per_row + x / 64] |= UINT64_C(1) << x % 64;
+            }
+    return region;
+}
+
+START_TEST(zones_of_many_tiles_are_the_cpus)
+{
+    static const struct image_extent many[] = {
+        {70, 37, 35}, {33, 17, 17}, {64, 32, 32}, {100, 530, 3}, {5, 300, 40}, {129, 9, 50},
+    };
+    static const int levels[] = {2, 32, 256, 5, 64, 3};
+
+    random_state = (uint64_t)_i + 67;
+    for (int i = 0; i < (quick ? 2 : (int)(sizeof(many) / sizeof(many[0]))); i++)
+        for (int way = 0; way < 4; way++) {
+            const enum binning binning = (enum binning)((way + i) % BINNINGS);
+            const size_t tables = binning == BY_SLICE ? (size_t)many[i].slices : 1;
+            const enum image_pixel pixel = (enum image_pixel)((way + _i) % PIXELS);
+            const int count = levels[(way + i + _i) % 6];
+            uint16_t *level_of = make_levels(binning, pixel, tables, count);
+            uint64_t *region = way % 2 == _i % 2 ? NULL : make_ball(many[i]);
+
+            begin((enum content)_i, pixel, many[i]);
+            for (int kind = 0; kind < 4; kind++)
+                check_zones(many[i], &(struct texture_levels){count, level_of, tables}, region,
+                            kind);
+            free(level_of);
+            free(region);
+        }
+}
+
+END_TEST
+
 /* Those of a distance in a slice, and what can be counted with them, or not. */
 static size_t
 flat(int distance, struct texture_offset *offsets)
@@ -938,13 +988,15 @@ static Suite *
 make_suite(void)
 {
     Suite *suite = suite_create("cuda_texture");
-    TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small");
+    TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small"),
+          *zones = gpu_pair_case(suite, "zones");
     const int some = quick ? QUICK_EXTENTS : EXTENTS;
 
     tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
     tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
+    tcase_add_loop_test(zones, zones_of_many_tiles_are_the_cpus, 0, CONTENTS);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);

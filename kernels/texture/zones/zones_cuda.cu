@@ -1,29 +1,28 @@
 /*
- * zones_cuda.cu - zones of levels on the GPU. Voxels are united by links from larger numbers to
- * smaller ones; the pass that follows links to roots changes none. Distances are swept along each
- * axis. Zones come back some voxels at a time, in any order: by size, and then by distance.
+ * zones_cuda.cu - zones of levels on the GPU: the parts of zones in tiles, the seams between them, and how
+ * many zones have a key. Of these there are few; only they come back.
  */
-#include "kernels/texture/boxed_cuda.cuh"
 #include "kernels/texture/zones/zone_tally.h"
+#include "kernels/texture/zones/zones_cuda.cuh"
 
-enum { THREADS = 256, ZONES_BLOCKS = 4096 };
+#include <algorithm>
+#include <cmath>
 
-struct cuda_zones {
-    struct cuda_boxed boxed;
-    uint32_t *parents, *values;
-    uint16_t *distances;
+enum {
+    ZONES_FACTS = 2,      /* numbers in use, keys in use */
+    ZONES_AT_ONCE = 8192, /* keys that are fetched with their number */
+    ZONES_MOST = TEXTURE_COUNTERS / 2 - 1,
 };
 
-struct zones_job {
-    struct cuda_box box;
-    uint64_t voxels; /* of the box */
-    uint32_t *parents, *values;
-    uint16_t *distances;         /* NULL: not asked for */
-    enum texture_zone_kind kind; /* of the values at hand */
-    int64_t first[3];
-    const uint64_t *region;
-    uint32_t volume_rows, words_per_row;
-    bool in_slice, per_slice;
+struct cuda_zones {
+    struct cuda_counted counted;
+    uint16_t *tables, *steps, *end_levels;
+    uint4 *records;
+    uint32_t *labels, *end_labels;
+    uint32_t *parents, *sizes, *groups, *least;
+    uint32_t *facts, *order;
+    unsigned long long *keys; /* and as many counts */
+    size_t places;            /* for keys */
 };
 
 static struct cuda_zones *
@@ -32,278 +31,232 @@ cuda_zones_state(const struct kernels_lane *lane)
     return (struct cuda_zones *)kernels_state(lane, KERNELS_ZONES);
 }
 
-/* Numbers of voxels count those of the box alone. */
-struct zones_place {
-    int32_t x, y, z;
-};
-
-static __device__ __forceinline__ struct zones_place
-zones_place_of(const struct zones_job &job, uint64_t i)
+/* Keys that so many voxels may have, of levels in so many slices told apart, as features/matrices/zones.c
+ * counts them; and places for them. */
+static size_t
+zones_places(double columns, double rows, double slices, double groups)
 {
-    const uint64_t row = i / (uint64_t)job.box.size[0];
+    const double voxels = columns * rows * slices;
+    const double sizes = std::min(std::sqrt(2 * voxels * groups) + groups, voxels);
+    const double distances = std::min(groups * (std::min(columns, rows) / 2 + 1), voxels);
+    size_t places = 1024;
 
-    return {(int32_t)(i - row * (uint64_t)job.box.size[0]),
-            (int32_t)(row % (uint64_t)job.box.size[1]), (int32_t)(row / (uint64_t)job.box.size[1])};
-}
-
-static __device__ __forceinline__ uint32_t
-cuda_zones_find(const volatile uint32_t *parents, uint32_t voxel)
-{
-    for (uint32_t parent = parents[voxel]; parent != voxel; parent = parents[voxel])
-        voxel = parent;
-    return voxel;
-}
-
-static __device__ void
-cuda_zones_unite(uint32_t *parents, uint32_t a, uint32_t b)
-{
-    for (;;) {
-        a = cuda_zones_find(parents, a);
-        b = cuda_zones_find(parents, b);
-        if (a == b)
-            return;
-        const uint32_t larger = a > b ? a : b, smaller = a > b ? b : a;
-
-        if (atomicCAS(&parents[larger], larger, smaller) == larger)
-            return;
-    }
-}
-
-static __global__ void
-__launch_bounds__(THREADS) zones_begin(struct zones_job job)
-{
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
-         i += (uint64_t)gridDim.x * THREADS)
-        job.parents[i] = (uint32_t)i;
-}
-
-static __global__ void
-__launch_bounds__(THREADS) zones_begin_values(struct zones_job job)
-{
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
-         i += (uint64_t)gridDim.x * THREADS)
-        job.values[i] = job.kind == TEXTURE_ZONE_DISTANCES ? UINT32_MAX : 0;
-}
-
-static __global__ void
-__launch_bounds__(THREADS) zones_unite_voxels(struct zones_job job)
-{
-    const int64_t columns = job.box.size[0], slice = columns * job.box.size[1];
-
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
-         i += (uint64_t)gridDim.x * THREADS) {
-        const uint16_t *at = cuda_box_voxel(&job.box, 0, i);
-
-        if (*at == 0)
-            continue;
-        for (int32_t z = job.in_slice ? 0 : -1; z <= 0; z++)
-            for (int32_t y = -1; y <= (z < 0 ? 1 : 0); y++)
-                for (int32_t x = -1; x <= (z < 0 || y < 0 ? 1 : -1); x++)
-                    if (at[z * job.box.slice + y * job.box.row + x] == *at)
-                        cuda_zones_unite(job.parents, (uint32_t)i,
-                                         (uint32_t)((int64_t)i + z * slice + y * columns + x));
-    }
-}
-
-static __global__ void
-__launch_bounds__(THREADS) zones_add_voxels(struct zones_job job)
-{
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
-         i += (uint64_t)gridDim.x * THREADS) {
-        if (*cuda_box_voxel(&job.box, 0, i) == 0)
-            continue;
-        const uint32_t root = cuda_zones_find(job.parents, (uint32_t)i);
-
-        if (job.kind == TEXTURE_ZONE_DISTANCES)
-            atomicMin(&job.values[root], (uint32_t)job.distances[i]);
-        else
-            atomicAdd(&job.values[root], 1u);
-    }
-}
-
-/* 0 outside of the region, else farther than anything. */
-static __global__ void
-__launch_bounds__(THREADS) zones_begin_distances(struct zones_job job)
-{
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < job.voxels;
-         i += (uint64_t)gridDim.x * THREADS) {
-        const struct zones_place at = zones_place_of(job, i);
-        const size_t row = (size_t)((job.first[2] + at.z) * job.volume_rows + job.first[1] + at.y);
-
-        job.distances[i] =
-            texture_in_region(job.region, row, job.words_per_row, (uint32_t)(job.first[0] + at.x))
-                ? UINT16_MAX
-                : 0;
-    }
-}
-
-/* A thread goes there and back along a line of this axis; beyond its ends nothing is of the region. */
-static __global__ void
-__launch_bounds__(THREADS) zones_sweep(struct zones_job job, int axis)
-{
-    const uint64_t columns = (uint64_t)job.box.size[0], rows = (uint64_t)job.box.size[1];
-    const uint64_t strides[3] = {1, columns, columns * rows};
-    const uint64_t length = (uint64_t)job.box.size[axis], stride = strides[axis];
-
-    for (uint64_t line = (uint64_t)blockIdx.x * THREADS + threadIdx.x; line < job.voxels / length;
-         line += (uint64_t)gridDim.x * THREADS) {
-        uint16_t *at = job.distances + line / stride * stride * length + line % stride;
-        uint32_t before = 0;
-
-        for (uint64_t i = 0; i < length; i++) {
-            before = before + 1 < at[i * stride] ? before + 1 : at[i * stride];
-            at[i * stride] = (uint16_t)before;
-        }
-        before = 0;
-        for (uint64_t i = length; i-- > 0;) {
-            before = before + 1 < at[i * stride] ? before + 1 : at[i * stride];
-            at[i * stride] = (uint16_t)before;
-        }
-    }
-}
-
-/* Zones whose roots are voxels first .. end - 1: their keys, behind their number. */
-static __global__ void
-__launch_bounds__(THREADS)
-    cuda_zones_list(struct zones_job job, uint64_t first, uint64_t end, unsigned long long *keys)
-{
-    for (uint64_t i = first + (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < end;
-         i += (uint64_t)gridDim.x * THREADS) {
-        const uint32_t level = *cuda_box_voxel(&job.box, 0, i);
-
-        if (level == 0 || job.parents[i] != (uint32_t)i)
-            continue;
-        keys[1 + atomicAdd(&keys[0], 1ull)] = texture_zone_key(
-            job.per_slice ? job.first[2] + zones_place_of(job, i).z : 0, level, job.values[i]);
-    }
+    while ((double)places < 2 * (sizes + distances))
+        places *= 2;
+    return places;
 }
 
 static void
 cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_zones *own = cuda_zones_state(lane);
-    const size_t voxels = (size_t)image_voxels(&lane->extent);
+    const struct image_extent *extent = &lane->extent;
+    const size_t words = ((size_t)extent->columns + ZONES_WIDTH - 1) / ZONES_WIDTH *
+                         (size_t)(extent->rows * extent->slices);
+    const double columns = (double)extent->columns, rows = (double)extent->rows;
 
-    cuda_boxed_place(lane, memory, &own->boxed);
-    cuda_take(&memory->device, &own->parents, voxels);
-    cuda_take(&memory->device, &own->values, voxels);
-    cuda_take(&memory->device, &own->distances, voxels);
+    own->places = zones_places(columns, rows, (double)extent->slices, TEXTURE_MAX_LEVELS);
+    cuda_counted_place(lane, memory, &own->counted);
+    cuda_take(&memory->device, &own->tables, TEXTURE_TABLES, texture_values(cuda_lane_of(lane)));
+    cuda_take(&memory->device, &own->steps, words, ZONES_WIDTH);
+    cuda_take(&memory->device, &own->records, words, ZONES_QUADS);
+    cuda_take(&memory->device, &own->labels, words, ZONES_WIDTH);
+    cuda_take(&memory->device, &own->end_levels, words, 2);
+    cuda_take(&memory->device, &own->end_labels, words, 2);
+    for (uint32_t **each : {&own->parents, &own->sizes, &own->groups, &own->least})
+        cuda_take(&memory->device, each, words, ZONES_REACH);
+    cuda_take(&memory->device, &own->facts, ZONES_FACTS);
+    cuda_take(&memory->device, &own->order, own->places);
+    cuda_take(&memory->device, &own->keys, own->places, 2);
+}
+
+static __global__ void
+zones_list(struct zones_table table, uint32_t first, uint32_t most, unsigned long long *list)
+{
+    const uint32_t end = min(*table.used, first + most);
+
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        list[0] = *table.used;
+    for (uint32_t i = first + blockIdx.x * blockDim.x + threadIdx.x; i < end;
+         i += gridDim.x * blockDim.x) {
+        const uint32_t at = table.order[i];
+
+        list[1 + 2 * (i - first)] = table.keys[at];
+        list[2 + 2 * (i - first)] = table.counts[at];
+    }
 }
 
 static int
-zones_tally_keys(const struct kernels_lane *lane, const unsigned long long *keys, uint64_t count,
-                 struct zone_tally *tally, struct error *error)
+zones_tally_keys(const struct kernels_lane *lane, const unsigned long long *list, size_t count,
+                 struct zone_tally *tallies, struct error *error)
 {
-    for (uint64_t i = 0; i < count; i++)
-        if (zone_tally_add(tally, keys[i], 1))
+    for (size_t i = 0; i < count; i++) {
+        const bool distance = (list[2 * i] & ZONES_DISTANCE_KEY) != 0;
+
+        if (zone_tally_add(&tallies[distance ? TEXTURE_ZONE_DISTANCES : TEXTURE_ZONE_SIZES],
+                           list[2 * i] & ~ZONES_DISTANCE_KEY, list[2 * i + 1]))
             return kernels_no_memory(lane, error);
-    return 0;
-}
-
-static int
-zones_fetch(struct cuda_lane *lane, const struct zones_job *job, struct zone_tally *tally,
-            struct error *error)
-{
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->boxed.counted;
-    const uint64_t batch = TEXTURE_COUNTERS - 1;
-
-    for (uint64_t first = 0; first < job->voxels; first += batch) {
-        const uint64_t end = first + batch < job->voxels ? first + batch : job->voxels;
-        uint64_t found;
-        int rc;
-
-        CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, sizeof(uint64_t), lane->work));
-        cuda_zones_list<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job, first, end,
-                                                                  counted->counts);
-        CUDA_LAUNCHED(device);
-        rc = cuda_counted_fetch(lane, counted, 1, &found, error);
-        if (rc == 0 && found > 0)
-            CUDA_FETCH(lane, counted->host_counts, counted->counts, found + 1);
-        if (rc == 0 && found > 0)
-            CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-        if (rc == 0)
-            rc = zones_tally_keys(&lane->base, counted->host_counts + 1, found, tally, error);
-        if (rc)
-            return rc;
     }
     return 0;
 }
 
-/* Once voxels are united. */
+/* Keys first .. of those counted, `most` at most; how many there are in all. */
 static int
-zones_run_kind(struct cuda_lane *lane, struct zones_job *job, enum texture_zone_kind kind,
-               struct zone_tally *tallies, struct error *error)
+zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first, uint32_t most,
+            size_t *all, struct zone_tally *tallies, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
 
-    job->kind = kind;
-    zones_begin_values<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
+    zones_list<<<64, ZONES_THREADS, 0, lane->work>>>(job->table, first, most, counted->counts);
     CUDA_LAUNCHED(device);
-    zones_add_voxels<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
-    CUDA_LAUNCHED(device);
-    return zones_fetch(lane, job, &tallies[kind], error);
+    CUDA_FETCH(lane, counted->host_counts, counted->counts, 1 + 2 * (size_t)most);
+    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    *all = counted->host_counts[0];
+    return zones_tally_keys(&lane->base, counted->host_counts + 1,
+                            std::min(*all - first, (size_t)most), tallies, error);
 }
 
 static int
-zones_measure_all(struct cuda_lane *lane, const struct zones_job *job, struct error *error)
+zones_fetch_all(struct cuda_lane *lane, const struct zones_job *job, struct zone_tally *tallies,
+                struct error *error)
+{
+    size_t all = 0;
+    int rc = zones_fetch(lane, job, 0, ZONES_AT_ONCE, &all, tallies, error);
+
+    for (size_t first = ZONES_AT_ONCE; rc == 0 && first < all; first += ZONES_MOST)
+        rc = zones_fetch(lane, job, (uint32_t)first,
+                         (uint32_t)std::min(all - first, (size_t)ZONES_MOST), &all, tallies, error);
+    return rc;
+}
+
+/* With a table for each slice as many slices at a time as there is room for tables. */
+static int
+zones_queue_tiles(struct cuda_lane *lane, const struct texture_levels *levels,
+                  struct zones_job *job, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
+    const size_t values = texture_values(lane);
+    const bool several = levels->table_count > 1;
+    const uint32_t batch = several ? (uint32_t)TEXTURE_TABLES : job->slices;
+    uint16_t *tables = cuda_zones_state(&lane->base)->tables;
 
-    zones_begin_distances<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
-    CUDA_LAUNCHED(device);
-    for (int axis = 0; axis < (job->in_slice ? 2 : 3); axis++) {
-        zones_sweep<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job, axis);
+    job->tables = tables;
+    job->values = several ? values : 0;
+    CUDA_TRY(device, zones_tiles_allow(job, lane->base.pixel));
+    for (uint32_t z = 0; z < job->slices; z += batch) {
+        const uint32_t count = std::min(batch, job->slices - z);
+        const size_t table = several ? job->first[2] + z : 0;
+
+        job->table_slice = z;
+        CUDA_SEND(lane, tables, levels->level_of + table * values, (several ? count : 1) * values);
+        zones_tiles_queue(job, lane->base.pixel, z, count, device->multiprocessors, lane->work);
         CUDA_LAUNCHED(device);
     }
     return 0;
 }
 
+/* Slices of the box that the job is of. */
 static int
-zones_run_all(struct cuda_lane *lane, struct zones_job *job, struct zone_tally *tallies,
-              struct error *error)
+zones_run_slices(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
+                 struct zone_tally *tallies, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_zones *own = cuda_zones_state(&lane->base);
+    const size_t places = zones_places(job->columns, job->rows, job->slices,
+                                       (double)job->levels * (job->per_slice ? job->slices : 1));
     int rc;
 
-    zones_begin<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
-    CUDA_LAUNCHED(device);
-    zones_unite_voxels<<<ZONES_BLOCKS, THREADS, 0, lane->work>>>(*job);
-    CUDA_LAUNCHED(device);
-    rc = zones_run_kind(lane, job, TEXTURE_ZONE_SIZES, tallies, error);
-    if (rc || !job->distances)
+    job->table = {own->keys, own->keys + places, own->order, own->facts + 1,
+                  (uint32_t)(places - 1)};
+    CUDA_TRY(device, cudaMemsetAsync(own->facts, 0, ZONES_FACTS * sizeof(*own->facts), lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(own->keys, 0, 2 * places * sizeof(*own->keys), lane->work));
+    if (job->steps) {
+        zones_steps_queue(job, own->steps, lane->work);
+        CUDA_LAUNCHED(device);
+    }
+    rc = zones_queue_tiles(lane, &zones->levels, job, error);
+    if (rc)
         return rc;
-    rc = zones_measure_all(lane, job, error);
-    return rc ? rc : zones_run_kind(lane, job, TEXTURE_ZONE_DISTANCES, tallies, error);
+    zones_seams_queue(job, device->multiprocessors, lane->work);
+    CUDA_LAUNCHED(device);
+    return zones_fetch_all(lane, job, tallies, error);
+}
+
+/* How many slices at a time have places for their keys. */
+static uint32_t
+zones_slices_at_once(const struct zones_job *job, size_t places)
+{
+    uint32_t slices = job->slices;
+
+    while (job->per_slice && slices > 1 &&
+           zones_places(job->columns, job->rows, slices, (double)job->levels * slices) > places)
+        slices = (slices + 1) / 2;
+    return slices;
+}
+
+static int
+zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_job *job,
+                  struct error *error)
+{
+    const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
+    const size_t slice = (size_t)job->volume.rows * job->volume.words_per_row;
+    const uint64_t *held = cuda_region_bits(lane, region);
+
+    job->volume.region = held || !region ? held : counted->region;
+    if (region && !held)
+        CUDA_SEND(lane, counted->region + job->first[2] * slice, region + job->first[2] * slice,
+                  job->slices * slice);
+    return 0;
 }
 
 static int
 cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_zones_request *request = (const struct texture_zones_request *)given;
+    const struct texture_zones *zones = request->zones;
     const struct cuda_zones *own = cuda_zones_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
-    const struct glcm_volume volume = cuda_texture_volume(lane);
     struct zones_job job = {};
     struct texture_box box;
     int rc;
 
-    texture_box_of(request->zones->region, &base->extent, &box);
-    rc = cuda_boxed_fill(lane, &own->boxed, &request->zones->levels, request->zones->region, 1,
-                         &job.box, error);
-    if (rc || box.size[0] == 0)
-        return rc;
-    memcpy(job.first, box.first, sizeof(job.first));
-    job.voxels = (uint64_t)(box.size[0] * box.size[1] * box.size[2]);
+    texture_region_box(base, zones->region, &box);
+    const uint32_t margin = (uint32_t)(box.first[0] % ZONES_WIDTH); /* words are the region's */
+    if (box.size[0] == 0)
+        return 0;
+    job.volume = cuda_texture_volume(lane);
+    for (int axis = 0; axis < 3; axis++)
+        job.first[axis] = (uint32_t)box.first[axis];
+    job.columns = (uint32_t)box.size[0];
+    job.rows = (uint32_t)box.size[1];
+    job.slices = (uint32_t)box.size[2];
+    job.first[0] -= margin;
+    job.columns += margin;
+    job.words = (job.columns - 1) / ZONES_WIDTH + 1;
+    job.levels = (uint32_t)zones->levels.levels;
+    job.distances = zones->distances;
+    job.flat = zones->in_slice || job.slices == 1;
+    job.per_slice = zones->per_slice;
+    job.steps = zones->distances && zones->region ? own->steps : NULL;
+    job.records = own->records;
+    job.labels = own->labels;
+    job.end_levels = own->end_levels;
+    job.end_labels = own->end_labels;
     job.parents = own->parents;
-    job.values = own->values;
-    job.distances = request->zones->distances ? own->distances : NULL;
-    job.region = request->zones->region ? own->boxed.counted.region : NULL;
-    job.volume_rows = volume.rows;
-    job.words_per_row = volume.words_per_row;
-    job.in_slice = request->zones->in_slice;
-    job.per_slice = request->zones->per_slice;
-    return zones_run_all(lane, &job, request->tallies, error);
+    job.sizes = own->sizes;
+    job.groups = own->groups;
+    job.least = own->least;
+    job.numbers = own->facts;
+    rc = zones_send_region(lane, zones->region, &job, error);
+    const uint32_t all = job.slices, first = job.first[2],
+                   at_once = zones_slices_at_once(&job, own->places);
+    for (uint32_t z = 0; rc == 0 && z < all; z += at_once) {
+        job.first[2] = first + z;
+        job.slices = std::min(at_once, all - z);
+        rc = zones_run_slices(lane, zones, &job, request->tallies, error);
+    }
+    return rc;
 }
 
 const struct kernels_op cuda_zones_op = {

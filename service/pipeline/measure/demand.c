@@ -54,7 +54,7 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
                 family->demand ? family->demand(options, maps) : &kernels_asked;
     }
     if (texture_need(options) >= FEATURE_NEEDS_VALUES)
-        demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
+        demand->of[KERNELS_HISTOGRAM] = demand->of[KERNELS_REGION] = &kernels_asked;
 }
 
 /* ---------------------------------------------------------------------------------- memory -- */
@@ -76,22 +76,35 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
     return discretise_most_levels(&options->levels, lo, hi);
 }
 
-/* Histogram and levels, and what families take one after the other. */
+/* What a family takes for all its sets. */
+static size_t
+bytes_of_family(const struct feature_family *family, const struct feature_region *largest)
+{
+    const size_t sets = family->bytes ? texture_sets(family, largest->volume->options) : 0;
+    size_t bytes = 0;
+    for (size_t set = 0; set < sets; set++)
+        bytes += family->bytes(largest, set);
+    return bytes;
+}
+
+/* Histogram and levels, and what families take until the values of all of them are there: those that
+ * follow each other and share what they count, once. */
 static size_t
 bytes_of_region(const struct feature_region *largest)
 {
     const struct feature_volume *volume = largest->volume;
-    const size_t entry = sizeof(uint64_t) + sizeof(uint16_t);
-    size_t most = 0;
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
-        const struct feature_family *family = feature_families[f];
-        const size_t sets = texture_sets(family, volume->options);
-        for (size_t set = 0; set < sets && family->bytes; set++) {
-            const size_t bytes = family->bytes(largest, set);
-            most = bytes > most ? bytes : most;
+    size_t bytes = volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t));
+    for (size_t f = 0, next; f < FEATURE_FAMILIES; f = next) {
+        size_t most = bytes_of_family(feature_families[f], largest);
+        for (next = f + 1; next < FEATURE_FAMILIES && feature_families[f]->count &&
+                           feature_families[next]->count == feature_families[f]->count;
+             next++) {
+            const size_t own = bytes_of_family(feature_families[next], largest);
+            most = own > most ? own : most;
         }
+        bytes += most;
     }
-    return volume->tables * volume->values * entry + most;
+    return bytes;
 }
 
 /* What is kept of all regions. */

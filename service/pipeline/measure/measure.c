@@ -2,8 +2,8 @@
  * measure.c - see measure.h.
  *
  * What families prepare for all regions, then one region after the other: its histograms tell the
- * extremes that its levels are made from, then every family that is wanted counts and makes its
- * features.
+ * extremes that its levels are made from, then every family that is wanted counts, and its features are
+ * made beside what the next ones count.
  */
 #include "service/pipeline/measure/measure.h"
 
@@ -11,9 +11,9 @@
 #include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/keep.h"
 #include "service/pipeline/measure/resegment.h"
-#include "service/pipeline/measure/shared_counts.h"
 #include "service/pipeline/measure/shared_values.h"
 #include "service/pipeline/measure/value_unit.h"
+#include "service/pipeline/measure/valuing.h"
 #include "service/pipeline/volume.h"
 
 #include "kernels/features/discretise.h"
@@ -37,8 +37,8 @@ struct step {
     uint16_t *level_of;             /* the same */
     const uint64_t **regions;       /* the volume's */
     void *prepared[FEATURE_FAMILIES];
-    struct shared_counts shared; /* of the region at hand */
-    enum feature_need needs;     /* of all families that are wanted */
+    struct valuing *valuing;
+    enum feature_need needs; /* of all families that are wanted */
     bool levels_wanted;
 };
 
@@ -146,10 +146,13 @@ leave_out_padding(const struct step *step, bool levels)
 
 /* ------------------------------------------------------------------ the region, its levels -- */
 
+/* All that is counted of the region from here on finds it in the lane. */
 static int
 count_values(struct step *step, struct feature_region *region)
 {
-    int rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
+    int rc = texture_region_hold(step->request->lane, region->bits, step->error);
+    if (rc == 0)
+        rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
                                    step->histograms, step->error);
     if (rc)
         return rc;
@@ -317,49 +320,70 @@ family_prepare(struct step *step, size_t f)
                                 step->error);
 }
 
+/* Has the lane count what the set is of, and its values made, unless a group before has. */
 static int
-take_values(struct step *step, const struct measured *measured, const uint64_t *counts,
-            struct feature_value *values)
+count_set(struct step *step, struct valued *valued)
 {
-    const struct feature_family *family = measured->family;
-    int rc = family->values ? family->values(measured->region, measured->set, counts, values) : 0;
-    if (rc == 0)
-        rc = texture_keep(measured, counts, &step->result->features);
-    return rc ? out_of_memory(step) : 0;
-}
-
-/* Has the lane count what the set is of, and makes values of it, unless a group before has. */
-static int
-count_set(struct step *step, const struct measured *measured, struct feature_value *values)
-{
-    struct shared_values *shared = step->request->shared;
-    const uint64_t *counts;
-    if (shared && shared_values_take(shared, measured, values))
-        return 0;
-    int rc = shared_counts_take(&step->shared, measured, &counts, step->error);
-    if (rc == 0)
-        rc = take_values(step, measured, counts, values);
-    if (rc == 0 && shared && shared_values_add(shared, measured, values))
-        rc = out_of_memory(step);
-    return rc;
+    const struct shared_values *shared = step->request->shared;
+    valued->made = shared && shared_values_take(shared, &valued->measured, valued->values);
+    return valued->made ? 0 : valuing_count(step->valuing, valued, step->error);
 }
 
 static int
-measure_set(struct step *step, const struct measured *measured)
+begin_set(struct step *step, const struct measured *measured)
 {
     const struct feature_family *family = measured->family;
     const enum feature_missing missing =
         family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
-    struct feature_value values[FEATURE_FAMILY_MAX];
     if (pipeline_stopped(step->request->watch))
         return -ECANCELED;
+    struct valued *valued = valuing_begin(step->valuing, measured);
     for (size_t f = 0; f < family->definition_count; f++)
-        values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
-    int rc = missing ? 0 : count_set(step, measured, values);
+        valued->values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
+    valued->made = missing != FEATURE_PRESENT;
+    const int rc = missing ? 0 : count_set(step, valued);
+    if (rc == 0)
+        valuing_add(step->valuing, valued);
+    return rc;
+}
+
+/* Keeps what is to be kept of a set's counts, and tells its values. */
+static int
+end_set(struct step *step, const struct valued *valued)
+{
+    const struct measured *measured = &valued->measured;
+    const struct feature_family *family = measured->family;
+    struct shared_values *shared = step->request->shared;
+    int rc = valued->rc;
+    if (rc == 0 && !valued->made)
+        rc = texture_keep(measured, valued->counts, &step->result->features);
+    if (rc == 0 && !valued->made && shared)
+        rc = shared_values_add(shared, measured, valued->values);
+    if (rc)
+        return out_of_memory(step);
     for (size_t f = 0; f < family->definition_count && rc == 0; f++)
         if ((!family->definitions[f].of_levels || step->levels_wanted) &&
             (!family->tells || family->tells(step->request->options, f)))
-            rc = measure_add_feature(step, measured, &family->definitions[f], &values[f]);
+            rc = measure_add_feature(step, measured, &family->definitions[f], &valued->values[f]);
+    return rc;
+}
+
+/* The sets of all families, as the region at hand is. */
+static int
+measure_sets(struct step *step, const struct texture_region *named, struct feature_region *region)
+{
+    int rc = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
+        const struct feature_family *family = feature_families[f];
+        const size_t sets = texture_sets(family, step->request->options);
+        region->prepared = step->prepared[f];
+        for (size_t set = 0; set < sets && rc == 0; set++)
+            rc = begin_set(step, &(struct measured){named, region, family, set});
+    }
+    const size_t sets = valuing_wait(step->valuing);
+    for (size_t i = 0; i < sets && rc == 0; i++)
+        rc = end_set(step, valuing_at(step->valuing, i));
+    valuing_clear(step->valuing);
     return rc;
 }
 
@@ -378,24 +402,30 @@ measure_region(struct step *step, size_t number)
     int rc = step->needs >= FEATURE_NEEDS_VALUES ? count_values(step, &region) : 0;
     if (rc == 0 && step->levels_wanted)
         make_levels(step, &region);
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
-        const struct feature_family *family = feature_families[f];
-        const size_t sets = texture_sets(family, step->request->options);
-        region.prepared = step->prepared[f];
-        for (size_t set = 0; set < sets && rc == 0; set++)
-            rc = measure_set(step, &(struct measured){named, &region, family, set});
-    }
-    shared_counts_clear(&step->shared);
+    if (rc == 0)
+        rc = measure_sets(step, named, &region);
+    texture_region_release(step->request->lane);
     return rc;
 }
 
 /* ----------------------------------------------------------------------------- the whole ---- */
 
 static int
+open_valuing(struct step *step)
+{
+    size_t sets = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        sets += texture_sets(feature_families[f], step->request->options);
+    return valuing_open(sets, kernels_lane_threads(step->request->lane) - 1, &step->valuing)
+               ? out_of_memory(step)
+               : 0;
+}
+
+static int
 measure_all(struct step *step)
 {
     const size_t regions = step->request->region_count;
-    int rc = 0;
+    int rc = open_valuing(step);
     for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++)
         rc = family_prepare(step, f);
     for (size_t r = 0; r < regions && rc == 0; r++) {
@@ -417,6 +447,7 @@ texture_measure(const struct texture_request *request, struct texture_result *re
     int rc = make_tables(&step);
     if (rc == 0)
         rc = measure_all(&step);
+    valuing_close(step.valuing);
     free_tables(&step);
     return rc;
 }

@@ -1,0 +1,356 @@
+/*
+ * neighbours_near.cuh - neighbourhoods of one voxel each way, for neighbours_cuda.cu.
+ *
+ * A thread has two voxels beside each other, and goes with them from slice to slice: of each it compares
+ * what is around the two with them, with those of the slice before and with those of the next, so that it
+ * reads every slice once. Levels stand as marked (boxed_cuda.cuh): as a half such a word is a number whose
+ * distances are those of levels, exactly, and 0 is farther than any; and nine of them add up to a sum of
+ * levels below how many there are.
+ *
+ * Most voxels have all neighbours. How many these are is what is left of a level's voxels, and their
+ * deviations have counters of their own, in copies, so that a warp of one level does not wait for itself.
+ */
+#ifndef NOCTULE_NEIGHBOURS_NEAR_CUH
+#define NOCTULE_NEIGHBOURS_NEAR_CUH
+
+#include "kernels/texture/boxed_cuda.cuh"
+
+#include <cuda_fp16.h>
+
+struct neighbours_job {
+    struct cuda_box box;
+    int32_t distance, deep; /* deep: 0 within slices */
+    int32_t alpha;
+    uint32_t levels, width, entries; /* entries: of a matrix, all kinds */
+    bool per_slice;
+};
+
+enum {
+    NEAR_THREADS = 512,
+    NEAR_BLOCKS = 2,  /* of a multiprocessor */
+    NEAR_SLICES = 64, /* of a tile at most */
+    NEAR_COPIES = 32, /* at most; of few levels */
+    NEAR_COPIED = 2048,
+};
+
+struct near_part {
+    uint32_t words, columns; /* of two voxels: of a row, of a slice's rows */
+    uint32_t slices, tiles;  /* of a tile; of a matrix */
+    uint32_t copies;
+    __half2 alpha; /* as a distance of marked levels */
+};
+
+/* What a block counts into, in shared memory. */
+struct near_table {
+    uint32_t *alike, *present, *deviation; /* [levels][width]; the latter two without full ones */
+    uint32_t *full;                        /* [levels][copies]: deviations */
+    uint32_t width, copies;
+};
+
+static __device__ __forceinline__ __half2
+near_half(uint32_t word)
+{
+    return *(const __half2 *)&word;
+}
+
+template <bool EXACT>
+static __device__ __forceinline__ __half2
+near_alike(uint32_t a, uint32_t b, __half2 alpha)
+{
+    if (EXACT)
+        return __heq2(near_half(a), near_half(b));
+    return __hle2(__habs2(__hsub2(near_half(a), near_half(b))), alpha);
+}
+
+/* What is around two voxels in a slice, row by row: words as they stand, then as they are beside them. */
+struct near_slice {
+    uint32_t word[9];
+};
+
+static __device__ __forceinline__ void
+near_load(const uint32_t *at, uint32_t words, struct near_slice *slice)
+{
+    at -= words + 1;
+#pragma unroll
+    for (int i = 0; i < 9; i++)
+        slice->word[i] = __ldg(at + (size_t)(i / 3) * words + i % 3);
+}
+
+static __device__ __forceinline__ void
+near_shift(struct near_slice *slice)
+{
+#pragma unroll
+    for (int i = 0; i < 9; i += 3) {
+        uint32_t *row = slice->word + i;
+
+        row[0] = __funnelshift_r(row[0], row[1], 16);
+        row[2] = __funnelshift_r(row[1], row[2], 16);
+    }
+}
+
+/* How many of the slice are as either of the two is; those in the middle left out, which they are. */
+template <bool EXACT, bool MIDDLE>
+static __device__ __forceinline__ __half2
+near_compare(uint32_t own, const struct near_slice &slice, __half2 alpha)
+{
+    __half2 alike = near_alike<EXACT>(own, slice.word[0], alpha);
+
+#pragma unroll
+    for (int i = 1; i < 9; i++)
+        if (MIDDLE || i != 4)
+            alike = __hadd2(alike, near_alike<EXACT>(own, slice.word[i], alpha));
+    return alike;
+}
+
+/* Sums of levels, and how many there are, of either of the two. */
+struct near_sums {
+    uint32_t levels, count;
+};
+
+static __device__ __forceinline__ struct near_sums
+near_sums_of(const struct near_slice &slice)
+{
+    uint32_t sum = slice.word[0];
+
+#pragma unroll
+    for (int i = 1; i < 9; i++)
+        sum += slice.word[i];
+    return {sum & 0x0FFF0FFF, sum >> 12 & 0x000F000F};
+}
+
+static __device__ __forceinline__ void
+near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, uint32_t sum,
+                 uint32_t count)
+{
+    const uint32_t level = own & (BOXED_MARK - 1), at = (level - 1) * table.width;
+    uint32_t from;
+
+    if (own == 0)
+        return;
+    from = (uint32_t)abs((int32_t)(count * level) - (int32_t)sum);
+    atomicAdd(&table.alike[at + alike], 1u);
+    if (count == table.width) {
+        if (from != 0)
+            atomicAdd(&table.full[(level - 1) * table.copies + (threadIdx.x & (table.copies - 1))],
+                      from);
+        return;
+    }
+    atomicAdd(&table.present[at + count - 1], 1u);
+    if (from != 0)
+        atomicAdd(&table.deviation[at + count - 1], from);
+}
+
+/* Both count themselves in sums, not in what is alike. */
+static __device__ __forceinline__ void
+near_count(const struct near_table &table, uint32_t own, __half2 alike, struct near_sums sums)
+{
+    const __half2 shifted = __hadd2(alike, __half2half2(__ushort_as_half(0x6400))); /* 1024 */
+    const uint32_t found = *(const uint32_t *)&shifted & 0x03FF03FF;
+
+    near_count_voxel(table, own & 0xFFFF, found & 0xFFFF, sums.levels & 0xFFFF,
+                     sums.count & 0xFFFF);
+    near_count_voxel(table, own >> 16, found >> 16, sums.levels >> 16, sums.count >> 16);
+}
+
+/* Slices first .. end - 1 of two columns. */
+template <bool EXACT>
+static __device__ __forceinline__ void
+near_walk(const struct near_table &table, const uint32_t *at, size_t apart, uint32_t words,
+          int32_t first, int32_t end, __half2 alpha)
+{
+    const __half2 none = __half2half2(__ushort_as_half(0));
+    uint32_t before = 0;
+    __half2 alike_before = none, alike = none;
+    struct near_sums sums_before = {0, 0}, sums_at = {0, 0};
+    struct near_slice next;
+
+    at += (int64_t)(first - 1) * (int64_t)apart;
+    near_load(at, words, &next);
+    for (int32_t z = first - 1; z <= end; z++) {
+        struct near_slice slice = next;
+        const uint32_t own = slice.word[4];
+
+        at += apart;
+        if (z < end)
+            near_load(at, words, &next);
+        near_shift(&slice);
+        const struct near_sums sums = near_sums_of(slice);
+
+        if (z > first)
+            near_count(table, before,
+                       __hadd2(alike_before, near_compare<EXACT, true>(before, slice, alpha)),
+                       {sums_before.levels + sums_at.levels + sums.levels,
+                        sums_before.count + sums_at.count + sums.count});
+        alike_before = __hadd2(alike, near_compare<EXACT, false>(own, slice, alpha));
+        alike = near_compare<EXACT, true>(next.word[4], slice, alpha);
+        before = own;
+        sums_before = sums_at;
+        sums_at = sums;
+    }
+}
+
+/* The same within slices. */
+template <bool EXACT>
+static __device__ __forceinline__ void
+near_walk_slices(const struct near_table &table, const uint32_t *at, size_t apart, uint32_t words,
+                 int32_t first, int32_t end, __half2 alpha)
+{
+    at += (size_t)first * apart;
+    for (int32_t z = first; z < end; z++, at += apart) {
+        struct near_slice slice;
+
+        near_load(at, words, &slice);
+        const uint32_t own = slice.word[4];
+
+        near_shift(&slice);
+        near_count(table, own, near_compare<EXACT, false>(own, slice, alpha), near_sums_of(slice));
+    }
+}
+
+/* The block's table into the matrix. */
+static __device__ __forceinline__ void
+near_flush(const struct neighbours_job &job, const struct near_table &table,
+           unsigned long long *counts)
+{
+    const uint32_t plane = job.levels * job.width, all = job.width - 1;
+
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < plane; i += NEAR_THREADS) {
+        if (table.alike[i] != 0)
+            atomicAdd(&counts[TEXTURE_ALIKE * plane + i], (unsigned long long)table.alike[i]);
+        if (table.present[i] != 0)
+            atomicAdd(&counts[TEXTURE_PRESENT * plane + i], (unsigned long long)table.present[i]);
+        if (table.deviation[i] != 0)
+            atomicAdd(&counts[TEXTURE_DEVIATION * plane + i],
+                      (unsigned long long)table.deviation[i]);
+    }
+    for (uint32_t level = threadIdx.x; level < job.levels; level += NEAR_THREADS) {
+        unsigned long long from = 0;
+        uint32_t voxels = 0;
+
+        for (uint32_t i = 0; i < table.copies; i++)
+            from += table.full[level * table.copies + ((i + level) & (table.copies - 1))];
+        for (uint32_t n = 0; n < job.width; n++)
+            voxels += table.alike[level * job.width + n] - table.present[level * job.width + n];
+        if (voxels != 0)
+            atomicAdd(&counts[TEXTURE_PRESENT * plane + level * job.width + all],
+                      (unsigned long long)voxels);
+        if (from != 0)
+            atomicAdd(&counts[TEXTURE_DEVIATION * plane + level * job.width + all], from);
+    }
+}
+
+/* Tiles blockIdx.x, blockIdx.x + gridDim.x ... of matrix blockIdx.y: of all slices of the box, or of slice
+ * first + blockIdx.y. */
+template <bool EXACT, bool DEEP>
+static __global__ void
+__launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
+    near_count_part(struct neighbours_job job, struct near_part part, int64_t first,
+                    unsigned long long *counts)
+{
+    extern __shared__ uint32_t near_counters[];
+    const uint32_t plane = job.levels * job.width;
+    const uint32_t in_slice = (part.columns + NEAR_THREADS - 1) / NEAR_THREADS;
+    const int32_t slice = job.per_slice ? (int32_t)(first + blockIdx.y) : 0;
+    const int32_t slices = job.per_slice ? slice + 1 : (int32_t)job.box.size[2];
+    const struct near_table table = {near_counters,
+                                     near_counters + plane,
+                                     near_counters + 2 * plane,
+                                     near_counters + 3 * plane,
+                                     job.width,
+                                     part.copies};
+
+    texture_clear_counters<NEAR_THREADS>(near_counters, 3 * plane + job.levels * part.copies);
+    for (uint32_t tile = blockIdx.x; tile < part.tiles; tile += gridDim.x) {
+        const uint32_t column = tile % in_slice * NEAR_THREADS + threadIdx.x;
+        const int32_t from = slice + (int32_t)(tile / in_slice * part.slices);
+        const int32_t end = min(from + (int32_t)part.slices, slices);
+        const uint32_t *at =
+            (const uint32_t *)cuda_box_slice<uint16_t>(&job.box, 0) + part.words + column;
+
+        if (column >= part.columns)
+            continue;
+        if (DEEP)
+            near_walk<EXACT>(table, at, (size_t)job.box.slice / 2, part.words, from, end,
+                             part.alpha);
+        else
+            near_walk_slices<EXACT>(table, at, (size_t)job.box.slice / 2, part.words, from, end,
+                                    part.alpha);
+    }
+    near_flush(job, table, counts + (size_t)blockIdx.y * job.entries);
+}
+
+static size_t
+near_shared(const struct neighbours_job *job, uint32_t copies)
+{
+    return job->levels * (3 * job->width + copies) * sizeof(uint32_t);
+}
+
+/* Lets the kernels take what most levels need. */
+static cudaError_t
+near_allow()
+{
+    const struct neighbours_job most = {{}, 1, 1, 0, TEXTURE_MAX_LEVELS, 27, 0, false};
+    const int bytes = (int)near_shared(&most, NEAR_COPIED / TEXTURE_MAX_LEVELS);
+    const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
+
+    for (const auto kernel : {near_count_part<false, false>, near_count_part<false, true>,
+                              near_count_part<true, false>, near_count_part<true, true>}) {
+        const cudaError_t status = cudaFuncSetAttribute(kernel, most_of, bytes);
+
+        if (status != cudaSuccess)
+            return status;
+    }
+    return cudaSuccess;
+}
+
+/* Tiles for every processor, and few enough of a block that no counter overflows. */
+static struct near_part
+near_cut(const struct neighbours_job *job, size_t matrices, size_t processors, size_t *blocks)
+{
+    const size_t slices = job->per_slice ? 1 : (size_t)job->box.size[2];
+    struct near_part part;
+    size_t in_slice, most;
+
+    part.words = (uint32_t)(job->box.row / 2);
+    part.columns = part.words * (uint32_t)job->box.size[1];
+    part.copies = NEAR_COPIES;
+    while (part.copies * job->levels > NEAR_COPIED && part.copies > 1)
+        part.copies /= 2;
+    part.alpha = __float2half2_rn((float)job->alpha / (1 << 21));
+    in_slice = (part.columns + NEAR_THREADS - 1) / NEAR_THREADS;
+    *blocks = texture_most(1, processors * NEAR_BLOCKS / matrices);
+    part.slices = (uint32_t)texture_least(texture_most(4, in_slice * slices / *blocks / 2),
+                                          (size_t)NEAR_SLICES);
+    part.tiles = (uint32_t)(in_slice * ((slices + part.slices - 1) / part.slices));
+    most = UINT32_MAX / ((size_t)TEXTURE_MAX_LEVELS * job->width * 2 * NEAR_THREADS * part.slices);
+    *blocks = texture_least(part.tiles, texture_most(*blocks, (part.tiles + most - 1) / most));
+    return part;
+}
+
+/* Adds matrices first .. first + count - 1 to counts. */
+static void
+near_launch(const struct neighbours_job *job, int64_t first, size_t count, size_t processors,
+            unsigned long long *counts, cudaStream_t stream)
+{
+    size_t blocks;
+    const struct near_part part = near_cut(job, count, processors, &blocks);
+    const size_t shared = near_shared(job, part.copies);
+    const dim3 grid((unsigned)blocks, (unsigned)count);
+    const bool exact = job->alpha == 0;
+
+    if (job->deep != 0 && exact)
+        near_count_part<true, true>
+            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
+    else if (job->deep != 0)
+        near_count_part<false, true>
+            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
+    else if (exact)
+        near_count_part<true, false>
+            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
+    else
+        near_count_part<false, false>
+            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
+}
+
+#endif

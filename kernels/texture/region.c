@@ -1,0 +1,143 @@
+/* region.c - see region.h. */
+#include "kernels/texture/region.h"
+
+#include "kernels/op.h"
+
+enum { WORD = 64 };
+
+/* --------------------------------------------------------------------------------- boxes ---- */
+
+void
+texture_box_begin(struct texture_box_ends *ends)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        ends->first[axis] = INT64_MAX;
+        ends->last[axis] = -1;
+    }
+}
+
+static void
+region_box_add(struct texture_box_ends *ends, int axis, int64_t first, int64_t last)
+{
+    if (first < ends->first[axis])
+        ends->first[axis] = first;
+    if (last > ends->last[axis])
+        ends->last[axis] = last;
+}
+
+/* Whether a row of words, of the last of which only `inside` counts, has a voxel. */
+static bool
+row_has_any(const uint64_t *row, int64_t words, uint64_t inside)
+{
+    uint64_t any = row[words - 1] & inside;
+
+    for (int64_t w = 0; w + 1 < words; w++)
+        any |= row[w];
+    return any != 0;
+}
+
+/* The columns of a row that has a voxel. */
+static void
+box_add_columns(const uint64_t *row, int64_t words, uint64_t inside, struct texture_box_ends *ends)
+{
+    int64_t first = 0, last = words - 1;
+    uint64_t end = row[last] & inside;
+
+    while (first < last && row[first] == 0)
+        first++;
+    while (end == 0)
+        end = row[--last];
+    region_box_add(ends, 0,
+                   WORD * first +
+                       __builtin_ctzll(first == words - 1 ? row[first] & inside : row[first]),
+                   WORD * last + WORD - 1 - __builtin_clzll(end));
+}
+
+bool
+texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
+                      struct texture_box_ends *ends)
+{
+    const int64_t words = (extent->columns + WORD - 1) / WORD;
+    const uint64_t inside = ~UINT64_C(0) >> (WORD * words - extent->columns);
+    bool any = false;
+
+    for (int64_t y = 0; y < extent->rows; y++) {
+        const uint64_t *row = slice + y * words;
+
+        if (!row_has_any(row, words, inside))
+            continue;
+        box_add_columns(row, words, inside, ends);
+        region_box_add(ends, 1, y, y);
+        any = true;
+    }
+    if (any)
+        region_box_add(ends, 2, z, z);
+    return any;
+}
+
+void
+texture_box_end(const struct texture_box_ends *ends, struct texture_box *box)
+{
+    *box = (struct texture_box){.size = {0}};
+    for (int axis = 0; axis < 3 && ends->last[0] >= 0; axis++) {
+        box->first[axis] = ends->first[axis];
+        box->size[axis] = ends->last[axis] - ends->first[axis] + 1;
+    }
+}
+
+void
+texture_box_of(const uint64_t *region, const struct image_extent *extent, struct texture_box *box)
+{
+    const int64_t words = (extent->columns + WORD - 1) / WORD;
+    struct texture_box_ends ends;
+
+    *box = (struct texture_box){.size = {extent->columns, extent->rows, extent->slices}};
+    if (!region)
+        return;
+    texture_box_begin(&ends);
+    for (int64_t z = 0; z < extent->slices; z++)
+        (void)texture_box_add_slice(region + z * extent->rows * words, extent, z, &ends);
+    texture_box_end(&ends, box);
+}
+
+/* ---------------------------------------------------------------------------- held regions ---- */
+
+static struct texture_region_state *
+region_state(const struct kernels_lane *lane)
+{
+    return kernels_state(lane, KERNELS_REGION);
+}
+
+void
+texture_region_release(struct kernels_lane *lane)
+{
+    region_state(lane)->bits = NULL;
+}
+
+int
+texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error)
+{
+    texture_region_release(lane);
+    return region ? kernels_op_run(lane, KERNELS_REGION, region, error) : 0;
+}
+
+const struct texture_region_state *
+texture_region_held(const struct kernels_lane *lane, const uint64_t *region)
+{
+    const struct texture_region_state *held = region_state(lane);
+
+    return region && held->bits == region && lane->phase[KERNELS_REGION] != KERNELS_OP_ABSENT
+               ? held
+               : NULL;
+}
+
+void
+texture_region_box(const struct kernels_lane *lane, const uint64_t *region, struct texture_box *box)
+{
+    const struct texture_region_state *held = texture_region_held(lane, region);
+
+    if (held)
+        *box = held->box;
+    else
+        texture_box_of(region, &lane->extent, box);
+}

@@ -1,0 +1,62 @@
+/*
+ * region.h - the box of a region, and a region that a lane holds.
+ *
+ * Several requests are often of one region. Held, its bits are read once: for its box, and into the device's
+ * memory; each request whose `region` is that pointer finds them there. Holding changes no result. The calling
+ * thread of all is the lane's (kernels.h).
+ */
+#ifndef NOCTULE_TEXTURE_REGION_H
+#define NOCTULE_TEXTURE_REGION_H
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The smallest box that holds a region (NULL: the volume); its sizes are 0 where that is empty. */
+struct texture_box {
+    int64_t first[3], size[3]; /* by column, row, slice */
+};
+
+void texture_box_of(const uint64_t *region, const struct image_extent *extent,
+                    struct texture_box *box);
+
+/*
+ * Holds a region of the lane's volume, whose bits must stay as they are until it is released, another one is
+ * held, or the next volume begins; NULL, which needs none, releases. Of a demand for KERNELS_REGION, -EINVAL
+ * otherwise; its slices are all announced, -EBUSY otherwise.
+ */
+int texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error);
+void texture_region_release(struct kernels_lane *lane);
+
+/* texture_box_of a region of the lane's volume; of the one it holds at once. */
+void texture_region_box(const struct kernels_lane *lane, const uint64_t *region,
+                        struct texture_box *box);
+
+/* ------------------------------------------------------------------------- within kernels/ ---- */
+
+/* What the states of KERNELS_REGION begin with; `run` is given the bits, and fills it. */
+struct texture_region_state {
+    const uint64_t *bits; /* NULL: none is held */
+    struct texture_box box;
+};
+
+/* The lane's, where it holds this region; else NULL. */
+const struct texture_region_state *texture_region_held(const struct kernels_lane *lane,
+                                                       const uint64_t *region);
+
+/* A box grows by slices; it begins with none, and says whether the slice has a voxel of the region. */
+struct texture_box_ends {
+    int64_t first[3], last[3];
+};
+
+void texture_box_begin(struct texture_box_ends *ends);
+bool texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
+                           struct texture_box_ends *ends);
+void texture_box_end(const struct texture_box_ends *ends, struct texture_box *box);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

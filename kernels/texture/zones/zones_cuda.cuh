@@ -1,0 +1,361 @@
+/*
+ * zones_cuda.cuh - what the files of zones on the GPU share.
+ *
+ * Rows of the box are cut into words of 32 voxels. A tile has ZONES_THREADS words, a thread each: one word
+ * of each of so many rows of some slices, or of one. Words are numbered along y, then z, then x.
+ *
+ * A zone that no voxel of which lies where its tile meets another is counted by the tile. What the others
+ * have in each tile gets a number; seams unite these numbers, and what is united is counted then.
+ */
+#ifndef NOCTULE_ZONES_CUDA_CUH
+#define NOCTULE_ZONES_CUDA_CUH
+
+#include "kernels/texture/texture_cuda.cuh"
+
+enum {
+    ZONES_THREADS = 256,
+    ZONES_WIDTH = 32,
+    ZONES_DEEP_ROWS = 16, /* of a tile, in as many slices */
+    ZONES_FLAT_ROWS = ZONES_THREADS,
+    ZONES_FEW_BITS = 6, /* of levels, 0 being the last one */
+    ZONES_MANY_BITS = 8,
+    ZONES_QUEUE = 64, /* pairs, of a warp */
+    ZONES_QUADS = 3,  /* of a record, at most */
+    ZONES_REACH = 10, /* numbers that a word may need: of its tile's rows a quarter, and two ends */
+};
+
+/* Counts by key, with open addresses: 0 is no key. */
+struct zones_table {
+    unsigned long long *keys, *counts; /* mask + 1 */
+    uint32_t *order;                   /* places in use, as they were taken */
+    uint32_t *used;                    /* how many */
+    uint32_t mask;
+};
+
+struct zones_job {
+    struct glcm_volume volume;
+    const uint16_t *tables;
+    size_t values;        /* of a table; 0: there is one for all */
+    uint32_t table_slice; /* of the box, that table 0 is of */
+    uint32_t first[3];    /* of the box, in the volume */
+    uint32_t columns, rows, slices, words;
+    uint32_t levels;
+    bool distances, flat, per_slice;
+    const uint16_t *steps; /* of voxels in words; NULL: everything is of the region */
+    /* Of words where tiles meet: planes of their levels' bits, and the numbers of their voxels. */
+    uint4 *records;
+    uint32_t *labels;
+    /* Of the first and last voxels of words, likewise. */
+    uint16_t *end_levels;
+    uint32_t *end_labels;
+    /* By number. */
+    uint32_t *parents, *sizes, *groups, *least;
+    uint32_t *numbers; /* that are in use */
+    struct zones_table table;
+};
+
+static __device__ __forceinline__ size_t
+zones_word_at(const struct zones_job &job, uint32_t x, uint32_t y, uint32_t z)
+{
+    return ((size_t)x * job.slices + z) * job.rows + y;
+}
+
+/* Words */
+
+template <uint32_t Bits> struct zones_word {
+    uint32_t plane[Bits]; /* bits of levels */
+    uint32_t valid;       /* has a level */
+    uint32_t starts;      /* of runs of one level */
+
+    __device__ __forceinline__ uint32_t joined() const
+    {
+        return valid & ~starts;
+    }
+
+    __device__ __forceinline__ uint32_t level(int bit) const
+    {
+        uint32_t code = 0;
+
+#pragma unroll
+        for (uint32_t k = 0; k < Bits; k++)
+            code |= (plane[k] >> bit & 1) << k;
+        return code > 0 ? code : 1u << Bits;
+    }
+};
+
+/* Voxels of `a` that are alike those so far away in `b`. */
+template <int Away, uint32_t Bits>
+static __device__ __forceinline__ uint32_t
+zones_alike(const zones_word<Bits> &a, const zones_word<Bits> &b)
+{
+    const auto moved = [](uint32_t bits) {
+        return Away < 0 ? bits << 1 : Away > 0 ? bits >> 1 : bits;
+    };
+    uint32_t differ = 0;
+
+#pragma unroll
+    for (uint32_t k = 0; k < Bits; k++)
+        differ |= a.plane[k] ^ moved(b.plane[k]);
+    return a.valid & moved(b.valid) & ~differ;
+}
+
+/* Where the run of this voxel starts. */
+static __device__ __forceinline__ int
+zones_start(uint32_t starts, int bit)
+{
+    return 31 - __clz((int)(starts & ((2u << bit) - 1)));
+}
+
+/* Voxels alike those of another row at the same place, one before, one after. */
+struct zones_pairs {
+    uint32_t at, before, after;
+};
+
+template <uint32_t Bits>
+static __device__ __forceinline__ zones_pairs
+zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)
+{
+    return {zones_alike<0>(a, b), zones_alike<-1>(a, b), zones_alike<1>(a, b)};
+}
+
+/* Rows beside that of a word: by steps in y, z. */
+enum zones_side { ZONES_UNDER, ZONES_ABOVE, ZONES_AHEAD, ZONES_BEHIND };
+
+static __device__ __forceinline__ int
+zones_side_y(enum zones_side side)
+{
+    return side == ZONES_UNDER ? 0 : side == ZONES_AHEAD ? 1 : -1;
+}
+
+static __device__ __forceinline__ int
+zones_side_z(enum zones_side side)
+{
+    return side == ZONES_ABOVE ? 0 : -1;
+}
+
+/* Pairs in turn, of which no voxel has two with voxels at its place and before it; all lanes of a warp
+ * together, those that have none left, too: visit(is there one, from, to). */
+template <typename Visit>
+static __device__ __forceinline__ void
+zones_each_pair(const zones_pairs &pairs, const Visit &visit)
+{
+    uint64_t left = (uint64_t)pairs.after << 32 | pairs.at | pairs.before;
+
+    while (__any_sync(~0u, left != 0)) {
+        const int at = __ffsll((long long)left) - 1, bit = at & (ZONES_WIDTH - 1);
+
+        visit(left != 0, bit, at >= ZONES_WIDTH ? bit + 1 : bit - (int)(pairs.before >> bit & 1));
+        left &= left - 1;
+    }
+}
+
+/*
+ * The pairs of a word's voxels with those of the rows beside it that have to be united for all that are
+ * alike to hang together. Left out is what others do: runs; neighbours of a voxel that touch each other
+ * are united by the later of them. So no pair is left out for one of a later row, or for one of its own row
+ * that comes later here.
+ *
+ * beside(side, word) reads the word of another row, or is false; unite(side, its word, pairs) is called in
+ * any case, all lanes of a warp together.
+ */
+template <uint32_t Bits, bool Flat, typename Beside, typename Unite>
+static __device__ __forceinline__ void
+zones_visit_pairs(const zones_word<Bits> &own, const Beside &beside, const Unite &unite)
+{
+    const uint32_t joined = own.joined(), ahead = joined >> 1;
+    zones_pairs under = {}, above = {};
+    zones_word<Bits> other = {};
+    const auto look = [&](enum zones_side side) {
+        return beside(side, &other) ? zones_pairs_of(own, other) : zones_pairs{};
+    };
+
+    if (!Flat) {
+        under = look(ZONES_UNDER);
+        under.before &= ~under.at;
+        under.after &= ~under.at;
+        unite(ZONES_UNDER, other,
+              zones_pairs{under.at & ~(joined & other.joined()), under.before & ~joined,
+                          under.after & ~ahead});
+    }
+    const uint32_t known = under.at | under.before | under.after;
+
+    above = look(ZONES_ABOVE);
+    unite(ZONES_ABOVE, other,
+          zones_pairs{above.at & ~known & ~(joined & other.joined()),
+                      above.before & ~(under.at | under.before | above.at | joined),
+                      above.after & ~(under.at | under.after | above.at | ahead)});
+    if (!Flat) {
+        const zones_pairs next = look(ZONES_AHEAD);
+
+        unite(ZONES_AHEAD, other,
+              zones_pairs{next.at & ~known & ~(joined & other.joined()),
+                          next.before & ~(under.at | under.before | next.at | joined),
+                          next.after & ~(under.at | under.after | next.at | ahead)});
+
+        const zones_pairs last = look(ZONES_BEHIND);
+        const uint32_t before = under.at | under.before | above.at | above.before;
+        const uint32_t after = under.at | under.after | above.at | above.after;
+
+        unite(ZONES_BEHIND, other,
+              zones_pairs{last.at & ~(before | after) & ~(joined & other.joined()),
+                          last.before & ~(before | last.at | joined),
+                          last.after & ~(after | last.at | ahead)});
+    }
+}
+
+/* The root of the later number is hung below what the other one is under, or is itself (Rem 1976). On the
+ * way to it numbers are hung higher. */
+template <typename Forest>
+static __device__ __forceinline__ void
+zones_unite_numbers(const Forest &forest, uint32_t a, uint32_t b)
+{
+    uint32_t over_a = forest.peek(a), over_b = forest.peek(b);
+
+    while (over_a != over_b) {
+        if (over_a < over_b) {
+            const uint32_t number = a, over = over_a;
+
+            a = b;
+            b = number;
+            over_a = over_b;
+            over_b = over;
+        }
+        if (a == over_a) {
+            over_a = forest.hang(a, over_b);
+            if (a == over_a)
+                return;
+            continue;
+        }
+        const uint32_t next = forest.peek(over_a);
+
+        if (next != over_a)
+            forest.raise(a, next);
+        a = over_a;
+        over_a = next;
+    }
+}
+
+/* Pairs that a warp unites, each lane one, once there are enough. In shared memory. */
+template <typename Pair> struct zones_queue {
+    Pair *pairs; /* ZONES_QUEUE */
+    uint32_t count;
+
+    /* All lanes together. */
+    template <typename Unite>
+    __device__ __forceinline__ void push(bool is, const Pair &pair, const Unite &unite)
+    {
+        const uint32_t all = __ballot_sync(~0u, is), lane = threadIdx.x % 32;
+
+        if (is)
+            pairs[count + (uint32_t)__popc(all & ((1u << lane) - 1))] = pair;
+        count += (uint32_t)__popc(all);
+        if (count < 32)
+            return;
+        count -= 32;
+        __syncwarp();
+        unite(pairs[count + lane]);
+        __syncwarp();
+    }
+
+    template <typename Unite> __device__ __forceinline__ void finish(const Unite &unite)
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 < count)
+            unite(pairs[threadIdx.x % 32]);
+        count = 0;
+        __syncwarp();
+    }
+};
+
+/* Counts */
+
+static constexpr unsigned long long ZONES_DISTANCE_KEY = 1ull << 63;
+
+static __device__ __forceinline__ unsigned long long
+zones_key(bool distance, uint32_t group, uint32_t value)
+{
+    return texture_zone_key(0, 0, value) | (unsigned long long)group << TEXTURE_ZONE_VALUE_BITS |
+           (distance ? ZONES_DISTANCE_KEY : 0);
+}
+
+static __device__ __noinline__ void
+zones_add(const struct zones_table &table, unsigned long long key, uint32_t count)
+{
+    uint32_t at = (uint32_t)(key * 0x9E3779B97F4A7C15ull >> 32) & table.mask;
+
+    for (;; at = (at + 1) & table.mask) {
+        unsigned long long held = *(volatile unsigned long long *)&table.keys[at];
+
+        if (held == 0) {
+            held = atomicCAS(&table.keys[at], 0ull, key);
+            if (held == 0) {
+                table.order[atomicAdd(table.used, 1u)] = at;
+                break;
+            }
+        }
+        if (held == key)
+            break;
+    }
+    atomicAdd(&table.counts[at], (unsigned long long)count);
+}
+
+/* A block's counters in shared memory of values from `base` on, `each` of every level; others go to the
+ * table. */
+struct zones_counters {
+    uint32_t *counters; /* each * levels */
+    uint32_t each;
+    bool distance;
+
+    __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t group,
+                                        uint32_t value) const
+    {
+        const uint32_t level = group & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1);
+
+        if (value - base < each)
+            atomicAdd(&counters[(level - 1) * each + value - base], 1u);
+        else
+            zones_add(job.table, zones_key(distance, group, value), 1);
+    }
+
+    /* All threads of a block, between barriers. */
+    __device__ __forceinline__ void clear(const struct zones_job &job) const
+    {
+        for (uint32_t i = threadIdx.x; i < each * job.levels; i += ZONES_THREADS)
+            counters[i] = 0;
+    }
+
+    /* And clears them. */
+    __device__ __forceinline__ void flush(const struct zones_job &job, uint32_t base,
+                                          uint32_t slice) const
+    {
+        for (uint32_t i = threadIdx.x; i < each * job.levels; i += ZONES_THREADS)
+            if (counters[i] > 0) {
+                zones_add(job.table,
+                          zones_key(distance, slice << TEXTURE_ZONE_LEVEL_BITS | (i / each + 1),
+                                    base + i % each),
+                          counters[i]);
+                counters[i] = 0;
+            }
+    }
+};
+
+/* Each queues its kernels; a failed launch is cudaGetLastError's. */
+
+/* zones_steps.cu: steps from each voxel to what is not of the region. */
+void zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t stream);
+
+/* zones_tiles.cu: slices first .. first + count - 1; first is a multiple of a tile's slices. */
+cudaError_t zones_tiles_allow(const struct zones_job *job, enum image_pixel pixel);
+void zones_tiles_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
+                       uint32_t count, int processors, cudaStream_t stream);
+
+/* zones_seams.cu: unites what tiles numbered, and counts it. */
+void zones_seams_queue(const struct zones_job *job, int processors, cudaStream_t stream);
+
+static inline int
+zones_bits_of(const struct zones_job *job)
+{
+    return job->levels <= 1u << ZONES_FEW_BITS ? ZONES_FEW_BITS : ZONES_MANY_BITS;
+}
+
+#endif

@@ -1,0 +1,318 @@
+/*
+ * zones_seams.cu - zones of several tiles: their numbers are united where tiles meet, and then counted.
+ *
+ * Parents are smaller than their children, and only roots are hung, so that what the first cache still
+ * holds of a path leads upwards, too.
+ */
+#include "kernels/texture/zones/zones_cuda.cuh"
+
+namespace
+{
+enum { SEAM_BLOCKS = 16, /* of a processor */ SEAM_COUNTERS = 8192, SEAM_SIZES = 2048 };
+
+struct seam_forest {
+    uint32_t *parents;
+
+    __device__ __forceinline__ uint32_t peek(uint32_t id) const
+    {
+        return __ldca(&parents[id]);
+    }
+
+    __device__ __forceinline__ void raise(uint32_t id, uint32_t above) const
+    {
+        parents[id] = above;
+    }
+
+    __device__ __forceinline__ uint32_t hang(uint32_t root, uint32_t below) const
+    {
+        return atomicCAS(&parents[root], root, below);
+    }
+};
+
+/* Where the numbers of two voxels stand. */
+struct seam_pair {
+    uint32_t a, b;
+};
+
+struct seam_queue {
+    const struct zones_job &job;
+    const uint32_t *labels;
+    zones_queue<seam_pair> queue;
+
+    __device__ __forceinline__ void unite(const seam_pair &pair) const
+    {
+        const uint32_t a = __ldg(&labels[pair.a]), b = __ldg(&labels[pair.b]);
+
+        if (a != b)
+            zones_unite_numbers(seam_forest{job.parents}, a, b);
+    }
+
+    __device__ __forceinline__ void push(bool is, size_t a, size_t b)
+    {
+        queue.push(is, {(uint32_t)a, (uint32_t)b}, [&](const seam_pair &pair) { unite(pair); });
+    }
+
+    __device__ __forceinline__ void finish()
+    {
+        queue.finish([&](const seam_pair &pair) { unite(pair); });
+    }
+};
+
+template <uint32_t Bits>
+__device__ __forceinline__ void
+seam_word(const struct zones_job &job, size_t at, zones_word<Bits> *word)
+{
+    constexpr uint32_t quads = (Bits + 5) / 4;
+    const uint4 *record = job.records + at * quads;
+    uint32_t parts[4 * quads];
+
+#pragma unroll
+    for (uint32_t q = 0; q < quads; q++) {
+        const uint4 four = __ldg(&record[q]);
+
+        parts[4 * q] = four.x;
+        parts[4 * q + 1] = four.y;
+        parts[4 * q + 2] = four.z;
+        parts[4 * q + 3] = four.w;
+    }
+#pragma unroll
+    for (uint32_t p = 0; p < Bits; p++)
+        word->plane[p] = parts[p];
+    word->valid = parts[Bits];
+    word->starts = parts[Bits + 1];
+}
+
+/* Unites a word, if it is one, with those beside it that `wanted` has a bit for; others that `known` has one for
+ * may be read. All lanes of a warp. */
+template <uint32_t Bits, bool Flat>
+__device__ __forceinline__ void
+seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint32_t z,
+                uint32_t wanted, uint32_t known)
+{
+    const struct zones_job &job = queue->job;
+    const size_t at = zones_word_at(job, x, y, z);
+    const auto away = [&](enum zones_side side) {
+        return (ptrdiff_t)zones_side_y(side) + (ptrdiff_t)zones_side_z(side) * job.rows;
+    };
+    zones_word<Bits> own = {};
+
+    if (is && wanted)
+        seam_word(job, at, &own);
+    if (!__any_sync(~0u, own.valid != 0))
+        return;
+    zones_visit_pairs<Bits, Flat>(
+        own,
+        [&](enum zones_side side, zones_word<Bits> *other) {
+            const uint32_t there = y + zones_side_y(side);
+
+            if (own.valid == 0 || !((wanted | known) >> side & 1) || there >= job.rows)
+                return false;
+            seam_word(job, at + away(side), other);
+            return true;
+        },
+        [&](enum zones_side side, const zones_word<Bits> &, const zones_pairs &pairs) {
+            zones_each_pair(
+                wanted >> side & 1 ? pairs : zones_pairs{}, [&](bool is, int from, int to) {
+                    queue->push(is, at * ZONES_WIDTH + from, (at + away(side)) * ZONES_WIDTH + to);
+                });
+        });
+}
+
+constexpr uint32_t UNDER = 1u << ZONES_UNDER, ABOVE = 1u << ZONES_ABOVE, AHEAD = 1u << ZONES_AHEAD,
+                   BEHIND = 1u << ZONES_BEHIND;
+
+constexpr uint32_t DEEP = ZONES_THREADS / ZONES_DEEP_ROWS;
+
+#define SEAM_EACH(count, index)                                                                    \
+    for (uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x; (index) < (count);             \
+         (index) += gridDim.x * ZONES_THREADS)
+
+/* Likewise, all lanes of a warp as often. */
+#define SEAM_EACH_WARP(count, index) SEAM_EACH(((count) + 31) / 32 * 32, index)
+
+/* The first slice of tiles with the one before it. */
+template <uint32_t Bits>
+__global__ void
+__launch_bounds__(ZONES_THREADS)
+    seam_slices(const __grid_constant__ struct zones_job job, uint32_t count)
+{
+    __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
+    seam_queue queue = {job, job.labels, {pairs[threadIdx.x / 32], 0}};
+    const uint32_t seams = (job.slices - 1) / DEEP;
+
+    SEAM_EACH_WARP(count, index)
+    {
+        const uint32_t y = index % job.rows, seam = index / job.rows % seams,
+                       x = index / job.rows / seams;
+        const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
+
+        seam_unite_word<Bits, false>(&queue, index < count, x, y, (seam + 1) * DEEP,
+                                     UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
+    }
+    queue.finish();
+}
+
+/* The first and last rows of tiles with those of the tiles beside. */
+template <uint32_t Bits, bool Flat>
+__global__ void
+__launch_bounds__(ZONES_THREADS)
+    seam_rows(const __grid_constant__ struct zones_job job, uint32_t count)
+{
+    __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
+    seam_queue queue = {job, job.labels, {pairs[threadIdx.x / 32], 0}};
+    constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS, sides = Flat ? 1 : 2;
+    const uint32_t seams = (job.rows - 1) / rows;
+
+    SEAM_EACH_WARP(count, index)
+    {
+        const bool last = index % sides == 1;
+        const uint32_t seam = index / sides % seams, z = index / sides / seams % job.slices,
+                       x = index / sides / seams / job.slices, y = (seam + 1) * rows - last;
+        const bool done = !Flat && z > 0 && z % DEEP == 0; /* by seam_slices */
+        const bool deep = !Flat && z > 0;
+
+        seam_unite_word<Bits, Flat>(&queue, index < count && !done, x, y, z,
+                                    last ? (deep ? AHEAD : 0) : ABOVE | (deep ? BEHIND : 0),
+                                    deep ? UNDER : 0);
+    }
+    queue.finish();
+}
+
+/* The last voxels of words and the first ones of the next, with those beside them. */
+template <bool Flat>
+__global__ void
+__launch_bounds__(ZONES_THREADS)
+    seam_columns(const __grid_constant__ struct zones_job job, uint32_t count)
+{
+    __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
+    seam_queue queue = {job, job.end_labels, {pairs[threadIdx.x / 32], 0}};
+    const uint32_t in_column = job.rows * job.slices;
+
+    SEAM_EACH_WARP(count, index)
+    {
+        const bool is = index < count;
+        const uint32_t x = index / in_column + 1, in = index % in_column, y = in % job.rows,
+                       z = in / job.rows;
+        const size_t last = (size_t)(2 * x - 1) * in_column + in, first = last + in_column;
+        const uint32_t own_last = is ? job.end_levels[last] : 0,
+                       own_first = is ? job.end_levels[first] : 0;
+        const bool alike = own_last == own_first && own_first > 0;
+        bool known = false; /* beside them are others that are alike them */
+
+        if (!__any_sync(~0u, (own_last | own_first) > 0))
+            continue;
+#pragma unroll
+        for (int i = 0; i < (Flat ? 1 : 4); i++) {
+            const enum zones_side side = Flat ? ZONES_ABOVE : (enum zones_side)i;
+            const int64_t away = zones_side_y(side) + (int64_t)zones_side_z(side) * job.rows;
+            const bool there =
+                is && y + zones_side_y(side) < job.rows && z + zones_side_z(side) < job.slices;
+            const uint32_t other_last = there ? job.end_levels[last + away] : 0,
+                           other_first = there ? job.end_levels[first + away] : 0;
+
+            known |= other_last == own_last && other_first == own_first;
+            queue.push(own_first > 0 && own_first == other_last && !alike &&
+                           other_first != own_first,
+                       first, last + away);
+            queue.push(own_last > 0 && own_last == other_first && !alike && other_last != own_last,
+                       last, first + away);
+        }
+        queue.push(alike && !known, last, first);
+    }
+    queue.finish();
+}
+
+/* Numbers give their counts to their roots. */
+__global__ void
+__launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zones_job job)
+{
+    const uint32_t count = *job.numbers;
+
+    SEAM_EACH_WARP(count, id)
+    {
+        uint32_t root = id, next;
+
+        while (root < count && (next = job.parents[root]) != root)
+            root = next;
+        const bool gives = id < count && root != id;
+
+        if (!__any_sync(~0u, gives))
+            continue;
+        const uint32_t same = __match_any_sync(~0u, gives ? root : ~0u);
+        const uint32_t sum = __reduce_add_sync(same, gives ? job.sizes[id] : 0);
+        const uint32_t least =
+            job.distances ? __reduce_min_sync(same, gives ? job.least[id] : ~0u) : 0;
+
+        if (gives && (int)(threadIdx.x % 32) == __ffs((int)same) - 1) {
+            atomicAdd(&job.sizes[root], sum);
+            if (job.distances)
+                atomicMin(&job.least[root], least);
+        }
+    }
+}
+
+__global__ void
+__launch_bounds__(ZONES_THREADS) seam_count(const __grid_constant__ struct zones_job job)
+{
+    __shared__ uint32_t shared_sizes[SEAM_SIZES], shared_distances[SEAM_COUNTERS];
+    const uint32_t count = *job.numbers;
+    const zones_counters sizes = {shared_sizes, job.per_slice ? 0 : SEAM_SIZES / job.levels, false};
+    const zones_counters distances = {
+        shared_distances, job.per_slice || !job.distances ? 0 : SEAM_COUNTERS / job.levels, true};
+
+    sizes.clear(job);
+    distances.clear(job);
+    __syncthreads();
+    SEAM_EACH(count, id)
+    {
+        if (job.parents[id] != id)
+            continue;
+        sizes.add(job, 1, job.groups[id], job.sizes[id]);
+        if (job.distances)
+            distances.add(job, 1, job.groups[id], job.least[id]);
+    }
+    __syncthreads();
+    sizes.flush(job, 1, 0);
+    distances.flush(job, 1, 0);
+}
+
+template <uint32_t Bits>
+void
+queue_words(const struct zones_job *job, uint32_t most, cudaStream_t stream)
+{
+    const auto blocks = [&](uint32_t count) {
+        const uint32_t wanted = (count - 1) / ZONES_THREADS + 1;
+
+        return wanted < most ? wanted : most;
+    };
+    const uint32_t in_columns = (job->words - 1) * job->rows * job->slices;
+    const uint32_t rows = job->flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
+    const uint32_t in_rows =
+        (job->flat ? 1 : 2) * job->words * job->slices * ((job->rows - 1) / rows);
+    const uint32_t in_slices = job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / DEEP);
+
+    if (in_slices > 0)
+        seam_slices<Bits><<<blocks(in_slices), ZONES_THREADS, 0, stream>>>(*job, in_slices);
+    if (in_rows > 0 && job->flat)
+        seam_rows<Bits, true><<<blocks(in_rows), ZONES_THREADS, 0, stream>>>(*job, in_rows);
+    if (in_rows > 0 && !job->flat)
+        seam_rows<Bits, false><<<blocks(in_rows), ZONES_THREADS, 0, stream>>>(*job, in_rows);
+    if (in_columns > 0 && job->flat)
+        seam_columns<true><<<blocks(in_columns), ZONES_THREADS, 0, stream>>>(*job, in_columns);
+    if (in_columns > 0 && !job->flat)
+        seam_columns<false><<<blocks(in_columns), ZONES_THREADS, 0, stream>>>(*job, in_columns);
+}
+} // namespace
+
+void
+zones_seams_queue(const struct zones_job *job, int processors, cudaStream_t stream)
+{
+    const uint32_t most = (uint32_t)processors * SEAM_BLOCKS;
+
+    if (zones_bits_of(job) == ZONES_FEW_BITS)
+        queue_words<ZONES_FEW_BITS>(job, most, stream);
+    else
+        queue_words<ZONES_MANY_BITS>(job, most, stream);
+    seam_gather<<<most, ZONES_THREADS, 0, stream>>>(*job);
+    seam_count<<<(uint32_t)processors * 4, ZONES_THREADS, 0, stream>>>(*job);
+}

@@ -1,0 +1,159 @@
+/* valuing.c - see valuing.h. */
+#include "service/pipeline/measure/valuing.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { VALUING_THREADS = 6 }; /* there are few sets that take long */
+
+struct valuing {
+    pthread_mutex_t mutex;
+    pthread_cond_t added_one, made_all;
+    pthread_t threads[VALUING_THREADS];
+    int thread_count;
+    struct valued *items;
+    size_t begun; /* the caller's */
+    size_t added, taken, made;
+    bool closing;
+};
+
+static void
+valuing_make(struct valued *valued)
+{
+    const struct feature_family *family = valued->measured.family;
+    if (!valued->made && family->values)
+        valued->rc =
+            family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
+}
+
+/* Makes values as long as there is a set that nobody makes those of; the mutex is held. */
+static void
+valuing_take_all(struct valuing *valuing)
+{
+    while (valuing->taken < valuing->added) {
+        struct valued *valued = &valuing->items[valuing->taken++];
+        pthread_mutex_unlock(&valuing->mutex);
+        valuing_make(valued);
+        pthread_mutex_lock(&valuing->mutex);
+        if (++valuing->made == valuing->added)
+            pthread_cond_signal(&valuing->made_all);
+    }
+}
+
+static void *
+valuing_run(void *context)
+{
+    struct valuing *valuing = context;
+    pthread_mutex_lock(&valuing->mutex);
+    while (!valuing->closing) {
+        valuing_take_all(valuing);
+        if (!valuing->closing)
+            pthread_cond_wait(&valuing->added_one, &valuing->mutex);
+    }
+    pthread_mutex_unlock(&valuing->mutex);
+    return NULL;
+}
+
+int
+valuing_open(size_t sets, int threads, struct valuing **made)
+{
+    struct valuing *valuing = calloc(1, sizeof *valuing);
+    if (!valuing)
+        return -ENOMEM;
+    valuing->items = calloc(sets + 1, sizeof *valuing->items);
+    if (!valuing->items) {
+        free(valuing);
+        return -ENOMEM;
+    }
+    pthread_mutex_init(&valuing->mutex, NULL);
+    pthread_cond_init(&valuing->added_one, NULL);
+    pthread_cond_init(&valuing->made_all, NULL);
+    /* What no thread can be had for the caller makes. */
+    while (valuing->thread_count < VALUING_THREADS && valuing->thread_count < threads &&
+           pthread_create(&valuing->threads[valuing->thread_count], NULL, valuing_run, valuing) ==
+               0)
+        valuing->thread_count++;
+    *made = valuing;
+    return 0;
+}
+
+struct valued *
+valuing_begin(struct valuing *valuing, const struct measured *measured)
+{
+    struct valued *valued = &valuing->items[valuing->begun++];
+    *valued = (struct valued){.measured = *measured, .region = *measured->region};
+    valued->measured.region = &valued->region;
+    return valued;
+}
+
+int
+valuing_count(struct valuing *valuing, struct valued *valued, struct error *error)
+{
+    const struct feature_family *family = valued->measured.family;
+    if (!family->count)
+        return 0;
+    for (const struct valued *before = valuing->items; before < valued && !valued->counts; before++)
+        if (before->measured.family->count == family->count &&
+            before->measured.set == valued->measured.set)
+            valued->counts = before->counts;
+    if (valued->counts)
+        return 0;
+    const int rc = family->count(&valued->region, valued->measured.set, &valued->own_counts, error);
+    valued->counts = valued->own_counts;
+    return rc;
+}
+
+void
+valuing_add(struct valuing *valuing, struct valued *valued)
+{
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->added = (size_t)(valued - valuing->items) + 1;
+    pthread_cond_signal(&valuing->added_one);
+    pthread_mutex_unlock(&valuing->mutex);
+}
+
+size_t
+valuing_wait(struct valuing *valuing)
+{
+    pthread_mutex_lock(&valuing->mutex);
+    valuing_take_all(valuing);
+    while (valuing->made < valuing->added)
+        pthread_cond_wait(&valuing->made_all, &valuing->mutex);
+    pthread_mutex_unlock(&valuing->mutex);
+    return valuing->added;
+}
+
+struct valued *
+valuing_at(struct valuing *valuing, size_t i)
+{
+    return &valuing->items[i];
+}
+
+void
+valuing_clear(struct valuing *valuing)
+{
+    (void)valuing_wait(valuing);
+    for (size_t i = 0; i < valuing->begun; i++)
+        free(valuing->items[i].own_counts);
+    valuing->begun = valuing->added = valuing->taken = valuing->made = 0;
+}
+
+void
+valuing_close(struct valuing *valuing)
+{
+    if (!valuing)
+        return;
+    valuing_clear(valuing);
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->closing = true;
+    pthread_cond_broadcast(&valuing->added_one);
+    pthread_mutex_unlock(&valuing->mutex);
+    for (int i = 0; i < valuing->thread_count; i++)
+        pthread_join(valuing->threads[i], NULL);
+    pthread_cond_destroy(&valuing->made_all);
+    pthread_cond_destroy(&valuing->added_one);
+    pthread_mutex_destroy(&valuing->mutex);
+    free(valuing->items);
+    free(valuing);
+}
