@@ -136,7 +136,10 @@ valuing_clear(struct valuing *valuing)
     (void)valuing_wait(valuing);
     for (size_t i = 0; i < valuing->begun; i++)
         free(valuing->items[i].own_counts);
+    /* A thread that nothing was left for may just be looking. */
+    pthread_mutex_lock(&valuing->mutex);
     valuing->begun = valuing->added = valuing->taken = valuing->made = 0;
+    pthread_mutex_unlock(&valuing->mutex);
 }
 
 void
