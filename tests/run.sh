@@ -3,8 +3,9 @@
 #   tests/run.sh            everything, as CI runs it: all tests and the demonstration on what is shipped, with crash
 #                           points; then the C tests under the sanitizers, a share of their long loops
 #   tests/run.sh quick      what is run while one works: under two minutes of tests
-#   tests/run.sh long       what is only worth a night: all of the loops under the sanitizers, hundreds of kills
-#   tests/run.sh STAGE...   some of: ci demo asan tsan
+#   tests/run.sh long       what is only worth a night: all of the loops under the sanitizers, hundreds of kills, code for
+#                           every kind of GPU
+#   tests/run.sh STAGE...   some of: ci demo asan tsan release soak
 # NOCTULE_TEST_SHARE=N: of long loops over like cases one case in N runs (tests/share.h).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ tests/tools/install-deps.sh test
 share=7
 case ${1:-all} in
 all) set -- ci demo asan tsan ;;
-long) set -- asan tsan soak && share=1 ;;
+long) set -- release asan tsan soak && share=1 ;;
 esac
 
 build() { # PRESET: what its tests need
@@ -34,6 +35,7 @@ for stage; do
         ctest --preset ci -j $((2 * $(nproc)))
         ;;
     demo) NOCTULE_PRESET=ci tests/demo.sh ;;
+    release) build release ;;
     # What Python drives from outside runs above; here the C code runs under the sanitizers. Threads are started by few.
     asan)
         build asan
