@@ -194,6 +194,22 @@ inspection_tolerance(const struct conf *conf)
     return tolerance;
 }
 
+/* The paths of its files; -ENOMEM is the writer's to tell. */
+static void
+inspection_add_paths(const struct core *core, struct queue_file *files, size_t count,
+                     struct proto_writer *writer)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *path = core_path(core, files[i].path);
+        if (path)
+            message_add_path(writer, &(struct message_path){.path = path});
+        else
+            writer->error = -ENOMEM;
+        free(path);
+        queue_file_clear(&files[i]);
+    }
+}
+
 static int
 inspection_send(struct core *core, const struct series_inspection *inspection)
 {
@@ -209,20 +225,13 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
                                       .spacing_tolerance = inspection_tolerance(core->conf),
                                       .allow_missing = inspection->allow_missing,
                                       .judgements = inspection->judgements,
-                                      .attributes = attributes ? attributes : ""};
+                                      .attributes = attributes};
     message_write_inspect(&writer, &inspect);
-    for (size_t i = 0; i < count; i++) {
-        char *path = core_path(core, files[i].path);
-        message_add_path(&writer, &(struct message_path){.path = path});
-        free(path);
-        queue_file_clear(&files[i]);
-    }
+    if (!attributes)
+        writer.error = -ENOMEM;
+    inspection_add_paths(core, files, count, &writer);
     free(files);
     free(attributes);
-    if (!attributes) {
-        proto_release(&writer);
-        return -ENOMEM;
-    }
     return pool_send(core->pool, core->intake, &writer);
 }
 

@@ -9,8 +9,10 @@
 #include "service/daemon/series/known.h"
 #include "service/intake/spool/in_hand.h"
 #include "tests/unit/db/sample.h"
+#include "tests/unit/starved_malloc.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 static struct sample s;
@@ -55,6 +57,8 @@ tear_down(void)
 static int send_error; /* of each frame to a child; 0: none */
 static bool is_there;  /* the intake */
 static int kills;
+static int inspected; /* series that the intake was asked about, if it is there */
+static int left;      /* of the allocations that do not fail, when it was */
 
 int __real_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 int __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
@@ -63,9 +67,37 @@ bool __wrap_pool_ready(const struct pool *pool, int slot);
 void __real_pool_kill(struct pool *pool, int slot, const char *why);
 void __wrap_pool_kill(struct pool *pool, int slot, const char *why);
 
+/* With whole paths, or not at all. */
+static int
+inspect_of_sound_paths(struct proto_writer *writer)
+{
+    struct proto_stream stream = {0};
+    struct proto_reader reader;
+    struct message_inspect inspect;
+    struct message_path file;
+    int files = 0;
+    const int error = proto_finish(writer);
+    left = countdown;
+    countdown = 0;
+    if (!error) {
+        ck_assert_int_eq(proto_feed(&stream, writer->bytes, writer->size), 0);
+        ck_assert_int_eq(proto_next(&stream, &reader), 1);
+        ck_assert_int_eq(message_read_inspect(&reader, &inspect), 0);
+        for (; message_next_path(&reader, &file); files++)
+            ck_assert_int_eq(file.path[0], '/');
+        ck_assert_int_eq(files, 1);
+        inspected++;
+        proto_stream_release(&stream);
+    }
+    proto_release(writer);
+    return error;
+}
+
 int
 __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer)
 {
+    if (!send_error && is_there && writer->type == PROTO_INSPECT)
+        return inspect_of_sound_paths(writer);
     if (!send_error)
         return __real_pool_send(pool, slot, writer);
     proto_release(writer);
@@ -245,6 +277,49 @@ START_TEST(an_intake_that_cannot_be_stopped)
 
 END_TEST
 
+static void
+trouble_passes(struct core *troubled, const char *why)
+{
+    (void)why;
+    troubled->trouble = false;
+}
+
+static void
+look_with(int allocations)
+{
+    inspections_intake_gone(core.inspections, false); /* whoever was asked is no more */
+    inspections_look(core.inspections);
+    countdown = allocations;
+    uv_run(&core.loop, UV_RUN_ONCE);
+    countdown = 0;
+}
+
+/* A path that there is no memory for would be that of a file that is not there, and the series refused for good. */
+START_TEST(a_series_asked_about_without_memory)
+{
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    is_there = true;
+    core.on_trouble = trouble_passes;
+    conf.series = (struct conf_series){.max_instances = 10, .max_mib = 1};
+    ck_assert_int_eq(uv_timer_init(&core.loop, &core.probe), 0);
+    put_file(image.path);
+    send_item(&item);
+    inspected = 0;
+    look_with(INT_MAX); /* statements are prepared */
+    look_with(INT_MAX);
+    ck_assert_int_eq(inspected, 2);
+    const int all = INT_MAX - left;
+    /* Each waits for a timer, and the frame is made last. */
+    for (int n = all > 40 ? all - 40 : 1; n <= all; n++)
+        look_with(n);
+    look_with(INT_MAX);
+    ck_assert_int_gt(inspected, 2);
+    is_there = false;
+    uv_close((uv_handle_t *)&core.probe, NULL);
+}
+
+END_TEST
+
 /* The intake saw it, and then it was removed: no row says that it is there. */
 START_TEST(an_image_that_is_gone)
 {
@@ -337,6 +412,7 @@ END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
             an_image_that_its_inbox_keeps, what_is_told_as_known_is_on_disk,
-            an_intake_that_cannot_be_told, an_intake_that_cannot_be_stopped, an_image_that_is_gone,
-            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_that_never_came_whole,
-            a_commitment_report, whether_files_can_come_in)
+            an_intake_that_cannot_be_told, an_intake_that_cannot_be_stopped,
+            a_series_asked_about_without_memory, an_image_that_is_gone, a_file_in_quarantine,
+            a_file_that_cannot_be_read, an_instance_that_never_came_whole, a_commitment_report,
+            whether_files_can_come_in)
