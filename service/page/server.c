@@ -53,6 +53,24 @@ static const char *const server_headers[][2] = {
 
 /* -------------------------------------------------------------------------------- answers ---- */
 
+static bool
+server_add_headers(struct MHD_Response *response, const struct page_reply *answer)
+{
+    bool all = true;
+    for (size_t i = 0; i < sizeof server_headers / sizeof *server_headers; i++)
+        all &= MHD_add_response_header(response, server_headers[i][0], server_headers[i][1]);
+    all &= MHD_add_response_header(response, "Cache-Control",
+                                   answer->keeps ? "private, max-age=3600" : "no-store");
+    all &= MHD_add_response_header(response, "Content-Type", answer->type);
+    if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        all &= MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (answer->asks_token)
+        all &= MHD_add_response_header(response, "WWW-Authenticate",
+                                       "Basic realm=\"Noctule\", charset=\"UTF-8\"");
+    return all;
+}
+
+/* With all of its headers, for a browser keeps to what they forbid; NULL: there was no memory. */
 static struct MHD_Response *
 server_response(struct page_reply *answer)
 {
@@ -62,17 +80,10 @@ server_response(struct page_reply *answer)
         free(answer->bytes);
         return NULL;
     }
-    for (size_t i = 0; i < sizeof server_headers / sizeof *server_headers; i++)
-        MHD_add_response_header(response, server_headers[i][0], server_headers[i][1]);
-    MHD_add_response_header(response, "Cache-Control",
-                            answer->keeps ? "private, max-age=3600" : "no-store");
-    MHD_add_response_header(response, "Content-Type", answer->type);
-    if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, "Allow", "GET, HEAD");
-    if (answer->asks_token)
-        MHD_add_response_header(response, "WWW-Authenticate",
-                                "Basic realm=\"Noctule\", charset=\"UTF-8\"");
-    return response;
+    if (server_add_headers(response, answer))
+        return response;
+    MHD_destroy_response(response);
+    return NULL;
 }
 
 /* The connection ends where there is no memory for an answer. */

@@ -138,6 +138,40 @@ START_TEST(a_request_is_answered)
 
 END_TEST
 
+static atomic_int header_that_fails; /* of the answer's: the first is 1; 0: none */
+
+/* libmicrohttpd's, which is included in server.c alone: 1, or 0 where it failed. */
+struct MHD_Response;
+int __real_MHD_add_response_header(struct MHD_Response *response, const char *name,
+                                   const char *value);
+int __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name,
+                                   const char *value);
+
+int
+__wrap_MHD_add_response_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    const bool fails =
+        atomic_load(&header_that_fails) > 0 && atomic_fetch_sub(&header_that_fails, 1) == 1;
+    return fails ? 0 : __real_MHD_add_response_header(response, name, value);
+}
+
+/* One that lacked a header would let a browser do what it forbids. */
+START_TEST(an_answer_has_all_headers_or_is_none)
+{
+    int failed = 0;
+    for (int n = 1; atomic_load(&header_that_fails) == 0; n++) {
+        atomic_store(&header_that_fails, n);
+        const int status = status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n"));
+        const bool came = atomic_load(&header_that_fails) == 0;
+        ck_assert_int_eq(status, came ? 0 : 200);
+        failed += came;
+    }
+    ck_assert_int_ge(failed, 8);
+    atomic_store(&header_that_fails, 0);
+}
+
+END_TEST
+
 START_TEST(only_reading_is_taken)
 {
     static const char *const methods[] = {"POST",    "PUT",   "DELETE",   "OPTIONS", "TRACE",
@@ -267,6 +301,7 @@ main(void)
     TCase *tests = tcase_create("server");
     tcase_add_checked_fixture(tests, open_server, close_server);
     tcase_add_test(tests, a_request_is_answered);
+    tcase_add_test(tests, an_answer_has_all_headers_or_is_none);
     tcase_add_test(tests, only_reading_is_taken);
     tcase_add_test(tests, nonsense_ends);
     tcase_add_test(tests, a_request_has_bounds);
