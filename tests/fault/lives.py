@@ -1,4 +1,4 @@
-"""What became of lives with a fault (test_injected.py), kept in a folder: runs that follow each other live what is left."""
+"""What became of cases of faults (test_injected.py), kept in a folder: runs that follow each other live what is left."""
 
 import collections
 import hashlib
@@ -12,8 +12,8 @@ PROGRAMS = ("noctuled", "libnoctule_faults.so")  # points are those of one build
 
 class Lives:
     """
-    points: of each operation the numbers of the calls to fail, by (role, call); {} until they are counted. lived: what
-    became of each life, by the name of its case.
+    points: of each operation the points (test_injected.Trial); {} until they are counted. lived: what
+    became of each case, by its name.
     """
 
     def __init__(self, folder):
@@ -24,7 +24,7 @@ class Lives:
         if path.exists():
             kept = json.loads(path.read_text())
             assert kept["programs"] == self.programs, f"{path} is of other programs"
-            self.points = {operation: {tuple(key.split()): points for key, points in all_points.items()}
+            self.points = {operation: {(role, call, always): dict(points) for role, call, always, points in all_points}
                            for operation, all_points in kept["points"].items()}
             self.lived = dict(line.split("\t") for line in (self.folder / "lives").read_text().splitlines())
         self.file = open(self.folder / "lives", "a", buffering=1)
@@ -33,14 +33,13 @@ class Lives:
         """As they were counted, or as they were kept."""
         self.points = points
         (self.folder / "points.json").write_text(json.dumps({"programs": self.programs, "points": {
-            operation: {" ".join(key): list(numbers) for key, numbers in all_points.items() if numbers}
+            operation: [(*key, list(points.items())) for key, points in all_points.items() if points]
             for operation, all_points in points.items()}}))
 
-    def note(self, case, reached, restarted, wrong):
-        outcome = "failed" if wrong else "restarted" if restarted else "well" if reached else "unreached"
+    def note(self, case, outcome):
         self.lived[case] = outcome
         print(case, outcome, sep="\t", file=self.file)
 
     def told(self):
-        all_lives = 2 * sum(len(numbers) for points in self.points.values() for numbers in points.values())
-        return f"all runs: {len(self.lived)} lives of {all_lives}, {dict(collections.Counter(self.lived.values()))}"
+        cases = sum(len(points) for all_points in self.points.values() for points in all_points.values())
+        return f"all runs: {len(self.lived)} cases of {cases}, {dict(collections.Counter(self.lived.values()))}"

@@ -31,10 +31,10 @@ from hospital import NAME, Slice, read_page
 from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log
 
 SECONDS = 90  # the longest that one step of a life may take: what an inbox could not read it reads a minute later
-DOSE = 0.5  # how long a fault that is there for good goes on after it came
+DOSE = 0.5  # how long a fault that is there for good goes on after it came, and who is with it has to come
 STARTS = 3  # of a daemon that ends each time
 POLL = 0.05  # between two looks at it: a look costs as much as a process's share of such a while
-PATIENCE = 2  # how long the work may stand still after a fault, until it is started again
+PATIENCE = 4  # how long the work may stand still after a fault, until it is started again
 SLICES = 3
 # How a daemon may end that cannot go on: the service manager starts it again (systemd/noctule.service).
 RESTARTED = {6, 71, 75}
@@ -162,7 +162,7 @@ def all_ended():
 
 
 class Life:
-    """One life of a service, perhaps with a fault in it."""
+    """One life of a service, perhaps with faults in it."""
 
     def __init__(self, operation, folder, archive):
         """Begins as what the operation has prepared, if that is anything."""
@@ -243,25 +243,28 @@ class Life:
     def finish(self):
         wait_for(self.goes_on, SECONDS, f"the end of the work in {self.folder}")
 
+    def faults_that_came(self):
+        return sum(place != 0 for place in happened(self.hit))
+
     def finish_or_restart(self):
         """True where it took a restart, after which nothing fails any more."""
-        deadline, came = time.monotonic() + SECONDS, False
+        deadline, came = time.monotonic() + SECONDS, 0
         while not self.goes_on():
-            if not came and happened(self.hit):
-                deadline, came = time.monotonic() + PATIENCE, True
+            if (now := self.faults_that_came()) > came:
+                deadline, came = time.monotonic() + PATIENCE, now
             if time.monotonic() > deadline:
-                self.restart({0, 6})
+                self.restart({0, 6, *RESTARTED, -signal.SIGTERM})  # it may just be starting again
                 self.finish()
                 return True
             time.sleep(POLL)
         return False
 
     def endure(self):
-        """A while of a fault that is there for good."""
-        deadline, came = time.monotonic() + SECONDS, False
+        """A while of faults that are there for good."""
+        deadline, came = time.monotonic() + SECONDS, 0
         while not self.goes_on() and len(self.statuses) < STARTS and time.monotonic() < deadline:
-            if not came and happened(self.hit):
-                deadline, came = time.monotonic() + DOSE, True
+            if (now := self.faults_that_came()) > came:
+                deadline, came = time.monotonic() + DOSE, now
             time.sleep(POLL)
         self.restart({*RESTARTED, 0, -signal.SIGTERM})  # the last before it catches signals
 

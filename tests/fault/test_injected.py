@@ -3,11 +3,13 @@ The n-th call of each kind fails, in each process, once or for good, through who
 (operations.py). Afterwards everything is there once, and nothing is left over.
 
 An operation is lived through once without a fault, which counts its calls; then each call is a case of its own, and so
-is each from which on all fail. NOCTULE_FAULT_POINTS is how many cases of each process and call are tried, spread over all:
-a few for every day, all (0) for a night. NOCTULE_FAULT_WORKERS is how many lives are lived at once, NOCTULE_FAULT_SECONDS
-when to begin no more, NOCTULE_FAULT_PART=I/N the Ith of N shares, and NOCTULE_FAULT_ONLY cases by name, with commas
-between; a name with a * stands for those of the cases that it matches. NOCTULE_FAULT_LOG is a folder that many runs of the
-same programs add to: the first counts the points, and each lives those lives that no run before it has (lives.py).
+is each from which on all fail. Cases share lives (companies.py): what did not come to its fault there is tried again with
+fewer, at last alone, and so is each of a life that failed. NOCTULE_FAULT_POINTS is how many cases of each process and call
+are tried, spread over all: a few for every day, all (0) for a night. NOCTULE_FAULT_WORKERS is how many lives are lived at
+once, NOCTULE_FAULT_SECONDS when to begin no more, NOCTULE_FAULT_PART=I/N the Ith of N shares, and NOCTULE_FAULT_ONLY cases
+by name, with commas between: with a * a name stands for those of the cases that it matches, and + joins those that share a
+life. NOCTULE_FAULT_LOG is a folder that many runs of the same programs add to: the first counts the points, and each lives
+what is left (lives.py).
 """
 
 import collections
@@ -24,6 +26,7 @@ import time
 import traceback
 import zlib
 
+from companies import Verdicts, share_out
 from disasters import happened
 from lives import Lives
 from operations import OPERATIONS, Archive, Life, adopt
@@ -46,6 +49,7 @@ ERRORS = {"open": (errno.EMFILE, errno.EMFILE), "read": (errno.EIO, errno.EIO), 
 ROLES = ("daemon", "intake", "courier", "worker", "page")
 PLACES_MAX = 32768
 COUNTS, PLACES = struct.Struct(f"={len(ERRORS) + 1}q"), struct.Struct(f"={2 * PLACES_MAX}Q")
+COUNTED = COUNTS.size + 2 * PLACES.size
 LIBC, NOT_RANDOM = ctypes.CDLL(None), 0x0040000  # personality(2): of addresses
 
 
@@ -62,27 +66,29 @@ class Case(collections.namedtuple("Case", "operation role call n always")):
         """The same in every run, and evenly spread."""
         return zlib.crc32(str(self).encode())
 
-    def environment(self):
+    def told(self):
+        """As faults.c is told it."""
         error = ERRORS[self.call][self.always]
-        return {"NOCTULE_FAULT": f"{self.role} {self.call} {self.n} {error}{' always' if self.always else ''}"}
+        return f"{self.role} {self.call} {self.n} {error}{' always' if self.always else ''}"
 
 
 class Trial:
-    """An operation that was lived through once: what is usual."""
+    """
+    An operation that was lived through once: what is usual. points: of each (role, call, always) the numbers of the calls to
+    fail and, of malloc, the place of each, which is another one where threads or other faults were in the way; else 0.
+    """
 
     def __init__(self, operation, folder, known, points=None):
-        """known: of each role the places that allocate, which other operations have been through; points: as counted before."""
+        """known: of (role, always) the places that allocate, which other operations have been through; points: as counted before."""
         self.operation, self.folder, self.points = operation, folder, points or {}
         counts = folder / f"{operation.name}.counts"
-        counts.write_bytes(bytes(len(ROLES) * (COUNTS.size + PLACES.size)))
+        counts.write_bytes(bytes(len(ROLES) * COUNTED))
         life = Life(operation, folder / f"{operation.name}-0", Archive())
         try:
             if points:
                 life.start(NOCTULE_FAULT_HIT=str(life.hit))
             else:
-                before = LIBC.personality(NOT_RANDOM)
                 life.start(NOCTULE_FAULT_COUNTS=str(counts), NOCTULE_FAULT_UNDER=str(life.folder))
-                LIBC.personality(before)
             life.finish()
             self.usual = life.usual()
             life.end({0})
@@ -92,44 +98,58 @@ class Trial:
             life.close(keep=True)
         if not points:
             self.note(counts.read_bytes(), known)
+        self.cases_at = {(key[0], key[2], place): Case(operation.name, *key[:2], n, key[2])
+                         for key, points in self.points.items() for n, place in points.items() if place}
 
     def note(self, counts, known):
         for i, role in enumerate(ROLES):
-            at = i * (COUNTS.size + PLACES.size)
-            for call, most in zip(ERRORS, COUNTS.unpack_from(counts, at)[1:], strict=True):
-                self.points[role, call] = range(1, most + 1)
-            places = PLACES.unpack_from(counts, at + COUNTS.size)
-            places = {stack: first for stack, first in zip(places[::2], places[1::2]) if stack}
-            assert len(places) < PLACES_MAX, "more places than faults.c can tell apart"
-            self.points[role, "malloc"] = sorted({places[stack] for stack in places.keys() - known[role]})
-            known[role] |= places.keys()
+            most = dict(zip(ERRORS, COUNTS.unpack_from(counts, i * COUNTED)[1:], strict=True))
+            for always in (False, True):
+                for call in ERRORS:
+                    self.points[role, call, always] = dict.fromkeys(range(1, most[call] + 1), 0)
+                places = PLACES.unpack_from(counts, i * COUNTED + COUNTS.size + always * PLACES.size)
+                places = {place: first for place, first in zip(places[::2], places[1::2]) if place}
+                assert len(places) < PLACES_MAX, "more places than faults.c can tell apart"
+                self.points[role, "malloc", always] = {places[place]: place for place in places.keys() - known[role, always]}
+                known[role, always] |= places.keys()
 
     def cases(self):
-        for (role, call), points in self.points.items():
+        for (role, call, always), points in self.points.items():
+            points = sorted(points)
             if 0 < POINTS < len(points):
                 points = [points[int((i + 0.5) * len(points) / POINTS)] for i in range(POINTS)]
             for n in points:
-                for always in (False, True):
-                    yield Case(self.operation.name, role, call, n, always)
+                yield Case(self.operation.name, role, call, n, always)
 
-    def live(self, case, archive):
-        """Does the work come to where it fails? What comes of it is checked."""
-        life = Life(self.operation, self.folder / f"{case.operation}-{case.number():08x}", archive)
+    def came(self, company, hit):
+        """Those that came to their faults, and cases of others that one came to instead of its own."""
+        for case, place in zip(company, happened(hit)):
+            its_own = self.points.get((case.role, case.call, case.always), {}).get(case.n, 0)
+            if place and (not its_own or place == its_own or len(company) == 1):
+                yield case
+            elif place and (case.role, case.always, place) in self.cases_at:
+                yield self.cases_at[case.role, case.always, place]
+
+    def live(self, company, archive):
+        """What it came to; and was it restarted for them? What comes of it is checked."""
+        name = f"{self.operation.name[0]}{company[0].number():08x}{len(company):02d}"
+        life, always = Life(self.operation, self.folder / name, archive), company[0].always
         good = False
         try:
-            life.start(NOCTULE_FAULT_HIT=str(life.hit), NOCTULE_FAULT_UNDER=str(life.folder), **case.environment())
-            if case.always:
+            life.start(NOCTULE_FAULT_HIT=str(life.hit), NOCTULE_FAULT_UNDER=str(life.folder),
+                       NOCTULE_FAULT=",".join(case.told() for case in company))
+            if always:
                 life.endure()
                 life.finish()
-            restarted = not case.always and life.finish_or_restart()
+            restarted = not always and life.finish_or_restart()
             life.leaks_no_descriptor(self.usual)
-            life.end({0} if case.always or restarted else {0, 6})  # 6: it came at the very end
+            life.end({0} if always or restarted else {0, 6})  # 6: it came at the very end
             life.check()
             assert life.results() == self.results
             good = True
-            return happened(life.hit), restarted
+            return set(self.came(company, life.hit)), restarted
         except BaseException as error:
-            raise AssertionError(f"{case}, whose log ends\n{life.text()[-8000:]}") from error
+            raise AssertionError(f"{name}, whose log ends\n{life.text()[-8000:]}") from error
         finally:
             life.close(keep=not good)
 
@@ -144,9 +164,9 @@ def seconds_of_processors():
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def live(case):
+def live(company):
     """
-    The case, whether it came to the fault and took a restart, what is wrong, and how long it took: by the wall's clock,
+    The company, what came to its fault and whether it took a restart, what is wrong, and how long it took: by the wall's clock,
     and the processors'. None where there was no time for it.
     """
     global archive
@@ -154,12 +174,12 @@ def live(case):
         return None
     archive = archive or Archive()
     start, before = time.monotonic(), seconds_of_processors()
-    reached, wrong = (False, False), ""
+    came, restarted, wrong = set(), False, ""
     try:
-        reached = trials[case.operation].live(case, archive)
+        came, restarted = trials[company[0].operation].live(company, archive)
     except BaseException:
         wrong = traceback.format_exc()
-    return case, reached, wrong, time.monotonic() - start, seconds_of_processors() - before
+    return (company, came, restarted, wrong), time.monotonic() - start, seconds_of_processors() - before
 
 
 def begin_worker():
@@ -168,52 +188,74 @@ def begin_worker():
     adopt()
 
 
-def report(cases, lived, seconds):
-    kinds = collections.Counter(" ".join(case[:3]) for case, (reached, _), *_ in lived if reached)
-    restarted = collections.Counter(" ".join(case[:3]) for case, (_, restarted), *_ in lived if restarted)
-    lasted = sorted(((round(each[3], 1), str(each[0])) for each in lived), reverse=True)
-    print(f"{len(lived)} lives of {len(cases)}, {sum(kinds.values())} faults of {len(kinds)} kinds in {seconds:.0f} s; each "
-          f"{sum(each[4] for each in lived) / max(1, len(lived)):.2f} s of processors, the longest {lasted[:5]}")
+def report(verdicts, lives, seconds):
+    """lives: of each its first case, how many share it, and how long it took, by the wall's clock and the processors'."""
+    kinds = collections.Counter(" ".join(case[:3]) for case, outcome in verdicts.outcomes.items() if outcome != "unreached")
+    restarted = collections.Counter(" ".join(case[:3]) for case, outcome in verdicts.outcomes.items() if outcome == "restarted")
+    print(f"{sum(kinds.values())} faults of {len(kinds)} kinds in {len(lives)} lives and {seconds:.0f} s; each life "
+          f"{sum(each[3] for each in lives) / max(1, len(lives)):.2f} s of processors, the longest "
+          f"{sorted(((round(wall, 1), f'{case}, of {count}') for case, count, wall, _ in lives), reverse=True)[:5]}")
     print("reached:", dict(sorted(kinds.items())))
     print("once, and it took a restart:", dict(sorted(restarted.items())))
 
 
 def only(cases, names):
-    """Those of the names, and any others that are named whole: points shift from build to build."""
+    """Companies: those of the names, and any others that are named whole: points shift from build to build."""
     for name in names:
         if "*" in name:
-            yield from (case for case in cases if fnmatch.fnmatchcase(str(case), name))
+            yield from ((case,) for case in cases if fnmatch.fnmatchcase(str(case), name))
         else:
-            yield Case.named(name)
+            yield tuple(map(Case.named, name.split("+")))
+
+
+class Session:
+    """Companies lived in many processes at once, and what became of them."""
+
+    def __init__(self, pool, log, folder):
+        self.pool, self.log, self.folder = pool, log, folder
+        self.verdicts, self.lives = Verdicts(), []
+
+    def live(self, companies):
+        futures = [self.pool.submit(live, company) for company in companies]
+        for future in concurrent.futures.as_completed(futures):
+            if future.result():
+                self.take(*future.result())
+
+    def take(self, life, wall, processors):
+        company, *_, wrong = life
+        self.lives.append((company[0], len(company), wall, processors))
+        for case in self.verdicts.take(*life):
+            self.log.note(str(case), self.verdicts.outcomes[case])
+        if wrong:
+            print(f"NOCTULE_FAULT_ONLY='{'+'.join(map(str, company))}' in {self.folder}\n{wrong}", flush=True)
+
+    def live_all(self, cases):
+        for crowded in (True, False):
+            self.live(share_out(cases, crowded))
+            print(f"{len(self.verdicts.outcomes)} cases settled in {len(self.lives)} lives", flush=True)
+            cases = self.verdicts.left()
+        self.live((case,) for case in cases + self.verdicts.alone)
 
 
 def test_any_call_may_fail(tmp_path):
     adopt()
-    known = {role: set() for role in ROLES}
+    LIBC.personality(NOT_RANDOM)
+    known = collections.defaultdict(set)
     lives = Lives(LOG or tmp_path / "log")
     for kind in OPERATIONS:
         (tmp_path / kind.name).mkdir()
         trials[kind.name] = Trial(kind(tmp_path / kind.name), tmp_path, known, lives.points.get(kind.name))
-        print(kind.name, {" ".join(key): len(points) for key, points in trials[kind.name].points.items() if points})
+        print(kind.name, {" ".join(map(str, key)): len(points) for key, points in trials[kind.name].points.items() if points})
     lives.keep_points({name: trial.points for name, trial in trials.items()})
     cases = sorted((each for trial in trials.values() for each in trial.cases()), key=Case.number)
     cases = [each for each in cases if each.number() % PARTS == PART - 1]
-    if ONLY:
-        cases = list(only(cases, ONLY.split(",")))
-    else:
-        cases = [each for each in cases if str(each) not in lives.lived]
-    lived = []
     with concurrent.futures.ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork"), begin_worker) as pool:
-        futures = [pool.submit(live, case) for case in cases]
-        for future in concurrent.futures.as_completed(futures):
-            if not future.result():
-                continue
-            lived.append(future.result())
-            case, reached, wrong, *_ = lived[-1]
-            lives.note(str(case), *reached, wrong)
-            if wrong:
-                print(f"NOCTULE_FAULT_ONLY='{case}' in {tmp_path}\n{wrong}", flush=True)
-    report(cases, lived, time.monotonic() - began)
+        session = Session(pool, lives, tmp_path)
+        if ONLY:
+            session.live(only(cases, ONLY.split(",")))
+        else:
+            session.live_all([each for each in cases if str(each) not in lives.lived])
+    report(session.verdicts, session.lives, time.monotonic() - began)
     print(lives.told())
-    failed = [str(case) for case, _, wrong, *_ in lived if wrong]
+    failed = session.verdicts.failed()
     assert not failed, failed

@@ -1,20 +1,21 @@
 /*
  * faults.c - a library that a test preloads into noctuled: calls that fail, and a wall clock that jumps.
  *
- * NOCTULE_FAULT="ROLE CALL N ERRNO [always]": in processes of ROLE (daemon, or what stands after --role) the Nth CALL
+ * NOCTULE_FAULT="ROLE CALL N ERRNO [always], ...": in processes of ROLE (daemon, or what stands after --role) the Nth CALL
  * from the start fails with the errno ERRNO (a number), and with "always" every one after it. CALL is one of
  *   open read write truncate fsync rename mkdir unlink   on what lies below the folder NOCTULE_FAULT_UNDER
  *   malloc                                               anything allocated or mapped
  *   descriptor                                           sockets, pipes and the like that are made or accepted
  *   fork                                                 processes and threads
  *   connect send receive                                 on sockets
- * NOCTULE_FAULT_HIT names a file whose first byte is no longer 0 when it has happened. Without "always" it happens once
- * for all processes. With NOCTULE_FAULT_STACK it tells where, the first time; that loads what unwinds the stack, which else
- * may fail later.
+ * NOCTULE_FAULT_HIT names a file with 8 bytes for each of them: 0, or where it happened first (below). Without "always" it
+ * happens once for all processes. With NOCTULE_FAULT_STACK the stack is told then, too.
  *
  * NOCTULE_FAULT_COUNTS names a file of the size of struct counted, where the most calls of each kind that a process of
  * each role has made are counted. There are a hundred thousand of malloc, most of them from the same places: of these it
- * has the first from each place, told by its stack; so that it is the same one in all processes, addresses must not be random.
+ * has the first from each place. A place is a number made of the stack: all of it, or, where what fails does so for good, of
+ * its innermost frames, for what comes then hardly goes by who called. So that it is the same in all processes, addresses
+ * must not be random.
  *
  * NOCTULE_CLOCK names a file of 8 bytes: nanoseconds, in the machine's byte order, that the wall clock is ahead. Whoever
  * writes there makes the clock of every process jump; the monotonic clock goes on.
@@ -25,6 +26,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -74,28 +76,38 @@ static const char *const call_names[CALLS] = {
     "",       "open",   "read",       "write", "truncate", "fsync", "rename", "mkdir",
     "unlink", "malloc", "descriptor", "fork",  "connect",  "send",  "receive"};
 static const char *const role_names[] = {"daemon", "intake", "courier", "worker", "page"};
-#define ROLES       (sizeof role_names / sizeof role_names[0])
+#define ROLES      (sizeof role_names / sizeof role_names[0])
 
-#define PLACES      32768 /* of malloc in a role; a power of two */
-#define PLACE_DEPTH 40    /* frames */
+#define PLACES     32768 /* of malloc in a role; a power of two */
+#define FRAMES_ALL 40
+
+static const int place_frames[2] = {FRAMES_ALL, 8}; /* once, always */
 
 static struct counted {
     _Atomic int64_t most[CALLS];
 
     struct place {
-        _Atomic uint64_t stack; /* 0: there is none */
+        _Atomic uint64_t place; /* 0: there is none */
         int64_t first;
-    } places[PLACES];
+    } places[2][PLACES];
 } * counted; /* of this process's role, one after the other in the file; NULL: nobody counts */
 
-static struct {
+#define FAULTS 64
+
+/* Those of this process's role. */
+static struct fault {
     enum call call;
-    char under[PATH_MAX];
-    atomic_char *hit; /* mapped at the start: later a process may be confined */
+    _Atomic uint64_t *hit; /* its place; mapped at the start: later a process may be confined */
     long nth;
     int errno_value;
-    bool always, tells_stack;
-} fault;
+    bool always;
+} faults[FAULTS];
+
+static size_t fault_count;
+static unsigned faulty; /* a bit for each call that some fault is of; 0 while nothing is to fail */
+static bool tells_stack;
+static __thread bool inside; /* whoever walks the stack may allocate */
+static char is_below[PATH_MAX];
 
 static atomic_long calls_made[CALLS];
 static _Atomic(const volatile int64_t *) clock_ahead;
@@ -110,6 +122,51 @@ proc_read(const char *path, char *buffer, size_t size)
     ssize_t length = syscall(SYS_read, (int)fd, buffer, size);
     close((int)fd);
     return length > 0 ? (size_t)length : 0;
+}
+
+/* This library's code, of whose frames no place is made. */
+static const char *own_begin, *own_end;
+
+static int
+own_find(struct dl_phdr_info *library, size_t size, void *context)
+{
+    (void)size, (void)context;
+    const char *here = (const char *)(uintptr_t)own_find;
+    for (int i = 0; i < library->dlpi_phnum; i++) {
+        const char *begin = (const char *)(library->dlpi_addr + library->dlpi_phdr[i].p_vaddr);
+        const char *end = begin + library->dlpi_phdr[i].p_memsz;
+        if (here < begin || here >= end)
+            continue;
+        own_begin = begin;
+        own_end = end;
+        return 1;
+    }
+    return 0;
+}
+
+/* Who has called this library; how many frames there are. */
+static int
+stack_walk(void *frames[FRAMES_ALL])
+{
+    inside = true;
+    const int depth = backtrace(frames, FRAMES_ALL);
+    inside = false;
+    int own = 0;
+    while (own < depth && (const char *)frames[own] >= own_begin &&
+           (const char *)frames[own] < own_end)
+        own++;
+    memmove(frames, frames + own, (size_t)(depth - own) * sizeof *frames);
+    return depth - own;
+}
+
+/* The place of a stack, by so many frames at most; never 0. */
+static uint64_t
+place_of(void *const *frames, int depth, int most)
+{
+    uint64_t place = 14695981039346656037u;
+    for (int i = 0; i < depth && i < most; i++)
+        place = (place ^ (uint64_t)(uintptr_t)frames[i]) * 1099511628211u;
+    return place | 1;
 }
 
 /* What stands after --role; else "daemon". */
@@ -154,15 +211,15 @@ counts_begin(const char *path, const char *role)
 static void
 death_tell(void)
 {
-    void *frames[PLACE_DEPTH];
+    void *frames[FRAMES_ALL];
     char line[128];
     const char *where = "";
-    fault.call = NONE;
-    const int depth = backtrace(frames, PLACE_DEPTH);
+    faulty = 0;
+    const int depth = stack_walk(frames);
     for (int i = 0; i < depth && !*where; i++) {
         Dl_info frame;
         const char *name = dladdr(frames[i], &frame) ? strrchr(frame.dli_fname, '/') : NULL;
-        if (name && !strstr(name, "/libc.") && !strstr(name, "/libnoctule_faults."))
+        if (name && !strstr(name, "/libc."))
             where = name + 1;
     }
     snprintf(line, sizeof line, "faults: pid=%d dies in %s\n", (int)getpid(), where);
@@ -177,28 +234,50 @@ on_death(int number)
     signal(number, SIG_DFL);
 }
 
+static enum call
+call_of(const char *name)
+{
+    for (enum call i = 1; i < CALLS; i++)
+        if (strcmp(call_names[i], name) == 0)
+            return i;
+    return NONE;
+}
+
 static void
-fault_begin(const char *told, const char *own_role)
+fault_begin(const char *told, const char *own_role, _Atomic uint64_t *hit)
 {
     char role[16], call[16], always[8] = "";
-    long nth;
-    int errno_value;
-    if (sscanf(told, "%15s %15s %ld %d %7s", role, call, &nth, &errno_value, always) < 4 ||
+    struct fault *fault = &faults[fault_count];
+    if (sscanf(told, "%15s %15s %ld %d %7[a-z]", role, call, &fault->nth, &fault->errno_value,
+               always) < 4 ||
         strcmp(role, own_role) != 0)
         return;
-    const char *under = getenv("NOCTULE_FAULT_UNDER"), *hit = getenv("NOCTULE_FAULT_HIT");
-    snprintf(fault.under, sizeof fault.under, "%s", under ? under : "/");
-    fault.hit = hit ? map_file(hit, 1, true) : NULL;
-    fault.nth = nth;
-    fault.errno_value = errno_value;
-    fault.always = strcmp(always, "always") == 0;
-    fault.tells_stack = getenv("NOCTULE_FAULT_STACK") != NULL;
+    fault->call = call_of(call);
+    fault->hit = hit;
+    fault->always = strcmp(always, "always") == 0;
+    fault_count++;
+}
+
+static void
+faults_tell(const char *told, const char *own_role)
+{
+    const char *hit = getenv("NOCTULE_FAULT_HIT");
+    _Atomic uint64_t *marks = hit ? map_file(hit, FAULTS * sizeof *marks, true) : NULL;
+    for (size_t i = 0; told && i < FAULTS; i++) {
+        fault_begin(told, own_role, marks ? marks + i : NULL);
+        told = strchr(told, ',');
+        told = told ? told + 1 : NULL;
+    }
+    if (fault_count == 0)
+        return;
+    tells_stack = getenv("NOCTULE_FAULT_STACK") != NULL;
     signal(SIGSEGV, on_death);
     signal(SIGBUS, on_death);
     signal(SIGABRT, on_death); /* the C library's own abort cannot be put in place of */
-    for (enum call i = 1; i < CALLS; i++)
-        if (strcmp(call_names[i], call) == 0)
-            fault.call = i; /* last: this begins it */
+    unsigned calls = 0;
+    for (size_t i = 0; i < fault_count; i++)
+        calls |= 1u << faults[i].call;
+    faulty = calls; /* last: this begins them */
 }
 
 __attribute__((constructor)) static void
@@ -208,56 +287,57 @@ faults_begin(void)
     const char *counts = getenv("NOCTULE_FAULT_COUNTS"), *under = getenv("NOCTULE_FAULT_UNDER");
     char role[16];
     role_find(role);
+    if (told || counts) {
+        void *frames[FRAMES_ALL];
+        dl_iterate_phdr(own_find, NULL);
+        (void)stack_walk(frames); /* loads what does so, which else might fail later */
+    }
     if (clock)
         atomic_store(&clock_ahead, map_file(clock, sizeof(int64_t), false));
+    snprintf(is_below, sizeof is_below, "%s", under ? under : "/");
     if (told)
-        fault_begin(told, role);
-    if (!counts)
-        return;
-    snprintf(fault.under, sizeof fault.under, "%s", under ? under : "/");
-    counts_begin(counts, role);
+        faults_tell(told, role);
+    if (counts)
+        counts_begin(counts, role);
 }
 
 static void
 stack_tell(void)
 {
-    void *frames[PLACE_DEPTH];
-    const enum call call = fault.call;
-    fault.call = NONE;
-    backtrace_symbols_fd(frames, backtrace(frames, PLACE_DEPTH), STDERR_FILENO);
-    fault.call = call;
+    void *frames[FRAMES_ALL];
+    const int depth = stack_walk(frames);
+    inside = true;
+    backtrace_symbols_fd(frames, depth, STDERR_FILENO);
+    inside = false;
 }
 
 /* Marks that it happens; false where it has happened once and is to happen no more. */
 static bool
-fault_mark(void)
+fault_mark(const struct fault *fault)
 {
-    const bool first = fault.hit && !atomic_exchange(fault.hit, 1);
-    if (first && fault.tells_stack)
+    bool first = false;
+    if (fault->hit && atomic_load(fault->hit) == 0) {
+        void *frames[FRAMES_ALL];
+        const int depth = stack_walk(frames);
+        uint64_t unmarked = 0;
+        first = atomic_compare_exchange_strong(
+            fault->hit, &unmarked, place_of(frames, depth, place_frames[fault->always]));
+    }
+    if (first && tells_stack)
         stack_tell();
-    return first || fault.always;
+    return first || fault->always;
 }
 
-/* The nth malloc: keeps it where it is the first from its place. */
+/* Keeps the nth malloc where it is the first from its place. */
 static void
-place_note(int64_t nth)
+place_note(struct place places[PLACES], uint64_t here, int64_t nth)
 {
-    static __thread bool inside; /* whoever walks the stack may allocate */
-    void *frames[PLACE_DEPTH];
-    if (inside)
-        return;
-    inside = true;
-    const int depth = backtrace(frames, PLACE_DEPTH);
-    inside = false;
-    uint64_t stack = 14695981039346656037u;
-    for (int i = 0; i < depth; i++)
-        stack = (stack ^ (uint64_t)(uintptr_t)frames[i]) * 1099511628211u;
     for (size_t i = 0; i < PLACES; i++) {
-        struct place *place = &counted->places[(stack + i) % PLACES];
+        struct place *place = &places[(here + i) % PLACES];
         uint64_t there = 0;
-        if (atomic_compare_exchange_strong(&place->stack, &there, stack))
+        if (atomic_compare_exchange_strong(&place->place, &there, here))
             place->first = nth;
-        if (there == 0 || there == stack)
+        if (there == 0 || there == here)
             break;
     }
 }
@@ -267,37 +347,45 @@ count_note(enum call call, int64_t count)
 {
     if (atomic_load(&counted->most[call]) < count)
         atomic_store(&counted->most[call], count);
-    if (call == MALLOC)
-        place_note(count);
+    if (call != MALLOC)
+        return;
+    void *frames[FRAMES_ALL];
+    const int depth = stack_walk(frames);
+    for (int always = 0; always < 2; always++)
+        place_note(counted->places[always], place_of(frames, depth, place_frames[always]), count);
 }
 
 /* Is this kind of call of any interest? */
 static bool
 watched(enum call call)
 {
-    return fault.call == call || counted;
+    return (faulty >> call & 1) || counted;
 }
 
 /* Counts a call; true, with errno set, where it is to fail. */
 static bool
 fails(enum call call)
 {
-    if (!watched(call))
+    if (!watched(call) || inside)
         return false;
     const long count = atomic_fetch_add(&calls_made[call], 1) + 1;
     if (counted)
         count_note(call, count);
-    if (fault.call != call || count < fault.nth || (count > fault.nth && !fault.always) ||
-        !fault_mark())
-        return false;
-    errno = fault.errno_value;
-    return true;
+    for (size_t i = 0; i < fault_count && (faulty >> call & 1); i++) {
+        const struct fault *fault = &faults[i];
+        if (fault->call == call && (count == fault->nth || (count > fault->nth && fault->always)) &&
+            fault_mark(fault)) {
+            errno = fault->errno_value;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool
 is_under(const char *path)
 {
-    return strncmp(path, fault.under, strlen(fault.under)) == 0;
+    return strncmp(path, is_below, strlen(is_below)) == 0;
 }
 
 static bool
@@ -407,10 +495,10 @@ HOOK_FILE(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mod
           -1, TRUNCATE, fd, NULL)
 HOOK_FILE(int, fallocate64, (int fd, int mode, off64_t offset, off64_t size),
           (fd, mode, offset, size), -1, TRUNCATE, fd, NULL)
-HOOK_FILE(int, posix_fallocate, (int fd, off_t offset, off_t size), (fd, offset, size),
-          fault.errno_value, TRUNCATE, fd, NULL)
-HOOK_FILE(int, posix_fallocate64, (int fd, off64_t offset, off64_t size), (fd, offset, size),
-          fault.errno_value, TRUNCATE, fd, NULL)
+HOOK_FILE(int, posix_fallocate, (int fd, off_t offset, off_t size), (fd, offset, size), errno,
+          TRUNCATE, fd, NULL)
+HOOK_FILE(int, posix_fallocate64, (int fd, off64_t offset, off64_t size), (fd, offset, size), errno,
+          TRUNCATE, fd, NULL)
 HOOK_FILE(int, fsync, (int fd), (fd), -1, FSYNC, fd, NULL)
 HOOK_FILE(int, fdatasync, (int fd), (fd), -1, FSYNC, fd, NULL)
 HOOK_FILE(int, rename, (const char *from, const char *to), (from, to), -1, RENAME, AT_FDCWD, to)
@@ -484,7 +572,7 @@ HOOK_ANY(int, connect, (int fd, const struct sockaddr *address, socklen_t size),
 HOOK_ANY(pid_t, fork, (void), (), -1, FORK)
 HOOK_ANY(int, pthread_create,
          (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *data),
-         (thread, attributes, run, data), fault.errno_value, FORK)
+         (thread, attributes, run, data), errno, FORK)
 
 /* ------------------------------------------------------------------------------ memory ------ */
 
