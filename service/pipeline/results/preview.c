@@ -33,7 +33,6 @@ enum {
     ONLY_SLICE_SIDE = 576, /* of a slice that is alone */
     PLANE_SIDE = 384,      /* of the longest of the three planes, where there is room */
     LEAST_PLANE_SIDE = 48, /* thinner planes show nothing */
-    LEAST_CELL = 132,      /* of a caption */
     LEAST_WIDTH = 592,     /* of the sheet */
     SWATCH = 14,
 };
@@ -57,7 +56,7 @@ struct sheet {
 
 /* --------------------------------------------------------------------------------- texts --- */
 
-enum { LABEL_SIZE = 320 };
+enum { LABEL_SIZE = 320, CAPTION_SIZE = 96 };
 
 /* Three digits that count; whole millilitres from 100 on. */
 static void
@@ -95,7 +94,7 @@ panel_position(const struct sheet *sheet, const struct panel *panel)
 }
 
 static void
-caption_text(const struct sheet *sheet, const struct panel *panel, char *text, size_t size)
+caption_text(const struct sheet *sheet, const struct panel *panel, char text[CAPTION_SIZE])
 {
     static const char *const planes[] = {"sagittal ", "coronal ", "axial "};
     const struct geometry_stack *stack = sheet->request->stack;
@@ -115,7 +114,7 @@ caption_text(const struct sheet *sheet, const struct panel *panel, char *text, s
         orientation_of_axes(stack->axes, patient);
         name = planes[patient[panel->through]];
     }
-    snprintf(text, size, "%s%s%s", name, number, place);
+    snprintf(text, CAPTION_SIZE, "%s%s%s", name, number, place);
 }
 
 /* ------------------------------------------------------------------------------- panels ---- */
@@ -143,6 +142,20 @@ axis_length(const struct sheet *sheet, int axis)
     return panel_voxels(stack, axis) * panel_spacing(stack, axis);
 }
 
+/* At the larger letters, so that all of them are lettered alike. */
+static int
+widest_caption(const struct sheet *sheet)
+{
+    char text[CAPTION_SIZE];
+    int widest = 0;
+    for (int i = 0; i < sheet->slice_count; i++) {
+        caption_text(sheet, &sheet->panels[i], text);
+        const int width = lettering_width(text, 2);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
 static void
 size_slices(struct sheet *sheet)
 {
@@ -151,7 +164,8 @@ size_slices(struct sheet *sheet)
     const double scale = side / fmax(width, height);
     sheet->slice_width = (int)fmax(1, round(width * scale));
     sheet->slice_height = (int)fmax(1, round(height * scale));
-    sheet->cell_width = sheet->slice_width < LEAST_CELL ? LEAST_CELL : sheet->slice_width;
+    const int caption = widest_caption(sheet);
+    sheet->cell_width = sheet->slice_width < caption ? caption : sheet->slice_width;
     const int across = sheet->slice_count < SLICES_A_ROW ? sheet->slice_count : SLICES_A_ROW;
     const int width_of_all = across * (sheet->cell_width + GAP) + GAP;
     sheet->picture.width = width_of_all < LEAST_WIDTH ? LEAST_WIDTH : width_of_all;
@@ -497,11 +511,11 @@ draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
 static void
 draw_caption(struct sheet *sheet, const struct panel *panel)
 {
-    char text[96];
+    char text[CAPTION_SIZE];
     struct box box = {panel->box.left, panel->box.top - LINE + 2, panel->box.width, LINE - 2};
     if (is_acquired(sheet, panel))
         box.width = sheet->cell_width;
-    caption_text(sheet, panel, text, sizeof text);
+    caption_text(sheet, panel, text);
     draw_text(sheet, &box, text);
 }
 

@@ -495,6 +495,24 @@ START_TEST(a_thin_volume_has_slices_alone)
 
 END_TEST
 
+/* Slices narrower than what is said of them, and planes far enough away that only some captions are long. */
+START_TEST(captions_are_lettered_alike)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    scene.stack.plane_count = 3;
+    scene.stack.columns = SIDE / 4;
+    memset(scene.bits, 0xff, sizeof scene.bits);
+    for (int z = 0; z < 3; z++)
+        scene.planes[z].position = z == 2 ? 12345 : z;
+    struct drawn drawn = draw(&scene, 2);
+    ck_assert(says(&drawn, "1/3 H0.0 mm"));
+    ck_assert(says(&drawn, "3/3 H12345.0 mm"));
+    drawn_free(&drawn);
+}
+
+END_TEST
+
 START_TEST(an_only_slice_is_large)
 {
     static struct scene scene;
@@ -660,6 +678,7 @@ main(void)
     tcase_add_loop_test(tests, planes_are_as_is_usual_however_acquired, 0, ways);
     tcase_add_loop_test(tests, edges_have_the_letters_of_what_they_face, 0, ways);
     tcase_add_test(tests, a_thin_volume_has_slices_alone);
+    tcase_add_test(tests, captions_are_lettered_alike);
     tcase_add_test(tests, an_only_slice_is_large);
     tcase_add_test(tests, uneven_planes_lie_where_they_are);
     tcase_add_test(tests, nothing_is_too_small_to_be_seen);
