@@ -354,6 +354,8 @@ end_set(struct step *step, const struct valued *valued)
     const struct measured *measured = &valued->measured;
     const struct feature_family *family = measured->family;
     struct shared_values *shared = step->request->shared;
+    if (pipeline_stopped(step->request->watch))
+        return -ECANCELED;
     int rc = valued->rc;
     if (rc == 0 && !valued->made)
         rc = texture_keep(measured, valued->counts, &step->result->features);
@@ -380,9 +382,9 @@ measure_sets(struct step *step, const struct texture_region *named, struct featu
         for (size_t set = 0; set < sets && rc == 0; set++)
             rc = begin_set(step, &(struct measured){named, region, family, set});
     }
-    const size_t sets = valuing_wait(step->valuing);
-    for (size_t i = 0; i < sets && rc == 0; i++)
-        rc = end_set(step, valuing_at(step->valuing, i));
+    const struct valued *valued;
+    for (size_t i = 0; rc == 0 && (valued = valuing_wait(step->valuing, i)) != NULL; i++)
+        rc = end_set(step, valued);
     valuing_clear(step->valuing);
     return rc;
 }

@@ -9,12 +9,12 @@ enum { VALUING_THREADS = 6 }; /* there are few sets that take long */
 
 struct valuing {
     pthread_mutex_t mutex;
-    pthread_cond_t added_one, made_all;
+    pthread_cond_t added_one, made_one;
     pthread_t threads[VALUING_THREADS];
     int thread_count;
     struct valued *items;
     size_t begun; /* the caller's */
-    size_t added, taken, made;
+    size_t added, taken, ready;
     bool closing;
 };
 
@@ -27,18 +27,17 @@ valuing_make(struct valued *valued)
             family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
 }
 
-/* Makes values as long as there is a set that nobody makes those of; the mutex is held. */
+/* Of the next set, which nobody makes those of; the mutex is held. */
 static void
-valuing_take_all(struct valuing *valuing)
+valuing_make_next(struct valuing *valuing)
 {
-    while (valuing->taken < valuing->added) {
-        struct valued *valued = &valuing->items[valuing->taken++];
-        pthread_mutex_unlock(&valuing->mutex);
-        valuing_make(valued);
-        pthread_mutex_lock(&valuing->mutex);
-        if (++valuing->made == valuing->added)
-            pthread_cond_signal(&valuing->made_all);
-    }
+    struct valued *valued = &valuing->items[valuing->taken++];
+    pthread_mutex_unlock(&valuing->mutex);
+    valuing_make(valued);
+    pthread_mutex_lock(&valuing->mutex);
+    valued->ready = true;
+    valuing->ready++;
+    pthread_cond_signal(&valuing->made_one);
 }
 
 static void *
@@ -46,11 +45,11 @@ valuing_run(void *context)
 {
     struct valuing *valuing = context;
     pthread_mutex_lock(&valuing->mutex);
-    while (!valuing->closing) {
-        valuing_take_all(valuing);
-        if (!valuing->closing)
+    while (!valuing->closing)
+        if (valuing->taken < valuing->added)
+            valuing_make_next(valuing);
+        else
             pthread_cond_wait(&valuing->added_one, &valuing->mutex);
-    }
     pthread_mutex_unlock(&valuing->mutex);
     return NULL;
 }
@@ -68,7 +67,7 @@ valuing_open(size_t sets, int threads, struct valuing **made)
     }
     pthread_mutex_init(&valuing->mutex, NULL);
     pthread_cond_init(&valuing->added_one, NULL);
-    pthread_cond_init(&valuing->made_all, NULL);
+    pthread_cond_init(&valuing->made_one, NULL);
     /* What no thread can be had for the caller makes. */
     while (valuing->thread_count < VALUING_THREADS && valuing->thread_count < threads &&
            pthread_create(&valuing->threads[valuing->thread_count], NULL, valuing_run, valuing) ==
@@ -113,32 +112,30 @@ valuing_add(struct valuing *valuing, struct valued *valued)
     pthread_mutex_unlock(&valuing->mutex);
 }
 
-size_t
-valuing_wait(struct valuing *valuing)
+const struct valued *
+valuing_wait(struct valuing *valuing, size_t i)
 {
     pthread_mutex_lock(&valuing->mutex);
-    valuing_take_all(valuing);
-    while (valuing->made < valuing->added)
-        pthread_cond_wait(&valuing->made_all, &valuing->mutex);
+    const struct valued *valued = i < valuing->added ? &valuing->items[i] : NULL;
+    while (valued && !valued->ready)
+        if (valuing->taken < valuing->added)
+            valuing_make_next(valuing);
+        else
+            pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     pthread_mutex_unlock(&valuing->mutex);
-    return valuing->added;
-}
-
-struct valued *
-valuing_at(struct valuing *valuing, size_t i)
-{
-    return &valuing->items[i];
+    return valued;
 }
 
 void
 valuing_clear(struct valuing *valuing)
 {
-    (void)valuing_wait(valuing);
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->added = valuing->taken; /* whose values nobody makes yet nobody wants */
+    while (valuing->ready < valuing->added)
+        pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     for (size_t i = 0; i < valuing->begun; i++)
         free(valuing->items[i].own_counts);
-    /* A thread that nothing was left for may just be looking. */
-    pthread_mutex_lock(&valuing->mutex);
-    valuing->begun = valuing->added = valuing->taken = valuing->made = 0;
+    valuing->begun = valuing->added = valuing->taken = valuing->ready = 0;
     pthread_mutex_unlock(&valuing->mutex);
 }
 
@@ -154,7 +151,7 @@ valuing_close(struct valuing *valuing)
     pthread_mutex_unlock(&valuing->mutex);
     for (int i = 0; i < valuing->thread_count; i++)
         pthread_join(valuing->threads[i], NULL);
-    pthread_cond_destroy(&valuing->made_all);
+    pthread_cond_destroy(&valuing->made_one);
     pthread_cond_destroy(&valuing->added_one);
     pthread_mutex_destroy(&valuing->mutex);
     free(valuing->items);

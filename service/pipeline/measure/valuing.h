@@ -17,8 +17,9 @@ struct valued {
     const uint64_t *counts;       /* NULL: it counts nothing, or has nothing to make values of */
     uint64_t *own_counts;         /* NULL: those of a set before */
     struct feature_value values[FEATURE_FAMILY_MAX];
-    bool made; /* values are there without counts: of a group before, or missing */
-    int rc;    /* of `values` */
+    bool made;  /* values are there without counts: of a group before, or missing */
+    int rc;     /* of `values` */
+    bool ready; /* the family has been asked for them; valuing_wait looks at it */
 };
 
 struct valuing;
@@ -35,12 +36,10 @@ int valuing_count(struct valuing *valuing, struct valued *valued, struct error *
 /* Hands it over, to have its values made unless they are. */
 void valuing_add(struct valuing *valuing, struct valued *valued);
 
-/* Waits for the values of all sets, and makes some itself. Returns how many sets there are. */
-size_t valuing_wait(struct valuing *valuing);
+/* Set i once its values are there; until then makes those of others that nobody makes. NULL: there are no more. */
+const struct valued *valuing_wait(struct valuing *valuing, size_t i);
 
-struct valued *valuing_at(struct valuing *valuing, size_t i);
-
-/* Gives counts back; the next region may follow. */
+/* Gives counts back, and makes no values that are not begun; the next region may follow. */
 void valuing_clear(struct valuing *valuing);
 
 void valuing_close(struct valuing *valuing);

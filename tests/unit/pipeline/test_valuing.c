@@ -1,0 +1,117 @@
+/* Values of sets: whoever makes them they are the same, and those that nobody waits for are not made. */
+#include "service/pipeline/measure/valuing.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { SETS = 40 };
+
+static atomic_int counted, valued_sets;
+
+static int
+count_one(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
+{
+    (void)region;
+    atomic_fetch_add(&counted, 1);
+    const int rc = feature_counts_make(1, counts, error);
+    if (rc == 0)
+        **counts = set;
+    return rc;
+}
+
+static int
+value_of_count(const struct feature_region *region, size_t set, const uint64_t *counts,
+               struct feature_value *values)
+{
+    atomic_fetch_add(&valued_sets, 1);
+    values[0] = feature_present((double)(*counts + region->number));
+    return set == *counts ? 0 : -ENOMEM;
+}
+
+static const struct feature_family families[2] = {
+    {.name = "first", .count = count_one, .values = value_of_count},
+    {.name = "second", .count = count_one, .values = value_of_count},
+};
+
+static struct valuing *valuing;
+
+static void
+set_up(void)
+{
+    atomic_store(&counted, 0);
+    atomic_store(&valued_sets, 0);
+}
+
+static void
+tear_down(void)
+{
+    valuing_close(valuing);
+    valuing = NULL;
+}
+
+static void
+add_sets(size_t number, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct feature_region region = {.number = number};
+        struct error error;
+        struct valued *valued = valuing_begin(
+            valuing,
+            &(struct measured){.region = &region, .family = &families[i % 2], .set = i / 2});
+        ck_assert_int_eq(valuing_count(valuing, valued, &error), 0);
+        valuing_add(valuing, valued);
+    }
+}
+
+/* With as many threads as the case's number. */
+START_TEST(each_region_has_its_values_in_order)
+{
+    ck_assert_int_eq(valuing_open(SETS, _i, &valuing), 0);
+    for (size_t region = 0; region < 50; region++) {
+        const struct valued *valued;
+        size_t i = 0;
+        add_sets(region, SETS);
+        for (; (valued = valuing_wait(valuing, i)) != NULL; i++) {
+            ck_assert_int_eq(valued->rc, 0);
+            ck_assert_ptr_eq(valued->measured.family, &families[i % 2]);
+            ck_assert_double_eq(valued->values[0].value, (double)(i / 2 + region));
+        }
+        ck_assert_uint_eq(i, SETS);
+        valuing_clear(valuing);
+    }
+    ck_assert_int_eq(atomic_load(&counted), 50 * SETS / 2); /* the two share them */
+    ck_assert_int_eq(atomic_load(&valued_sets), 50 * SETS);
+}
+
+END_TEST
+
+/* A job that is stopped waits for no more than what is being made. */
+START_TEST(what_nobody_waits_for_is_not_made)
+{
+    ck_assert_int_eq(valuing_open(SETS, 0, &valuing), 0);
+    add_sets(0, SETS);
+    ck_assert_double_eq(valuing_wait(valuing, 0)->values[0].value, 0);
+    ck_assert_int_eq(atomic_load(&valued_sets), 1);
+    valuing_clear(valuing);
+    ck_assert_int_eq(atomic_load(&valued_sets), 1);
+    add_sets(1, 2);
+    ck_assert_double_eq(valuing_wait(valuing, 1)->values[0].value, 1);
+    ck_assert_ptr_null(valuing_wait(valuing, 2));
+    ck_assert_int_eq(atomic_load(&valued_sets), 3);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("valuing");
+    TCase *tests = tcase_create("sets");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 4);
+    tcase_add_test(tests, what_nobody_waits_for_is_not_made);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
