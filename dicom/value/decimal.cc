@@ -48,7 +48,7 @@ decimal_first(std::string_view text, double *number, size_t *length)
     std::string_view value = text.substr(0, *length);
     value.remove_prefix(std::min(value.find_first_not_of(padding), value.size()));
     value = value.substr(0, value.find_last_not_of(padding) + 1);
-    if (!value.empty() && value[0] == '+')
+    if (value.size() > 1 && value[0] == '+' && value[1] != '-')
         value.remove_prefix(1);
     const auto read = std::from_chars(value.data(), value.data() + value.size(), *number);
     return read.ec == std::errc() && read.ptr == value.data() + value.size();

@@ -263,6 +263,23 @@ START_TEST(numbers_are_those_of_strtod)
 
 END_TEST
 
+/* And what it does not take whole, of a contour that is sound else. */
+START_TEST(what_is_no_number)
+{
+    static const char *const texts[] = {"",   "-",   "+",     ".",  "++3",  "+-3", "-+3", "--3",
+                                        "3-", "3 4", "1.2.3", "1e", "0x10", "nan", "inf", "+-inf"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct sample_set sample = SAMPLE_SET;
+        snprintf(contour_data, sizeof(contour_data), "1\\%s\\3\\4\\5\\6\\7\\8\\9\\10\\11\\12",
+                 texts[i]);
+        sample.contours = contours_of_data;
+        set_write(&sample, path);
+        ck_assert_msg(error_of_file()->code == CODE_TAG_INVALID, "%s", texts[i]);
+    }
+}
+
+END_TEST
+
 /* ---- what is refused ---- */
 
 static const struct {
@@ -545,6 +562,7 @@ main(void)
     tcase_add_test(tests, names_and_their_sets);
     tcase_add_test(tests, what_may_be_missing);
     tcase_add_test(tests, numbers_are_those_of_strtod);
+    tcase_add_test(tests, what_is_no_number);
     tcase_add_loop_test(tests, refusals, 0, REFUSED);
     tcase_add_test(tests, not_there_and_cut);
     tcase_add_loop_test(tests, at_a_limit_and_beyond, 0, (int)(sizeof(limits) / sizeof(limits[0])));
