@@ -25,32 +25,30 @@ region_box_add(struct texture_box_ends *ends, int axis, int64_t first, int64_t l
         ends->last[axis] = last;
 }
 
-/* Whether a row of words, of the last of which only `inside` counts, has a voxel. */
-static bool
-row_has_any(const uint64_t *row, int64_t words, uint64_t inside)
+bool
+texture_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2])
 {
-    uint64_t any = row[words - 1] & inside;
+    const int64_t words = (columns + WORD - 1) / WORD;
+    const uint64_t inside = ~UINT64_C(0) >> (WORD * words - columns);
+    int64_t first = 0, last = words - 1;
+    uint64_t end, any;
 
+    ends[0] = 0;
+    ends[1] = columns - 1;
+    if (!row)
+        return true;
+    end = any = row[last] & inside;
     for (int64_t w = 0; w + 1 < words; w++)
         any |= row[w];
-    return any != 0;
-}
-
-/* The columns of a row that has a voxel. */
-static void
-box_add_columns(const uint64_t *row, int64_t words, uint64_t inside, struct texture_box_ends *ends)
-{
-    int64_t first = 0, last = words - 1;
-    uint64_t end = row[last] & inside;
-
-    while (first < last && row[first] == 0)
+    if (any == 0)
+        return false;
+    while (row[first] == 0)
         first++;
     while (end == 0)
         end = row[--last];
-    region_box_add(ends, 0,
-                   WORD * first +
-                       __builtin_ctzll(first == words - 1 ? row[first] & inside : row[first]),
-                   WORD * last + WORD - 1 - __builtin_clzll(end));
+    ends[0] = WORD * first + __builtin_ctzll(row[first]);
+    ends[1] = WORD * last + WORD - 1 - __builtin_clzll(end);
+    return true;
 }
 
 bool
@@ -58,15 +56,13 @@ texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, 
                       struct texture_box_ends *ends)
 {
     const int64_t words = (extent->columns + WORD - 1) / WORD;
-    const uint64_t inside = ~UINT64_C(0) >> (WORD * words - extent->columns);
+    int64_t columns[2];
     bool any = false;
 
     for (int64_t y = 0; y < extent->rows; y++) {
-        const uint64_t *row = slice + y * words;
-
-        if (!row_has_any(row, words, inside))
+        if (!texture_row_ends(slice + y * words, extent->columns, columns))
             continue;
-        box_add_columns(row, words, inside, ends);
+        region_box_add(ends, 0, columns[0], columns[1]);
         region_box_add(ends, 1, y, y);
         any = true;
     }

@@ -3,7 +3,7 @@
  *
  * Several requests are often of one region. Held, its bits are read once: for its box, and into the device's
  * memory; each request whose `region` is that pointer finds them there. Holding changes no result. The calling
- * thread of all is the lane's (kernels.h).
+ * thread of all is the lane's (kernels.h); others may ask for the box of the region that is held.
  */
 #ifndef NOCTULE_TEXTURE_REGION_H
 #define NOCTULE_TEXTURE_REGION_H
@@ -45,6 +45,9 @@ struct texture_region_state {
 /* The lane's, where it holds this region; else NULL. */
 const struct texture_region_state *texture_region_held(const struct kernels_lane *lane,
                                                        const uint64_t *region);
+
+/* The first and the last column of a row that is of the region; false: none is. NULL: all are. */
+bool texture_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2]);
 
 /* A box grows by slices; it begins with none, and says whether the slice has a voxel of the region. */
 struct texture_box_ends {

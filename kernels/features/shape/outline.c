@@ -7,8 +7,6 @@
  */
 #include "kernels/features/shape/outline.h"
 
-#include "kernels/features/shape/shape.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -72,7 +70,7 @@ outline_read(struct outline *outline, const uint64_t *bits, const struct image_e
         for (int64_t y = 0; y < box->size[1]; y++) {
             const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
 
-            if (!shape_row_ends(bits ? bits + row * words : NULL, extent->columns, ends))
+            if (!texture_row_ends(bits ? bits + row * words : NULL, extent->columns, ends))
                 continue;
             *outline_end(outline, 0, y, z) = (int32_t)ends[0];
             *outline_end(outline, 1, y, z) = -(int32_t)ends[1];

@@ -6,7 +6,7 @@
 
 #include "base/image.h"
 #include "kernels/features/shape/hull.h"
-#include "kernels/texture/texture.h"
+#include "kernels/texture/region.h"
 
 #ifdef __cplusplus
 extern "C" {

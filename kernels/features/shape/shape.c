@@ -3,6 +3,8 @@
  */
 #include "kernels/features/shape/shape.h"
 
+#include "kernels/texture/region.h"
+
 static const struct feature_definition shape_definitions[SHAPE_FEATURES] = {
     {"voxel_count", "Number of voxels", "", .unit = "1"},
     {"volume", "Volume (voxel counting)", "YEKZ", .unit = "ml"},
@@ -84,23 +86,6 @@ row_word(const uint64_t *row, int64_t columns, int64_t word)
     return row ? row[word] & inside : inside;
 }
 
-bool
-shape_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2])
-{
-    const int64_t words = (columns + WORD - 1) / WORD;
-    int64_t first = 0, last = words - 1;
-
-    while (first < words && row_word(row, columns, first) == 0)
-        first++;
-    if (first == words)
-        return false;
-    while (row_word(row, columns, last) == 0)
-        last--;
-    ends[0] = WORD * first + __builtin_ctzll(row_word(row, columns, first));
-    ends[1] = WORD * last + WORD - 1 - __builtin_clzll(row_word(row, columns, last));
-    return true;
-}
-
 /* Are all of the region that are between its ends? */
 static bool
 row_is_whole(const uint64_t *row, const int64_t ends[2])
@@ -146,7 +131,7 @@ shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z
     struct row_sums row;
     int64_t ends[2];
 
-    if (!shape_row_ends(bits, columns, ends))
+    if (!texture_row_ends(bits, columns, ends))
         return;
     row = row_sums_of(bits, columns, ends);
     shape_place_add_row(&row, y, z, place);

@@ -36,9 +36,6 @@ struct shape_place {
     int64_t last[3];
 };
 
-/* The first and the last column of a row that is of the region; false: none is. NULL: all are. */
-bool shape_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2]);
-
 /* From bits laid out as struct image_mask; NULL: every voxel. */
 void shape_place_of(const uint64_t *bits, const struct image_extent *extent,
                     struct shape_place *place);
