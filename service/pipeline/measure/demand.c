@@ -2,6 +2,7 @@
 #include "service/pipeline/measure/demand.h"
 
 #include "service/pipeline/measure/keep.h"
+#include "service/pipeline/measure/valuing.h"
 #include "service/pipeline/volume.h"
 
 #include "kernels/features/discretise.h"
@@ -76,35 +77,41 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
     return discretise_most_levels(&options->levels, lo, hi);
 }
 
-/* What a family takes for all its sets. */
+/* What a family takes for all its sets; *most: for one, of those before, too. */
 static size_t
-bytes_of_family(const struct feature_family *family, const struct feature_region *largest)
+bytes_of_family(const struct feature_family *family, const struct feature_region *largest,
+                size_t *most)
 {
     const size_t sets = family->bytes ? texture_sets(family, largest->volume->options) : 0;
     size_t bytes = 0;
-    for (size_t set = 0; set < sets; set++)
-        bytes += family->bytes(largest, set);
+    for (size_t set = 0; set < sets; set++) {
+        const size_t own = family->bytes(largest, set);
+        bytes += own;
+        *most = own > *most ? own : *most;
+    }
     return bytes;
 }
 
-/* Histogram and levels, and what families take until the values of all of them are there: those that
- * follow each other and share what they count, once. */
+/* Histogram and levels, and what families take until the values of all of them are there, as far as that is on its
+ * way at once: those that follow each other and share what they count, once. */
 static size_t
 bytes_of_region(const struct feature_region *largest)
 {
     const struct feature_volume *volume = largest->volume;
-    size_t bytes = volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t));
+    size_t bytes = 0, one = 0;
     for (size_t f = 0, next; f < FEATURE_FAMILIES; f = next) {
-        size_t most = bytes_of_family(feature_families[f], largest);
+        size_t most = bytes_of_family(feature_families[f], largest, &one);
         for (next = f + 1; next < FEATURE_FAMILIES && feature_families[f]->count &&
                            feature_families[next]->count == feature_families[f]->count;
              next++) {
-            const size_t own = bytes_of_family(feature_families[next], largest);
+            const size_t own = bytes_of_family(feature_families[next], largest, &one);
             most = own > most ? own : most;
         }
         bytes += most;
     }
-    return bytes;
+    const size_t held = one > VALUING_HELD ? one : VALUING_HELD;
+    return volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t)) +
+           (bytes < held ? bytes : held);
 }
 
 /* What is kept of all regions. */

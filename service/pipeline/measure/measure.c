@@ -326,28 +326,10 @@ count_set(struct step *step, struct valued *valued)
 {
     const struct shared_values *shared = step->request->shared;
     valued->made = shared && shared_values_take(shared, &valued->measured, valued->values);
-    return valued->made ? 0 : valuing_count(step->valuing, valued, step->error);
+    return valued->made ? 0 : valuing_count(valued, step->error);
 }
 
-static int
-begin_set(struct step *step, const struct measured *measured)
-{
-    const struct feature_family *family = measured->family;
-    const enum feature_missing missing =
-        family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
-    if (pipeline_stopped(step->request->watch))
-        return -ECANCELED;
-    struct valued *valued = valuing_begin(step->valuing, measured);
-    for (size_t f = 0; f < family->definition_count; f++)
-        valued->values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
-    valued->made = missing != FEATURE_PRESENT;
-    const int rc = missing ? 0 : count_set(step, valued);
-    if (rc == 0)
-        valuing_add(step->valuing, valued);
-    return rc;
-}
-
-/* Keeps what is to be kept of a set's counts, and tells its values. */
+/* Keeps what is to be kept of a set's counts, tells its values, and lets it go. */
 static int
 end_set(struct step *step, const struct valued *valued)
 {
@@ -367,6 +349,31 @@ end_set(struct step *step, const struct valued *valued)
         if ((!family->definitions[f].of_levels || step->levels_wanted) &&
             (!family->tells || family->tells(step->request->options, f)))
             rc = measure_add_feature(step, measured, &family->definitions[f], &valued->values[f]);
+    valuing_let_go(step->valuing);
+    return rc;
+}
+
+/* Others are taken back until there is room for it. */
+static int
+begin_set(struct step *step, const struct measured *measured)
+{
+    const struct feature_family *family = measured->family;
+    const enum feature_missing missing =
+        family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
+    const size_t bytes =
+        family->bytes && !missing ? family->bytes(measured->region, measured->set) : 0;
+    int rc = pipeline_stopped(step->request->watch) ? -ECANCELED : 0;
+    while (rc == 0 && !valuing_has_room(step->valuing, measured, bytes))
+        rc = end_set(step, valuing_wait(step->valuing));
+    if (rc)
+        return rc;
+    struct valued *valued = valuing_begin(step->valuing, measured, bytes);
+    for (size_t f = 0; f < family->definition_count; f++)
+        valued->values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
+    valued->made = missing != FEATURE_PRESENT;
+    rc = missing ? 0 : count_set(step, valued);
+    if (rc == 0)
+        valuing_add(step->valuing, valued);
     return rc;
 }
 
@@ -383,7 +390,7 @@ measure_sets(struct step *step, const struct texture_region *named, struct featu
             rc = begin_set(step, &(struct measured){named, region, family, set});
     }
     const struct valued *valued;
-    for (size_t i = 0; rc == 0 && (valued = valuing_wait(step->valuing, i)) != NULL; i++)
+    while (rc == 0 && (valued = valuing_wait(step->valuing)) != NULL)
         rc = end_set(step, valued);
     valuing_clear(step->valuing);
     return rc;

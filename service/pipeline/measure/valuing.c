@@ -13,7 +13,7 @@ struct valuing {
     pthread_t threads[VALUING_THREADS];
     int thread_count;
     struct valued *items;
-    size_t begun; /* the caller's */
+    size_t begun, ended, held; /* the caller's */
     size_t added, taken, ready;
     bool closing;
 };
@@ -77,28 +77,49 @@ valuing_open(size_t sets, int threads, struct valuing **made)
     return 0;
 }
 
-struct valued *
-valuing_begin(struct valuing *valuing, const struct measured *measured)
+/* The set whose counts are those of this one, too; NULL: none of them is there. */
+static struct valued *
+valuing_counted(const struct valuing *valuing, const struct measured *measured)
 {
+    for (size_t i = valuing->ended; i < valuing->begun; i++)
+        if (valuing->items[i].own_counts && valuing->items[i].measured.set == measured->set &&
+            valuing->items[i].measured.family->count == measured->family->count)
+            return &valuing->items[i];
+    return NULL;
+}
+
+bool
+valuing_has_room(const struct valuing *valuing, const struct measured *measured, size_t bytes)
+{
+    return bytes == 0 || valuing->held == 0 || valuing->held + bytes <= VALUING_HELD ||
+           valuing_counted(valuing, measured);
+}
+
+struct valued *
+valuing_begin(struct valuing *valuing, const struct measured *measured, size_t bytes)
+{
+    struct valued *const before = valuing_counted(valuing, measured);
     struct valued *valued = &valuing->items[valuing->begun++];
-    *valued = (struct valued){.measured = *measured, .region = *measured->region};
+    *valued = (struct valued){.measured = *measured, .region = *measured->region, .bytes = bytes};
     valued->measured.region = &valued->region;
+    if (before) { /* which still reads them */
+        valued->own_counts = before->own_counts;
+        valued->bytes = before->bytes;
+        before->own_counts = NULL;
+        before->bytes = 0;
+    } else {
+        valuing->held += bytes;
+    }
     return valued;
 }
 
 int
-valuing_count(struct valuing *valuing, struct valued *valued, struct error *error)
+valuing_count(struct valued *valued, struct error *error)
 {
     const struct feature_family *family = valued->measured.family;
-    if (!family->count)
-        return 0;
-    for (const struct valued *before = valuing->items; before < valued && !valued->counts; before++)
-        if (before->measured.family->count == family->count &&
-            before->measured.set == valued->measured.set)
-            valued->counts = before->counts;
-    if (valued->counts)
-        return 0;
-    const int rc = family->count(&valued->region, valued->measured.set, &valued->own_counts, error);
+    int rc = 0;
+    if (family->count && !valued->own_counts)
+        rc = family->count(&valued->region, valued->measured.set, &valued->own_counts, error);
     valued->counts = valued->own_counts;
     return rc;
 }
@@ -113,10 +134,11 @@ valuing_add(struct valuing *valuing, struct valued *valued)
 }
 
 const struct valued *
-valuing_wait(struct valuing *valuing, size_t i)
+valuing_wait(struct valuing *valuing)
 {
     pthread_mutex_lock(&valuing->mutex);
-    const struct valued *valued = i < valuing->added ? &valuing->items[i] : NULL;
+    const struct valued *valued =
+        valuing->ended < valuing->added ? &valuing->items[valuing->ended] : NULL;
     while (valued && !valued->ready)
         if (valuing->taken < valuing->added)
             valuing_make_next(valuing);
@@ -124,6 +146,15 @@ valuing_wait(struct valuing *valuing, size_t i)
             pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     pthread_mutex_unlock(&valuing->mutex);
     return valued;
+}
+
+void
+valuing_let_go(struct valuing *valuing)
+{
+    struct valued *valued = &valuing->items[valuing->ended++];
+    free(valued->own_counts);
+    valued->own_counts = NULL;
+    valuing->held -= valued->bytes;
 }
 
 void
@@ -135,7 +166,8 @@ valuing_clear(struct valuing *valuing)
         pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     for (size_t i = 0; i < valuing->begun; i++)
         free(valuing->items[i].own_counts);
-    valuing->begun = valuing->added = valuing->taken = valuing->ready = 0;
+    valuing->begun = valuing->ended = valuing->held = 0;
+    valuing->added = valuing->taken = valuing->ready = 0;
     pthread_mutex_unlock(&valuing->mutex);
 }
 

@@ -2,20 +2,25 @@
  * valuing.h - values of what was counted of a region, made on threads of their own while the lane counts what
  * the next families want. Each set's values come of its counts alone: they are the same whoever makes them.
  *
- * Sets are added and taken back in one order by one thread, the caller's. Counts stay until the region is
- * cleared, so that a family with the `count` of one before (family.h) is of the same counts.
+ * Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
+ * (family.h) is of the same counts, which stay until the last set that has them is let go.
  */
 #ifndef NOCTULE_VALUING_H
 #define NOCTULE_VALUING_H
 
 #include "service/pipeline/measure/keep.h"
 
+/* What sets on their way may take together, where they are several. All families of 512x512x300 in space take 145 MiB
+ * of 64 levels, and 196 of 256 at three distances: they do not wait. */
+#define VALUING_HELD ((size_t)256 << 20)
+
 /* A set on its way. */
 struct valued {
     struct measured measured;     /* of `region` */
     struct feature_region region; /* as it was when the set was added: `prepared` is its family's */
     const uint64_t *counts;       /* NULL: it counts nothing, or has nothing to make values of */
-    uint64_t *own_counts;         /* NULL: those of a set before */
+    uint64_t *own_counts;         /* NULL: a set behind it has them, too, and gives them back */
+    size_t bytes;                 /* that these take at most, and the values while they are made */
     struct feature_value values[FEATURE_FAMILY_MAX];
     bool made;  /* values are there without counts: of a group before, or missing */
     int rc;     /* of `values` */
@@ -27,17 +32,25 @@ struct valuing;
 /* For so many sets of a region at most, with so many threads at most beside the caller's. 0 or -ENOMEM. */
 int valuing_open(size_t sets, int threads, struct valuing **valuing);
 
-/* The next set, zeros but for its measured. */
-struct valued *valuing_begin(struct valuing *valuing, const struct measured *measured);
+/* Whether there is room for a set that takes so much, or has what is there; else one is to be let go first. */
+bool valuing_has_room(const struct valuing *valuing, const struct measured *measured, size_t bytes);
+
+/* The next set, zeros but for what is told of it. */
+struct valued *valuing_begin(struct valuing *valuing, const struct measured *measured,
+                             size_t bytes);
 
 /* Has its family count, unless a set before has. Errors of the family's `count`. */
-int valuing_count(struct valuing *valuing, struct valued *valued, struct error *error);
+int valuing_count(struct valued *valued, struct error *error);
 
 /* Hands it over, to have its values made unless they are. */
 void valuing_add(struct valuing *valuing, struct valued *valued);
 
-/* Set i once its values are there; until then makes those of others that nobody makes. NULL: there are no more. */
-const struct valued *valuing_wait(struct valuing *valuing, size_t i);
+/* The next set to take back, once its values are there; until then makes those of others that nobody makes. NULL: there
+ * are no more. */
+const struct valued *valuing_wait(struct valuing *valuing);
+
+/* It has been taken back: gives back its counts. */
+void valuing_let_go(struct valuing *valuing);
 
 /* Gives counts back, and makes no values that are not begun; the next region may follow. */
 void valuing_clear(struct valuing *valuing);

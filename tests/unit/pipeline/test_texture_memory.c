@@ -2,6 +2,7 @@
  * volume, whose slices have matrices each, not much less. */
 #include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
+#include "service/pipeline/measure/valuing.h"
 #include "tests/unit/counted.h"
 #include "tests/unit/suite.h"
 
@@ -171,6 +172,23 @@ START_TEST(what_is_kept)
 
 END_TEST
 
+/* Of sets that take more together than may be on its way at once. */
+START_TEST(as_much_as_may_be_on_its_way)
+{
+    struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
+                                .distances = (int[]){1, 2, 3, 4, 5, 6},
+                                .distance_count = 6};
+    struct texture_options options = options_of(0, AGGREGATION_2D_AVERAGED);
+    options.glcm = &glcm;
+    options.levels.levels = 64; /* 50 MiB a distance */
+    make_series(true);
+    ck_assert_int_le(texture_bytes(&options, pointers, &stack, 2).passing,
+                     (int64_t)VALUING_HELD + (1 << 20));
+    expect_predicted(&options, 1.5);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -181,6 +199,7 @@ main(void)
     tcase_add_test(tcase, never_less);
     tcase_add_loop_test(tcase, bins_of_a_width, 0, 2);
     tcase_add_test(tcase, what_is_kept);
+    tcase_add_test(tcase, as_much_as_may_be_on_its_way);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -52,15 +52,15 @@ tear_down(void)
 }
 
 static void
-add_sets(size_t number, size_t count)
+add_sets(size_t number, size_t count, size_t bytes)
 {
     for (size_t i = 0; i < count; i++) {
         const struct feature_region region = {.number = number};
         struct error error;
         struct valued *valued = valuing_begin(
             valuing,
-            &(struct measured){.region = &region, .family = &families[i % 2], .set = i / 2});
-        ck_assert_int_eq(valuing_count(valuing, valued, &error), 0);
+            &(struct measured){.region = &region, .family = &families[i % 2], .set = i / 2}, bytes);
+        ck_assert_int_eq(valuing_count(valued, &error), 0);
         valuing_add(valuing, valued);
     }
 }
@@ -72,11 +72,12 @@ START_TEST(each_region_has_its_values_in_order)
     for (size_t region = 0; region < 50; region++) {
         const struct valued *valued;
         size_t i = 0;
-        add_sets(region, SETS);
-        for (; (valued = valuing_wait(valuing, i)) != NULL; i++) {
+        add_sets(region, SETS, 1);
+        for (; (valued = valuing_wait(valuing)) != NULL; i++) {
             ck_assert_int_eq(valued->rc, 0);
             ck_assert_ptr_eq(valued->measured.family, &families[i % 2]);
             ck_assert_double_eq(valued->values[0].value, (double)(i / 2 + region));
+            valuing_let_go(valuing);
         }
         ck_assert_uint_eq(i, SETS);
         valuing_clear(valuing);
@@ -91,15 +92,48 @@ END_TEST
 START_TEST(what_nobody_waits_for_is_not_made)
 {
     ck_assert_int_eq(valuing_open(SETS, 0, &valuing), 0);
-    add_sets(0, SETS);
-    ck_assert_double_eq(valuing_wait(valuing, 0)->values[0].value, 0);
+    add_sets(0, SETS, 1);
+    ck_assert_double_eq(valuing_wait(valuing)->values[0].value, 0);
     ck_assert_int_eq(atomic_load(&valued_sets), 1);
     valuing_clear(valuing);
     ck_assert_int_eq(atomic_load(&valued_sets), 1);
-    add_sets(1, 2);
-    ck_assert_double_eq(valuing_wait(valuing, 1)->values[0].value, 1);
-    ck_assert_ptr_null(valuing_wait(valuing, 2));
-    ck_assert_int_eq(atomic_load(&valued_sets), 3);
+    add_sets(1, 1, 1);
+    ck_assert_double_eq(valuing_wait(valuing)->values[0].value, 1);
+    valuing_let_go(valuing);
+    ck_assert_ptr_null(valuing_wait(valuing));
+    ck_assert_int_eq(atomic_load(&valued_sets), 2);
+}
+
+END_TEST
+
+static bool
+has_room(size_t set, size_t bytes)
+{
+    return valuing_has_room(valuing, &(struct measured){.family = &families[1], .set = set}, bytes);
+}
+
+/* One set may take more than there is room for, and none beside it but one that has its counts, which stay for that
+ * when it is let go. */
+START_TEST(room_is_made_by_what_is_let_go)
+{
+    ck_assert_int_eq(valuing_open(SETS, 0, &valuing), 0);
+    ck_assert(has_room(0, 3 * VALUING_HELD));
+    add_sets(1, 1, 3 * VALUING_HELD);
+    ck_assert(has_room(0, 3 * VALUING_HELD));
+    ck_assert(has_room(1, 0));
+    ck_assert(!has_room(1, 1));
+    valuing_clear(valuing);
+    add_sets(1, 2, VALUING_HELD / 2);
+    ck_assert(has_room(1, VALUING_HELD / 2)); /* the two take it once */
+    ck_assert(!has_room(1, VALUING_HELD / 2 + 1));
+    for (int i = 0; i < 2; i++) {
+        ck_assert(has_room(0, 3 * VALUING_HELD));
+        ck_assert(!has_room(1, VALUING_HELD / 2 + 1));
+        ck_assert_double_eq(valuing_wait(valuing)->values[0].value, 1);
+        valuing_let_go(valuing);
+    }
+    ck_assert(has_room(1, 3 * VALUING_HELD));
+    ck_assert_int_eq(atomic_load(&counted), 2);
 }
 
 END_TEST
@@ -112,6 +146,7 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 4);
     tcase_add_test(tests, what_nobody_waits_for_is_not_made);
+    tcase_add_test(tests, room_is_made_by_what_is_let_go);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
