@@ -33,7 +33,7 @@ from invariants import check_database, check_events, check_folder, check_instanc
 SECONDS = 90  # the longest that one step of a life may take: what an inbox could not read it reads a minute later
 DOSE = 0.5  # how long a fault that is there for good goes on after it came, and who is with it has to come
 STARTS = 3  # of a daemon that ends each time
-POLL = 0.05  # between two looks at it: a look costs as much as a process's share of such a while
+POLL = 0.2  # between two looks at it: a look costs as much as five processes do in 20 ms
 PATIENCE = 4  # how long the work may stand still after a fault, until it is started again
 SLICES = 3
 # How a daemon may end that cannot go on: the service manager starts it again (systemd/noctule.service).
