@@ -210,6 +210,13 @@ call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
     return rc;
 }
 
+/* Else, for a worker of a GPU, what is denied. */
+static bool
+call_lists_allowed(enum confine_role role)
+{
+    return !(role & GPUS);
+}
+
 /* Signals to itself: abort, raise, and those between its own threads. */
 static int
 call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
@@ -224,38 +231,45 @@ call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
     return rc;
 }
 
+/*
+ * What glibc asks for each thread that it starts; it then asks by clone, whose arguments a filter can see. That is as it should
+ * be and nothing for the kernel's log, so it is refused by a filter that says nothing there.
+ */
 static int
-call_add_all(scmp_filter_ctx filter, enum confine_role role, bool lists_allowed)
+call_filter_absent(scmp_filter_ctx filter, enum confine_role role)
 {
-    const uint32_t denied = SCMP_ACT_ERRNO(EPERM), absent = SCMP_ACT_ERRNO(ENOSYS);
-    const uint32_t unknown = lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW;
-    int rc = call_add_rows(filter, role, denied, denied_calls,
-                           sizeof denied_calls / sizeof *denied_calls);
+    (void)role;
+    return call_add_names(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
+}
+
+static int
+call_add_allowed(scmp_filter_ctx filter, enum confine_role role)
+{
+    int rc = call_add_names(filter, SCMP_ACT_ALLOW, "clone3"); /* the other filter's */
     if (!rc)
-        rc = call_add_cases(filter, role, denied, denied_cases,
-                            sizeof denied_cases / sizeof *denied_cases);
-    /* glibc then asks by clone, whose arguments a filter can see. libseccomp refuses (EACCES) a rule
-     * that says what is said of unknown calls. */
-    if (!rc && unknown != absent)
-        rc = call_add_names(filter, absent, "clone3");
-    if (!rc)
-        rc = call_add_signals(filter, lists_allowed);
-    if (!rc && lists_allowed)
         rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls,
                            sizeof allowed_calls / sizeof *allowed_calls);
-    if (!rc && lists_allowed)
+    if (!rc)
         rc = call_add_cases(filter, role, SCMP_ACT_ALLOW, allowed_cases,
                             sizeof allowed_cases / sizeof *allowed_cases);
     return rc;
 }
 
 static int
-call_filter_build(scmp_filter_ctx filter, enum confine_role role, bool lists_allowed)
+call_filter_role(scmp_filter_ctx filter, enum confine_role role)
 {
+    const uint32_t denied = SCMP_ACT_ERRNO(EPERM);
+    const bool lists_allowed = call_lists_allowed(role);
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* in the kernel's log, where it can */
-    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);      /* computing is not to be slowed down */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree of numbers */
-    return call_add_all(filter, role, lists_allowed);
+    int rc = call_add_rows(filter, role, denied, denied_calls,
+                           sizeof denied_calls / sizeof *denied_calls);
+    if (!rc)
+        rc = call_add_cases(filter, role, denied, denied_cases,
+                            sizeof denied_cases / sizeof *denied_cases);
+    if (!rc)
+        rc = call_add_signals(filter, lists_allowed);
+    return rc || !lists_allowed ? rc : call_add_allowed(filter, role);
 }
 
 /* As the kernel takes it, BPF_MAXINSNS at most. */
@@ -292,22 +306,25 @@ call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
     return rc < 0 ? -errno : rc > 0 ? -ECANCELED : 0; /* a thread that cannot be filtered */
 }
 
+/* Adds what a filter has to say, beside what holds otherwise. */
+typedef int call_filter_rules(scmp_filter_ctx filter, enum confine_role role);
+
 /*
  * libseccomp 2.5 leaves rules out where it has no memory for them, and says that all went well: the process could then not
  * even return from a signal; or it fails by another errno, crashes or never ends (seccomp_export_bpf), which the daemon's wait for
  * HELLO ends. What it generated is looked at before it is loaded; that memory was short is left in errno.
  */
 static int
-call_filter_load(enum confine_role role)
+call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role role)
 {
-    const bool lists_allowed = !(role & GPUS);
     struct sock_filter instructions[BPF_MAXINSNS];
     struct sock_fprog program = {.filter = instructions};
-    scmp_filter_ctx filter = seccomp_init(lists_allowed ? UNKNOWN_CALL : SCMP_ACT_ALLOW);
+    scmp_filter_ctx filter = seccomp_init(otherwise);
     if (!filter)
         return -ENOMEM;
-    errno = 0; /* what the kernel lacks is asked at first */
-    int rc = call_filter_build(filter, role, lists_allowed);
+    errno = 0;                                        /* what the kernel lacks is asked at first */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1); /* computing is not to be slowed down */
+    int rc = rules(filter, role);
     if (!rc)
         rc = call_filter_export(filter, &program);
     if (errno == ENOMEM)
@@ -331,10 +348,14 @@ call_filter_install(enum confine_role role)
     if (!call_filter_possible())
         return 0;
     call_watch_unknown();
-    const int rc = call_filter_load(role);
+    int rc = call_filter_load(SCMP_ACT_ALLOW, call_filter_absent, role);
+    if (!rc)
+        rc = call_filter_load(call_lists_allowed(role) ? UNKNOWN_CALL : SCMP_ACT_ALLOW,
+                              call_filter_role, role);
     if (rc)
         log_error("role.call_filter", LOG_STR("error", strerror(-rc)));
     else
-        log_debug("role.calls_filtered", LOG_STR("lists", role & GPUS ? "denied" : "allowed"));
+        log_debug("role.calls_filtered",
+                  LOG_STR("lists", call_lists_allowed(role) ? "allowed" : "denied"));
     return rc;
 }

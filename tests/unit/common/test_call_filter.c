@@ -372,6 +372,54 @@ START_TEST(threads_that_run_already_are_filtered_too)
 
 END_TEST
 
+/* ---------------------------------------------------------------------- the kernel's log ---- */
+
+static void *
+do_nothing(void *argument)
+{
+    return argument;
+}
+
+/* Runs a program, which is denied, and starts threads, for which glibc asks what it then has a way round. */
+static int
+start_threads(enum confine_role role)
+{
+    pthread_t thread;
+    if (call_filter_install(role) != 0 || run_a_program() != EPERM)
+        return EXIT_FAILURE;
+    for (int i = 0; i < 3; i++)
+        if (pthread_create(&thread, NULL, do_nothing, NULL) || pthread_join(thread, NULL))
+            return EXIT_FAILURE;
+    return syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Of a service that runs for years each association would leave lines there. */
+START_TEST(threads_leave_nothing_in_the_kernels_log)
+{
+    static const enum confine_role roles[] = {INTAKE, WORKER, GPU};
+
+    const int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    char record[8192], of_threads[64];
+    int status;
+    if (!filtered || log < 0 || lseek(log, 0, SEEK_END) < 0)
+        return;
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(start_threads(roles[_i]));
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    snprintf(of_threads, sizeof of_threads, " syscall=%d ", SYS_clone3);
+    for (ssize_t size; (size = read(log, record, sizeof record - 1)) > 0 || errno == EPIPE;) {
+        char of_child[32];
+        record[size > 0 ? size : 0] = '\0';
+        snprintf(of_child, sizeof of_child, " pid=%d ", (int)pid);
+        ck_assert_msg(!strstr(record, of_child) || !strstr(record, of_threads), "%s", record);
+    }
+    close(log);
+}
+
+END_TEST
+
 /* ------------------------------------------------------------------------- without memory ---- */
 
 #define FRAMES 64
@@ -499,6 +547,7 @@ main(void)
     tcase_add_test(tests, a_step);
     tcase_add_test(tests, a_worker_of_a_gpu);
     tcase_add_test(tests, threads_that_run_already_are_filtered_too);
+    tcase_add_loop_test(tests, threads_leave_nothing_in_the_kernels_log, 0, 3);
     tcase_add_test(tests, a_filter_that_lacks_a_part_is_not_loaded);
     tcase_set_timeout(tests, 240);
     suite_add_tcase(suite, tests);
