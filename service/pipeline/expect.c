@@ -45,7 +45,21 @@ volume_ml(const struct expect_volume *volume, const struct image_mask *mask)
            1000;
 }
 
-/* Stored values of a plane's voxels, and how many these are. */
+/* Stored values of `count` voxels in a row. */
+static int64_t
+sum_run(const struct expect_volume *volume, int64_t begin, int64_t count)
+{
+    int64_t sum = 0;
+    if (volume->pixel == IMAGE_INT16)
+        for (const int16_t *value = (const int16_t *)volume->voxels + begin; count > 0; count--)
+            sum += *value++;
+    else
+        for (int64_t i = 0; i < count; i++)
+            sum += image_value(volume->voxels, volume->pixel, begin + i);
+    return sum;
+}
+
+/* Stored values of a plane's voxels, and how many these are: run by run, a word's each for itself. */
 static int64_t
 sum_plane(const struct expect_volume *volume, const struct image_mask *mask, int64_t z,
           int64_t *voxels)
@@ -56,12 +70,15 @@ sum_plane(const struct expect_volume *volume, const struct image_mask *mask, int
     for (int64_t y = 0; y < extent->rows; y++) {
         const uint64_t *row = expect_row(extent, mask, y, z);
         const int64_t begin = (z * extent->rows + y) * extent->columns;
-        for (int64_t w = 0; w < mask->words_per_row; w++) {
-            *voxels += __builtin_popcountll(row[w]);
-            for (uint64_t bits = row[w]; bits; bits &= bits - 1)
-                sum += image_value(volume->voxels, volume->pixel,
-                                   begin + 64 * w + __builtin_ctzll(bits));
-        }
+        for (int64_t w = 0; w < mask->words_per_row; w++)
+            for (uint64_t bits = row[w]; bits;) {
+                const int first = __builtin_ctzll(bits);
+                const uint64_t behind = ~(bits >> first);
+                const int count = behind ? __builtin_ctzll(behind) : 64;
+                sum += sum_run(volume, begin + 64 * w + first, count);
+                *voxels += count;
+                bits = count < 64 ? bits & ~((UINT64_C(1) << count) - 1) << first : 0;
+            }
     }
     return sum;
 }
