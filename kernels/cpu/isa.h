@@ -82,19 +82,27 @@ enum isa_average {
 /*
  * Rows of bits, `stride` words from one to the next, whose unions with rows near them are wanted:
  * group by group those at offsets[end of the group before .. ends[g] - 1], in words, then all that
- * has been found so far widened by widen[g] elements to both sides. `flip`: of the complements, all
- * ones or 0.
+ * has been found so far widened by widen[g] elements to both sides.
  */
 struct isa_rows {
     const uint64_t *first;
     int64_t count;
     int64_t stride;
     int64_t words; /* of a row that are looked at, and are all there is */
-    uint64_t flip;
     int64_t groups;
     const int64_t *offsets;
     const int64_t *ends;
     const int64_t *widen;
+};
+
+/* Rows of bits of two slices, `stride` words from one to the next. `flip`: of the complements, all ones
+ * or 0. */
+struct isa_pair_rows {
+    const uint64_t *a, *b;
+    int64_t stride;
+    int64_t count;
+    int64_t words; /* of a row that are looked at */
+    uint64_t flip;
 };
 
 /* Words of work space for isa.unite. */
@@ -171,6 +179,8 @@ struct isa {
     /* Pairs of runs of two rows that touch, in `words` more words of them (ISA_TOUCHES for each);
      * returns how many. */
     int64_t (*touches)(struct isa_touching *rows, int64_t words, uint32_t (*pairs)[2]);
+    /* The unions of a and b, row after row without a gap. */
+    void (*unite_pair)(const struct isa_pair_rows *rows, uint64_t *to);
     /* The unions, rows->words + 2 words from one to the next. What is widened beyond the words is
      * lost. */
     const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);

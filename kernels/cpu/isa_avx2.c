@@ -2,6 +2,7 @@
 #ifdef __x86_64__
 
 #define ISA_TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#define ISA_VECTOR 32
 #include "kernels/cpu/isa_private.h"
 
 #include <cpuid.h>

@@ -3,6 +3,7 @@
 
 #define ISA_TARGET                                                                                 \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
+#define ISA_VECTOR 64
 #include "kernels/cpu/isa_private.h"
 
 #include <immintrin.h>

@@ -501,50 +501,106 @@ transpose8(uint64_t row[64][8])
         three_steps(rows + r, 1, narrow);
 }
 
-typedef uint64_t half_lanes __attribute__((vector_size(32), aligned(8)));
+/* Bytes of the longest vectors that are in registers, of which there are 16 and more. */
+#ifndef ISA_VECTOR
+#define ISA_VECTOR 16
+#endif
+#define SHORT_VECTOR (ISA_VECTOR < 32 ? ISA_VECTOR : 32)
+typedef uint64_t long_vector __attribute__((vector_size(ISA_VECTOR), aligned(8)));
+typedef uint64_t short_vector __attribute__((vector_size(SHORT_VECTOR), aligned(8)));
 
-/* to[i] |= the words i of the rows at these offsets. */
+/* Unions while they are made, in rows of `pitch` words. */
+struct uniting {
+    const struct isa_rows *rows;
+    int64_t begin, end; /* of the group, in the offsets */
+    int64_t pitch;
+    uint64_t *to;
+};
+
+/* The group's part of WORDS words from `word` on in TALL rows from `row` on, in registers all the while. */
+#define UNITE(NAME, VECTOR, WORDS, TALL)                                                           \
+    INLINE void NAME(const struct uniting *uniting, int64_t row, int64_t word)                     \
+    {                                                                                              \
+        enum { LONG = sizeof(VECTOR) / sizeof(uint64_t), WIDE = (WORDS) / LONG };                  \
+        enum { VECTORS = (TALL)*WIDE };                                                            \
+        const struct isa_rows *rows = uniting->rows;                                               \
+        const uint64_t *first = rows->first + row * rows->stride + word;                           \
+        uint64_t *to = uniting->to + row * uniting->pitch + word;                                  \
+        VECTOR sum[VECTORS];                                                                       \
+                                                                                                   \
+        for (int i = 0; i < VECTORS; i++)                                                          \
+            sum[i] = *(const VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG);          \
+        for (int64_t n = uniting->begin; n < uniting->end; n++) {                                  \
+            const uint64_t *from = first + rows->offsets[n];                                       \
+                                                                                                   \
+            for (int i = 0; i < VECTORS; i++)                                                      \
+                sum[i] |= *(const VECTOR *)(from + i / WIDE * rows->stride + i % WIDE * LONG);     \
+        }                                                                                          \
+        for (int i = 0; i < VECTORS; i++)                                                          \
+            *(VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG) = sum[i];                \
+    }
+
+/* Eight vectors each, and those of one row. */
+UNITE(unite_8_words, long_vector, 8, ISA_VECTOR / 8)
+UNITE(unite_8_words_once, long_vector, 8, 1)
+UNITE(unite_4_words, short_vector, 4, SHORT_VECTOR / 4)
+UNITE(unite_4_words_once, short_vector, 4, 1)
+UNITE(unite_1_word, uint64_t, 1, 1)
+
+typedef void unite_piece(const struct uniting *uniting, int64_t row, int64_t word);
+
+/* By pieces of so many rows and words; the last begin earlier, as nothing changes what is united again. */
 INLINE void
-unite_group(const uint64_t *row, const int64_t *offsets, int64_t count, int64_t words,
-            uint64_t flip, uint64_t *to)
+unite_pieces(const struct uniting *uniting, unite_piece *piece, int64_t tall, int64_t wide)
 {
-    int64_t i = 0;
+    const int64_t last = uniting->rows->count - tall, end = uniting->rows->words - wide;
 
-    for (; i + 8 <= words; i += 8) {
-        lanes sum = *(const lanes *)(to + i);
-
-        for (int64_t k = 0; k < count; k++)
-            sum |= *(const lanes *)(row + offsets[k] + i) ^ flip;
-        *(lanes *)(to + i) = sum;
-    }
-    for (; i + 4 <= words; i += 4) {
-        half_lanes sum = *(const half_lanes *)(to + i);
-
-        for (int64_t k = 0; k < count; k++)
-            sum |= *(const half_lanes *)(row + offsets[k] + i) ^ flip;
-        *(half_lanes *)(to + i) = sum;
-    }
-    for (; i < words; i++)
-        for (int64_t k = 0; k < count; k++)
-            to[i] |= row[offsets[k] + i] ^ flip;
+    for (int64_t row = 0; row < last + tall; row += tall)
+        for (int64_t word = 0; word < end + wide; word += wide)
+            piece(uniting, row < last ? row : last, word < end ? word : end);
 }
 
-/* to = from and from moved by less than a word to both sides; a word of zeros before and behind. */
+INLINE void
+unite_group(const struct uniting *uniting)
+{
+    const struct isa_rows *rows = uniting->rows;
+    const int64_t tall8 = ISA_VECTOR / 8, tall4 = SHORT_VECTOR / 4;
+
+    if (rows->words >= 8 && rows->count >= tall8)
+        unite_pieces(uniting, unite_8_words, tall8, 8);
+    else if (rows->words >= 8)
+        unite_pieces(uniting, unite_8_words_once, 1, 8);
+    else if (rows->words >= 4 && rows->count >= tall4)
+        unite_pieces(uniting, unite_4_words, tall4, 4);
+    else if (rows->words >= 4)
+        unite_pieces(uniting, unite_4_words_once, 1, 4);
+    else
+        unite_pieces(uniting, unite_1_word, 1, 1);
+}
+
+/* to[i] = the word, and from moved by less than a word to both sides. */
+#define WIDEN(VECTOR, from, i, shift, to)                                                          \
+    do {                                                                                           \
+        const VECTOR own = *(const VECTOR *)((from) + (i));                                        \
+        const VECTOR low = *(const VECTOR *)((from) + (i)-1);                                      \
+        const VECTOR high = *(const VECTOR *)((from) + (i) + 1);                                   \
+                                                                                                   \
+        *(VECTOR *)((to) + (i)) = own | own << (shift) | own >> (shift) | low >> (64 - (shift)) |  \
+                                  high << (64 - (shift));                                          \
+    } while (0)
+
+/* A word of zeros before and behind. */
 INLINE void
 widen_near(const uint64_t *from, int64_t words, int shift, uint64_t *to)
 {
-    int64_t i = 0;
+    const int64_t wide = sizeof(long_vector) / sizeof(uint64_t);
 
-    for (; i + 8 <= words; i += 8) {
-        lanes own = *(const lanes *)(from + i);
-        lanes low = *(const lanes *)(from + i - 1), high = *(const lanes *)(from + i + 1);
-
-        *(lanes *)(to + i) =
-            own | own << shift | own >> shift | low >> (64 - shift) | high << (64 - shift);
-    }
-    for (; i < words; i++)
-        to[i] = from[i] | from[i] << shift | from[i] >> shift | from[i - 1] >> (64 - shift) |
-                from[i + 1] << (64 - shift);
+    if (words < wide)
+        for (int64_t i = 0; i < words; i++)
+            WIDEN(uint64_t, from, i, shift, to);
+    else
+        for (int64_t i = 0; i < words; i += wide)
+            WIDEN(long_vector, from, i < words - wide ? i : words - wide, shift, to);
 }
 
 /* The words of `bits` at `at`, moved up by `shift` of less than a word; 0 outside. */
@@ -572,6 +628,23 @@ widen_far(const uint64_t *from, int64_t words, int64_t by, uint64_t *to)
     }
 }
 
+LOOP void
+unite_pair(const struct isa_pair_rows *rows, uint64_t *to)
+{
+    const int64_t words = rows->words, wide = ISA_VECTOR / 8;
+
+    for (int64_t row = 0; row < rows->count; row++, to += words) {
+        const uint64_t *a = rows->a + row * rows->stride, *b = rows->b + row * rows->stride;
+        int64_t i = 0;
+
+        for (; i + wide <= words; i += wide)
+            *(long_vector *)(to + i) = (*(const long_vector *)(a + i) ^ rows->flip) |
+                                       (*(const long_vector *)(b + i) ^ rows->flip);
+        for (; i < words; i++)
+            to[i] = (a[i] ^ rows->flip) | (b[i] ^ rows->flip);
+    }
+}
+
 /* Two buffers take turns. What an element at the end of the row has been widened to, done + 1 of them,
  * leaves no gap when it is moved by as many. */
 LOOP const uint64_t *
@@ -584,9 +657,9 @@ unite(const struct isa_rows *rows, uint64_t *space)
     for (int64_t i = 0; i < 2 * rows->count * pitch; i++)
         space[i] = 0;
     for (int64_t group = 0; group < rows->groups; group++) {
-        for (int64_t r = 0; r < rows->count; r++)
-            unite_group(rows->first + r * rows->stride, rows->offsets + begin,
-                        rows->ends[group] - begin, words, rows->flip, from + r * pitch);
+        const struct uniting uniting = {rows, begin, rows->ends[group], pitch, from};
+
+        unite_group(&uniting);
         begin = rows->ends[group];
         for (int64_t done = 0, step; done < rows->widen[group]; done += step) {
             const int64_t left = rows->widen[group] - done;
@@ -638,6 +711,7 @@ unite(const struct isa_rows *rows, uint64_t *space)
     .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,  \
     .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16,                \
     .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                      \
-    .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite = unite
+    .count_bits = count_bits, .count_runs = count_runs, .touches = touches,                        \
+    .unite_pair = unite_pair, .unite = unite
 
 #endif

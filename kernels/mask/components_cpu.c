@@ -167,26 +167,139 @@ mask_drop(const struct mask_labels *labels, struct mask_limit limit)
     return dropping.stay;
 }
 
-void
-mask_number(const struct mask_labels *labels)
+/* Numbers */
+
+/* What the walks over the runs of numbered components add to. */
+struct mask_boxing {
+    const struct mask_labels *labels;
+    struct mask_component *components;
+};
+
+/* By several threads. */
+static void
+box_add(struct mask_component *box, int axis, int64_t first, int64_t last)
+{
+    int64_t low = __atomic_load_n(&box->first[axis], __ATOMIC_RELAXED);
+    int64_t high = __atomic_load_n(&box->last[axis], __ATOMIC_RELAXED);
+
+    while (first < low && !__atomic_compare_exchange_n(&box->first[axis], &low, first, false,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    while (last > high && !__atomic_compare_exchange_n(&box->last[axis], &high, last, false,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static void
+box_row(const struct mask_boxing *boxing, int64_t row)
+{
+    const struct mask_labels *labels = boxing->labels;
+    const int64_t rows = labels->volume->extent.size[1];
+    uint64_t *slots = labels->runs.slots, run = labels->runs.first[row], before = 0;
+    struct mask_component *box = NULL;
+
+    for (int64_t word = 0; word < labels->volume->extent.words_per_row; word++) {
+        const uint64_t bits = mask_word(labels, row, word);
+        uint64_t starts = bits & ~(bits << 1 | before), ends = bits & ~(bits >> 1);
+
+        if (bits & before) { /* a run goes on from the word before */
+            box_add(box, 0, 64 * word, 64 * word + __builtin_ctzll(ends));
+            ends &= ends - 1;
+        }
+        for (; starts; starts &= starts - 1, ends &= ends - 1) {
+            box = &boxing->components[slots[find_root(slots, run++)] & ~root_flag];
+            box_add(box, 0, 64 * word + __builtin_ctzll(starts), 64 * word + __builtin_ctzll(ends));
+            box_add(box, 1, row % rows, row % rows);
+            box_add(box, 2, row / rows, row / rows);
+        }
+        before = bits >> 63;
+    }
+}
+
+static void
+box_block(void *context, int64_t number)
+{
+    const struct mask_boxing *boxing = context;
+    const uint32_t *first = boxing->labels->runs.first;
+    struct mask_block block = mask_block(boxing->labels->volume, number);
+
+    for (int64_t row = block.first; row < block.end; row++)
+        if (first[row + 1] > first[row])
+            box_row(boxing, row);
+}
+
+static bool
+components_are_apart(const struct mask_component *a, const struct mask_component *b,
+                     const int64_t apart[3])
+{
+    for (int axis = 0; axis < 3; axis++)
+        if (a->first[axis] - b->last[axis] > apart[axis] ||
+            b->first[axis] - a->last[axis] > apart[axis])
+            return true;
+    return false;
+}
+
+/* The least number that none of the components before this one has that are not apart from it. */
+static uint64_t
+least_number(const struct mask_component *components, int64_t own, const int64_t apart[3])
+{
+    uint64_t taken[MASK_COMPONENTS / 64] = {0}, word = 0;
+
+    for (int64_t i = 0; i < own; i++)
+        if (!components_are_apart(&components[i], &components[own], apart))
+            taken[components[i].number / 64] |= UINT64_C(1) << components[i].number % 64;
+    while (taken[word] == ~UINT64_C(0))
+        word++;
+    return 64 * word + (uint64_t)__builtin_ctzll(~taken[word]);
+}
+
+/* Gives the components that are numbered one by one as few numbers as they need. */
+static int64_t
+share_numbers(const struct mask_labels *labels, const int64_t apart[3],
+              struct mask_component *components)
+{
+    struct mask_boxing boxing = {labels, components};
+    uint64_t *slots = labels->runs.slots, most = 0;
+
+    for (int64_t i = 0; i < labels->found; i++)
+        components[i] = (struct mask_component){{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}, 0};
+    cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), box_block, &boxing);
+    for (int64_t i = 0; i < labels->found; i++) {
+        components[i].number = least_number(components, i, apart);
+        most = components[i].number > most ? components[i].number : most;
+    }
+    for (int64_t run = 0; run < labels->count; run++)
+        if (slots[run] & root_flag)
+            slots[run] = root_flag | components[slots[run] & ~root_flag].number;
+    return (int64_t)most + 1;
+}
+
+int64_t
+mask_number(const struct mask_labels *labels, const int64_t apart[3],
+            struct mask_component *components)
 {
     uint64_t number = 0;
 
     for (int64_t run = 0; run < labels->count; run++)
         if (labels->runs.slots[run] & root_flag)
             labels->runs.slots[run] = root_flag | number++;
+    if (labels->found == 0 || labels->found > MASK_COMPONENTS)
+        return labels->found;
+    return share_numbers(labels, apart, components);
 }
 
-struct mask_parting {
-    const struct mask_labels *labels;
-    int bit;
-    uint64_t *part;
-};
+/* Parts */
+
+static bool
+digit_has(struct mask_digit digit, uint64_t number)
+{
+    return number / digit.place % digit.base == digit.value;
+}
 
 MASK_INLINE void
-part_row(const struct mask_parting *parting, int64_t row)
+part_row(const struct mask_part *part, int64_t row)
 {
-    const struct mask_labels *labels = parting->labels;
+    const struct mask_labels *labels = part->labels;
     const int64_t words = labels->volume->extent.words_per_row;
     uint64_t *slots = labels->runs.slots;
     uint64_t run = labels->runs.first[row], before = 0, carry = 0;
@@ -196,32 +309,45 @@ part_row(const struct mask_parting *parting, int64_t row)
         uint64_t chosen = 0;
 
         for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
-            if (slots[find_root(slots, run++)] >> parting->bit & 1)
+            if (digit_has(part->digit, slots[find_root(slots, run++)] & ~root_flag))
                 chosen |= starts & -starts;
-        parting->part[row * words + word] = runs_from(bits, chosen, &carry);
+        part->bits[row * words + word] = runs_from(bits, chosen, &carry);
         before = bits >> 63;
     }
 }
 
+/* Of slices that may have some. */
 static void
-part_block(void *context, int64_t number)
+part_slice(void *context, int64_t z)
 {
-    const struct mask_parting *parting = context;
-    const struct mask_labels *labels = parting->labels;
-    const int64_t words = labels->volume->extent.words_per_row;
-    struct mask_block block = mask_block(labels->volume, number);
+    const struct mask_part *part = context;
+    const struct mask_labels *labels = part->labels;
+    const struct bits_extent *extent = &labels->volume->extent;
 
-    for (int64_t row = block.first; row < block.end; row++)
+    if (mask_rectangle_is_empty(&part->slices[z]))
+        return;
+    for (int64_t row = z * extent->size[1]; row < (z + 1) * extent->size[1]; row++)
         if (labels->runs.first[row + 1] > labels->runs.first[row])
-            part_row(parting, row);
+            part_row(part, row);
         else
-            memset(parting->part + row * words, 0, (size_t)words * sizeof(*parting->part));
+            memset(part->bits + row * extent->words_per_row, 0,
+                   (size_t)extent->words_per_row * sizeof(*part->bits));
+    part->slices[z] = mask_measure_slice(extent, part->bits, z);
 }
 
 void
-mask_part(const struct mask_labels *labels, int bit, uint64_t *part)
+mask_take_part(struct mask_part *part)
 {
-    struct mask_parting parting = {labels, bit, part};
+    static const struct mask_rectangle some = {{0, 0}, {0, 0}};
+    const struct mask_labels *labels = part->labels;
+    const bool told = labels->found <= MASK_COMPONENTS;
+    const int64_t slices = labels->volume->extent.size[2];
 
-    cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), part_block, &parting);
+    for (int64_t z = 0; z < slices; z++)
+        part->slices[z] = told ? mask_no_rectangle : some;
+    for (int64_t i = 0; told && i < labels->found; i++)
+        if (digit_has(part->digit, part->components[i].number))
+            for (int64_t z = part->components[i].first[2]; z <= part->components[i].last[2]; z++)
+                part->slices[z] = some;
+    cpu_pool_for(labels->volume->pool, slices, part_slice, part);
 }

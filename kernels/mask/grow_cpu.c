@@ -3,35 +3,30 @@
  * widened by its span (ball.h). Shrinking is growing the complement, but for what lies nearer to
  * the volume's end than the ball reaches, where it finds nothing.
  *
- * Only the source's box, and what the ball reaches beyond it, is looked at. Rows of the ball that
- * leave the box are left out; where none does, rows of the result are made several at a time.
+ * Rows of a slice are made in tiles, of the words that may have some. Whatever a ball has of a slice
+ * it has of the one as far on the other side: so a tile begins with the unions of all such two
+ * slices, and looks at half of the ball's rows, in few and near places. Rows beyond the volume are
+ * empty there, and no special case.
  */
 #include "kernels/mask/mask_cpu.h"
 
 #include <string.h>
 
 enum {
-    TOGETHER = 8,   /* rows of the result, whose work hides each other's latencies */
-    TILE_ROWS = 64, /* of a slice, that are dealt out together */
+    TOGETHER = 16,   /* rows of the result, which find much in the same rows of the source */
+    TILE_ROWS = 128, /* of a slice, that are dealt out together */
 };
 
-/* One thread's: rows of the ball that are left, and isa.unite's. */
+/* One thread's: unions of two slices, where in them the rows of the ball are, and isa.unite's. */
 struct grow_thread {
+    uint64_t *pairs;
     int64_t *offsets;
     int64_t *ends;
     uint64_t *unite;
 };
 
 struct grow_job {
-    const struct mask_volume *volume;
-    const struct mask_ball *ball;
-    const struct mask_grow_space *space;
-    const uint64_t *source;
-    uint64_t *target;
-    bool shrink;
-    struct mask_box from;     /* where the source may have voxels, or its complement counts */
-    struct mask_box to;       /* where the target may have some */
-    int64_t word, last_word;  /* of a row, that are worked on */
+    const struct mask_growing *of;
     int64_t tiles, next_tile; /* next_tile and next_thread: atomic */
     int64_t next_thread;
 };
@@ -44,6 +39,19 @@ grow_unite_words(const struct mask_volume *volume)
     return (size_t)ISA_UNITE_SPACE(&rows);
 }
 
+/* Rows of a tile's pairs of two slices, and of all of them. */
+static int64_t
+pair_rows(const struct mask_reach *reach)
+{
+    return TILE_ROWS + 2 * reach->size[1];
+}
+
+static size_t
+grow_pair_words(const struct mask_volume *volume, const struct mask_reach *most)
+{
+    return (size_t)((most->size[2] + 1) * pair_rows(most) * volume->extent.words_per_row);
+}
+
 /* A thread's pieces, which are counted where there is no memory. */
 static size_t
 grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume,
@@ -51,6 +59,7 @@ grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume,
 {
     struct kernels_arena arena = {.memory = memory};
 
+    thread->pairs = kernels_take(&arena, grow_pair_words(volume, most), sizeof(*thread->pairs));
     thread->offsets = kernels_take(&arena, mask_ball_rows(most), sizeof(*thread->offsets));
     thread->ends = kernels_take(&arena, mask_ball_groups(most), sizeof(*thread->ends));
     thread->unite = kernels_take(&arena, grow_unite_words(volume), sizeof(*thread->unite));
@@ -61,144 +70,14 @@ void
 mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume,
                 const struct mask_reach *most, struct kernels_arena *arena)
 {
+    const size_t slices = (size_t)volume->extent.size[2];
     struct grow_thread thread;
 
     space->most = *most;
     space->bytes = grow_thread_place(&thread, volume, most, NULL);
-    space->offsets = kernels_take(arena, mask_ball_rows(most), sizeof(*space->offsets));
+    space->slices = kernels_take(arena, slices, sizeof(*space->slices));
+    space->reached = kernels_take(arena, slices, sizeof(*space->reached));
     space->threads = kernels_take(arena, (size_t)volume->threads, space->bytes);
-}
-
-static int64_t
-row_offset(const struct bits_extent *extent, struct mask_row row)
-{
-    return row.j * extent->words_per_row + row.k * extent->words_per_slice;
-}
-
-static int64_t
-unite_rows_of(const struct grow_job *job, const struct isa_rows *rows, struct grow_thread *thread,
-              int64_t y, int64_t z)
-{
-    const struct bits_extent *extent = &job->volume->extent;
-    const uint64_t tail = mask_tail(extent), *found = job->volume->isa->unite(rows, thread->unite);
-    const int64_t pitch = rows->words + 2;
-
-    for (int64_t r = 0; r < rows->count; r++) {
-        uint64_t *row = job->target + z * extent->words_per_slice + (y + r) * extent->words_per_row;
-
-        for (int64_t i = 0; i < rows->words; i++)
-            row[job->word + i] = found[r * pitch + i] ^ rows->flip;
-        row[extent->words_per_row - 1] &= tail;
-    }
-    return rows->count;
-}
-
-/* The rows of the ball around row (y, z) that lie in the box. */
-static void
-choose_rows(const struct grow_job *job, struct grow_thread *thread, int64_t y, int64_t z)
-{
-    const struct mask_ball *ball = job->ball;
-    const struct mask_box *box = &job->from;
-    int64_t chosen = 0, i = 0;
-
-    for (int64_t group = 0; group < ball->groups; group++) {
-        for (; i < ball->ends[group]; i++) {
-            int64_t at_y = y + ball->rows[i].j, at_z = z + ball->rows[i].k;
-
-            if (at_y >= box->first[1] && at_y <= box->last[1] && at_z >= box->first[2] &&
-                at_z <= box->last[2])
-                thread->offsets[chosen++] = job->space->offsets[i];
-        }
-        thread->ends[group] = chosen;
-    }
-}
-
-/* Makes row (y, z), and some of those behind it up to `last`; returns how many. */
-static int64_t
-grow_rows(const struct grow_job *job, struct grow_thread *thread, int64_t y, int64_t last,
-          int64_t z)
-{
-    const struct bits_extent *extent = &job->volume->extent;
-    const int64_t *reach = job->ball->reach.size;
-    const struct mask_box *box = &job->from;
-    const int64_t end = box->last[1] - reach[1] < last ? box->last[1] - reach[1] : last;
-    struct isa_rows rows = {
-        .first = job->source + z * extent->words_per_slice + y * extent->words_per_row + job->word,
-        .count = 1,
-        .stride = extent->words_per_row,
-        .words = job->last_word - job->word + 1,
-        .flip = job->shrink ? ~UINT64_C(0) : 0,
-        .groups = job->ball->groups,
-        .offsets = thread->offsets,
-        .ends = thread->ends,
-        .widen = job->ball->widen,
-    };
-
-    if (z - reach[2] >= box->first[2] && z + reach[2] <= box->last[2] &&
-        y - reach[1] >= box->first[1] && y <= end) {
-        rows.count = end - y + 1 < TOGETHER ? end - y + 1 : TOGETHER;
-        rows.offsets = job->space->offsets;
-        rows.ends = job->ball->ends;
-    } else {
-        choose_rows(job, thread, y, z);
-    }
-    return unite_rows_of(job, &rows, thread, y, z);
-}
-
-/* Clears what lies nearer than the ball's reach to the ends of rows first .. last of slice z. */
-static void
-clear_ends(const struct grow_job *job, int64_t first, int64_t last, int64_t z)
-{
-    const struct bits_extent *extent = &job->volume->extent;
-
-    for (int64_t y = first; y <= last; y++) {
-        uint64_t *row = job->target + z * extent->words_per_slice + y * extent->words_per_row;
-
-        for (int64_t word = 0; word < extent->words_per_row; word++) {
-            int64_t low = job->to.first[0] - 64 * word, high = job->to.last[0] - 64 * word;
-
-            if (low > 63 || high < 0) {
-                row[word] = 0;
-                continue;
-            }
-            row[word] &= low > 0 ? ~UINT64_C(0) << low : ~UINT64_C(0);
-            row[word] &= high < 63 ? ~UINT64_C(0) >> (63 - high) : ~UINT64_C(0);
-        }
-    }
-}
-
-/* A tile is TILE_ROWS rows of a slice. */
-static void
-grow_tile(const struct grow_job *job, struct grow_thread *thread, int64_t tile)
-{
-    const struct bits_extent *extent = &job->volume->extent;
-    const int64_t tiles = (extent->size[1] + TILE_ROWS - 1) / TILE_ROWS, z = tile / tiles;
-    const int64_t begin = tile % tiles * TILE_ROWS;
-    const int64_t end = begin + TILE_ROWS < extent->size[1] ? begin + TILE_ROWS : extent->size[1];
-    const int64_t first = job->to.first[1] > begin ? job->to.first[1] : begin;
-    const int64_t last = job->to.last[1] < end - 1 ? job->to.last[1] : end - 1;
-    uint64_t *words = job->target + z * extent->words_per_slice + begin * extent->words_per_row;
-
-    memset(words, 0, (size_t)((end - begin) * extent->words_per_row) * sizeof(*words));
-    if (z < job->to.first[2] || z > job->to.last[2] || mask_box_is_empty(&job->to))
-        return;
-    for (int64_t y = first; y <= last;)
-        y += grow_rows(job, thread, y, last, z);
-    if (job->shrink)
-        clear_ends(job, first, last, z);
-}
-
-static void
-grow_on_thread(void *context)
-{
-    struct grow_job *job = context;
-    int64_t number = __atomic_fetch_add(&job->next_thread, 1, __ATOMIC_RELAXED), tile;
-    struct grow_thread thread;
-
-    grow_thread_place(&thread, job->volume, &job->space->most,
-                      job->space->threads + (size_t)number * job->space->bytes);
-    while ((tile = __atomic_fetch_add(&job->next_tile, 1, __ATOMIC_RELAXED)) < job->tiles)
-        grow_tile(job, &thread, tile);
 }
 
 static int64_t
@@ -213,54 +92,199 @@ grow_most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Where the source matters, where the target may have voxels, and the words that decide on them. */
-static void
-find_boxes(struct grow_job *job, const struct mask_box *box)
+/* What slices around z have, and the ball reaches from there. */
+static struct mask_rectangle
+find_grown(const struct mask_growing *growing, int64_t z)
 {
-    const struct bits_extent *extent = &job->volume->extent;
-    const int64_t *reach = job->ball->reach.size;
+    const int64_t *size = growing->volume->extent.size, *reach = growing->ball->reach.size;
+    const int64_t end = grow_least(z + reach[2], size[2] - 1);
+    struct mask_rectangle to = {{INT64_MAX, INT64_MAX}, {-1, -1}};
 
-    for (int axis = 0; axis < 3; axis++) {
-        int64_t last = extent->size[axis] - 1;
+    for (int64_t k = grow_most(z - reach[2], 0); k <= end; k++) {
+        const struct mask_rectangle *from = &growing->space->slices[k];
 
-        job->from.first[axis] = job->shrink ? 0 : box->first[axis];
-        job->from.last[axis] = job->shrink ? last : box->last[axis];
-        job->to.first[axis] = job->shrink ? grow_most(box->first[axis], reach[axis])
-                                          : grow_most(box->first[axis] - reach[axis], 0);
-        job->to.last[axis] = job->shrink ? grow_least(box->last[axis], last - reach[axis])
-                                         : grow_least(box->last[axis] + reach[axis], last);
+        for (int axis = 0; axis < 2 && !mask_rectangle_is_empty(from); axis++) {
+            to.first[axis] =
+                grow_least(to.first[axis], grow_most(from->first[axis] - reach[axis], 0));
+            to.last[axis] = grow_most(to.last[axis],
+                                      grow_least(from->last[axis] + reach[axis], size[axis] - 1));
+        }
     }
-    job->word = job->to.first[0] / 64;
-    job->last_word = job->to.last[0] / 64;
-    if (job->shrink) {
-        job->word = grow_most(job->to.first[0] - reach[0], 0) / 64;
-        job->last_word = grow_least(job->to.last[0] + reach[0], extent->size[0] - 1) / 64;
+    return to;
+}
+
+/* What all slices around z have, and lies in their own as deep as the ball reaches. */
+static struct mask_rectangle
+find_shrunk(const struct mask_growing *growing, int64_t z)
+{
+    const int64_t *size = growing->volume->extent.size, *reach = growing->ball->reach.size;
+    struct mask_rectangle to = growing->space->slices[z];
+
+    for (int axis = 0; axis < 2; axis++) {
+        to.first[axis] += reach[axis];
+        to.last[axis] -= reach[axis];
+    }
+    if (z < reach[2] || z + reach[2] >= size[2])
+        return mask_no_rectangle;
+    for (int64_t k = z - reach[2]; k <= z + reach[2]; k++) {
+        const struct mask_rectangle *from = &growing->space->slices[k];
+
+        for (int axis = 0; axis < 2; axis++) {
+            to.first[axis] = grow_most(to.first[axis], from->first[axis]);
+            to.last[axis] = grow_least(to.last[axis], from->last[axis]);
+        }
+    }
+    return to;
+}
+
+/* Rows first .. last of slice z are made of the words word .. word + words - 1 of the source. */
+struct grow_tile {
+    const struct mask_growing *growing;
+    const struct mask_rectangle *to;
+    int64_t z, first, last;
+    int64_t word, words;
+};
+
+/* The slice's words that the tile looks at; NULL where there is nothing. */
+static const uint64_t *
+find_slice(const struct grow_tile *tile, int64_t z)
+{
+    const struct mask_growing *growing = tile->growing;
+    const struct bits_extent *extent = &growing->volume->extent;
+
+    if (z < 0 || z >= extent->size[2] ||
+        (!growing->shrink && mask_rectangle_is_empty(&growing->space->slices[z])))
+        return NULL;
+    return growing->source + z * extent->words_per_slice + tile->word;
+}
+
+/* Of the slices k before and k behind, the rows that the ball reaches; complements where it shrinks. */
+static void
+unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
+{
+    const struct mask_growing *growing = tile->growing;
+    const struct bits_extent *extent = &growing->volume->extent;
+    const int64_t begin = tile->first - growing->ball->reach.size[1];
+    const int64_t end = tile->last + growing->ball->reach.size[1] + 1;
+    const int64_t first = grow_most(begin, 0), last = grow_least(end, extent->size[1]);
+    const uint64_t *before = find_slice(tile, tile->z - k), *behind = find_slice(tile, tile->z + k);
+    const uint64_t *one = before ? before : behind, *other = behind ? behind : before;
+    struct isa_pair_rows rows = {.stride = extent->words_per_row,
+                                 .count = last - first,
+                                 .words = tile->words,
+                                 .flip = growing->shrink ? ~UINT64_C(0) : 0};
+
+    if (!one || first > begin || last < end)
+        memset(pair, 0, (size_t)((end - begin) * tile->words) * sizeof(*pair));
+    if (!one)
+        return;
+    rows.a = one + first * rows.stride;
+    rows.b = other + first * rows.stride;
+    growing->volume->isa->unite_pair(&rows, pair + (first - begin) * tile->words);
+}
+
+/* The rows of the ball in the pairs, from a row of the slice itself. */
+static void
+place_rows(const struct grow_tile *tile, struct grow_thread *thread)
+{
+    const struct mask_ball *ball = tile->growing->ball;
+    const int64_t rows = tile->last - tile->first + 1 + 2 * ball->reach.size[1];
+    int64_t placed = 0, i = 0;
+
+    for (int64_t group = 0; group < ball->groups; group++) {
+        for (; i < ball->ends[group]; i++)
+            if (ball->rows[i].k >= 0)
+                thread->offsets[placed++] =
+                    (ball->rows[i].k * rows + ball->rows[i].j) * tile->words;
+        thread->ends[group] = placed;
     }
 }
 
-void
-mask_grow(const struct mask_volume *volume, const struct mask_ball *ball,
-          const struct mask_grow_space *space, const uint64_t *source, bool shrink,
-          uint64_t *target)
+/* Of row y the voxels that may be in it: what was united beyond them is of the complement, or of padding. */
+static void
+put_row(const struct grow_tile *tile, const uint64_t *found, int64_t y)
 {
-    const struct bits_extent *extent = &volume->extent;
-    int64_t voxels;
-    const struct mask_box box = mask_measure(volume, source, &voxels);
-    struct grow_job job = {.volume = volume,
-                           .ball = ball,
-                           .space = space,
-                           .source = source,
-                           .target = target,
-                           .shrink = shrink,
-                           .tiles =
-                               (extent->size[1] + TILE_ROWS - 1) / TILE_ROWS * extent->size[2]};
+    const struct mask_growing *growing = tile->growing;
+    const struct bits_extent *extent = &growing->volume->extent;
+    const uint64_t flip = growing->shrink ? ~UINT64_C(0) : 0;
+    const int64_t first = tile->to->first[0] / 64, last = tile->to->last[0] / 64;
+    uint64_t *row = growing->target + tile->z * extent->words_per_slice + y * extent->words_per_row;
 
-    if (mask_box_is_empty(&box)) {
-        memset(target, 0, (size_t)bits_words(extent) * sizeof(*target));
-        return;
+    for (int64_t word = first; word <= last; word++)
+        row[word] = found[word - tile->word] ^ flip;
+    row[first] &= ~UINT64_C(0) << tile->to->first[0] % 64;
+    row[last] &= ~UINT64_C(0) >> (63 - tile->to->last[0] % 64);
+}
+
+static void
+grow_tile_rows(const struct grow_tile *tile, struct grow_thread *thread)
+{
+    const struct mask_ball *ball = tile->growing->ball;
+    const int64_t rows = tile->last - tile->first + 1, reach = ball->reach.size[1];
+
+    for (int64_t k = 0; k <= ball->reach.size[2]; k++)
+        unite_pair(tile, k, thread->pairs + k * (rows + 2 * reach) * tile->words);
+    place_rows(tile, thread);
+    for (int64_t y = 0; y < rows; y += TOGETHER) {
+        const struct isa_rows united = {.first = thread->pairs + (y + reach) * tile->words,
+                                        .count = grow_least(rows - y, TOGETHER),
+                                        .stride = tile->words,
+                                        .words = tile->words,
+                                        .groups = ball->groups,
+                                        .offsets = thread->offsets,
+                                        .ends = thread->ends,
+                                        .widen = ball->widen};
+        const uint64_t *found = tile->growing->volume->isa->unite(&united, thread->unite);
+
+        for (int64_t r = 0; r < united.count; r++)
+            put_row(tile, found + r * (tile->words + 2), tile->first + y + r);
     }
-    find_boxes(&job, &box);
-    for (int64_t i = 0; i < ball->ends[ball->groups - 1]; i++)
-        space->offsets[i] = row_offset(extent, ball->rows[i]);
-    cpu_pool_run(volume->pool, grow_on_thread, &job);
+}
+
+/* A tile is TILE_ROWS rows of a slice. */
+static void
+grow_tile(const struct mask_growing *growing, struct grow_thread *thread, int64_t number)
+{
+    const struct bits_extent *extent = &growing->volume->extent;
+    const int64_t tiles = (extent->size[1] + TILE_ROWS - 1) / TILE_ROWS, z = number / tiles;
+    const int64_t begin = number % tiles * TILE_ROWS;
+    const int64_t end = grow_least(begin + TILE_ROWS, extent->size[1]);
+    const struct mask_rectangle *to = &growing->space->reached[z];
+    struct grow_tile tile = {
+        growing, to, z, grow_most(to->first[1], begin), grow_least(to->last[1], end - 1), 0, 0};
+    const int64_t reach = growing->shrink ? growing->ball->reach.size[0] : 0;
+
+    if (!growing->sparse || !mask_rectangle_is_empty(to))
+        memset(growing->target + z * extent->words_per_slice + begin * extent->words_per_row, 0,
+               (size_t)((end - begin) * extent->words_per_row) * sizeof(*growing->target));
+    if (mask_rectangle_is_empty(to) || tile.first > tile.last)
+        return;
+    tile.word = (to->first[0] - reach) / 64;
+    tile.words = (to->last[0] + reach) / 64 - tile.word + 1;
+    grow_tile_rows(&tile, thread);
+}
+
+static void
+grow_on_thread(void *context)
+{
+    struct grow_job *job = context;
+    int64_t number = __atomic_fetch_add(&job->next_thread, 1, __ATOMIC_RELAXED), tile;
+    struct grow_thread thread;
+
+    grow_thread_place(&thread, job->of->volume, &job->of->space->most,
+                      job->of->space->threads + (size_t)number * job->of->space->bytes);
+    while ((tile = __atomic_fetch_add(&job->next_tile, 1, __ATOMIC_RELAXED)) < job->tiles)
+        grow_tile(job->of, &thread, tile);
+}
+
+void
+mask_grow(const struct mask_growing *growing)
+{
+    const int64_t *size = growing->volume->extent.size;
+    struct grow_job job = {.of = growing, .tiles = (size[1] + TILE_ROWS - 1) / TILE_ROWS * size[2]};
+
+    for (int64_t z = 0; z < size[2]; z++)
+        growing->space->reached[z] =
+            growing->shrink ? find_shrunk(growing, z) : find_grown(growing, z);
+    cpu_pool_run(growing->volume->pool, grow_on_thread, &job);
 }

@@ -5,11 +5,13 @@
 #include "kernels/mask/mask_cpu.h"
 #include "kernels/range/range_cpu.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* Beside the mask itself: one to work in, and what cutting bridges takes. */
-enum { SPARE, CUT, PART, ONE, OTHER, SPARES };
+enum { SPARE, CUT, PART, OTHER, SPARES };
+
+/* Numbers of components that are taken one by one; of more, their bits. */
+enum { MOST_VALUES = 16 };
 
 struct cpu_mask {
     struct kernels_mask_demand demand;
@@ -18,6 +20,7 @@ struct cpu_mask {
     struct mask_runs runs;
     struct mask_ball ball;
     struct mask_grow_space grow;
+    struct mask_component *components; /* for cutting bridges */
 };
 
 static struct cpu_mask *
@@ -63,6 +66,8 @@ cpu_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     own->runs.slots = kernels_take(arena, mask_runs_most(&volume.extent), sizeof(*own->runs.slots));
     mask_ball_place(&own->ball, &most, arena);
     mask_grow_place(&own->grow, &volume, &most, arena);
+    own->components =
+        kernels_take(arena, own->demand.bridges ? MASK_COMPONENTS : 0, sizeof(*own->components));
 }
 
 /* One request while it is made. */
@@ -76,7 +81,7 @@ struct mask_making {
     uint64_t *spare; /* as large */
 };
 
-/* What it begins with, in a slice. */
+/* What it begins with, in a slice: values are looked at last, where all else leaves something. */
 static void
 begin_slice(void *context, int64_t z)
 {
@@ -84,14 +89,17 @@ begin_slice(void *context, int64_t z)
     const struct kernels_mask_request *given = making->given;
     const struct bits_extent *extent = &making->volume.extent;
     const int64_t words = extent->words_per_slice, first = z * words;
+    const bool sets = given->within_count + given->minus_count > 0;
+    const struct image_range *range =
+        given->range_count > 0 ? &given->ranges[given->range_count > 1 ? z : 0] : NULL;
     const uint64_t tail = mask_tail(extent);
     uint64_t *bits = making->bits + first;
 
-    if (given->range_count > 0)
-        range_pack_slice(making->lane, given->ranges[given->range_count > 1 ? z : 0],
-                         given->padding, z, bits);
-    else
-        memset(bits, 0xFF, (size_t)words * sizeof(*bits));
+    if (range && !sets) {
+        range_pack_slice(making->lane, *range, given->padding, z, bits);
+        return;
+    }
+    memset(bits, 0xFF, (size_t)words * sizeof(*bits));
     for (size_t m = 0; m < given->within_count; m++)
         for (int64_t i = 0; i < words; i++)
             bits[i] &= given->within[m][first + i];
@@ -100,6 +108,8 @@ begin_slice(void *context, int64_t z)
             bits[i] &= ~given->minus[m][first + i];
     for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
         bits[last] &= tail;
+    if (range)
+        range_narrow_slice(making->lane, *range, given->padding, z, bits);
 }
 
 /* Components, and holes */
@@ -138,24 +148,27 @@ fill_holes(struct mask_making *making, const struct kernels_mask_step *step)
 /* Balls */
 
 static void
-grow_to(const struct mask_making *making, const uint64_t *source, bool shrink, uint64_t *target)
-{
-    mask_grow(&making->volume, &making->own->ball, &making->own->grow, source, shrink, target);
-}
-
-static void
 grow_in_place(struct mask_making *making, bool shrink)
 {
-    uint64_t *before = making->bits;
+    const struct mask_growing growing = {.volume = &making->volume,
+                                         .ball = &making->own->ball,
+                                         .space = &making->own->grow,
+                                         .source = making->bits,
+                                         .target = making->spare,
+                                         .shrink = shrink};
 
-    grow_to(making, before, shrink, making->spare);
-    making->bits = making->spare;
-    making->spare = before;
+    mask_measure(&making->volume, making->bits, making->own->grow.slices);
+    mask_grow(&growing);
+    making->spare = making->bits;
+    making->bits = growing.target;
 }
 
 struct bridge_cutting {
     const struct mask_volume *volume;
-    uint64_t *const *spare;
+    const struct mask_rectangle *reached; /* of the other */
+    uint64_t *one;                        /* what components before it reach */
+    const uint64_t *other;
+    uint64_t *cut;
     bool corners;
 };
 
@@ -165,24 +178,29 @@ struct rows_around {
     int wides, plains;
 };
 
+/* Where `reached` is given, of slices that it has something of. */
 static struct rows_around
-find_rows_around(const struct bridge_cutting *cutting, const uint64_t *bits, int64_t y, int64_t z)
+find_rows_around(const struct bridge_cutting *cutting, const uint64_t *bits,
+                 const struct mask_rectangle *reached, int64_t y, int64_t z)
 {
     const struct bits_extent *extent = &cutting->volume->extent;
     struct rows_around rows;
 
     rows.wides = rows.plains = 0;
-    for (int64_t k = z - 1; k <= z + 1; k++)
+    for (int64_t k = z - 1; k <= z + 1; k++) {
+        if (k < 0 || k >= extent->size[2] || (reached && mask_rectangle_is_empty(&reached[k])))
+            continue;
         for (int64_t j = y - 1; j <= y + 1; j++) {
             const uint64_t *row = bits + k * extent->words_per_slice + j * extent->words_per_row;
 
-            if (j < 0 || j >= extent->size[1] || k < 0 || k >= extent->size[2])
+            if (j < 0 || j >= extent->size[1])
                 continue;
             if (cutting->corners || (j == y && k == z))
                 rows.wide[rows.wides++] = row;
             else if (j == y || k == z)
                 rows.plain[rows.plains++] = row;
         }
+    }
     return rows;
 }
 
@@ -208,20 +226,44 @@ reached_word(const struct rows_around *rows, int64_t word, int64_t words)
            any_word(rows->plain, rows->plains, word);
 }
 
+/* The words and rows of a slice that the other or a neighbour of it may have. */
+static struct mask_rectangle
+find_near(const struct bridge_cutting *cutting, int64_t z)
+{
+    const int64_t *size = cutting->volume->extent.size;
+    struct mask_rectangle near = {{INT64_MAX, INT64_MAX}, {-1, -1}};
+
+    for (int64_t k = z > 0 ? z - 1 : z; k <= z + 1 && k < size[2]; k++)
+        for (int axis = 0; axis < 2 && !mask_rectangle_is_empty(&cutting->reached[k]); axis++) {
+            const int64_t first = cutting->reached[k].first[axis] - 1;
+            const int64_t last = cutting->reached[k].last[axis] + 1;
+
+            if (first < near.first[axis])
+                near.first[axis] = first > 0 ? first : 0;
+            if (last > near.last[axis])
+                near.last[axis] = last < size[axis] ? last : size[axis] - 1;
+        }
+    near.first[0] /= 64;
+    near.last[0] = near.last[0] < 0 ? -1 : near.last[0] / 64;
+    return near;
+}
+
 /* Where one and the other, or their neighbours, meet in a slice is cut. */
 static void
 cut_slice(void *context, int64_t z)
 {
     const struct bridge_cutting *cutting = context;
     const struct bits_extent *extent = &cutting->volume->extent;
+    const struct mask_rectangle near = find_near(cutting, z);
     const int64_t words = extent->words_per_row;
-    uint64_t *cut = cutting->spare[CUT] + z * extent->words_per_slice;
 
-    for (int64_t y = 0; y < extent->size[1]; y++, cut += words) {
-        const struct rows_around one = find_rows_around(cutting, cutting->spare[ONE], y, z);
-        const struct rows_around other = find_rows_around(cutting, cutting->spare[OTHER], y, z);
+    for (int64_t y = near.first[1]; y <= near.last[1]; y++) {
+        const struct rows_around one = find_rows_around(cutting, cutting->one, NULL, y, z);
+        const struct rows_around other =
+            find_rows_around(cutting, cutting->other, cutting->reached, y, z);
+        uint64_t *cut = cutting->cut + z * extent->words_per_slice + y * words;
 
-        for (int64_t word = 0; word < words; word++) {
+        for (int64_t word = near.first[0]; word <= near.last[0]; word++) {
             const uint64_t reached = reached_word(&one, word, words);
 
             if (reached)
@@ -230,56 +272,101 @@ cut_slice(void *context, int64_t z)
     }
 }
 
-/* What has grown is what those with the last bit reach, and those without it. */
+/* One takes the other in. */
+static void
+unite_slice(void *context, int64_t z)
+{
+    const struct bridge_cutting *cutting = context;
+    const struct mask_rectangle *reached = &cutting->reached[z];
+    const struct bits_extent *extent = &cutting->volume->extent;
+    const int64_t first = z * extent->words_per_slice + reached->first[1] * extent->words_per_row;
+    const int64_t end =
+        z * extent->words_per_slice + (reached->last[1] + 1) * extent->words_per_row;
+
+    if (!mask_rectangle_is_empty(reached))
+        for (int64_t i = first; i < end; i++)
+            cutting->one[i] |= cutting->other[i];
+}
+
+/* What has grown is what all components reach, but for the cuts. */
 static void
 join_slice(void *context, int64_t z)
 {
-    const struct mask_making *making = context;
-    uint64_t *const *spare = making->own->spare;
-    const int64_t words = making->volume.extent.words_per_slice;
+    const struct bridge_cutting *cutting = context;
+    const int64_t words = cutting->volume->extent.words_per_slice;
 
     for (int64_t i = z * words; i < (z + 1) * words; i++)
-        making->bits[i] = (spare[ONE][i] | spare[OTHER][i]) & ~spare[CUT][i];
+        cutting->one[i] &= ~cutting->cut[i];
 }
 
-/* part becomes the rest of the whole. */
+/* What the components of a part reach. */
 static void
-take_rest(const struct bits_extent *extent, const uint64_t *whole, uint64_t *part)
+cut_part(struct mask_making *making, struct bridge_cutting *cutting, struct mask_part *part)
 {
-    for (int64_t i = 0; i < bits_words(extent); i++)
-        part[i] ^= whole[i];
+    const struct mask_volume *volume = &making->volume;
+    const bool first = part->digit.value == 0;
+    const struct mask_growing growing = {.volume = volume,
+                                         .ball = &making->own->ball,
+                                         .space = &making->own->grow,
+                                         .source = part->bits,
+                                         .target = first ? cutting->one : making->own->spare[OTHER],
+                                         .sparse = !first};
+
+    mask_take_part(part);
+    mask_grow(&growing);
+    if (first)
+        return;
+    cpu_pool_for(volume->pool, volume->extent.size[2], cut_slice, cutting);
+    cpu_pool_for(volume->pool, volume->extent.size[2], unite_slice, cutting);
+}
+
+/* Two that are farther apart along an axis reach no voxel, and no neighbour of one, both. */
+static void
+find_apart(const struct mask_ball *ball, int64_t apart[3])
+{
+    for (int axis = 0; axis < 3; axis++)
+        apart[axis] = 2 * ball->reach.size[axis] + 1;
 }
 
 /*
- * Two components of different numbers differ in a bit: what those with the bit reach, and those
- * without it, is found for all of them at once, bit by bit.
+ * Two components of different numbers differ in a digit: what those with one of its values reach is
+ * found for all of them at once, value by value, digit by digit. Those of one number do not meet.
  */
 static void
 cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
 {
     const struct mask_volume *volume = &making->volume;
-    uint64_t *const *spare = making->own->spare;
-    struct bridge_cutting cutting = {volume, spare, step->corners};
+    const struct bits_extent *extent = &volume->extent;
+    struct cpu_mask *own = making->own;
     struct mask_labels labels;
-    int64_t found;
+    int64_t apart[3];
 
     grow_in_place(making, true);
+    find_apart(&own->ball, apart);
     labels = labels_of(making, making->bits, step->corners);
-    found = mask_label(&labels);
-    mask_number(&labels);
-    memset(spare[CUT], 0, (size_t)bits_words(&volume->extent) * sizeof(*spare[CUT]));
-    for (int bit = 0; found > INT64_C(1) << bit; bit++) {
-        mask_part(&labels, bit, spare[PART]);
-        grow_to(making, spare[PART], false, spare[ONE]);
-        take_rest(&volume->extent, making->bits, spare[PART]);
-        grow_to(making, spare[PART], false, spare[OTHER]);
-        cpu_pool_for(volume->pool, volume->extent.size[2], cut_slice, &cutting);
-    }
-    if (found > 1)
-        cpu_pool_for(volume->pool, volume->extent.size[2], join_slice, making);
-    else
+    mask_label(&labels);
+    making->result->components_found = making->result->components_kept = labels.found;
+
+    const uint64_t numbers = (uint64_t)mask_number(&labels, apart, own->components);
+    struct mask_part part = {
+        &labels, own->components, {1, numbers, 0}, own->spare[PART], own->grow.slices};
+    struct bridge_cutting cutting = {volume,          own->grow.reached,
+                                     making->spare,   own->spare[OTHER],
+                                     own->spare[CUT], step->corners};
+
+    if (numbers < 2) {
         grow_in_place(making, false);
-    making->result->components_found = making->result->components_kept = found;
+        return;
+    }
+    if (numbers > MOST_VALUES)
+        part.digit.base = 2;
+    memset(cutting.cut, 0, (size_t)bits_words(extent) * sizeof(*cutting.cut));
+    for (; part.digit.place < numbers; part.digit.place *= part.digit.base)
+        for (part.digit.value = 0; part.digit.value < part.digit.base; part.digit.value++)
+            cut_part(making, &cutting, &part);
+    cpu_pool_for(volume->pool, extent->size[2], join_slice, &cutting);
+    making->spare = making->bits;
+    making->bits = cutting.one;
 }
 
 static void
@@ -322,75 +409,117 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
 struct mask_measuring {
     const struct mask_volume *volume;
     const uint64_t *bits;
-    pthread_mutex_t mutex;
-    struct mask_box box;
-    int64_t voxels;
+    struct mask_rectangle *slices;
 };
 
-static void
-box_add(struct mask_box *box, int axis, int64_t first, int64_t last)
+static bool
+row_is_empty(const uint64_t *row, int64_t words)
 {
-    if (first < box->first[axis])
-        box->first[axis] = first;
-    if (last > box->last[axis])
-        box->last[axis] = last;
+    uint64_t any = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        any |= row[i];
+    return any == 0;
+}
+
+/* Along x, of the rows that are not empty: words that can change nothing are not looked at. */
+static void
+measure_columns(const struct bits_extent *extent, const uint64_t *bits,
+                struct mask_rectangle *rectangle)
+{
+    const int64_t words = extent->words_per_row;
+    int64_t first = 64 * words - 1, last = 0;
+
+    for (int64_t y = rectangle->first[1]; y <= rectangle->last[1]; y++) {
+        const uint64_t *row = bits + y * words;
+
+        for (int64_t word = 0; word <= first / 64; word++)
+            if (row[word] && 64 * word + __builtin_ctzll(row[word]) < first)
+                first = 64 * word + __builtin_ctzll(row[word]);
+        for (int64_t word = words - 1; word >= last / 64; word--)
+            if (row[word] && 64 * word + 63 - __builtin_clzll(row[word]) > last)
+                last = 64 * word + 63 - __builtin_clzll(row[word]);
+    }
+    rectangle->first[0] = first;
+    rectangle->last[0] = last;
+}
+
+struct mask_rectangle
+mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits, int64_t z)
+{
+    const int64_t words = extent->words_per_row;
+    const uint64_t *slice = bits + z * extent->words_per_slice;
+    struct mask_rectangle found = {{0, 0}, {0, extent->size[1] - 1}};
+
+    while (found.first[1] < extent->size[1] && row_is_empty(slice + found.first[1] * words, words))
+        found.first[1]++;
+    if (found.first[1] == extent->size[1])
+        return mask_no_rectangle;
+    while (row_is_empty(slice + found.last[1] * words, words))
+        found.last[1]--;
+    measure_columns(extent, slice, &found);
+    return found;
 }
 
 static void
 measure_slice(void *context, int64_t z)
 {
-    struct mask_measuring *measuring = context;
-    const struct bits_extent *extent = &measuring->volume->extent;
-    const uint64_t *bits = measuring->bits + z * extent->words_per_slice;
-    struct mask_box box = {{INT64_MAX, INT64_MAX, z}, {-1, -1, z}};
-    int64_t voxels = measuring->volume->isa->count_bits(bits, extent->words_per_slice);
+    const struct mask_measuring *measuring = context;
 
-    if (voxels == 0)
-        return;
-    for (int64_t y = 0; y < extent->size[1]; y++, bits += extent->words_per_row) {
-        int64_t low = 0, high = extent->words_per_row - 1;
-
-        while (low <= high && !bits[low])
-            low++;
-        while (high > low && !bits[high])
-            high--;
-        if (low > high)
-            continue;
-        box_add(&box, 0, 64 * low + __builtin_ctzll(bits[low]),
-                64 * high + 63 - __builtin_clzll(bits[high]));
-        box_add(&box, 1, y, y);
-    }
-    pthread_mutex_lock(&measuring->mutex);
-    for (int axis = 0; axis < 3; axis++)
-        box_add(&measuring->box, axis, box.first[axis], box.last[axis]);
-    measuring->voxels += voxels;
-    pthread_mutex_unlock(&measuring->mutex);
+    measuring->slices[z] = mask_measure_slice(&measuring->volume->extent, measuring->bits, z);
 }
 
-struct mask_box
-mask_measure(const struct mask_volume *volume, const uint64_t *bits, int64_t *voxels)
+void
+mask_measure(const struct mask_volume *volume, const uint64_t *bits, struct mask_rectangle *slices)
 {
-    struct mask_measuring measuring = {
-        .volume = volume, .bits = bits, .box = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}}};
+    struct mask_measuring measuring = {volume, bits, slices};
 
-    pthread_mutex_init(&measuring.mutex, NULL);
     cpu_pool_for(volume->pool, volume->extent.size[2], measure_slice, &measuring);
-    pthread_mutex_destroy(&measuring.mutex);
-    *voxels = measuring.voxels;
-    return measuring.box;
+}
+
+static void
+tell_voxels(void *context, int64_t z)
+{
+    struct mask_making *making = context;
+    const int64_t words = making->volume.extent.words_per_slice;
+
+    __atomic_fetch_add(&making->result->mask.voxels,
+                       making->volume.isa->count_bits(making->bits + z * words, words),
+                       __ATOMIC_RELAXED);
+}
+
+static void
+tell_box(const struct mask_rectangle *slice, int64_t z, struct kernels_mask_result *result)
+{
+    const int64_t first[3] = {slice->first[0], slice->first[1], z};
+    const int64_t last[3] = {slice->last[0], slice->last[1], z};
+
+    for (int axis = 0; axis < 3; axis++) {
+        if (first[axis] < result->first[axis])
+            result->first[axis] = first[axis];
+        if (last[axis] > result->last[axis])
+            result->last[axis] = last[axis];
+    }
 }
 
 static void
 tell_result(struct mask_making *making)
 {
     struct kernels_mask_result *result = making->result;
-    struct mask_box box;
+    const struct mask_rectangle *slices = making->own->grow.slices;
+    const struct bits_extent *extent = &making->volume.extent;
 
-    result->mask.bits = making->bits;
-    result->mask.words_per_row = making->volume.extent.words_per_row;
-    box = mask_measure(&making->volume, making->bits, &result->mask.voxels);
-    memcpy(result->first, box.first, sizeof(result->first));
-    memcpy(result->last, box.last, sizeof(result->last));
+    result->mask =
+        (struct image_mask){.bits = making->bits, .words_per_row = extent->words_per_row};
+    cpu_pool_for(making->volume.pool, extent->size[2], tell_voxels, making);
+    mask_measure(&making->volume, making->bits, making->own->grow.slices);
+    for (int axis = 0; axis < 3; axis++) {
+        result->first[axis] = INT64_MAX;
+        result->last[axis] = -1;
+    }
+    for (int64_t z = 0; z < extent->size[2]; z++)
+        if (!mask_rectangle_is_empty(&slices[z]))
+            tell_box(&slices[z], z, result);
 }
 
 static int

@@ -21,22 +21,27 @@ mask_tail(const struct bits_extent *extent)
     return ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
 }
 
-/* Voxels first .. last along each axis; none when first > last on one. */
-struct mask_box {
-    int64_t first[3];
-    int64_t last[3];
+/* Of a slice, first .. last along x and y; none from 0 to -1. */
+struct mask_rectangle {
+    int64_t first[2];
+    int64_t last[2];
 };
 
+static const struct mask_rectangle mask_no_rectangle = {{0, 0}, {-1, -1}};
+
 static inline bool
-mask_box_is_empty(const struct mask_box *box)
+mask_rectangle_is_empty(const struct mask_rectangle *rectangle)
 {
-    return box->first[0] > box->last[0] || box->first[1] > box->last[1] ||
-           box->first[2] > box->last[2];
+    return rectangle->first[0] > rectangle->last[0] || rectangle->first[1] > rectangle->last[1];
 }
 
-/* The box of a mask, and its number of voxels. */
-struct mask_box mask_measure(const struct mask_volume *volume, const uint64_t *bits,
-                             int64_t *voxels);
+/* Where a mask's voxels lie in a slice. */
+struct mask_rectangle mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits,
+                                         int64_t z);
+
+/* In every slice. */
+void mask_measure(const struct mask_volume *volume, const uint64_t *bits,
+                  struct mask_rectangle *slices);
 
 /* runs_cpu.c and components_cpu.c: components. */
 
@@ -76,18 +81,48 @@ struct mask_limit mask_limit_of(const struct mask_labels *labels,
 /* Turns over the runs of what does not stay; returns how many components stay. */
 int64_t mask_drop(const struct mask_labels *labels, struct mask_limit limit);
 
-/* Numbers the components instead of their sizes, from 0. */
-void mask_number(const struct mask_labels *labels);
+/* Voxels first .. last along each axis, and the number that the component has. */
+struct mask_component {
+    int64_t first[3];
+    int64_t last[3];
+    uint64_t number;
+};
 
-/* part = the voxels of components whose number has this bit. */
-void mask_part(const struct mask_labels *labels, int bit, uint64_t *part);
+enum { MASK_COMPONENTS = 4096 };
+
+/*
+ * Numbers the components instead of their sizes, from 0; returns how many numbers there are. Where
+ * there are no more components than MASK_COMPONENTS, they are told, and two may share a number whose
+ * places differ by more than `apart` along an axis.
+ */
+int64_t mask_number(const struct mask_labels *labels, const int64_t apart[3],
+                    struct mask_component *components);
+
+/* Numbers n with n / place % base == value. */
+struct mask_digit {
+    uint64_t place, base, value;
+};
+
+/* part = the voxels of components with such a number, in the slices that may have some: what the
+ * others have is not written. All slices are measured. */
+struct mask_part {
+    const struct mask_labels *labels;
+    const struct mask_component *components; /* of mask_number */
+    struct mask_digit digit;
+    uint64_t *bits;
+    struct mask_rectangle *slices;
+};
+
+void mask_take_part(struct mask_part *part);
 
 /* grow_cpu.c: balls. */
 
-/* What a ball needs of memory: offsets for all, and for each thread. */
+/* What a ball needs of memory: of each slice where the source has voxels and where the target may have
+ * some; and for each thread. */
 struct mask_grow_space {
     struct mask_reach most;
-    int64_t *offsets;
+    struct mask_rectangle *slices;
+    struct mask_rectangle *reached;
     unsigned char *threads;
     size_t bytes; /* of one thread */
 };
@@ -95,9 +130,17 @@ struct mask_grow_space {
 void mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume,
                      const struct mask_reach *most, struct kernels_arena *arena);
 
+struct mask_growing {
+    const struct mask_volume *volume;
+    const struct mask_ball *ball;
+    const struct mask_grow_space *space;
+    const uint64_t *source; /* its slices are in space->slices, and empty ones are not read */
+    uint64_t *target;
+    bool shrink;
+    bool sparse; /* what nothing reaches of the target is not written: space->reached tells */
+};
+
 /* target = the source grown by the ball, or shrunk. */
-void mask_grow(const struct mask_volume *volume, const struct mask_ball *ball,
-               const struct mask_grow_space *space, const uint64_t *source, bool shrink,
-               uint64_t *target);
+void mask_grow(const struct mask_growing *growing);
 
 #endif

@@ -86,15 +86,28 @@ find_intervals(enum image_pixel pixel, struct image_range range, struct image_ra
     return count > 0;
 }
 
+/* Of `count` voxels of a row from a column on. */
+static int64_t
+pack_voxels(const struct cpu_lane *lane, int64_t row, int64_t column, int64_t count,
+            const struct isa_interval pass[2], uint64_t *bits)
+{
+    const struct kernels_lane *base = &lane->base;
+    const struct isa *isa = cpu_device_of(base)->isa;
+    const int64_t first = row * base->extent.columns + column;
+    const void *voxels = lane->voxels.memory;
+
+    if (base->pixel == IMAGE_UINT8)
+        return isa->pack8((const uint8_t *)voxels + first, count, pass, bits);
+    return isa->pack16((const uint16_t *)voxels + first, count, pass, bits);
+}
+
 int64_t
 range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding,
                  int64_t z, uint64_t *bits)
 {
     const struct kernels_lane *base = &lane->base;
-    const struct isa *isa = cpu_device_of(base)->isa;
     const int64_t columns = base->extent.columns, rows = base->extent.rows;
     const int64_t words = (columns + 63) / 64;
-    const void *voxels = lane->voxels.memory;
     struct isa_interval pass[2];
     int64_t runs = 0;
 
@@ -102,11 +115,44 @@ range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct i
         memset(bits, 0, (size_t)(words * rows) * sizeof(*bits));
         return 0;
     }
-    for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += words) {
-        if (base->pixel == IMAGE_UINT8)
-            runs += isa->pack8((const uint8_t *)voxels + row * columns, columns, pass, bits);
-        else
-            runs += isa->pack16((const uint16_t *)voxels + row * columns, columns, pass, bits);
-    }
+    for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += words)
+        runs += pack_voxels(lane, row, 0, columns, pass, bits);
     return runs;
+}
+
+enum { NARROW_WORDS = 16 }; /* at a time */
+
+static void
+narrow_row(const struct cpu_lane *lane, int64_t row, const struct isa_interval pass[2],
+           uint64_t *bits)
+{
+    const int64_t columns = lane->base.extent.columns, words = (columns + 63) / 64;
+    uint64_t found[NARROW_WORDS];
+
+    for (int64_t word = 0, end; word < words; word = end) {
+        end = word + 1;
+        if (bits[word] == 0)
+            continue;
+        while (end < words && bits[end] != 0 && end - word < NARROW_WORDS)
+            end++;
+        pack_voxels(lane, row, 64 * word, (end < words ? 64 * end : columns) - 64 * word, pass,
+                    found);
+        for (int64_t i = word; i < end; i++)
+            bits[i] &= found[i - word];
+    }
+}
+
+void
+range_narrow_slice(const struct cpu_lane *lane, struct image_range range,
+                   struct image_range padding, int64_t z, uint64_t *bits)
+{
+    const int64_t rows = lane->base.extent.rows, words = (lane->base.extent.columns + 63) / 64;
+    struct isa_interval pass[2];
+
+    if (!find_intervals(lane->base.pixel, range, padding, pass)) {
+        memset(bits, 0, (size_t)(words * rows) * sizeof(*bits));
+        return;
+    }
+    for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += words)
+        narrow_row(lane, row, pass, bits);
 }

@@ -9,4 +9,9 @@
 int64_t range_pack_slice(const struct cpu_lane *lane, struct image_range range,
                          struct image_range padding, int64_t z, uint64_t *bits);
 
+/* Clears those of the bits that are not in range or are padding. Values where a word has none are not
+ * looked at. */
+void range_narrow_slice(const struct cpu_lane *lane, struct image_range range,
+                        struct image_range padding, int64_t z, uint64_t *bits);
+
 #endif

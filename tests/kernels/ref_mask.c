@@ -549,7 +549,8 @@ ref_mask_of(struct image_extent extent, const double spacing[3], const uint8_t *
     job->count = 1;
     request->ranges = ref_mask_memory(1, sizeof(*request->ranges));
     request->ranges[0] = (struct image_range){100, 100};
-    memcpy(request->steps, steps, count * sizeof(*steps));
+    for (size_t i = 0; i < count; i++)
+        request->steps[i] = steps[i];
     request->given = (struct kernels_mask_request){.ranges = request->ranges,
                                                    .range_count = 1,
                                                    .padding = {1, 0},

@@ -140,6 +140,98 @@ START_TEST(balls_of_all_sizes)
 
 END_TEST
 
+/* Rows of more words than the longest vector has and of fewer, slices of more rows than a thread takes
+ * at once: by balls that leave the volume on all sides, and by one of a voxel. */
+START_TEST(balls_in_all_shapes)
+{
+    static const struct image_extent shapes[] = {
+        {260, 131, 2}, {600, 9, 2}, {500, 18, 2}, {20, 300, 2}, {65, 131, 2}, {7, 17, 40},
+    };
+    static const double spacings[2][3] = {{0.8, 0.8, 1}, {0.7421875, 0.9, 2.5}};
+    static const double reaches[] = {0.5, 1, 3.3, 6};
+    const struct image_extent extent = shapes[_i];
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+
+    for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CLOSE; kind++)
+        for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++) {
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r],
+                                                   false};
+            const bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
+
+            if (!test_share_has((uint64_t)_i * 16 + (uint64_t)kind * 4 + r))
+                continue;
+            ref_noise(extent, sparse ? 0.004 : 0.999, r, in);
+            check_steps(extent, spacings[r % 2], in, &step, 1, "shape, noise");
+            memset(in, 1, (size_t)ref_voxels(extent));
+            in[ref_voxels(extent) / 3] = 0;
+            check_steps(extent, spacings[r % 2], in, &step, 1, "shape, all but one");
+            memset(in, 0, (size_t)ref_voxels(extent));
+            in[ref_voxels(extent) / 3] = in[0] = in[ref_voxels(extent) - 1] = 1;
+            check_steps(extent, spacings[r % 2], in, &step, 1, "shape, three");
+        }
+    free(in);
+}
+
+END_TEST
+
+/* Few components that lie apart, as many as are within reach of each other, and all between. */
+START_TEST(cores_of_all_densities)
+{
+    static const struct image_extent shapes[] = {{24, 24, 8}, {130, 20, 1}, {70, 6, 12}};
+    static const double spacings[2][3] = {{1, 1, 1}, {1, 0.5, 3}};
+    static const double reaches[] = {0, 1, 1.5};
+    const struct image_extent extent = shapes[_i];
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+
+    for (uint64_t number = 0; number < 24; number++) {
+        const struct kernels_mask_step step = {KERNELS_MASK_CUT_BRIDGES, reaches[number % 3],
+                                               number / 3 % 2 > 0};
+
+        if (!test_share_has(number))
+            continue;
+        ref_noise(extent, 0.6 + 0.1 * (double)(number / 6), number, in);
+        check_steps(extent, spacings[number % 2], in, &step, 1, "cores");
+    }
+    free(in);
+}
+
+END_TEST
+
+/* A row of crosses that touch: each loses what touches, be they few or more than are told. */
+START_TEST(crosses_are_parted)
+{
+    static const int64_t counts[] = {1, 2, 3, 17, 4096, 4097};
+    static const double spacing[3] = {1, 1, 1};
+    static const struct kernels_mask_step step = {KERNELS_MASK_CUT_BRIDGES, 1, false};
+    const int64_t count = counts[_i];
+    const struct image_extent extent = {3 * count, 3, 3};
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+    struct ref_mask_found expected;
+    struct ref_mask_job *job, *parted;
+
+    for (int64_t at = 0; at < ref_voxels(extent); at++) {
+        const int64_t away[3] = {at % extent.columns % 3 - 1, at / extent.columns % 3 - 1,
+                                 at / extent.columns / 3 - 1};
+
+        in[at] = away[0] * away[0] + away[1] * away[1] + away[2] * away[2] <= 1;
+    }
+    job = ref_mask_of(extent, spacing, in, &step, 1);
+    for (int64_t at = 0; at < ref_voxels(extent); at++)
+        in[at] = in[at] && (at % extent.columns % 3 == 1 || at % extent.columns == 0 ||
+                            at % extent.columns == extent.columns - 1);
+    parted = ref_mask_of(extent, spacing, in, NULL, 0);
+    ref_mask_expect(parted, &expected);
+    expected.found = expected.kept = count;
+    for (size_t v = 0; v < variant_count; v++)
+        ck_assert_str_eq(ref_mask_compare(variants[v].lane, job, &expected, NULL), "");
+    ref_mask_found_free(parted, &expected);
+    ref_mask_free(parted);
+    ref_mask_free(job);
+    free(in);
+}
+
+END_TEST
+
 /* Two cubes with a bar between them are one component, and after the cut two, each whole. */
 START_TEST(bridges_are_cut)
 {
@@ -252,6 +344,9 @@ main(void)
     tcase_add_test(tests, bridges_are_cut);
     tcase_add_test(tests, random_jobs_are_as_defined);
     tcase_add_test(tests, balls_of_all_sizes);
+    tcase_add_loop_test(tests, balls_in_all_shapes, 0, 6);
+    tcase_add_loop_test(tests, cores_of_all_densities, 0, 3);
+    tcase_add_loop_test(tests, crosses_are_parted, 0, 6);
     tcase_add_loop_test(tests, mazes_and_boards, 0, sizeof(adversarial) / sizeof(adversarial[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
