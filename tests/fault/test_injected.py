@@ -225,7 +225,8 @@ class Session:
         company, *_, wrong = life
         self.lives.append((company[0], len(company), wall, processors))
         for case in self.verdicts.take(*life):
-            self.log.note(str(case), self.verdicts.outcomes[case])
+            if str(case) not in self.log.lived:
+                self.log.note(str(case), self.verdicts.outcomes[case])
         if wrong:
             print(f"NOCTULE_FAULT_ONLY='{'+'.join(map(str, company))}' in {self.folder}\n{wrong}", flush=True)
 
