@@ -7,6 +7,8 @@
 
 #include "kernels/cpu/isa.h"
 
+#include <stdbool.h>
+
 struct bits_extent {
     int64_t size[3];       /* voxels along x, y, z */
     int64_t words_per_row; /* along x */
@@ -15,6 +17,17 @@ struct bits_extent {
 
 struct bits_extent bits_extent(int64_t x, int64_t y, int64_t z);
 int64_t bits_words(const struct bits_extent *extent);
+
+/* Has a row of so many words no bit? */
+static inline bool
+bits_row_is_empty(const uint64_t *row, int64_t words)
+{
+    uint64_t any = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        any |= row[i];
+    return any == 0;
+}
 
 /*
  * Sets bits first .. last of a row; returns how many were clear.

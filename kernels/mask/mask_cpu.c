@@ -412,16 +412,6 @@ struct mask_measuring {
     struct mask_rectangle *slices;
 };
 
-static bool
-row_is_empty(const uint64_t *row, int64_t words)
-{
-    uint64_t any = 0;
-
-    for (int64_t i = 0; i < words; i++)
-        any |= row[i];
-    return any == 0;
-}
-
 /* Along x, of the rows that are not empty: words that can change nothing are not looked at. */
 static void
 measure_columns(const struct bits_extent *extent, const uint64_t *bits,
@@ -451,11 +441,12 @@ mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits, int64
     const uint64_t *slice = bits + z * extent->words_per_slice;
     struct mask_rectangle found = {{0, 0}, {0, extent->size[1] - 1}};
 
-    while (found.first[1] < extent->size[1] && row_is_empty(slice + found.first[1] * words, words))
+    while (found.first[1] < extent->size[1] &&
+           bits_row_is_empty(slice + found.first[1] * words, words))
         found.first[1]++;
     if (found.first[1] == extent->size[1])
         return mask_no_rectangle;
-    while (row_is_empty(slice + found.last[1] * words, words))
+    while (bits_row_is_empty(slice + found.last[1] * words, words))
         found.last[1]--;
     measure_columns(extent, slice, &found);
     return found;

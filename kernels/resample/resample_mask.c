@@ -4,6 +4,8 @@
  */
 #include "kernels/resample/resample.h"
 
+#include "kernels/cpu/bits.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,16 +61,6 @@ resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns,
     return voxels;
 }
 
-static bool
-resample_row_is_empty(const uint64_t *bits, int64_t words)
-{
-    uint64_t any = 0;
-
-    for (int64_t i = 0; i < words; i++)
-        any |= bits[i];
-    return any == 0;
-}
-
 /* ---- from the grid ---- */
 
 /* The planes' rows, of all planes, and what to do with one that has a row of the grid's nearest to it. */
@@ -121,7 +113,7 @@ resample_take_bits(struct resample_walk *walk, int64_t row, int64_t from)
     const int64_t grid_words = (walk->grid->extent.columns + 63) / 64;
     const uint64_t *bits = mask->bits + from * grid_words;
 
-    if (!resample_row_is_empty(bits, grid_words))
+    if (!bits_row_is_empty(bits, grid_words))
         mask->voxels += resample_mask_row(bits, walk->columns, columns,
                                           mask->on_planes + row * ((columns + 63) / 64));
 }
@@ -248,7 +240,7 @@ resample_drawn_slice(const struct resample_drawn *drawn, const struct image_exte
     for (int64_t y = 0; y < to->rows; y++) {
         const uint64_t *row = plane + drawn->rows[y] * words;
 
-        if (drawn->rows[y] >= 0 && !resample_row_is_empty(row, words))
+        if (drawn->rows[y] >= 0 && !bits_row_is_empty(row, words))
             voxels += resample_mask_row(row, drawn->columns, to->columns, slice + y * grid_words);
     }
     return voxels;
