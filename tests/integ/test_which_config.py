@@ -190,7 +190,7 @@ def test_one_that_is_dead_or_elsewhere(machine, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-def test_of_other_users(machine, open_folder):  # noqa: F811
+def test_of_other_users(open_folder, machine):  # noqa: F811
     """A file or a command line of another user decides nothing; the own ones, and root's, do."""
     config, _ = configure(open_folder / "theirs", NOBODY)
     number, waits = machine.start(config, "--config", config, user=NOBODY)
