@@ -22,7 +22,7 @@
 #include "service/daemon/jobs/job_attempt.h"
 #include "service/daemon/jobs/scheduler.h"
 
-#define EXECUTOR_MAX_JOBS  64 /* to choose from here: more than slots, so that alone ones show */
+#define EXECUTOR_MAX_JOBS  64 /* to choose from here, where those that fit are not the foremost */
 #define EXECUTOR_COUNT     2
 #define EXECUTOR_MAX_PICKS SCHED_MAX_SLOTS
 
@@ -41,11 +41,12 @@ struct executor_pick {
 
 struct executor_ops {
     bool (*takes)(const struct executor *executor, const struct conf_pipeline *pipeline);
-    size_t (*room)(const struct executor *executor);
+    size_t (*room)(const struct executor *executor); /* how many could start now, if all fit */
     /*
-     * Jobs, at most as many as room said, are in the order in which they should run; those with a
-     * not_before_ms wait for that time. Fills picks (room for EXECUTOR_MAX_PICKS) and returns how
-     * many.
+     * Jobs, at most as many as room said or EXECUTOR_MAX_JOBS, are in the order in which they should run;
+     * those with a not_before_ms wait for that time. Fills picks (room for EXECUTOR_MAX_PICKS) and
+     * returns how many. Where room said less than EXECUTOR_MAX_JOBS, it may be asked again with more of
+     * them, before any is started.
      */
     size_t (*pick)(struct executor *executor, const struct queue_job *jobs, size_t count,
                    struct executor_pick *picks);

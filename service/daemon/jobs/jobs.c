@@ -186,47 +186,77 @@ jobs_is_for(const struct executor *executor, const struct queue_job *job)
     return executor->ops->takes(executor, pipeline ? pipeline : &gone);
 }
 
-static int
-jobs_start_picked(struct jobs *jobs, struct executor *executor, struct queue_job *ready,
-                  size_t count)
-{
+/* Some jobs that wait, those that should run first, and which of them begin where. */
+struct jobs_choice {
+    struct queue_job *ready;
+    size_t count, picked;
     struct executor_pick picks[EXECUTOR_MAX_PICKS];
-    int error = 0;
+};
+
+static void
+jobs_choice_clear(struct jobs_choice *choice)
+{
+    for (size_t i = 0; i < choice->count; i++)
+        queue_job_clear(&choice->ready[i]);
+    free(choice->ready);
+    *choice = (struct jobs_choice){0};
+}
+
+static int
+jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const char *except,
+            struct jobs_choice *choice)
+{
+    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core), limit,
+                            except, &choice->ready, &choice->count);
+    if (error)
+        return error;
     /* READY again, but still in the slot that has to stop it, or not yet swept. */
-    for (size_t i = 0; i < count; i++)
-        ready[i].not_before_ms =
-            jobs_is_for(executor, &ready[i]) && !attempts_find(&jobs->attempts, ready[i].id)
+    for (size_t i = 0; i < choice->count; i++)
+        choice->ready[i].not_before_ms =
+            jobs_is_for(executor, &choice->ready[i]) &&
+                    !attempts_find(&jobs->attempts, choice->ready[i].id)
                 ? 0
                 : INT64_MAX;
-    size_t picked = executor->ops->pick(executor, ready, count, picks);
-    for (size_t i = 0; i < picked && !error; i++) {
-        error = jobs_begin(jobs, executor, &ready[picks[i].job], &picks[i].place);
+    choice->picked = executor->ops->pick(executor, choice->ready, choice->count, choice->picks);
+    return 0;
+}
+
+static int
+jobs_begin_chosen(struct jobs *jobs, struct executor *executor, struct jobs_choice *choice)
+{
+    int error = 0;
+    for (size_t i = 0; i < choice->picked && !error; i++) {
+        struct executor_pick *pick = &choice->picks[i];
+        error = jobs_begin(jobs, executor, &choice->ready[pick->job], &pick->place);
         if (error == -EAGAIN)
             error = 0; /* a slice came in the same batch: its series gathers again */
     }
-    if (picked == EXECUTOR_MAX_PICKS)
+    if (choice->picked == EXECUTOR_MAX_PICKS)
         due_now(&jobs->core->jobs_due); /* there may be more for it */
     return error;
 }
 
-/* In the open batch. */
+/*
+ * In the open batch. The foremost are read first, as many as there is room for: each end of a job asks, and the
+ * queue may be long. More are only where some of these do not fit: one that has to run alone, or elsewhere.
+ */
 static int
 jobs_start_ready(struct jobs *jobs, struct executor *executor)
 {
-    struct queue_job *ready;
-    size_t count, room = executor->ops->room(executor);
+    struct jobs_choice choice = {0};
+    size_t room = executor->ops->room(executor);
     char *except = room ? jobs_except(executor) : NULL;
     if (!except)
         return room ? -ENOMEM : 0;
-    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core), room,
-                            except, &ready, &count);
+    int error = jobs_choose(jobs, executor, room, except, &choice);
+    if (!error && choice.picked < room && choice.count == room && room < EXECUTOR_MAX_JOBS) {
+        jobs_choice_clear(&choice);
+        error = jobs_choose(jobs, executor, EXECUTOR_MAX_JOBS, except, &choice);
+    }
     free(except);
-    if (error)
-        return error;
-    error = jobs_start_picked(jobs, executor, ready, count);
-    for (size_t i = 0; i < count; i++)
-        queue_job_clear(&ready[i]);
-    free(ready);
+    if (!error)
+        error = jobs_begin_chosen(jobs, executor, &choice);
+    jobs_choice_clear(&choice);
     return error;
 }
 

@@ -260,12 +260,12 @@ static size_t
 local_room(const struct executor *base)
 {
     const struct local_executor *local = (const struct local_executor *)base;
+    size_t idle = 0;
     for (size_t i = 0; i < workers_count(base->core->workers); i++) {
-        if (workers_usable(base->core->workers, i) &&
-            local_busy(local, i) < local->workers[i].count)
-            return EXECUTOR_MAX_JOBS;
+        if (workers_usable(base->core->workers, i))
+            idle += local->workers[i].count - local_busy(local, i);
     }
-    return 0;
+    return idle < EXECUTOR_MAX_JOBS ? idle : EXECUTOR_MAX_JOBS;
 }
 
 /* Its slots as the scheduler sees them; returns how many. */
