@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""
+Series a second through the whole service on one GPU of a host and on several, a JSON line for each.
+
+    service_gpus.py --bin BIN --work WORK [--on 1x16,2x32,4x64] [--series N] [--jobs N] [--lanes N] [--seconds S]
+
+Series are taken in once, through the inbox, and each gets a job by each of many pipelines, which differ in their names alone: a
+round of all series after the other, while the queue is held. For each pair of --on the service is started on so many GPUs and
+processors, and its workers take their memory; the queue is released, and once --warm seconds are over, what ends within --seconds
+is counted. All files are in the page cache, or in memory where WORK is.
+
+What is full is told beside it: how many processors of the machine were busy (/proc/stat), seconds of the daemon's one thread for
+each of the clock, how busy the lanes were, and what went up to each GPU. Needs the standard library.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+from service_gpu import LEVEL_SET, STAGES, Service, feed, generate
+
+SETTINGS = """
+root = "{root}";
+inbox = ( {{ path = "{inbox}"; after = "delete"; settle_seconds = 0.2; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 2.0; complete_seconds = 0.5; }};
+jobs = {{ max_attempts = 1; }};
+compute = {{ {compute} lanes = {lanes}; keep_mib = 256.0; }};
+min_free_mib = 256;
+pipelines = ( {pipelines} );
+rules = ( );
+"""
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of noctuled, noctule, noctule-phantom")
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for the root; emptied")
+    parser.add_argument("--on", default="1x16,2x32,4x64", help="GPUs and processors, one after the other; 0 GPUs: processors compute")
+    parser.add_argument("--series", type=int, default=64)
+    parser.add_argument("--size", default="512x512x300")
+    parser.add_argument("--kind", default="ct-head", help="of the phantom")
+    parser.add_argument("--jobs", type=int, default=16000, help="made at the start; those that are left over stay")
+    parser.add_argument("--lanes", type=int, default=4, help="of each GPU")
+    parser.add_argument("--warm", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--deadline", type=float, default=300.0, help="seconds for taking in")
+    parser.set_defaults(source=None)
+    return parser.parse_args()
+
+
+def gpus_there():
+    """UUIDs, in the order of nvidia-smi."""
+    listed = subprocess.run(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], text=True, capture_output=True, check=True)
+    return listed.stdout.split()
+
+
+class Host(Service):
+    """A service whose GPUs and processors change from start to start."""
+
+    def __init__(self, arguments):
+        super().__init__(arguments)
+        self.rounds = -(-arguments.jobs // arguments.series)
+        self.processors = os.sched_getaffinity(0)
+
+    def configure(self, compute):
+        pipelines = ",\n".join(f'{{ name = "p{i}"; review = "deliver";\n{LEVEL_SET} }}' for i in range(self.rounds))
+        self.config.write_text(SETTINGS.format(root=self.root, inbox=self.inbox, compute=compute, lanes=self.arguments.lanes,
+                                               pipelines=pipelines))
+
+    def workers_ready(self):
+        return self.log.read_text().count("event=child.ready child=worker") if self.log.exists() else 0
+
+    def begin(self, gpus, processors):
+        """Started on these, with all workers there."""
+        names = ", ".join(f'"{uuid}"' for uuid in gpus)
+        self.configure(f'backend = "cuda"; devices = [ {names} ];' if gpus else 'backend = "cpu";')
+        wanted = self.workers_ready() + max(len(gpus), 1)
+        os.sched_setaffinity(0, processors)
+        self.start()
+        os.sched_setaffinity(0, self.processors)
+        deadline = time.monotonic() + self.arguments.deadline
+        while self.workers_ready() < wanted:
+            if time.monotonic() > deadline:
+                sys.exit(f"{len(gpus)} worker(s) did not come; the end of the log:\n{self.log.read_text()[-3000:]}")
+            time.sleep(0.05)
+
+    def end(self):
+        self.stop()
+        for job in (self.root / "outbox").iterdir():  # room for the next
+            shutil.rmtree(job)
+
+
+def fill(arguments, host):
+    """All series taken in, and their jobs made, while none may start."""
+    source = arguments.work / "source"
+    generate(arguments, source)
+    host.begin([], host.processors)
+    host.control("pause", "--reason", "until all are there")
+    files = feed(source, host.inbox)
+    host.wait("SELECT count(*) FROM series WHERE state = 'SETTLED'", arguments.series, f"series settled ({files} files)")
+    for i in range(host.rounds):
+        host.control("submit", "--all", "--pipeline", f"p{i}")
+    os.sync()
+    host.end()
+
+
+def ticks(path, *fields):
+    """Fields of a line of /proc, in seconds."""
+    return [int(path.read_text().split("\n")[0].rpartition(")")[2].split()[field]) / os.sysconf("SC_CLK_TCK") for field in fields]
+
+
+def processors_busy():
+    """Seconds of all processors, (busy, all)."""
+    spent = ticks(pathlib.Path("/proc/stat"), *range(1, 9))
+    return sum(spent) - spent[3] - spent[4], sum(spent)
+
+
+def state(host):
+    user, system = ticks(pathlib.Path(f"/proc/{host.process.pid}/stat"), 11, 12)
+    return {"at": time.time(), "daemon": user + system, "busy": processors_busy(), "workers": sum(host.worker_seconds())}
+
+
+def report(arguments, gpus, processors, host, first, last):
+    span = last["at"] - first["at"]
+    jobs = host.query("SELECT * FROM v_jobs WHERE state = 'DONE' AND julianday(ended_at) >= julianday("
+                      f"{first['at']}, 'unixepoch') AND julianday(ended_at) < julianday({last['at']}, 'unixepoch')")
+    left = host.query("SELECT count(*) FROM v_jobs WHERE state = 'READY'")[0][0]
+    bad = host.query("SELECT count(*) FROM v_jobs WHERE state NOT IN ('DONE', 'READY')")[0][0]
+    if bad or not left or not jobs:
+        sys.exit(f"{len(jobs)} jobs done, {bad} not DONE, {left} left: more have to be made (--jobs), or they do not run")
+    columns, rows, slices = map(int, arguments.size.split("x"))
+    rate = len(jobs) / span
+    busy, total = (b - a for a, b in zip(first["busy"], last["busy"]))
+    line = {
+        "case": "service-gpus", "gpus": len(gpus), "processors": len(processors), "lanes": arguments.lanes, "size": arguments.size,
+        "seconds": round(span, 1), "jobs": len(jobs), "series_per_second": round(rate, 2),
+        "processors_busy": round(busy / total * os.cpu_count(), 1),
+        "worker_seconds_per_series": round((last["workers"] - first["workers"]) / len(jobs), 3),
+        "daemon_busy": round((last["daemon"] - first["daemon"]) / span, 3),
+        "lanes_busy": round(sum(job["total_seconds"] for job in jobs) / (span * arguments.lanes * max(len(gpus), 1)), 3),
+        "upload_gb_per_second_and_gpu": round(rate * columns * rows * slices * 2 / 1e9 / max(len(gpus), 1), 2),
+    }
+    for stage in STAGES:
+        line[f"{stage}_ms"] = round(1000 * statistics.median(job[f"{stage}_seconds"] for job in jobs), 1)
+    print(json.dumps(line), flush=True)
+
+
+def measure(arguments, host, gpus, processors):
+    host.begin(gpus, processors)
+    host.control("resume")
+    time.sleep(arguments.warm)  # the measured time begins then: nothing is waited for
+    first = state(host)
+    time.sleep(arguments.seconds)
+    last = state(host)
+    host.control("pause", "--reason", "between two measurements")
+    deadline = time.monotonic() + 60
+    while host.query("SELECT count(*) FROM v_jobs WHERE state = 'RUNNING'")[0][0] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    report(arguments, gpus, processors, host, first, last)
+    host.end()
+
+
+def main():
+    arguments = parse()
+    arguments.bin = arguments.bin.resolve()
+    arguments.work = arguments.work.resolve() / "noctule-service-gpus"
+    shutil.rmtree(arguments.work, ignore_errors=True)
+    arguments.work.mkdir(parents=True)
+    wanted = [tuple(map(int, pair.split("x"))) for pair in arguments.on.split(",")]
+    there = gpus_there() if any(gpus for gpus, _ in wanted) else []
+    host = Host(arguments)
+    if any(gpus > len(there) or processors > len(host.processors) for gpus, processors in wanted):
+        sys.exit(f"{len(there)} GPUs and {len(host.processors)} processors are there: --on {arguments.on} asks for more")
+    try:
+        fill(arguments, host)
+        for gpus, processors in wanted:
+            measure(arguments, host, there[:gpus], sorted(host.processors)[:processors])
+    finally:
+        host.stop()
+        with contextlib.suppress(OSError):
+            shutil.rmtree(arguments.work)
+
+
+if __name__ == "__main__":
+    main()
