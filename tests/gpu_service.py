@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 
 import pydicom
 import pytest
@@ -20,7 +21,7 @@ from intruders import Intruders
 
 BACKEND = os.environ.get("NOCTULE_BACKEND", "cuda")
 LETTER = {"cuda": "g", "cpu": "w"}[BACKEND]
-COMPUTE = {"cuda": 'backend = "cuda"; devices = [ "0" ];', "cpu": 'backend = "cpu";'}
+COMPUTE = {"cuda": 'backend = "cuda"; devices = [ {} ];', "cpu": 'backend = "cpu";'}
 PIPELINE = """results = [ "seg", "pmap" ];
     texture = { regions = [ "segments", "volume" ]; patterns = [ "lbp", "tlbap", "lanadp" ]; glcm = { levels = 32; }; };"""
 
@@ -39,12 +40,17 @@ def daemon(tmp_path):
         each.kill_all()
 
 
-def start(daemon, backend, jobs="", **options):
+def start(daemon, backend, jobs="", devices=("0",), **options):
     d = daemon(quiet=0.5, **options)
-    text = d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {COMPUTE[backend]} }}")
+    compute = COMPUTE[backend].format(", ".join(f'"{each}"' for each in devices))
+    text = d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}")
     text = text.replace('modality = "CT"; ', "")  # of any modality
     d.config.write_text(text.replace("jobs = {", f"jobs = {{ {jobs}"))
     return d.start()
+
+
+def command_of(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode()
 
 
 def worker(d):
@@ -150,4 +156,29 @@ def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
     assert max(row["attempts"] for row in rows) > 1 and worker(d) != first
     assert {row["backend"] for row in rows} == {BACKEND}
     assert not list((d.root / "outbox").rglob("*.part"))
+    assert d.stop() == 0
+
+
+@pytest.mark.skipif(BACKEND != "cuda", reason="needs two GPUs")
+def test_a_lost_gpu_costs_its_jobs_an_attempt(daemon, tmp_path):
+    """And the host nothing else: the other one's worker lives on and takes the jobs. In its first job each of the one's workers loses it."""
+    listed = subprocess.run(["nvidia-smi", "-L"], text=True, capture_output=True, check=True).stdout
+    uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", listed)
+    if len(uuids) < 2:
+        pytest.skip("one GPU")
+    lost, other = uuids[:2]
+    d = start(daemon, BACKEND, attempts=2, environment={"CUDA_VISIBLE_DEVICES": f"{lost},{other}", "NOCTULE_CUDA_FAIL_IN": lost,
+                                                        "NOCTULE_CUDA_FAIL_AT": "300:lost"}, devices=(lost, other))
+    d.wait_log("child.ready child=worker", 2, 60)
+    spared = [d.children("intake"), [pid for pid in d.children("worker") if other in command_of(pid)]]
+    assert len(spared[1]) == 1
+    for seed in range(12):
+        drop(phantom(tmp_path / str(seed), "--size", "64x64x60", "--seed", str(seed)), d.inbox / str(seed))
+    rows = d.wait_jobs(12, seconds=240)
+    assert [row["state"] for row in rows] == ["DONE"] * 12, [row["message"] for row in rows]
+    assert {row["attempts"] for row in rows} == {1, 2}
+    told = d.query("SELECT kind, detail FROM v_events WHERE kind IN ('DEVICE_LOST', 'JOB_DELAYED')")
+    assert {row["kind"] for row in told} == {"DEVICE_LOST", "JOB_DELAYED"}
+    assert all(lost in row["detail"] if row["kind"] == "DEVICE_LOST" else "COMPUTE_DEVICE_LOST" in row["detail"] for row in told)
+    assert d.children("intake") == spared[0] and spared[1][0] in d.children("worker")
     assert d.stop() == 0

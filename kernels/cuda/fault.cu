@@ -3,6 +3,7 @@
 
 #ifdef NOCTULE_CRASH_POINTS
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +14,30 @@ static enum cuda_fault_kind fail_as;
 static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation,
                                      cudaErrorLaunchFailure};
 
+static bool
+has_word(const char *word)
+{
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    char *each = NULL;
+    size_t size = 0;
+    bool is_found = false;
+
+    while (file && !is_found && getdelim(&each, &size, '\0', file) > 0)
+        is_found = strcmp(each, word) == 0;
+    free(each);
+    if (file)
+        fclose(file);
+    return is_found;
+}
+
 static void
 read_environment(void)
 {
     const char *wanted = getenv("NOCTULE_CUDA_FAIL_AT");
+    const char *where = getenv("NOCTULE_CUDA_FAIL_IN");
     char *kind;
 
-    if (!wanted)
+    if (!wanted || (where && !has_word(where)))
         return;
     fail_at = strtoll(wanted, &kind, 10);
     if (strcmp(kind, ":memory") == 0)

@@ -2,8 +2,9 @@
  * fault.h - lets any one call of the CUDA runtime fail, in builds with crash points.
  *
  * The calls of this process are counted from 1. NOCTULE_CUDA_FAIL_AT=N[:memory|:lost] in the
- * environment, or cuda_fault_at, names the one that fails in place of being made. What releases
- * memory is not counted: nobody acts on its errors. Any thread.
+ * environment, or cuda_fault_at, names the one that fails in place of being made; NOCTULE_CUDA_FAIL_IN=WORD
+ * spares processes that have no such word in their command line, as workers of other GPUs. What
+ * releases memory is not counted: nobody acts on its errors. Any thread.
  */
 #ifndef NOCTULE_FAULT_CUDA_H
 #define NOCTULE_FAULT_CUDA_H
