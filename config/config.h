@@ -367,7 +367,7 @@ struct conf_compute {
     char *backend;  /* "auto", "cuda", "cpu" */
     char **devices; /* GPUs, by index or UUID; none named: all there are */
     size_t device_count;
-    int threads;     /* 0: all */
+    int threads;     /* of a job that runs alone; 0: all */
     int lanes;       /* jobs at a time in one worker */
     double keep_mib; /* of pinned memory that each has from its start, on a GPU */
 };

@@ -21,7 +21,6 @@ from intruders import Intruders
 
 BACKEND = os.environ.get("NOCTULE_BACKEND", "cuda")
 LETTER = {"cuda": "g", "cpu": "w"}[BACKEND]
-COMPUTE = {"cuda": 'backend = "cuda"; devices = [ {} ];', "cpu": 'backend = "cpu";'}
 PIPELINE = """results = [ "seg", "pmap" ];
     texture = { regions = [ "segments", "volume" ]; patterns = [ "lbp", "tlbap", "lanadp" ]; glcm = { levels = 32; }; };"""
 
@@ -40,9 +39,14 @@ def daemon(tmp_path):
         each.kill_all()
 
 
+def compute_on(backend, devices=("0",)):
+    names = ", ".join(f'"{each}"' for each in devices)
+    return f'backend = "cuda"; devices = [ {names} ];' if backend == "cuda" else 'backend = "cpu";'
+
+
 def start(daemon, backend, jobs="", devices=("0",), **options):
     d = daemon(quiet=0.5, **options)
-    compute = COMPUTE[backend].format(", ".join(f'"{each}"' for each in devices))
+    compute = compute_on(backend, devices)
     text = d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}")
     text = text.replace('modality = "CT"; ', "")  # of any modality
     d.config.write_text(text.replace("jobs = {", f"jobs = {{ {jobs}"))
@@ -112,7 +116,7 @@ def test_what_is_straightened_is_the_same(daemon, tmp_path):
 
 
 def test_the_worker_is_confined(daemon, tmp_path):
-    it = Intruders(daemon, tmp_path, compute=COMPUTE[BACKEND])
+    it = Intruders(daemon, tmp_path, compute=compute_on(BACKEND))
     landlock, seccomp = map(int, re.search(r"landlock=(\d+) seccomp=(\d)", it.daemon.log.read_text()).groups())
     print(f"the kernel has Landlock {landlock}, seccomp {seccomp}")
     assert landlock or seccomp, "this kernel keeps nothing: the test says nothing here"
@@ -161,19 +165,19 @@ def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
 
 @pytest.mark.skipif(BACKEND != "cuda", reason="needs two GPUs")
 def test_a_lost_gpu_costs_its_jobs_an_attempt(daemon, tmp_path):
-    """And the host nothing else: the other one's worker lives on and takes the jobs. In its first job each of the one's workers loses it."""
+    """And the host nothing else: the other one's worker lives on and takes the jobs. Each of the one's workers loses it in one of its first jobs."""
     listed = subprocess.run(["nvidia-smi", "-L"], text=True, capture_output=True, check=True).stdout
     uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", listed)
     if len(uuids) < 2:
         pytest.skip("one GPU")
     lost, other = uuids[:2]
     d = start(daemon, BACKEND, attempts=2, environment={"CUDA_VISIBLE_DEVICES": f"{lost},{other}", "NOCTULE_CUDA_FAIL_IN": lost,
-                                                        "NOCTULE_CUDA_FAIL_AT": "300:lost"}, devices=(lost, other))
+                                                        "NOCTULE_CUDA_FAIL_AT": "60:lost"}, devices=(lost, other))
     d.wait_log("child.ready child=worker", 2, 60)
     spared = [d.children("intake"), [pid for pid in d.children("worker") if other in command_of(pid)]]
     assert len(spared[1]) == 1
     for seed in range(12):
-        drop(phantom(tmp_path / str(seed), "--size", "64x64x60", "--seed", str(seed)), d.inbox / str(seed))
+        drop(phantom(tmp_path / str(seed), "--size", "128x128x40", "--seed", str(seed)), d.inbox / str(seed))
     rows = d.wait_jobs(12, seconds=240)
     assert [row["state"] for row in rows] == ["DONE"] * 12, [row["message"] for row in rows]
     assert {row["attempts"] for row in rows} == {1, 2}

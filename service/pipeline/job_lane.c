@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct job_device {
     struct kernels_device *device;
     int threads;
+    atomic_int running; /* jobs, in all lanes */
     int64_t most_bytes;
     pthread_mutex_t lock;
     struct kernels_device *fallback; /* NULL until a job needs it; under the lock */
@@ -111,13 +113,21 @@ job_lane_may_fall_back(const struct job_lane *lane, const struct pipeline_report
            strcmp(kernels_device_backend(lane->device->device), "cpu") != 0;
 }
 
+/* Of a job that begins now: those of the device, or its part of them where others run beside it. */
+static int
+job_device_threads_now(struct job_device *device)
+{
+    const int running = atomic_load(&device->running);
+    return (device->threads + running - 1) / running;
+}
+
 static void
 job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const struct headers *headers,
                   const struct pipeline_watch *watch, struct pipeline_report *report)
 {
     const struct pipeline_compute compute = {.device = lane->device->device,
                                              .lane = lane->lane,
-                                             .threads = lane->device->threads,
+                                             .threads = job_device_threads_now(lane->device),
                                              .most_bytes = lane->device->most_bytes,
                                              .fallback_device =
                                                  lane->fallback ? lane->device->fallback : NULL,
@@ -134,11 +144,13 @@ void
 job_lane_run(struct job_lane *lane, const struct job_spec *spec, const struct headers *headers,
              const struct pipeline_watch *watch, struct pipeline_report *report)
 {
+    atomic_fetch_add(&lane->device->running, 1);
     job_lane_run_once(lane, spec, headers, watch, report);
-    if (!job_lane_may_fall_back(lane, report) || !job_lane_open_fallback(lane))
-        return;
-    pipeline_report_clear(report);
-    job_lane_run_once(lane, spec, headers, watch, report);
+    if (job_lane_may_fall_back(lane, report) && job_lane_open_fallback(lane)) {
+        pipeline_report_clear(report);
+        job_lane_run_once(lane, spec, headers, watch, report);
+    }
+    atomic_fetch_sub(&lane->device->running, 1);
 }
 
 int

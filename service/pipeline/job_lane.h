@@ -12,12 +12,12 @@
 struct job_device;
 struct job_lane;
 
-/* options->threads: of each job; 0: one a processor. most_bytes: of memory that each may take; 0: what there
- * is. 0 or -errno with the error filled. */
+/* options->threads: of a job that runs alone, which those that run at a time divide between them; 0: one a
+ * processor. most_bytes: of memory that each may take; 0: what there is. 0 or -errno with the error filled. */
 int job_device_open(const struct kernels_device_options *options, int64_t most_bytes,
                     struct job_device **device, struct error *error);
 const char *job_device_description(const struct job_device *device);
-/* Of each job. */
+/* Of a job that runs alone. */
 int job_device_threads(const struct job_device *device);
 /* After its lanes. NULL is allowed. */
 void job_device_close(struct job_device *device);

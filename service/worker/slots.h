@@ -13,7 +13,7 @@ struct slots;
 
 struct slots_options {
     const char *device; /* "cpu", or the UUID of a GPU */
-    int threads;        /* of each job; 0: one a processor */
+    int threads;        /* of a job that runs alone; 0: one a processor */
     int64_t most_bytes; /* of memory that each may take; 0: what there is */
     int count;
     int64_t

@@ -184,7 +184,7 @@ stay_near(const struct role_args *args)
         log_warn("worker.node", LOG_INT("node", args->node), LOG_STR("error", strerror(-rc)));
 }
 
-/* Of each job: the configured number, or this worker's part of the processors. */
+/* Of a job that runs alone: the configured number, or this worker's part of the processors. */
 static int
 threads_of(const struct conf *conf, const struct role_args *args)
 {

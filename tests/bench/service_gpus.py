@@ -2,11 +2,11 @@
 """
 Series a second through the whole service on one GPU of a host and on several, a JSON line for each.
 
-    service_gpus.py --bin BIN --work WORK [--on 1x16,2x32,4x64] [--series N] [--jobs N] [--lanes N] [--seconds S]
+    service_gpus.py --bin BIN --work WORK [--on 1x16x4,2x32x4,4x64x4] [--series N] [--jobs N] [--seconds S]
 
 Series are taken in once, through the inbox, and each gets a job by each of many pipelines, which differ in their names alone: a
-round of all series after the other, while the queue is held. For each pair of --on the service is started on so many GPUs and
-processors, and its workers take their memory; the queue is released, and once --warm seconds are over, what ends within --seconds
+round of all series after the other, while the queue is held. For each of --on the service is started on so many GPUs and
+processors, with so many lanes a GPU and, where it is said, threads; its workers take their memory; the queue is released, and once --warm seconds are over, what ends within --seconds
 is counted. All files are in the page cache, or in memory where WORK is.
 
 What is full is told beside it: how many processors of the machine were busy (/proc/stat), seconds of the daemon's one thread for
@@ -14,6 +14,7 @@ each of the clock, how busy the lanes were, and what went up to each GPU. Needs 
 """
 
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -31,23 +32,24 @@ root = "{root}";
 inbox = ( {{ path = "{inbox}"; after = "delete"; settle_seconds = 0.2; sweep_seconds = 1.0; }} );
 series = {{ quiet_seconds = 2.0; complete_seconds = 0.5; }};
 jobs = {{ max_attempts = 1; }};
-compute = {{ {compute} lanes = {lanes}; keep_mib = 256.0; }};
+compute = {{ {compute} lanes = {on.lanes}; threads = {on.threads}; keep_mib = 256.0; }};
 min_free_mib = 256;
 pipelines = ( {pipelines} );
 rules = ( );
 """
+
+On = collections.namedtuple("On", "gpus processors lanes threads", defaults=[4, 0])
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of noctuled, noctule, noctule-phantom")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for the root; emptied")
-    parser.add_argument("--on", default="1x16,2x32,4x64", help="GPUs and processors, one after the other; 0 GPUs: processors compute")
+    parser.add_argument("--on", default="1x16,2x32,4x64", help="GPUs, processors, lanes of each, threads, joined by x; 0 GPUs: processors compute")
     parser.add_argument("--series", type=int, default=64)
     parser.add_argument("--size", default="512x512x300")
     parser.add_argument("--kind", default="ct-head", help="of the phantom")
     parser.add_argument("--jobs", type=int, default=16000, help="made at the start; those that are left over stay")
-    parser.add_argument("--lanes", type=int, default=4, help="of each GPU")
     parser.add_argument("--warm", type=float, default=3.0)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for taking in")
@@ -69,26 +71,27 @@ class Host(Service):
         self.rounds = -(-arguments.jobs // arguments.series)
         self.processors = os.sched_getaffinity(0)
 
-    def configure(self, compute):
+    def configure(self, on, gpus):
+        names = ", ".join(f'"{uuid}"' for uuid in gpus)
+        compute = f'backend = "cuda"; devices = [ {names} ];' if gpus else 'backend = "cpu";'
         pipelines = ",\n".join(f'{{ name = "p{i}"; review = "deliver";\n{LEVEL_SET} }}' for i in range(self.rounds))
-        self.config.write_text(SETTINGS.format(root=self.root, inbox=self.inbox, compute=compute, lanes=self.arguments.lanes,
+        self.config.write_text(SETTINGS.format(root=self.root, inbox=self.inbox, compute=compute, on=on,
                                                pipelines=pipelines))
 
     def workers_ready(self):
         return self.log.read_text().count("event=child.ready child=worker") if self.log.exists() else 0
 
-    def begin(self, gpus, processors):
+    def begin(self, on, gpus):
         """Started on these, with all workers there."""
-        names = ", ".join(f'"{uuid}"' for uuid in gpus)
-        self.configure(f'backend = "cuda"; devices = [ {names} ];' if gpus else 'backend = "cpu";')
-        wanted = self.workers_ready() + max(len(gpus), 1)
-        os.sched_setaffinity(0, processors)
+        self.configure(on, gpus[:on.gpus])
+        wanted = self.workers_ready() + max(on.gpus, 1)
+        os.sched_setaffinity(0, sorted(self.processors)[:on.processors])
         self.start()
         os.sched_setaffinity(0, self.processors)
         deadline = time.monotonic() + self.arguments.deadline
         while self.workers_ready() < wanted:
             if time.monotonic() > deadline:
-                sys.exit(f"{len(gpus)} worker(s) did not come; the end of the log:\n{self.log.read_text()[-3000:]}")
+                sys.exit(f"{wanted} worker(s) did not come; the end of the log:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.05)
 
     def end(self):
@@ -101,7 +104,7 @@ def fill(arguments, host):
     """All series taken in, and their jobs made, while none may start."""
     source = arguments.work / "source"
     generate(arguments, source)
-    host.begin([], host.processors)
+    host.begin(On(0, len(host.processors)), [])
     host.control("pause", "--reason", "until all are there")
     files = feed(source, host.inbox)
     host.wait("SELECT count(*) FROM series WHERE state = 'SETTLED'", arguments.series, f"series settled ({files} files)")
@@ -124,10 +127,10 @@ def processors_busy():
 
 def state(host):
     user, system = ticks(pathlib.Path(f"/proc/{host.process.pid}/stat"), 11, 12)
-    return {"at": time.time(), "daemon": user + system, "busy": processors_busy(), "workers": sum(host.worker_seconds())}
+    return {"at": time.time(), "daemon": user + system, "busy": processors_busy(), "workers": host.worker_seconds()}
 
 
-def report(arguments, gpus, processors, host, first, last):
+def report(arguments, on, host, first, last):
     span = last["at"] - first["at"]
     jobs = host.query("SELECT * FROM v_jobs WHERE state = 'DONE' AND julianday(ended_at) >= julianday("
                       f"{first['at']}, 'unixepoch') AND julianday(ended_at) < julianday({last['at']}, 'unixepoch')")
@@ -139,21 +142,21 @@ def report(arguments, gpus, processors, host, first, last):
     rate = len(jobs) / span
     busy, total = (b - a for a, b in zip(first["busy"], last["busy"]))
     line = {
-        "case": "service-gpus", "gpus": len(gpus), "processors": len(processors), "lanes": arguments.lanes, "size": arguments.size,
+        "case": "service-gpus", **on._asdict(), "size": arguments.size,
         "seconds": round(span, 1), "jobs": len(jobs), "series_per_second": round(rate, 2),
         "processors_busy": round(busy / total * os.cpu_count(), 1),
-        "worker_seconds_per_series": round((last["workers"] - first["workers"]) / len(jobs), 3),
+        "worker_seconds_per_series": [round((b - a) / len(jobs), 3) for a, b in zip(first["workers"], last["workers"])],
         "daemon_busy": round((last["daemon"] - first["daemon"]) / span, 3),
-        "lanes_busy": round(sum(job["total_seconds"] for job in jobs) / (span * arguments.lanes * max(len(gpus), 1)), 3),
-        "upload_gb_per_second_and_gpu": round(rate * columns * rows * slices * 2 / 1e9 / max(len(gpus), 1), 2),
+        "lanes_busy": round(sum(job["total_seconds"] for job in jobs) / (span * on.lanes * max(on.gpus, 1)), 3),
+        "upload_gb_per_second_and_gpu": round(rate * columns * rows * slices * 2 / 1e9 / max(on.gpus, 1), 2),
     }
     for stage in STAGES:
         line[f"{stage}_ms"] = round(1000 * statistics.median(job[f"{stage}_seconds"] for job in jobs), 1)
     print(json.dumps(line), flush=True)
 
 
-def measure(arguments, host, gpus, processors):
-    host.begin(gpus, processors)
+def measure(arguments, host, on, gpus):
+    host.begin(on, gpus)
     host.control("resume")
     time.sleep(arguments.warm)  # the measured time begins then: nothing is waited for
     first = state(host)
@@ -163,7 +166,7 @@ def measure(arguments, host, gpus, processors):
     deadline = time.monotonic() + 60
     while host.query("SELECT count(*) FROM v_jobs WHERE state = 'RUNNING'")[0][0] and time.monotonic() < deadline:
         time.sleep(0.1)
-    report(arguments, gpus, processors, host, first, last)
+    report(arguments, on, host, first, last)
     host.end()
 
 
@@ -173,15 +176,15 @@ def main():
     arguments.work = arguments.work.resolve() / "noctule-service-gpus"
     shutil.rmtree(arguments.work, ignore_errors=True)
     arguments.work.mkdir(parents=True)
-    wanted = [tuple(map(int, pair.split("x"))) for pair in arguments.on.split(",")]
-    there = gpus_there() if any(gpus for gpus, _ in wanted) else []
+    wanted = [On(*map(int, each.split("x"))) for each in arguments.on.split(",")]
+    there = gpus_there() if any(on.gpus for on in wanted) else []
     host = Host(arguments)
-    if any(gpus > len(there) or processors > len(host.processors) for gpus, processors in wanted):
+    if any(on.gpus > len(there) or on.processors > len(host.processors) for on in wanted):
         sys.exit(f"{len(there)} GPUs and {len(host.processors)} processors are there: --on {arguments.on} asks for more")
     try:
         fill(arguments, host)
-        for gpus, processors in wanted:
-            measure(arguments, host, there[:gpus], sorted(host.processors)[:processors])
+        for on in wanted:
+            measure(arguments, host, on, there)
     finally:
         host.stop()
         with contextlib.suppress(OSError):
