@@ -40,7 +40,7 @@ SLICES = 3
 RESTARTED = {6, 71, 75}
 # That abort or crash where an allocation, a thread or a descriptor fails. Where libseccomp never ends (seccomp_export_bpf), the daemon
 # ends the child that does not say HELLO, by DEATHS.
-LIBRARIES = ("libuv", "libconfig", "libdcmdata", "libofstd", "libseccomp")
+LIBRARIES = ("libuv", "libconfig", "libdcmdata", "libofstd", "libseccomp", "libnss")
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 DEATHS = {signal.SIGKILL, signal.SIGTERM}  # of children, as the daemon orders them
 

@@ -107,6 +107,7 @@ static size_t fault_count;
 static unsigned faulty; /* a bit for each call that some fault is of; 0 while nothing is to fail */
 static bool tells_stack;
 static __thread bool inside; /* whoever walks the stack may allocate */
+static const char *heap_spoilt_by;
 static char is_below[PATH_MAX];
 
 static atomic_long calls_made[CALLS];
@@ -207,22 +208,40 @@ counts_begin(const char *path, const char *role)
             counted = all + i;
 }
 
-/* Where it dies: the first library that is not the C library, and the stack; nothing fails while that is written. */
+/* The library that a frame lies in. None is the C library's own code, but for NSS, which asserts that it has memory (nss_database.c). */
+static const char *
+library_of(void *frame)
+{
+    Dl_info found;
+    const char *name = dladdr(frame, &found) ? strrchr(found.dli_fname, '/') : NULL;
+    if (name && strstr(name, "/libc."))
+        return found.dli_sname && strncmp(found.dli_sname, "__nss_", 6) == 0 ? "libnss.so" : NULL;
+    return name ? name + 1 : NULL;
+}
+
+/* libseccomp leaves a heap behind that is no heap any more where it lacked memory: whoever allocates next dies of it. */
+static void
+heap_judge(void *const *frames, int depth)
+{
+    for (int i = 0; i < depth && !heap_spoilt_by; i++) {
+        const char *library = library_of(frames[i]);
+        if (library && strncmp(library, "libseccomp.", 11) == 0)
+            heap_spoilt_by = library;
+    }
+}
+
+/* Where it dies: the first library, or the one that has spoilt its heap; and the stack. Nothing fails while that is written. */
 static void
 death_tell(void)
 {
     void *frames[FRAMES_ALL];
     char line[128];
-    const char *where = "";
     faulty = 0;
     const int depth = stack_walk(frames);
-    for (int i = 0; i < depth && !*where; i++) {
-        Dl_info frame;
-        const char *name = dladdr(frames[i], &frame) ? strrchr(frame.dli_fname, '/') : NULL;
-        if (name && !strstr(name, "/libc."))
-            where = name + 1;
-    }
-    snprintf(line, sizeof line, "faults: pid=%d dies in %s\n", (int)getpid(), where);
+    const char *where = heap_spoilt_by;
+    for (int i = 0; i < depth && !where; i++)
+        where = library_of(frames[i]);
+    snprintf(line, sizeof line, "faults: pid=%d dies in %s\n", (int)getpid(), where ? where : "");
     if (syscall(SYS_write, STDERR_FILENO, line, strlen(line)) >= 0)
         backtrace_symbols_fd(frames, depth, STDERR_FILENO);
 }
@@ -320,6 +339,7 @@ fault_mark(const struct fault *fault)
         void *frames[FRAMES_ALL];
         const int depth = stack_walk(frames);
         uint64_t unmarked = 0;
+        heap_judge(frames, depth);
         first = atomic_compare_exchange_strong(
             fault->hit, &unmarked, place_of(frames, depth, place_frames[fault->always]));
     }
