@@ -563,6 +563,21 @@ def test_frames_between_the_slices_are_taken_by_the_nearest(run, tmp_path, serie
     assert "its frames lie between the slices, " in record_of(output)["note"]
 
 
+def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, series):
+    """By what is told, slices where nothing was drawn would take the frame beside a gap."""
+    pixels, files = parts(series)
+    planes = Planes(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
+    at = np.array([np.dot(origin - planes.origins[0], planes.normal) for origin in planes.origins])
+    mm = float(np.median(np.diff(at)))
+    heights = np.delete(-0.31 * mm + mm * np.arange(len(at)), [2, 3])
+    frames_on_heights(path, planes, heights, f"{1.8 * mm:.10g}")
+    printed = run(found(), [path], tmp_path / "series", status=1)
+    assert "SEG_GRID_DIFFERS" in printed and "lies closer to the one before than its Spacing Between Slices" in printed
+    frames_on_heights(path, planes, heights, f"{1.004 * mm:.4g}")  # rounded
+    assert "its frames lie between the slices, " in record_of(run(found(), [path], tmp_path / "series"))["note"]
+
+
 @pytest.mark.parametrize(("code", "words"), [
     ("SEG_GRID_DIFFERS", "is not parallel to the slices of the series. Have it made on the slices of this series."), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
     ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),

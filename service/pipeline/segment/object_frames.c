@@ -13,6 +13,7 @@
 #define AXES_TOLERANCE 1e-4 /* of a direction cosine */
 #define OFF_TOLERANCE  0.1  /* of the distance to the nearest other plane */
 #define STEP_TOLERANCE 1e-4 /* of the distance between frames: heights are texts of ten digits */
+#define TOLD_TOLERANCE 0.01 /* of the distance that is told, in fewer digits than positions */
 #define PARTS          65536.0
 
 static int
@@ -221,8 +222,14 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
                              error);
     for (int32_t i = 1; i < work->count; i++) {
         const struct frames_slice *own = &work->slices[i], *before = own - 1;
-        if (exact ? own->plane == before->plane : own->height - before->height < step / 2)
+        const double apart = own->height - before->height;
+        if (exact ? own->plane == before->plane : apart < step / 2)
             return frames_refuse(frames, own->frame, "lies on a slice that an earlier one lies on",
+                                 error);
+        /* Slices in a gap would take the frame beside it. */
+        if (!exact && apart < step * (1 - TOLD_TOLERANCE))
+            return frames_refuse(frames, own->frame,
+                                 "lies closer to the one before than its Spacing Between Slices",
                                  error);
     }
     for (int64_t z = 0; z < planes->extent.slices; z++)
