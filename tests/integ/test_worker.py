@@ -183,6 +183,26 @@ def noise(files):
     return files
 
 
+def test_jobs_that_run_at_a_time_divide_the_threads(worker, tmp_path):
+    """One that begins beside another has half of them, one that runs alone all."""
+    files, small = noise(phantom(tmp_path / "in", "--size", "256x256x60")), phantom(tmp_path / "small", "--size", "48x40x8")
+    w = worker(lanes=2)
+
+    def threads(number):
+        return json.loads((tmp_path / "root" / "outbox" / str(number) / "job.json").read_text())["threads"]
+
+    w.run(1, files, GREEDY)
+    w.until(lambda: any(f.name == "PROGRESS" for f in w.peer.frames), what="PROGRESS")
+    w.run(2, small)
+    w.until(lambda: 2 in w.done(), what="the second DONE")
+    assert 1 not in w.done(), "it was to run beside the other"
+    w.peer.send("STOP_JOB", 1)
+    w.until(lambda: 1 in w.done(), 60, "the first's end")
+    w.run(3, small)
+    w.until(lambda: 3 in w.done(), what="the third DONE")
+    assert (threads(2), threads(3)) == (1, 2)
+
+
 def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
     """One that finds less than was counted before it began ends by name; its process goes on, and so does its next job."""
     files = phantom(tmp_path / "in", "--size", "256x256x16")
