@@ -174,11 +174,11 @@ above(const struct hull *hull, size_t facet, const struct hull_point *point)
            a[2] * (b[0] * c[1] - b[1] * c[0]);
 }
 
-/* Each edge of a facet is another's, the other way around; no point is outside. */
+/* Each edge of a facet is another's, the other way around, or of the rim; no point is outside. */
 static void
-check_hull(const struct hull *hull, const struct hull_point *points, size_t count)
+check_side(const struct hull *hull, const struct hull_point *points, size_t count)
 {
-    ck_assert_uint_eq(hull->facet_count, 2 * hull->point_count - 4);
+    ck_assert_uint_eq(hull->facet_count + hull->rim_count, 2 * hull->point_count - 2);
     for (size_t f = 0; f < hull->facet_count; f++)
         for (size_t p = 0; p < count; p++)
             ck_assert_int_le(above(hull, f, &points[p]), 0);
@@ -188,8 +188,48 @@ check_hull(const struct hull *hull, const struct hull_point *points, size_t coun
 
         for (size_t g = 0; g < 3 * hull->facet_count; g++)
             found += hull->facets[g / 3][g % 3] == to && hull->facets[g / 3][(g + 1) % 3] == from;
+        for (size_t r = 0; r < hull->rim_count; r++)
+            found += hull->rim[r][0] == from && hull->rim[r][1] == to;
         ck_assert_int_eq(found, 1);
     }
+}
+
+/* Both sides: 0, or why there are none. */
+static int
+make_sides(const struct hull_point *points, size_t count, struct hull sides[HULL_SIDES])
+{
+    const int lower = hull_make(points, count, HULL_LOWER, &sides[HULL_LOWER]);
+
+    ck_assert_int_eq(hull_make(points, count, HULL_UPPER, &sides[HULL_UPPER]), lower);
+    return lower;
+}
+
+static void
+clear_sides(struct hull sides[HULL_SIDES])
+{
+    hull_clear(&sides[HULL_LOWER]);
+    hull_clear(&sides[HULL_UPPER]);
+}
+
+/* The same hull, whichever axis tells sides apart. */
+static void
+check_turned(const struct hull_point *points, size_t count, const double step[3],
+             const struct hull sides[HULL_SIDES])
+{
+    const double turned_step[3] = {step[1], step[2], step[0]};
+    struct hull_point turned[200];
+    struct hull other[HULL_SIDES];
+
+    for (size_t p = 0; p < count; p++)
+        for (int i = 0; i < 3; i++)
+            turned[p].at[i] = points[p].at[(i + 1) % 3];
+    if (make_sides(turned, count, other) == 0) { /* else there is one side of nothing */
+        const double volume = hull_volume(sides, step), area = hull_area(sides, step);
+
+        ck_assert_double_eq_tol(hull_volume(other, turned_step), volume, 1e-12 * volume + 1e-12);
+        ck_assert_double_eq_tol(hull_area(other, turned_step), area, 1e-12 * area);
+    }
+    clear_sides(other);
 }
 
 static double
@@ -220,20 +260,22 @@ START_TEST(hulls_of_points)
 
     for (int number = 0; number < 400; number++) {
         const size_t count = 4 + (size_t)ref_random_below(&random_state, 196);
-        struct hull hull;
+        struct hull hull[HULL_SIDES];
         double diameter;
 
         for (size_t p = 0; p < count; p++)
             for (int i = 0; i < 3; i++)
                 points[p].at[i] = (int32_t)ref_random_below(&random_state, sides[number % 5]);
-        if (hull_make(points, count, &hull) == 0) {
-            check_hull(&hull, points, count);
-            ck_assert_int_eq(hull_diameter(&hull, step, &diameter), 0);
+        if (make_sides(points, count, hull) == 0) {
+            check_side(&hull[HULL_LOWER], points, count);
+            check_side(&hull[HULL_UPPER], points, count);
+            check_turned(points, count, step, hull);
+            ck_assert_int_eq(hull_diameter(hull, step, &diameter), 0);
             ck_assert_double_eq_tol(diameter, widest(points, count, step), 1e-12 * diameter);
         } else {
             ck_assert_int_lt(number % 5, 2); /* in a plane by chance */
         }
-        hull_clear(&hull);
+        clear_sides(hull);
     }
 }
 
@@ -242,10 +284,10 @@ END_TEST
 START_TEST(hulls_of_nothing)
 {
     static const struct hull_point flat[] = {{{0, 0, 1}}, {{1, 0, 1}}, {{0, 1, 1}}, {{5, 7, 1}}};
-    struct hull hull;
+    struct hull hull[HULL_SIDES];
 
     for (size_t count = 0; count <= 4; count++)
-        ck_assert_int_eq(hull_make(flat, count, &hull), -EDOM);
+        ck_assert_int_eq(make_sides(flat, count, hull), -EDOM);
 }
 
 END_TEST
@@ -255,17 +297,17 @@ START_TEST(hull_of_a_box)
 {
     static const double step[3] = {0.5, 0.25, 2};
     struct hull_point points[8];
-    struct hull hull;
+    struct hull hull[HULL_SIDES];
     double diameter;
 
     for (int i = 0; i < 8; i++)
         points[i] = (struct hull_point){{i & 1 ? 3 : 0, i & 2 ? 5 : 0, i & 4 ? 2 : 0}};
-    ck_assert_int_eq(hull_make(points, 8, &hull), 0);
-    ck_assert_double_eq(hull_volume(&hull, step), 1.5 * 1.25 * 4);
-    ck_assert_double_eq(hull_area(&hull, step), 2 * (1.5 * 1.25 + 1.25 * 4 + 4 * 1.5));
-    ck_assert_int_eq(hull_diameter(&hull, step, &diameter), 0);
+    ck_assert_int_eq(make_sides(points, 8, hull), 0);
+    ck_assert_double_eq(hull_volume(hull, step), 1.5 * 1.25 * 4);
+    ck_assert_double_eq(hull_area(hull, step), 2 * (1.5 * 1.25 + 1.25 * 4 + 4 * 1.5));
+    ck_assert_int_eq(hull_diameter(hull, step, &diameter), 0);
     ck_assert_double_eq(diameter, sqrt(1.5 * 1.5 + 1.25 * 1.25 + 16));
-    hull_clear(&hull);
+    clear_sides(hull);
 }
 
 END_TEST
@@ -276,11 +318,10 @@ START_TEST(outlines)
     static const double half[3] = {1, 1, 1};
 
     for (int number = 0; number < 200; number++) {
-        struct hull_point all[6 * SIDE * SIDE * SIDE], *points;
-        struct hull whole, hull;
-        struct texture_box box;
+        struct hull whole[HULL_SIDES], hull[HULL_SIDES];
+        struct hull_point all[6 * SIDE * SIDE * SIDE];
         struct solid solid;
-        size_t count, vertices = 0;
+        size_t vertices = 0;
 
         solid_fill(&solid, 1 + number % 20);
         for (int32_t i = 0; i < 6 * SIDE * SIDE * SIDE; i++) {
@@ -294,14 +335,20 @@ START_TEST(outlines)
             at[axis] += side;
             vertices += !ref_morphology_has(cube, &solid.region, at[0], at[1], at[2]);
         }
-        texture_box_of(solid.bits, &cube, &box);
-        ck_assert_int_eq(outline_points(solid.bits, &cube, &box, &points, &count), 0);
-        ck_assert_int_eq(hull_make(all, vertices, &whole), hull_make(points, count, &hull));
-        ck_assert_int_eq(vertices == 0, hull.facet_count == 0);
-        ck_assert_double_eq(hull_volume(&whole, half), hull_volume(&hull, half));
-        free(points);
-        hull_clear(&whole);
-        hull_clear(&hull);
+        for (enum hull_side side = 0; side < HULL_SIDES; side++) {
+            const int rc = hull_make(all, vertices, side, &whole[side]);
+            struct hull_point *points;
+            size_t count;
+
+            ck_assert_int_eq(outline_points(solid.bits, &cube, side, &points, &count), 0);
+            ck_assert_int_eq(hull_make(points, count, side, &hull[side]), rc);
+            ck_assert_int_eq(vertices == 0, hull[side].facet_count == 0);
+            free(points);
+        }
+        ck_assert_double_eq(hull_volume(whole, half), hull_volume(hull, half));
+        ck_assert_double_eq_tol(hull_area(whole, half), hull_area(hull, half), 1e-9);
+        clear_sides(whole);
+        clear_sides(hull);
     }
 }
 

@@ -1,6 +1,9 @@
 /*
  * hull.c - see hull.h.
  *
+ * A side is the hull of its points and one that is endlessly far behind them: whose facets are the walls, and
+ * stay until those that are left are told from them.
+ *
  * A facet keeps the points that lie strictly outside of it, each in one list. The farthest of a list is a
  * corner of the hull: the facets that it sees go, and it is joined to their rim. What lies in a facet's plane
  * is not seen, so that no triangle is without area, and a point that was outside of a facet that goes is
@@ -16,19 +19,20 @@
 
 enum { HULL_NONE = -1 };
 
+/* A line of the cache. */
 struct hull_facet {
+    int64_t normal[3];
+    uint64_t along; /* how far along the normal its points are */
     int32_t corner[3];
     int32_t beside[3]; /* the facet across the edge from a corner to the next */
-    int32_t outside;   /* a list of points */
-    int32_t farthest;
-    int64_t distance; /* of the farthest, times twice the facet's area */
-    int64_t normal[3];
+    int32_t outside;   /* a list of points, the last one first */
     bool gone;
 };
 
 struct hull_work {
     const struct hull_point *points;
-    int32_t count;
+    int32_t count; /* also the number of the corner that is endlessly far */
+    int32_t ahead; /* the way to that one along the first axis: 1 or -1 */
     struct hull_facet *facets;
     int32_t facet_count, facet_room;
     int32_t *next;   /* of the point's list */
@@ -67,14 +71,47 @@ points_normal(const struct hull_point *a, const struct hull_point *b, const stru
     }
 }
 
+/* How far along the facet's normal, times twice its area; modulo 2^64. */
+static uint64_t
+facet_along(const struct hull_facet *facet, const struct hull_point *point)
+{
+    uint64_t along = 0;
+
+    for (int i = 0; i < 3; i++)
+        along += (uint64_t)facet->normal[i] * (uint64_t)point->at[i];
+    return along;
+}
+
 /* Times twice the facet's area: above 0 outside. Below 2^61. */
 static int64_t
 facet_distance(const struct hull_work *work, const struct hull_facet *facet, int32_t point)
 {
-    int64_t from[3];
+    return (int64_t)(facet_along(facet, &work->points[point]) - facet->along);
+}
 
-    points_difference(&work->points[facet->corner[0]], &work->points[point], from);
-    return facet->normal[0] * from[0] + facet->normal[1] * from[1] + facet->normal[2] * from[2];
+/* Where the facet's corner is; of the far one a point on the way there from another. */
+static struct hull_point
+facet_corner(const struct hull_work *work, const struct hull_facet *facet, int corner)
+{
+    const bool far = facet->corner[corner] == work->count;
+    struct hull_point point = work->points[facet->corner[far ? (corner + 1) % 3 : corner]];
+
+    if (far)
+        point.at[0] += work->ahead;
+    return point;
+}
+
+/* From a corner that is not far, and whose next one is not. */
+static void
+facet_place(const struct hull_work *work, struct hull_facet *facet)
+{
+    const int from = facet->corner[0] == work->count ? 1 : facet->corner[1] == work->count ? 2 : 0;
+    const struct hull_point a = facet_corner(work, facet, from);
+    const struct hull_point b = facet_corner(work, facet, (from + 1) % 3);
+    const struct hull_point c = facet_corner(work, facet, (from + 2) % 3);
+
+    points_normal(&a, &b, &c, facet->normal);
+    facet->along = facet_along(facet, &a);
 }
 
 /* -------------------------------------------------------------------------------- memory ---- */
@@ -119,11 +156,9 @@ hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
         return -ENOMEM;
     work->facet_count += number == work->facet_count;
     facet = &work->facets[number];
-    *facet = (struct hull_facet){.corner = {a, b, c},
-                                 .beside = {HULL_NONE, HULL_NONE, HULL_NONE},
-                                 .outside = HULL_NONE,
-                                 .farthest = HULL_NONE};
-    points_normal(&work->points[a], &work->points[b], &work->points[c], facet->normal);
+    *facet = (struct hull_facet){
+        .corner = {a, b, c}, .beside = {HULL_NONE, HULL_NONE, HULL_NONE}, .outside = HULL_NONE};
+    facet_place(work, facet);
     return number;
 }
 
@@ -149,14 +184,14 @@ hull_farthest(const struct hull_work *work,
     return found;
 }
 
-/* Exact enough to tell what is 0. */
+/* Seen along the first axis; exact enough to tell what is 0. */
 static double
 apart_from_point(const struct hull_work *work, const int32_t *of, int32_t point)
 {
     int64_t from[3];
 
     points_difference(&work->points[of[0]], &work->points[point], from);
-    return (double)(from[0] * from[0] + from[1] * from[1] + from[2] * from[2]);
+    return (double)(from[1] * from[1] + from[2] * from[2]);
 }
 
 static double
@@ -165,19 +200,11 @@ apart_from_line(const struct hull_work *work, const int32_t *of, int32_t point)
     int64_t normal[3];
 
     points_normal(&work->points[of[0]], &work->points[of[1]], &work->points[point], normal);
-    return fabs((double)normal[0]) + fabs((double)normal[1]) + fabs((double)normal[2]);
+    return fabs((double)normal[0]);
 }
 
-static double
-apart_from_plane(const struct hull_work *work, const int32_t *of, int32_t point)
-{
-    struct hull_facet facet = {.corner = {of[0], of[1], of[2]}};
-
-    points_normal(&work->points[of[0]], &work->points[of[1]], &work->points[of[2]], facet.normal);
-    return fabs((double)facet_distance(work, &facet, point));
-}
-
-/* Four points that are not in a plane, the first three seen from the fourth clockwise; else -EDOM. */
+/* Three points that do not lie above each other in a line, and the far one, from which they are seen clockwise; else
+ * -EDOM. */
 static int
 hull_choose_four(const struct hull_work *work, int32_t four[4])
 {
@@ -186,13 +213,12 @@ hull_choose_four(const struct hull_work *work, int32_t four[4])
     four[0] = 0;
     four[1] = work->count > 0 ? hull_farthest(work, apart_from_point, four) : HULL_NONE;
     four[2] = four[1] >= 0 ? hull_farthest(work, apart_from_line, four) : HULL_NONE;
-    four[3] = four[2] >= 0 ? hull_farthest(work, apart_from_plane, four) : HULL_NONE;
-    if (four[3] < 0)
+    four[3] = work->count;
+    if (four[2] < 0)
         return -EDOM;
-    facet.corner[0] = four[0];
-    points_normal(&work->points[four[0]], &work->points[four[1]], &work->points[four[2]],
-                  facet.normal);
-    if (facet_distance(work, &facet, four[3]) > 0) {
+    memcpy(facet.corner, four, sizeof(facet.corner));
+    facet_place(work, &facet);
+    if (facet.normal[0] * work->ahead > 0) {
         const int32_t second = four[1];
 
         four[1] = four[2];
@@ -207,16 +233,11 @@ hull_assign(struct hull_work *work, int32_t point)
 {
     for (int32_t i = 0; i < work->added_count; i++) {
         struct hull_facet *facet = &work->facets[work->added[i]];
-        const int64_t distance = facet_distance(work, facet, point);
 
-        if (distance <= 0)
+        if (facet_distance(work, facet, point) <= 0)
             continue;
         work->next[point] = facet->outside;
         facet->outside = point;
-        if (distance > facet->distance) {
-            facet->distance = distance;
-            facet->farthest = point;
-        }
         return;
     }
 }
@@ -312,10 +333,26 @@ hull_close(struct hull_work *work, int32_t point)
     return 0;
 }
 
+/* Of a facet's list, the first that came there of those that are as far. */
+static int32_t
+facet_farthest(const struct hull_work *work, const struct hull_facet *facet)
+{
+    int32_t farthest = facet->outside;
+    int64_t most = 0;
+
+    for (int32_t point = facet->outside; point >= 0; point = work->next[point]) {
+        const int64_t distance = facet_distance(work, facet, point);
+
+        farthest = distance >= most ? point : farthest;
+        most = distance >= most ? distance : most;
+    }
+    return farthest;
+}
+
 static int
 hull_add_corner(struct hull_work *work, int32_t facet)
 {
-    const int32_t point = work->facets[facet].farthest;
+    const int32_t point = facet_farthest(work, &work->facets[facet]);
     int rc = hull_look_around(work, facet, point);
 
     if (rc == 0)
@@ -332,36 +369,56 @@ hull_add_corner(struct hull_work *work, int32_t facet)
 
 /* ------------------------------------------------------------------------------- the whole ---- */
 
-/* Facets that are left, and their points with new numbers. */
+/* A corner's new number. */
+static int32_t
+hull_number(struct hull_work *work, struct hull *hull, int32_t corner)
+{
+    int32_t *number = &work->rim_of[corner];
+
+    if (*number == HULL_NONE) {
+        *number = (int32_t)hull->point_count;
+        hull->points[hull->point_count++] = work->points[corner];
+    }
+    return *number;
+}
+
+/* One that is left; those of the far corner stand on the rim. */
+static void
+hull_keep_facet(struct hull_work *work, struct hull *hull, const struct hull_facet *facet)
+{
+    for (int i = 0; i < 3; i++)
+        if (facet->corner[i] == work->count) {
+            int32_t *rim = hull->rim[hull->rim_count++];
+
+            rim[0] = hull_number(work, hull, facet->corner[(i + 2) % 3]);
+            rim[1] = hull_number(work, hull, facet->corner[(i + 1) % 3]);
+            return;
+        }
+    for (int i = 0; i < 3; i++)
+        hull->facets[hull->facet_count][i] = hull_number(work, hull, facet->corner[i]);
+    hull->facet_count++;
+}
+
 static int
 hull_keep(struct hull_work *work, struct hull *hull)
 {
     hull->facets = malloc((size_t)work->facet_count * sizeof(*hull->facets));
+    hull->rim = malloc((size_t)work->facet_count * sizeof(*hull->rim));
     hull->points = malloc((size_t)work->count * sizeof(*hull->points));
-    if (!hull->facets || !hull->points)
+    if (!hull->facets || !hull->rim || !hull->points)
         return -ENOMEM;
     memset(work->rim_of, 0xFF, (size_t)work->count * sizeof(*work->rim_of));
-    for (int32_t f = 0; f < work->facet_count; f++) {
-        const struct hull_facet *facet = &work->facets[f];
-
-        for (int i = 0; i < 3 && !facet->gone; i++) {
-            int32_t *number = &work->rim_of[facet->corner[i]];
-
-            if (*number == HULL_NONE) {
-                *number = (int32_t)hull->point_count;
-                hull->points[hull->point_count++] = work->points[facet->corner[i]];
-            }
-            hull->facets[hull->facet_count][i] = *number;
-        }
-        hull->facet_count += !facet->gone;
-    }
+    for (int32_t f = 0; f < work->facet_count; f++)
+        if (!work->facets[f].gone)
+            hull_keep_facet(work, hull, &work->facets[f]);
     return 0;
 }
 
 int
-hull_make(const struct hull_point *points, size_t count, struct hull *hull)
+hull_make(const struct hull_point *points, size_t count, enum hull_side side, struct hull *hull)
 {
-    struct hull_work work = {.points = points, .count = (int32_t)count};
+    struct hull_work work = {
+        .points = points, .count = (int32_t)count, .ahead = side == HULL_LOWER ? 1 : -1};
     int rc;
 
     *hull = (struct hull){0};
@@ -391,5 +448,6 @@ hull_clear(struct hull *hull)
 {
     free(hull->points);
     free(hull->facets);
+    free(hull->rim);
     *hull = (struct hull){0};
 }

@@ -30,25 +30,33 @@ hull_facet_normal(const struct hull *hull, size_t facet, int64_t normal[3])
     }
 }
 
-/* Six times the volume is the sum of the parallelepipeds over all facets, from any one point. */
-double
-hull_volume(const struct hull *hull, const double step[3])
+/* Six times what lies between the side and where the first coordinate is 0. */
+static hull_sum
+hull_volume_behind(const struct hull *hull)
 {
     hull_sum sum = 0;
 
     for (size_t f = 0; f < hull->facet_count; f++) {
-        const struct hull_point *a = &hull->points[hull->facets[f][0]];
-        int64_t normal[3];
+        int64_t normal[3], along = 0;
 
         hull_facet_normal(hull, f, normal);
         for (int i = 0; i < 3; i++)
-            sum += (hull_sum)normal[i] * (a->at[i] - hull->points[0].at[i]);
+            along += hull->points[hull->facets[f][i]].at[0];
+        sum += (hull_sum)normal[0] * along;
     }
-    return (double)sum / 6 * (step[0] * step[1] * step[2]);
+    return sum;
 }
 
 double
-hull_area(const struct hull *hull, const double step[3])
+hull_volume(const struct hull sides[HULL_SIDES], const double step[3])
+{
+    return (double)(hull_volume_behind(&sides[HULL_LOWER]) +
+                    hull_volume_behind(&sides[HULL_UPPER])) /
+           6 * (step[0] * step[1] * step[2]);
+}
+
+static double
+hull_side_area(const struct hull *hull, const double step[3])
 {
     double sum = 0;
 
@@ -65,6 +73,31 @@ hull_area(const struct hull *hull, const double step[3])
         sum += sqrt(square) / 2;
     }
     return sum;
+}
+
+/* The wall from where the first coordinate is `from` to the rim. */
+static double
+hull_wall_area(const struct hull *hull, int32_t from, const double step[3])
+{
+    double sum = 0;
+
+    for (size_t r = 0; r < hull->rim_count; r++) {
+        const int32_t *a = hull->points[hull->rim[r][0]].at, *b = hull->points[hull->rim[r][1]].at;
+        const double y = (b[1] - a[1]) * step[1], z = (b[2] - a[2]) * step[2];
+
+        sum += sqrt(y * y + z * z) * (double)(a[0] + b[0] - 2 * from);
+    }
+    return sum / 2 * step[0];
+}
+
+double
+hull_area(const struct hull sides[HULL_SIDES], const double step[3])
+{
+    const int32_t from = sides[HULL_LOWER].point_count > 0 ? sides[HULL_LOWER].points[0].at[0] : 0;
+
+    return hull_side_area(&sides[HULL_LOWER], step) + hull_side_area(&sides[HULL_UPPER], step) +
+           (hull_wall_area(&sides[HULL_UPPER], from, step) -
+            hull_wall_area(&sides[HULL_LOWER], from, step));
 }
 
 /* ------------------------------------------------------------------------------ the diameter ---- */
@@ -90,20 +123,33 @@ corners_square(const struct placed *a, const struct placed *b, const double step
     return square;
 }
 
+/* Of both sides. */
+static size_t
+corners_take(const struct hull sides[HULL_SIDES], struct placed *placed)
+{
+    size_t count = 0;
+
+    for (int side = 0; side < HULL_SIDES; side++)
+        for (size_t p = 0; p < sides[side].point_count; p++, count++)
+            for (int i = 0; i < 3; i++)
+                placed[count].at[i] = sides[side].points[p].at[i];
+    return count;
+}
+
 /* The ends of the hull along an axis. */
 static void
-hull_ends(const struct hull *hull, int axis, double ends[2])
+corners_ends(const struct placed *placed, size_t count, int axis, double ends[2])
 {
-    ends[0] = ends[1] = hull->points[0].at[axis];
-    for (size_t p = 1; p < hull->point_count; p++) {
-        ends[0] = fmin(ends[0], hull->points[p].at[axis]);
-        ends[1] = fmax(ends[1], hull->points[p].at[axis]);
+    ends[0] = ends[1] = placed[0].at[axis];
+    for (size_t p = 1; p < count; p++) {
+        ends[0] = fmin(ends[0], placed[p].at[axis]);
+        ends[1] = fmax(ends[1], placed[p].at[axis]);
     }
 }
 
 /* With `step` of the longest axis first. Returns the one that is farthest from the middle of their box. */
 static const struct placed *
-corners_place(const struct hull *hull, double step[3], struct placed *placed)
+corners_place(struct placed *placed, size_t count, double step[3])
 {
     const double steps[3] = {step[0], step[1], step[2]};
     const struct placed *farthest = placed;
@@ -111,20 +157,22 @@ corners_place(const struct hull *hull, double step[3], struct placed *placed)
     int longest = 0;
 
     for (int i = 0; i < 3; i++) {
-        hull_ends(hull, i, ends[i]);
+        corners_ends(placed, count, i, ends[i]);
         if ((ends[i][1] - ends[i][0]) * steps[i] >
             (ends[longest][1] - ends[longest][0]) * steps[longest])
             longest = i;
     }
-    for (size_t p = 0; p < hull->point_count; p++) {
+    for (size_t p = 0; p < count; p++) {
+        const double at[3] = {placed[p].at[0], placed[p].at[1], placed[p].at[2]};
+
         placed[p].square = 0;
         for (int i = 0; i < 3; i++) {
             const int axis = (longest + i) % 3;
             const double middle = (ends[axis][0] + ends[axis][1]) / 2;
-            const double from = (hull->points[p].at[axis] - middle) * steps[axis];
+            const double from = (at[axis] - middle) * steps[axis];
 
             step[i] = steps[axis];
-            placed[p].at[i] = hull->points[p].at[axis];
+            placed[p].at[i] = at[axis];
             placed[p].square += from * from;
             placed[p].along = i == 0 ? from : placed[p].along;
         }
@@ -155,20 +203,21 @@ corners_from(const struct placed *placed, size_t from, size_t end, double along)
  * middle.
  */
 int
-hull_diameter(const struct hull *hull, const double step[3], double *diameter)
+hull_diameter(const struct hull sides[HULL_SIDES], const double step[3], double *diameter)
 {
     const double slack = 1 + 1e-9; /* for rounding */
-    struct placed *placed = malloc((hull->point_count + 1) * sizeof(*placed));
+    const size_t all = sides[HULL_LOWER].point_count + sides[HULL_UPPER].point_count;
+    struct placed *placed = malloc((all + 1) * sizeof(*placed));
     double steps[3] = {step[0], step[1], step[2]}, most, best = 0;
     size_t count = 0;
 
     if (!placed)
         return -ENOMEM;
-    const struct placed farthest = *corners_place(hull, steps, placed);
+    const struct placed farthest = *corners_place(placed, corners_take(sides, placed), steps);
     most = farthest.square;
-    for (size_t p = 0; p < hull->point_count; p++)
+    for (size_t p = 0; p < all; p++)
         best = fmax(best, corners_square(&farthest, &placed[p], steps));
-    for (size_t p = 0; p < hull->point_count; p++)
+    for (size_t p = 0; p < all; p++)
         if (2 * (placed[p].square + most) * slack >= best)
             placed[count++] = placed[p];
     qsort(placed, count, sizeof(*placed), corner_compare);

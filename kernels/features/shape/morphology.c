@@ -47,12 +47,20 @@ enum { ELLIPSOID_TERMS = 20 };
 
 #define PI 3.14159265358979323846
 
+/* Of the bits alone: where they lie, and the hull of their mesh, which there is not of none. */
+struct morphology_form {
+    struct shape_place place;
+    struct hull sides[HULL_SIDES];
+};
+
+enum { FORM_PLACE = HULL_SIDES, FORM_PARTS }; /* those before are of a side */
+
 /* What several features are of. */
 struct form {
     const struct feature_region *region;
     const uint64_t *counts;
     const double *spacing;
-    struct shape_place place;
+    const struct morphology_form *of_bits;
     double volume, area; /* of the mesh: mm3, mm2 */
     struct feature_value *values;
 };
@@ -86,10 +94,11 @@ form_put_mesh(const struct form *form)
 static void
 form_put_box(const struct form *form)
 {
+    const struct shape_place *place = &form->of_bits->place;
     double side[3];
 
     for (int i = 0; i < 3; i++)
-        side[i] = (double)(form->place.last[i] - form->place.first[i] + 1) * form->spacing[i];
+        side[i] = (double)(place->last[i] - place->first[i] + 1) * form->spacing[i];
     form->values[MORPHOLOGY_BOX_VOLUME_DENSITY] =
         feature_present(form->volume / (side[0] * side[1] * side[2]));
     form->values[MORPHOLOGY_BOX_AREA_DENSITY] = feature_present(
@@ -100,36 +109,19 @@ form_put_box(const struct form *form)
 static int
 form_put_hull(const struct form *form)
 {
-    const struct image_extent extent = feature_extent(form->region->volume);
+    const struct hull *sides = form->of_bits->sides;
     const double half[3] = {form->spacing[0] / 2, form->spacing[1] / 2, form->spacing[2] / 2};
-    struct hull_point *points;
-    struct texture_box box;
-    struct hull hull;
+    struct feature_value *values = form->values;
     double diameter = 0;
-    size_t count;
-    int rc;
-
-    for (int i = 0; i < 3; i++) {
-        box.first[i] = form->place.first[i];
-        box.size[i] = form->place.last[i] - form->place.first[i] + 1;
-    }
-    rc = outline_points(form->region->bits, &extent, &box, &points, &count);
+    const int rc = hull_diameter(sides, half, &diameter);
 
     if (rc)
         return rc;
-    rc = hull_make(points, count, &hull);
-    free(points);
-    if (rc == 0)
-        rc = hull_diameter(&hull, half, &diameter);
-    if (rc == 0) {
-        form->values[MORPHOLOGY_DIAMETER] = feature_present(diameter);
-        form->values[MORPHOLOGY_HULL_VOLUME_DENSITY] =
-            feature_present(form->volume / hull_volume(&hull, half));
-        form->values[MORPHOLOGY_HULL_AREA_DENSITY] =
-            feature_present(form->area / hull_area(&hull, half));
-    }
-    hull_clear(&hull);
-    return rc;
+    values[MORPHOLOGY_DIAMETER] = feature_present(diameter);
+    values[MORPHOLOGY_HULL_VOLUME_DENSITY] =
+        feature_present(form->volume / hull_volume(sides, half));
+    values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / hull_area(sides, half));
+    return 0;
 }
 
 /* --------------------------------------------------------------------------- principal axes ---- */
@@ -138,7 +130,7 @@ form_put_hull(const struct form *form)
 static void
 form_covariance(const struct form *form, double matrix[9])
 {
-    const struct shape_place *place = &form->place;
+    const struct shape_place *place = &form->of_bits->place;
     const double others = (double)(place->voxels > 1 ? place->voxels - 1 : 1);
     const double pairs = (double)place->voxels * others;
 
@@ -241,6 +233,7 @@ weights_add_slice(const struct form *form, int64_t z, struct weights *weights)
 static void
 form_put_values(const struct form *form)
 {
+    const struct shape_place *place = &form->of_bits->place;
     struct feature_value *shift = &form->values[MORPHOLOGY_CENTRE_SHIFT];
     struct weights weights = {0};
     double square = 0;
@@ -252,14 +245,53 @@ form_put_values(const struct form *form)
     form->values[MORPHOLOGY_INTEGRATED_INTENSITY] =
         feature_present(weights.value / weights.voxels * form->volume / 1000);
     for (int i = 0; i < 3; i++) {
-        const int64_t first = form->place.voxels * form->region->volume->first[i];
-        const double centre = (double)(form->place.sum[i] + first) / (double)form->place.voxels;
+        const int64_t first = place->voxels * form->region->volume->first[i];
+        const double centre = (double)(place->sum[i] + first) / (double)place->voxels;
         const double from = (weights.at[i] / weights.value - centre) * form->spacing[i];
 
         square += from * from;
     }
     *shift = weights.value != 0 && isfinite(square) ? feature_present(sqrt(square))
                                                     : feature_absent(FEATURE_DIVISION_BY_ZERO);
+}
+
+/* -------------------------------------------------------------------------- of the bits alone ---- */
+
+/* None of a region without voxels. */
+static int
+form_make_side(const struct feature_region *region, enum hull_side side, struct hull *hull)
+{
+    const struct image_extent extent = feature_extent(region->volume);
+    struct hull_point *points;
+    size_t count;
+    int rc = outline_points(region->bits, &extent, side, &points, &count);
+
+    if (rc)
+        return rc;
+    rc = count > 0 ? hull_make(points, count, side, hull) : 0;
+    free(points);
+    return rc;
+}
+
+static int
+morphology_form(const struct feature_region *region, size_t part, void *made)
+{
+    const struct image_extent extent = feature_extent(region->volume);
+    struct morphology_form *form = made;
+
+    if (part != FORM_PLACE)
+        return form_make_side(region, (enum hull_side)part, &form->sides[part]);
+    shape_place_of(region->bits, &extent, &form->place);
+    return 0;
+}
+
+static void
+morphology_form_clear(void *made)
+{
+    struct morphology_form *form = made;
+
+    for (int side = 0; side < HULL_SIDES; side++)
+        hull_clear(&form->sides[side]);
 }
 
 /* ------------------------------------------------------------------------------- the family ---- */
@@ -282,28 +314,40 @@ morphology_count(const struct feature_region *region, size_t set, uint64_t **cou
 }
 
 static int
+form_put_all(const struct form *form)
+{
+    if (form->of_bits->place.voxels == 0)
+        return 0;
+    form_put_mesh(form);
+    form_put_box(form);
+    form_put_axes(form);
+    form_put_values(form);
+    return form_put_hull(form);
+}
+
+static int
 morphology_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                   struct feature_value *values)
 {
-    const struct image_extent extent = feature_extent(region->volume);
-    struct form form = {
+    struct morphology_form own = {.place = {0}};
+    const struct form form = {
         .region = region,
         .counts = counts,
         .spacing = region->volume->spacing,
+        .of_bits = &own,
         .volume = mesh_volume(counts, region->volume->spacing),
         .area = mesh_area(counts, region->volume->spacing),
         .values = values,
     };
+    int rc = 0;
 
     (void)set;
-    shape_place_of(region->bits, &extent, &form.place);
-    if (form.place.voxels == 0)
-        return 0;
-    form_put_mesh(&form);
-    form_put_box(&form);
-    form_put_axes(&form);
-    form_put_values(&form);
-    return form_put_hull(&form);
+    for (size_t part = 0; part < FORM_PARTS && rc == 0; part++)
+        rc = morphology_form(region, part, &own);
+    if (rc == 0)
+        rc = form_put_all(&form);
+    morphology_form_clear(&own);
+    return rc;
 }
 
 static bool

@@ -7,6 +7,8 @@
  */
 #include "kernels/features/shape/outline.h"
 
+#include "kernels/texture/region.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,53 +30,50 @@ struct apart {
 };
 
 struct outline {
-    const struct texture_box *box;
-    int64_t pitch; /* of ends, from a slice to the next: rows without voxels are around the box */
-    int32_t *ends[2];     /* first columns, and last ones below 0: less is farther out */
-    struct corner *chain; /* of a slice's hull, on one side */
+    const struct image_extent *extent;
+    enum hull_side side;
+    int64_t pitch;        /* of ends, from a slice to the next: rows without voxels are around */
+    int32_t *ends;        /* first columns, or last ones below 0: less is farther out */
+    struct corner *chain; /* of a slice's hull */
     struct hull_point *points;
     size_t count, room;
 };
 
 static int32_t *
-outline_end(const struct outline *outline, int side, int64_t y, int64_t z)
+outline_end(const struct outline *outline, int64_t y, int64_t z)
 {
-    return outline->ends[side] + (z + REACH) * outline->pitch + y + REACH;
+    return outline->ends + (z + REACH) * outline->pitch + y + REACH;
 }
 
 static int
 outline_make(struct outline *outline)
 {
-    const int64_t rows = outline->box->size[1];
-    const int64_t places = (rows + 2 * REACH) * (outline->box->size[2] + 2 * REACH);
+    const int64_t rows = outline->extent->rows;
+    const int64_t places = (rows + 2 * REACH) * (outline->extent->slices + 2 * REACH);
 
     outline->pitch = rows + 2 * REACH;
     outline->chain = malloc((size_t)rows * sizeof(*outline->chain));
-    outline->ends[0] = malloc(2 * (size_t)places * sizeof(*outline->ends[0]));
-    if (!outline->chain || !outline->ends[0])
+    outline->ends = malloc((size_t)places * sizeof(*outline->ends));
+    if (!outline->chain || !outline->ends)
         return -ENOMEM;
-    outline->ends[1] = outline->ends[0] + places;
-    for (int64_t i = 0; i < 2 * places; i++)
-        outline->ends[0][i] = NO_END;
+    for (int64_t i = 0; i < places; i++)
+        outline->ends[i] = NO_END;
     return 0;
 }
 
 static void
-outline_read(struct outline *outline, const uint64_t *bits, const struct image_extent *extent)
+outline_read(const struct outline *outline, const uint64_t *bits)
 {
-    const struct texture_box *box = outline->box;
+    const struct image_extent *extent = outline->extent;
     const int64_t words = (extent->columns + 63) / 64;
     int64_t ends[2];
 
-    for (int64_t z = 0; z < box->size[2]; z++)
-        for (int64_t y = 0; y < box->size[1]; y++) {
-            const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
-
-            if (!texture_row_ends(bits ? bits + row * words : NULL, extent->columns, ends))
-                continue;
-            *outline_end(outline, 0, y, z) = (int32_t)ends[0];
-            *outline_end(outline, 1, y, z) = -(int32_t)ends[1];
-        }
+    for (int64_t z = 0; z < extent->slices; z++)
+        for (int64_t y = 0; y < extent->rows; y++)
+            if (texture_row_ends(bits ? bits + (z * extent->rows + y) * words : NULL,
+                                 extent->columns, ends))
+                *outline_end(outline, y, z) =
+                    (int32_t)(outline->side == HULL_LOWER ? ends[0] : -ends[1]);
 }
 
 /* ----------------------------------------------------------------------------------- voxels ---- */
@@ -112,12 +111,12 @@ chain_add(struct corner *chain, int64_t count, struct corner added)
 
 /* Fills the chain; returns how many there are. */
 static int64_t
-slice_corners(struct outline *outline, int side, int64_t z)
+slice_corners(struct outline *outline, int64_t z)
 {
-    const int32_t *ends = outline_end(outline, side, 0, z);
+    const int32_t *ends = outline_end(outline, 0, z);
     int64_t count = 0;
 
-    for (int64_t y = 0; y < outline->box->size[1]; y++)
+    for (int64_t y = 0; y < outline->extent->rows; y++)
         if (end_is_left(ends + y, outline->pitch))
             count = chain_add(outline->chain, count, (struct corner){ends[y], y});
     return count;
@@ -172,40 +171,39 @@ outline_add(struct outline *outline, struct hull_point point)
 
 /* The vertices beside a voxel but that which lies towards the row's other end. */
 static int
-outline_add_voxel(struct outline *outline, int side, int64_t y, int64_t z)
+outline_add_voxel(struct outline *outline, int64_t y, int64_t z)
 {
     static const struct apart beside[] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}};
-    const int32_t *end = outline_end(outline, side, y, z);
+    const int32_t *end = outline_end(outline, y, z);
     int rc = 0;
 
     for (size_t i = 0; i < COUNT(beside) && rc == 0; i++) {
-        const int32_t vertex = 2 * *end + (i > 0), at = side ? 2 - vertex : vertex;
+        const int32_t vertex = 2 * *end + (i > 0);
+        const int32_t at = outline->side == HULL_LOWER ? vertex : 2 - vertex;
 
         if (vertex_is_left(end, outline->pitch, beside[i], vertex))
-            rc = outline_add(outline,
-                             (struct hull_point){
-                                 {at, (int32_t)(2 * (outline->box->first[1] + y) + 1 + beside[i].y),
-                                  (int32_t)(2 * (outline->box->first[2] + z) + 1 + beside[i].z)}});
+            rc = outline_add(outline, (struct hull_point){{at, (int32_t)(2 * y + 1 + beside[i].y),
+                                                           (int32_t)(2 * z + 1 + beside[i].z)}});
     }
     return rc;
 }
 
 int
-outline_points(const uint64_t *bits, const struct image_extent *extent,
-               const struct texture_box *box, struct hull_point **points, size_t *count)
+outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side,
+               struct hull_point **points, size_t *count)
 {
-    struct outline outline = {.box = box};
+    struct outline outline = {.extent = extent, .side = side};
     int rc = outline_make(&outline);
 
     if (rc == 0)
-        outline_read(&outline, bits, extent);
-    for (int64_t i = 0; i < 2 * box->size[2] && rc == 0; i++) {
-        const int64_t corners = slice_corners(&outline, (int)(i % 2), i / 2);
+        outline_read(&outline, bits);
+    for (int64_t z = 0; z < extent->slices && rc == 0; z++) {
+        const int64_t corners = slice_corners(&outline, z);
 
         for (int64_t c = 0; c < corners && rc == 0; c++)
-            rc = outline_add_voxel(&outline, (int)(i % 2), outline.chain[c].y, i / 2);
+            rc = outline_add_voxel(&outline, outline.chain[c].y, z);
     }
-    free(outline.ends[0]);
+    free(outline.ends);
     free(outline.chain);
     if (rc) {
         free(outline.points);

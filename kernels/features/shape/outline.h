@@ -6,20 +6,19 @@
 
 #include "base/image.h"
 #include "kernels/features/shape/hull.h"
-#include "kernels/texture/region.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
- * Points in half voxels, moved by one so that none is below 0, among which all corners of the hull of the
- * mesh of a region are: the mesh has a vertex half a voxel beside each of its voxels, along each axis on each
+ * Points in half voxels, moved by one so that none is below 0, among which all corners of a side of the hull
+ * of the mesh of a region are: the mesh has a vertex half a voxel beside each of its voxels, along each axis on each
  * side, where it ends there. They are hardly more than the corners.
- * Bits as of struct image_mask; NULL: every voxel. The box is the region's. 0 or -ENOMEM; the caller frees *points.
+ * Bits as of struct image_mask; NULL: every voxel. 0 or -ENOMEM; the caller frees *points.
  */
-int outline_points(const uint64_t *bits, const struct image_extent *extent,
-                   const struct texture_box *box, struct hull_point **points, size_t *count);
+int outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side,
+                   struct hull_point **points, size_t *count);
 
 #ifdef __cplusplus
 }
