@@ -72,6 +72,7 @@ struct feature_region {
     const struct feature_volume *volume;
     size_t number;              /* among the volume's regions */
     const void *prepared;       /* by the family */
+    const void *form;           /* likewise, for `values`; NULL: they make it */
     const uint64_t *bits;       /* as of struct image_mask; NULL: the whole volume */
     const uint64_t *histograms; /* [tables][values] of texture_histogram_run, intensity mask */
     double
@@ -134,6 +135,14 @@ struct feature_family {
                    struct error *error);
     size_t (*map_size)(const struct feature_volume *volume); /* NULL: it makes none */
     const char *no_map; /* told where a map that is wanted has no voxel */
+    /*
+     * Of who makes much of the bits alone: so many bytes, zeros at first, that `values` is handed as the region's
+     * `form`. Their parts are made by any threads, beside each other and while the lane is still at others; what
+     * form_clear gives back they may have taken, also where a part fails. 0 or -ENOMEM. NULL: none.
+     */
+    size_t form_size, form_parts;
+    int (*form)(const struct feature_region *region, size_t part, void *form);
+    void (*form_clear)(void *form);
     /*
      * Counts a set, into memory that whoever asks for it frees, after an error too; it and `prepare`
      * ask the lane for the operation that a job demands for the family, with the errors of texture.h.

@@ -334,7 +334,7 @@ morphology_values(const struct feature_region *region, size_t set, const uint64_
         .region = region,
         .counts = counts,
         .spacing = region->volume->spacing,
-        .of_bits = &own,
+        .of_bits = region->form ? region->form : &own,
         .volume = mesh_volume(counts, region->volume->spacing),
         .area = mesh_area(counts, region->volume->spacing),
         .values = values,
@@ -342,7 +342,7 @@ morphology_values(const struct feature_region *region, size_t set, const uint64_
     int rc = 0;
 
     (void)set;
-    for (size_t part = 0; part < FORM_PARTS && rc == 0; part++)
+    for (size_t part = 0; part < FORM_PARTS && !region->form && rc == 0; part++)
         rc = morphology_form(region, part, &own);
     if (rc == 0)
         rc = form_put_all(&form);
@@ -363,6 +363,10 @@ const struct feature_family family_morphology = {
     .needs = FEATURE_NEEDS_VALUES,
     .of_intensities = true,
     .wanted = morphology_wanted,
+    .form_size = sizeof(struct morphology_form),
+    .form_parts = FORM_PARTS,
+    .form = morphology_form,
+    .form_clear = morphology_form_clear,
     .op = KERNELS_MORPHOLOGY,
     .count = morphology_count,
     .values = morphology_values,

@@ -392,8 +392,25 @@ measure_sets(struct step *step, const struct texture_region *named, struct featu
     const struct valued *valued;
     while (rc == 0 && (valued = valuing_wait(step->valuing)) != NULL)
         rc = end_set(step, valued);
-    valuing_clear(step->valuing);
     return rc;
+}
+
+/* What families make of the bits alone, while the lane is at the rest. */
+static int
+begin_forms(struct step *step, const struct texture_region *named,
+            const struct feature_region *region)
+{
+    const struct shared_values *shared = step->request->shared;
+    struct feature_value values[FEATURE_FAMILY_MAX];
+    int rc = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++) {
+        const struct feature_family *family = feature_families[f];
+        const struct measured measured = {named, region, family, 0};
+        if (family->form && texture_sets(family, step->request->options) > 0 &&
+            !(shared && shared_values_take(shared, &measured, values)))
+            rc = valuing_form(step->valuing, family, region);
+    }
+    return rc ? out_of_memory(step) : 0;
 }
 
 static int
@@ -408,11 +425,14 @@ measure_region(struct step *step, size_t number)
         .no_levels = FEATURE_NOT_DISCRETISED,
         .level_of = step->level_of,
     };
-    int rc = step->needs >= FEATURE_NEEDS_VALUES ? count_values(step, &region) : 0;
+    int rc = begin_forms(step, named, &region);
+    if (rc == 0 && step->needs >= FEATURE_NEEDS_VALUES)
+        rc = count_values(step, &region);
     if (rc == 0 && step->levels_wanted)
         make_levels(step, &region);
     if (rc == 0)
         rc = measure_sets(step, named, &region);
+    valuing_clear(step->valuing);
     texture_region_release(step->request->lane);
     return rc;
 }

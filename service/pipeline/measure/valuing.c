@@ -9,20 +9,62 @@ enum { VALUING_THREADS = 6 }; /* there are few sets that take long */
 
 struct valuing {
     pthread_mutex_t mutex;
-    pthread_cond_t added_one, made_one;
+    pthread_cond_t added_one, made_one, formed_one;
     pthread_t threads[VALUING_THREADS];
-    int thread_count;
+    int thread_count, thread_most, idle;
+    struct formed forms[FEATURE_FAMILIES];
+    size_t form_count;
     struct valued *items;
     size_t begun, ended, held; /* the caller's */
     size_t added, taken, ready;
     bool closing;
 };
 
+/* The next part; the mutex is held, but while it is made. */
+static void
+valuing_make_part(struct valuing *valuing, struct formed *formed)
+{
+    const size_t part = formed->taken++;
+    pthread_mutex_unlock(&valuing->mutex);
+    const int rc = formed->family->form(&formed->region, part, formed->form);
+    pthread_mutex_lock(&valuing->mutex);
+    formed->rc = formed->rc ? formed->rc : rc;
+    formed->ready++;
+    pthread_cond_broadcast(&valuing->formed_one);
+}
+
+/* The next one that has a part which nobody makes; NULL: there is none. */
+static struct formed *
+valuing_next_form(struct valuing *valuing)
+{
+    for (size_t i = 0; i < valuing->form_count; i++)
+        if (valuing->forms[i].taken < valuing->forms[i].family->form_parts)
+            return &valuing->forms[i];
+    return NULL;
+}
+
+/* What the family of a set has made of the bits, once it has; NULL: nothing. The mutex is held. */
+static const struct formed *
+valuing_formed(struct valuing *valuing, const struct feature_family *family)
+{
+    for (size_t i = 0; i < valuing->form_count; i++) {
+        struct formed *formed = &valuing->forms[i];
+        if (formed->family != family)
+            continue;
+        while (formed->taken < family->form_parts)
+            valuing_make_part(valuing, formed);
+        while (formed->ready < formed->taken)
+            pthread_cond_wait(&valuing->formed_one, &valuing->mutex);
+        return formed;
+    }
+    return NULL;
+}
+
 static void
 valuing_make(struct valued *valued)
 {
     const struct feature_family *family = valued->measured.family;
-    if (!valued->made && family->values)
+    if (!valued->made && family->values && !valued->rc)
         valued->rc =
             family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
 }
@@ -32,6 +74,12 @@ static void
 valuing_make_next(struct valuing *valuing)
 {
     struct valued *valued = &valuing->items[valuing->taken++];
+    const struct formed *formed =
+        valued->made ? NULL : valuing_formed(valuing, valued->measured.family);
+    if (formed) {
+        valued->region.form = formed->form;
+        valued->rc = formed->rc;
+    }
     pthread_mutex_unlock(&valuing->mutex);
     valuing_make(valued);
     pthread_mutex_lock(&valuing->mutex);
@@ -40,18 +88,51 @@ valuing_make_next(struct valuing *valuing)
     pthread_cond_signal(&valuing->made_one);
 }
 
+static void
+valuing_idle(struct valuing *valuing)
+{
+    valuing->idle++;
+    pthread_cond_wait(&valuing->added_one, &valuing->mutex);
+    valuing->idle--;
+}
+
 static void *
 valuing_run(void *context)
 {
     struct valuing *valuing = context;
+    struct formed *formed;
     pthread_mutex_lock(&valuing->mutex);
     while (!valuing->closing)
-        if (valuing->taken < valuing->added)
+        if ((formed = valuing_next_form(valuing)) != NULL)
+            valuing_make_part(valuing, formed);
+        else if (valuing->taken < valuing->added)
             valuing_make_next(valuing);
         else
-            pthread_cond_wait(&valuing->added_one, &valuing->mutex);
+            valuing_idle(valuing);
     pthread_mutex_unlock(&valuing->mutex);
     return NULL;
+}
+
+/* Parts of forms that nobody makes. */
+static size_t
+valuing_parts(const struct valuing *valuing)
+{
+    size_t parts = 0;
+    for (size_t i = 0; i < valuing->form_count; i++)
+        parts += valuing->forms[i].family->form_parts - valuing->forms[i].taken;
+    return parts;
+}
+
+/* There is one thing more to make: a thread is begun where those that have nothing to do are too few. What none can be
+ * had for the caller makes. The mutex is held. */
+static void
+valuing_call(struct valuing *valuing)
+{
+    const size_t undone = valuing->added - valuing->taken + valuing_parts(valuing);
+    if (undone > (size_t)valuing->idle && valuing->thread_count < valuing->thread_most &&
+        pthread_create(&valuing->threads[valuing->thread_count], NULL, valuing_run, valuing) == 0)
+        valuing->thread_count++;
+    pthread_cond_signal(&valuing->added_one);
 }
 
 int
@@ -68,12 +149,25 @@ valuing_open(size_t sets, int threads, struct valuing **made)
     pthread_mutex_init(&valuing->mutex, NULL);
     pthread_cond_init(&valuing->added_one, NULL);
     pthread_cond_init(&valuing->made_one, NULL);
-    /* What no thread can be had for the caller makes. */
-    while (valuing->thread_count < VALUING_THREADS && valuing->thread_count < threads &&
-           pthread_create(&valuing->threads[valuing->thread_count], NULL, valuing_run, valuing) ==
-               0)
-        valuing->thread_count++;
+    pthread_cond_init(&valuing->formed_one, NULL);
+    valuing->thread_most = threads < VALUING_THREADS ? threads : VALUING_THREADS;
     *made = valuing;
+    return 0;
+}
+
+int
+valuing_form(struct valuing *valuing, const struct feature_family *family,
+             const struct feature_region *region)
+{
+    void *form = calloc(1, family->form_size);
+    if (!form)
+        return -ENOMEM;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->forms[valuing->form_count++] =
+        (struct formed){.family = family, .region = *region, .form = form};
+    for (size_t part = 0; part < family->form_parts; part++)
+        valuing_call(valuing);
+    pthread_mutex_unlock(&valuing->mutex);
     return 0;
 }
 
@@ -129,7 +223,7 @@ valuing_add(struct valuing *valuing, struct valued *valued)
 {
     pthread_mutex_lock(&valuing->mutex);
     valuing->added = (size_t)(valued - valuing->items) + 1;
-    pthread_cond_signal(&valuing->added_one);
+    valuing_call(valuing);
     pthread_mutex_unlock(&valuing->mutex);
 }
 
@@ -157,6 +251,22 @@ valuing_let_go(struct valuing *valuing)
     valuing->held -= valued->bytes;
 }
 
+/* What nobody makes yet nobody wants; the mutex is held. */
+static void
+valuing_clear_forms(struct valuing *valuing)
+{
+    const size_t count = valuing->form_count;
+    valuing->form_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct formed *formed = &valuing->forms[i];
+        while (formed->ready < formed->taken)
+            pthread_cond_wait(&valuing->formed_one, &valuing->mutex);
+        if (formed->family->form_clear)
+            formed->family->form_clear(formed->form);
+        free(formed->form);
+    }
+}
+
 void
 valuing_clear(struct valuing *valuing)
 {
@@ -164,6 +274,7 @@ valuing_clear(struct valuing *valuing)
     valuing->added = valuing->taken; /* whose values nobody makes yet nobody wants */
     while (valuing->ready < valuing->added)
         pthread_cond_wait(&valuing->made_one, &valuing->mutex);
+    valuing_clear_forms(valuing);
     for (size_t i = 0; i < valuing->begun; i++)
         free(valuing->items[i].own_counts);
     valuing->begun = valuing->ended = valuing->held = 0;
@@ -184,6 +295,7 @@ valuing_close(struct valuing *valuing)
     for (int i = 0; i < valuing->thread_count; i++)
         pthread_join(valuing->threads[i], NULL);
     pthread_cond_destroy(&valuing->made_one);
+    pthread_cond_destroy(&valuing->formed_one);
     pthread_cond_destroy(&valuing->added_one);
     pthread_mutex_destroy(&valuing->mutex);
     free(valuing->items);

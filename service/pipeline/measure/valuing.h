@@ -29,8 +29,21 @@ struct valued {
 
 struct valuing;
 
+/* What a family makes of a region's bits alone, on its way. */
+struct formed {
+    const struct feature_family *family;
+    struct feature_region region; /* its bits, and the volume */
+    void *form;
+    size_t taken, ready; /* parts: that somebody makes or has made, that are there */
+    int rc;
+};
+
 /* For so many sets of a region at most, with so many threads at most beside the caller's. 0 or -ENOMEM. */
 int valuing_open(size_t sets, int threads, struct valuing **valuing);
+
+/* Has what families make of the region's bits alone begun, before the sets that are handed it. 0 or -ENOMEM. */
+int valuing_form(struct valuing *valuing, const struct feature_family *family,
+                 const struct feature_region *region);
 
 /* Whether there is room for a set that takes so much, or has what is there; else one is to be let go first. */
 bool valuing_has_room(const struct valuing *valuing, const struct measured *measured, size_t bytes);

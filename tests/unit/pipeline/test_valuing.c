@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SETS = 40 };
+enum { SETS = 40, PARTS = 3, FAILS = 7 };
 
-static atomic_int counted, valued_sets;
+static atomic_int counted, valued_sets, formed_parts, formed_clear;
 
 static int
 count_one(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
@@ -30,6 +30,41 @@ value_of_count(const struct feature_region *region, size_t set, const uint64_t *
     return set == *counts ? 0 : -ENOMEM;
 }
 
+/* Each part puts its number, and the region's. */
+static int
+form_part(const struct feature_region *region, size_t part, void *form)
+{
+    atomic_fetch_add(&formed_parts, 1);
+    ((size_t *)form)[part] = part + region->number;
+    return region->number == FAILS && part == 1 ? -ENOMEM : 0;
+}
+
+static void
+form_clear(void *form)
+{
+    (void)form;
+    atomic_fetch_add(&formed_clear, 1);
+}
+
+static int
+value_of_form(const struct feature_region *region, size_t set, const uint64_t *counts,
+              struct feature_value *values)
+{
+    const size_t *parts = region->form;
+    (void)counts;
+    for (size_t part = 0; part < PARTS; part++)
+        ck_assert_uint_eq(parts[part], part + region->number);
+    values[0] = feature_present((double)set);
+    return 0;
+}
+
+static const struct feature_family forming = {.name = "third",
+                                              .form_size = PARTS * sizeof(size_t),
+                                              .form_parts = PARTS,
+                                              .form = form_part,
+                                              .form_clear = form_clear,
+                                              .values = value_of_form};
+
 static const struct feature_family families[2] = {
     {.name = "first", .count = count_one, .values = value_of_count},
     {.name = "second", .count = count_one, .values = value_of_count},
@@ -42,6 +77,8 @@ set_up(void)
 {
     atomic_store(&counted, 0);
     atomic_store(&valued_sets, 0);
+    atomic_store(&formed_parts, 0);
+    atomic_store(&formed_clear, 0);
 }
 
 static void
@@ -106,6 +143,48 @@ START_TEST(what_nobody_waits_for_is_not_made)
 
 END_TEST
 
+/* With as many threads as the case's number: forms are there, whole, for each set of their family. */
+START_TEST(forms_are_made_before_their_values)
+{
+    ck_assert_int_eq(valuing_open(2, _i, &valuing), 0);
+    for (size_t number = 0; number < 50; number++) {
+        const struct feature_region region = {.number = number};
+        const struct valued *valued;
+        size_t sets = 0;
+        ck_assert_int_eq(valuing_form(valuing, &forming, &region), 0);
+        for (size_t set = 0; set < 2; set++)
+            valuing_add(
+                valuing,
+                valuing_begin(valuing,
+                              &(struct measured){.region = &region, .family = &forming, .set = set},
+                              0));
+        for (; (valued = valuing_wait(valuing)) != NULL; sets++) {
+            ck_assert_int_eq(valued->rc, number == FAILS ? -ENOMEM : 0);
+            ck_assert_double_eq(valued->values[0].value, number == FAILS ? 0 : (double)sets);
+            valuing_let_go(valuing);
+        }
+        ck_assert_uint_eq(sets, 2);
+        valuing_clear(valuing);
+        ck_assert_int_eq(atomic_load(&formed_clear), (int)number + 1);
+    }
+    ck_assert_int_eq(atomic_load(&formed_parts), 50 * PARTS);
+}
+
+END_TEST
+
+START_TEST(forms_that_nobody_waits_for_are_let_go)
+{
+    const struct feature_region region = {.number = 1};
+    ck_assert_int_eq(valuing_open(1, _i, &valuing), 0);
+    ck_assert_int_eq(valuing_form(valuing, &forming, &region), 0);
+    valuing_clear(valuing);
+    ck_assert_int_eq(atomic_load(&formed_clear), 1);
+    if (_i == 0)
+        ck_assert_int_eq(atomic_load(&formed_parts), 0);
+}
+
+END_TEST
+
 static bool
 has_room(size_t set, size_t bytes)
 {
@@ -146,6 +225,8 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 4);
     tcase_add_test(tests, what_nobody_waits_for_is_not_made);
+    tcase_add_loop_test(tests, forms_are_made_before_their_values, 0, 5);
+    tcase_add_loop_test(tests, forms_that_nobody_waits_for_are_let_go, 0, 5);
     tcase_add_test(tests, room_is_made_by_what_is_let_go);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
