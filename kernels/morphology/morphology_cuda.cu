@@ -28,6 +28,7 @@ struct morphology_job {
     const uint64_t *kept;
     size_t table; /* words from one table to the next; 0: there is one */
     int64_t columns, rows, slices, words;
+    int64_t first[3], end[3]; /* of the region's box */
     uint32_t bias;
     unsigned long long *counts;
 };
@@ -83,8 +84,9 @@ static __global__ void
 __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct morphology_job job)
 {
     __shared__ uint32_t counters[MORPHOLOGY_CONFIGURATIONS];
-    const int64_t across = job.columns / 64 + 1;
-    const int64_t cells = across * (job.rows + 1) * (job.slices + 1);
+    const int64_t word = job.first[0] / 64, across = job.end[0] / 64 + 1 - word;
+    const int64_t rows = job.end[1] - job.first[1] + 1;
+    const int64_t cells = across * rows * (job.end[2] - job.first[2] + 1);
     uint32_t full = 0;
 
     for (int i = threadIdx.x; i < MORPHOLOGY_CONFIGURATIONS; i += MORPHOLOGY_THREADS)
@@ -92,8 +94,8 @@ __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct mor
     __syncthreads();
     for (int64_t i = (int64_t)blockIdx.x * MORPHOLOGY_THREADS + threadIdx.x; i < cells;
          i += (int64_t)gridDim.x * MORPHOLOGY_THREADS)
-        morphology_count_cells(job, i % across, i / across % (job.rows + 1) - 1,
-                               i / across / (job.rows + 1) - 1, counters, &full);
+        morphology_count_cells(job, word + i % across, job.first[1] - 1 + i / across % rows,
+                               job.first[2] - 1 + i / across / rows, counters, &full);
     if (full > 0)
         atomicAdd(&counters[MORPHOLOGY_CONFIGURATIONS - 1], full);
     __syncthreads();
@@ -111,19 +113,20 @@ morphology_warp_sum(unsigned long long own)
     return own;
 }
 
-/* Part blockIdx.x of a slice's rows. */
+/* Part blockIdx.x of a slice's rows of the box. */
 template <typename Value>
 static __device__ __forceinline__ void
 morphology_sum_part(const struct morphology_job &job, int64_t z)
 {
     const uint64_t *kept = job.kept + (size_t)z * job.table;
-    const int64_t end = job.rows * (blockIdx.x + 1) / gridDim.x;
+    const int64_t rows = job.end[1] - job.first[1], first = job.first[0] / 64 * 64;
+    const int64_t end = job.first[1] + rows * (blockIdx.x + 1) / gridDim.x;
     unsigned long long sums[MORPHOLOGY_SUMS] = {};
 
-    for (int64_t y = job.rows * blockIdx.x / gridDim.x; y < end; y++) {
+    for (int64_t y = job.first[1] + rows * blockIdx.x / gridDim.x; y < end; y++) {
         const Value *row = (const Value *)job.voxels + (z * job.rows + y) * job.columns;
 
-        for (int64_t x = threadIdx.x; x < job.columns; x += MORPHOLOGY_THREADS) {
+        for (int64_t x = first + threadIdx.x; x < job.end[0]; x += MORPHOLOGY_THREADS) {
             const uint64_t value = (uint32_t)row[x] ^ job.bias;
 
             if (!(morphology_word(job, y, z, x / 64) >> x % 64 & 1) ||
@@ -149,7 +152,7 @@ template <typename Value>
 static __global__ void
 __launch_bounds__(MORPHOLOGY_THREADS) morphology_sum_slices(struct morphology_job job)
 {
-    for (int64_t z = blockIdx.y; z < job.slices; z += gridDim.y)
+    for (int64_t z = job.first[2] + blockIdx.y; z < job.end[2]; z += gridDim.y)
         morphology_sum_part<Value>(job, z);
 }
 
@@ -177,8 +180,9 @@ morphology_launch(struct cuda_lane *lane, const struct morphology_job *job, stru
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const unsigned blocks = (unsigned)(device->multiprocessors * MORPHOLOGY_BLOCKS);
-    const dim3 parts(MORPHOLOGY_PARTS, job->slices < MORPHOLOGY_MOST ? (unsigned)job->slices
-                                                                     : (unsigned)MORPHOLOGY_MOST);
+    const int64_t slices = job->end[2] - job->first[2];
+    const dim3 parts(MORPHOLOGY_PARTS,
+                     slices < MORPHOLOGY_MOST ? (unsigned)slices : (unsigned)MORPHOLOGY_MOST);
 
     CUDA_TRY(device,
              cudaMemsetAsync(job->counts, 0, morphology_size(job->slices) * sizeof(*job->counts),
@@ -203,8 +207,18 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     const uint64_t *held = cuda_region_bits(lane, region->bits);
     const size_t size = morphology_size(base->extent.slices);
     struct morphology_job job = {};
+    struct texture_box box;
     int rc;
 
+    texture_region_box(base, region->bits, &box);
+    if (box.size[0] == 0) {
+        memset(request->counts, 0, size * sizeof(*request->counts));
+        return 0;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        job.first[axis] = box.first[axis];
+        job.end[axis] = box.first[axis] + box.size[axis];
+    }
     job.voxels = lane->device_voxels;
     job.bits = held || !region->bits ? held : own->bits;
     job.kept = own->kept;

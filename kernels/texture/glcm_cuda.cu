@@ -72,7 +72,8 @@ cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value valu
 /* Codes of slices first .. first + gridDim.y - 1, table 0 being that of the first. */
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
+__launch_bounds__(THREADS)
+    make_codes(struct glcm_volume volume, struct glcm_source source, uint32_t first)
 {
     __shared__ uint16_t shared_table[256];
     const uint32_t z = first + blockIdx.y;
@@ -88,14 +89,16 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
          i += gridDim.x * THREADS) {
         uint32_t y = divide(i, volume.pieces), x = (i - y * volume.pieces.by) * PER_THREAD;
         size_t row = (size_t)z * volume.rows + y;
-        size_t piece = row * volume.words_per_row * 4 + x / PER_THREAD;
+        size_t from = (size_t)(source.first[2] + z) * source.rows + source.first[1] + y;
+        uint32_t column = source.first[0] + x;
+        size_t piece = from * source.words_per_row * 4 + column / PER_THREAD;
         uint32_t in = volume.region ? ((const uint16_t *)volume.region)[piece] : 0xFFFF;
         uint32_t counted = 0;
         Value values[PER_THREAD];
         struct codes codes = {{0, 0, 0, 0}};
 
-        cuda_glcm_load_values((const Value *)volume.voxels + row * volume.columns, x,
-                              volume.columns, values);
+        cuda_glcm_load_values((const Value *)volume.voxels + from * source.columns, column,
+                              source.columns, values);
 #pragma unroll
         for (uint32_t k = 0; k < PER_THREAD; k++) {
             uint32_t value = (uint32_t)values[k] ^ volume.bias;
@@ -109,7 +112,7 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
         *(uint4 *)(volume.codes + row * volume.pitch + x) =
             make_uint4(codes.word[0], codes.word[1], codes.word[2], codes.word[3]);
         if (volume.counted)
-            volume.counted[piece] = (uint16_t)counted;
+            volume.counted[row * volume.words_per_row * 4 + x / PER_THREAD] = (uint16_t)counted;
     }
 }
 
@@ -303,6 +306,29 @@ plan_bits(struct glcm_plan *plan)
     plan->image.surplus = plan->shifted ? plan->image.shift - GLCM_BITS_SHIFT : 0;
 }
 
+/* What of the volume has codes: the region's box, from a whole piece on, or one voxel of what has none; all slices where
+ * each has its matrices. */
+static void
+plan_box(const struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan)
+{
+    struct glcm_volume *volume = &plan->volume;
+    struct texture_box box;
+
+    *volume = cuda_texture_volume(lane);
+    plan->source = {{0, 0, 0}, volume->columns, volume->rows, volume->words_per_row};
+    texture_region_box(&lane->base, request->per_slice ? NULL : request->region, &box);
+    for (int axis = 0; axis < 3; axis++)
+        plan->source.first[axis] = (uint32_t)box.first[axis];
+    plan->source.first[0] -= plan->source.first[0] % PER_THREAD;
+    volume->columns =
+        (uint32_t)texture_most(1, (size_t)(box.first[0] + box.size[0]) - plan->source.first[0]);
+    volume->rows = (uint32_t)texture_most(1, (size_t)box.size[1]);
+    volume->slices = (uint32_t)texture_most(1, (size_t)box.size[2]);
+    volume->words_per_row = (volume->columns + 63) / 64;
+    volume->pitch = (volume->columns + PER_THREAD - 1) / PER_THREAD * PER_THREAD;
+    volume->pieces = divider_of(volume->pitch / PER_THREAD);
+}
+
 static void
 make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan)
 {
@@ -311,19 +337,17 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
     struct glcm_image *image = &plan->image;
 
     plan_counters(request, cuda_device_of(&lane->base)->shared_per_block, plan);
-    plan->volume = cuda_texture_volume(lane);
-    plan->volume.pitch = (uint32_t)own->code_pitch;
-    plan->volume.pieces = divider_of(plan->volume.pitch / PER_THREAD);
+    plan_box(lane, request, plan);
     plan->volume.codes = own->codes;
     if (!request->region && lane->base.pixel == IMAGE_UINT8 && request->levels.table_count == 1 &&
         extent->columns % PER_THREAD == 0 && !plan->many)
         image->shift = shift_of(&request->levels);
     plan->shifted = image->shift != 0;
-    plan->slices = request->per_slice ? 1 : (uint32_t)extent->slices;
+    plan->slices = request->per_slice ? 1 : plan->volume.slices;
     image->rows = plan->shifted ? (const uint8_t *)lane->device_voxels : own->codes;
     image->pitch = plan->shifted ? (uint32_t)extent->columns : plan->volume.pitch;
-    image->row_count = (uint32_t)extent->rows;
-    image->slices = (uint32_t)extent->slices;
+    image->row_count = plan->volume.rows;
+    image->slices = plan->volume.slices;
     image->mask = (0xFFu >> image->shift) * 0x01010101u;
     image->levels = (uint32_t)request->levels.levels;
     image->none = image->levels * 0x01010101u;
@@ -349,8 +373,9 @@ is_too_long(const struct cuda_lane *lane)
 /* Tables may be many: so many slices at a time as there is room for. */
 static int
 queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
-            const struct glcm_volume *volume, struct error *error)
+            const struct glcm_plan *plan, struct error *error)
 {
+    const struct glcm_volume *volume = &plan->volume;
     struct cuda_device *device = cuda_device_of(&lane->base);
     const bool each = volume->table_per_slice;
     const size_t slices = volume->slices, values = texture_values(lane);
@@ -365,12 +390,15 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
 
         if (each || first == 0)
             CUDA_SEND(lane, cuda_glcm_of(lane)->tables,
-                      request->levels.level_of + (each ? first * values : 0),
+                      request->levels.level_of +
+                          (each ? (plan->source.first[2] + first) * values : 0),
                       (each ? count : 1) * values);
         if (lane->base.pixel == IMAGE_UINT8)
-            make_codes<uint8_t><<<grid, THREADS, 0, lane->work>>>(*volume, (uint32_t)first);
+            make_codes<uint8_t>
+                <<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
         else
-            make_codes<uint16_t><<<grid, THREADS, 0, lane->work>>>(*volume, (uint32_t)first);
+            make_codes<uint16_t>
+                <<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
         CUDA_LAUNCHED(device);
     }
     return 0;
@@ -426,7 +454,7 @@ cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, stru
         return rc;
     rc = cuda_counted_region(lane, &cuda_glcm_of(lane)->counted, request->region,
                              &plan->volume.region, error);
-    return rc ? rc : queue_codes(lane, request, &plan->volume, error);
+    return rc ? rc : queue_codes(lane, request, plan, error);
 }
 
 int

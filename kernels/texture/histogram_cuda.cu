@@ -136,6 +136,23 @@ run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t 
     return cuda_counted_fetch(lane, counted, count * values, counts + first * values, error);
 }
 
+/* The slices of the region's box alone. */
+static void
+histogram_leave_slices(const struct cuda_lane *lane, const uint64_t *region,
+                       struct glcm_volume *volume)
+{
+    const struct image_extent *extent = &lane->base.extent;
+    struct texture_box box;
+
+    texture_region_box(&lane->base, region, &box);
+    volume->voxels =
+        (const char *)volume->voxels +
+        (size_t)(box.first[2] * image_slice_voxels(extent)) * image_pixel_size(lane->base.pixel);
+    if (volume->region)
+        volume->region += (size_t)(box.first[2] * extent->rows) * volume->words_per_row;
+    volume->slices = (uint32_t)box.size[2];
+}
+
 static int
 cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *error)
 {
@@ -146,7 +163,6 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
     const size_t histograms = request->per_slice ? (size_t)base->extent.slices : 1;
     const size_t batch = TEXTURE_COUNTERS / texture_values(lane);
     struct glcm_volume volume = cuda_texture_volume(lane);
-    const uint32_t slice_count = request->per_slice ? 1 : volume.slices;
     int rc;
 
     CUDA_TRY(device, cudaFuncSetAttribute(cuda_histogram_count_values<uint16_t>,
@@ -154,9 +170,11 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
                                           (int)device->shared_per_block));
     rc = cuda_counted_region(lane, cuda_histogram_state(base), request->region, &volume.region,
                              error);
+    if (!request->per_slice)
+        histogram_leave_slices(lane, request->region, &volume);
     for (size_t first = 0; rc == 0 && first < histograms; first += batch)
         rc = run_histograms(lane, &volume, first, texture_least(batch, histograms - first),
-                            slice_count, request->counts, error);
+                            request->per_slice ? 1 : volume.slices, request->counts, error);
     return rc;
 }
 

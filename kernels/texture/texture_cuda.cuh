@@ -105,10 +105,17 @@ struct glcm_volume {
     uint8_t code_shift; /* where a code has the level */
 };
 
+/* Where codes are from: the volume that is a part of, and where it begins there, x at a multiple of 16. */
+struct glcm_source {
+    uint32_t first[3];
+    uint32_t columns, rows, words_per_row;
+};
+
 /* How a request is counted. */
 struct glcm_plan {
     struct glcm_image image;
-    struct glcm_volume volume;
+    struct glcm_volume volume; /* as far as codes reach: the box of the region */
+    struct glcm_source source;
     bool shifted;            /* stored values are shifted as they are read */
     bool many;               /* glcm_count_many */
     bool bits;               /* glcm_bits.cu */
