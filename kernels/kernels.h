@@ -13,7 +13,8 @@
  * inside one). Pointers that a lane hands out are the lane's and live until the next
  * kernels_volume_begin or kernels_lane_close on it.
  * Threads: different lanes may be used from different threads at once. Within one lane only
- * kernels_volume_ready may be called from several threads at the same time.
+ * kernels_volume_ready may be called from several threads at the same time, and once every slice is
+ * there the operations' runs, which take turns.
  */
 #ifndef NOCTULE_KERNELS_H
 #define NOCTULE_KERNELS_H
@@ -58,6 +59,9 @@ void kernels_lane_close(struct kernels_lane *lane);
 
 /* Of its device. */
 int kernels_lane_threads(const struct kernels_lane *lane);
+
+/* Whether runs of several threads are under way beside each other: on a GPU, where threads wait for what they queued. */
+bool kernels_lane_beside(const struct kernels_lane *lane);
 
 /*
  * Between jobs: takes `bytes` of the host's memory, pinned on a GPU's lane, so that volumes that need no more find it

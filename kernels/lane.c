@@ -78,6 +78,12 @@ kernels_lane_threads(const struct kernels_lane *lane)
     return lane->device->threads;
 }
 
+bool
+kernels_lane_beside(const struct kernels_lane *lane)
+{
+    return lane->device->backend->turn_take != NULL;
+}
+
 static const struct kernels_op *
 lane_op(const struct kernels_lane *lane, int id)
 {
@@ -443,13 +449,20 @@ int
 kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
                struct error *error)
 {
+    const struct kernels_backend *backend = lane->device->backend;
+    bool has_turn = false;
     int rc = kernels_op_check(lane, id, error);
 
     if (rc == 0)
-        rc = lane->device->backend->lane_enter(lane, error);
+        rc = backend->lane_enter(lane, error);
     if (rc)
         return rc;
+    if (backend->turn_take)
+        backend->turn_take(lane, &has_turn);
     rc = lane_op(lane, id)->run(lane, request, error);
-    lane->phase[id] = KERNELS_OP_READY;
+    if (lane->phase[id] == KERNELS_OP_BEGUN)
+        lane->phase[id] = KERNELS_OP_READY;
+    if (has_turn)
+        backend->turn_leave(lane);
     return rc;
 }

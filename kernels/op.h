@@ -51,7 +51,8 @@ struct kernels_memory {
  *   begin    the hint that a request will come: before the first slice is announced. NULL: no use.
  *   ready    after begin, slices first .. first + count - 1 are there: from any thread on a CPU,
  *            one after the other on a GPU.
- *   run      the request, once every slice is there; any number of times a job.
+ *   run      the request, once every slice is there; any number of times a job, one at a time where
+ *            runs take no turns, else by the thread whose turn it is.
  *
  * What a transient operation places holds nothing from one run to the next: all of these share it.
  */
@@ -123,6 +124,12 @@ struct kernels_backend {
     int (*volume_ready)(struct kernels_lane *lane, int64_t first, int64_t count,
                         struct error *error);
     const struct kernels_op *ops[KERNELS_OPS];
+    /*
+     * Of a lane whose runs take turns, else NULL. A run that has queued all may leave the turn to others before it has
+     * its results; *has_turn tells whether it did.
+     */
+    void (*turn_take)(struct kernels_lane *lane, bool *has_turn);
+    void (*turn_leave)(struct kernels_lane *lane);
 };
 
 extern const struct kernels_backend kernels_backend_cpu;

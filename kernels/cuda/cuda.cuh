@@ -7,7 +7,8 @@
  *
  * A lane has three streams. `upload` carries the voxels to the device, slab by slab; `work` carries
  * every kernel; `download` what comes back beside them. An event per slab orders work after upload.
- * Host threads of one lane meet at its mutex: kernels_volume_ready may come from several.
+ * Host threads of one lane meet at its mutex: kernels_volume_ready may come from several;
+ * runs, which may, too, take turns (results.cu).
  *
  * Every call of the CUDA runtime stands inside CUDA_TRY (or CUDA_OF where its error is handled),
  * so that a test can let any one of them fail.
@@ -48,6 +49,22 @@ struct cuda_device {
     pthread_mutex_t memory;  /* one lane at a time takes memory */
 };
 
+/* Results on their way to the host, that those who wait for them have left the turn for. */
+enum { CUDA_RESULTS = 16, CUDA_RESULTS_BYTES = 8 << 20 };
+
+struct cuda_result {
+    unsigned char *memory; /* pinned, this one's alone */
+    cudaEvent_t arrived;   /* threads sleep until then */
+    bool taken;
+};
+
+struct cuda_results {
+    struct cuda_result each[CUDA_RESULTS];
+    unsigned char *memory; /* CUDA_RESULTS_BYTES, with the job; NULL: none */
+    size_t used;           /* of it; 0 again once none is taken */
+    int taken;
+};
+
 struct cuda_lane {
     struct kernels_lane base;
     cudaStream_t upload, work, download;
@@ -59,6 +76,9 @@ struct cuda_lane {
     int64_t slab_count;
     int64_t *slab_missing; /* slices that are not announced yet, one per slab; atomic */
     int64_t slab_capacity;
+    pthread_mutex_t turn; /* of who queues work; taken before `mutex` */
+    bool *has_turn;       /* whether who took it last has it still */
+    struct cuda_results results;
 };
 
 static inline struct cuda_lane *
@@ -82,6 +102,31 @@ int cuda_failed(struct cuda_device *device, cudaError_t status, const char *call
 
 /* Makes the device the calling thread's; -EIO once it has failed. */
 int cuda_enter(struct cuda_device *device, struct error *error);
+
+/*
+ * results.cu. Turns (op.h): once a run has left its turn all memory that it shares is others'. What is returned is for
+ * cuda_turn_take, with which it begins anew.
+ */
+void cuda_turn_take(struct kernels_lane *lane, bool *has_turn);
+bool *cuda_turn_give_up(struct cuda_lane *lane);
+void cuda_turn_leave(struct kernels_lane *lane);
+
+/* Events of results; cuda_results_close also after an error. */
+int cuda_results_open(struct cuda_lane *lane, struct error *error);
+void cuda_results_close(struct cuda_lane *lane);
+
+/* So many bytes for a result; NULL: there is no room at the moment. */
+struct cuda_result *cuda_result_take(struct cuda_lane *lane, size_t bytes);
+void cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result);
+
+/* Copies bytes from the device to the host, the last thing that a run queues: where there is room it leaves the turn
+ * while it waits, and nothing that it has placed is its own any more. */
+int cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
+                     struct error *error);
+
+/* Likewise into a result, for who looks at it there; has_turn is for cuda_turn_take. */
+int cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from,
+                      size_t bytes, bool **has_turn, struct error *error);
 
 /* The table's two. */
 int cuda_device_open(const struct kernels_device_options *options, struct kernels_device **device,

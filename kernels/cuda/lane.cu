@@ -158,12 +158,13 @@ open_streams(struct cuda_lane *lane, struct error *error)
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->work, cudaStreamNonBlocking));
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->download, cudaStreamNonBlocking));
     CUDA_TRY(device, cudaEventCreateWithFlags(&lane->uploaded, cudaEventDisableTiming));
-    return 0;
+    return cuda_results_open(lane, error);
 }
 
 static void
 close_streams(struct cuda_lane *lane)
 {
+    cuda_results_close(lane);
     if (lane->uploaded)
         (void)cudaEventDestroy(lane->uploaded);
     if (lane->download)
@@ -207,6 +208,7 @@ cuda_lane_open(struct kernels_device *base, struct kernels_lane **result, struct
         return rc;
     }
     pthread_mutex_init(&lane->mutex, NULL);
+    pthread_mutex_init(&lane->turn, NULL);
     *result = &lane->base;
     return 0;
 }
@@ -224,6 +226,7 @@ cuda_lane_close(struct kernels_lane *base)
     cuda_block_free(&lane->device);
     close_streams(lane);
     pthread_mutex_destroy(&lane->mutex);
+    pthread_mutex_destroy(&lane->turn);
     free(lane->slab_missing);
     free(lane);
 }
@@ -302,6 +305,7 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
         return rc;
     if (cut_into_slabs(lane))
         return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
+    lane->results.memory = NULL;
     lane->device_voxels = lane->device.memory;
     lane->host_voxels = lane->pinned.memory;
     memory->device.memory = lane->device.memory + bytes;
@@ -376,4 +380,6 @@ const struct kernels_backend kernels_backend_cuda = {
 #include "kernels/ops.def"
 #undef OP
         },
+    .turn_take = cuda_turn_take,
+    .turn_leave = cuda_turn_leave,
 };

@@ -19,7 +19,7 @@ enum {
 struct cuda_morphology {
     size_t words; /* of a region */
     uint64_t *bits, *kept;
-    unsigned long long *counts, *host_counts;
+    unsigned long long *counts;
 };
 
 struct morphology_job {
@@ -172,7 +172,6 @@ cuda_morphology_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->bits, own->words);
     cuda_take(&memory->device, &own->kept, (size_t)extent->slices, morphology_table(lane));
     cuda_take(&memory->device, &own->counts, morphology_size(extent->slices));
-    cuda_take(&memory->host, &own->host_counts, morphology_size(extent->slices));
 }
 
 static int
@@ -235,10 +234,8 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     rc = morphology_launch(lane, &job, error);
     if (rc)
         return rc;
-    CUDA_FETCH(lane, own->host_counts, own->counts, size);
-    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
-    memcpy(request->counts, own->host_counts, size * sizeof(*request->counts));
-    return 0;
+    return cuda_result_copy(lane, request->counts, own->counts, size * sizeof(*request->counts),
+                            error);
 }
 
 const struct kernels_op cuda_morphology_op = {

@@ -210,8 +210,8 @@ static int
 peaks_fetch(struct cuda_lane *lane, struct peaks_found *found, struct error *error)
 {
     uint64_t numbers[PEAKS_NUMBERS];
-    const int rc = cuda_counted_fetch(lane, &cuda_peaks_state(&lane->base)->counted, PEAKS_NUMBERS,
-                                      numbers, error);
+    const int rc = cuda_counted_fetch_last(lane, &cuda_peaks_state(&lane->base)->counted,
+                                           PEAKS_NUMBERS, numbers, error);
 
     if (rc)
         return rc;

@@ -201,6 +201,13 @@ cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, s
     return 0;
 }
 
+int
+cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
+                        uint64_t *counts, struct error *error)
+{
+    return cuda_result_copy(lane, counts, counted->counts, counters * sizeof(*counts), error);
+}
+
 struct glcm_volume
 cuda_texture_volume(const struct cuda_lane *lane)
 {
@@ -462,14 +469,16 @@ cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struc
                size_t first, size_t count, struct error *error)
 {
     struct cuda_glcm *own = cuda_glcm_of(lane);
+    struct cuda_device *device = cuda_device_of(&lane->base);
 
+    CUDA_TRY(device, cudaEventSynchronize(own->sent));
     if (plan->bits)
         plan->share = glcm_arrange_bits(request, first, count, own->host_sets);
     else
-        plan->share =
-            glcm_arrange(request, first, count, &plan->image,
-                         (size_t)cuda_device_of(&lane->base)->multiprocessors, own->host_sets);
+        plan->share = glcm_arrange(request, first, count, &plan->image,
+                                   (size_t)device->multiprocessors, own->host_sets);
     CUDA_SEND(lane, own->sets, own->host_sets, plan->share.sets);
+    CUDA_TRY(device, cudaEventRecord(own->sent, lane->work));
     return 0;
 }
 
@@ -507,16 +516,33 @@ cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
         if (rc == 0)
             rc = cuda_glcm_count(lane, &plan, count, error);
         if (rc == 0)
-            rc = cuda_counted_fetch(lane, &cuda_glcm_of(lane)->counted, count * size,
-                                    asked->counts + first * size, error);
+            rc = (first + count < matrices ? cuda_counted_fetch : cuda_counted_fetch_last)(
+                lane, &cuda_glcm_of(lane)->counted, count * size, asked->counts + first * size,
+                error);
     }
     return rc;
+}
+
+static int
+cuda_glcm_open(struct kernels_lane *lane, struct error *error)
+{
+    CUDA_TRY(cuda_device_of(lane), cudaEventCreateWithFlags(&cuda_glcm_of(cuda_lane_of(lane))->sent,
+                                                            cudaEventDisableTiming));
+    return 0;
+}
+
+static void
+cuda_glcm_close(struct kernels_lane *lane)
+{
+    (void)cudaEventDestroy(cuda_glcm_of(cuda_lane_of(lane))->sent);
 }
 
 const struct kernels_op cuda_glcm_op = {
     .name = "texture (co-occurrence)",
     .state_size = sizeof(struct cuda_glcm),
     .transient = true,
+    .open = cuda_glcm_open,
+    .close = cuda_glcm_close,
     .needs = kernels_op_asked,
     .place = cuda_glcm_place,
     .run = cuda_glcm_run,

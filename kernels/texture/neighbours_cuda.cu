@@ -123,7 +123,9 @@ neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, i
         neighbours_count_part<false>
             <<<grid, THREADS, 0, lane->work>>>(*job, first, counted->counts);
     CUDA_LAUNCHED(device);
-    return cuda_counted_fetch(lane, counted, count * job->entries, counts, error);
+    return (job->per_slice && first + (int64_t)count < job->box.size[2]
+                ? cuda_counted_fetch
+                : cuda_counted_fetch_last)(lane, counted, count * job->entries, counts, error);
 }
 
 static void

@@ -2,8 +2,8 @@
  * region.h - the box of a region, and a region that a lane holds.
  *
  * Several requests are often of one region. Held, its bits are read once: for its box, and into the device's
- * memory; each request whose `region` is that pointer finds them there. Holding changes no result. The calling
- * thread of all is the lane's (kernels.h); others may ask for the box of the region that is held.
+ * memory; each request whose `region` is that pointer finds them there. Holding changes no result. While a region is
+ * held or released no other thread runs anything of the lane; any may ask for the box of the one that is held.
  */
 #ifndef NOCTULE_TEXTURE_REGION_H
 #define NOCTULE_TEXTURE_REGION_H

@@ -1,4 +1,4 @@
-/* region_cuda.cu - a held region on the GPU: its box, and its bits in the device's memory. */
+/* region_cuda.cu - a held region on the GPU: its box, its bits in the device's memory, and where results of it come to. */
 #include "kernels/texture/texture_cuda.cuh"
 
 #include <string.h>
@@ -27,6 +27,7 @@ cuda_region_place(struct kernels_lane *lane, struct kernels_memory *memory)
     own->words = ((size_t)extent->columns + 63) / 64 * (size_t)extent->rows;
     cuda_take(&memory->device, &own->bits, own->words, (size_t)extent->slices);
     cuda_take(&memory->host, &own->host_bits, own->words, (size_t)extent->slices);
+    cuda_take(&memory->host, &cuda_lane_of(lane)->results.memory, CUDA_RESULTS_BYTES);
 }
 
 /* The bits of the box's slices where the copy engines reach them; slices are read once for both. */

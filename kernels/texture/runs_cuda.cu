@@ -245,7 +245,7 @@ runs_parts(const struct cuda_lane *lane, const struct runs_job *job, const struc
 
 static int
 runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct runs_batch *batch,
-               uint64_t *counts, struct error *error)
+               bool last, uint64_t *counts, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = &cuda_runs_state(&lane->base)->counted;
@@ -262,7 +262,8 @@ runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct 
         runs_count_part<uint16_t>
             <<<grid, THREADS, shared, lane->work>>>(*job, *batch, counted->counts);
     CUDA_LAUNCHED(device);
-    return cuda_counted_fetch(lane, counted, entries, counts, error);
+    return (last ? cuda_counted_fetch_last : cuda_counted_fetch)(lane, counted, entries, counts,
+                                                                 error);
 }
 
 /* Whole slices as long as their matrices fit the counters; else some of the directions of one. */
@@ -283,8 +284,9 @@ runs_run_all(struct cuda_lane *lane, const struct runs_job *job, uint64_t *count
             const struct runs_batch batch = {z, (uint32_t)(z + whole < slices ? whole : slices - z),
                                              d, (uint32_t)texture_least(fit, job->directions - d)};
 
-            rc = runs_run_batch(lane, job, &batch,
-                                counts + ((size_t)z * job->directions + d) * entries, error);
+            rc =
+                runs_run_batch(lane, job, &batch, z + whole >= slices && d + fit >= job->directions,
+                               counts + ((size_t)z * job->directions + d) * entries, error);
         }
     return rc;
 }

@@ -157,6 +157,7 @@ struct cuda_glcm {
     uint8_t *codes;
     uint16_t *tables; /* of levels */
     struct glcm_set *sets, *host_sets;
+    cudaEvent_t sent; /* the latter are free */
 };
 
 static inline struct cuda_glcm *
@@ -197,6 +198,10 @@ int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *count
 /* Waits for `work`, and hands over the first counters. */
 int cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
                        uint64_t *counts, struct error *error);
+
+/* The same, of a run that queues nothing more: where it can it leaves the turn while it waits. */
+int cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted,
+                            size_t counters, uint64_t *counts, struct error *error);
 
 /* The lane's volume, without codes. */
 struct glcm_volume cuda_texture_volume(const struct cuda_lane *lane);

@@ -9,7 +9,8 @@
 
 /* Members of a struct kernels_demand. */
 #define REF_TEXTURE_DEMAND                                                                         \
-    .of[KERNELS_GLCM] = &kernels_asked, .of[KERNELS_HISTOGRAM] = &kernels_asked,                   \
+    .of[KERNELS_REGION] = &kernels_asked, .of[KERNELS_GLCM] = &kernels_asked,                      \
+    .of[KERNELS_HISTOGRAM] = &kernels_asked,                                                       \
     .of[KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS],                           \
     .of[KERNELS_NEIGHBOURS] = &kernels_asked, .of[KERNELS_RUNS] = &kernels_asked,                  \
     .of[KERNELS_ZONES] = &kernels_asked, .of[KERNELS_MORPHOLOGY] = &kernels_asked,                 \

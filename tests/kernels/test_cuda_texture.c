@@ -9,6 +9,7 @@
  * with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
  * volumes of real series, as for test_cuda.c.
  */
+#include "kernels/texture/region.h"
 #include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_morphology.h"
@@ -17,6 +18,7 @@
 #include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -484,11 +486,15 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
         const struct texture_levels table = {count, level_of, tables};
 
         begin((enum content)((way + _i) % CONTENTS), pixel, extents[_i]);
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(texture_region_hold(lanes[i], way % 4 < 2 ? region : NULL, &error), 0);
         check_neighbours(extents[_i], &table, region, way);
         check_runs(extents[_i], &table, region, way);
         check_zones(extents[_i], &table, region, way);
         check_morphology(extents[_i], &table, region);
         check_lags(extents[_i], &table, region);
+        for (int i = 0; i < 2; i++)
+            texture_region_release(lanes[i]);
         free(level_of);
         free(region);
     }
@@ -517,6 +523,138 @@ make_ball(struct image_extent extent)
             }
     return region;
 }
+
+/* What several threads ask of one lane. */
+enum { BESIDE_RUNS, BESIDE_NEAR, BESIDE_GLCM, BESIDE_ZONES, BESIDE_HISTOGRAM, BESIDE, ROUNDS = 6 };
+
+struct beside {
+    struct kernels_lane *lane;
+    struct image_extent extent;
+    struct texture_levels levels;
+    const uint64_t *region;
+    int operation, rc;
+    struct error error;
+    uint64_t *counts; /* of zones: their keys and how many they are */
+};
+
+static size_t
+beside_size(const struct beside *beside)
+{
+    const size_t levels = (size_t)beside->levels.levels;
+    const size_t sizes[BESIDE] = {13 * levels * (size_t)beside->extent.columns,
+                                  TEXTURE_NEIGHBOUR_KINDS * levels * 27, 13 * levels * levels,
+                                  2 + TEXTURE_ZONE_KINDS * voxels_of(beside->extent),
+                                  values_of(IMAGE_UINT8)};
+
+    return sizes[beside->operation];
+}
+
+static int
+beside_zones(struct beside *beside)
+{
+    const struct texture_zones request = {
+        .levels = beside->levels, .region = beside->region, .distances = true};
+    struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
+    const int rc = texture_zones_run(beside->lane, &request, lists, &beside->error);
+
+    for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++) {
+        if (rc == 0)
+            beside->counts[kind] = ref_texture_listed(
+                &lists[kind], beside->counts + 2 + (size_t)kind * voxels_of(beside->extent));
+        free(lists[kind].zones);
+    }
+    return rc;
+}
+
+static void *
+beside_run(void *context)
+{
+    struct beside *beside = context;
+    struct texture_offset offsets[MOST_OFFSETS];
+    const struct texture_runs runs = {.levels = beside->levels,
+                                      .region = beside->region,
+                                      .directions = offsets,
+                                      .direction_count = nearest(offsets),
+                                      .longest = beside->extent.columns};
+    const struct texture_neighbours near = {
+        .levels = beside->levels, .region = beside->region, .distance = 1};
+    const struct texture_glcm glcm = {.levels = beside->levels,
+                                      .region = beside->region,
+                                      .offsets = offsets,
+                                      .offset_count = nearest(offsets)};
+
+    if (beside->operation == BESIDE_RUNS)
+        beside->rc = texture_runs_run(beside->lane, &runs, beside->counts, &beside->error);
+    else if (beside->operation == BESIDE_NEAR)
+        beside->rc = texture_neighbours_run(beside->lane, &near, beside->counts, &beside->error);
+    else if (beside->operation == BESIDE_GLCM)
+        beside->rc = texture_glcm_run(beside->lane, &glcm, beside->counts, &beside->error);
+    else if (beside->operation == BESIDE_ZONES)
+        beside->rc = beside_zones(beside);
+    else
+        beside->rc = texture_histogram_run(beside->lane, beside->region, false, beside->counts,
+                                           &beside->error);
+    return NULL;
+}
+
+/* Two threads an operation on the GPU, all at once, each of them what one has on the CPU. */
+static void
+check_beside(const struct beside *of)
+{
+    struct beside cpu[BESIDE], gpu[2 * BESIDE];
+    pthread_t threads[2 * BESIDE];
+
+    for (int i = 0; i < 3 * BESIDE; i++) {
+        struct beside *one = i < BESIDE ? &cpu[i] : &gpu[i - BESIDE];
+
+        *one = *of;
+        one->operation = i % BESIDE;
+        one->lane = lanes[i >= BESIDE];
+        one->counts = allocate(beside_size(one), sizeof(uint64_t));
+        if (i < BESIDE)
+            (void)beside_run(one);
+    }
+    for (int i = 0; i < 2 * BESIDE; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, beside_run, &gpu[i]), 0);
+    for (int i = 0; i < 2 * BESIDE; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2 * BESIDE; i++) {
+        ck_assert_msg(gpu[i].rc == 0, "%s", gpu[i].error.message);
+        ck_assert_msg(cpu[i % BESIDE].rc == 0, "%s", cpu[i % BESIDE].error.message);
+        assert_same(cpu[i % BESIDE].counts, gpu[i].counts, beside_size(&gpu[i]), "beside");
+        free(gpu[i].counts);
+    }
+    for (int i = 0; i < BESIDE; i++)
+        free(cpu[i].counts);
+}
+
+/* Of few levels, and of so many that zones have more keys than come at once, and matrices more counts than there is
+ * room for. */
+START_TEST(runs_of_several_threads_are_the_cpus)
+{
+    const struct image_extent extent = {128, 100, 90};
+    uint64_t *region = allocate(words_of(extent), sizeof(*region));
+
+    random_state = 83;
+    for (size_t i = 0; i < words_of(extent); i++) /* its last slices are none of the region */
+        region[i] = i < words_of(extent) / 90 * 85 ? ~UINT64_C(0) : 0;
+    for (int round = 0; round < (quick ? 2 : ROUNDS); round++) {
+        const int levels = round % 2 ? 256 : 16;
+        uint16_t *level_of = make_levels(PAPER, IMAGE_UINT8, 1, levels);
+
+        begin(RANDOM, IMAGE_UINT8, extent);
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(texture_region_hold(lanes[i], round < 4 ? region : NULL, &error), 0);
+        check_beside(
+            &(struct beside){.extent = extent, .levels = {levels, level_of, 1}, .region = region});
+        for (int i = 0; i < 2; i++)
+            texture_region_release(lanes[i]);
+        free(level_of);
+    }
+    free(region);
+}
+
+END_TEST
 
 START_TEST(zones_of_many_tiles_are_the_cpus)
 {
@@ -953,6 +1091,8 @@ run_job(struct kernels_lane *lane, void *context)
     if (!rc)
         rc = kernels_volume_ready(lane, 0, extent.slices, NULL);
     if (!rc)
+        rc = texture_region_hold(lane, region, &error);
+    if (!rc)
         rc = texture_histogram_run(lane, region, false, counts, &error);
     if (!rc)
         rc = texture_patterns_run(lane, &patterns, &error);
@@ -997,6 +1137,7 @@ make_suite(void)
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
     tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
     tcase_add_loop_test(zones, zones_of_many_tiles_are_the_cpus, 0, CONTENTS);
+    tcase_add_test(parity, runs_of_several_threads_are_the_cpus);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);

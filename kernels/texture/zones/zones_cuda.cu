@@ -6,11 +6,13 @@
 #include "kernels/texture/zones/zones_cuda.cuh"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 enum {
     ZONES_FACTS = 2,      /* numbers in use, keys in use */
     ZONES_AT_ONCE = 8192, /* keys that are fetched with their number */
+    ZONES_LIST = (1 + 2 * ZONES_AT_ONCE) * sizeof(unsigned long long),
     ZONES_MOST = TEXTURE_COUNTERS / 2 - 1,
 };
 
@@ -100,6 +102,24 @@ zones_tally_keys(const struct kernels_lane *lane, const unsigned long long *list
     return 0;
 }
 
+/* All keys, while others run; -EAGAIN: they are too many, and gone. */
+static int
+zones_fetch_beside(struct cuda_lane *lane, const struct zones_job *job, struct cuda_result *result,
+                   bool **has_turn, struct zone_tally *tallies, struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
+    const unsigned long long *list = (const unsigned long long *)result->memory;
+    int rc;
+
+    zones_list<<<64, ZONES_THREADS, 0, lane->work>>>(job->table, 0, ZONES_AT_ONCE, counted->counts);
+    CUDA_LAUNCHED(device);
+    rc = cuda_result_fetch(lane, result, counted->counts, ZONES_LIST, has_turn, error);
+    if (rc == 0 && list[0] > ZONES_AT_ONCE)
+        return -EAGAIN;
+    return rc ? rc : zones_tally_keys(&lane->base, list + 1, list[0], tallies, error);
+}
+
 /* Keys first .. of those counted, `most` at most; how many there are in all. */
 static int
 zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first, uint32_t most,
@@ -156,10 +176,25 @@ zones_queue_tiles(struct cuda_lane *lane, const struct texture_levels *levels,
     return 0;
 }
 
-/* Slices of the box that the job is of. */
 static int
-zones_run_slices(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
-                 struct zone_tally *tallies, struct error *error)
+zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_job *job,
+                  struct error *error)
+{
+    const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
+    const size_t slice = (size_t)job->volume.rows * job->volume.words_per_row;
+    const uint64_t *held = cuda_region_bits(lane, region);
+
+    job->volume.region = held || !region ? held : counted->region;
+    if (region && !held)
+        CUDA_SEND(lane, counted->region + job->first[2] * slice, region + job->first[2] * slice,
+                  job->slices * slice);
+    return 0;
+}
+
+/* Queues what counts the zones of slices of the box that the job is of. */
+static int
+zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
+                   struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_zones *own = cuda_zones_state(&lane->base);
@@ -180,7 +215,35 @@ zones_run_slices(struct cuda_lane *lane, const struct texture_zones *zones, stru
         return rc;
     zones_seams_queue(job, device->multiprocessors, lane->work);
     CUDA_LAUNCHED(device);
-    return zones_fetch_all(lane, job, tallies, error);
+    return 0;
+}
+
+static int
+zones_run_slices(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
+                 struct zone_tally *tallies, struct error *error)
+{
+    const int rc = zones_queue_slices(lane, zones, job, error);
+
+    return rc ? rc : zones_fetch_all(lane, job, tallies, error);
+}
+
+/* The same, all slices at once, while others run. Where there turn out to be too many keys for that they are counted
+ * once more, in a turn to the end. */
+static int
+zones_run_beside(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
+                 struct cuda_result *result, struct zone_tally *tallies, struct error *error)
+{
+    bool *has_turn;
+    int rc = zones_queue_slices(lane, zones, job, error);
+
+    if (rc == 0)
+        rc = zones_fetch_beside(lane, job, result, &has_turn, tallies, error);
+    cuda_result_give_back(lane, result);
+    if (rc != -EAGAIN)
+        return rc;
+    cuda_turn_take(&lane->base, has_turn);
+    rc = zones_send_region(lane, zones->region, job, error);
+    return rc ? rc : zones_run_slices(lane, zones, job, tallies, error);
 }
 
 /* How many slices at a time have places for their keys. */
@@ -193,21 +256,6 @@ zones_slices_at_once(const struct zones_job *job, size_t places)
            zones_places(job->columns, job->rows, slices, (double)job->levels * slices) > places)
         slices = (slices + 1) / 2;
     return slices;
-}
-
-static int
-zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_job *job,
-                  struct error *error)
-{
-    const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
-    const size_t slice = (size_t)job->volume.rows * job->volume.words_per_row;
-    const uint64_t *held = cuda_region_bits(lane, region);
-
-    job->volume.region = held || !region ? held : counted->region;
-    if (region && !held)
-        CUDA_SEND(lane, counted->region + job->first[2] * slice, region + job->first[2] * slice,
-                  job->slices * slice);
-    return 0;
 }
 
 static int
@@ -251,6 +299,11 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     rc = zones_send_region(lane, zones->region, &job, error);
     const uint32_t all = job.slices, first = job.first[2],
                    at_once = zones_slices_at_once(&job, own->places);
+    struct cuda_result *result =
+        rc == 0 && at_once >= all ? cuda_result_take(lane, ZONES_LIST) : NULL;
+
+    if (result)
+        return zones_run_beside(lane, zones, &job, result, request->tallies, error);
     for (uint32_t z = 0; rc == 0 && z < all; z += at_once) {
         job.first[2] = first + z;
         job.slices = std::min(at_once, all - z);

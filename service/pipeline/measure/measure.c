@@ -320,13 +320,15 @@ family_prepare(struct step *step, size_t f)
                                 step->error);
 }
 
-/* Has the lane count what the set is of, and its values made, unless a group before has. */
+/* Has the lane count what the set is of, unless a group before has, or those who make its values do. */
 static int
 count_set(struct step *step, struct valued *valued)
 {
     const struct shared_values *shared = step->request->shared;
     valued->made = shared && shared_values_take(shared, &valued->measured, valued->values);
-    return valued->made ? 0 : valuing_count(valued, step->error);
+    return valued->made || kernels_lane_beside(step->request->lane)
+               ? 0
+               : valuing_count(step->valuing, valued, step->error);
 }
 
 /* Keeps what is to be kept of a set's counts, tells its values, and lets it go. */
@@ -338,7 +340,10 @@ end_set(struct step *step, const struct valued *valued)
     struct shared_values *shared = step->request->shared;
     if (pipeline_stopped(step->request->watch))
         return -ECANCELED;
-    int rc = valued->rc;
+    int rc = valuing_count_failed(valued, step->error);
+    if (rc)
+        return rc;
+    rc = valued->rc;
     if (rc == 0 && !valued->made)
         rc = texture_keep(measured, valued->counts, &step->result->features);
     if (rc == 0 && !valued->made && shared)
@@ -445,7 +450,9 @@ open_valuing(struct step *step)
     size_t sets = 0;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         sets += texture_sets(feature_families[f], step->request->options);
-    return valuing_open(sets, kernels_lane_threads(step->request->lane) - 1, &step->valuing)
+    const struct kernels_lane *lane = step->request->lane;
+    return valuing_open(sets, kernels_lane_threads(lane) - 1, kernels_lane_beside(lane),
+                        &step->valuing)
                ? out_of_memory(step)
                : 0;
 }

@@ -5,13 +5,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { VALUING_THREADS = 6 }; /* there are few sets that take long */
+enum { VALUING_THREADS = 8 }; /* there are few sets that take long */
 
 struct valuing {
     pthread_mutex_t mutex;
-    pthread_cond_t added_one, made_one, formed_one;
+    pthread_cond_t added_one, made_one, formed_one, counted_one;
     pthread_t threads[VALUING_THREADS];
     int thread_count, thread_most, idle;
+    int forming, form_most; /* of the threads: that make parts of forms */
     struct formed forms[FEATURE_FAMILIES];
     size_t form_count;
     struct valued *items;
@@ -60,6 +61,27 @@ valuing_formed(struct valuing *valuing, const struct feature_family *family)
     return NULL;
 }
 
+/* Whoever first needs counts that several sets have has them counted. The mutex is held, but meanwhile. */
+static void
+valuing_count_set(struct valuing *valuing, struct valued *valued)
+{
+    struct valued *first = valued->counting;
+    if (first->counted == VALUING_NOT_COUNTED) {
+        first->counted = VALUING_COUNTS;
+        pthread_mutex_unlock(&valuing->mutex);
+        const int rc = valued->measured.family->count(&valued->region, valued->measured.set,
+                                                      &first->own_counts, &first->error);
+        pthread_mutex_lock(&valuing->mutex);
+        first->count_rc = rc;
+        first->counted = VALUING_COUNTED;
+        pthread_cond_broadcast(&valuing->counted_one);
+    }
+    while (first->counted != VALUING_COUNTED)
+        pthread_cond_wait(&valuing->counted_one, &valuing->mutex);
+    valued->counts = first->own_counts;
+    valued->rc = first->count_rc;
+}
+
 static void
 valuing_make(struct valued *valued)
 {
@@ -74,8 +96,10 @@ static void
 valuing_make_next(struct valuing *valuing)
 {
     struct valued *valued = &valuing->items[valuing->taken++];
+    if (!valued->made && valued->counting)
+        valuing_count_set(valuing, valued);
     const struct formed *formed =
-        valued->made ? NULL : valuing_formed(valuing, valued->measured.family);
+        valued->made || valued->rc ? NULL : valuing_formed(valuing, valued->measured.family);
     if (formed) {
         valued->region.form = formed->form;
         valued->rc = formed->rc;
@@ -103,9 +127,12 @@ valuing_run(void *context)
     struct formed *formed;
     pthread_mutex_lock(&valuing->mutex);
     while (!valuing->closing)
-        if ((formed = valuing_next_form(valuing)) != NULL)
+        if (valuing->forming < valuing->form_most &&
+            (formed = valuing_next_form(valuing)) != NULL) {
+            valuing->forming++;
             valuing_make_part(valuing, formed);
-        else if (valuing->taken < valuing->added)
+            valuing->forming--;
+        } else if (valuing->taken < valuing->added)
             valuing_make_next(valuing);
         else
             valuing_idle(valuing);
@@ -136,7 +163,7 @@ valuing_call(struct valuing *valuing)
 }
 
 int
-valuing_open(size_t sets, int threads, struct valuing **made)
+valuing_open(size_t sets, int threads, bool count, struct valuing **made)
 {
     struct valuing *valuing = calloc(1, sizeof *valuing);
     if (!valuing)
@@ -150,7 +177,9 @@ valuing_open(size_t sets, int threads, struct valuing **made)
     pthread_cond_init(&valuing->added_one, NULL);
     pthread_cond_init(&valuing->made_one, NULL);
     pthread_cond_init(&valuing->formed_one, NULL);
-    valuing->thread_most = threads < VALUING_THREADS ? threads : VALUING_THREADS;
+    pthread_cond_init(&valuing->counted_one, NULL);
+    valuing->thread_most = count || threads > VALUING_THREADS ? VALUING_THREADS : threads;
+    valuing->form_most = threads;
     *made = valuing;
     return 0;
 }
@@ -176,7 +205,8 @@ static struct valued *
 valuing_counted(const struct valuing *valuing, const struct measured *measured)
 {
     for (size_t i = valuing->ended; i < valuing->begun; i++)
-        if (valuing->items[i].own_counts && valuing->items[i].measured.set == measured->set &&
+        if (valuing->items[i].counting && !valuing->items[i].followed &&
+            valuing->items[i].measured.set == measured->set &&
             valuing->items[i].measured.family->count == measured->family->count)
             return &valuing->items[i];
     return NULL;
@@ -196,10 +226,11 @@ valuing_begin(struct valuing *valuing, const struct measured *measured, size_t b
     struct valued *valued = &valuing->items[valuing->begun++];
     *valued = (struct valued){.measured = *measured, .region = *measured->region, .bytes = bytes};
     valued->measured.region = &valued->region;
+    if (measured->family->count)
+        valued->counting = before ? before->counting : valued;
     if (before) { /* which still reads them */
-        valued->own_counts = before->own_counts;
+        before->followed = true;
         valued->bytes = before->bytes;
-        before->own_counts = NULL;
         before->bytes = 0;
     } else {
         valuing->held += bytes;
@@ -208,13 +239,22 @@ valuing_begin(struct valuing *valuing, const struct measured *measured, size_t b
 }
 
 int
-valuing_count(struct valued *valued, struct error *error)
+valuing_count(struct valuing *valuing, struct valued *valued, struct error *error)
 {
-    const struct feature_family *family = valued->measured.family;
-    int rc = 0;
-    if (family->count && !valued->own_counts)
-        rc = family->count(&valued->region, valued->measured.set, &valued->own_counts, error);
-    valued->counts = valued->own_counts;
+    if (!valued->counting)
+        return 0;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing_count_set(valuing, valued);
+    pthread_mutex_unlock(&valuing->mutex);
+    return valuing_count_failed(valued, error);
+}
+
+int
+valuing_count_failed(const struct valued *valued, struct error *error)
+{
+    const int rc = valued->counting ? valued->counting->count_rc : 0;
+    if (rc && error)
+        *error = valued->counting->error;
     return rc;
 }
 
@@ -246,8 +286,10 @@ void
 valuing_let_go(struct valuing *valuing)
 {
     struct valued *valued = &valuing->items[valuing->ended++];
-    free(valued->own_counts);
-    valued->own_counts = NULL;
+    if (valued->counting && !valued->followed) {
+        free(valued->counting->own_counts);
+        valued->counting->own_counts = NULL;
+    }
     valuing->held -= valued->bytes;
 }
 
@@ -296,6 +338,7 @@ valuing_close(struct valuing *valuing)
         pthread_join(valuing->threads[i], NULL);
     pthread_cond_destroy(&valuing->made_one);
     pthread_cond_destroy(&valuing->formed_one);
+    pthread_cond_destroy(&valuing->counted_one);
     pthread_cond_destroy(&valuing->added_one);
     pthread_mutex_destroy(&valuing->mutex);
     free(valuing->items);

@@ -1,6 +1,7 @@
 /*
  * valuing.h - values of what was counted of a region, made on threads of their own while the lane counts what
- * the next families want. Each set's values come of its counts alone: they are the same whoever makes them.
+ * the next families want. Each set's values come of its counts alone: they are the same whoever makes them. On a lane
+ * where runs are under way beside each other (kernels_lane_beside) these threads have it count, too.
  *
  * Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
  * (family.h) is of the same counts, which stay until the last set that has them is let go.
@@ -19,8 +20,16 @@ struct valued {
     struct measured measured;     /* of `region` */
     struct feature_region region; /* as it was when the set was added: `prepared` is its family's */
     const uint64_t *counts;       /* NULL: it counts nothing, or has nothing to make values of */
-    uint64_t *own_counts;         /* NULL: a set behind it has them, too, and gives them back */
-    size_t bytes;                 /* that these take at most, and the values while they are made */
+    /* The first set with these counts, it or one before; NULL: it counts nothing. Its are: */
+    struct valued *counting;
+
+    enum { VALUING_NOT_COUNTED, VALUING_COUNTS, VALUING_COUNTED } counted;
+
+    uint64_t *own_counts;
+    int count_rc; /* of `count` */
+    struct error error;
+    bool followed; /* a set behind it has them, too, and gives them back */
+    size_t bytes;  /* that these take at most, and the values while they are made */
     struct feature_value values[FEATURE_FAMILY_MAX];
     bool made;  /* values are there without counts: of a group before, or missing */
     int rc;     /* of `values` */
@@ -38,8 +47,9 @@ struct formed {
     int rc;
 };
 
-/* For so many sets of a region at most, with so many threads at most beside the caller's. 0 or -ENOMEM. */
-int valuing_open(size_t sets, int threads, struct valuing **valuing);
+/* For so many sets of a region at most, with so many threads at most beside the caller's; where they count, too, there
+ * are more, which sleep most of the time. 0 or -ENOMEM. */
+int valuing_open(size_t sets, int threads, bool count, struct valuing **valuing);
 
 /* Has what families make of the region's bits alone begun, before the sets that are handed it. 0 or -ENOMEM. */
 int valuing_form(struct valuing *valuing, const struct feature_family *family,
@@ -53,9 +63,12 @@ struct valued *valuing_begin(struct valuing *valuing, const struct measured *mea
                              size_t bytes);
 
 /* Has its family count, unless a set before has. Errors of the family's `count`. */
-int valuing_count(struct valued *valued, struct error *error);
+int valuing_count(struct valuing *valuing, struct valued *valued, struct error *error);
 
-/* Hands it over, to have its values made unless they are. */
+/* What the count of one that was taken back ended with. */
+int valuing_count_failed(const struct valued *valued, struct error *error);
+
+/* Hands it over, to have it counted and its values made unless they are. */
 void valuing_add(struct valuing *valuing, struct valued *valued);
 
 /* The next set to take back, once its values are there; until then makes those of others that nobody makes. NULL: there

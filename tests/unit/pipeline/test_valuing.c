@@ -6,15 +6,16 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SETS = 40, PARTS = 3, FAILS = 7 };
+enum { SETS = 40, PARTS = 3, FAILS = 7, UNCOUNTED = 9 };
 
 static atomic_int counted, valued_sets, formed_parts, formed_clear;
 
 static int
 count_one(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
-    (void)region;
     atomic_fetch_add(&counted, 1);
+    if (region->number == UNCOUNTED && set == FAILS)
+        return error_set(error, -EIO, CODE_COMPUTE_FAILED, "not counted");
     const int rc = feature_counts_make(1, counts, error);
     if (rc == 0)
         **counts = set;
@@ -88,8 +89,9 @@ tear_down(void)
     valuing = NULL;
 }
 
+/* Those who make values count where the caller does not. */
 static void
-add_sets(size_t number, size_t count, size_t bytes)
+add_sets(size_t number, size_t count, size_t bytes, bool caller_counts)
 {
     for (size_t i = 0; i < count; i++) {
         const struct feature_region region = {.number = number};
@@ -97,30 +99,35 @@ add_sets(size_t number, size_t count, size_t bytes)
         struct valued *valued = valuing_begin(
             valuing,
             &(struct measured){.region = &region, .family = &families[i % 2], .set = i / 2}, bytes);
-        ck_assert_int_eq(valuing_count(valued, &error), 0);
+        if (caller_counts)
+            ck_assert_int_eq(valuing_count(valuing, valued, &error), 0);
         valuing_add(valuing, valued);
     }
 }
 
-/* With as many threads as the case's number. */
+/* With as many threads as the half of the case's number. */
 START_TEST(each_region_has_its_values_in_order)
 {
-    ck_assert_int_eq(valuing_open(SETS, _i, &valuing), 0);
+    ck_assert_int_eq(valuing_open(SETS, _i / 2, _i % 2, &valuing), 0);
     for (size_t region = 0; region < 50; region++) {
         const struct valued *valued;
         size_t i = 0;
-        add_sets(region, SETS, 1);
+        add_sets(region, SETS, 1, region == UNCOUNTED ? false : _i % 2 == 0);
         for (; (valued = valuing_wait(valuing)) != NULL; i++) {
-            ck_assert_int_eq(valued->rc, 0);
+            struct error error = {0};
+            const bool fails = region == UNCOUNTED && i / 2 == FAILS;
+            ck_assert_int_eq(valuing_count_failed(valued, &error), fails ? -EIO : 0);
+            ck_assert_str_eq(error.message, fails ? "not counted" : "");
+            ck_assert_int_eq(valued->rc, fails ? -EIO : 0);
             ck_assert_ptr_eq(valued->measured.family, &families[i % 2]);
-            ck_assert_double_eq(valued->values[0].value, (double)(i / 2 + region));
+            ck_assert_double_eq(valued->values[0].value, fails ? 0 : (double)(i / 2 + region));
             valuing_let_go(valuing);
         }
         ck_assert_uint_eq(i, SETS);
         valuing_clear(valuing);
     }
     ck_assert_int_eq(atomic_load(&counted), 50 * SETS / 2); /* the two share them */
-    ck_assert_int_eq(atomic_load(&valued_sets), 50 * SETS);
+    ck_assert_int_eq(atomic_load(&valued_sets), 50 * SETS - 2);
 }
 
 END_TEST
@@ -128,13 +135,14 @@ END_TEST
 /* A job that is stopped waits for no more than what is being made. */
 START_TEST(what_nobody_waits_for_is_not_made)
 {
-    ck_assert_int_eq(valuing_open(SETS, 0, &valuing), 0);
-    add_sets(0, SETS, 1);
+    ck_assert_int_eq(valuing_open(SETS, 0, false, &valuing), 0);
+    add_sets(0, SETS, 1, _i == 0);
     ck_assert_double_eq(valuing_wait(valuing)->values[0].value, 0);
     ck_assert_int_eq(atomic_load(&valued_sets), 1);
     valuing_clear(valuing);
     ck_assert_int_eq(atomic_load(&valued_sets), 1);
-    add_sets(1, 1, 1);
+    ck_assert_int_eq(atomic_load(&counted), _i == 0 ? SETS / 2 : 1);
+    add_sets(1, 1, 1, _i == 0);
     ck_assert_double_eq(valuing_wait(valuing)->values[0].value, 1);
     valuing_let_go(valuing);
     ck_assert_ptr_null(valuing_wait(valuing));
@@ -146,7 +154,7 @@ END_TEST
 /* With as many threads as the case's number: forms are there, whole, for each set of their family. */
 START_TEST(forms_are_made_before_their_values)
 {
-    ck_assert_int_eq(valuing_open(2, _i, &valuing), 0);
+    ck_assert_int_eq(valuing_open(2, _i, _i % 2, &valuing), 0);
     for (size_t number = 0; number < 50; number++) {
         const struct feature_region region = {.number = number};
         const struct valued *valued;
@@ -175,7 +183,7 @@ END_TEST
 START_TEST(forms_that_nobody_waits_for_are_let_go)
 {
     const struct feature_region region = {.number = 1};
-    ck_assert_int_eq(valuing_open(1, _i, &valuing), 0);
+    ck_assert_int_eq(valuing_open(1, _i, false, &valuing), 0);
     ck_assert_int_eq(valuing_form(valuing, &forming, &region), 0);
     valuing_clear(valuing);
     ck_assert_int_eq(atomic_load(&formed_clear), 1);
@@ -195,14 +203,14 @@ has_room(size_t set, size_t bytes)
  * when it is let go. */
 START_TEST(room_is_made_by_what_is_let_go)
 {
-    ck_assert_int_eq(valuing_open(SETS, 0, &valuing), 0);
+    ck_assert_int_eq(valuing_open(SETS, 0, false, &valuing), 0);
     ck_assert(has_room(0, 3 * VALUING_HELD));
-    add_sets(1, 1, 3 * VALUING_HELD);
+    add_sets(1, 1, 3 * VALUING_HELD, _i == 0);
     ck_assert(has_room(0, 3 * VALUING_HELD));
     ck_assert(has_room(1, 0));
     ck_assert(!has_room(1, 1));
     valuing_clear(valuing);
-    add_sets(1, 2, VALUING_HELD / 2);
+    add_sets(1, 2, VALUING_HELD / 2, _i == 0);
     ck_assert(has_room(1, VALUING_HELD / 2)); /* the two take it once */
     ck_assert(!has_room(1, VALUING_HELD / 2 + 1));
     for (int i = 0; i < 2; i++) {
@@ -212,7 +220,7 @@ START_TEST(room_is_made_by_what_is_let_go)
         valuing_let_go(valuing);
     }
     ck_assert(has_room(1, 3 * VALUING_HELD));
-    ck_assert_int_eq(atomic_load(&counted), 2);
+    ck_assert_int_eq(atomic_load(&counted), _i == 0 ? 2 : 1);
 }
 
 END_TEST
@@ -223,11 +231,11 @@ main(void)
     Suite *suite = suite_create("valuing");
     TCase *tests = tcase_create("sets");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 4);
-    tcase_add_test(tests, what_nobody_waits_for_is_not_made);
+    tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 8);
+    tcase_add_loop_test(tests, what_nobody_waits_for_is_not_made, 0, 2);
     tcase_add_loop_test(tests, forms_are_made_before_their_values, 0, 5);
     tcase_add_loop_test(tests, forms_that_nobody_waits_for_are_let_go, 0, 5);
-    tcase_add_test(tests, room_is_made_by_what_is_let_go);
+    tcase_add_loop_test(tests, room_is_made_by_what_is_let_go, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

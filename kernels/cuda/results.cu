@@ -1,0 +1,139 @@
+/*
+ * results.cu - turns of those who queue work, and results that come while others have theirs.
+ *
+ * An operation that has queued all it counts leaves the turn, so that the GPU finds the next one's work when it is done
+ * with this. Its device memory is that one's then; its results go to pinned memory of their own, taken from one piece
+ * from the front on, which begins anew when none is taken. Where there is no room, it keeps the turn until it has them.
+ */
+#include "kernels/cuda/cuda.cuh"
+
+#include <string.h>
+
+enum { RESULTS_PIECE = 256 };
+
+void
+cuda_turn_take(struct kernels_lane *base, bool *has_turn)
+{
+    struct cuda_lane *lane = cuda_lane_of(base);
+
+    pthread_mutex_lock(&lane->turn);
+    lane->has_turn = has_turn;
+    *has_turn = true;
+}
+
+bool *
+cuda_turn_give_up(struct cuda_lane *lane)
+{
+    bool *has_turn = lane->has_turn;
+
+    *has_turn = false;
+    pthread_mutex_unlock(&lane->turn);
+    return has_turn;
+}
+
+void
+cuda_turn_leave(struct kernels_lane *base)
+{
+    (void)cuda_turn_give_up(cuda_lane_of(base));
+}
+
+int
+cuda_results_open(struct cuda_lane *lane, struct error *error)
+{
+    for (struct cuda_result &result : lane->results.each)
+        CUDA_TRY(cuda_device_of(&lane->base),
+                 cudaEventCreateWithFlags(&result.arrived,
+                                          cudaEventDisableTiming | cudaEventBlockingSync));
+    return 0;
+}
+
+void
+cuda_results_close(struct cuda_lane *lane)
+{
+    for (struct cuda_result &result : lane->results.each) {
+        if (result.arrived)
+            (void)cudaEventDestroy(result.arrived);
+        result.arrived = NULL;
+    }
+}
+
+static struct cuda_result *
+results_take(struct cuda_results *results, size_t bytes)
+{
+    const size_t size = (bytes + RESULTS_PIECE - 1) / RESULTS_PIECE * RESULTS_PIECE;
+
+    if (!results->memory || size > CUDA_RESULTS_BYTES - results->used)
+        return NULL;
+    for (struct cuda_result &result : results->each)
+        if (!result.taken) {
+            result.taken = true;
+            result.memory = results->memory + results->used;
+            results->used += size;
+            results->taken++;
+            return &result;
+        }
+    return NULL;
+}
+
+struct cuda_result *
+cuda_result_take(struct cuda_lane *lane, size_t bytes)
+{
+    struct cuda_result *result;
+
+    pthread_mutex_lock(&lane->mutex);
+    result = results_take(&lane->results, bytes);
+    pthread_mutex_unlock(&lane->mutex);
+    return result;
+}
+
+void
+cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result)
+{
+    pthread_mutex_lock(&lane->mutex);
+    result->taken = false;
+    if (--lane->results.taken == 0)
+        lane->results.used = 0;
+    pthread_mutex_unlock(&lane->mutex);
+}
+
+int
+cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from,
+                  size_t bytes, bool **has_turn, struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+
+    CUDA_TRY(device,
+             cudaMemcpyAsync(result->memory, from, bytes, cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device, cudaEventRecord(result->arrived, lane->work));
+    *has_turn = cuda_turn_give_up(lane);
+    CUDA_TRY(device, cudaEventSynchronize(result->arrived));
+    return 0;
+}
+
+static int
+results_copy_in_turn(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
+                     struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+
+    CUDA_TRY(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    return 0;
+}
+
+int
+cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
+                 struct error *error)
+{
+    struct cuda_result *result = cuda_result_take(lane, bytes);
+    bool *has_turn;
+    int rc;
+
+    if (!result)
+        return results_copy_in_turn(lane, to, from, bytes, error);
+    rc = cuda_result_fetch(lane, result, from, bytes, &has_turn, error);
+    if (rc == 0)
+        memcpy(to, result->memory, bytes);
+    cuda_result_give_back(lane, result);
+    return rc;
+}
