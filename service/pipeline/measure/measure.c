@@ -244,19 +244,41 @@ describe_unit(const struct step *step, const struct feature_definition *definiti
         snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", definition->unit);
 }
 
-static int
-measure_add_feature(struct step *step, const struct measured *measured,
-                    const struct feature_definition *definition, const struct feature_value *value)
+/* Settings that several features of a set have. */
+struct told {
+    bool any, levels, values;
+    char settings[FEATURE_SETTINGS];
+};
+
+/* Those of the feature, but for a percentage: most have those of the one before. */
+static void
+describe_feature(const struct step *step, const struct measured *measured,
+                 const struct feature_definition *definition, struct told *told)
 {
     const struct feature_family *family = measured->family;
-    char settings[FEATURE_SETTINGS] = "", unit[FEATURE_TERM];
-    if (definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS)
-        describe_levels(measured->region, settings);
-    describe_voxels(step->request->options->resample, settings);
-    if (family->needs >= FEATURE_NEEDS_VALUES && !definition->of_bits)
-        describe_resegmentation(step->request->options, settings);
+    const bool levels = definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS;
+    const bool values = family->needs >= FEATURE_NEEDS_VALUES && !definition->of_bits;
+    if (told->any && told->levels == levels && told->values == values)
+        return;
+    *told = (struct told){true, levels, values, ""};
+    if (levels)
+        describe_levels(measured->region, told->settings);
+    describe_voxels(step->request->options->resample, told->settings);
+    if (values)
+        describe_resegmentation(step->request->options, told->settings);
     if (family->describe)
-        family->describe(step->request->options, measured->set, settings);
+        family->describe(step->request->options, measured->set, told->settings);
+}
+
+static int
+measure_add_feature(struct step *step, const struct measured *measured,
+                    const struct feature_definition *definition, const struct feature_value *value,
+                    struct told *told)
+{
+    const struct feature_family *family = measured->family;
+    char settings[FEATURE_SETTINGS], unit[FEATURE_TERM];
+    describe_feature(step, measured, definition, told);
+    memcpy(settings, told->settings, strlen(told->settings) + 1);
     if (definition->percent > 0)
         feature_put_integer(settings, FEATURE_percent, definition->percent);
     describe_unit(step, definition, unit);
@@ -338,6 +360,7 @@ end_set(struct step *step, const struct valued *valued)
     const struct measured *measured = &valued->measured;
     const struct feature_family *family = measured->family;
     struct shared_values *shared = step->request->shared;
+    struct told told = {false};
     if (pipeline_stopped(step->request->watch))
         return -ECANCELED;
     int rc = valuing_count_failed(valued, step->error);
@@ -353,7 +376,8 @@ end_set(struct step *step, const struct valued *valued)
     for (size_t f = 0; f < family->definition_count && rc == 0; f++)
         if ((!family->definitions[f].of_levels || step->levels_wanted) &&
             (!family->tells || family->tells(step->request->options, f)))
-            rc = measure_add_feature(step, measured, &family->definitions[f], &valued->values[f]);
+            rc = measure_add_feature(step, measured, &family->definitions[f], &valued->values[f],
+                                     &told);
     valuing_let_go(step->valuing);
     return rc;
 }

@@ -19,7 +19,7 @@ void
 texture_value_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack,
                    int power, char unit[FEATURE_TERM])
 {
-    const char *base = common_unit(instances, stack);
+    const char *base = power == 0 ? "" : common_unit(instances, stack);
     if (power == 0 || base[0] == '\0')
         snprintf(unit, FEATURE_TERM, "1");
     else if (power == 1)
