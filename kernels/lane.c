@@ -458,8 +458,9 @@ kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *req
     if (rc)
         return rc;
     if (backend->turn_take)
-        backend->turn_take(lane, &has_turn);
-    rc = lane_op(lane, id)->run(lane, request, error);
+        rc = backend->turn_take(lane, lane_op(lane, id), &has_turn, error);
+    if (rc == 0)
+        rc = lane_op(lane, id)->run(lane, request, error);
     if (lane->phase[id] == KERNELS_OP_BEGUN)
         lane->phase[id] = KERNELS_OP_READY;
     if (has_turn)

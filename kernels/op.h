@@ -60,6 +60,7 @@ struct kernels_op {
     const char *name;
     size_t state_size;
     bool transient;
+    bool awaits; /* on a GPU: `run` itself waits for the slices it reads, which are announced */
     int (*open)(struct kernels_lane *lane, struct error *error);
     void (*close)(struct kernels_lane *lane);
     bool (*needs)(struct kernels_lane *lane, const void *demand);
@@ -128,7 +129,8 @@ struct kernels_backend {
      * Of a lane whose runs take turns, else NULL. A run that has queued all may leave the turn to others before it has
      * its results; *has_turn tells whether it did.
      */
-    void (*turn_take)(struct kernels_lane *lane, bool *has_turn);
+    int (*turn_take)(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn,
+                     struct error *error);
     void (*turn_leave)(struct kernels_lane *lane);
 };
 

@@ -6,7 +6,8 @@
  * the operations have counted (op.h), and each takes its pieces. Nothing is allocated inside a job.
  *
  * A lane has three streams. `upload` carries the voxels to the device, slab by slab; `work` carries
- * every kernel; `download` what comes back beside them. An event per slab orders work after upload.
+ * every kernel; `download` what comes back beside them. An event per slab orders work after upload:
+ * operations that know which slices they read wait for those alone.
  * Host threads of one lane meet at its mutex: kernels_volume_ready may come from several;
  * runs, which may, too, take turns (results.cu).
  *
@@ -72,9 +73,10 @@ struct cuda_lane {
     pthread_mutex_t mutex;
     void *host_voxels;   /* pinned; where the decoder writes */
     void *device_voxels; /* the same on the device, x fastest, tightly packed */
-    cudaEvent_t uploaded;
+    cudaEvent_t *uploaded; /* one per slab */
     int64_t slab_count;
     int64_t *slab_missing; /* slices that are not announced yet, one per slab; atomic */
+    bool *slab_awaited;    /* work waits for it */
     int64_t slab_capacity;
     pthread_mutex_t turn; /* of who queues work; taken before `mutex` */
     bool *has_turn;       /* whether who took it last has it still */
@@ -100,14 +102,19 @@ cuda_device_of(const struct kernels_lane *lane)
 int cuda_failed(struct cuda_device *device, cudaError_t status, const char *call,
                 struct error *error);
 
+/* Has all work that is queued from here on wait for slices first .. end - 1, which are announced. */
+int cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error);
+
 /* Makes the device the calling thread's; -EIO once it has failed. */
 int cuda_enter(struct cuda_device *device, struct error *error);
 
 /*
  * results.cu. Turns (op.h): once a run has left its turn all memory that it shares is others'. What is returned is for
- * cuda_turn_take, with which it begins anew.
+ * cuda_turn_take_again, with which it begins anew.
  */
-void cuda_turn_take(struct kernels_lane *lane, bool *has_turn);
+int cuda_turn_take(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn,
+                   struct error *error);
+void cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn);
 bool *cuda_turn_give_up(struct cuda_lane *lane);
 void cuda_turn_leave(struct kernels_lane *lane);
 
@@ -124,7 +131,7 @@ void cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result);
 int cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
                      struct error *error);
 
-/* Likewise into a result, for who looks at it there; has_turn is for cuda_turn_take. */
+/* Likewise into a result, for who looks at it there; has_turn is for cuda_turn_take_again. */
 int cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from,
                       size_t bytes, bool **has_turn, struct error *error);
 

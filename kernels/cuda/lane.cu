@@ -157,7 +157,6 @@ open_streams(struct cuda_lane *lane, struct error *error)
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->upload, cudaStreamNonBlocking));
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->work, cudaStreamNonBlocking));
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->download, cudaStreamNonBlocking));
-    CUDA_TRY(device, cudaEventCreateWithFlags(&lane->uploaded, cudaEventDisableTiming));
     return cuda_results_open(lane, error);
 }
 
@@ -165,8 +164,8 @@ static void
 close_streams(struct cuda_lane *lane)
 {
     cuda_results_close(lane);
-    if (lane->uploaded)
-        (void)cudaEventDestroy(lane->uploaded);
+    for (int64_t i = 0; i < lane->slab_capacity; i++)
+        (void)cudaEventDestroy(lane->uploaded[i]);
     if (lane->download)
         (void)cudaStreamDestroy(lane->download);
     if (lane->work)
@@ -228,6 +227,8 @@ cuda_lane_close(struct kernels_lane *base)
     pthread_mutex_destroy(&lane->mutex);
     pthread_mutex_destroy(&lane->turn);
     free(lane->slab_missing);
+    free(lane->slab_awaited);
+    free(lane->uploaded);
     free(lane);
 }
 
@@ -258,24 +259,62 @@ slab_of(const struct cuda_lane *lane, int64_t z)
     return ((z + 1) * lane->slab_count - 1) / lane->base.extent.slices;
 }
 
+template <typename Each>
+static bool
+slabs_grow(Each **each, int64_t from, int64_t to)
+{
+    Each *grown = (Each *)realloc(*each, (size_t)to * sizeof(*grown));
+
+    if (!grown)
+        return false;
+    memset(grown + from, 0, (size_t)(to - from) * sizeof(*grown));
+    *each = grown;
+    return true;
+}
+
 static int
-cut_into_slabs(struct cuda_lane *lane)
+slabs_make(struct cuda_lane *lane, int64_t slabs, struct error *error)
+{
+    const int64_t had = lane->slab_capacity;
+
+    if (slabs <= had)
+        return 0;
+    if (!slabs_grow(&lane->slab_missing, had, slabs) ||
+        !slabs_grow(&lane->slab_awaited, had, slabs) || !slabs_grow(&lane->uploaded, had, slabs))
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
+    for (; lane->slab_capacity < slabs; lane->slab_capacity++)
+        CUDA_TRY(
+            cuda_device_of(&lane->base),
+            cudaEventCreateWithFlags(&lane->uploaded[lane->slab_capacity], cudaEventDisableTiming));
+    return 0;
+}
+
+static int
+cut_into_slabs(struct cuda_lane *lane, struct error *error)
 {
     int64_t slices = lane->base.extent.slices;
     size_t bytes = slice_bytes(&lane->base);
     int64_t each = (int64_t)((SLAB_BYTES + bytes - 1) / bytes);
+    int rc;
 
     lane->slab_count = slices > each ? slices / each : 1;
-    if (lane->slab_count > lane->slab_capacity) {
-        int64_t *grown =
-            (int64_t *)realloc(lane->slab_missing, (size_t)lane->slab_count * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        lane->slab_missing = grown;
-        lane->slab_capacity = lane->slab_count;
-    }
-    for (int64_t i = 0; i < lane->slab_count; i++)
+    rc = slabs_make(lane, lane->slab_count, error);
+    for (int64_t i = 0; rc == 0 && i < lane->slab_count; i++) {
         lane->slab_missing[i] = first_of_slab(lane, i + 1) - first_of_slab(lane, i);
+        lane->slab_awaited[i] = false;
+    }
+    return rc;
+}
+
+int
+cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error)
+{
+    for (int64_t i = slab_of(lane, first); first < end && i <= slab_of(lane, end - 1); i++) {
+        if (!lane->slab_awaited[i])
+            CUDA_TRY(cuda_device_of(&lane->base),
+                     cudaStreamWaitEvent(lane->work, lane->uploaded[i], 0));
+        lane->slab_awaited[i] = true;
+    }
     return 0;
 }
 
@@ -303,8 +342,9 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
     rc = cuda_reserve(lane, device, pinned, error);
     if (rc)
         return rc;
-    if (cut_into_slabs(lane))
-        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
+    rc = cut_into_slabs(lane, error);
+    if (rc)
+        return rc;
     lane->results.memory = NULL;
     lane->device_voxels = lane->device.memory;
     lane->host_voxels = lane->pinned.memory;
@@ -312,6 +352,16 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
     memory->host.memory = lane->pinned.memory + bytes;
     *voxels = lane->host_voxels;
     return 0;
+}
+
+/* Does an operation begin its work on slices as they come? */
+static bool
+is_hinted(const struct kernels_lane *lane)
+{
+    for (enum kernels_op_phase phase : lane->phase)
+        if (phase == KERNELS_OP_BEGUN)
+            return true;
+    return false;
 }
 
 static int
@@ -325,8 +375,13 @@ queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
                                      (char *)lane->host_voxels + offset,
                                      (size_t)count * slice_bytes(&lane->base),
                                      cudaMemcpyHostToDevice, lane->upload));
-    CUDA_TRY(device, cudaEventRecord(lane->uploaded, lane->upload));
-    CUDA_TRY(device, cudaStreamWaitEvent(lane->work, lane->uploaded, 0));
+    CUDA_TRY(device, cudaEventRecord(lane->uploaded[slab], lane->upload));
+    if (is_hinted(&lane->base)) {
+        int rc = cuda_await_slices(lane, first, first + count, error);
+
+        if (rc)
+            return rc;
+    }
     return kernels_slices_arrived(&lane->base, first, count, error);
 }
 

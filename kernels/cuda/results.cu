@@ -12,13 +12,21 @@
 enum { RESULTS_PIECE = 256 };
 
 void
-cuda_turn_take(struct kernels_lane *base, bool *has_turn)
+cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn)
 {
-    struct cuda_lane *lane = cuda_lane_of(base);
-
     pthread_mutex_lock(&lane->turn);
     lane->has_turn = has_turn;
     *has_turn = true;
+}
+
+int
+cuda_turn_take(struct kernels_lane *base, const struct kernels_op *op, bool *has_turn,
+               struct error *error)
+{
+    struct cuda_lane *lane = cuda_lane_of(base);
+
+    cuda_turn_take_again(lane, has_turn);
+    return op->awaits ? 0 : cuda_await_slices(lane, 0, base->extent.slices, error);
 }
 
 bool *

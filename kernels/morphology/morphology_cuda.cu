@@ -228,6 +228,9 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     job.words = (base->extent.columns + 63) / 64;
     job.bias = base->pixel == IMAGE_INT16 ? 0x8000 : 0;
     job.counts = own->counts;
+    rc = cuda_await_slices(lane, job.first[2], job.end[2], error);
+    if (rc)
+        return rc;
     if (region->bits && !held)
         CUDA_SEND(lane, own->bits, region->bits, own->words);
     CUDA_SEND(lane, own->kept, region->kept, region->table_count * morphology_table(base));
@@ -242,6 +245,7 @@ const struct kernels_op cuda_morphology_op = {
     .name = "morphology",
     .state_size = sizeof(struct cuda_morphology),
     .transient = true,
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_morphology_place,
     .run = cuda_morphology_run,

@@ -171,7 +171,10 @@ peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct p
 {
     const struct cuda_peaks *own = cuda_peaks_state(&lane->base);
     const struct peaks *peaks = request->peaks;
+    const int rc = cuda_await_slices(lane, job->first[2], job->first[2] + job->size[2], error);
 
+    if (rc)
+        return rc;
     CUDA_SEND(lane, own->rows, request->ball->rows, request->ball->row_count);
     CUDA_SEND(lane, own->rescales, peaks->rescales, peaks->table_count);
     CUDA_SEND(lane, own->paddings, peaks->paddings, peaks->table_count);
@@ -260,6 +263,7 @@ const struct kernels_op cuda_peaks_op = {
     .name = "local intensity",
     .state_size = sizeof(struct cuda_peaks),
     .transient = true,
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_peaks_place,
     .run = cuda_peaks_run,

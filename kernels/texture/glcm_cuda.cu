@@ -183,9 +183,14 @@ int
 cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
                     const uint64_t *region, const uint64_t **on_device, struct error *error)
 {
+    const struct texture_region_state *held = texture_region_held(&lane->base, region);
+    const int64_t first = held ? held->box.first[2] : 0;
+    const int rc = cuda_await_slices(
+        lane, first, held ? first + held->box.size[2] : lane->base.extent.slices, error);
+
     *on_device = cuda_region_bits(lane, region);
-    if (!region || *on_device)
-        return 0;
+    if (rc || !region || *on_device)
+        return rc;
     *on_device = counted->region;
     CUDA_SEND(lane, counted->region, region, counted->words);
     return 0;
@@ -541,6 +546,7 @@ const struct kernels_op cuda_glcm_op = {
     .name = "texture (co-occurrence)",
     .state_size = sizeof(struct cuda_glcm),
     .transient = true,
+    .awaits = true,
     .open = cuda_glcm_open,
     .close = cuda_glcm_close,
     .needs = kernels_op_asked,

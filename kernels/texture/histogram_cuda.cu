@@ -182,6 +182,7 @@ const struct kernels_op cuda_histogram_op = {
     .name = "texture (histogram)",
     .state_size = sizeof(struct cuda_counted),
     .transient = true,
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_histogram_place,
     .run = cuda_histogram_run,

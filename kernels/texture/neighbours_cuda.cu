@@ -187,6 +187,7 @@ const struct kernels_op cuda_neighbours_op = {
     .name = "texture (neighbourhoods)",
     .state_size = sizeof(struct cuda_boxed),
     .transient = true,
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_neighbours_place,
     .run = cuda_neighbours_run,

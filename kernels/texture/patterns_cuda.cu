@@ -924,6 +924,7 @@ const struct kernels_op cuda_patterns_op = {
     /* .name = */ "texture (local patterns)",
     /* .state_size = */ sizeof(struct cuda_patterns),
     /* .transient = */ true,
+    /* .awaits = */ false,
     /* .open = */ patterns_open,
     /* .close = */ patterns_close,
     /* .needs = */ texture_patterns_needs,

@@ -30,7 +30,19 @@ cuda_region_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->host, &cuda_lane_of(lane)->results.memory, CUDA_RESULTS_BYTES);
 }
 
-/* The bits of the box's slices where the copy engines reach them; slices are read once for both. */
+/* The bits of a slice where the copy engines reach them, and zeros for those since the last one that had any: what is
+ * sent is of the first to the last of them. */
+static void
+region_keep_slice(struct cuda_region *own, const uint64_t *slice, int64_t last, int64_t z)
+{
+    const size_t bytes = own->words * sizeof(*slice);
+
+    if (last >= 0)
+        memset(own->host_bits + (size_t)(last + 1) * own->words, 0, (size_t)(z - last - 1) * bytes);
+    memcpy(own->host_bits + (size_t)z * own->words, slice, bytes);
+}
+
+/* Slices are read once, for the box and for the copy. */
 static void
 region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_region *own)
 {
@@ -39,11 +51,10 @@ region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_r
     texture_box_begin(&ends);
     for (int64_t z = 0; z < lane->extent.slices; z++) {
         const uint64_t *slice = bits + (size_t)z * own->words;
+        const int64_t last = ends.last[2];
 
         if (texture_box_add_slice(slice, &lane->extent, z, &ends))
-            memcpy(own->host_bits + (size_t)z * own->words, slice, own->words * sizeof(*slice));
-        else
-            memset(own->host_bits + (size_t)z * own->words, 0, own->words * sizeof(*slice));
+            region_keep_slice(own, slice, last, z);
     }
     texture_box_end(&ends, &own->held.box);
 }
@@ -79,6 +90,7 @@ cuda_region_bits(const struct cuda_lane *lane, const uint64_t *region)
 const struct kernels_op cuda_region_op = {
     .name = "a held region",
     .state_size = sizeof(struct cuda_region),
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_region_place,
     .run = cuda_region_run,

@@ -347,6 +347,7 @@ const struct kernels_op cuda_runs_op = {
     .name = "texture (runs)",
     .state_size = sizeof(struct cuda_boxed),
     .transient = true,
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_runs_place,
     .run = cuda_runs_run,

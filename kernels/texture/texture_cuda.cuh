@@ -191,7 +191,8 @@ void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *
 /* The bits of the region that the lane holds, queued on `work`; NULL where it does not hold this one. */
 const uint64_t *cuda_region_bits(const struct cuda_lane *lane, const uint64_t *region);
 
-/* Where the bits of a region are on the device, sent on `work` unless the lane holds it; NULL stays NULL. */
+/* Where the bits of a region are on the device, sent on `work` unless the lane holds it; NULL stays NULL. Work waits for
+ * the slices of its box. */
 int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
                         const uint64_t *region, const uint64_t **on_device, struct error *error);
 

@@ -183,7 +183,10 @@ zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_j
     const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
     const size_t slice = (size_t)job->volume.rows * job->volume.words_per_row;
     const uint64_t *held = cuda_region_bits(lane, region);
+    const int rc = cuda_await_slices(lane, job->first[2], job->first[2] + job->slices, error);
 
+    if (rc)
+        return rc;
     job->volume.region = held || !region ? held : counted->region;
     if (region && !held)
         CUDA_SEND(lane, counted->region + job->first[2] * slice, region + job->first[2] * slice,
@@ -241,7 +244,7 @@ zones_run_beside(struct cuda_lane *lane, const struct texture_zones *zones, stru
     cuda_result_give_back(lane, result);
     if (rc != -EAGAIN)
         return rc;
-    cuda_turn_take(&lane->base, has_turn);
+    cuda_turn_take_again(lane, has_turn);
     rc = zones_send_region(lane, zones->region, job, error);
     return rc ? rc : zones_run_slices(lane, zones, job, tallies, error);
 }
@@ -316,6 +319,7 @@ const struct kernels_op cuda_zones_op = {
     .name = "texture (zones)",
     .state_size = sizeof(struct cuda_zones),
     .transient = true,
+    .awaits = true,
     .needs = kernels_op_asked,
     .place = cuda_zones_place,
     .run = cuda_zones_run,
