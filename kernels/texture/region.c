@@ -51,9 +51,8 @@ texture_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2])
     return true;
 }
 
-/* Most slices of a small region have none, which is told faster of a slice than of its rows. */
-static bool
-region_slice_has_bits(const uint64_t *slice, int64_t words)
+bool
+texture_slice_has_bits(const uint64_t *slice, int64_t words)
 {
     uint64_t any = 0;
     int64_t first = 0;
@@ -61,8 +60,8 @@ region_slice_has_bits(const uint64_t *slice, int64_t words)
     for (; first + SLICE_PIECE <= words && any == 0; first += SLICE_PIECE)
         for (int64_t i = first; i < first + SLICE_PIECE; i++)
             any |= slice[i];
-    for (int64_t i = first; i < words && any == 0; i++)
-        any = slice[i];
+    for (; first < words && any == 0; first++)
+        any = slice[first];
     return any != 0;
 }
 
@@ -74,7 +73,7 @@ texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, 
     int64_t columns[2];
     bool any = false;
 
-    if (!region_slice_has_bits(slice, words * extent->rows))
+    if (!texture_slice_has_bits(slice, words * extent->rows))
         return false;
     for (int64_t y = 0; y < extent->rows; y++) {
         if (!texture_row_ends(slice + y * words, extent->columns, columns))

@@ -49,6 +49,10 @@ const struct texture_region_state *texture_region_held(const struct kernels_lane
 /* The first and the last column of a row that is of the region; false: none is. NULL: all are. */
 bool texture_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2]);
 
+/* Whether any of so many words has a bit: most slices of a small region have none, which is told faster of a slice than
+ * of its rows. */
+bool texture_slice_has_bits(const uint64_t *slice, int64_t words);
+
 /* A box grows by slices; it begins with none, and says whether the slice has a voxel of the region. */
 struct texture_box_ends {
     int64_t first[3], last[3];

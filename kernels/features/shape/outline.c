@@ -68,12 +68,16 @@ outline_read(const struct outline *outline, const uint64_t *bits)
     const int64_t words = (extent->columns + 63) / 64;
     int64_t ends[2];
 
-    for (int64_t z = 0; z < extent->slices; z++)
+    for (int64_t z = 0; z < extent->slices; z++) {
+        const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
+
+        if (slice && !texture_slice_has_bits(slice, extent->rows * words))
+            continue;
         for (int64_t y = 0; y < extent->rows; y++)
-            if (texture_row_ends(bits ? bits + (z * extent->rows + y) * words : NULL,
-                                 extent->columns, ends))
+            if (texture_row_ends(slice ? slice + y * words : NULL, extent->columns, ends))
                 *outline_end(outline, y, z) =
                     (int32_t)(outline->side == HULL_LOWER ? ends[0] : -ends[1]);
+    }
 }
 
 /* ----------------------------------------------------------------------------------- voxels ---- */

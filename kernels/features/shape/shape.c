@@ -146,10 +146,14 @@ shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct s
 
     *place = (struct shape_place){.first = {extent->columns, extent->rows, extent->slices},
                                   .last = {-1, -1, -1}};
-    for (int64_t z = 0; z < extent->slices; z++)
+    for (int64_t z = 0; z < extent->slices; z++) {
+        const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
+
+        if (slice && !texture_slice_has_bits(slice, extent->rows * words))
+            continue;
         for (int64_t y = 0; y < extent->rows; y++)
-            shape_place_read_row(bits ? bits + (z * extent->rows + y) * words : NULL,
-                                 extent->columns, y, z, place);
+            shape_place_read_row(slice ? slice + y * words : NULL, extent->columns, y, z, place);
+    }
 }
 
 static int

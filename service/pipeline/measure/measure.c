@@ -406,19 +406,38 @@ begin_set(struct step *step, const struct measured *measured)
     return rc;
 }
 
-/* The sets of all families, as the region at hand is. */
+/* The sets of families *next .. end - 1, as the region at hand is. */
 static int
-measure_sets(struct step *step, const struct texture_region *named, struct feature_region *region)
+begin_sets(struct step *step, const struct texture_region *named, struct feature_region *region,
+           size_t *next, size_t end)
 {
     int rc = 0;
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
-        const struct feature_family *family = feature_families[f];
+    for (; *next < end && rc == 0; ++*next) {
+        const struct feature_family *family = feature_families[*next];
         const size_t sets = texture_sets(family, step->request->options);
-        region->prepared = step->prepared[f];
+        region->prepared = step->prepared[*next];
         for (size_t set = 0; set < sets && rc == 0; set++)
             rc = begin_set(step, &(struct measured){named, region, family, set});
     }
+    return rc;
+}
+
+/* How many of the first families have values of the bits alone: they need not wait for what is counted. */
+static size_t
+families_of_bits(void)
+{
+    size_t f = 0;
+    while (f < FEATURE_FAMILIES && feature_families[f]->needs == FEATURE_NEEDS_BITS &&
+           !feature_families[f]->count)
+        f++;
+    return f;
+}
+
+static int
+end_sets(struct step *step)
+{
     const struct valued *valued;
+    int rc = 0;
     while (rc == 0 && (valued = valuing_wait(step->valuing)) != NULL)
         rc = end_set(step, valued);
     return rc;
@@ -454,13 +473,18 @@ measure_region(struct step *step, size_t number)
         .no_levels = FEATURE_NOT_DISCRETISED,
         .level_of = step->level_of,
     };
+    size_t next = 0;
     int rc = begin_forms(step, named, &region);
+    if (rc == 0)
+        rc = begin_sets(step, named, &region, &next, families_of_bits());
     if (rc == 0 && step->needs >= FEATURE_NEEDS_VALUES)
         rc = count_values(step, &region);
     if (rc == 0 && step->levels_wanted)
         make_levels(step, &region);
     if (rc == 0)
-        rc = measure_sets(step, named, &region);
+        rc = begin_sets(step, named, &region, &next, FEATURE_FAMILIES);
+    if (rc == 0)
+        rc = end_sets(step);
     valuing_clear(step->valuing);
     texture_region_release(step->request->lane);
     return rc;
