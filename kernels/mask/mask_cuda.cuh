@@ -15,6 +15,7 @@ enum {
     MASK_HALO = 15,           /* words that a warp may see beyond those that it makes */
     MASK_SLOTS_PER_WORD = 32, /* runs that it may have */
     MASK_NEAR = 16,           /* voxels along each axis that mask_walk.cu's balls reach, at most */
+    MASK_CLOSE = 4,           /* likewise mask_near.cu's */
 };
 
 struct mask_grid {
@@ -148,7 +149,28 @@ bool mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most);
 void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other,
                     bool corners, uint64_t *cut, cudaStream_t stream);
 
-/* mask_walk.cu: balls that reach few voxels. */
+/* mask_near.cu: balls that reach a few voxels. */
+
+/* The spans of the rows (j, k) of a ball, -1 where it has none. */
+typedef int32_t mask_spans[MASK_NEAR + 2][MASK_NEAR + 1];
+
+/* Disc by disc: what that of k has beyond that of k + 1, pairs of rows (-j, k) and (j, k), where they lie among a
+ * warp's widened rows. */
+struct mask_close {
+    int32_t span, reach, depth; /* along x, y and z */
+    int32_t counts[MASK_CLOSE + 1];
+    int2 rows[MASK_CLOSE + 1][MASK_CLOSE + 1];
+};
+
+bool mask_near_can(const struct mask_reach *reach);
+void mask_near_make(const struct mask_reach *reach, const mask_spans spans,
+                    struct mask_close *made);
+
+int mask_near_queue(struct cuda_lane *lane, const struct mask_grid *grid,
+                    const struct mask_close *ball, const uint64_t *source, bool shrink,
+                    uint64_t *target, struct error *error);
+
+/* mask_walk.cu: balls that reach few voxels; those that reach a few are left to mask_near.cu. */
 
 /*
  * Such a ball, disc by disc. The disc of k has, beyond that of k + 1, the pairs of rows (-j, k) and (j, k) of
@@ -157,6 +179,8 @@ void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uin
  */
 struct mask_walk {
     int32_t span, reach, depth; /* along x, y and z */
+    bool is_close;              /* then by mask_near.cu */
+    struct mask_close close;
     int32_t ends[MASK_NEAR + 2];
     int4 rows[(MASK_NEAR + 1) * (MASK_NEAR + 2) / 2];
 };

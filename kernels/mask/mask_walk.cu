@@ -262,9 +262,9 @@ mask_walk_can(const struct mask_reach *reach)
            reach->size[2] <= MASK_NEAR;
 }
 
-/* The spans of the rows (j, k) of a ball that fits, -1 where it has none. */
+/* Of a ball that fits. */
 static void
-walk_spans(const struct mask_ball *ball, int32_t spans[MASK_NEAR + 2][MASK_NEAR + 1])
+walk_spans(const struct mask_ball *ball, mask_spans spans)
 {
     int64_t entry = 0, span = ball->reach.size[0];
 
@@ -285,10 +285,16 @@ walk_spans(const struct mask_ball *ball, int32_t spans[MASK_NEAR + 2][MASK_NEAR 
 void
 mask_walk_make(const struct mask_ball *ball, struct mask_walk *made)
 {
-    int32_t spans[MASK_NEAR + 2][MASK_NEAR + 1], count = 0;
+    mask_spans spans;
+    int32_t count = 0;
     int2 *rows = (int2 *)made->rows;
 
     walk_spans(ball, spans);
+    made->is_close = mask_near_can(&ball->reach);
+    if (made->is_close) {
+        mask_near_make(&ball->reach, spans, &made->close);
+        return;
+    }
     made->span = (int32_t)ball->reach.size[0];
     made->reach = (int32_t)ball->reach.size[1];
     made->depth = (int32_t)ball->reach.size[2];
@@ -309,6 +315,8 @@ int
 mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid, const struct mask_walk *ball,
                 const uint64_t *source, bool shrink, uint64_t *target, struct error *error)
 {
+    if (ball->is_close)
+        return mask_near_queue(lane, grid, &ball->close, source, shrink, target, error);
     const walk_kernel kernel =
         walk_of(ball->depth, std::make_integer_sequence<int, MASK_NEAR + 1>());
     const size_t shared =
