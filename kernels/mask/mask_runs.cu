@@ -60,6 +60,17 @@ struct volume_forest {
         return atomicCAS(&slots[root], root | SLOT_FIRST, below | SLOT_FIRST) ==
                (root | SLOT_FIRST);
     }
+
+    /* The later of two roots is hung below the earlier one. */
+    __device__ __forceinline__ void unite(uint32_t a, uint32_t b) const
+    {
+        for (;;) {
+            a = find(a);
+            b = find(b);
+            if (a == b || hang(max(a, b), min(a, b)))
+                return;
+        }
+    }
 };
 
 /* Where tiles meet */

@@ -93,23 +93,6 @@ visit_runs(const struct mask_word &own, const Visit &visit)
     }
 }
 
-/* The later of two roots is hung below the earlier one. */
-template <typename Forest>
-static __device__ __forceinline__ void
-unite_slots(const Forest &forest, uint32_t a, uint32_t b)
-{
-    for (;;) {
-        a = forest.find(a);
-        b = forest.find(b);
-        if (a == b)
-            return;
-        const uint32_t early = min(a, b), late = max(a, b);
-
-        if (forest.hang(late, early))
-            return;
-    }
-}
-
 /* The runs of these bits of a with those `away` bits further in b. */
 template <typename Forest>
 static __device__ __forceinline__ void
@@ -119,7 +102,7 @@ unite_at(const Forest &forest, const struct mask_word &a, const struct mask_word
     for (; at; at &= at - 1) {
         const int bit = lowest_bit(at);
 
-        unite_slots(forest, slot_with(a, bit), slot_with(b, bit + away));
+        forest.unite(slot_with(a, bit), slot_with(b, bit + away));
     }
 }
 
@@ -146,7 +129,7 @@ static __device__ __forceinline__ void
 unite_ends(const Forest &forest, const struct mask_word &low, const struct mask_word &high)
 {
     if (low.bits >> 63 && high.bits & 1)
-        unite_slots(forest, slot_with(low, 63), slot_at(high, 0));
+        forest.unite(slot_with(low, 63), slot_at(high, 0));
 }
 
 /* After mask_search_begin: visit(slot) of the runs of all words that are the first of their component as

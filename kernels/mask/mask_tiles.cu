@@ -29,27 +29,26 @@ struct tile_forest {
         return *(const volatile uint32_t *)at(slot);
     }
 
-    /* Before anything is counted. What is passed on the way is hung higher, never lower again. */
-    __device__ __forceinline__ uint32_t find(uint32_t slot) const
+    /*
+     * Before anything is counted. Of the two, that whose parent is later is hung below the other's parent, and what
+     * was its parent is what is left to unite, unless it had none (Rem's algorithm, Dijkstra 1976): no root
+     * is looked for, and trees become lower on the way. Another thread may have hung it elsewhere: atomicMin
+     * tells below what, and that is still united.
+     */
+    __device__ __forceinline__ void unite(uint32_t a, uint32_t b) const
     {
         for (;;) {
-            const uint32_t next = peek(slot);
+            const uint32_t above_a = peek(a), above_b = peek(b);
 
-            if (next == slot)
-                return slot;
-            const uint32_t after = peek(next);
+            if (above_a == above_b)
+                return;
+            const uint32_t late = above_a < above_b ? b : a, early = above_a < above_b ? a : b;
 
-            if (after == next)
-                return next;
-            atomicMin(at(slot), after);
-            slot = after;
+            a = atomicMin(at(late), min(above_a, above_b));
+            if (a == late)
+                return;
+            b = early;
         }
-    }
-
-    /* Unless it is hung already. */
-    __device__ __forceinline__ bool hang(uint32_t root, uint32_t below) const
-    {
-        return atomicCAS(at(root), root, below) == root;
     }
 
     /* Roots may be counted already. */
