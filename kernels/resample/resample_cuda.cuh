@@ -21,11 +21,19 @@ struct resample_job {
     int32_t outside;
 };
 
+/* The weights of a place of the grid, in two halves. */
+struct resample_due {
+    double2 low, high;
+};
+
 /* What order 3 has between its axes (resample_spline.cu). */
 struct resample_between_axes {
     double *first, *second; /* after the first axis, and after the second */
     double *marks;
+    uint32_t *missed;   /* of each warp of an axis */
     int32_t *firsts[3]; /* of an axis, the first place behind each sample */
+    struct resample_due
+        *due[3]; /* and the last ones behind each sample but the first, from the last one on */
 };
 
 /* The closest value of the result's type. */

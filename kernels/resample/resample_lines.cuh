@@ -16,6 +16,7 @@ enum {
     SPLINE_THREADS = 64,
     SPLINE_STEPS = 4, /* samples whose places are made side by side */
     SPLINE_WARP = 32,
+    SPLINE_SECTOR = 4,                 /* doubles that memory moves at once */
     SPLINE_PITCH = SPLINE_WARP + 1,    /* no two of a row in one bank, written either way */
     SPLINE_SLOT = SPAN * SPLINE_PITCH, /* doubles of the ring: a span of a warp's lines */
     SPLINE_AHEAD = 2,       /* spans on their way, and those that a recursion begins with */
@@ -27,6 +28,9 @@ static_assert(SPLINE_AHEAD * SPAN >= RESAMPLE_REACH, "");
 /* Warps of a multiprocessor, which share its memory; of the three axes. */
 static const int spline_warps[3] = {16, 16, 16};
 
+/* Places behind a sample that are made at once, of the three axes. */
+static constexpr int spline_together[3] = {1, 1, 3};
+
 #define SPLINE_WHOLE (0x1p52 + 0x1p31)
 #define SPLINE_FLOOR 0x1.8p52 /* what is added to it is whole */
 
@@ -34,11 +38,13 @@ static const int spline_warps[3] = {16, 16, 16};
 struct spline_axis {
     const struct resample_start *start;
     const struct resample_weights *weights; /* of the places */
-    const int32_t *firsts; /* the first place behind each sample, and beyond the last */
+    const int32_t *firsts;          /* the first place behind each sample, and beyond the last */
+    const struct resample_due *due; /* as many behind each sample as are made at once */
     int32_t samples, places;
     int32_t slots; /* of a warp's ring */
     int64_t lines;
-    double *marks; /* before a span, of all lines */
+    double *marks;    /* before a span, of all lines */
+    uint32_t *missed; /* of each warp, whether a sweep has left its lines */
 };
 
 /* A double is on its way; those before a commit are there after the wait that leaves fewer commits. */
@@ -48,6 +54,15 @@ spline_copy(double *to, const double *from)
     const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
 
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(there), "l"(from) : "memory");
+}
+
+/* Two doubles, whose first has an even place. */
+__device__ static __forceinline__ void
+spline_copy_two(double2 *to, const double *from)
+{
+    const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
+
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(there), "l"(from) : "memory");
 }
 
 __device__ static __forceinline__ void
@@ -155,7 +170,7 @@ template <typename Value> struct spline_row {
     }
 
     typedef double placed;
-    static constexpr int together = 1; /* places behind a sample that are made at once */
+    static constexpr int together = spline_together[0];
 
     __device__ __forceinline__ double place(double value) const
     {
@@ -222,7 +237,7 @@ template <typename Result> struct spline_side {
     }
 
     typedef Result placed;
-    static constexpr int together = 3;
+    static constexpr int together = spline_together[2];
 
     /* As a stored value: no spline swings beyond 2^31. */
     __device__ __forceinline__ Result place(double value) const

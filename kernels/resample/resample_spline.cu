@@ -1,47 +1,31 @@
 /*
  * resample_spline.cu - order 3 on the GPU, axis by axis in doubles: a thread a line, through which the
- * recursion goes forth and back, and which is left at the places of the grid as it comes back.
+ * recursion goes forth and back, and which is left at the places of the grid as it comes back. First in sweeps
+ * (resample_sweep.cuh); lines that these leave, in one go:
  *
  * A warp's lines lie in shared memory by spans of SPAN samples, in a ring: forth, the spans ahead are
  * on their way there while the recursion is made in place, and the last ones stay. Back these are
  * there already; those before them are read once more, and what came of them forth is made again,
  * bit for bit, of what the recursion had come to before them (a mark).
- *
- * Each place of the grid is written as soon as the last of its four coefficients is there. What
- * bounds this are chains of operations that wait for each other, not their number: so behind each
- * sample the same few places are made, some for nothing, and those of several samples side by side,
- * without a branch. Spans with more places than that behind a sample make them one by one.
  */
-#include "kernels/resample/resample_lines.cuh"
+#include "kernels/resample/resample_sweep.cuh"
+
+#include <algorithm>
 
 /* ---- the recursion ---- */
 
-/* The places of a span, of each sample so many from the last one down; those that are none have any weights. */
-template <int TOGETHER> struct spline_places {
-    double2 low[SPAN][(size_t)TOGETHER], high[SPAN][(size_t)TOGETHER];
-    int32_t count[SPAN];
-};
-
-template <typename Line> struct spline_walk {
-    const struct spline_axis &axis;
-    Line &line;
-    struct spline_places<Line::together> &places; /* of this warp, as is the ring */
-    double *const ring, *const end;
-    double *marks; /* of this thread */
-    double before; /* forth: of the last sample; and before the last span */
+template <typename Line> struct spline_walk : spline_back<Line> {
+    using back_of = spline_back<Line>;
+    using back_of::axis, back_of::line, back_of::window;
+    double *const ring, *const end; /* of this warp */
+    double *marks;                  /* of this thread */
+    double before;                  /* forth: of the last sample; and before the last span */
     double entry;
-    double window[4]; /* back: coefficients from the last one on */
-
-    static constexpr int TOGETHER = Line::together;
-    static constexpr int SHARE = (SPAN * TOGETHER + SPLINE_WARP - 1) / SPLINE_WARP;
-    double2 next_low[(size_t)SHARE],
-        next_high[(size_t)SHARE]; /* this lane's share of the places that come next */
-    int32_t next_count;
 
     __device__ __forceinline__ spline_walk(const struct spline_axis &along, Line &own,
                                            struct spline_places<Line::together> &due, double *slots,
                                            int64_t index)
-        : axis(along), line(own), places(due), ring(slots), end(slots + along.slots * SPLINE_SLOT),
+        : back_of(along, own, due), ring(slots), end(slots + along.slots * SPLINE_SLOT),
           marks(along.marks + min(index, along.lines - 1))
     {
     }
@@ -112,91 +96,6 @@ template <typename Line> struct spline_walk {
         }
     }
 
-    __device__ __forceinline__ int32_t first_behind(int32_t sample) const
-    {
-        return __ldg(axis.firsts + min(sample, axis.samples));
-    }
-
-    /* A place's weights are those of the coefficients from the sample before the one that it lies behind. */
-    __device__ __forceinline__ void fetch_places(int32_t span)
-    {
-        const int32_t lane = threadIdx.x % SPLINE_WARP, own = span * SPAN + lane % SPAN + 1;
-
-        next_count = first_behind(own + 1) - first_behind(own);
-#pragma unroll
-        for (int i = 0; i < SHARE; i++) {
-            const int32_t each = i * SPLINE_WARP + lane;
-            const int32_t sample = span * SPAN + each / TOGETHER + 1;
-            const int32_t place = first_behind(sample + 1) - 1 - each % TOGETHER;
-            const double2 *const weights = (const double2 *)axis.weights[max(place, 0)].weight;
-
-            next_low[i] = __ldg(weights);
-            next_high[i] = __ldg(weights + 1);
-        }
-    }
-
-    /* Whether no sample has more places than are made at once. */
-    __device__ __forceinline__ bool take_places()
-    {
-        const int32_t lane = threadIdx.x % SPLINE_WARP;
-
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < SHARE; i++) {
-            const int32_t each = i * SPLINE_WARP + lane;
-
-            if (each < SPAN * TOGETHER) {
-                places.low[each / TOGETHER][each % TOGETHER] = next_low[i];
-                places.high[each / TOGETHER][each % TOGETHER] = next_high[i];
-            }
-        }
-        if (lane < SPAN)
-            places.count[lane] = next_count;
-        return __all_sync(~0u, next_count <= TOGETHER);
-    }
-
-    __device__ __forceinline__ void push(double coefficient)
-    {
-        window[3] = window[2];
-        window[2] = window[1];
-        window[1] = window[0];
-        window[0] = coefficient;
-    }
-
-    __device__ __forceinline__ typename Line::placed made(double2 low, double2 high) const
-    {
-        return line.place(
-            __dadd_rn(__dadd_rn(__dadd_rn(__dmul_rn(low.x, window[0]), __dmul_rn(low.y, window[1])),
-                                __dmul_rn(high.x, window[2])),
-                      __dmul_rn(high.y, window[3])));
-    }
-
-    /* The places whose lowest coefficient is that of a span's sample, without a branch. */
-    __device__ __forceinline__ void put_together(int32_t i)
-    {
-        const int32_t count = places.count[i];
-        typename Line::placed values[(size_t)TOGETHER];
-
-#pragma unroll
-        for (int m = 0; m < TOGETHER; m++)
-            values[m] = made(places.low[i][m], places.high[i][m]);
-#pragma unroll
-        for (int m = 0; m < TOGETHER; m++)
-            line.put(values[m], m < count);
-    }
-
-    /* The same of sample k, however many. */
-    __device__ __forceinline__ void put_all(int32_t k)
-    {
-        const int32_t first = first_behind(k + 1);
-
-        for (int32_t place = first_behind(k + 2) - 1; place >= first; place--) {
-            const double2 *const weights = (const double2 *)axis.weights[place].weight;
-
-            line.put(made(__ldg(weights), __ldg(weights + 1)), true);
-        }
-    }
-
     /* A span's coefficients and places, from sample i of it down. */
     template <bool ALL>
     __device__ __forceinline__ void run_back(int32_t span, int32_t i, const double *own)
@@ -205,25 +104,12 @@ template <typename Line> struct spline_walk {
 
 #pragma unroll STEPS
         for (; i >= 0; i--) {
-            push(__dmul_rn(RESAMPLE_POLE, __dsub_rn(window[0], own[i * SPLINE_PITCH])));
+            this->push_behind(own[i * SPLINE_PITCH]);
             if (ALL)
-                put_all(span * SPAN + i);
+                this->put_all(span * SPAN + i);
             else
-                put_together(i);
+                this->put_together(i);
         }
-    }
-
-    /* The last sample's coefficient, and the one behind it, which is that before it mirrored. The one
-     * that follows has no weight. */
-    __device__ __forceinline__ void turn(double value, double previous)
-    {
-        window[0] =
-            axis.samples == 1
-                ? value
-                : __dmul_rn(axis.start->end, __dadd_rn(__dmul_rn(RESAMPLE_POLE, previous), value));
-        window[1] =
-            axis.samples == 1 ? value : __dmul_rn(RESAMPLE_POLE, __dsub_rn(window[0], previous));
-        window[2] = window[3] = value;
     }
 
     __device__ __forceinline__ void back(int32_t last)
@@ -233,8 +119,8 @@ template <typename Line> struct spline_walk {
         int32_t i = (axis.samples - 1) % SPAN;
         double mark = 0;
 
-        fetch_places(last);
-        turn(own[i * SPLINE_PITCH], i > 0 ? own[(i - 1) * SPLINE_PITCH] : entry);
+        this->fetch_places(last);
+        this->turn(own[i * SPLINE_PITCH], i > 0 ? own[(i - 1) * SPLINE_PITCH] : entry);
         i--;
         for (int32_t span = last; span >= 0; span--, i = SPAN - 1) {
             own = slot + threadIdx.x % SPLINE_WARP;
@@ -245,9 +131,9 @@ template <typename Line> struct spline_walk {
             }
             if (span > 0 && leaves(span - 1, last))
                 mark = marks[(span - 1) * axis.lines];
-            const bool few = take_places();
+            const bool few = this->take_places();
 
-            fetch_places(max(span - 1, 0));
+            this->fetch_places(max(span - 1, 0));
             __syncwarp();
             if (few)
                 run_back<false>(span, i, own);
@@ -260,8 +146,7 @@ template <typename Line> struct spline_walk {
             spline_commit();
             slot = slot == ring ? end - SPLINE_SLOT : slot - SPLINE_SLOT;
         }
-        push(window[1]); /* mirrored */
-        put_all(-1);
+        this->put_first();
     }
 };
 
@@ -279,7 +164,7 @@ __launch_bounds__(SPLINE_THREADS) spline_pass(const __grid_constant__ Lines line
     const int64_t index = (int64_t)blockIdx.x * SPLINE_THREADS + threadIdx.x;
     const int32_t last = (axis.samples - 1) / SPAN;
 
-    if (index - threadIdx.x % SPLINE_WARP >= axis.lines)
+    if (index - threadIdx.x % SPLINE_WARP >= axis.lines || !axis.missed[index / SPLINE_WARP])
         return;
     Line line(lines, axis, index);
     struct spline_walk<Line> walk(axis, line, places[warp], rings + warp * axis.slots * SPLINE_SLOT,
@@ -289,16 +174,12 @@ __launch_bounds__(SPLINE_THREADS) spline_pass(const __grid_constant__ Lines line
     walk.back(last);
 }
 
-/* The first place behind each sample of an axis, and how many there are: a thread each. */
-__global__ void
-spline_find(const struct resample_weights *weights, int32_t samples, int32_t places,
-            int32_t *firsts)
+/* The first place behind a sample, or how many there are. */
+__device__ static __forceinline__ int32_t
+spline_first_behind(const struct resample_weights *weights, int32_t places, int32_t sample)
 {
-    const int32_t sample = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     int32_t low = 0, high = places;
 
-    if (sample > samples)
-        return;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
 
@@ -307,16 +188,39 @@ spline_find(const struct resample_weights *weights, int32_t samples, int32_t pla
         else
             high = middle;
     }
-    firsts[sample] = low;
+    return low;
+}
+
+/* An axis's tables of places: a thread a sample. A place's weights are those of the coefficients from the sample before
+ * the one that it lies behind. */
+__global__ void
+spline_find(const struct resample_weights *weights, int32_t samples, int32_t places,
+            int32_t together, int32_t *firsts, struct resample_due *due)
+{
+    const int32_t sample = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+
+    if (sample > samples)
+        return;
+    firsts[sample] = spline_first_behind(weights, places, sample);
+    if (sample == 0)
+        return;
+    const int32_t end =
+        sample < samples ? spline_first_behind(weights, places, sample + 1) : firsts[sample];
+
+    for (int32_t i = 0; i < together; i++) {
+        const double *const of = weights[max(end - 1 - i, 0)].weight;
+
+        due[(sample - 1) * together + i] = {{of[0], of[1]}, {of[2], of[3]}};
+    }
 }
 
 /* ---- on the host ---- */
 
-/* Doubles of a row, so that rows begin with sectors. */
+/* Doubles of a row: whole spans, or no more than whole sectors of memory. */
 static int64_t
-spline_pitch(int64_t side)
+spline_pitch(int64_t side, int64_t whole)
 {
-    return (side + SPAN - 1) / SPAN * SPAN;
+    return (side + whole - 1) / whole * whole;
 }
 
 static int64_t
@@ -329,21 +233,50 @@ void
 resample_place_spline(struct kernels_arena *arena, const struct image_extent *from,
                       const struct image_extent *to, struct resample_between_axes *between)
 {
-    const int64_t rows = spline_pitch(from->rows), columns = spline_pitch(to->columns);
-    const int64_t marks[3] = {from->rows * from->slices * spline_spans(from->columns),
-                              to->columns * from->slices * spline_spans(from->rows),
-                              columns * to->rows * spline_spans(from->slices)};
-    int64_t most = marks[0] > marks[1] ? marks[0] : marks[1];
+    const int64_t rows = spline_pitch(from->rows, SPAN),
+                  columns = spline_pitch(to->columns, SPLINE_SECTOR);
+    const int64_t lines[3] = {from->rows * from->slices, to->columns * from->slices,
+                              columns * to->rows};
+    int64_t marks = 0, warps = 0;
 
-    most = most > marks[2] ? most : marks[2];
+    for (int axis = 0; axis < 3; axis++) {
+        struct image_extent extent = *from;
+
+        marks = std::max(marks, lines[axis] * spline_spans(*resample_side(&extent, axis)));
+        warps = std::max(warps, (lines[axis] - 1) / SPLINE_WARP + 1);
+    }
     cuda_take(arena, &between->first, (size_t)(to->columns * rows), (size_t)from->slices);
     cuda_take(arena, &between->second, (size_t)(to->rows * columns), (size_t)from->slices);
-    cuda_take(arena, &between->marks, (size_t)most);
+    cuda_take(arena, &between->marks, (size_t)marks);
+    cuda_take(arena, &between->missed, (size_t)warps);
     for (int axis = 0; axis < 3; axis++) {
         struct image_extent extent = *from;
 
         cuda_take(arena, &between->firsts[axis], (size_t)*resample_side(&extent, axis) + 1);
+        cuda_take(arena, &between->due[axis],
+                  (size_t)spline_pitch(*resample_side(&extent, axis), SPAN),
+                  (size_t)spline_together[axis]);
     }
+}
+
+template <typename Lines>
+static int
+spline_launch_sweep(struct cuda_lane *lane, const Lines &lines, const struct spline_axis &axis,
+                    struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const int bytes = SWEEP_SLOTS * SWEEP_SLOT * (int)sizeof(double) +
+                      (int)sizeof(struct spline_places<sweep_line_of<Lines>::line::together>);
+
+    CUDA_TRY(device, cudaFuncSetAttribute(spline_sweep_pass<Lines>,
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    CUDA_TRY(device, cudaFuncSetAttribute(spline_sweep_pass<Lines>,
+                                          cudaFuncAttributePreferredSharedMemoryCarveout, 100));
+    spline_sweep_pass<Lines>
+        <<<resample_blocks(axis.lines, SPLINE_WARP), SPLINE_WARP, (size_t)bytes, lane->work>>>(
+            lines, axis);
+    CUDA_LAUNCHED(device);
+    return 0;
 }
 
 /* So many warps of a multiprocessor, each with as many slots as there is room for. */
@@ -361,7 +294,10 @@ spline_launch(struct cuda_lane *lane, const Lines &lines, struct spline_axis axi
 
     axis.slots = room / slot > SPLINE_AHEAD ? room / slot : SPLINE_AHEAD + 1;
     const int bytes = each * (places + axis.slots * slot);
+    const int rc = spline_launch_sweep(lane, lines, axis, error);
 
+    if (rc)
+        return rc;
     CUDA_TRY(device, cudaFuncSetAttribute(spline_pass<Lines>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     spline_pass<Lines><<<resample_blocks(axis.lines, SPLINE_THREADS), SPLINE_THREADS, (size_t)bytes,
@@ -382,7 +318,9 @@ spline_axis_of(const struct resample_job *job, const struct resample_between_axe
     along.samples = (int32_t)*resample_side(&from, axis);
     along.places = (int32_t)*resample_side(&to, axis);
     along.marks = between->marks;
+    along.missed = between->missed;
     along.firsts = between->firsts[axis];
+    along.due = between->due[axis];
     return along;
 }
 
@@ -395,7 +333,8 @@ spline_find_places(struct cuda_lane *lane, const struct resample_job *job,
 
         spline_find<<<resample_blocks(along.samples + 1, SPLINE_THREADS), SPLINE_THREADS, 0,
                       lane->work>>>(along.weights, along.samples, along.places,
-                                    between->firsts[axis]);
+                                    spline_together[axis], between->firsts[axis],
+                                    between->due[axis]);
         CUDA_LAUNCHED(cuda_device_of(&lane->base));
     }
     return 0;
@@ -416,7 +355,7 @@ spline_first(struct cuda_lane *lane, const struct resample_job *job,
     rows.pitch = (uint32_t)job->from.columns;
     rows.target = between->first;
     rows.inner = job->from.rows;
-    rows.step = spline_pitch(job->from.rows);
+    rows.step = spline_pitch(job->from.rows, SPAN);
     return spline_launch(lane, rows, axis, spline_warps[0], error);
 }
 
@@ -431,10 +370,10 @@ spline_second(struct cuda_lane *lane, const struct resample_job *job,
 
     axis.lines = job->to.columns * job->from.slices;
     rows.samples = between->first;
-    rows.pitch = (uint32_t)spline_pitch(job->from.rows);
+    rows.pitch = (uint32_t)spline_pitch(job->from.rows, SPAN);
     rows.target = between->second;
     rows.inner = job->to.columns;
-    rows.step = spline_pitch(job->to.columns);
+    rows.step = spline_pitch(job->to.columns, SPLINE_SECTOR);
     return spline_launch(lane, rows, axis, spline_warps[1], error);
 }
 
@@ -446,8 +385,8 @@ spline_third(struct cuda_lane *lane, const struct resample_job *job,
     struct spline_axis axis = spline_axis_of(job, between, 2);
 
     const struct spline_sides<Result> sides = {
-        between->second, (Result *)job->resampled,
-            spline_pitch(job->to.columns), job->to.columns, job->to.rows * job->to.columns
+        between->second, (Result *)job->resampled, spline_pitch(job->to.columns, SPLINE_SECTOR),
+            job->to.columns, job->to.rows * job->to.columns
     };
 
     axis.lines = sides.pitch * job->to.rows;

@@ -11,10 +11,24 @@
 
 static struct error error;
 
+/* Voxels of noise; or noise in a ball alone, around which all are alike, or none of that. */
+enum content { NOISE, NOISE_IN_NOTHING, NOISE_IN_SAME, CONTENTS };
+
+static bool
+is_noise(enum content content, const struct image_extent *extent, int64_t i)
+{
+    const double at[3] = {(double)(i % extent->columns) / (double)extent->columns - 0.5,
+                          (double)(i / extent->columns % extent->rows) / (double)extent->rows - 0.5,
+                          (double)(i / extent->columns / extent->rows) / (double)extent->slices -
+                              0.5};
+
+    return content == NOISE || at[0] * at[0] + at[1] * at[1] + at[2] * at[2] < 0.03;
+}
+
 /* A whole job; its first error. */
 static int
-resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed,
-            const void **resampled)
+resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
+                    enum content content, uint64_t seed, const void **resampled)
 {
     const struct resample_demand demand = {each->grid.extent, each->order, each->result};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
@@ -25,28 +39,48 @@ resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_
     void *voxels;
     int rc = kernels_volume_begin(lane, *extent, each->pixel, &asked, &voxels, &error);
 
-    for (int64_t i = 0; !rc && i < image_voxels(extent); i++)
+    for (int64_t i = 0; !rc && i < image_voxels(extent); i++) {
+        const int32_t noise =
+            range.lo + (int32_t)ref_random_below(&random, (int64_t)range.hi - range.lo + 1);
+
         ref_store(each->pixel, voxels, i,
-                  range.lo + (int32_t)ref_random_below(&random, (int64_t)range.hi - range.lo + 1));
+                  is_noise(content, extent, i)  ? noise
+                  : content == NOISE_IN_NOTHING ? 0
+                                                : (int32_t)(seed % 200));
+    }
     if (!rc)
         rc = kernels_volume_ready(lane, 0, extent->slices, &error);
     return rc ? rc : kernels_resample(lane, &request, resampled, &error);
 }
 
+static int
+resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed,
+            const void **resampled)
+{
+    return resample_content_in(lane, each, NOISE, seed, resampled);
+}
+
 static void
-expect_the_cpus(const struct resample_case *each, uint64_t seed)
+expect_the_cpus_of(const struct resample_case *each, enum content content, uint64_t seed)
 {
     const int64_t voxels = image_voxels(&each->grid.extent);
     const void *resampled[2];
 
     for (int i = 0; i < 2; i++)
-        ck_assert_msg(resample_in(lanes[i], each, seed, &resampled[i]) == 0, "%s", error.message);
+        ck_assert_msg(resample_content_in(lanes[i], each, content, seed, &resampled[i]) == 0, "%s",
+                      error.message);
     for (int64_t i = 0; i < voxels; i++)
         if (ref_stored(each->result, resampled[0], i) != ref_stored(each->result, resampled[1], i))
             ck_abort_msg("case %llu, order %d: voxel %lld is %d on the CPU, %d on the GPU",
                          (unsigned long long)seed, each->order, (long long)i,
                          (int)ref_stored(each->result, resampled[0], i),
                          (int)ref_stored(each->result, resampled[1], i));
+}
+
+static void
+expect_the_cpus(const struct resample_case *each, uint64_t seed)
+{
+    expect_the_cpus_of(each, NOISE, seed);
 }
 
 static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
@@ -82,6 +116,30 @@ START_TEST(large_cases_are_the_cpus)
         expect_the_cpus(&each, i);
     }
     free(origins);
+}
+
+END_TEST
+
+/* Long stretches without noise, in which a recursion never comes to the same from elsewhere; and places that lie
+ * closer, and farther apart, than samples. */
+START_TEST(stretches_alike_are_the_cpus)
+{
+    static const struct image_extent extents[] = {{200, 170, 150}, {150, 203, 161}};
+    static const double spacings[][3] = {{1, 1, 1}, {0.4, 1.3, 0.2}, {1.7, 0.3, 0.9}};
+    double origins[3 * 200] = {0};
+
+    for (int z = 0; z < 200; z++)
+        origins[3 * z + 2] = z;
+    for (size_t i = 0; i < sizeof(spacings) / sizeof(spacings[0]); i++)
+        for (int content = 0; content < CONTENTS; content++) {
+            struct resample_case each = {
+                .order = orders[_i], .pixel = IMAGE_INT16, .result = IMAGE_INT16};
+
+            each.planes =
+                (struct image_planes){extents[i % 2], {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
+            resample_spaced(&each.planes, spacings[i], &each.grid);
+            expect_the_cpus_of(&each, (enum content)content, 100 + i);
+        }
 }
 
 END_TEST
@@ -125,8 +183,10 @@ make_suite(void)
     TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small");
 
     tcase_add_loop_test(parity, random_cases_are_the_cpus, 0, 3);
-    if (!quick)
+    if (!quick) {
         tcase_add_loop_test(parity, large_cases_are_the_cpus, 0, 3);
+        tcase_add_loop_test(parity, stretches_alike_are_the_cpus, 0, 3);
+    }
     tcase_add_loop_test(small, a_small_case_is_the_cpus, 0, 3);
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
     TCase *faults = tcase_create("faults");

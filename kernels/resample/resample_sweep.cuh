@@ -1,0 +1,650 @@
+/*
+ * resample_sweep.cuh - order 3 on the GPU in one sweep along each line, which reads it once: a thread a line, a warp a
+ * block.
+ *
+ * The recursion goes forth by a chunk of spans, and some more; from behind these it comes back as if there
+ * were no more samples. By the chunk's own spans it has come to what it would have come to from the line's end, bit
+ * for bit: what it began with fades by the pole, 0.27, with every sample. So it is where noise is; whether it is so, the
+ * next chunk tells, which begins farther on: what that comes to at the chunk's end is compared with what was taken for
+ * it. A warp one of whose lines is not so leaves all of them to resample_spline.cu.
+ *
+ * Where samples are 0 nothing that could be rounded hides what it began with. Spans of zeros that all of a warp's lines
+ * begin with, outside of what a scanner sees, are left until the recursion comes back from the first chunk behind them.
+ *
+ * A chunk's second span is free first, and the next but four is then on its way into its slot, then that which follows
+ * into the first one's: even spans take turns in three slots, odd ones in two.
+ */
+#ifndef NOCTULE_RESAMPLE_SWEEP_CUH
+#define NOCTULE_RESAMPLE_SWEEP_CUH
+
+#include "kernels/resample/resample_back.cuh"
+
+enum {
+    SWEEP_CHUNK = 2,
+    SWEEP_AFTER =
+        3, /* spans that the recursion back begins behind a chunk: 0.27^48 is no bit of a double */
+    SWEEP_SLOTS = SWEEP_CHUNK + SWEEP_AFTER,
+    SWEEP_SLOT = SPAN * SPLINE_WARP, /* doubles */
+    SWEEP_BLOCKS = 10,               /* of a multiprocessor */
+};
+
+static_assert(SWEEP_CHUNK * SPAN >= RESAMPLE_REACH, "a chunk of zeros begins with 0");
+
+/* ---- how lines come ---- */
+
+/* A thread's line: where its places go. */
+template <typename Placed> struct sweep_target {
+    typedef Placed placed;
+
+    const struct spline_axis &axis;
+    Placed *first, *target; /* of the first place, and of the next */
+    int64_t step;
+    bool exists;
+
+    __device__ __forceinline__ explicit sweep_target(const struct spline_axis &along) : axis(along)
+    {
+    }
+
+    __device__ __forceinline__ void go_to(int32_t place)
+    {
+        target = first + place * step;
+    }
+
+    __device__ __forceinline__ void put(Placed value, bool due)
+    {
+        if (due && exists)
+            *target = value;
+        target -= due ? step : 0;
+    }
+
+    __device__ __forceinline__ double gained(double value) const
+    {
+        return axis.samples > 1 ? __dmul_rn(value, RESAMPLE_GAIN) : value;
+    }
+};
+
+/* Of a line in one piece. A lane's samples of a span lie in a row, by twos that are turned, so that eight lanes
+ * that read or write them meet in no bank. */
+template <typename Value> struct sweep_row : sweep_target<double> {
+    static constexpr int together = spline_together[0];
+
+    __device__ __forceinline__ sweep_row(const struct spline_rows<Value> &rows,
+                                         const struct spline_axis &along, int64_t line)
+        : sweep_target<double>(along)
+    {
+        first = rows.target + line / rows.inner * axis.places * rows.step + line % rows.inner;
+        step = rows.step;
+        exists = line < axis.lines;
+    }
+
+    __device__ __forceinline__ double place(double value) const
+    {
+        return value;
+    }
+
+    __device__ __forceinline__ static double2 *pair(double *slot, int32_t i)
+    {
+        const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
+
+        return (double2 *)slot + (lane * (SPAN / 2) + (i ^ lane % (SPAN / 2)));
+    }
+
+    __device__ __forceinline__ static void hold(double *slot, const double (&values)[SPAN])
+    {
+#pragma unroll
+        for (int i = 0; i < SPAN; i += 2)
+            *pair(slot, i / 2) = make_double2(values[i], values[i + 1]);
+    }
+
+    template <size_t COUNT>
+    __device__ __forceinline__ static void held(double *slot, int32_t from, double (&values)[COUNT])
+    {
+#pragma unroll
+        for (int i = 0; i < (int)COUNT; i += 2) {
+            const double2 two = *pair(slot, from / 2 + i / 2);
+
+            values[i] = two.x;
+            values[i + 1] = two.y;
+        }
+    }
+
+    __device__ __forceinline__ static double held_at(double *slot, int32_t i)
+    {
+        const double2 two = *pair(slot, i / 2);
+
+        return i % 2 ? two.y : two.x;
+    }
+};
+
+/* Stored values: those of the next spans wait in registers. */
+template <typename Value> struct sweep_stored : sweep_row<Value> {
+    static constexpr int words = SPAN * (int)sizeof(Value) / 4, each = 4 / (int)sizeof(Value);
+    using sweep_row<Value>::axis;
+
+    const Value *samples;
+    bool aligned;
+    uint32_t coming[2][(size_t)words];
+
+    __device__ __forceinline__ sweep_stored(const struct spline_rows<Value> &rows,
+                                            const struct spline_axis &along, int64_t line)
+        : sweep_row<Value>(rows, along, line)
+    {
+        samples = rows.samples + min(line, axis.lines - 1) * rows.pitch;
+        aligned = __all_sync(~0u, (uintptr_t)samples % 16 == 0);
+    }
+
+    /* What is beyond a line is its last sample. */
+    __device__ __forceinline__ void read(int32_t span, uint32_t (&to)[(size_t)words]) const
+    {
+        const Value *const from = samples + (int64_t)span * SPAN;
+
+        if (aligned && (span + 1) * SPAN <= axis.samples) {
+#pragma unroll
+            for (int i = 0; i < words / 4; i++) {
+                const uint4 four = __ldg((const uint4 *)from + i);
+
+                to[4 * i] = four.x;
+                to[4 * i + 1] = four.y;
+                to[4 * i + 2] = four.z;
+                to[4 * i + 3] = four.w;
+            }
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < words; i++)
+            to[i] = 0;
+#pragma unroll
+        for (int i = 0; i < SPAN; i++) {
+            const int32_t k = min(span * SPAN + i, axis.samples - 1);
+            const uint32_t bits = (uint32_t)__ldg(samples + k) & ~0u >> (32 - 8 * sizeof(Value));
+
+            to[i / each] |= bits << (i % each * 8 * (int)sizeof(Value));
+        }
+    }
+
+    __device__ __forceinline__ bool is_zero(int32_t span) const
+    {
+        uint32_t words_of[(size_t)words], any = 0;
+
+        read(span, words_of);
+#pragma unroll
+        for (int i = 0; i < words; i++)
+            any |= words_of[i];
+        return any == 0;
+    }
+
+    /* In integers, and by 2^52 to a double: exact. */
+    __device__ __forceinline__ double sample(Value value) const
+    {
+        const int32_t whole =
+            axis.samples == 1 ? (int32_t)value : (int32_t)value * (int32_t)RESAMPLE_GAIN;
+
+        return __dsub_rn(__hiloint2double(0x43300000, whole ^ INT32_MIN), SPLINE_WHOLE);
+    }
+
+    __device__ __forceinline__ void begin(int32_t span, int32_t last, double *)
+    {
+        read(span, coming[0]);
+        read(min(span + 1, last), coming[1]);
+    }
+
+    /* Of the first spans. */
+    __device__ __forceinline__ double early(double *, int32_t k) const
+    {
+        return sample(__ldg(samples + k));
+    }
+
+    __device__ __forceinline__ void take(int32_t span, int32_t last, double *,
+                                         double (&values)[SPAN])
+    {
+#pragma unroll
+        for (int i = 0; i < SPAN; i++)
+            values[i] = sample((Value)(coming[0][i / each] >> (i % each * 8 * (int)sizeof(Value))));
+#pragma unroll
+        for (int i = 0; i < words; i++)
+            coming[0][i] = coming[1][i];
+        if (span + 2 <= last)
+            read(span + 2, coming[1]);
+    }
+
+    __device__ __forceinline__ void renew(int32_t, int32_t, double *) const
+    {
+    }
+};
+
+/* The slot of a span in a warp's ring. */
+__device__ static __forceinline__ double *
+sweep_slot(double *ring, int32_t span)
+{
+    const uint32_t two = (uint32_t)span / 2;
+
+    return ring + (span % 2 ? 3 + two % 2 : two % 3) * SWEEP_SLOT;
+}
+
+/* The first spans of a line, and the wait for them. */
+template <typename Line>
+__device__ static __forceinline__ void
+sweep_fetch_first(const Line &line, int32_t span, int32_t last, double *ring)
+{
+    for (int32_t end = min(span + SWEEP_SLOTS - 1, last); span <= end; span++)
+        line.fetch(span, sweep_slot(ring, span));
+    spline_commit();
+    spline_wait<0>();
+}
+
+/* Behind a chunk two spans are fetched: an odd one, and the even one that follows. */
+__device__ static __forceinline__ void
+sweep_wait(int32_t span)
+{
+    if (span % 2)
+        spline_wait<1>();
+    else
+        spline_wait<0>();
+}
+
+/* Doubles: a warp reads four lines at a time. Rows are as long as whole spans. */
+struct sweep_doubles : sweep_row<double> {
+    const double *samples,
+        *own; /* of the warp's first line, this lane's piece; and of its own line */
+    uint32_t pitch;
+    int32_t last_line;
+
+    __device__ __forceinline__ sweep_doubles(const struct spline_rows<double> &rows,
+                                             const struct spline_axis &along, int64_t line)
+        : sweep_row<double>(rows, along, line)
+    {
+        const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
+
+        samples = rows.samples + (line - lane) * rows.pitch + lane % 8 * 2;
+        own = rows.samples + min(line, axis.lines - 1) * rows.pitch;
+        pitch = rows.pitch;
+        last_line = (int32_t)min(axis.lines - 1 - (line - lane), (int64_t)SPLINE_WARP - 1);
+    }
+
+    __device__ __forceinline__ void fetch(int32_t span, double *slot) const
+    {
+        const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
+        const double *const from = samples + span * SPAN;
+
+#pragma unroll
+        for (int l = 0; l < SPLINE_WARP; l += 4) {
+            const int32_t line = l + lane / 8;
+
+            spline_copy_two((double2 *)slot + (line * (SPAN / 2) + (lane ^ line) % (SPAN / 2)),
+                            from + (uint64_t)pitch * (uint32_t)min(line, last_line));
+        }
+    }
+
+    /* +0 alone: the sign of another would be lost. */
+    __device__ __forceinline__ bool is_zero(int32_t span) const
+    {
+        const double2 *const from = (const double2 *)(own + (int64_t)span * SPAN);
+        long long any = 0;
+
+#pragma unroll
+        for (int i = 0; i < SPAN / 2; i++) {
+            const double2 two = __ldg(from + i);
+
+            any |= __double_as_longlong(two.x) | __double_as_longlong(two.y);
+        }
+        return any == 0;
+    }
+
+    __device__ __forceinline__ void begin(int32_t span, int32_t last, double *ring) const
+    {
+        sweep_fetch_first(*this, span, last, ring);
+    }
+
+    __device__ __forceinline__ double early(double *ring, int32_t k) const
+    {
+        return gained(held_at(sweep_slot(ring, k / SPAN), k % SPAN));
+    }
+
+    __device__ __forceinline__ void take(int32_t span, int32_t, double *slot,
+                                         double (&values)[SPAN]) const
+    {
+        sweep_wait(span);
+        held(slot, 0, values);
+#pragma unroll
+        for (int i = 0; i < SPAN; i++)
+            values[i] = gained(values[i]);
+    }
+
+    /* A slot that all lanes are done with. */
+    __device__ __forceinline__ void renew(int32_t span, int32_t last, double *slot) const
+    {
+        __syncwarp();
+        if (span <= last)
+            fetch(span, slot);
+        spline_commit();
+    }
+};
+
+/* Lines side by side: a lane's samples lie in a column. */
+template <typename Result> struct sweep_side : sweep_target<Result> {
+    static constexpr int together = spline_together[2];
+    using sweep_target<Result>::axis;
+
+    const double *samples;
+
+    __device__ __forceinline__ sweep_side(const struct spline_sides<Result> &sides,
+                                          const struct spline_axis &along, int64_t line)
+        : sweep_target<Result>(along)
+    {
+        const int64_t i = line % sides.pitch;
+
+        samples = sides.samples + min(line, axis.lines - 1);
+        this->first = sides.target + line / sides.pitch * sides.columns + i;
+        this->step = sides.step;
+        this->exists = line < axis.lines && i < sides.columns;
+    }
+
+    /* As a stored value: no spline swings beyond 2^31. */
+    __device__ __forceinline__ Result place(double value) const
+    {
+        return resample_kept<Result>(
+            __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
+    }
+
+    __device__ __forceinline__ void fetch(int32_t span, double *slot) const
+    {
+        const double *from = samples + (int64_t)span * SPAN * axis.lines;
+        double *const to = slot + threadIdx.x % SPLINE_WARP;
+
+#pragma unroll
+        for (int i = 0; i < SPAN; i++) {
+            spline_copy(to + i * SPLINE_WARP, from);
+            if (span * SPAN + i + 1 < axis.samples)
+                from += axis.lines;
+        }
+    }
+
+    /* +0 alone: the sign of another would be lost. */
+    __device__ __forceinline__ bool is_zero(int32_t span) const
+    {
+        const double *const from = samples + (int64_t)span * SPAN * axis.lines;
+        long long any = 0;
+
+#pragma unroll
+        for (int i = 0; i < SPAN; i++)
+            any |= __double_as_longlong(__ldg(from + i * axis.lines));
+        return any == 0;
+    }
+
+    __device__ __forceinline__ void begin(int32_t span, int32_t last, double *ring) const
+    {
+        sweep_fetch_first(*this, span, last, ring);
+    }
+
+    __device__ __forceinline__ double early(double *ring, int32_t k) const
+    {
+        return this->gained(held_at(sweep_slot(ring, k / SPAN), k % SPAN));
+    }
+
+    __device__ __forceinline__ void take(int32_t span, int32_t, double *slot,
+                                         double (&values)[SPAN]) const
+    {
+        sweep_wait(span);
+        held(slot, 0, values);
+#pragma unroll
+        for (int i = 0; i < SPAN; i++)
+            values[i] = this->gained(values[i]);
+    }
+
+    __device__ __forceinline__ void renew(int32_t span, int32_t last, double *slot) const
+    {
+        if (span <= last)
+            fetch(span, slot);
+        spline_commit();
+    }
+
+    __device__ __forceinline__ static void hold(double *slot, const double (&values)[SPAN])
+    {
+#pragma unroll
+        for (int i = 0; i < SPAN; i++)
+            slot[i * SPLINE_WARP + threadIdx.x % SPLINE_WARP] = values[i];
+    }
+
+    template <size_t COUNT>
+    __device__ __forceinline__ static void held(double *slot, int32_t from, double (&values)[COUNT])
+    {
+#pragma unroll
+        for (int i = 0; i < (int)COUNT; i++)
+            values[i] = held_at(slot, from + i);
+    }
+
+    __device__ __forceinline__ static double held_at(double *slot, int32_t i)
+    {
+        return slot[i * SPLINE_WARP + threadIdx.x % SPLINE_WARP];
+    }
+};
+
+template <typename Lines> struct sweep_line_of;
+
+template <typename Value> struct sweep_line_of<struct spline_rows<Value>> {
+    typedef struct sweep_stored<Value> line;
+};
+
+template <> struct sweep_line_of<struct spline_rows<double>> {
+    typedef struct sweep_doubles line;
+};
+
+template <typename Result> struct sweep_line_of<struct spline_sides<Result>> {
+    typedef struct sweep_side<Result> line;
+};
+
+/* ---- the sweep ---- */
+
+template <typename Line> struct spline_sweep : spline_back<Line> {
+    using back_of = spline_back<Line>;
+    using back_of::axis, back_of::line, back_of::window;
+
+    double *const ring;
+    int32_t last, quiet;  /* spans: the last one, and how many of zeros are left for later */
+    double before, entry; /* forth: of the last sample, and before the last span */
+    double taken[3];      /* for what the window is at the end of the chunk that follows */
+    bool missed;
+
+    __device__ __forceinline__ spline_sweep(const struct spline_axis &along, Line &own,
+                                            struct spline_places<Line::together> &due,
+                                            double *slots)
+        : back_of(along, own, due), ring(slots), last((along.samples - 1) / SPAN), quiet(0),
+          missed(false)
+    {
+    }
+
+    __device__ __forceinline__ double *slot_of(int32_t span) const
+    {
+        return sweep_slot(ring, span);
+    }
+
+    /* Whole chunks of zeros, behind which there are spans. */
+    __device__ __forceinline__ void skip_zeros()
+    {
+        while (quiet + SWEEP_CHUNK < last &&
+               __all_sync(~0u, !line.exists || (line.is_zero(quiet) && line.is_zero(quiet + 1))))
+            quiet += SWEEP_CHUNK;
+    }
+
+    /* The sum that the recursion begins with; that of zeros is 0. */
+    __device__ __forceinline__ void start()
+    {
+        before = 0;
+        if (quiet > 0)
+            return;
+        before = __dmul_rn(axis.start->weight[0], line.early(ring, 0));
+#pragma unroll 8
+        for (int32_t k = 1; k < axis.start->count; k++)
+            before = __dadd_rn(before, __dmul_rn(axis.start->weight[k], line.early(ring, k)));
+    }
+
+    __device__ __forceinline__ void forth(int32_t span)
+    {
+        double values[SPAN];
+        double *const slot = slot_of(span);
+
+        line.take(span, last, slot, values);
+        entry = before;
+#pragma unroll
+        for (int i = 0; i < SPAN; i++) {
+            if (i > 0 || span > 0)
+                before = __dadd_rn(values[i], __dmul_rn(RESAMPLE_POLE, before));
+            values[i] = before;
+        }
+        Line::hold(slot, values);
+    }
+
+    /* Begins back behind span `reach`; what of this span is left. */
+    __device__ __forceinline__ int32_t begin_back(int32_t reach)
+    {
+        double *const slot = slot_of(reach);
+        int32_t i = SPAN - 1;
+
+        if (reach == last) {
+            i = (axis.samples - 1) % SPAN;
+            this->turn(Line::held_at(slot, i), i > 0 ? Line::held_at(slot, i - 1) : entry);
+            return i - 1;
+        }
+        /* As if all that follows were like the last one. */
+        window[0] = __dmul_rn(Line::held_at(slot, i), -RESAMPLE_POLE / (1 - RESAMPLE_POLE));
+        window[1] = window[2] = window[3] = window[0];
+        return i;
+    }
+
+    /* Coefficients alone, of a span from i on. */
+    __device__ __forceinline__ void back_bare(double *slot, int32_t i)
+    {
+        if (i < SPAN - 1) {
+#pragma unroll 2
+            for (; i >= 0; i--)
+                this->push_behind(Line::held_at(slot, i));
+            return;
+        }
+        double values[SPAN];
+
+        Line::held(slot, 0, values);
+#pragma unroll
+        for (i = SPAN - 1; i >= 0; i--)
+            this->push_behind(values[i]);
+    }
+
+    /* And their places. */
+    __device__ __forceinline__ void back_whole(double *slot)
+    {
+        constexpr int STEPS = Line::together > 1 ? 4 : 8;
+
+#pragma unroll 1
+        for (int32_t i = SPAN - STEPS; i >= 0; i -= STEPS) {
+            double values[(size_t)STEPS];
+
+            Line::held(slot, i, values);
+#pragma unroll
+            for (int k = STEPS - 1; k >= 0; k--) {
+                this->push_behind(values[k]);
+                this->put_together(i + k);
+            }
+        }
+    }
+
+    /* Likewise of a span of zeros, without a slot, or of one with more places than are made at once. */
+    __device__ __forceinline__ void back_single(double *slot, int32_t span, int32_t i, bool few)
+    {
+#pragma unroll 1
+        for (; i >= 0; i--) {
+            this->push_behind(slot ? Line::held_at(slot, i) : 0);
+            if (few)
+                this->put_together(i);
+            else
+                this->put_all(span * SPAN + i);
+        }
+    }
+
+    __device__ __forceinline__ void back_span(int32_t span, int32_t i, int32_t next)
+    {
+        double *const slot = span < quiet ? nullptr : slot_of(span);
+        const bool few = this->take_places();
+
+        this->fetch_places(next);
+        __syncwarp();
+        if (few && slot && i == SPAN - 1)
+            back_whole(slot);
+        else
+            back_single(slot, span, i, few);
+        if (slot)
+            line.renew(span % 2 ? span + SWEEP_SLOTS - 1 : span + SWEEP_SLOTS + 1, last, slot);
+    }
+
+    /* Whether the chunk's end is what it was taken for; and takes the next one's for what it is. */
+    __device__ __forceinline__ void compare(int32_t first, const double (&next)[3])
+    {
+#pragma unroll
+        for (int w = 0; w < 3; w++) {
+            missed |= first > quiet && window[w] != taken[w];
+            taken[w] = next[w];
+        }
+    }
+
+    /* Back through the chunk that begins at `first`, from behind span `reach`; through zeros before the first one. */
+    __device__ __forceinline__ void chunk(int32_t first, int32_t reach)
+    {
+        const int32_t end = first == quiet ? 0 : first;
+        const int32_t place =
+            this->first_behind((min(first + SWEEP_CHUNK - 1, last) + 1) * SPAN + 1);
+        int32_t i = begin_back(reach), span = reach;
+        double next[3];
+
+        for (; span >= first + SWEEP_CHUNK; span--, i = SPAN - 1)
+            back_bare(slot_of(span), i);
+#pragma unroll
+        for (int w = 0; w < 3; w++)
+            next[w] = window[w];
+        line.go_to(place - 1);
+        for (; span >= end; span--, i = SPAN - 1)
+            back_span(span, i, span > end ? span - 1 : min(first + 2 * SWEEP_CHUNK - 1, last));
+        compare(first, next);
+        if (end == 0)
+            this->put_first();
+    }
+
+    /* False: what was made is not so. */
+    __device__ __forceinline__ bool sweep()
+    {
+        skip_zeros();
+        line.begin(quiet, last, ring);
+        this->fetch_places(min(quiet + SWEEP_CHUNK - 1, last));
+        start();
+        for (int32_t first = quiet, span = quiet; first <= last; first += SWEEP_CHUNK) {
+            const int32_t reach = min(first + SWEEP_SLOTS - 1, last);
+
+            for (; span <= reach; span++)
+                forth(span);
+            chunk(first, reach);
+            if (__any_sync(~0u, missed && line.exists)) {
+                spline_wait<0>(); /* nothing may be on its way to memory that is another's */
+                return false;
+            }
+        }
+        return true;
+    }
+};
+
+/* missed: of each warp. */
+template <typename Lines>
+__global__ void
+__launch_bounds__(SPLINE_WARP, SWEEP_BLOCKS)
+    spline_sweep_pass(const __grid_constant__ Lines lines,
+                      const __grid_constant__ struct spline_axis axis)
+{
+    typedef typename sweep_line_of<Lines>::line Line;
+    extern __shared__ __align__(16) double shared[];
+    Line line(lines, axis, (int64_t)blockIdx.x * SPLINE_WARP + threadIdx.x);
+    struct spline_sweep<Line> sweep(
+        axis, line, *(struct spline_places<Line::together> *)(shared + SWEEP_SLOTS * SWEEP_SLOT),
+        shared);
+    const bool made = sweep.sweep();
+
+    if (threadIdx.x == 0)
+        axis.missed[blockIdx.x] = !made;
+}
+
+#endif
