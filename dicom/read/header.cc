@@ -2,6 +2,8 @@
 
 #include <dcmtk/dcmdata/dcistrmb.h>
 
+#include <semaphore.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -44,6 +46,40 @@ header_blame_memory()
 {
     if (errno == ENOMEM)
         throw std::bad_alloc();
+}
+
+namespace
+{
+
+constexpr unsigned TURNS = 6;
+
+struct Turns {
+    sem_t free;
+
+    Turns()
+    {
+        sem_init(&free, 0, TURNS);
+    }
+};
+
+sem_t *
+turns()
+{
+    static Turns all;
+    return &all.free;
+}
+
+} // namespace
+
+HeaderTurn::HeaderTurn()
+{
+    while (sem_wait(turns()) != 0)
+        ; /* a signal came */
+}
+
+HeaderTurn::~HeaderTurn()
+{
+    sem_post(turns());
 }
 
 OFCondition

@@ -591,6 +591,7 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_asker *a
     } else if (rc) {
         return rc;
     }
+    const HeaderTurn turn;
     DcmDataset dataset;
     if (!rc && (rc = header_parse(scan, path, dataset, error)))
         return rc;
