@@ -20,19 +20,29 @@
 
 /* ------------------------------------------------------------------------------- writing ---- */
 
+static bool
+is_plain(unsigned char c)
+{
+    return (c >= 0x20 || c == '\t') && c != '\\' && c != 0x7f;
+}
+
 static void
 job_put(FILE *out, const char *key, const char *value)
 {
     fprintf(out, "%s ", key);
-    for (const unsigned char *s = (const unsigned char *)(value ? value : ""); *s; s++) {
+    for (const unsigned char *s = (const unsigned char *)(value ? value : ""); *s;) {
+        size_t plain = 0;
+        while (is_plain(s[plain]))
+            plain++;
+        fwrite(s, 1, plain, out); /* not one by one: the daemon's one thread writes the paths of all files */
+        s += plain;
         if (*s == '\n')
             fputs("\n\t", out);
         else if (*s == '\\')
             fputs("\\\\", out);
-        else if ((*s < 0x20 && *s != '\t') || *s == 0x7f)
+        else if (*s)
             fprintf(out, "\\x%02x", *s);
-        else
-            fputc(*s, out);
+        s += *s != 0;
     }
     fputc('\n', out);
 }
