@@ -2,12 +2,12 @@
 """
 Series a second through the whole service on one GPU of a host and on several, a JSON line for each.
 
-    service_gpus.py --bin BIN --work WORK [--on 1x16x4,2x32x4,4x64x4] [--series N] [--jobs N] [--seconds S]
+    service_gpus.py --bin BIN --work WORK [--on 1x16x4,2x32x4,4x64x4] [--series N] [--seconds S]
 
-Series are taken in once, through the inbox, and each gets a job by each of many pipelines, which differ in their names alone: a
-round of all series after the other, while the queue is held. For each of --on the service is started on so many GPUs and
-processors, with so many lanes a GPU and, where it is said, threads; its workers take their memory; the queue is released, and once --warm seconds are over, what ends within --seconds
-is counted. All files are in the page cache, or in memory where WORK is.
+Series are taken in once, through the inbox. For each of --on the service is started on so many GPUs and processors, with so many
+lanes a GPU and, where it is said, threads; its workers take their memory; while the queue is held jobs are made, by pipelines that
+differ in their names alone, of all series by each; the queue is released, and once --warm seconds are over, what ends within
+--seconds is counted. All files are in the page cache, or in memory where WORK is.
 
 What is full is told beside it: how many processors of the machine were busy (/proc/stat), seconds of the daemon's one thread for
 each of the clock, how busy the lanes were, and what went up to each GPU. Needs the standard library.
@@ -38,6 +38,7 @@ pipelines = ( {pipelines} );
 rules = ( );
 """
 
+PIPELINES = 256
 On = collections.namedtuple("On", "gpus processors lanes threads", defaults=[4, 0])
 
 
@@ -49,7 +50,7 @@ def parse():
     parser.add_argument("--series", type=int, default=64)
     parser.add_argument("--size", default="512x512x300")
     parser.add_argument("--kind", default="ct-head", help="of the phantom")
-    parser.add_argument("--jobs", type=int, default=16000, help="made at the start; those that are left over stay")
+    parser.add_argument("--rate", type=float, default=60, help="series a second that are the most of a GPU: so many jobs are made")
     parser.add_argument("--warm", type=float, default=3.0)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for taking in")
@@ -68,13 +69,13 @@ class Host(Service):
 
     def __init__(self, arguments):
         super().__init__(arguments)
-        self.rounds = -(-arguments.jobs // arguments.series)
+        self.rounds = 0
         self.processors = os.sched_getaffinity(0)
 
     def configure(self, on, gpus):
         names = ", ".join(f'"{uuid}"' for uuid in gpus)
         compute = f'backend = "cuda"; devices = [ {names} ];' if gpus else 'backend = "cpu";'
-        pipelines = ",\n".join(f'{{ name = "p{i}"; review = "deliver";\n{LEVEL_SET} }}' for i in range(self.rounds))
+        pipelines = ",\n".join(f'{{ name = "p{i}"; review = "deliver";\n{LEVEL_SET} }}' for i in range(PIPELINES))
         self.config.write_text(SETTINGS.format(root=self.root, inbox=self.inbox, compute=compute, on=on,
                                                pipelines=pipelines))
 
@@ -101,16 +102,13 @@ class Host(Service):
 
 
 def fill(arguments, host):
-    """All series taken in, and their jobs made, while none may start."""
+    """All series taken in; no job may start."""
     source = arguments.work / "source"
     generate(arguments, source)
     host.begin(On(0, len(host.processors)), [])
     host.control("pause", "--reason", "until all are there")
     files = feed(source, host.inbox)
     host.wait("SELECT count(*) FROM series WHERE state = 'SETTLED'", arguments.series, f"series settled ({files} files)")
-    for i in range(host.rounds):
-        host.control("submit", "--all", "--pipeline", f"p{i}")
-    os.sync()
     host.end()
 
 
@@ -137,7 +135,7 @@ def report(arguments, on, host, first, last):
     left = host.query("SELECT count(*) FROM v_jobs WHERE state = 'READY'")[0][0]
     bad = host.query("SELECT count(*) FROM v_jobs WHERE state NOT IN ('DONE', 'READY')")[0][0]
     if bad or not left or not jobs:
-        sys.exit(f"{len(jobs)} jobs done, {bad} not DONE, {left} left: more have to be made (--jobs), or they do not run")
+        sys.exit(f"{len(jobs)} jobs done, {bad} not DONE, {left} left: more have to be made (--rate), or they do not run")
     columns, rows, slices = map(int, arguments.size.split("x"))
     rate = len(jobs) / span
     busy, total = (b - a for a, b in zip(first["busy"], last["busy"]))
@@ -155,8 +153,19 @@ def report(arguments, on, host, first, last):
     print(json.dumps(line), flush=True)
 
 
+def make_jobs(host, count):
+    """At least so many wait then."""
+    while host.query("SELECT count(*) FROM v_jobs WHERE state = 'READY'")[0][0] < count:
+        if host.rounds == PIPELINES:
+            sys.exit("more series are needed (--series)")
+        host.control("submit", "--all", "--pipeline", f"p{host.rounds}")
+        host.rounds += 1
+    os.sync()
+
+
 def measure(arguments, host, on, gpus):
     host.begin(on, gpus)
+    make_jobs(host, arguments.rate * max(on.gpus, 1) * (arguments.warm + arguments.seconds + 1))
     host.control("resume")
     time.sleep(arguments.warm)  # the measured time begins then: nothing is waited for
     first = state(host)
