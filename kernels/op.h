@@ -155,6 +155,7 @@ kernels_state(const struct kernels_lane *lane, enum kernels_op_id id)
  * no memory for it, or comes too late with a hint; -EBUSY while slices are missing. */
 int kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
                      struct error *error);
+/* Not from inside a run: it has the turn that this one would wait for, and calls what the table has. */
 int kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
                    struct error *error);
 

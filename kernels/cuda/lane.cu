@@ -160,6 +160,18 @@ open_streams(struct cuda_lane *lane, struct error *error)
     return cuda_results_open(lane, error);
 }
 
+/* Whoever has it and asks again is told so, and does not wait for itself. */
+static void
+turn_init(pthread_mutex_t *turn)
+{
+    pthread_mutexattr_t kind;
+
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(turn, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
+
 static void
 close_streams(struct cuda_lane *lane)
 {
@@ -207,7 +219,7 @@ cuda_lane_open(struct kernels_device *base, struct kernels_lane **result, struct
         return rc;
     }
     pthread_mutex_init(&lane->mutex, NULL);
-    pthread_mutex_init(&lane->turn, NULL);
+    turn_init(&lane->turn);
     *result = &lane->base;
     return 0;
 }

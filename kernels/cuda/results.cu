@@ -7,16 +7,23 @@
  */
 #include "kernels/cuda/cuda.cuh"
 
+#include <errno.h>
 #include <string.h>
 
 enum { RESULTS_PIECE = 256 };
+
+static void
+turn_begin(struct cuda_lane *lane, bool *has_turn)
+{
+    lane->has_turn = has_turn;
+    *has_turn = true;
+}
 
 void
 cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn)
 {
     pthread_mutex_lock(&lane->turn);
-    lane->has_turn = has_turn;
-    *has_turn = true;
+    turn_begin(lane, has_turn);
 }
 
 int
@@ -25,7 +32,10 @@ cuda_turn_take(struct kernels_lane *base, const struct kernels_op *op, bool *has
 {
     struct cuda_lane *lane = cuda_lane_of(base);
 
-    cuda_turn_take_again(lane, has_turn);
+    if (pthread_mutex_lock(&lane->turn) != 0) /* by this thread, which has it */
+        return error_set(error, -EDEADLK, CODE_COMPUTE_FAILED, "%s runs inside another's turn",
+                         op->name);
+    turn_begin(lane, has_turn);
     return op->awaits ? 0 : cuda_await_slices(lane, 0, base->extent.slices, error);
 }
 

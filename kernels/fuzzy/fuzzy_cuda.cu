@@ -94,7 +94,9 @@ cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object
                        struct fuzzy_tables *tables, struct error *error)
 {
     struct image_range range;
-    int rc = kernels_volume_range(&lane->base, object->padding, &range, error);
+    const struct range_request request = {object->padding, &range};
+    /* Not by kernels_volume_range, which waits for a turn: this run has it. */
+    int rc = cuda_range_op.run(&lane->base, &request, error);
 
     if (rc == -ENODATA)
         range.lo = range.hi = 0; /* all is padding: no affinity is looked up */
