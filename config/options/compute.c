@@ -70,7 +70,8 @@ static const struct option_row compute_rows[] = {
      .help = "the GPUs to compute on, by index or UUID as nvidia-smi -L prints them; all when none "
              "is named"},
     {"threads", &option_integer, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
-     .help = "CPU threads of a job, which jobs that run at a time in one worker divide between them; 0 means the worker's share of the cores"},
+     .help = "CPU threads of a job, which jobs that run at a time in one worker divide between "
+             "them; 0 means the worker's share of the cores"},
     {"lanes", &option_integer, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
      .help = "jobs at a time: one reads or writes while another computes"},
     {"keep_mib", &option_number, AT(struct conf_compute, keep_mib), "256.0", LIMITS(0, 65536),

@@ -46,8 +46,9 @@ header_try(Act act)
  * A turn with DCMTK, which locks a mutex of the whole process each time a value is loaded or asked for: 64 threads
  * that parse headers spend most of their time in the kernel, where they wait for each other. Few are as fast.
  */
-class HeaderTurn {
-public:
+class HeaderTurn
+{
+  public:
     HeaderTurn();
     ~HeaderTurn();
     HeaderTurn(const HeaderTurn &) = delete;

@@ -71,8 +71,8 @@ struct cuda_lane {
     cudaStream_t upload, work, download;
     struct cuda_block device, pinned;
     pthread_mutex_t mutex;
-    void *host_voxels;   /* pinned; where the decoder writes */
-    void *device_voxels; /* the same on the device, x fastest, tightly packed */
+    void *host_voxels;     /* pinned; where the decoder writes */
+    void *device_voxels;   /* the same on the device, x fastest, tightly packed */
     cudaEvent_t *uploaded; /* one per slab */
     int64_t slab_count;
     int64_t *slab_missing; /* slices that are not announced yet, one per slab; atomic */

@@ -26,6 +26,7 @@ is_plain(unsigned char c)
     return (c >= 0x20 || c == '\t') && c != '\\' && c != 0x7f;
 }
 
+/* Not character by character: the daemon's one thread writes the paths of all files. */
 static void
 job_put(FILE *out, const char *key, const char *value)
 {
@@ -34,7 +35,7 @@ job_put(FILE *out, const char *key, const char *value)
         size_t plain = 0;
         while (is_plain(s[plain]))
             plain++;
-        fwrite(s, 1, plain, out); /* not one by one: the daemon's one thread writes the paths of all files */
+        fwrite(s, 1, plain, out);
         s += plain;
         if (*s == '\n')
             fputs("\n\t", out);
