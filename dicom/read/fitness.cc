@@ -428,13 +428,18 @@ class Fitness
         }
     }
 
-    /* YES wants a method. */
+    /* YES wants a method; where there is none, no empty one may be there either. */
     void check_identity_removed()
     {
+        static const uint32_t of_methods[] = {0x00120063, 0x00120064};
         DcmElement *element = nullptr;
+        for (const uint32_t tag : of_methods)
+            if (is_there(dataset_, tag))
+                return;
+        for (const uint32_t tag : of_methods)
+            take_out(dataset_, tag);
         if (dataset_.findAndGetElement(key_of(tag_identity_removed), element).bad() || !element ||
-            value_of(*element) != "YES" || is_there(dataset_, 0x00120063) ||
-            is_there(dataset_, 0x00120064))
+            value_of(*element) != "YES")
             return;
         take_out(dataset_, tag_identity_removed);
         tell(tag_identity_removed);

@@ -158,6 +158,13 @@ def test_what_is_whole_is_taken_over(tmp_path, attributes):
         assert seg[keyword].value == value, keyword
 
 
+def test_an_identity_that_was_removed_by_no_method(tmp_path):
+    """As some anonymizers have it: an empty method is no method, and may stand in no result."""
+    seg, left_out = segmentation_of(tmp_path, PatientIdentityRemoved="YES", DeidentificationMethod="")
+    assert left_out == "PatientIdentityRemoved (0012,0062)"
+    assert "PatientIdentityRemoved" not in seg and "DeidentificationMethod" not in seg
+
+
 def test_items_that_are_whole_stay(tmp_path):
     seg, left_out = segmentation_of(tmp_path, ProcedureCodeSequence=items(item(), item(**CODE), item(CodeValue="2")))
     assert left_out == "ProcedureCodeSequence (0008,1032)"
