@@ -31,7 +31,7 @@ fence libuv 'uv\.h' 'service/|tests/unit/(common|daemon|intake|pipeline|worker)/
 fence SQLite 'sqlite3' 'db/[a-z_/]+\.[ch]:|tests/unit/db/'
 fence libconfig 'libconfig' 'config/[a-z_/]+\.[ch]:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_/]+\.(cc|hh):'
-fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):'
+fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):|tests/kernels/host_runtime\.cc:'
 fence libpng 'png\.h' 'service/pipeline/results/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'
 fence libmicrohttpd 'microhttpd' 'service/page/server\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
