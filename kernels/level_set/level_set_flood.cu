@@ -29,26 +29,6 @@ level_set_flood_look(const uint32_t *word)
     return *(const volatile uint32_t *)word;
 }
 
-/* What the block has written and seen comes before what the thread writes from here on. */
-__device__ static __forceinline__ void
-fence(void)
-{
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
-}
-
-/* What the block reads from here on is not older than what comes back. */
-__device__ static __forceinline__ uint32_t
-take_bits(uint32_t *word, uint32_t keep)
-{
-    uint32_t old;
-
-    asm volatile("atom.acquire.gpu.global.and.b32 %0, [%1], %2;"
-                 : "=r"(old)
-                 : "l"(word), "r"(keep)
-                 : "memory");
-    return old;
-}
-
 /* When the flood is given up: all of it takes too long, or the block has next to nothing to do. */
 struct limits {
     int64_t deadline; /* of the processor's clock; 0: never */
@@ -341,7 +321,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
 
     if (!(visit->sends & STATE_PENDING))
         return NOTHING;
-    fence();
+    ptx_fence();
     if (lane < FACES && visit->sends >> 2 * lane & 3) {
         uint32_t tile = visit->neighbour[lane],
                  z = tile / (job.tiles_x * job.tiles_y) % job.tiles_z;
@@ -362,7 +342,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
         /* Tiles are counted before anybody can take them. */
         if (lane < 2) {
             ticket = atomicAdd(lane ? &job.counts->tail : &job.counts->outstanding, count - 1);
-            fence();
+            ptx_fence();
         }
         ticket = __shfl_sync(~0u, ticket, 1);
         if (wakes != NOTHING && rank + 1 < count)
@@ -384,7 +364,7 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
     bool again = false;
 
     if (threadIdx.x == 0) {
-        fence();
+        ptx_fence();
         if (atomicCAS(state, held, (held | gains) & ~(uint32_t)STATE_QUEUED) != held) {
             atomicOr(state, gains);
             again = !(gains & STATE_CLOSED);
@@ -392,7 +372,7 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
         if (again && next != NOTHING) {
             atomicAdd(&job.counts->outstanding, 1);
             uint32_t ticket = atomicAdd(&job.counts->tail, 1);
-            fence();
+            ptx_fence();
             level_set_flood_put(job, ticket, visit->tile + 1);
         }
     }
@@ -427,7 +407,8 @@ level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit
     uint32_t wanted = 0;
 
     if (threadIdx.x == 0) {
-        visit->state = take_bits(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
+        visit->state =
+            ptx_and_acquire(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
         visit->sends = 0;
         visit->traits = 0;
     } else if (face < FACES) {
@@ -477,7 +458,7 @@ level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit,
     const struct arrival in = load_inbox(job, own, visit, 1);
     if (has_region)
         load_region(region_rows_of(job, place), visit);
-    wait_for_groups<0>();
+    ptx_copies_wait<0>();
     __syncthreads();
     uint32_t traits = begin_line(&own, visit, has_region, out, in, before, settled);
     level_set_flood_put_line(own, visit, settled);
@@ -521,7 +502,7 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
     struct limits limits = {budget ? clock64() + budget : 0, budget / PATIENCE};
     uint32_t next = NOTHING;
 
-    wait_for_last();
+    ptx_wait_for_last();
     if (level_set_flood_look(&job.counts->stopped))
         return;
     if (blockIdx.x == 0 && threadIdx.x < 32)

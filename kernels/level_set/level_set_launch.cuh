@@ -10,23 +10,7 @@
 #ifndef NOCTULE_LEVEL_SET_LAUNCH_CUH
 #define NOCTULE_LEVEL_SET_LAUNCH_CUH
 
-#include <cuda_runtime.h>
-
-__device__ static __forceinline__ void
-let_next_begin(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
-__device__ static __forceinline__ void
-wait_for_last(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+#include "kernels/cuda/ptx.cuh"
 
 /* As <<<blocks, threads, memory, stream>>>; cudaGetLastError says whether it went well. */
 template <typename... Parameters, typename... Arguments>

@@ -235,7 +235,7 @@ __launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_jo
 {
     __shared__ __align__(8) uint8_t bytes[LABELS][TILE_ROWS * PACK_PITCH + 16];
 
-    let_next_begin();
+    ptx_let_next_begin();
     for (int64_t number = blockIdx.x; number < items; number += gridDim.x) {
         struct pack_item item = pack_item_of(job, number, first);
         struct level_set_pass passes[LABELS];
@@ -248,7 +248,7 @@ __launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_jo
         pack_write<LABELS>(job, item, first_label, bytes);
         __syncthreads();
     }
-    wait_for_last(); /* of which nothing is needed here */
+    ptx_wait_for_last(); /* of which nothing is needed here */
 }
 
 template <typename Value>
@@ -290,7 +290,7 @@ __launch_bounds__(CLEAR_THREADS) clear(const __grid_constant__ struct level_set_
     const size_t last = first + (job.tiles_z - 1) / sizeof(uint4);
     const size_t step = (size_t)gridDim.x * CLEAR_THREADS;
 
-    let_next_begin();
+    ptx_let_next_begin();
     for (size_t i = (size_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; i < zeros + regions;
          i += step) {
         const uint32_t value = i >= first && i <= last ? layer : 0;
@@ -584,7 +584,7 @@ __launch_bounds__(OUTLINE_THREADS)
     struct ends inner = {INT32_MAX, -1, INT32_MAX, -1, false}, outer = inner;
     uint32_t voxels = 0;
 
-    let_next_begin();
+    ptx_let_next_begin();
     for (int i = (int)threadIdx.x; i < rows * slices; i += OUTLINE_THREADS) {
         int row = i % rows - 1, slice = i / rows - 1;
         bool row_inside = row >= 0 && row < TILE_ROWS;
@@ -609,7 +609,7 @@ __launch_bounds__(OUTLINE_THREADS)
     inner = join_ends(inner, inner_ends);
     outer = join_ends(outer, outer_ends);
     voxels = __reduce_add_sync(~0u, voxels);
-    wait_for_last();
+    ptx_wait_for_last();
     if (threadIdx.x % 32 == 0 && voxels)
         atomicAdd((unsigned long long *)&job.voxels_in[label], voxels);
     for (uint32_t x = box.first[0] + threadIdx.x; x <= box.last[0]; x += OUTLINE_THREADS) {

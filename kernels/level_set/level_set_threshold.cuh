@@ -5,6 +5,7 @@
 #ifndef NOCTULE_LEVEL_SET_THRESHOLD_CUH
 #define NOCTULE_LEVEL_SET_THRESHOLD_CUH
 
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/level_set/level_set_tile.cuh"
 
 enum {
@@ -13,38 +14,6 @@ enum {
     SHALLOW = 2,                /* batches that are on their way at once */
     DEEP = TILE_SLICES / BATCH, /* where there is room for all of them */
 };
-
-/* BYTES from the device's memory to shared memory past the registers; zeros unless it exists. */
-template <int BYTES>
-__device__ static __forceinline__ void
-send_for(void *to, const void *from, bool exists)
-{
-    uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
-
-    if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                     "r"(exists ? 16 : 0)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from),
-                     "r"(exists ? 8 : 0)
-                     : "memory");
-}
-
-/* Ends a group of what the thread has sent for. */
-__device__ static __forceinline__ void
-end_group(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Until all groups of the thread are there but the last `PENDING`. */
-template <int PENDING>
-__device__ static __forceinline__ void
-wait_for_groups(void)
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
 
 /*
  * Where the voxels of a tile wait to be thresholded: each thread's own. A row that does not begin
@@ -122,7 +91,7 @@ send_for_slices(const struct level_set_job &job, const struct row_part &part,
         const uint32_t piece = (uint32_t)(voxel >> 3) + threadIdx.x % GROUP;
         const bool exists = slice + i < part.slices && piece < part.end;
 
-        send_for<sizeof(eight)>(&batch->own[i][threadIdx.x], exists ? voxels + piece : voxels,
+        ptx_copy<sizeof(eight)>(&batch->own[i][threadIdx.x], exists ? voxels + piece : voxels,
                                 exists);
     }
     if (!part.aligned) {
@@ -130,10 +99,10 @@ send_for_slices(const struct level_set_job &job, const struct row_part &part,
         const uint32_t piece = (uint32_t)((part.ninth_voxel + of * part.slice) >> 3) + GROUP;
         const bool exists = of < part.ninth_slices && piece < part.end;
 
-        send_for<sizeof(eight)>(&batch->ninth[threadIdx.x], exists ? voxels + piece : voxels,
+        ptx_copy<sizeof(eight)>(&batch->ninth[threadIdx.x], exists ? voxels + piece : voxels,
                                 exists);
     }
-    end_group();
+    ptx_copies_end_group();
 }
 
 /* The same slices, which are there. `pass` gives what is in range of each. */
@@ -203,9 +172,9 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
         struct batch<Value> *batch = &pieces->batches[(uint32_t)(slice / BATCH) % depth];
 
         if (depth == SHALLOW)
-            wait_for_groups<SHALLOW - 1>();
+            ptx_copies_wait<SHALLOW - 1>();
         else
-            wait_for_groups<DEEP - 1>();
+            ptx_copies_wait<DEEP - 1>();
         if (simple)
             threshold_slices(
                 part, batch, [&](int) { return all; }, visit->range, slice);
@@ -215,7 +184,7 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
         if (slice + (int)depth * BATCH < TILE_SLICES)
             send_for_slices(job, part, batch, slice + (int)depth * BATCH);
         else
-            end_group();
+            ptx_copies_end_group();
     }
     __syncthreads();
     for (uint32_t piece = threadIdx.x; piece < PIECES; piece += THREADS) {
@@ -235,10 +204,10 @@ send_for_range(const struct level_set_job &job, struct visit *visit)
     for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
         uint32_t word = threadIdx.x + i * THREADS;
 
-        send_for<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word],
+        ptx_copy<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word],
                     true);
     }
-    end_group();
+    ptx_copies_end_group();
 }
 
 #endif

@@ -142,7 +142,7 @@ queue_range(const struct mask_grid *grid, const Value *voxels, const struct mask
     const int64_t pieces = grid->words_per_row * grid->rows * (64 / (16 / (int64_t)sizeof(Value)));
     const uint32_t blocks = (uint32_t)((pieces - 1) / (RANGE_PIECES * MASK_THREADS) + 1);
 
-    mask_range<<<blocks *(uint32_t)grid->slices, MASK_THREADS, 0, stream>>>(
+    mask_range<Value><<<blocks *(uint32_t)grid->slices, MASK_THREADS, 0, stream>>>(
         *grid, voxels, passes, alike, blocks, (typename range_values<Value>::bits *)bits);
 }
 

@@ -11,9 +11,9 @@
  * A disc that is full stays full, and where nothing is in reach there is none: of what is made of tissue, that is most
  * of it. Shrinking is growing the complement, to which all beyond the volume belongs.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/mask/mask_cuda.cuh"
 
-#include <cuda_pipeline_primitives.h>
 #include <utility>
 
 enum {
@@ -60,8 +60,8 @@ read_slice(const struct mask_grid &grid, const struct mask_walk &ball, const str
                             z < grid.slices;
         const int64_t from = ((int64_t)z * grid.rows + y) * grid.words_per_row + x;
 
-        __pipeline_memcpy_async(&raw[word * WALK_PITCH + row], job.source + (exists ? from : 0),
-                                sizeof(*raw), exists ? 0 : sizeof(*raw));
+        ptx_copy<sizeof(*raw)>(&raw[word * WALK_PITCH + row], job.source + (exists ? from : 0),
+                               exists);
     }
 }
 
@@ -217,13 +217,13 @@ __launch_bounds__(WALK_THREADS, (Depth > 6 ? 512 : 768) / WALK_THREADS)
         for (int32_t i = 0; i < WALK_BATCH && z + i < end; i++)
             read_slice(grid, ball, job, place, z + i,
                        walk_memory + (z - first + i) % (2 * WALK_BATCH) * WALK_RAW);
-        __pipeline_commit();
+        ptx_copies_end_group();
     };
 
     read_batch(first);
     for (int32_t z = first; z < end; z++) {
         if ((z - first) % WALK_BATCH == 0) {
-            __pipeline_wait_prior(0);
+            ptx_copies_wait<0>();
             __syncthreads();
             read_batch(z + WALK_BATCH);
         }

@@ -116,10 +116,10 @@ launch_extremes(struct cuda_lane *lane, struct skipped skipped)
     unsigned blocks = (unsigned)(wanted < most ? wanted : most);
 
     if (lane->base.pixel == IMAGE_UINT8)
-        find_extremes<<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
+        find_extremes<uint8_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
             (const uint8_t *)lane->device_voxels, count, skipped, extremes);
     else
-        find_extremes<<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
+        find_extremes<uint16_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
             (const uint16_t *)lane->device_voxels, count, skipped, extremes);
 }
 

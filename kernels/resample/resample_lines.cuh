@@ -9,6 +9,7 @@
 #ifndef NOCTULE_RESAMPLE_LINES_CUH
 #define NOCTULE_RESAMPLE_LINES_CUH
 
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/resample/resample_cuda.cuh"
 
 enum {
@@ -47,36 +48,12 @@ struct spline_axis {
     uint32_t *missed; /* of each warp, whether a sweep has left its lines */
 };
 
-/* A double is on its way; those before a commit are there after the wait that leaves fewer commits. */
-__device__ static __forceinline__ void
-spline_copy(double *to, const double *from)
-{
-    const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
-
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(there), "l"(from) : "memory");
-}
-
-/* Two doubles, whose first has an even place. */
-__device__ static __forceinline__ void
-spline_copy_two(double2 *to, const double *from)
-{
-    const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
-
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(there), "l"(from) : "memory");
-}
-
-__device__ static __forceinline__ void
-spline_commit()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
 /* For the whole warp. */
 template <int LEFT>
 __device__ static __forceinline__ void
 spline_wait()
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+    ptx_copies_wait<LEFT>();
     __syncwarp();
 }
 
@@ -138,7 +115,7 @@ template <typename Value> struct spline_row {
             if constexpr (stored)
                 coming[l] = __ldg(from);
             else
-                spline_copy(to + l * (SPLINE_WARP / SPAN), from);
+                ptx_copy<8>(to + l * (SPLINE_WARP / SPAN), from);
         }
         landing = to;
     }
@@ -221,7 +198,7 @@ template <typename Result> struct spline_side {
 
 #pragma unroll
         for (int i = 0; i < SPAN; i++) {
-            spline_copy(to + i * SPLINE_PITCH, from);
+            ptx_copy<8>(to + i * SPLINE_PITCH, from);
             if (span * SPAN + i + 1 < axis.samples)
                 from += axis.lines;
         }

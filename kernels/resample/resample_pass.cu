@@ -10,6 +10,7 @@
  * 2^-32 below 2^48 of them: exact, in integers as in doubles. Only along the normal it is rounded;
  * there values are doubles, 2^32 times as large, and round at the same bits.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/resample/resample_cuda.cuh"
 
 enum {
@@ -203,25 +204,6 @@ template <typename Value> struct pass_seen {
     wide corners[PASS_COLUMNS][4];
 };
 
-/* a * b + c of the products in full. */
-__device__ static __forceinline__ int64_t
-pass_wide(int32_t a, int32_t b, int64_t c)
-{
-    int64_t sum;
-
-    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));
-    return sum;
-}
-
-__device__ static __forceinline__ uint64_t
-pass_wide(uint32_t a, uint32_t b, uint64_t c)
-{
-    uint64_t sum;
-
-    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));
-    return sum;
-}
-
 /* The value of a column, 2^32 times as large: in the lower bits of a double, exact. */
 __device__ static __forceinline__ double
 pass_mixed(const int32_t (&corners)[4], int32_t x, int32_t y)
@@ -229,7 +211,7 @@ pass_mixed(const int32_t (&corners)[4], int32_t x, int32_t y)
     const int32_t rest = PASS_PARTS - y;
     const int32_t low = rest * corners[0] + y * corners[2],
                   high = rest * corners[1] + y * corners[3];
-    const int64_t mixed = pass_wide(PASS_PARTS - x, low, pass_wide(x, high, PASS_SIGNED));
+    const int64_t mixed = ptx_mad_wide(PASS_PARTS - x, low, ptx_mad_wide(x, high, PASS_SIGNED));
 
     return __dsub_rn(__longlong_as_double(mixed), 0x1.8p52);
 }
@@ -241,7 +223,7 @@ pass_mixed(const uint32_t (&corners)[4], int32_t x, int32_t y)
     const uint32_t low = rest * corners[0] + part * corners[2];
     const uint32_t high = rest * corners[1] + part * corners[3];
     const uint64_t mixed =
-        pass_wide((uint32_t)(PASS_PARTS - x), low, pass_wide((uint32_t)x, high, PASS_WHOLE));
+        ptx_mad_wide((uint32_t)(PASS_PARTS - x), low, ptx_mad_wide((uint32_t)x, high, PASS_WHOLE));
 
     return __dsub_rn(__longlong_as_double((long long)mixed), 0x1p52);
 }

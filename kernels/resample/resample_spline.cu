@@ -75,7 +75,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
         for (int32_t span = 0; span < SPLINE_AHEAD; span++, coming = after(coming)) {
             if (span <= last)
                 line.fetch(span, coming);
-            spline_commit();
+            ptx_copies_end_group();
         }
         line.land();
         spline_wait<0>();
@@ -85,7 +85,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
                 line.fetch(span + SPLINE_AHEAD, coming);
             else
                 line.land();
-            spline_commit();
+            ptx_copies_end_group();
             spline_wait<SPLINE_AHEAD>();
             if (leaves(span, last) && line.exists)
                 marks[span * axis.lines] = before;
@@ -143,7 +143,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
                 line.fetch(span - axis.slots, slot);
             else
                 line.land();
-            spline_commit();
+            ptx_copies_end_group();
             slot = slot == ring ? end - SPLINE_SLOT : slot - SPLINE_SLOT;
         }
         this->put_first();

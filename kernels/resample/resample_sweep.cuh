@@ -228,7 +228,7 @@ sweep_fetch_first(const Line &line, int32_t span, int32_t last, double *ring)
 {
     for (int32_t end = min(span + SWEEP_SLOTS - 1, last); span <= end; span++)
         line.fetch(span, sweep_slot(ring, span));
-    spline_commit();
+    ptx_copies_end_group();
     spline_wait<0>();
 }
 
@@ -270,8 +270,8 @@ struct sweep_doubles : sweep_row<double> {
         for (int l = 0; l < SPLINE_WARP; l += 4) {
             const int32_t line = l + lane / 8;
 
-            spline_copy_two((double2 *)slot + (line * (SPAN / 2) + (lane ^ line) % (SPAN / 2)),
-                            from + (uint64_t)pitch * (uint32_t)min(line, last_line));
+            ptx_copy<16>((double2 *)slot + (line * (SPAN / 2) + (lane ^ line) % (SPAN / 2)),
+                         from + (uint64_t)pitch * (uint32_t)min(line, last_line));
         }
     }
 
@@ -316,7 +316,7 @@ struct sweep_doubles : sweep_row<double> {
         __syncwarp();
         if (span <= last)
             fetch(span, slot);
-        spline_commit();
+        ptx_copies_end_group();
     }
 };
 
@@ -353,7 +353,7 @@ template <typename Result> struct sweep_side : sweep_target<Result> {
 
 #pragma unroll
         for (int i = 0; i < SPAN; i++) {
-            spline_copy(to + i * SPLINE_WARP, from);
+            ptx_copy<8>(to + i * SPLINE_WARP, from);
             if (span * SPAN + i + 1 < axis.samples)
                 from += axis.lines;
         }
@@ -395,7 +395,7 @@ template <typename Result> struct sweep_side : sweep_target<Result> {
     {
         if (span <= last)
             fetch(span, slot);
-        spline_commit();
+        ptx_copies_end_group();
     }
 
     __device__ __forceinline__ static void hold(double *slot, const double (&values)[SPAN])

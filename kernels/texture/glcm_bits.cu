@@ -17,6 +17,7 @@
  *
  * The slices of a volume lie side by side in one long row, an empty word between two.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/texture_cuda.cuh"
 
 #include <stdlib.h>
@@ -92,10 +93,7 @@ struct ring {
 static __device__ __forceinline__ uint32_t
 pick(uint32_t a, uint32_t b, uint32_t of_a)
 {
-    uint32_t picked;
-
-    asm("lop3.b32 %0, %1, %2, %3, 0xE2;" : "=r"(picked) : "r"(a), "r"(of_a), "r"(b));
-    return picked;
+    return ptx_logic<0xE2>(a, of_a, b);
 }
 
 /*
@@ -175,10 +173,7 @@ static __device__ __forceinline__ void
 glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2],
                    int32_t sums[4])
 {
-    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-        : "r"(one[0]), "r"(two[0]), "r"(one[1]), "r"(two[1]), "r"(voxels[0]), "r"(voxels[1]));
+    ptx_multiply_bits(sums, one[0], two[0], one[1], two[1], voxels[0], voxels[1]);
 }
 
 /* A row's pairs; `other` is the one behind. */

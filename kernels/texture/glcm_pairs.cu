@@ -21,6 +21,7 @@
  * A code that does not count - beyond the image, left out, outside of the region - is L, and the
  * counters of such pairs are dropped in the end.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/texture_cuda.cuh"
 
 enum {
@@ -125,13 +126,6 @@ move(const struct pairs_codes &codes, int32_t x)
     return moved;
 }
 
-template <uint32_t ADDEND>
-static __device__ __forceinline__ void
-count(uint32_t at)
-{
-    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(at), "n"(ADDEND));
-}
-
 /* Four pairs of codes. */
 template <uint32_t ADDEND>
 static __device__ __forceinline__ void
@@ -139,10 +133,10 @@ count_pairs(const struct counting &counting, uint32_t a, uint32_t b)
 {
     uint32_t low = __byte_perm(a, b, 0x5140), high = __byte_perm(a, b, 0x7362);
 
-    count<ADDEND>(__dp2a_lo(counting.scale, low, counting.own));
-    count<ADDEND>(__dp2a_hi(counting.scale, low, counting.own));
-    count<ADDEND>(__dp2a_lo(counting.scale, high, counting.own));
-    count<ADDEND>(__dp2a_hi(counting.scale, high, counting.own));
+    ptx_add_shared<ADDEND>(__dp2a_lo(counting.scale, low, counting.own));
+    ptx_add_shared<ADDEND>(__dp2a_hi(counting.scale, low, counting.own));
+    ptx_add_shared<ADDEND>(__dp2a_lo(counting.scale, high, counting.own));
+    ptx_add_shared<ADDEND>(__dp2a_hi(counting.scale, high, counting.own));
 }
 
 template <uint32_t ADDEND>
@@ -499,7 +493,7 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
     uint32_t at = (uint32_t)(total * part / parts);
     struct counting counting;
 
-    counting.own = (uint32_t)__cvta_generic_to_shared(counters) +
+    counting.own = ptx_shared_address(counters) +
                    (threadIdx.x & (image.copies - 1)) * (uint32_t)sizeof(uint32_t);
     /* Plus 0, which the compiler cannot tell: else it would move it to every dp2a once more. */
     counting.scale = ((image.levels + 1) * size | size << 16) + (counting.own >> 31);

@@ -16,6 +16,7 @@
  * at x. Those that are wanted back lose the padding there, and go in one copy a part to where they are
  * handed out, in the lane's pinned memory, while the next part is worked on.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/texture_cuda.cuh"
 
 #include <cuda_fp16.h>
@@ -101,10 +102,7 @@ multiply_add(uint32_t a, uint32_t b, uint32_t c)
 static __device__ __forceinline__ uint32_t
 negative(uint32_t even, uint32_t odd)
 {
-    uint32_t bytes;
-
-    asm("prmt.b32 %0, %1, %2, 0xFBD9;" : "=r"(bytes) : "r"(even), "r"(odd));
-    return bytes;
+    return ptx_permute<0xFBD9>(even, odd);
 }
 
 /* Of two voxels; cut to integers it is rounded from a little less than the half, 0.5 - 2^-12. */
@@ -191,13 +189,7 @@ template <bool INVERTED>
 static __device__ __forceinline__ uint32_t
 cuda_patterns_choose(uint32_t mask, uint32_t a, uint32_t b)
 {
-    uint32_t bits;
-
-    if (INVERTED)
-        asm("lop3.b32 %0, %1, %2, %3, 0x35;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
-    else
-        asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
-    return bits;
+    return ptx_logic < INVERTED ? 0x35 : 0xCA > (mask, a, b);
 }
 
 /*

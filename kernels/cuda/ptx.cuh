@@ -1,0 +1,168 @@
+/*
+ * ptx.cuh - instructions that CUDA C++ has no name for, or that its compiler takes two for. All PTX of the backend stands
+ * here (NVIDIA's "Parallel Thread Execution ISA").
+ */
+#ifndef NOCTULE_PTX_CUH
+#define NOCTULE_PTX_CUH
+
+#include <cstdint>
+#include <cuda_runtime.h>
+
+/*
+ * cp.async: BYTES (8 or 16, so aligned) from the device's memory to shared memory past the registers, zeros
+ * unless it exists. What a thread has copied is there once it has ended the group and waited for all but the last
+ * `PENDING` groups.
+ */
+template <int BYTES>
+__device__ static __forceinline__ void
+ptx_copy(void *to, const void *from, bool exists)
+{
+    const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
+
+    static_assert(BYTES == 8 || BYTES == 16, "");
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(there), "l"(from),
+                     "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(there), "l"(from),
+                     "r"(exists ? 8 : 0)
+                     : "memory");
+}
+
+template <int BYTES>
+__device__ static __forceinline__ void
+ptx_copy(void *to, const void *from)
+{
+    const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
+
+    static_assert(BYTES == 8 || BYTES == 16, "");
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(there), "l"(from)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(there), "l"(from) : "memory");
+}
+
+__device__ static __forceinline__ void
+ptx_copies_end_group(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int PENDING>
+__device__ static __forceinline__ void
+ptx_copies_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+/* griddepcontrol, from compute capability 9.0 on: the kernel after this one on the stream may begin. */
+__device__ static __forceinline__ void
+ptx_let_next_begin(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* The kernel before this one has ended, and its results are there. */
+__device__ static __forceinline__ void
+ptx_wait_for_last(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* fence: what the block has written and seen comes before what the thread writes from here on. */
+__device__ static __forceinline__ void
+ptx_fence(void)
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* atom: what the block reads from here on is not older than what comes back. */
+__device__ static __forceinline__ uint32_t
+ptx_and_acquire(uint32_t *word, uint32_t keep)
+{
+    uint32_t old;
+
+    asm volatile("atom.acquire.gpu.global.and.b32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "l"(word), "r"(keep)
+                 : "memory");
+    return old;
+}
+
+/* Where a piece of shared memory lies, for ptx_add_shared. */
+__device__ static __forceinline__ uint32_t
+ptx_shared_address(const void *piece)
+{
+    return (uint32_t)__cvta_generic_to_shared(piece);
+}
+
+/* red; what becomes of the word is seen after the next barrier. */
+template <uint32_t ADDEND>
+__device__ static __forceinline__ void
+ptx_add_shared(uint32_t address)
+{
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "n"(ADDEND));
+}
+
+/* mad.wide: a * b + c of the products in full. */
+__device__ static __forceinline__ int64_t
+ptx_mad_wide(int32_t a, int32_t b, int64_t c)
+{
+    int64_t sum;
+
+    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));
+    return sum;
+}
+
+__device__ static __forceinline__ uint64_t
+ptx_mad_wide(uint32_t a, uint32_t b, uint64_t c)
+{
+    uint64_t sum;
+
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));
+    return sum;
+}
+
+/* prmt: byte i is what bits 4 i .. 4 i + 3 of the selector choose; with the highest of them set, its sign. */
+template <uint32_t SELECTOR>
+__device__ static __forceinline__ uint32_t
+ptx_permute(uint32_t a, uint32_t b)
+{
+    uint32_t bytes;
+
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "n"(SELECTOR));
+    return bytes;
+}
+
+/* lop3: any function of three bits, of which bit 4 a + 2 b + c of the table is the result. */
+template <uint32_t TABLE>
+__device__ static __forceinline__ uint32_t
+ptx_logic(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t bits;
+
+    asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(bits) : "r"(a), "r"(b), "r"(c), "n"(TABLE));
+    return bits;
+}
+
+/*
+ * mma.m16n8k256 of bits, whose lanes have what that section says: adds to sums the number of bits that are set in both
+ * of 16 rows of 256 bits, a0 .. a3, and of 8 columns, b0 and b1. For the whole warp.
+ */
+__device__ static __forceinline__ void
+ptx_multiply_bits(int32_t sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
+                  uint32_t b1)
+{
+    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+#endif
