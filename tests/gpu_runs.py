@@ -8,6 +8,7 @@ all families of features, and one of segments that are made of each other, and c
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -19,6 +20,9 @@ SERIES = {
     "bytes": ["--kind", "mr-brain", "--size", "130x66x9", "--bits", "8"],
     "frames": ["--kind", "ct-head", "--size", "96x100x21", "--multi-frame"],
 }
+
+if "NOCTULE_SERIES" in os.environ:  # the names of some
+    SERIES = {name: SERIES[name] for name in os.environ["NOCTULE_SERIES"].split()}
 
 SETTINGS = """
 root = "{root}";

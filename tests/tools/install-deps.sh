@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libseccomp-dev libsystemd-dev libpng-dev
-    libmicrohttpd-dev libssl-dev libcurl4-openssl-dev zlib1g-dev check)
+    libmicrohttpd-dev libssl-dev libcurl4-openssl-dev zlib1g-dev check libboost-context-dev)
 [[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
     chromium git groff-base iproute2 iptables mmdebstrap podman runc man-db munge prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
     slurm-client slurmctld slurmd strace systemd tzdata zsh)
