@@ -11,7 +11,6 @@
 #include "service/common/log.h"
 #include "service/common/numa/numa.h"
 #include "service/common/wire/child.h"
-#include "service/worker/fake_gpus.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,8 +22,7 @@ static void
 send_devices(struct child *child)
 {
     struct kernels_gpu gpus[MOST_GPUS];
-    int count =
-        fake_gpus_in_use() ? fake_gpus_list(gpus, MOST_GPUS) : kernels_gpus(gpus, MOST_GPUS);
+    int count = kernels_gpus(gpus, MOST_GPUS);
     struct proto_writer writer;
     message_write_devices(&writer, NULL);
     for (int i = 0; i < count && i < MOST_GPUS; i++) {

@@ -11,7 +11,6 @@
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/pipeline/job_lane.h"
-#include "service/worker/fake_gpus.h"
 
 #include <errno.h>
 #include <math.h>
@@ -48,7 +47,6 @@ struct job_slot {
 
 struct slots {
     struct job_device *device;
-    struct fake_gpu *fake; /* NULL but in tests */
     int64_t keep_bytes;
     double rest_seconds;
     void (*wake)(void *context);
@@ -119,16 +117,6 @@ on_progress(void *context, const char *stage, double fraction)
         slot->slots->wake(slot->slots->context);
 }
 
-/* As a job whose device fails, for tests. */
-static void
-fail_as_lost(struct task *task)
-{
-    task->report.verdict = PROTO_VERDICT_RETRY;
-    task->report.device_lost = true;
-    error_set(&task->report.error, -EIO, CODE_COMPUTE_DEVICE_LOST,
-              "the compute backend: the device has failed");
-}
-
 static void
 run_task(struct job_slot *slot, struct task *task)
 {
@@ -142,10 +130,7 @@ run_task(struct job_slot *slot, struct task *task)
                   error.message);
         return;
     }
-    if (slot->slots->fake && fake_gpu_fails(slot->slots->fake))
-        fail_as_lost(task);
-    else
-        job_lane_run(slot->lane, spec, NULL, &watch, &task->report);
+    job_lane_run(slot->lane, spec, NULL, &watch, &task->report);
     job_spec_free(spec);
     crash_point("worker_before_done");
 }
@@ -247,7 +232,6 @@ open_slot(struct slots *slots, struct job_slot *slot, struct error *error)
     return rc ? error_set_system(error, rc, "start a thread") : 0;
 }
 
-/* A GPU that a test made up computes on the CPUs. */
 static int
 open_device(struct slots *slots, const struct slots_options *wanted, struct error *error)
 {
@@ -256,13 +240,6 @@ open_device(struct slots *slots, const struct slots_options *wanted, struct erro
     struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
                                              .device = is_cpu ? "" : name,
                                              .threads = wanted->threads};
-    if (!is_cpu && fake_gpus_in_use()) {
-        int rc = fake_gpu_open(name, &slots->fake, error);
-        if (rc)
-            return rc;
-        options.backend = "cpu";
-        options.device = "";
-    }
     return job_device_open(&options, wanted->most_bytes, &slots->device, error);
 }
 
@@ -331,7 +308,6 @@ slots_close(struct slots *slots)
     STAILQ_CONCAT(&slots->ended, &slots->waiting);
     while (!STAILQ_EMPTY(&slots->ended))
         task_free(take_first(&slots->ended));
-    fake_gpu_close(slots->fake);
     pthread_cond_destroy(&slots->changed);
     pthread_mutex_destroy(&slots->lock);
     free(slots->items);

@@ -26,6 +26,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHARED = SOURCE.parent / "shared" / "data"
 BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "release" / "bin"))
 
+EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/
+
+needs_emulator = pytest.mark.skipif(not (EMULATED / "noctuled").exists(), reason="built without the CUDA backend")
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real series are not here")
 
 
@@ -394,8 +397,10 @@ class Daemon:
     """
 
     def __init__(self, folder, after="keep", quiet=1.0, attempts=3, pipeline_extra="", settings=None,
-                 environment=None, dicom=None, certificates=None, crl=None, extra=""):
+                 environment=None, dicom=None, certificates=None, crl=None, extra="",
+                 programs=BIN):
         self.folder = pathlib.Path(folder)
+        self.programs = programs
         self.root = self.folder / "root"
         self.root.mkdir(parents=True, exist_ok=True)
         self.inbox = self.root / "inbox"
@@ -425,7 +430,7 @@ class Daemon:
     def start(self, wait=True):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [BIN / "noctuled", "--config", self.config], stderr=log, stdout=log,
+                [self.programs / "noctuled", "--config", self.config], stderr=log, stdout=log,
                 env=self.environment, start_new_session=True,
             )
         if wait:

@@ -58,7 +58,7 @@ ROLES = {"intake": "i", "courier": "c", "worker": "w", "page": "p"}
 class Intruders:
     """A service that has done and delivered a job; its children try the deeds when they are told to."""
 
-    def __init__(self, daemon, folder, kernel=None, compute="", environment=None):
+    def __init__(self, daemon, folder, kernel=None, compute="", environment=None, programs=BIN):
         outside, out = folder / "outside", folder / "out"
         outside.mkdir()
         out.mkdir()
@@ -70,7 +70,7 @@ class Intruders:
         if kernel:
             environment["NOCTULE_KERNEL"] = kernel
         self.daemon = d = daemon(quiet=0.5, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
-                                 extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
+                                 programs=programs, extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
                                  f"page = {{ port = {free_port()}; }};\n")
         d.is_intruded = True
         d.config.write_text(d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}"))

@@ -4,10 +4,10 @@ older kernel keeps less and breaks nothing.
 """
 
 import pytest
-from conftest import BIN, drop, phantom, storescu, wait_for
+from conftest import BIN, EMULATED, drop, needs_emulator, phantom, storescu, wait_for
 from intruders import ROLES, SMALL, Intruders
 from test_deliveries import QUICK, objects, to_folder
-from test_gpu_workers import A, Gpus, needs_fakes
+from test_gpu_workers import A, Gpus
 
 def test_what_each_child_can_do(daemon, tmp_path):
     it = Intruders(daemon, tmp_path)
@@ -18,10 +18,11 @@ def test_what_each_child_can_do(daemon, tmp_path):
     it.go_on(tmp_path)
 
 
-@needs_fakes
+@needs_emulator
 def test_what_a_worker_of_a_gpu_can_do(daemon, tmp_path):
     gpus = Gpus(tmp_path / "gpus", A)
-    it = Intruders(daemon, tmp_path, compute='backend = "cuda";', environment={"NOCTULE_FAKE_GPUS": str(gpus.folder)})
+    it = Intruders(daemon, tmp_path, compute='backend = "cuda";', environment={"NOCTULE_EMULATOR_GPUS": str(gpus.folder)},
+                   programs=EMULATED)
     assert it.done("worker") == {name for name, who in it.may.items() if "g" in who}
     it.go_on(tmp_path)
 

@@ -1,4 +1,4 @@
-"""A worker for each GPU: which are used, what happens when one is lost. The GPUs are made up (fake_gpus.h)."""
+"""A worker for each GPU: which are used, what happens when one is lost. The GPUs are the emulator's."""
 
 import contextlib
 import os
@@ -7,14 +7,13 @@ import resource
 import signal
 
 import pytest
-from conftest import BIN, drop, phantom, wait_for
+from conftest import EMULATED, drop, needs_emulator, phantom, wait_for
 
+LATE = "lost 20"  # in a second job of a worker
 A, B, C, Z = (f"GPU-{letter * 8}-0000-4000-8000-000000000000" for letter in "abcf")
 SMALL = ("--size", "32x32x6")
 
-needs_fakes = pytest.mark.skipif(b"NOCTULE_FAKE_GPUS" not in (BIN / "noctuled").read_bytes(),
-                                 reason="built without NOCTULE_CRASH_POINTS")
-pytestmark = needs_fakes
+pytestmark = needs_emulator
 
 
 class Gpus:
@@ -45,8 +44,8 @@ def start(daemon, gpus):
     """Starts a daemon with what stands in its compute group."""
 
     def begin(compute="", attempts=3, lanes=2, environment=None):
-        d = daemon(quiet=0.5, attempts=attempts,
-                   environment={"NOCTULE_FAKE_GPUS": str(gpus.folder), **(environment or {})})
+        d = daemon(quiet=0.5, attempts=attempts, programs=EMULATED,
+                   environment={"NOCTULE_EMULATOR_GPUS": str(gpus.folder), **(environment or {})})
         configure(d, compute, lanes)
         return d.start()
 
@@ -232,7 +231,7 @@ def test_a_reload_follows_the_configuration(start, gpus):
 
 
 def test_a_probe_that_dies_leaves_the_cpus(daemon, tmp_path):
-    d = daemon(quiet=0.5, environment={"NOCTULE_CRASH_AT": "probe_before_devices"})
+    d = daemon(quiet=0.5, programs=EMULATED, environment={"NOCTULE_CRASH_AT": "probe_before_devices"})
     configure(d, 'backend = "auto";')
     d.start()
     wait_devices(d, {0: "cpu"})
@@ -262,7 +261,7 @@ def test_a_job_that_kills_every_gpu_it_meets_fails(start, gpus, tmp_path):
 def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
     d = start('backend = "cuda";', attempts=3)
     wait_devices(d, {0: A, 1: B})
-    gpus.set(A, "lost 2")
+    gpus.set(A, LATE)
     feed(d, tmp_path, 12)
     jobs = d.wait_jobs(12, seconds=120)
     assert [job["state"] for job in jobs] == ["DONE"] * 12
@@ -367,7 +366,7 @@ def test_workers_killed_and_gpus_lost_at_random_lose_nothing(start, gpus, tmp_pa
     files = [phantom(tmp_path / f"series{seed}", "--size", "64x64x10", "--seed", str(seed)) for seed in range(1, 11)]
     for number, each in enumerate(files):
         drop(each, d.inbox / str(number))
-        gpus.set(A, "lost 2" if number % 3 == 0 else "")
+        gpus.set(A, LATE if number % 3 == 0 else "")
         for pid in wait_for(lambda: d.children("worker"), 40, "a worker")[:1]:
             os.kill(pid, signal.SIGKILL)
             wait_for(lambda gone=pid: gone not in d.children("worker"), 20, "its end")

@@ -272,7 +272,7 @@ places_add_folder_of(struct places *places, const char *file, unsigned rights)
     return rc;
 }
 
-/* What the tests' own hooks open in the process (crash_point.h, fake_gpus.c, tests/tools/). */
+/* What the tests' own hooks open in the process (crash_point.h, tests/emulator/, tests/tools/). */
 static int
 places_add_hooks(struct places *places)
 {
@@ -282,7 +282,7 @@ places_add_hooks(struct places *places)
         const char *file = getenv(files[i]);
         rc = file ? places_add_folder_of(places, file, PLACE_WRITE) : 0;
     }
-    static const char *const folders[] = {"NOCTULE_FAKE_GPUS", "NOCTULE_TEST_PLACE"};
+    static const char *const folders[] = {"NOCTULE_EMULATOR_GPUS", "NOCTULE_TEST_PLACE"};
     for (size_t i = 0; rc == 0 && i < sizeof folders / sizeof *folders; i++) {
         const char *folder = getenv(folders[i]);
         rc = folder ? places_add(places, folder, PLACE_READ) : 0;
