@@ -170,6 +170,32 @@ int mask_near_queue(struct cuda_lane *lane, const struct mask_grid *grid,
                     const struct mask_close *ball, const uint64_t *source, bool shrink,
                     uint64_t *target, struct error *error);
 
+/*
+ * Of a walk along z: the slices of the target that are begun, from the one `Depth` before the slice that is read to the
+ * one `Depth` - 1 behind it.
+ */
+template <int Depth> struct mask_begun {
+    uint64_t words[(size_t)(Depth > 0 ? 2 * Depth : 1)];
+
+    /* Disc k of a slice goes to those k slices before and behind, from the farthest on; `done` becomes the slice that
+     * waits for nothing more, `behind` is what was there. Both begin as 0. */
+    __device__ __forceinline__ void give(int k, uint64_t disc, uint64_t *done, uint64_t *behind)
+    {
+        if (k == Depth)
+            *done = (Depth > 0 ? words[0] : 0) | disc;
+        else if (k > 0)
+            words[Depth - k - 1] = words[Depth - k] | disc;
+        else
+            words[Depth - 1] = *behind | disc;
+        if (k > 0) {
+            const uint64_t next = words[Depth + k - 1];
+
+            words[Depth + k - 1] = *behind | disc;
+            *behind = next;
+        }
+    }
+};
+
 /* mask_walk.cu: balls that reach few voxels; those that reach a few are left to mask_near.cu. */
 
 /*

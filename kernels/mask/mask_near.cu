@@ -84,9 +84,9 @@ enum near_view { NEAR_NOTHING, NEAR_ALL, NEAR_SOME };
 
 template <int Depth> struct near_walk {
     const struct mask_close &ball;
-    uint64_t *widened;                                     /* of this lane's row, by each span */
-    uint32_t inner;                                        /* lanes whose rows are made */
-    uint64_t waiting[(size_t)(Depth > 0 ? 2 * Depth : 1)]; /* slices that are begun */
+    uint64_t *widened; /* of this lane's row, by each span */
+    uint32_t inner;    /* lanes whose rows are made */
+    struct mask_begun<Depth> begun;
 
     /* Widens what only some of is there. */
     __device__ __forceinline__ near_view see(const near_word &own) const
@@ -129,18 +129,7 @@ template <int Depth> struct near_walk {
                     if (i < ball.counts[k])
                         disc |= widened[ball.rows[k][i].x] | widened[ball.rows[k][i].y];
             }
-            if (k == Depth)
-                done = (Depth > 0 ? waiting[0] : 0) | disc;
-            else if (k > 0)
-                waiting[Depth - k - 1] = waiting[Depth - k] | disc;
-            else
-                waiting[Depth - 1] = behind | disc;
-            if (k > 0) {
-                const uint64_t next = waiting[Depth + k - 1];
-
-                waiting[Depth + k - 1] = behind | disc;
-                behind = next;
-            }
+            begun.give(k, disc, &done, &behind);
         }
         return done;
     }

@@ -143,39 +143,25 @@ add_rows(const struct mask_walk &ball, int32_t first, int32_t end, const uint64_
     return disc;
 }
 
-/* The slices of the target that wait for more, from the one `Depth` before to the one `Depth` - 1 behind. */
-template <int Depth> struct walk_waiting {
-    uint64_t words[size_t(Depth > 0 ? 2 * Depth : 1)];
-
-    /* Takes the discs of the next slice, from `least` on, whose view is this; the first slice is done. */
-    __device__ __forceinline__ uint64_t give(const struct mask_walk &ball, enum walk_view view,
-                                             int32_t least, const uint64_t *widened)
-    {
-        uint64_t disc = view == WALK_ALL ? ~UINT64_C(0) : 0, done = 0, behind = 0;
-        bool rises = view == WALK_SOME;
+/* Gives the discs of the next slice, from `least` on, whose view is this; the slice that is done with it. */
+template <int Depth>
+__device__ static __forceinline__ uint64_t
+give_discs(const struct mask_walk &ball, enum walk_view view, int32_t least,
+           const uint64_t *widened, struct mask_begun<Depth> *begun)
+{
+    uint64_t disc = view == WALK_ALL ? ~UINT64_C(0) : 0, done = 0, behind = 0;
+    bool rises = view == WALK_SOME;
 
 #pragma unroll
-        for (int k = Depth; k >= 0; k--) {
-            if (rises && k >= least) {
-                disc = add_rows(ball, ball.ends[k + 1], ball.ends[k], widened, disc);
-                rises = !__all_sync(~0u, disc == ~UINT64_C(0));
-            }
-            if (k == Depth)
-                done = (Depth > 0 ? words[0] : 0) | disc;
-            else if (k > 0)
-                words[Depth - k - 1] = words[Depth - k] | disc;
-            else
-                words[Depth - 1] = behind | disc;
-            if (k > 0) {
-                const uint64_t next = words[Depth + k - 1];
-
-                words[Depth + k - 1] = behind | disc;
-                behind = next;
-            }
+    for (int k = Depth; k >= 0; k--) {
+        if (rises && k >= least) {
+            disc = add_rows(ball, ball.ends[k + 1], ball.ends[k], widened, disc);
+            rises = !__all_sync(~0u, disc == ~UINT64_C(0));
         }
-        return done;
+        begun->give(k, disc, &done, &behind);
     }
-};
+    return done;
+}
 
 /* What follows each other lies behind each other: places that have much to do are spread over the processors. */
 __device__ static __forceinline__ struct walk_place
@@ -210,7 +196,7 @@ __launch_bounds__(WALK_THREADS, (Depth > 6 ? 512 : 768) / WALK_THREADS)
         walk_memory + 2 * WALK_BATCH * WALK_RAW + warp * (ball.span + 1) * WALK_SEEN;
     const int32_t first = place.first - Depth, end = place.end + Depth;
 
-    struct walk_waiting<Depth> waiting = {
+    struct mask_begun<Depth> begun = {
     };
 
     const auto read_batch = [&](int32_t z) {
@@ -233,7 +219,7 @@ __launch_bounds__(WALK_THREADS, (Depth > 6 ? 512 : 768) / WALK_THREADS)
 
         __syncwarp();
         const uint64_t done =
-            waiting.give(ball, view, least_disc(place, z), widened + ball.reach + lane);
+            give_discs(ball, view, least_disc(place, z), widened + ball.reach + lane, &begun);
 
         if (exists && z - Depth >= place.first)
             job.target[((int64_t)(z - Depth) * grid.rows + y) * grid.words_per_row + x] =
