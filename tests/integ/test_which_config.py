@@ -49,9 +49,10 @@ class Machine:
         return done
 
     def processes(self, name="noctuled"):
-        """By their numbers here, those that still live."""
-        done = subprocess.run(self.command("ps", "-o", "pid=,stat=", "-C", name), text=True, capture_output=True)
-        return [int(line.split()[0]) for line in done.stdout.splitlines() if "Z" not in line.split()[1]]
+        """By their numbers here, those that still live; a child of one has its name until it takes another."""
+        done = subprocess.run(self.command("ps", "-o", "pid=,ppid=,stat=", "-C", name), text=True, capture_output=True)
+        alive = {int(pid): int(parent) for pid, parent, state in map(str.split, done.stdout.splitlines()) if "Z" not in state}
+        return [pid for pid, parent in alive.items() if parent not in alive]
 
     def start(self, config, *words, root=None, folder="/", user=None, wrapper=(), **named):
         """A daemon of that configuration that answers; its number here, and what waits for it."""
