@@ -235,7 +235,7 @@ template <typename Value, bool REGULAR> struct pass_planes {
     struct pass_there<Value> there; /* of `ahead`; where planes are regular, of all */
     struct pass_seen<Value> ahead;
     int32_t at = -2, seen = -1; /* the lower plane; that of `ahead` */
-    double lower[PASS_COLUMNS] = {}, upper[PASS_COLUMNS] = {};
+    double lower[PASS_COLUMNS], upper[PASS_COLUMNS];
     bool has_lower[PASS_COLUMNS], has_upper[PASS_COLUMNS];
 
     __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own)
@@ -260,15 +260,13 @@ template <typename Value, bool REGULAR> struct pass_planes {
         seen = plane;
     }
 
-    /* The upper plane becomes the lower one, and what has been read the upper one. */
-    __device__ __forceinline__ void step(int32_t plane, int64_t begin)
+    /* The plane, which has been read or is read now, becomes the upper one. */
+    __device__ __forceinline__ void take(int32_t plane, int64_t begin)
     {
         if (seen != plane)
             look_ahead(plane, begin);
 #pragma unroll
         for (int c = 0; c < PASS_COLUMNS; c++) {
-            lower[c] = upper[c];
-            has_lower[c] = has_upper[c];
             upper[c] = pass_mixed(ahead.corners[c], there.x[c], there.y);
             has_upper[c] = there.inside[c];
         }
@@ -280,11 +278,16 @@ template <typename Value, bool REGULAR> struct pass_planes {
         const int32_t last = (int32_t)task.job.from.slices - 1;
 
         if (to != at + 1)
-            step(to, begin);
+            take(to, begin);
+#pragma unroll
+        for (int c = 0; c < PASS_COLUMNS; c++) {
+            lower[c] = upper[c];
+            has_lower[c] = has_upper[c];
+        }
         if (to < last)
-            step(to + 1, begin + task.from_slice);
+            take(to + 1, begin + task.from_slice);
         else
-            step(to, begin);
+            take(to, begin);
         if (to + 2 <= last)
             look_ahead(to + 2, begin + 2 * task.from_slice);
         at = to;
