@@ -5,7 +5,7 @@
 #   tests/run.sh quick      what is run while one works: under two minutes of tests
 #   tests/run.sh long       what is only worth a night: all of the loops under the sanitizers, hundreds of kills, code for
 #                           every kind of GPU
-#   tests/run.sh STAGE...   some of: ci demo asan tsan release soak
+#   tests/run.sh STAGE...   some of: ci demo asan tsan kernels release soak
 # NOCTULE_TEST_SHARE=N: of long loops over like cases one case in N runs (tests/share.h).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ tests/tools/install-deps.sh test
 share=7
 case ${1:-all} in
 all) set -- ci demo asan tsan ;;
-long) set -- release asan tsan soak && share=1 ;;
+long) set -- release asan tsan kernels soak && share=1 ;;
 esac
 
 build() { # PRESET: what its tests need
@@ -47,6 +47,12 @@ for stage; do
         # A race shows in the first few cases, and each takes ten times as long.
         NOCTULE_TEST_SHARE=$((share > 1 ? 19 : 1)) TSAN_OPTIONS=halt_on_error=1 \
             ctest --preset tsan -L threads -j "$(nproc)"
+        ;;
+    # What kernels read and write, as compute-sanitizer looks at it on a GPU.
+    kernels)
+        cmake --preset asan -B build/kernels -DNOCTULE_CUDA=EMULATED >/dev/null
+        cmake --build build/kernels --target emulated_suites
+        ctest --test-dir build/kernels --output-on-failure -L emulated -j "$(nproc)"
         ;;
     soak)
         build ci
