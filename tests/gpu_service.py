@@ -19,6 +19,7 @@ import pytest
 from conftest import Daemon, drop, phantom, wait_for
 from gpu_runs import SERIES, compared
 from intruders import Intruders
+from test_gpu_workers import A, B, Gpus
 
 BACKEND = os.environ.get("NOCTULE_BACKEND", "cuda")
 IS_EMULATED = BACKEND == "cuda" and not shutil.which("nvidia-smi")
@@ -171,11 +172,7 @@ def two_gpus(folder):
         listed = subprocess.run(["nvidia-smi", "-L"], text=True, capture_output=True, check=True).stdout
         uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", listed)[:2]
         return {"CUDA_VISIBLE_DEVICES": ",".join(uuids)}, uuids
-    folder.mkdir()
-    uuids = [f"GPU-{letter * 8}-0000-4000-8000-000000000000" for letter in "ab"]
-    for uuid in uuids:
-        (folder / uuid).touch()
-    return {"NOCTULE_EMULATOR_GPUS": str(folder)}, uuids
+    return {"NOCTULE_EMULATOR_GPUS": str(Gpus(folder, A, B).folder)}, [A, B]
 
 
 @pytest.mark.skipif(BACKEND != "cuda", reason="needs two GPUs")

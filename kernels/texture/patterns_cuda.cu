@@ -189,7 +189,7 @@ template <bool INVERTED>
 static __device__ __forceinline__ uint32_t
 cuda_patterns_choose(uint32_t mask, uint32_t a, uint32_t b)
 {
-    return ptx_logic < INVERTED ? 0x35 : 0xCA > (mask, a, b);
+    return ptx_logic<(INVERTED ? 0x35 : 0xCA)>(mask, a, b);
 }
 
 /*

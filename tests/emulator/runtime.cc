@@ -23,12 +23,13 @@
 #include "tests/emulator/include/cuda_runtime.h"
 
 enum {
-    PROCESSORS = 3, /* so that blocks cooperate, and grids do not divide evenly */
-    BLOCKS = 2,     /* of a multiprocessor, at most */
-    SHARED = 227 << 10,
+    PROCESSORS = 3,            /* so that blocks cooperate, and grids do not divide evenly */
+    BLOCKS = 2,                /* of a multiprocessor, at most */
     SHARED_UNASKED = 48 << 10, /* without cudaFuncSetAttribute */
-    UNDEFINED = 0xA5,
 };
+
+using emulator::SHARED;
+using emulator::UNDEFINED;
 
 static const size_t memory_bytes = (size_t)8 << 30;
 static const std::string only_uuid = "GPU-00000000-0000-4000-8000-000000000000";

@@ -27,9 +27,7 @@ enum {
     THREADS = 1024, /* of a block, at most */
     WARPS = THREADS / WARP,
     STACK = 128 << 10,
-    SHARED = 227 << 10, /* bytes of a block, at most */
     ALIGNED = 128,
-    UNDEFINED = 0xA5, /* what memory is full of that nobody has written */
 };
 
 enum class state { READY, AT_WARP, AT_BLOCK, ENDED };

@@ -22,7 +22,11 @@ extern thread_local dim3 blockDim, gridDim;
 namespace emulator
 {
 
-enum { WARP = 32 };
+enum {
+    WARP = 32,
+    SHARED = 227 << 10, /* bytes of a block, at most */
+    UNDEFINED = 0xA5,   /* what memory is full of that nobody has written */
+};
 
 extern thread_local unsigned char *block_shared; /* the block's dynamic shared memory */
 

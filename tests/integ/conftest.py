@@ -28,7 +28,8 @@ BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "release" / 
 
 EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/
 
-needs_emulator = pytest.mark.skipif(not (EMULATED / "noctuled").exists(), reason="built without the CUDA backend")
+needs_emulator = pytest.mark.skipif(b"NOCTULE_CUDA_FAIL_AT" not in (BIN / "noctuled").read_bytes(),
+                                    reason="built without the CUDA backend, or without NOCTULE_CRASH_POINTS")
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real series are not here")
 
 
