@@ -707,4 +707,5 @@ def test_cost_grows_with_the_number_of_files(tmp_path, name):
     many = phantom(tmp_path / "many", "--series", name, "--size", "8x8x40", "--volumes", "200")
     assert (len(few), len(many)) == (800, 8000)
     least = min(cpu_seconds(few) for _ in range(3))
-    assert min(cpu_seconds(many) for _ in range(2)) <= 15 * least
+    # Ten times the files: what grows with their square is at a hundred times, a busy machine at up to twenty.
+    assert min(cpu_seconds(many) for _ in range(2)) <= 30 * least
