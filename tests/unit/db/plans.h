@@ -20,6 +20,7 @@ enum { PLANS_MOST = 512 };
 static struct {
     char *ran[PLANS_MOST], *ignored[PLANS_MOST];
     int count, ignored_count;
+    int judged; /* of those that ran, by a database without statistics */
     bool ignoring;
 } plans;
 
@@ -127,13 +128,26 @@ plans_judge_one(sqlite3 *db, const char *ran)
     sqlite3_free(sql);
 }
 
-/* All that has run since plans_watch. */
+/* Plans follow what SQLite has counted, where it has: PRAGMA optimize. */
+static inline bool
+plans_follow_statistics(sqlite3 *db)
+{
+    sqlite3_stmt *found;
+    if (sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_stat1", -1, &found, NULL) != SQLITE_OK)
+        return false;
+    const bool counted = sqlite3_step(found) == SQLITE_ROW;
+    sqlite3_finalize(found);
+    return counted;
+}
+
+/* All that has run since plans_watch; without statistics the plan of a statement is judged once. */
 static inline void
 plans_judge(sqlite3 *db)
 {
     static const char *const kinds[] = {"SELECT", "WITH", "UPDATE", "DELETE", "INSERT"};
     sqlite3_trace_v2(db, 0, NULL, NULL);
-    for (int i = 0; i < plans.count; i++) {
+    const bool statistics = plans_follow_statistics(db);
+    for (int i = statistics ? 0 : plans.judged; i < plans.count; i++) {
         const bool judged = !plans_has(plans.ignored, plans.ignored_count, plans.ran[i]) &&
                             !plans_may_walk(plans.ran[i]);
         bool known = false;
@@ -142,6 +156,8 @@ plans_judge(sqlite3 *db)
         if (judged && known)
             plans_judge_one(db, plans.ran[i]);
     }
+    if (!statistics)
+        plans.judged = plans.count;
 }
 
 #endif
