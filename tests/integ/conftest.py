@@ -34,15 +34,19 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real series a
 
 
 def wait_for(condition, seconds=60, what="the condition"):
-    """Calls condition() until it returns something true, and returns that; fails at the deadline."""
-    deadline = time.monotonic() + seconds
+    """
+    Calls condition() until it returns something true, and returns that; fails at the deadline. What takes long is
+    asked for less often: a question may cost as much as what is waited for.
+    """
+    begun = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > seconds:
             pytest.fail(f"{what} did not come within {seconds} s")
-        time.sleep(0.02)
+        time.sleep(min(0.1, 0.02 + waited / 20))
 
 
 def run_program(name, *arguments, check=True, **options):
