@@ -4,7 +4,7 @@
  *
  * Everything is exact: voxels are counted, values are summed as stored integers, one sum a plane,
  * and a real-world number is made of these in double precision, planes ascending. Bounds are
- * inclusive. Pure: it reads what it is given; any thread.
+ * inclusive. Pure: it reads what it is given, by several threads; any thread.
  */
 #ifndef NOCTULE_EXPECT_H
 #define NOCTULE_EXPECT_H
@@ -32,6 +32,7 @@ struct expect_volume {
     const char *ucum; /* the same, "" where the images do not say */
     double slice_mm;  /* of the images: their thickness or distance; 0: not known */
     bool contrast;    /* one of the images names an agent */
+    int threads;      /* that look, the caller's among them */
 };
 
 /* One expectation that is broken. */

@@ -385,7 +385,15 @@ static int64_t
 count_union(const struct segmentation *found, int64_t words)
 {
     const struct conf_pipeline *pipeline = found->pipeline;
-    int64_t voxels = 0;
+    int64_t shown = 0, voxels = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (!pipeline->segments[i].hidden) {
+            voxels = found->masks[i].voxels;
+            shown++;
+        }
+    if (shown <= 1)
+        return voxels;
+    voxels = 0;
     for (int64_t w = 0; w < words; w++) {
         uint64_t any = 0;
         for (size_t i = 0; i < pipeline->segment_count; i++)
@@ -426,9 +434,7 @@ report_segments(struct job *job)
             pipeline_note(report, segment->told);
     }
     report->segmented_voxels =
-        count == 1
-            ? found->masks[0].voxels
-            : count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
+        count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
     return 0;
 }
 
@@ -490,6 +496,7 @@ check_expectations(struct job *job)
         .ucum = strcmp(unit, "1") == 0 ? "" : unit,
         .slice_mm = slice_mm(job),
         .contrast = names_contrast(job),
+        .threads = job->compute->threads,
     };
     if (rc == 0)
         rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,

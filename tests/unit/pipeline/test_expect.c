@@ -37,7 +37,8 @@ begin(void)
                                     .padding = padding,
                                     .unit = " HU",
                                     .ucum = "[hnsf'U]",
-                                    .slice_mm = 3};
+                                    .slice_mm = 3,
+                                    .threads = 3};
     segments[0] = (struct conf_segment){.label = (char *)"Brain", .expect = &expect};
     segments[1] = (struct conf_segment){.label = (char *)"Body"};
     for (int i = 0; i < 2; i++)

@@ -1,0 +1,223 @@
+/* expect_facts.c - see expect_facts.h. */
+#include "service/pipeline/expect_facts.h"
+
+#include "service/common/parallel.h"
+#include "service/pipeline/components.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ----------------------------------------------------------------------------------- a slice -- */
+
+/* Of 64 stored values a sum of 32 bits is enough. */
+static int64_t
+sum_word(const int16_t *values)
+{
+    int32_t sum = 0;
+    for (int i = 0; i < 64; i++)
+        sum += values[i];
+    return sum;
+}
+
+/* Stored values of `count` voxels in a row. */
+static int64_t
+sum_run(const struct expect_volume *volume, int64_t begin, int count)
+{
+    int64_t sum = 0;
+    if (volume->pixel == IMAGE_INT16 && count == 64)
+        return sum_word((const int16_t *)volume->voxels + begin);
+    for (int i = 0; i < count; i++)
+        sum += image_value(volume->voxels, volume->pixel, begin + i);
+    return sum;
+}
+
+/* Stored values of a row's voxels, and how many these are: run by run, a word's each for itself. */
+static void
+sum_row(const struct expect_facts *facts, const uint64_t *row, int64_t begin,
+        struct expect_slice *slice)
+{
+    for (int64_t w = 0; w < facts->mask->words_per_row; w++)
+        for (uint64_t bits = row[w]; bits;) {
+            const int first = __builtin_ctzll(bits);
+            const uint64_t behind = ~(bits >> first);
+            const int count = behind ? __builtin_ctzll(behind) : 64;
+            slice->stored += sum_run(facts->volume, begin + 64 * w + first, count);
+            slice->voxels += count;
+            bits = count < 64 ? bits & ~((UINT64_C(1) << count) - 1) << first : 0;
+        }
+}
+
+/* The first and the last voxel of a row that are set; false: none is. */
+static bool
+row_span(const uint64_t *row, int64_t words, int64_t *first, int64_t *last)
+{
+    int64_t from = 0, to = words - 1;
+    while (from < words && !row[from])
+        from++;
+    if (from == words)
+        return false;
+    while (!row[to])
+        to--;
+    *first = 64 * from + __builtin_ctzll(row[from]);
+    *last = 64 * to + 63 - __builtin_clzll(row[to]);
+    return true;
+}
+
+static bool
+voxel_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64_t z)
+{
+    const struct image_range *padding = &volume->padding[z];
+    if (padding->lo > padding->hi)
+        return false;
+    const int64_t at = (z * volume->extent.rows + y) * volume->extent.columns + x;
+    const int32_t value = image_value(volume->voxels, volume->pixel, at);
+    return value >= padding->lo && value <= padding->hi;
+}
+
+/* A set of faces, of a row from its first voxel to its last. */
+static unsigned
+faces_of_row(const struct expect_volume *volume, const struct expect_window *window, int64_t first,
+             int64_t last, int64_t y, int64_t z)
+{
+    const int64_t *low = window->first, *high = window->last;
+    unsigned faces = 0;
+    faces |= first <= low[0] ? 1u << EXPECT_FACE_FIRST_COLUMN : 0;
+    faces |= last >= high[0] ? 1u << EXPECT_FACE_LAST_COLUMN : 0;
+    faces |= y <= low[1] ? 1u << EXPECT_FACE_FIRST_ROW : 0;
+    faces |= y >= high[1] ? 1u << EXPECT_FACE_LAST_ROW : 0;
+    if (y > low[1] && y < high[1] &&
+        ((first > low[0] && voxel_is_padding(volume, first - 1, y, z)) ||
+         (last < high[0] && voxel_is_padding(volume, last + 1, y, z))))
+        faces |= 1u << EXPECT_FACE_PADDING;
+    return faces;
+}
+
+static void
+box_add_row(struct expect_window *box, int64_t first, int64_t last, int64_t y)
+{
+    box->first[0] = first < box->first[0] ? first : box->first[0];
+    box->last[0] = last > box->last[0] ? last : box->last[0];
+    box->first[1] = y < box->first[1] ? y : box->first[1];
+    box->last[1] = y > box->last[1] ? y : box->last[1];
+}
+
+static bool
+box_is_empty(const struct expect_window *box)
+{
+    return box->last[0] < box->first[0];
+}
+
+static const struct expect_window empty_box = {{INT64_MAX, INT64_MAX}, {-1, -1}};
+
+static void
+slice_look(const struct expect_facts *facts, int64_t z)
+{
+    const struct expect_volume *volume = facts->volume;
+    const struct image_extent *extent = &volume->extent;
+    const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
+    const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
+    struct expect_slice slice = {.box = empty_box};
+    for (int64_t y = 0; y < extent->rows; y++) {
+        const int64_t at = z * extent->rows + y;
+        const uint64_t *row = facts->mask->bits + at * facts->mask->words_per_row;
+        int64_t first, last;
+        if (!row_span(row, facts->mask->words_per_row, &first, &last))
+            continue;
+        box_add_row(&slice.box, first, last, y);
+        if (facts->faces)
+            slice.faces |= faces_of_row(volume, window, first, last, y, z);
+        if (facts->values)
+            sum_row(facts, row, at * extent->columns, &slice);
+    }
+    facts->slices[z] = slice;
+}
+
+/* -------------------------------------------------------------------------------- all slices -- */
+
+/* Components are counted by one thread, which begins with them. */
+static void
+facts_share(struct parallel *loop, void *context)
+{
+    struct expect_facts *facts = context;
+    int64_t round;
+    while (parallel_take(loop, &round))
+        if (facts->components && round == 0)
+            facts->rc =
+                components_count(&facts->volume->extent, facts->mask, &facts->component_count);
+        else
+            slice_look(facts, round - facts->components);
+}
+
+int
+expect_facts_find(struct expect_facts *facts)
+{
+    const int64_t slices = facts->volume->extent.slices;
+    facts->slices = malloc((size_t)slices * sizeof *facts->slices);
+    if (!facts->slices)
+        return -ENOMEM;
+    struct parallel loop = {
+        .count = slices + facts->components, .body = facts_share, .context = facts};
+    parallel_run(&loop, facts->volume->threads);
+    return facts->rc;
+}
+
+void
+expect_facts_clear(struct expect_facts *facts)
+{
+    free(facts->slices);
+}
+
+int64_t
+expect_facts_slices(const struct expect_facts *facts)
+{
+    int64_t slices = 0;
+    for (int64_t z = 0; z < facts->volume->extent.slices; z++)
+        slices += !box_is_empty(&facts->slices[z].box);
+    return slices;
+}
+
+double
+expect_facts_mean(const struct expect_facts *facts)
+{
+    double sum = 0;
+    for (int64_t z = 0; z < facts->volume->extent.slices; z++) {
+        const struct expect_slice *slice = &facts->slices[z];
+        const struct image_rescale *rescale = &facts->volume->rescale[z];
+        if (slice->voxels > 0)
+            sum +=
+                rescale->slope * (double)slice->stored + rescale->intercept * (double)slice->voxels;
+    }
+    return sum / (double)facts->mask->voxels;
+}
+
+int64_t
+expect_facts_box_voxels(const struct expect_facts *facts)
+{
+    struct expect_window box = empty_box;
+    int64_t lowest = INT64_MAX, highest = -1;
+    for (int64_t z = 0; z < facts->volume->extent.slices; z++) {
+        const struct expect_window *own = &facts->slices[z].box;
+        if (box_is_empty(own))
+            continue;
+        box_add_row(&box, own->first[0], own->last[0], own->first[1]);
+        box_add_row(&box, own->first[0], own->last[0], own->last[1]);
+        lowest = z < lowest ? z : lowest;
+        highest = z;
+    }
+    return (box.last[0] - box.first[0] + 1) * (box.last[1] - box.first[1] + 1) *
+           (highest - lowest + 1);
+}
+
+unsigned
+expect_facts_faces(const struct expect_facts *facts)
+{
+    const int64_t slices = facts->volume->extent.slices;
+    unsigned faces = 0;
+    for (int64_t z = 0; z < slices; z++)
+        faces |= facts->slices[z].faces;
+    if (!box_is_empty(&facts->slices[0].box))
+        faces |= 1u << EXPECT_FACE_LOWEST_SLICE;
+    if (!box_is_empty(&facts->slices[slices - 1].box))
+        faces |= 1u << EXPECT_FACE_HIGHEST_SLICE;
+    return faces;
+}
