@@ -9,23 +9,25 @@
 
 /* ----------------------------------------------------------------------------------- a slice -- */
 
-/* Of 64 stored values a sum of 32 bits is enough. */
-static int64_t
-sum_word(const int16_t *values)
+/* Of at most 64 stored values 32 bits hold the sum. */
+static inline int32_t
+sum_int16(const int16_t *values, int count)
 {
     int32_t sum = 0;
-    for (int i = 0; i < 64; i++)
+    for (int i = 0; i < count; i++)
         sum += values[i];
     return sum;
 }
 
-/* Stored values of `count` voxels in a row. */
+/* Stored values of up to 64 voxels in a row; of all 64 in vectors. */
 static int64_t
 sum_run(const struct expect_volume *volume, int64_t begin, int count)
 {
     int64_t sum = 0;
-    if (volume->pixel == IMAGE_INT16 && count == 64)
-        return sum_word((const int16_t *)volume->voxels + begin);
+    if (volume->pixel == IMAGE_INT16) {
+        const int16_t *values = (const int16_t *)volume->voxels + begin;
+        return count == 64 ? sum_int16(values, 64) : sum_int16(values, count);
+    }
     for (int i = 0; i < count; i++)
         sum += image_value(volume->voxels, volume->pixel, begin + i);
     return sum;
