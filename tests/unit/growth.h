@@ -25,7 +25,7 @@ typedef double growth_cost(const void *kind, size_t n);
 
 enum {
     GROWTH_TRIES = 3,
-    GROWTH_ROUNDS = 3, /* of tries, before it counts */
+    GROWTH_ROUNDS = 10, /* of tries, before it counts: what else the machine does may last */
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
