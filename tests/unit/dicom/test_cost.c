@@ -795,21 +795,27 @@ make_edge(int i, size_t n)
     make(&kind, n, edges[i].shape);
 }
 
+/* With a sanitizer some take about as long as a header may. */
+static bool
+takes_too_long(const struct error *error)
+{
+    return !GROWTH_JUDGED && error->code == CODE_READING_TOO_LONG;
+}
+
 START_TEST(at_a_limit_and_beyond)
 {
     struct error error = {0};
     struct dicom_instance *instance;
-    /* With a sanitizer 17 million elements take about as long as a header may. */
-    if (test_share() > 1 && strcmp(edges[_i].edge.name, "HEADER_ELEMENTS") == 0)
-        return;
     make_edge(_i, n_at(_i));
     const int rc = dicom_peek(path, &instance, &error);
+    if (rc != 0 && takes_too_long(&error))
+        return;
     ck_assert_msg(rc == 0, "%s: %s: %s", edges[_i].edge.name, code_name(error.code), error.message);
     dicom_instance_free(instance);
     make_edge(_i, n_at(_i) + (size_t)edges[_i].step);
     const struct error *beyond = peek_error();
-    ck_assert_msg(beyond->code == edges[_i].edge.code, "%s: %s: %s", edges[_i].edge.name,
-                  code_name(beyond->code), beyond->message);
+    ck_assert_msg(beyond->code == edges[_i].edge.code || takes_too_long(beyond), "%s: %s: %s",
+                  edges[_i].edge.name, code_name(beyond->code), beyond->message);
 }
 
 END_TEST
