@@ -385,15 +385,15 @@ static int64_t
 count_union(const struct segmentation *found, int64_t words)
 {
     const struct conf_pipeline *pipeline = found->pipeline;
+    const struct image_mask *only = NULL;
     int64_t shown = 0, voxels = 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if (!pipeline->segments[i].hidden) {
-            voxels = found->masks[i].voxels;
+            only = &found->masks[i];
             shown++;
         }
-    if (shown <= 1)
-        return voxels;
-    voxels = 0;
+    if (shown == 1)
+        return only->voxels;
     for (int64_t w = 0; w < words; w++) {
         uint64_t any = 0;
         for (size_t i = 0; i < pipeline->segment_count; i++)
