@@ -25,7 +25,7 @@ import proto
 import pydicom
 import raw_peer
 import upper_layer
-from conftest import PEERS, SOURCE, Clock, Daemon, phantom, wait_for
+from conftest import PEERS, SOURCE, Clock, Daemon, open_files, phantom, wait_for
 from disasters import happened
 from hospital import NAME, Slice, read_page
 from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log
@@ -298,10 +298,8 @@ class Life:
             with contextlib.suppress(OSError):
                 command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 role = command[command.index(b"--role") + 1].decode() if b"--role" in command else "daemon"
-                for fd in os.listdir(f"/proc/{pid}/fd"):
-                    with contextlib.suppress(OSError):
-                        found[role, re.sub(r":\[\d+\]", "", os.readlink(f"/proc/{pid}/fd/{fd}"))
-                              .replace(str(self.folder), "").replace(str(self.log), "log")] += 1
+                for name in open_files(pid):
+                    found[role, re.sub(r":\[\d+\]", "", name).replace(str(self.folder), "").replace(str(self.log), "log")] += 1
         return found
 
     def usual(self):

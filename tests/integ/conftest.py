@@ -56,6 +56,15 @@ def run_program(name, *arguments, check=True, **options):
     )
 
 
+def open_files(pid):
+    """What a process has open, as the kernel names it; less what it opens or closes meanwhile."""
+    found = []
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(entry))
+    return found
+
+
 taken_ports = []  # the locks of this run's
 
 

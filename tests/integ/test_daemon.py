@@ -14,7 +14,7 @@ import subprocess
 
 import proto
 import pytest
-from conftest import BIN, SOURCE, drop, is_listening, phantom, run_program, wait_for
+from conftest import BIN, SOURCE, drop, is_listening, open_files, phantom, run_program, wait_for
 
 BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught running
 
@@ -150,7 +150,7 @@ def test_a_daemon_that_is_killed_while_it_is_asked(daemon):
                                stderr=subprocess.PIPE) for command in ASKED]
 
     def has_socket(each):
-        return any("socket:" in os.readlink(fd) for fd in pathlib.Path("/proc", str(each.pid), "fd").iterdir())
+        return any("socket:" in name for name in open_files(each.pid))
 
     wait_for(lambda: all(map(has_socket, asking)), 20, "all of their connections")
     d.kill_all()
@@ -430,7 +430,7 @@ def test_children_inherit_nothing_and_hear_no_ctrl_c(daemon):
     d = daemon().start()
     ready_children(d)
     for pid in d.children():
-        names = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+        names = open_files(pid)
         assert not [name for name in names if "noctule.db" in name or name.endswith("/lock")], names
         os.kill(pid, signal.SIGINT)
     assert d.ctl("ping").returncode == 0
