@@ -4,17 +4,12 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-
-static const uint64_t *
-sweep_row(const struct image_extent *extent, const struct image_mask *mask, int64_t y, int64_t z)
-{
-    return mask->bits + (z * extent->rows + y) * mask->words_per_row;
-}
+#include <string.h>
 
 /* Neighbours in a row, from first to last. */
 struct sweep_run {
     int64_t first, last;
-    int64_t label; /* a place in `parents` */
+    int64_t label;
 };
 
 struct slice_runs {
@@ -22,19 +17,36 @@ struct slice_runs {
     int64_t *rows; /* where those of each row begin, and behind the last where they end */
 };
 
-struct component_sweep {
-    const struct image_extent *extent;
-    const struct image_mask *mask;
-    struct slice_runs now, before;
-    int64_t *parents; /* of labels: of the slice before, and behind them of this one */
-    int64_t labels;
-    int64_t count; /* runs that were not joined to any other so far */
+/* Labels as trees: those with one root are of one component. */
+struct label_sets {
+    int64_t *parents;
+    int64_t count; /* components so far */
 };
 
+struct component_band {
+    int64_t first, end; /* slices */
+    struct slice_runs lowest, before, now;
+    struct sweep_run *runs; /* of all three */
+    int64_t *numbers;       /* their rows, parents, and new labels */
+    struct label_sets
+        sets; /* of the lowest slice and the one before, and behind them of this one */
+    int64_t labels;
+    int64_t *fresh; /* the new label of each root */
+};
+
+struct components {
+    const struct image_extent *extent;
+    const struct image_mask *mask;
+    int64_t count;
+    struct component_band bands[];
+};
+
+/* ---------------------------------------------------------------------------------- labels -- */
+
 static int64_t
-sweep_root(struct component_sweep *sweep, int64_t label)
+sets_root(const struct label_sets *sets, int64_t label)
 {
-    int64_t *parents = sweep->parents;
+    int64_t *parents = sets->parents;
     while (parents[label] != label) {
         parents[label] = parents[parents[label]];
         label = parents[label];
@@ -43,14 +55,40 @@ sweep_root(struct component_sweep *sweep, int64_t label)
 }
 
 static void
-sweep_join(struct component_sweep *sweep, int64_t a, int64_t b)
+sets_join(struct label_sets *sets, int64_t a, int64_t b)
 {
-    a = sweep_root(sweep, a);
-    b = sweep_root(sweep, b);
+    a = sets_root(sets, a);
+    b = sets_root(sets, b);
     if (a == b)
         return;
-    sweep->parents[a > b ? a : b] = a > b ? b : a;
-    sweep->count--;
+    sets->parents[a > b ? a : b] = a > b ? b : a;
+    sets->count--;
+}
+
+/* Joins the runs of two rows that overlap; the labels of each slice are counted from its own first one. */
+static void
+sets_join_rows(struct label_sets *sets, const struct slice_runs *a, int64_t a_row, int64_t a_first,
+               const struct slice_runs *b, int64_t b_row, int64_t b_first)
+{
+    int64_t i = a->rows[a_row], j = b->rows[b_row];
+    while (i < a->rows[a_row + 1] && j < b->rows[b_row + 1]) {
+        const struct sweep_run *one = &a->at[i], *other = &b->at[j];
+        if (one->first <= other->last && other->first <= one->last)
+            sets_join(sets, a_first + one->label, b_first + other->label);
+        if (one->last < other->last)
+            i++;
+        else
+            j++;
+    }
+}
+
+/* ------------------------------------------------------------------------------------ runs -- */
+
+static const uint64_t *
+mask_row(const struct components *components, int64_t y, int64_t z)
+{
+    return components->mask->bits +
+           (z * components->extent->rows + y) * components->mask->words_per_row;
 }
 
 /* The next voxel from `x` on that is `set`; the number of columns when there is none. */
@@ -69,99 +107,193 @@ row_next(const uint64_t *row, int64_t columns, int64_t x, bool set)
     return columns;
 }
 
+static int64_t
+row_runs(const uint64_t *row, int64_t words)
+{
+    int64_t runs = 0;
+    uint64_t before = 0;
+    for (int64_t w = 0; w < words; w++) {
+        runs += __builtin_popcountll(row[w] & ~(row[w] << 1 | before));
+        before = row[w] >> 63;
+    }
+    return runs;
+}
+
+/* Of the slice of the band that has most. */
+static size_t
+band_most_runs(const struct components *components, const struct component_band *band)
+{
+    int64_t most = 0;
+    for (int64_t z = band->first; z < band->end; z++) {
+        int64_t runs = 0;
+        for (int64_t y = 0; y < components->extent->rows; y++)
+            runs += row_runs(mask_row(components, y, z), components->mask->words_per_row);
+        most = runs > most ? runs : most;
+    }
+    return (size_t)most;
+}
+
 /* Lists the runs of a row behind those at `end`, each a component of its own; where they end. */
 static int64_t
-sweep_add_row(struct component_sweep *sweep, int64_t y, int64_t z, int64_t end)
+band_add_row(struct component_band *band, const uint64_t *row, int64_t columns, int64_t end)
 {
-    const int64_t columns = sweep->extent->columns;
-    const uint64_t *row = sweep_row(sweep->extent, sweep->mask, y, z);
     int64_t x = row_next(row, columns, 0, true);
     while (x < columns) {
         const int64_t behind = row_next(row, columns, x, false);
-        sweep->parents[sweep->labels] = sweep->labels;
-        sweep->now.at[end++] = (struct sweep_run){x, behind - 1, sweep->labels++};
-        sweep->count++;
+        band->sets.parents[band->labels] = band->labels;
+        band->now.at[end++] = (struct sweep_run){x, behind - 1, band->labels++};
+        band->sets.count++;
         x = row_next(row, columns, behind, true);
     }
     return end;
 }
 
-/* Joins the runs of a row with those of a neighbouring row that they overlap. */
-static void
-sweep_join_rows(struct component_sweep *sweep, int64_t y, const struct slice_runs *other,
-                int64_t other_y)
+/* ----------------------------------------------------------------------------------- bands -- */
+
+static int
+band_make(const struct components *components, struct component_band *band)
 {
-    int64_t i = sweep->now.rows[y], j = other->rows[other_y];
-    while (i < sweep->now.rows[y + 1] && j < other->rows[other_y + 1]) {
-        const struct sweep_run *a = &sweep->now.at[i], *b = &other->at[j];
-        if (a->first <= b->last && b->first <= a->last)
-            sweep_join(sweep, a->label, b->label);
-        if (a->last < b->last)
-            i++;
-        else
-            j++;
-    }
+    const size_t most = band_most_runs(components, band) + 1; /* never nothing */
+    const size_t rows = (size_t)components->extent->rows + 1;
+    band->runs = malloc(3 * most * sizeof *band->runs);
+    band->numbers = malloc((3 * rows + 6 * most) * sizeof *band->numbers);
+    if (!band->runs || !band->numbers)
+        return -ENOMEM;
+    band->lowest = (struct slice_runs){band->runs, band->numbers};
+    band->before = (struct slice_runs){band->runs + most, band->numbers + rows};
+    band->now = (struct slice_runs){band->runs + 2 * most, band->numbers + 2 * rows};
+    band->sets.parents = band->numbers + 3 * rows;
+    band->fresh = band->sets.parents + 3 * most;
+    return 0;
 }
 
 static void
-sweep_slice(struct component_sweep *sweep, int64_t z)
+band_sweep_slice(const struct components *components, struct component_band *band, int64_t z)
 {
-    sweep->now.rows[0] = 0;
-    for (int64_t y = 0; y < sweep->extent->rows; y++) {
-        sweep->now.rows[y + 1] = sweep_add_row(sweep, y, z, sweep->now.rows[y]);
+    const struct image_extent *extent = components->extent;
+    band->now.rows[0] = 0;
+    for (int64_t y = 0; y < extent->rows; y++) {
+        band->now.rows[y + 1] =
+            band_add_row(band, mask_row(components, y, z), extent->columns, band->now.rows[y]);
         if (y > 0)
-            sweep_join_rows(sweep, y, &sweep->now, y - 1);
-        if (z > 0)
-            sweep_join_rows(sweep, y, &sweep->before, y);
+            sets_join_rows(&band->sets, &band->now, y, 0, &band->now, y - 1, 0);
+        if (z > band->first)
+            sets_join_rows(&band->sets, &band->now, y, 0, &band->before, y, 0);
     }
 }
 
-/* Only components that this slice has can be joined any more: they get the first labels. `fresh`: the
- * new one of each root. */
 static void
-sweep_forget(struct component_sweep *sweep, int64_t *fresh)
+slice_copy(const struct slice_runs *from, int64_t rows, struct slice_runs *to)
 {
-    const int64_t runs = sweep->now.rows[sweep->extent->rows];
-    int64_t labels = 0;
-    for (int64_t label = 0; label < sweep->labels; label++)
-        fresh[label] = -1;
-    for (int64_t i = 0; i < runs; i++) {
-        const int64_t root = sweep_root(sweep, sweep->now.at[i].label);
-        if (fresh[root] < 0)
-            fresh[root] = labels++;
-        sweep->now.at[i].label = fresh[root];
+    memcpy(to->rows, from->rows, (size_t)(rows + 1) * sizeof *to->rows);
+    memcpy(to->at, from->at, (size_t)from->rows[rows] * sizeof *to->at);
+}
+
+/* The runs' labels, and of those who have none yet the next ones. */
+static void
+band_renumber(struct component_band *band, struct slice_runs *slice, int64_t rows, int64_t *labels)
+{
+    for (int64_t i = 0; i < slice->rows[rows]; i++) {
+        const int64_t root = sets_root(&band->sets, slice->at[i].label);
+        if (band->fresh[root] < 0)
+            band->fresh[root] = (*labels)++;
+        slice->at[i].label = band->fresh[root];
     }
+}
+
+/* Only components that the lowest slice or this one has can be joined any more: they get the first labels. */
+static void
+band_forget(struct component_band *band, int64_t rows)
+{
+    int64_t labels = 0;
+    for (int64_t label = 0; label < band->labels; label++)
+        band->fresh[label] = -1;
+    band_renumber(band, &band->lowest, rows, &labels);
+    band_renumber(band, &band->now, rows, &labels);
     for (int64_t label = 0; label < labels; label++)
-        sweep->parents[label] = label;
-    sweep->labels = labels;
-    const struct slice_runs now = sweep->now;
-    sweep->now = sweep->before;
-    sweep->before = now;
+        band->sets.parents[label] = label;
+    band->labels = labels;
+    const struct slice_runs now = band->now;
+    band->now = band->before;
+    band->before = now;
 }
 
 int
-components_count(const struct image_extent *extent, const struct image_mask *mask, int64_t *count)
+components_sweep(struct components *components, int64_t number)
 {
-    struct component_sweep sweep = {.extent = extent, .mask = mask};
-    const size_t most = (size_t)(extent->rows * ((extent->columns + 1) / 2));
-    const size_t rows = (size_t)extent->rows + 1;
-    struct sweep_run *runs = malloc(2 * most * sizeof *runs);
-    int64_t *numbers = malloc((4 * most + 2 * rows) * sizeof *numbers);
-    *count = 0;
-    if (!runs || !numbers) {
-        free(runs);
-        free(numbers);
+    struct component_band *band = &components->bands[number];
+    const int64_t rows = components->extent->rows;
+    if (band_make(components, band))
         return -ENOMEM;
+    for (int64_t z = band->first; z < band->end; z++) {
+        band_sweep_slice(components, band, z);
+        if (z == band->first)
+            slice_copy(&band->now, rows, &band->lowest);
+        band_forget(band, rows);
     }
-    sweep.parents = numbers;
-    sweep.now = (struct slice_runs){runs, numbers + 4 * most};
-    sweep.before = (struct slice_runs){runs + most, numbers + 4 * most + rows};
-    for (int64_t z = 0; z < extent->slices; z++) {
-        sweep_slice(&sweep, z);
-        sweep_forget(&sweep, numbers + 2 * most);
-    }
-    *count = sweep.count;
-    free(runs);
-    free(numbers);
     return 0;
+}
+
+/* ------------------------------------------------------------------------------- the whole -- */
+
+int
+components_begin(const struct image_extent *extent, const struct image_mask *mask, int64_t bands,
+                 struct components **made)
+{
+    const int64_t count = bands < extent->slices ? bands : extent->slices;
+    struct components *components =
+        calloc(1, sizeof *components + (size_t)count * sizeof *components->bands);
+    *made = components;
+    if (!components)
+        return -ENOMEM;
+    components->extent = extent;
+    components->mask = mask;
+    components->count = count;
+    for (int64_t b = 0; b < count; b++) {
+        components->bands[b].first = b * extent->slices / count;
+        components->bands[b].end = (b + 1) * extent->slices / count;
+    }
+    return 0;
+}
+
+int64_t
+components_bands(const struct components *components)
+{
+    return components->count;
+}
+
+int
+components_join(const struct components *components, int64_t *count)
+{
+    const int64_t rows = components->extent->rows;
+    struct label_sets all = {0};
+    int64_t labels = 0, first = 0;
+    for (int64_t b = 0; b < components->count; b++) {
+        labels += components->bands[b].labels;
+        all.count += components->bands[b].sets.count;
+    }
+    all.parents = malloc((size_t)(labels + 1) * sizeof *all.parents);
+    if (!all.parents)
+        return -ENOMEM;
+    for (int64_t label = 0; label < labels; label++)
+        all.parents[label] = label;
+    for (int64_t b = 1; b < components->count; b++) {
+        const struct component_band *below = &components->bands[b - 1], *band = below + 1;
+        for (int64_t y = 0; y < rows; y++)
+            sets_join_rows(&all, &below->before, y, first, &band->lowest, y, first + below->labels);
+        first += below->labels;
+    }
+    free(all.parents);
+    *count = all.count;
+    return 0;
+}
+
+void
+components_free(struct components *components)
+{
+    for (int64_t b = 0; components && b < components->count; b++) {
+        free(components->bands[b].runs);
+        free(components->bands[b].numbers);
+    }
+    free(components);
 }

@@ -202,6 +202,7 @@ look_at_segment(const struct expect_look *look)
     }
     struct expect_facts facts = {.volume = look->volume,
                                  .mask = mask,
+                                 .boxes = expect->slices.given || expect->share_of_box.given,
                                  .faces = expect->touches != CONF_TOUCHES_ANY,
                                  .values = expect->mean.given,
                                  .components = expect->components.given};

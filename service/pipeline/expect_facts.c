@@ -136,37 +136,55 @@ slice_look(const struct expect_facts *facts, int64_t z)
 
 /* -------------------------------------------------------------------------------- all slices -- */
 
-/* Components are counted by one thread, which begins with them. */
+/* Bands of components come first: they take longer than slices. */
 static void
 facts_share(struct parallel *loop, void *context)
 {
     struct expect_facts *facts = context;
+    const int64_t bands = facts->components ? components_bands(facts->bands) : 0;
     int64_t round;
     while (parallel_take(loop, &round))
-        if (facts->components && round == 0)
-            facts->rc =
-                components_count(&facts->volume->extent, facts->mask, &facts->component_count);
-        else
-            slice_look(facts, round - facts->components);
+        if (round >= bands)
+            slice_look(facts, round - bands);
+        else if (components_sweep(facts->bands, round))
+            parallel_fail(loop);
+}
+
+/* Two for each thread: some have more in them than others. */
+static int
+facts_begin(struct expect_facts *facts)
+{
+    const int threads = facts->volume->threads;
+    facts->slices = malloc((size_t)facts->volume->extent.slices * sizeof *facts->slices);
+    if (!facts->slices)
+        return -ENOMEM;
+    return facts->components ? components_begin(&facts->volume->extent, facts->mask,
+                                                threads > 1 ? 2 * threads : 1, &facts->bands)
+                             : 0;
 }
 
 int
 expect_facts_find(struct expect_facts *facts)
 {
-    const int64_t slices = facts->volume->extent.slices;
-    facts->slices = malloc((size_t)slices * sizeof *facts->slices);
-    if (!facts->slices)
-        return -ENOMEM;
-    struct parallel loop = {
-        .count = slices + facts->components, .body = facts_share, .context = facts};
+    const bool looks = facts->boxes || facts->faces || facts->values;
+    int rc = facts_begin(facts);
+    if (rc)
+        return rc;
+    struct parallel loop = {.count = (looks ? facts->volume->extent.slices : 0) +
+                                     (facts->components ? components_bands(facts->bands) : 0),
+                            .body = facts_share,
+                            .context = facts};
     parallel_run(&loop, facts->volume->threads);
-    return facts->rc;
+    if (atomic_load(&loop.failed))
+        return -ENOMEM;
+    return facts->components ? components_join(facts->bands, &facts->component_count) : 0;
 }
 
 void
 expect_facts_clear(struct expect_facts *facts)
 {
     free(facts->slices);
+    components_free(facts->bands);
 }
 
 int64_t

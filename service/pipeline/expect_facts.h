@@ -31,13 +31,13 @@ struct expect_slice {
 struct expect_facts {
     const struct expect_volume *volume;
     const struct image_mask *mask;
-    bool faces, values, components;
+    bool boxes, faces, values, components;
     struct expect_slice *slices;
+    struct components *bands; /* that components are counted in */
     int64_t component_count;
-    int rc; /* of counting components */
 };
 
-/* From what is asked to the answers: 0 or -ENOMEM; expect_facts_clear afterwards in any case. */
+/* From what is asked to the answers, boxes with faces: 0 or -ENOMEM; expect_facts_clear afterwards in any case. */
 int expect_facts_find(struct expect_facts *facts);
 void expect_facts_clear(struct expect_facts *facts);
 

@@ -1,5 +1,4 @@
 /* Expectations: each option at and beyond its bounds, on masks that are drawn here. */
-#include "service/pipeline/components.h"
 #include "service/pipeline/expect.h"
 #include "tests/unit/suite.h"
 
@@ -127,55 +126,6 @@ START_TEST(means)
     ck_assert_uint_eq(check(), 0);
     expect.mean = bounds(0, 80);
     assert_broken("mean", "Brain: mean -29.3333 HU, expected 0 to 80 HU");
-}
-
-END_TEST
-
-/* The obvious way: floods from each voxel that no other flood has reached. */
-static void
-flood(uint8_t *left, int x, int y, int z)
-{
-    if (x < 0 || y < 0 || z < 0 || x >= COLUMNS || y >= ROWS_ || z >= SLICES ||
-        !left[(z * ROWS_ + y) * COLUMNS + x])
-        return;
-    left[(z * ROWS_ + y) * COLUMNS + x] = 0;
-    flood(left, x - 1, y, z);
-    flood(left, x + 1, y, z);
-    flood(left, x, y - 1, z);
-    flood(left, x, y + 1, z);
-    flood(left, x, y, z - 1);
-    flood(left, x, y, z + 1);
-}
-
-static int64_t
-count_by_floods(void)
-{
-    uint8_t left[VOXELS];
-    int64_t count = 0;
-    for (int i = 0; i < VOXELS; i++)
-        left[i] = bits[0][i / COLUMNS * WORDS + i % COLUMNS / 64] >> (i % COLUMNS % 64) & 1;
-    for (int i = 0; i < VOXELS; i++)
-        if (left[i]) {
-            count++;
-            flood(left, i % COLUMNS, i / COLUMNS % ROWS_, i / COLUMNS / ROWS_);
-        }
-    return count;
-}
-
-START_TEST(components_are_those_of_floods)
-{
-    uint32_t random = 1;
-    for (int round = 0; round < 400; round++) {
-        int64_t count;
-        begin();
-        for (int i = 0; i < VOXELS; i++) {
-            random = random * 1664525 + 1013904223;
-            if ((int)(random >> 24) % 100 < round / 4)
-                put(0, i % COLUMNS, i / COLUMNS % ROWS_, i / COLUMNS / ROWS_);
-        }
-        ck_assert_int_eq(components_count(&extent, &masks[0], &count), 0);
-        ck_assert_int_eq(count, count_by_floods());
-    }
 }
 
 END_TEST
@@ -418,7 +368,6 @@ main(void)
     const TTest *const tests[] = {volumes,
                                   a_hair_beyond_is_seen,
                                   means,
-                                  components_are_those_of_floods,
                                   components_that_meet_late,
                                   slices,
                                   faces,
