@@ -3,7 +3,11 @@
 
 #include "kernels/op.h"
 
-enum { WORD = 64, SLICE_PIECE = 64 };
+enum {
+    WORD = 64,
+    SLICE_PIECE = 64,
+    SLICE_WORDS = 8 /* of a row, whose columns are looked for in one go: a line of the cache */
+};
 
 /* --------------------------------------------------------------------------------- boxes ---- */
 
@@ -65,26 +69,66 @@ texture_slice_has_bits(const uint64_t *slice, int64_t words)
     return any != 0;
 }
 
+/* Columns of so many words from `first` on, of all rows as one. */
+static void
+region_box_add_columns(struct texture_box_ends *ends, int64_t first, const uint64_t *words,
+                       int64_t count)
+{
+    for (int64_t w = 0; w < count; w++)
+        if (words[w])
+            region_box_add(ends, 0, WORD * (first + w) + __builtin_ctzll(words[w]),
+                           WORD * (first + w) + WORD - 1 - __builtin_clzll(words[w]));
+}
+
+/* The same of a whole slice; whether it has any. */
+static bool
+slice_add_columns(const uint64_t *slice, const struct image_extent *extent,
+                  struct texture_box_ends *ends)
+{
+    const int64_t words = (extent->columns + WORD - 1) / WORD;
+    const uint64_t inside = ~UINT64_C(0) >> (WORD * words - extent->columns);
+    uint64_t any = 0;
+
+    for (int64_t first = 0; first < words; first += SLICE_WORDS) {
+        const int64_t left = words - first, count = left < SLICE_WORDS ? left : SLICE_WORDS;
+        uint64_t rows[SLICE_WORDS] = {0};
+
+        for (int64_t y = 0; y < extent->rows; y++)
+            for (int64_t w = 0; w < count; w++)
+                rows[w] |= slice[y * words + first + w];
+        if (count == left)
+            rows[count - 1] &= inside;
+        for (int64_t w = 0; w < count; w++)
+            any |= rows[w];
+        region_box_add_columns(ends, first, rows, count);
+    }
+    return any != 0;
+}
+
+static bool
+slice_row_has_bits(const uint64_t *slice, const struct image_extent *extent, int64_t y)
+{
+    const int64_t words = (extent->columns + WORD - 1) / WORD;
+    int64_t columns[2];
+
+    return texture_row_ends(slice + y * words, extent->columns, columns);
+}
+
 bool
 texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
                       struct texture_box_ends *ends)
 {
-    const int64_t words = (extent->columns + WORD - 1) / WORD;
-    int64_t columns[2];
-    bool any = false;
+    int64_t first = 0, last = extent->rows - 1;
 
-    if (!texture_slice_has_bits(slice, words * extent->rows))
+    if (!slice_add_columns(slice, extent, ends))
         return false;
-    for (int64_t y = 0; y < extent->rows; y++) {
-        if (!texture_row_ends(slice + y * words, extent->columns, columns))
-            continue;
-        region_box_add(ends, 0, columns[0], columns[1]);
-        region_box_add(ends, 1, y, y);
-        any = true;
-    }
-    if (any)
-        region_box_add(ends, 2, z, z);
-    return any;
+    while (!slice_row_has_bits(slice, extent, first))
+        first++;
+    while (!slice_row_has_bits(slice, extent, last))
+        last--;
+    region_box_add(ends, 1, first, last);
+    region_box_add(ends, 2, z, z);
+    return true;
 }
 
 void

@@ -5,11 +5,13 @@
  *
  *     bench_features VOXELS MASK C,R,S X,Y,Z [THREADS|cuda [REPEAT [FAMILY]]]
  *
+ * Beside a GPU are as many threads as there are processors, as a worker has them whose lane is the only one.
  * VOXELS are int16, MASK has bytes that are not 0 within the region, X,Y,Z is the spacing in mm. Levels are
  * 25 wide with edges at multiples, matrices those of pyradiomics' default ("3d-averaged"). "all", and "all but
  * spatial-correlation", whose cost grows faster than the region, begin with the announcement, so that the
  * upload to a GPU is in them.
  */
+#include "service/common/parallel.h"
 #include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
 #include "tests/kernels/ref_drive.h"
@@ -230,7 +232,8 @@ main(int argc, char **argv)
     make_stack(&scene);
     scene.device = argc > 5 ? argv[5] : "2";
     if (strcmp(scene.device, "cuda") == 0)
-        options.backend = scene.device;
+        options =
+            (struct kernels_device_options){.backend = "cuda", .threads = parallel_processors()};
     else
         options.threads = atoi(scene.device);
     if (kernels_device_open(&options, &device, &error) ||

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static const struct feature_definition morphology_definitions[MORPHOLOGY_FEATURES] = {
@@ -51,6 +52,8 @@ enum { ELLIPSOID_TERMS = 20 };
 struct morphology_form {
     struct shape_place place;
     struct hull sides[HULL_SIDES];
+    atomic_int made; /* of these */
+    double hull_volume, hull_area, diameter;
 };
 
 enum { FORM_PLACE = HULL_SIDES, FORM_PARTS }; /* those before are of a side */
@@ -106,22 +109,15 @@ form_put_box(const struct form *form)
 }
 
 /* The hull and the diameter of the mesh's vertices. */
-static int
+static void
 form_put_hull(const struct form *form)
 {
-    const struct hull *sides = form->of_bits->sides;
-    const double half[3] = {form->spacing[0] / 2, form->spacing[1] / 2, form->spacing[2] / 2};
+    const struct morphology_form *of_bits = form->of_bits;
     struct feature_value *values = form->values;
-    double diameter = 0;
-    const int rc = hull_diameter(sides, half, &diameter);
 
-    if (rc)
-        return rc;
-    values[MORPHOLOGY_DIAMETER] = feature_present(diameter);
-    values[MORPHOLOGY_HULL_VOLUME_DENSITY] =
-        feature_present(form->volume / hull_volume(sides, half));
-    values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / hull_area(sides, half));
-    return 0;
+    values[MORPHOLOGY_DIAMETER] = feature_present(of_bits->diameter);
+    values[MORPHOLOGY_HULL_VOLUME_DENSITY] = feature_present(form->volume / of_bits->hull_volume);
+    values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / of_bits->hull_area);
 }
 
 /* --------------------------------------------------------------------------- principal axes ---- */
@@ -274,15 +270,33 @@ form_make_side(const struct feature_region *region, enum hull_side side, struct 
 }
 
 static int
+form_measure_hull(const struct feature_volume *volume, struct morphology_form *form)
+{
+    const double half[3] = {volume->spacing[0] / 2, volume->spacing[1] / 2, volume->spacing[2] / 2};
+
+    if (form->sides[HULL_LOWER].point_count == 0)
+        return 0;
+    form->hull_volume = hull_volume(form->sides, half);
+    form->hull_area = hull_area(form->sides, half);
+    return hull_diameter(form->sides, half, &form->diameter);
+}
+
+/* Whoever makes the last side measures them. */
+static int
 morphology_form(const struct feature_region *region, size_t part, void *made)
 {
     const struct image_extent extent = feature_extent(region->volume);
     struct morphology_form *form = made;
+    int rc;
 
-    if (part != FORM_PLACE)
-        return form_make_side(region, (enum hull_side)part, &form->sides[part]);
-    shape_place_of(region->bits, &extent, &form->place);
-    return 0;
+    if (part == FORM_PLACE) {
+        shape_place_of(region->bits, &extent, &form->place);
+        return 0;
+    }
+    rc = form_make_side(region, (enum hull_side)part, &form->sides[part]);
+    if (atomic_fetch_add(&form->made, 1) + 1 == HULL_SIDES && rc == 0)
+        rc = form_measure_hull(region->volume, form);
+    return rc;
 }
 
 static void
@@ -313,16 +327,16 @@ morphology_count(const struct feature_region *region, size_t set, uint64_t **cou
     return rc;
 }
 
-static int
+static void
 form_put_all(const struct form *form)
 {
     if (form->of_bits->place.voxels == 0)
-        return 0;
+        return;
     form_put_mesh(form);
     form_put_box(form);
     form_put_axes(form);
     form_put_values(form);
-    return form_put_hull(form);
+    form_put_hull(form);
 }
 
 static int
@@ -345,7 +359,7 @@ morphology_values(const struct feature_region *region, size_t set, const uint64_
     for (size_t part = 0; part < FORM_PARTS && !region->form && rc == 0; part++)
         rc = morphology_form(region, part, &own);
     if (rc == 0)
-        rc = form_put_all(&form);
+        form_put_all(&form);
     morphology_form_clear(&own);
     return rc;
 }

@@ -1,12 +1,22 @@
 /*
  * zones_steps.cu - steps along the axes from each voxel to what is not of the region: along a row by its
- * bits, then swept along y and z, there and back. A thread has two voxels beside each other.
+ * bits, then swept along y and z, there and back. A thread has two voxels beside each other. A slice has few of
+ * such columns: along y each is cut into parts, which are swept as if nothing were before them, and then
+ * handed what is.
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
 namespace
 {
-enum { STEPS_AT_ONCE = 8, STEPS_PAIRS = ZONES_WIDTH / 2, STEPS_FAR = INT16_MAX };
+enum {
+    STEPS_AT_ONCE = 8,
+    STEPS_PAIRS = ZONES_WIDTH / 2,
+    STEPS_PARTS =
+        ZONES_THREADS / STEPS_PAIRS, /* of a column of a slice: a block has one of words */
+    STEPS_FAR = INT16_MAX,
+    STEPS_FAR_PAIR = STEPS_FAR << 16 | STEPS_FAR,
+    STEPS_ONE_PAIR = 1 << 16 | 1
+};
 
 /* To the nearest column before this one, or after, that is not of the region. */
 __device__ __forceinline__ uint32_t
@@ -31,35 +41,77 @@ steps_in_row(const uint64_t *row, uint32_t columns, uint32_t column)
     return min(min(before, after - column), (uint32_t)STEPS_FAR);
 }
 
-/* `count` pairs that are so far apart, each one step farther than the one before at most. */
+/* `count` pairs that are so far apart, each one step farther than the one before at most; `held` is before the first.
+ * Returns the last one. */
 template <typename Read>
-__device__ __forceinline__ void
-steps_sweep(uint32_t *at, ptrdiff_t apart, uint32_t count, const Read &read)
+__device__ __forceinline__ uint32_t
+steps_sweep(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held, const Read &read)
 {
-    uint32_t held = 0;
-
     for (uint32_t first = 0; first < count; first += STEPS_AT_ONCE) {
         uint32_t pairs[STEPS_AT_ONCE];
 
 #pragma unroll
         for (uint32_t k = 0; k < STEPS_AT_ONCE; k++)
-            pairs[k] = first + k < count ? read(first + k) : 0;
+            pairs[k] = first + k < count ? read(first + k) : STEPS_FAR_PAIR;
 #pragma unroll
-        for (uint32_t k = 0; k < STEPS_AT_ONCE; k++) {
-            held = __viaddmin_u16x2(held, 0x00010001u, pairs[k]);
-            if (first + k < count)
+        for (uint32_t k = 0; k < STEPS_AT_ONCE; k++)
+            if (first + k < count) {
+                held = __viaddmin_u16x2(held, STEPS_ONE_PAIR, pairs[k]);
                 at[(ptrdiff_t)(first + k) * apart] = held;
-        }
+            }
     }
+    return held;
 }
 
 /* The other way through what has been swept. */
-__device__ __forceinline__ void
-steps_back(uint32_t *at, ptrdiff_t apart, uint32_t count)
+__device__ __forceinline__ uint32_t
+steps_back(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
 {
-    uint32_t *last = at + (ptrdiff_t)(count - 1) * apart;
+    uint32_t *last = at + ((ptrdiff_t)count - 1) * apart;
 
-    steps_sweep(last, -apart, count, [&](uint32_t i) { return last[-(ptrdiff_t)i * apart]; });
+    return steps_sweep(last, -apart, count, held,
+                       [&](uint32_t i) { return last[-(ptrdiff_t)i * apart]; });
+}
+
+/* What is before pairs that were swept, as far as it changes them: no farther on than where it does not. */
+__device__ __forceinline__ void
+steps_hand(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t swept = at[(ptrdiff_t)i * apart];
+
+        held = __viaddmin_u16x2(held, STEPS_ONE_PAIR, swept);
+        if (held == swept)
+            return;
+        at[(ptrdiff_t)i * apart] = held;
+    }
+}
+
+struct steps_parts {
+    uint32_t rows, each; /* of a column, and of its parts but the last ones */
+
+    __device__ __forceinline__ uint32_t first(uint32_t part) const
+    {
+        return min(part * each, rows);
+    }
+
+    __device__ __forceinline__ uint32_t count(uint32_t part) const
+    {
+        return first(part + 1) - first(part);
+    }
+};
+
+/* What the parts on one side hand to a part: `ends` has the last pair of each on its way; where they begin nothing is of
+ * the region. */
+__device__ __forceinline__ uint32_t
+steps_handed(const struct steps_parts &parts, const uint32_t (*ends)[STEPS_PAIRS], uint32_t pair,
+             uint32_t part, bool back)
+{
+    uint32_t held = 0;
+
+    for (uint32_t p = back ? STEPS_PARTS - 1 : 0; p != part; back ? p-- : p++)
+        held = __viaddmin_u16x2(held, parts.count(p) * STEPS_ONE_PAIR, ends[p][pair]);
+    return held;
 }
 
 __device__ __forceinline__ uint32_t *
@@ -73,24 +125,29 @@ __global__ void
 __launch_bounds__(ZONES_THREADS)
     steps_in_slices(const __grid_constant__ struct zones_job job, uint16_t *steps)
 {
-    const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x, pair = index % STEPS_PAIRS,
-                   z = index / STEPS_PAIRS % job.slices, x = index / STEPS_PAIRS / job.slices;
+    __shared__ uint32_t down[STEPS_PARTS][STEPS_PAIRS], up[STEPS_PARTS][STEPS_PAIRS];
+    const uint32_t pair = threadIdx.x % STEPS_PAIRS, part = threadIdx.x / STEPS_PAIRS;
+    const uint32_t z = blockIdx.x % job.slices, x = blockIdx.x / job.slices;
+    const struct steps_parts parts = {job.rows, (job.rows - 1) / STEPS_PARTS + 1};
+    const uint32_t first = parts.first(part), count = parts.count(part);
     const uint32_t column = job.first[0] + x * ZONES_WIDTH + 2 * pair;
-
-    if (x >= job.words)
-        return;
-    uint32_t *at = steps_at(job, steps, x, 0, z, pair);
+    uint32_t *const at = steps_at(job, steps, x, first, z, pair);
+    uint32_t *const last = at + ((ptrdiff_t)count - 1) * STEPS_PAIRS;
     const uint64_t *rows =
-        job.volume.region +
-        ((size_t)(job.first[2] + z) * job.volume.rows + job.first[1]) * job.volume.words_per_row;
+        job.volume.region + ((size_t)(job.first[2] + z) * job.volume.rows + job.first[1] + first) *
+                                job.volume.words_per_row;
 
-    steps_sweep(at, STEPS_PAIRS, job.rows, [&](uint32_t y) {
+    down[part][pair] = steps_sweep(at, STEPS_PAIRS, count, STEPS_FAR_PAIR, [&](uint32_t y) {
         const uint64_t *row = rows + (size_t)y * job.volume.words_per_row;
 
         return steps_in_row(row, job.volume.columns, column) |
                steps_in_row(row, job.volume.columns, column + 1) << 16;
     });
-    steps_back(at, STEPS_PAIRS, job.rows);
+    __syncthreads();
+    steps_hand(at, STEPS_PAIRS, count, steps_handed(parts, down, pair, part, false));
+    up[part][pair] = steps_back(at, STEPS_PAIRS, count, STEPS_FAR_PAIR);
+    __syncthreads();
+    steps_hand(last, -STEPS_PAIRS, count, steps_handed(parts, up, pair, part, true));
 }
 
 __global__ void
@@ -105,19 +162,17 @@ __launch_bounds__(ZONES_THREADS)
         return;
     uint32_t *at = steps_at(job, steps, x, y, 0, pair);
 
-    steps_sweep(at, slice, job.slices, [&](uint32_t z) { return at[(ptrdiff_t)z * slice]; });
-    steps_back(at, slice, job.slices);
+    (void)steps_sweep(at, slice, job.slices, 0,
+                      [&](uint32_t z) { return at[(ptrdiff_t)z * slice]; });
+    (void)steps_back(at, slice, job.slices, 0);
 }
 } // namespace
 
 void
 zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t stream)
 {
-    const auto blocks = [&](uint32_t lines) {
-        return (job->words * lines * STEPS_PAIRS - 1) / ZONES_THREADS + 1;
-    };
-
-    steps_in_slices<<<blocks(job->slices), ZONES_THREADS, 0, stream>>>(*job, steps);
+    steps_in_slices<<<job->words * job->slices, ZONES_THREADS, 0, stream>>>(*job, steps);
     if (!job->flat)
-        steps_across<<<blocks(job->rows), ZONES_THREADS, 0, stream>>>(*job, steps);
+        steps_across<<<(job->words * job->rows * STEPS_PAIRS - 1) / ZONES_THREADS + 1,
+                       ZONES_THREADS, 0, stream>>>(*job, steps);
 }
