@@ -185,13 +185,8 @@ peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct p
 
 template <typename Value>
 static int
-peaks_launch(struct cuda_lane *lane, const struct peaks_ball *ball, const struct peaks_job *job,
-             struct error *error)
+peaks_launch(struct cuda_lane *lane, const struct peaks_job *job, struct error *error)
 {
-    if (cuda_peaks_march(lane, ball, job)) {
-        CUDA_LAUNCHED(cuda_device_of(&lane->base));
-        return 0;
-    }
     peaks_sum_rows<Value><<<PEAKS_BLOCKS, PEAKS_THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     peaks_look_at_voxels<Value><<<PEAKS_BLOCKS, PEAKS_THREADS, 0, lane->work>>>(*job);
@@ -234,6 +229,7 @@ cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error
     struct cuda_lane *lane = cuda_lane_of(base);
     struct peaks_job job = {};
     struct texture_box box;
+    bool done;
     int rc;
 
     texture_region_box(base, request->peaks->region, &box);
@@ -252,10 +248,11 @@ cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error
     job.largest = request->peaks->largest;
     job.found = own->counted.counts;
     rc = peaks_send(lane, request, &job, error);
-    if (rc)
-        return rc;
-    rc = base->pixel == IMAGE_UINT8 ? peaks_launch<uint8_t>(lane, request->ball, &job, error)
-                                    : peaks_launch<uint16_t>(lane, request->ball, &job, error);
+    if (rc == 0)
+        rc = cuda_peaks_march(lane, request, &job, &done, error);
+    if (rc == 0 && !done)
+        rc = base->pixel == IMAGE_UINT8 ? peaks_launch<uint8_t>(lane, &job, error)
+                                        : peaks_launch<uint16_t>(lane, &job, error);
     return rc ? rc : peaks_fetch(lane, request->found, error);
 }
 

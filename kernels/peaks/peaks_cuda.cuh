@@ -108,10 +108,10 @@ peaks_put(const struct peaks_job &job, const struct peaks_most &most)
 }
 
 /*
- * peaks_march.cu. Balls of few rows and slices, which those of images are, without the sums of the job; false:
+ * peaks_march.cu. Balls of few rows and slices, which those of images are, without the sums of the job; not done:
  * these are not.
  */
-bool cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_ball *ball,
-                      const struct peaks_job *job);
+int cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request,
+                     const struct peaks_job *job, bool *done, struct error *error);
 
 #endif

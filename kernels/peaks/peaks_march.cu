@@ -1,7 +1,9 @@
 /*
  * peaks_march.cu - means of balls of few rows and slices on the GPU. A block has columns of voxels, and goes along
- * them slice by slice. A slice's rows are summed up in shared memory, and its discs are added to the balls that they
- * are of, which are on their way in registers.
+ * them slice by slice. A slice's discs are added to the balls that they are of, which are on their way in registers.
+ *
+ * A disc is made of pairs of columns, so far from the middle to either side, and each of them of rows up to some number
+ * from the middle: a span, which sums of these columns from the block's first row on tell at its two ends.
  */
 #include "kernels/peaks/peaks_cuda.cuh"
 
@@ -10,171 +12,310 @@ enum {
     MARCH_DOWN = 8,        /* the second one so far behind the first */
     MARCH_SLICES = 64,     /* of a block at most */
     MARCH_FEW = 16,        /* and at least */
-    MARCH_WIDTH = 64,      /* sums of a row, of up to 63 voxels */
-    MARCH_VALUE_BITS = 22, /* of such a sum; above is how many they are */
-    MARCH_DISCS = 512,     /* rows of discs that there is room for */
-    MARCH_SHARED = 48 << 10,
-    MARCH_SHALLOW = 7, /* slices of a ball on one side: what registers are there for */
+    MARCH_REACH = 31,      /* of a ball along columns and rows: of half a span up to 64 voxels */
+    MARCH_VALUE_BITS = 22, /* of the sum of these; above is how many they are */
+    MARCH_SHALLOW = 7,     /* slices of a ball on one side: what registers are there for */
     MARCH_DEEP = 12,
-    MARCH_BLOCKS = 8, /* a multiprocessor */
+    MARCH_SPANS = (MARCH_REACH + 1) * (MARCH_DEEP + 1),
+    MARCH_VOXELS = UINT16_MAX, /* of a ball */
+    MARCH_BLOCKS = 8,          /* a multiprocessor */
 };
+
+/* Of a pair of columns: bytes from a voxel's row to the two ends of its sums. */
+struct march_span {
+    uint32_t begin, end;
+};
+
+/* Stored values, counted from the smallest. */
+struct march_codes {
+    uint32_t first, count;
+
+    __device__ __forceinline__ bool has(uint32_t code) const
+    {
+        return code - first < count;
+    }
+};
+
+/* The padding, of which there is none where its end comes first. */
+static __host__ __device__ __forceinline__ struct march_codes
+march_codes_missing(const struct image_range padding, int32_t smallest)
+{
+    return {(uint32_t)(padding.lo - smallest),
+            padding.lo <= padding.hi ? (uint32_t)(padding.hi - padding.lo) + 1 : 0};
+}
 
 struct peaks_march {
     struct peaks_job job;
     int32_t reach[3];
     int32_t first_column;            /* a multiple of 32 */
-    int32_t pitch, slices;           /* of the sums in shared memory; of a block */
-    uint16_t first[MARCH_DEEP + 2];  /* of a disc's rows */
+    int32_t pitch, slices;           /* of values in shared memory; of a block */
+    int32_t sums;                    /* of a pair of columns: how many bytes */
+    uint16_t first[MARCH_DEEP + 2];  /* of a disc's spans, those of the middle column first */
+    uint16_t same[MARCH_DEEP + 1];   /* the first disc that has the same */
     uint16_t voxels[MARCH_DEEP + 1]; /* of a whole disc */
-    uint32_t rows
-        [MARCH_DISCS]; /* bytes from a voxel's row and column without reach to the end of a row of
-                                   its disc, over those to the beginning */
+    uint32_t ball_voxels;            /* of a whole ball */
+    struct march_span spans[MARCH_SPANS];
+    struct march_codes kept, largest, missing; /* of one rescale and padding for all slices */
+    uint32_t flip;                             /* ~0: of less the value is more */
 };
 
-/* A ball on its way. */
+/* A thread's two balls on their way; sums are of values with their numbers above, which is taken away in the end. */
 struct march_whole {
-    uint32_t sum, voxels;
+    uint32_t sum[2], voxels; /* of the second one above those of the first */
 };
 
 struct march_by_slice {
-    double total;
+    double total[2];
     uint32_t voxels;
 };
 
+/* What a thread has found; of whole balls the largest sum, if there was any. */
+struct march_found {
+    struct peaks_most most;
+    uint32_t whole;
+    bool any_whole;
+};
+
+static __device__ __forceinline__ uint32_t
+march_voxels(uint32_t voxels, int i)
+{
+    return voxels >> 16 * i & UINT16_MAX;
+}
+
+static __device__ __forceinline__ uint32_t
+march_values(uint32_t sum, uint32_t voxels)
+{
+    return sum - (voxels << MARCH_VALUE_BITS);
+}
+
 static __device__ __forceinline__ double
-march_real(const struct peaks_job &job, int64_t z, uint32_t sum, uint32_t voxels)
+march_real(const struct peaks_job &job, int64_t z, uint32_t values, uint32_t voxels)
 {
     const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
-    const double stored = (double)((int64_t)sum + (int64_t)voxels * job.smallest);
+    const double stored = (double)((int64_t)values + (int64_t)voxels * job.smallest);
 
     return __dadd_rn(__dmul_rn(rescale.slope, stored),
                      __dmul_rn(rescale.intercept, (double)voxels));
 }
 
 static __device__ __forceinline__ void
-march_add(const struct peaks_job &, int64_t, uint32_t sum, uint32_t voxels,
-          struct march_whole *ball)
+march_add(const struct peaks_job &, int64_t, const uint32_t (&sum)[2], uint32_t voxels,
+          struct march_whole *balls)
 {
-    ball->sum += sum;
-    ball->voxels += voxels;
+    balls->sum[0] += sum[0];
+    balls->sum[1] += sum[1];
+    balls->voxels += voxels;
 }
 
 static __device__ __forceinline__ void
-march_add(const struct peaks_job &job, int64_t z, uint32_t sum, uint32_t voxels,
-          struct march_by_slice *ball)
+march_add(const struct peaks_job &job, int64_t z, const uint32_t (&sum)[2], uint32_t voxels,
+          struct march_by_slice *balls)
 {
-    ball->total = __dadd_rn(ball->total, march_real(job, z, sum, voxels));
-    ball->voxels += voxels;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint32_t own = march_voxels(voxels, i);
+
+        balls->total[i] =
+            __dadd_rn(balls->total[i], march_real(job, z, march_values(sum[i], own), own));
+    }
+    balls->voxels += voxels;
 }
 
 static __device__ __forceinline__ double
-march_mean(const struct peaks_job &job, const struct march_whole &ball)
+march_mean(const struct peaks_job &job, uint32_t values, uint32_t voxels)
 {
-    const double total = march_real(job, 0, ball.sum, ball.voxels);
+    const double total = march_real(job, 0, values, voxels);
 
-    return __dadd_rn(__ddiv_rn(__dadd_rn(0.0, total), (double)ball.voxels), 0.0); /* not -0 */
+    return __dadd_rn(__ddiv_rn(__dadd_rn(0.0, total), (double)voxels), 0.0); /* not -0 */
 }
 
-static __device__ __forceinline__ double
-march_mean(const struct peaks_job &, const struct march_by_slice &ball)
+/*
+ * One rescale for all slices is monotone, and so is a mean's rounding: of balls of as many voxels the one with the
+ * largest sum has the largest mean (the smallest, where the slope is below 0), and means of others are not needed.
+ */
+template <typename Value>
+static __device__ __forceinline__ void
+march_look(const struct peaks_march &march, const struct march_whole &balls, int i, int64_t x,
+           int64_t y, int64_t z, struct march_found *found)
 {
-    return __dadd_rn(__ddiv_rn(ball.total, (double)ball.voxels), 0.0);
+    const uint32_t code = peaks_value_at<Value>(march.job, x, y, z);
+    const uint32_t voxels = march_voxels(balls.voxels, i);
+    const uint32_t values = march_values(balls.sum[i], voxels);
+    const bool is_whole = voxels == march.ball_voxels, is_largest = march.largest.has(code);
+
+    if (march.missing.has(code) || !march.kept.has(code))
+        return;
+    found->most.balls++;
+    if (is_whole) {
+        found->whole = max(found->whole, values ^ march.flip);
+        found->any_whole = true;
+    }
+    if (is_whole && !is_largest)
+        return;
+    const unsigned long long mean = peaks_ordered(march_mean(march.job, values, voxels));
+
+    found->most.global = max(found->most.global, mean);
+    if (is_largest)
+        found->most.local = max(found->most.local, mean);
 }
 
-/* Of the region, 32 columns of a row in the box: a bit each. */
-static __device__ __forceinline__ uint32_t
-march_region(const struct peaks_job &job, int64_t column, int64_t y, int64_t z)
+template <typename Value>
+static __device__ __forceinline__ void
+march_look(const struct peaks_march &march, const struct march_by_slice &balls, int i, int64_t x,
+           int64_t y, int64_t z, struct march_found *found)
 {
-    const int64_t before = job.box_first[0] - column;
-    const int64_t end = job.box_first[0] + job.box_size[0] - column;
-    uint32_t bits = UINT32_MAX;
-
-    if (y >= job.box_first[1] + job.box_size[1] || z >= job.box_first[2] + job.box_size[2] ||
-        end <= 0)
-        return 0;
-    if (job.volume.region)
-        bits = (uint32_t)(job.volume.region[(z * job.volume.rows + y) * job.volume.words_per_row +
-                                            column / 64] >>
-                          column % 64);
-    bits &= before > 0 ? UINT32_MAX << before : UINT32_MAX;
-    return end < 32 ? bits & ((1u << end) - 1) : bits;
+    peaks_look_around<Value>(
+        march.job, x, y, z,
+        [&] {
+            return __dadd_rn(__ddiv_rn(balls.total[i], (double)march_voxels(balls.voxels, i)), 0.0);
+        },
+        &found->most);
 }
 
-/* Sums of the slice's rows from their beginning on; whether all voxels are there and have a value. */
+/* A thread's two rows, 32 columns of them, in the region: a bit each. */
+struct march_rows {
+    const uint64_t *words[2]; /* in the volume's first slice */
+    uint32_t columns[2];      /* of the box; none where the row is not */
+    uint32_t shift;
+
+    __device__ __forceinline__ march_rows(const struct peaks_job &job, int64_t column, int64_t y)
+    {
+        const int64_t before = job.box_first[0] - column;
+        const int64_t end = job.box_first[0] + job.box_size[0] - column;
+        const uint32_t inside = (before > 0 ? UINT32_MAX << before : UINT32_MAX) &
+                                (end < 32 ? (1u << end) - 1 : UINT32_MAX);
+
+        shift = (uint32_t)column % 64;
+        for (int i = 0; i < 2; i++, y += MARCH_DOWN) {
+            columns[i] = y < job.box_first[1] + job.box_size[1] ? inside : 0;
+            words[i] = job.volume.region + y * job.volume.words_per_row + column / 64;
+        }
+    }
+
+    /* Of a slice of the box. */
+    __device__ __forceinline__ uint32_t bits(const struct peaks_job &job, int64_t z, int i) const
+    {
+        const int64_t words_per_slice = (int64_t)job.volume.rows * job.volume.words_per_row;
+
+        return columns[i] && job.volume.region
+                   ? (uint32_t)(words[i][z * words_per_slice] >> shift) & columns[i]
+                   : columns[i];
+    }
+};
+
+/* What of a slice's values is missing. */
+static __device__ __forceinline__ struct march_codes
+march_missing(const struct peaks_march &march, int64_t z)
+{
+    if (!march.job.per_slice)
+        return march.missing;
+    const struct image_range padding = march.job.paddings[z];
+
+    return march_codes_missing(padding, march.job.smallest);
+}
+
+/* The slice's values around the block's columns and rows; whether all voxels are there and have one. */
 template <typename Value>
 static __device__ __forceinline__ bool
-march_fill(const struct peaks_march &march, int64_t column, int64_t y, int64_t z, uint32_t *sums)
+march_fill(const struct peaks_march &march, int64_t column, int64_t y, int64_t z, uint32_t *values)
 {
-    const struct peaks_job &job = march.job;
-    const int32_t lane = threadIdx.x % PEAKS_WARP, rows = MARCH_ROWS + 2 * march.reach[1];
+    const struct glcm_volume &volume = march.job.volume;
+    const struct march_codes missing = march_missing(march, z);
+    const int32_t rows = MARCH_ROWS + 2 * march.reach[1];
+    const int32_t first = (int32_t)column - march.reach[0], top = (int32_t)y - march.reach[1];
+    const Value *slice = (const Value *)volume.voxels + (size_t)z * volume.rows * volume.columns;
     bool whole = true;
 
     for (int32_t r = threadIdx.x / PEAKS_WARP; r < rows; r += PEAKS_THREADS / PEAKS_WARP) {
-        const int64_t row = y - march.reach[1] + r;
-        uint32_t before = 0;
+        const bool is_there = (uint32_t)(top + r) < volume.rows;
+        const Value *row = slice + (int64_t)(top + r) * volume.columns + first;
 
-        for (int32_t begin = 0; begin < march.pitch; begin += PEAKS_WARP) {
-            const int64_t x = column - march.reach[0] + begin + lane;
-            uint32_t sum = 0;
+        for (int32_t c = threadIdx.x % PEAKS_WARP; c < march.pitch; c += PEAKS_WARP) {
+            uint32_t item = 0;
 
-            if (row >= 0 && row < job.volume.rows && x >= 0 && x < job.volume.columns) {
-                const uint32_t value = peaks_value_at<Value>(job, x, row, z);
+            if (is_there && (uint32_t)(first + c) < volume.columns) {
+                const uint32_t code = (uint32_t)row[c] ^ volume.bias;
 
-                sum = peaks_has_value(job, z, value) ? 1u << MARCH_VALUE_BITS | value : 0;
+                item = missing.has(code) ? 0 : 1u << MARCH_VALUE_BITS | code;
             }
-            whole &= sum > 0 || begin + lane >= march.pitch - 1;
-            const uint32_t own = sum;
-
-            for (int32_t step = 1; step < PEAKS_WARP; step *= 2) {
-                const uint32_t other = __shfl_up_sync(UINT32_MAX, sum, step);
-
-                sum += lane >= step ? other : 0;
-            }
-            if (begin + lane < march.pitch)
-                sums[r * march.pitch + begin + lane] = before + sum - own;
-            before += __shfl_sync(UINT32_MAX, sum, PEAKS_WARP - 1);
+            whole &= item > 0;
+            values[r * march.pitch + c] = item;
         }
     }
     return whole;
 }
 
-/* Adds up a disc around each of the thread's two voxels. Sums run over into the number of voxels, which is
- * then taken away. */
-template <bool WHOLE>
+/* Of each pair of columns the sums from the first row on. */
 static __device__ __forceinline__ void
-march_disc(const struct peaks_march &march, const uint32_t *sums, int disc, uint32_t sum[2],
-           uint32_t voxels[2])
+march_sum(const struct peaks_march &march, const uint32_t *values, uint32_t *sums)
 {
-    const char *here = (const char *)sums, *below = here + 4 * MARCH_DOWN * march.pitch;
+    const int32_t lane = threadIdx.x % PEAKS_WARP, rows = MARCH_ROWS + 2 * march.reach[1];
 
-    sum[0] = sum[1] = 0;
-    voxels[0] = voxels[1] = WHOLE ? march.voxels[disc] : 0;
-#pragma unroll 4
-    for (int32_t i = march.first[disc]; i < march.first[disc + 1]; i++) {
-        const uint32_t end = march.rows[i] >> 16, begin = march.rows[i] & 0xFFFF;
-        const uint32_t one = *(const uint32_t *)(here + end) - *(const uint32_t *)(here + begin);
-        const uint32_t two = *(const uint32_t *)(below + end) - *(const uint32_t *)(below + begin);
+    for (int32_t away = threadIdx.x / PEAKS_WARP; away <= march.reach[0];
+         away += PEAKS_THREADS / PEAKS_WARP) {
+        const uint32_t *before = values + march.reach[0] + lane - away, *after = before + 2 * away;
+        uint32_t *to = sums + away * (rows + 1) * PEAKS_WARP + lane, sum = 0;
 
-        sum[0] += one;
-        sum[1] += two;
-        if (!WHOLE) {
-            voxels[0] += one >> MARCH_VALUE_BITS;
-            voxels[1] += two >> MARCH_VALUE_BITS;
+        *to = 0;
+#pragma unroll 6
+        for (int32_t r = 0; r < rows; r++) {
+            sum += *before + (away > 0 ? *after : 0);
+            to += PEAKS_WARP;
+            *to = sum;
+            before += march.pitch;
+            after += march.pitch;
         }
     }
-    for (int i = 0; i < 2; i++)
-        sum[i] -= voxels[i] << MARCH_VALUE_BITS;
+}
+
+static __device__ __forceinline__ uint32_t
+march_at(const char *here, uint32_t bytes)
+{
+    return *(const uint32_t *)(here + bytes);
+}
+
+/* Adds up a disc around each of the thread's two voxels. Where voxels may be missing they are counted, of half a span
+ * at a time: more do not fit above their values. */
+template <bool WHOLE>
+static __device__ __forceinline__ void
+march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t (&sum)[2],
+           uint32_t *voxels)
+{
+    const char *below = here + MARCH_DOWN * PEAKS_WARP * sizeof(uint32_t);
+    uint32_t middle = (march.reach[1] + 1) * PEAKS_WARP * (uint32_t)sizeof(uint32_t);
+
+    sum[0] = sum[1] = 0;
+    *voxels = WHOLE ? march.voxels[disc] << 16 | march.voxels[disc] : 0;
+#pragma unroll 4
+    for (int32_t i = march.first[disc]; i < march.first[disc + 1]; i++) {
+        const struct march_span span = march.spans[i];
+
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const char *at = k ? below : here;
+            const uint32_t whole = march_at(at, span.end) - march_at(at, span.begin);
+
+            sum[k] += whole;
+            if constexpr (!WHOLE) {
+                const uint32_t half = march_at(at, middle) - march_at(at, span.begin);
+
+                *voxels += ((half >> MARCH_VALUE_BITS) + ((whole - half) >> MARCH_VALUE_BITS))
+                           << 16 * k;
+            }
+        }
+        middle += march.sums;
+    }
 }
 
 /* The slices where a warp's rows have voxels of the region: first > last where none has. */
 static __device__ __forceinline__ void
-march_find(const struct peaks_job &job, int64_t column, int64_t y, int64_t first, int64_t end,
+march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t first, int64_t end,
            int32_t ends[2])
 {
     int32_t least = INT32_MAX, most = -1;
 
     for (int64_t z = first + threadIdx.x % PEAKS_WARP; z < end; z += PEAKS_WARP)
-        if (march_region(job, column, y, z) | march_region(job, column, y + MARCH_DOWN, z)) {
+        if (rows.bits(job, z, 0) | rows.bits(job, z, 1)) {
             least = least < (int32_t)z ? least : (int32_t)z;
             most = (int32_t)z;
         }
@@ -183,62 +324,73 @@ march_find(const struct peaks_job &job, int64_t column, int64_t y, int64_t first
 }
 
 /* A slice's discs for the balls of the slices around it; those of a warp's ends are asked for. */
-template <bool WHOLE, size_t DEEP, typename Ball>
+template <bool WHOLE, size_t DEEP, typename Balls>
 static __device__ __forceinline__ void
-march_add_discs(const struct peaks_march &march, const uint32_t *sums, int32_t z,
-                const int32_t ends[2], Ball (&balls)[2][2 * DEEP + 1])
+march_add_discs(const struct peaks_march &march, const char *here, int32_t z, const int32_t ends[2],
+                Balls (&balls)[2 * DEEP + 1])
 {
+    uint32_t sum[2] = {}, voxels = 0, has = MARCH_DEEP + 1;
+
 #pragma unroll
     for (size_t k = 0; k <= DEEP; k++) {
         const int32_t away = (int32_t)k;
-        uint32_t sum[2], voxels[2];
 
         if (away > march.reach[2] || !((ends[0] <= z - away && z - away <= ends[1]) ||
                                        (ends[0] <= z + away && z + away <= ends[1])))
             continue;
-        march_disc<WHOLE>(march, sums, away, sum, voxels);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            march_add(march.job, z, sum[i], voxels[i], &balls[i][DEEP - k]);
-            if (k > 0)
-                march_add(march.job, z, sum[i], voxels[i], &balls[i][DEEP + k]);
-        }
+        if (has != march.same[away])
+            march_disc<WHOLE>(march, here, away, sum, &voxels);
+        has = march.same[away];
+        march_add(march.job, z, sum, voxels, &balls[DEEP - k]);
+        if (k > 0)
+            march_add(march.job, z, sum, voxels, &balls[DEEP + k]);
     }
 }
 
 /* The balls around slice z - reach are whole; all move on by one slice. */
-template <typename Value, size_t DEEP, typename Ball>
+template <typename Value, size_t DEEP, typename Balls>
 static __device__ __forceinline__ void
-march_on(const struct peaks_march &march, int64_t column, int64_t y, int32_t z,
-         const int32_t ends[2], Ball (&balls)[2][2 * DEEP + 1], struct peaks_most *found)
+march_on(const struct peaks_march &march, const struct march_rows &rows, int64_t column, int64_t y,
+         int32_t z, const int32_t ends[2], Balls (&balls)[2 * DEEP + 1], struct march_found *found)
 {
-    const int32_t lane = threadIdx.x % PEAKS_WARP, whole = z - march.reach[2];
+    const int32_t lane = threadIdx.x % PEAKS_WARP, center = z - march.reach[2];
+    Balls ready = balls[DEEP];
 
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        Ball ball = balls[i][DEEP];
-
+    for (size_t k = 1; k <= DEEP; k++)
+        if ((int32_t)k == march.reach[2])
+            ready = balls[DEEP - k];
 #pragma unroll
-        for (size_t k = 1; k <= DEEP; k++)
-            if ((int32_t)k == march.reach[2])
-                ball = balls[i][DEEP - k];
-        if (ends[0] <= whole && whole <= ends[1] &&
-            march_region(march.job, column, y + i * MARCH_DOWN, whole) >> lane & 1)
-            peaks_look_around<Value>(
-                march.job, column + lane, y + i * MARCH_DOWN, whole,
-                [&] { return march_mean(march.job, ball); }, found);
+    for (int i = 0; i < 2; i++)
+        if (ends[0] <= center && center <= ends[1] && rows.bits(march.job, center, i) >> lane & 1)
+            march_look<Value>(march, ready, i, column + lane, y + i * MARCH_DOWN, center, found);
 #pragma unroll
-        for (size_t k = 0; k < 2 * DEEP; k++)
-            balls[i][k] = balls[i][k + 1];
-        balls[i][2 * DEEP] = {};
-    }
+    for (size_t k = 0; k < 2 * DEEP; k++)
+        balls[k] = balls[k + 1];
+    balls[2 * DEEP] = {};
 }
 
-template <typename Value, size_t DEEP, typename Ball>
-static __global__ void
-__launch_bounds__(PEAKS_THREADS) peaks_march_along(const __grid_constant__ struct peaks_march march)
+static __device__ __forceinline__ void
+march_put(const struct peaks_march &march, struct march_found *found)
 {
-    extern __shared__ uint32_t march_sums[];
+    if (found->any_whole)
+        found->most.global =
+            max(found->most.global,
+                peaks_ordered(march_mean(march.job, found->whole ^ march.flip, march.ball_voxels)));
+    peaks_put(march.job, found->most);
+}
+
+/* Blocks of a multiprocessor at a time, that there are registers for. */
+template <size_t DEEP, typename Balls> constexpr int march_at_once = 2;
+template <> constexpr int march_at_once<MARCH_SHALLOW, march_whole> = 3;
+template <> constexpr int march_at_once<MARCH_DEEP, march_by_slice> = 1;
+
+template <typename Value, size_t DEEP, typename Balls>
+static __global__ void
+__launch_bounds__(PEAKS_THREADS, march_at_once<DEEP, Balls>)
+    peaks_march_along(const __grid_constant__ struct peaks_march march)
+{
+    extern __shared__ uint32_t march_shared[];
     __shared__ int32_t march_ends[2];
     const struct peaks_job &job = march.job;
     const int32_t lane = threadIdx.x % PEAKS_WARP, warp = threadIdx.x / PEAKS_WARP,
@@ -248,9 +400,12 @@ __launch_bounds__(PEAKS_THREADS) peaks_march_along(const __grid_constant__ struc
     const int64_t first = job.box_first[2] + (int64_t)blockIdx.z * march.slices;
     const int64_t box_end = job.box_first[2] + job.box_size[2];
     const int64_t end = first + march.slices < box_end ? first + march.slices : box_end;
-    const uint32_t *sums = march_sums + warp * march.pitch + lane;
-    Ball balls[2][2 * DEEP + 1] = {};
-    struct peaks_most found = {0, 0, 0};
+    uint32_t *const sums = march_shared;
+    uint32_t *const values = sums + march.sums / sizeof(*sums) * (march.reach[0] + 1);
+    const char *here = (const char *)(sums + warp * PEAKS_WARP + lane);
+    const struct march_rows rows(job, column, top + warp);
+    Balls balls[2 * DEEP + 1] = {};
+    struct march_found found = {};
     int32_t ends[2];
 
     if (threadIdx.x == 0) {
@@ -258,7 +413,7 @@ __launch_bounds__(PEAKS_THREADS) peaks_march_along(const __grid_constant__ struc
         march_ends[1] = -1;
     }
     __syncthreads();
-    march_find(job, column, top + warp, first, end, ends);
+    march_find(job, rows, first, end, ends);
     if (lane == 0 && ends[1] >= 0) {
         atomicMin(&march_ends[0], ends[0]);
         atomicMax(&march_ends[1], ends[1]);
@@ -266,100 +421,216 @@ __launch_bounds__(PEAKS_THREADS) peaks_march_along(const __grid_constant__ struc
     __syncthreads();
     for (int32_t z = march_ends[0] - deep; march_ends[1] >= 0 && z <= march_ends[1] + deep; z++) {
         if (z >= 0 && z < job.volume.slices) {
-            const bool whole =
-                __syncthreads_and(march_fill<Value>(march, column, top, z, march_sums));
+            const bool whole = __syncthreads_and(march_fill<Value>(march, column, top, z, values));
 
-            if (ends[1] >= 0 && whole)
-                march_add_discs<true, DEEP>(march, sums, z, ends, balls);
-            else if (ends[1] >= 0)
-                march_add_discs<false, DEEP>(march, sums, z, ends, balls);
+            march_sum(march, values, sums);
             __syncthreads();
+            if (ends[1] >= 0 && whole)
+                march_add_discs<true, DEEP>(march, here, z, ends, balls);
+            else if (ends[1] >= 0)
+                march_add_discs<false, DEEP>(march, here, z, ends, balls);
         }
-        march_on<Value, DEEP>(march, column, top + warp, z, ends, balls, &found);
+        march_on<Value, DEEP>(march, rows, column, top + warp, z, ends, balls, &found);
     }
-    peaks_put(job, found);
+    march_put(march, &found);
 }
 
-/* Whether the balls are of so few rows and slices; blocks are for all slices, if these are not too few. */
-static bool
-march_make(const struct cuda_lane *lane, const struct peaks_ball *ball, const struct peaks_job *job,
-           struct peaks_march *march, dim3 *blocks)
+/* ------------------------------------------------------------------------------ on the host ---- */
+
+/* How many of all codes come before those whose value is as asked: all of them, or none from some code on. */
+template <typename Before>
+static uint32_t
+march_codes_before(const struct peaks_job *job, const struct image_rescale *rescale, uint32_t codes,
+                   const Before &before)
 {
-    const size_t center = 4 * (size_t)ball->reach[0],
-                 width = 4 * (PEAKS_WARP + 2 * (size_t)ball->reach[0] + 1);
-    uint32_t count = 0;
+    uint32_t first = 0;
 
-    if (ball->reach[2] > MARCH_DEEP || width > 4 * MARCH_WIDTH ||
-        width * (MARCH_ROWS + 2 * (size_t)ball->reach[1]) > MARCH_SHARED)
-        return false;
-    for (size_t r = 0; r < ball->row_count; r++) {
-        const struct peaks_row row = ball->rows[r];
-        const size_t middle = (size_t)(row.y + ball->reach[1]) * width + center;
+    while (first < codes) {
+        const uint32_t half = first + (codes - first) / 2;
+        const double scaled = rescale->slope * (double)((int32_t)half + job->smallest);
 
-        if (row.z < 0)
-            continue;
-        if (count == MARCH_DISCS)
-            return false;
-        march->rows[count++] = (uint32_t)(middle + 4 * (size_t)(row.reach + 1)) << 16 |
-                               (uint32_t)(middle - 4 * (size_t)row.reach);
-        march->first[row.z + 1] = (uint16_t)count;
-        march->voxels[row.z] += (uint16_t)(2 * row.reach + 1);
+        if (before(scaled + rescale->intercept))
+            first = half + 1;
+        else
+            codes = half;
     }
+    return first;
+}
+
+/* Those of values from the one bound to the other. */
+static struct march_codes
+march_codes_of(const struct peaks_job *job, const struct image_rescale *rescale, uint32_t codes,
+               double low, double high)
+{
+    const bool falls = rescale->slope < 0;
+    const uint32_t first = march_codes_before(
+        job, rescale, codes, [=](double value) { return falls ? value > high : value < low; });
+    const uint32_t end = march_codes_before(
+        job, rescale, codes, [=](double value) { return falls ? value >= low : value <= high; });
+
+    return {first, end > first ? end - first : 0};
+}
+
+/* The rows of a disc up to which it is so wide, on one side; -1: nowhere. */
+static int32_t
+march_span_rows(const struct peaks_ball *ball, int32_t z, int32_t away)
+{
+    int32_t rows = -1;
+
+    for (size_t r = 0; r < ball->row_count; r++)
+        if (ball->rows[r].z == z && ball->rows[r].reach >= away)
+            rows = max(rows, ball->rows[r].y);
+    return rows;
+}
+
+static bool
+march_same(const struct peaks_march *march, int32_t one, int32_t other)
+{
+    const int32_t count = march->first[one + 1] - march->first[one];
+
+    return count == march->first[other + 1] - march->first[other] &&
+           memcmp(march->spans + march->first[one], march->spans + march->first[other],
+                  (size_t)count * sizeof(*march->spans)) == 0;
+}
+
+static void
+march_add_disc(const struct peaks_ball *ball, int32_t z, struct peaks_march *march)
+{
+    const uint32_t row = PEAKS_WARP * sizeof(uint32_t);
+    uint32_t count = march->first[z];
+
+    for (int32_t away = 0; away <= march->reach[0]; away++) {
+        const int32_t rows = march_span_rows(ball, z, away);
+        const uint32_t begin =
+            (uint32_t)(away * march->sums) + (uint32_t)(march->reach[1] - rows) * row;
+
+        if (rows < 0)
+            break;
+        march->spans[count++] = {begin, begin + (uint32_t)(2 * rows + 1) * row};
+        march->voxels[z] += (uint16_t)((2 * rows + 1) * (away > 0 ? 2 : 1));
+    }
+    march->first[z + 1] = (uint16_t)count;
+    march->same[z] = (uint16_t)z;
+    if (z > 0 && march_same(march, z - 1, z))
+        march->same[z] = march->same[z - 1];
+    march->ball_voxels += (z > 0 ? 2u : 1u) * march->voxels[z];
+}
+
+static size_t
+march_shared_bytes(const struct peaks_march *march)
+{
+    const size_t rows = MARCH_ROWS + 2 * (size_t)march->reach[1];
+
+    return (size_t)march->sums * (size_t)(march->reach[0] + 1) +
+           rows * (size_t)march->pitch * sizeof(uint32_t);
+}
+
+/* Of few rows and slices, and no more voxels than are told of a ball. */
+static bool
+march_can(const struct cuda_lane *lane, const struct peaks_ball *ball,
+          const struct peaks_march *march)
+{
+    uint64_t voxels = 0;
+
+    for (size_t r = 0; r < ball->row_count; r++)
+        voxels += 2 * (uint64_t)ball->rows[r].reach + 1;
+    return ball->reach[0] <= MARCH_REACH && ball->reach[1] <= MARCH_REACH &&
+           ball->reach[2] <= MARCH_DEEP && voxels <= MARCH_VOXELS &&
+           march_shared_bytes(march) + sizeof(int32_t[2]) <=
+               cuda_device_of(&lane->base)->shared_per_block;
+}
+
+/* Blocks are for all slices, if these are not too few. */
+static dim3
+march_blocks(const struct cuda_lane *lane, struct peaks_march *march)
+{
+    const struct peaks_job *job = &march->job;
+    dim3 blocks;
+
+    march->slices = MARCH_SLICES;
+    blocks.x =
+        (unsigned)((job->box_first[0] + job->box_size[0] - march->first_column + PEAKS_WARP - 1) /
+                   PEAKS_WARP);
+    blocks.y = (unsigned)((job->box_size[1] + MARCH_ROWS - 1) / MARCH_ROWS);
+    while (march->slices > MARCH_FEW &&
+           blocks.x * blocks.y * (job->box_size[2] / march->slices + 1) <
+               MARCH_BLOCKS * cuda_device_of(&lane->base)->multiprocessors)
+        march->slices /= 2;
+    blocks.z = (unsigned)((job->box_size[2] + march->slices - 1) / march->slices);
+    return blocks;
+}
+
+/* Whether it can be done so. */
+static bool
+march_make(const struct cuda_lane *lane, const struct peaks_request *request,
+           const struct peaks_job *job, struct peaks_march *march)
+{
+    const struct peaks_ball *ball = request->ball;
+    const struct image_rescale *rescale = request->peaks->rescales;
+    const uint32_t codes = lane->base.pixel == IMAGE_UINT8 ? 1u << 8 : 1u << 16;
+
     march->job = *job;
     for (int axis = 0; axis < 3; axis++)
         march->reach[axis] = (int32_t)ball->reach[axis];
     march->first_column = (int32_t)(job->box_first[0] / PEAKS_WARP * PEAKS_WARP);
-    march->pitch = (int32_t)width / 4;
-    march->slices = MARCH_SLICES;
-    blocks->x =
-        (unsigned)((job->box_first[0] + job->box_size[0] - march->first_column + PEAKS_WARP - 1) /
-                   PEAKS_WARP);
-    blocks->y = (unsigned)((job->box_size[1] + MARCH_ROWS - 1) / MARCH_ROWS);
-    while (march->slices > MARCH_FEW &&
-           blocks->x * blocks->y * (job->box_size[2] / march->slices + 1) <
-               MARCH_BLOCKS * cuda_device_of(&lane->base)->multiprocessors)
-        march->slices /= 2;
-    blocks->z = (unsigned)((job->box_size[2] + march->slices - 1) / march->slices);
+    march->pitch = PEAKS_WARP + 2 * march->reach[0];
+    march->sums = (MARCH_ROWS + 2 * march->reach[1] + 1) * PEAKS_WARP * (int32_t)sizeof(uint32_t);
+    if (!march_can(lane, ball, march))
+        return false;
+    for (int32_t z = 0; z <= march->reach[2]; z++)
+        march_add_disc(ball, z, march);
+    march->kept = march_codes_of(job, rescale, codes, job->kept[0], job->kept[1]);
+    march->largest = march_codes_of(job, rescale, codes, job->largest, job->largest);
+    march->missing = march_codes_missing(*request->peaks->paddings, job->smallest);
+    march->flip = rescale->slope < 0 ? UINT32_MAX : 0;
     return true;
 }
 
-template <typename Value, typename Ball>
-static void
-march_launch(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks)
+template <typename Value, size_t DEEP, typename Balls>
+static int
+march_launch_as(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks,
+                struct error *error)
 {
-    const size_t shared =
-        sizeof(uint32_t) * (size_t)(march->pitch * (MARCH_ROWS + 2 * march->reach[1]));
+    const size_t shared = march_shared_bytes(march);
 
-    if (march->reach[2] <= MARCH_SHALLOW)
-        peaks_march_along<Value, MARCH_SHALLOW, Ball>
-            <<<blocks, PEAKS_THREADS, shared, lane->work>>>(*march);
-    else
-        peaks_march_along<Value, MARCH_DEEP, Ball>
-            <<<blocks, PEAKS_THREADS, shared, lane->work>>>(*march);
+    CUDA_TRY(cuda_device_of(&lane->base),
+             cudaFuncSetAttribute(peaks_march_along<Value, DEEP, Balls>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    peaks_march_along<Value, DEEP, Balls><<<blocks, PEAKS_THREADS, shared, lane->work>>>(*march);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    return 0;
+}
+
+template <typename Value, typename Balls>
+static int
+march_launch(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks,
+             struct error *error)
+{
+    return march->reach[2] <= MARCH_SHALLOW
+               ? march_launch_as<Value, MARCH_SHALLOW, Balls>(lane, march, blocks, error)
+               : march_launch_as<Value, MARCH_DEEP, Balls>(lane, march, blocks, error);
 }
 
 template <typename Value>
-static void
-march_launch_of(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks)
+static int
+march_launch_of(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks,
+                struct error *error)
 {
-    if (march->job.per_slice)
-        march_launch<Value, march_by_slice>(lane, march, blocks);
-    else
-        march_launch<Value, march_whole>(lane, march, blocks);
+    return march->job.per_slice ? march_launch<Value, march_by_slice>(lane, march, blocks, error)
+                                : march_launch<Value, march_whole>(lane, march, blocks, error);
 }
 
-bool
-cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_ball *ball,
-                 const struct peaks_job *job)
+int
+cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request,
+                 const struct peaks_job *job, bool *done, struct error *error)
 {
     struct peaks_march march = {};
-    dim3 blocks;
 
-    if (!march_make(lane, ball, job, &march, &blocks))
-        return false;
-    if (lane->base.pixel == IMAGE_UINT8)
-        march_launch_of<uint8_t>(lane, &march, blocks);
-    else
-        march_launch_of<uint16_t>(lane, &march, blocks);
-    return true;
+    *done = march_make(lane, request, job, &march);
+    if (!*done)
+        return 0;
+    const dim3 blocks = march_blocks(lane, &march);
+
+    return lane->base.pixel == IMAGE_UINT8 ? march_launch_of<uint8_t>(lane, &march, blocks, error)
+                                           : march_launch_of<uint16_t>(lane, &march, blocks, error);
 }

@@ -124,6 +124,34 @@ room(int64_t count, size_t size)
     return memory;
 }
 
+/* How far a voxel is from the nearest face of the volume. */
+static int64_t
+depth_of(struct image_extent extent, int64_t i)
+{
+    const int64_t sides[3] = {extent.columns, extent.rows, extent.slices};
+    const int64_t at[3] = {i % extent.columns, i / extent.columns % extent.rows,
+                           i / extent.columns / extent.rows};
+    int64_t least = INT64_MAX;
+
+    for (int axis = 0; axis < 3; axis++) {
+        least = at[axis] < least ? at[axis] : least;
+        least = sides[axis] - 1 - at[axis] < least ? sides[axis] - 1 - at[axis] : least;
+    }
+    return least;
+}
+
+/* Noise on a hill or in a valley: the largest mean is of a ball that lies within, as slopes have it. */
+static void
+make_hill(struct peaks_case *each, uint64_t *random)
+{
+    const int64_t rises = ref_random_below(random, 2) ? 4 : -4;
+
+    each->voxels = room(ref_voxels(each->extent), image_pixel_size(each->pixel));
+    for (int64_t i = 0; i < ref_voxels(each->extent); i++)
+        ref_store(each->pixel, each->voxels, i,
+                  (int32_t)(100 + rises * depth_of(each->extent, i) + ref_random_below(random, 9)));
+}
+
 static void
 make_voxels(struct peaks_case *each, uint64_t *random)
 {
@@ -156,13 +184,16 @@ make_tables(struct peaks_case *each, uint64_t *random)
 {
     const struct image_range range = image_pixel_range(each->pixel);
     const bool per_slice = ref_random_below(random, 2), padded = ref_random_below(random, 2);
+    const int64_t falls =
+        ref_random_below(random, 3); /* one slice of three; the first may stand for all */
+    const bool flat = ref_random_below(random, 10) == 0;
 
     each->request.table_count = per_slice ? (size_t)each->extent.slices : 1;
     each->rescales = room(each->extent.slices, sizeof(*each->rescales));
     each->paddings = room(each->extent.slices, sizeof(*each->paddings));
     for (int64_t z = 0; z < each->extent.slices; z++) {
         each->rescales[z] = (struct image_rescale){
-            (double)(1 + ref_random_below(random, 1000)) / (z % 3 == 1 ? -700 : 300),
+            flat ? 0 : (double)(1 + ref_random_below(random, 1000)) / (z % 3 == falls ? -700 : 300),
             (double)ref_random_below(random, 3000) / 7 - 200};
         each->paddings[z] = (struct image_range){range.lo + 1, range.lo + (padded ? 2 : 0)};
     }
@@ -200,7 +231,7 @@ make_range(struct peaks_case *each, uint64_t *random)
 void
 peaks_make_case(struct peaks_case *each, uint64_t seed)
 {
-    static const double spacings[] = {0.7, 0.977, 1, 1.5, 2, 3, 5, 12};
+    static const double spacings[] = {0.3, 0.45, 0.7, 0.977, 1, 1.5, 2, 3, 5, 12};
     uint64_t random = seed + 1;
 
     *each = (struct peaks_case){
@@ -210,13 +241,17 @@ peaks_make_case(struct peaks_case *each, uint64_t seed)
     };
     if (seed % 25 == 24) /* longer than what is looked at together */
         each->extent = (struct image_extent){1100, 1, 1};
-    if (seed % 50 == 23) /* balls and rows that lie within */
-        each->extent = (struct image_extent){50 + ref_random_below(&random, 60),
-                                             25 + ref_random_below(&random, 20),
-                                             20 + ref_random_below(&random, 20)};
+    if (seed % 12 == 11) /* balls and rows that lie within */
+        each->extent = (struct image_extent){40 + ref_random_below(&random, 30),
+                                             20 + ref_random_below(&random, 15),
+                                             18 + ref_random_below(&random, 14)};
+    const int64_t finest = seed % 20 == 7 ? 0 : 2; /* balls of many voxels take long */
     for (int axis = 0; axis < 3; axis++)
-        each->request.spacing[axis] = spacings[ref_random_below(&random, 8)];
-    make_voxels(each, &random);
+        each->request.spacing[axis] = spacings[finest + ref_random_below(&random, 10 - finest)];
+    if (seed % 12 == 11)
+        make_hill(each, &random);
+    else
+        make_voxels(each, &random);
     make_region(each, &random);
     make_tables(each, &random);
     each->request.region = each->region;
