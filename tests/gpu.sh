@@ -70,6 +70,7 @@ CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_c
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=small step racecheck-masks sanitize racecheck kernels_test_cuda_mask
 CK_RUN_CASE=small step racecheck-texture sanitize racecheck kernels_test_cuda_texture
+CK_RUN_CASE=parity step racecheck-peaks sanitize racecheck kernels_test_cuda_peaks
 CK_RUN_CASE=small step racecheck-resample sanitize racecheck kernels_test_cuda_resample
 step bench check noctule-bench --backend cuda
 step bench-resample check bench_resample cuda

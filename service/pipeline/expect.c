@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "service/pipeline/expect_facts.h"
+#include "service/pipeline/measure/value_unit.h"
 
 #include <errno.h>
 #include <math.h>
@@ -157,7 +158,7 @@ look_at_unit(const struct expect_look *look, const char *unit)
     if (unit && strcmp(found, unit) != 0)
         look_add(look, &(struct expect_breach){.expectation = "unit"},
                  "the images' values are %s%s, expected in %s", *found ? "in " : "of no known unit",
-                 found, unit);
+                 value_unit_spoken(found), value_unit_spoken(unit));
 }
 
 static void

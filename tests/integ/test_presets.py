@@ -246,6 +246,24 @@ def test_head_ct_of_another_part_is_held(config, series, tmp_path):
     assert "Intracranial" in run(config, "head-ct", tmp_path / "out", folder, REVIEW)
 
 
+# On what each is right, but for its values.
+OF_HOUNSFIELD_UNITS = {"body": "chest", "lung": "chest", "emphysema": "chest", "bone": "body", "fat": "body", "head-ct": "ct-head"}
+
+
+@pytest.mark.parametrize("preset", sorted(OF_HOUNSFIELD_UNITS))
+@pytest.mark.parametrize("term,words", [("MGML", "in mg/ml"), ("EDW", "of no known unit")])
+def test_a_map_of_ct_in_other_units_is_held(config, series, tmp_path, preset, term, words):
+    """As scanners of two energies make them: iodine, electron density; their modality is CT, too."""
+    folder, _ = series(OF_HOUNSFIELD_UNITS[preset])
+    told = run(config, preset, tmp_path / "out", edited(folder, tmp_path / "map", RescaleType=term), REVIEW)
+    assert f"the images' values are {words}, expected in HU" in told
+
+
+def test_body_of_an_mr_is_held(config, tmp_path):
+    phantom(tmp_path / "in", "--kind", "mr-brain", "--size", "128x128x64")
+    assert "of no known unit, expected in HU" in run(config, "body", tmp_path / "out", tmp_path / "in", REVIEW)
+
+
 ANGIOGRAPHY = (320, 320, 240)  # mm; the phantom's kinds draw from its middle
 
 

@@ -299,7 +299,7 @@ START_TEST(units_of_the_images)
 {
     put(0, 0, 0, 0);
     expect.unit = (char *)"g/ml";
-    assert_broken("unit", "Brain: the images' values are in [hnsf'U], expected in g/ml");
+    assert_broken("unit", "Brain: the images' values are in HU, expected in g/ml");
     volume.ucum = "";
     assert_broken("unit", "Brain: the images' values are of no known unit, expected in g/ml");
     volume.ucum = "g/ml";
