@@ -206,6 +206,13 @@ make_sides(const struct hull_point *points, size_t count, struct hull sides[HULL
 }
 
 static void
+measure_sides(struct hull sides[HULL_SIDES], const double step[3])
+{
+    hull_measure(&sides[HULL_LOWER], step);
+    hull_measure(&sides[HULL_UPPER], step);
+}
+
+static void
 clear_sides(struct hull sides[HULL_SIDES])
 {
     hull_clear(&sides[HULL_LOWER]);
@@ -225,6 +232,7 @@ check_turned(const struct hull_point *points, size_t count, const double step[3]
         for (int i = 0; i < 3; i++)
             turned[p].at[i] = points[p].at[(i + 1) % 3];
     if (make_sides(turned, count, other) == 0) { /* else there is one side of nothing */
+        measure_sides(other, turned_step);
         const double volume = hull_volume(sides, step), area = hull_area(sides, step);
 
         ck_assert_double_eq_tol(hull_volume(other, turned_step), volume, 1e-12 * volume + 1e-12);
@@ -270,6 +278,7 @@ START_TEST(hulls_of_points)
         if (make_sides(points, count, hull) == 0) {
             check_side(&hull[HULL_LOWER], points, count);
             check_side(&hull[HULL_UPPER], points, count);
+            measure_sides(hull, step);
             check_turned(points, count, step, hull);
             ck_assert_int_eq(hull_diameter(hull, step, &diameter), 0);
             ck_assert_double_eq_tol(diameter, widest(points, count, step), 1e-12 * diameter);
@@ -304,6 +313,7 @@ START_TEST(hull_of_a_box)
     for (int i = 0; i < 8; i++)
         points[i] = (struct hull_point){{i & 1 ? 3 : 0, i & 2 ? 5 : 0, i & 4 ? 2 : 0}};
     ck_assert_int_eq(make_sides(points, 8, hull), 0);
+    measure_sides(hull, step);
     ck_assert_double_eq(hull_volume(hull, step), 1.5 * 1.25 * 4);
     ck_assert_double_eq(hull_area(hull, step), 2 * (1.5 * 1.25 + 1.25 * 4 + 4 * 1.5));
     ck_assert_int_eq(hull_diameter(hull, step, &diameter), 0);
@@ -346,6 +356,8 @@ START_TEST(outlines)
             ck_assert_int_eq(vertices == 0, hull[side].facet_count == 0);
             free(points);
         }
+        measure_sides(whole, half);
+        measure_sides(hull, half);
         ck_assert_double_eq(hull_volume(whole, half), hull_volume(hull, half));
         ck_assert_double_eq_tol(hull_area(whole, half), hull_area(hull, half), 1e-9);
         clear_sides(whole);

@@ -30,49 +30,32 @@ hull_facet_normal(const struct hull *hull, size_t facet, int64_t normal[3])
     }
 }
 
-/* Six times what lies between the side and where the first coordinate is 0. */
-static hull_sum
-hull_volume_behind(const struct hull *hull)
+void
+hull_measure(struct hull *side, const double step[3])
 {
-    hull_sum sum = 0;
-
-    for (size_t f = 0; f < hull->facet_count; f++) {
+    side->behind = 0;
+    side->area = 0;
+    for (size_t f = 0; f < side->facet_count; f++) {
         int64_t normal[3], along = 0;
+        double square = 0;
 
-        hull_facet_normal(hull, f, normal);
-        for (int i = 0; i < 3; i++)
-            along += hull->points[hull->facets[f][i]].at[0];
-        sum += (hull_sum)normal[0] * along;
+        hull_facet_normal(side, f, normal);
+        for (int i = 0; i < 3; i++) {
+            const double mm = (double)normal[i] * step[(i + 1) % 3] * step[(i + 2) % 3];
+
+            along += side->points[side->facets[f][i]].at[0];
+            square += mm * mm;
+        }
+        side->behind += (hull_sum)normal[0] * along;
+        side->area += sqrt(square) / 2;
     }
-    return sum;
 }
 
 double
 hull_volume(const struct hull sides[HULL_SIDES], const double step[3])
 {
-    return (double)(hull_volume_behind(&sides[HULL_LOWER]) +
-                    hull_volume_behind(&sides[HULL_UPPER])) /
-           6 * (step[0] * step[1] * step[2]);
-}
-
-static double
-hull_side_area(const struct hull *hull, const double step[3])
-{
-    double sum = 0;
-
-    for (size_t f = 0; f < hull->facet_count; f++) {
-        int64_t normal[3];
-        double square = 0;
-
-        hull_facet_normal(hull, f, normal);
-        for (int i = 0; i < 3; i++) {
-            const double side = (double)normal[i] * step[(i + 1) % 3] * step[(i + 2) % 3];
-
-            square += side * side;
-        }
-        sum += sqrt(square) / 2;
-    }
-    return sum;
+    return (double)(sides[HULL_LOWER].behind + sides[HULL_UPPER].behind) / 6 *
+           (step[0] * step[1] * step[2]);
 }
 
 /* The wall from where the first coordinate is `from` to the rim. */
@@ -95,7 +78,7 @@ hull_area(const struct hull sides[HULL_SIDES], const double step[3])
 {
     const int32_t from = sides[HULL_LOWER].point_count > 0 ? sides[HULL_LOWER].points[0].at[0] : 0;
 
-    return hull_side_area(&sides[HULL_LOWER], step) + hull_side_area(&sides[HULL_UPPER], step) +
+    return sides[HULL_LOWER].area + sides[HULL_UPPER].area +
            (hull_wall_area(&sides[HULL_UPPER], from, step) -
             hull_wall_area(&sides[HULL_LOWER], from, step));
 }

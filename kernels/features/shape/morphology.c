@@ -253,12 +253,20 @@ form_put_values(const struct form *form)
 
 /* -------------------------------------------------------------------------- of the bits alone ---- */
 
+static void
+form_half_steps(const struct feature_volume *volume, double half[3])
+{
+    for (int i = 0; i < 3; i++)
+        half[i] = volume->spacing[i] / 2;
+}
+
 /* None of a region without voxels. */
 static int
 form_make_side(const struct feature_region *region, enum hull_side side, struct hull *hull)
 {
     const struct image_extent extent = feature_extent(region->volume);
     struct hull_point *points;
+    double half[3];
     size_t count;
     int rc = outline_points(region->bits, &extent, side, &points, &count);
 
@@ -266,14 +274,17 @@ form_make_side(const struct feature_region *region, enum hull_side side, struct 
         return rc;
     rc = count > 0 ? hull_make(points, count, side, hull) : 0;
     free(points);
+    form_half_steps(region->volume, half);
+    hull_measure(hull, half);
     return rc;
 }
 
 static int
 form_measure_hull(const struct feature_volume *volume, struct morphology_form *form)
 {
-    const double half[3] = {volume->spacing[0] / 2, volume->spacing[1] / 2, volume->spacing[2] / 2};
+    double half[3];
 
+    form_half_steps(volume, half);
     if (form->sides[HULL_LOWER].point_count == 0)
         return 0;
     form->hull_volume = hull_volume(form->sides, half);

@@ -61,12 +61,29 @@ outline_make(struct outline *outline)
     return 0;
 }
 
+/* Of a row, on the side; NULL: all of it is of the region. */
+static int32_t
+row_end(const uint64_t *row, int64_t columns, enum hull_side side)
+{
+    const int64_t words = (columns + 63) / 64, step = side == HULL_LOWER ? 1 : -1;
+    const uint64_t inside = ~UINT64_C(0) >> (64 * words - columns);
+
+    for (int64_t w = side == HULL_LOWER ? 0 : words - 1; w >= 0 && w < words; w += step) {
+        const uint64_t word = row ? row[w] : ~UINT64_C(0);
+        const uint64_t bits = w == words - 1 ? word & inside : word;
+
+        if (bits)
+            return (int32_t)(side == HULL_LOWER ? 64 * w + __builtin_ctzll(bits)
+                                                : -(64 * w + 63 - __builtin_clzll(bits)));
+    }
+    return NO_END;
+}
+
 static void
 outline_read(const struct outline *outline, const uint64_t *bits)
 {
     const struct image_extent *extent = outline->extent;
     const int64_t words = (extent->columns + 63) / 64;
-    int64_t ends[2];
 
     for (int64_t z = 0; z < extent->slices; z++) {
         const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
@@ -74,9 +91,8 @@ outline_read(const struct outline *outline, const uint64_t *bits)
         if (slice && !texture_slice_has_bits(slice, extent->rows * words))
             continue;
         for (int64_t y = 0; y < extent->rows; y++)
-            if (texture_row_ends(slice ? slice + y * words : NULL, extent->columns, ends))
-                *outline_end(outline, y, z) =
-                    (int32_t)(outline->side == HULL_LOWER ? ends[0] : -ends[1]);
+            *outline_end(outline, y, z) =
+                row_end(slice ? slice + y * words : NULL, extent->columns, outline->side);
     }
 }
 
