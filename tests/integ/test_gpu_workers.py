@@ -261,8 +261,12 @@ def test_a_job_that_kills_every_gpu_it_meets_fails(start, gpus, tmp_path):
 def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
     d = start('backend = "cuda";', attempts=3)
     wait_devices(d, {0: A, 1: B})
+    d.wait_log("child.ready child=worker", 2, 30)
+    d.ctl("hold", "--queue")  # or one worker may have had all jobs before the other has its second
     gpus.set(A, LATE)
     feed(d, tmp_path, 12)
+    wait_for(lambda: len(d.jobs("READY")) == 12, 60, "jobs that wait")
+    d.ctl("release", "--queue")
     jobs = d.wait_jobs(12, seconds=120)
     assert [job["state"] for job in jobs] == ["DONE"] * 12
     assert max(job["attempts"] for job in jobs) == 2, "the other GPU loses none"
