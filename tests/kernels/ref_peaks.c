@@ -241,14 +241,15 @@ peaks_make_case(struct peaks_case *each, uint64_t seed)
     };
     if (seed % 25 == 24) /* longer than what is looked at together */
         each->extent = (struct image_extent){1100, 1, 1};
-    if (seed % 12 == 11) /* balls and rows that lie within */
+    const bool lies_within = seed % 12 == 11;
+    if (lies_within) /* balls and rows */
         each->extent = (struct image_extent){40 + ref_random_below(&random, 30),
                                              20 + ref_random_below(&random, 15),
                                              18 + ref_random_below(&random, 14)};
     const int64_t finest = seed % 20 == 7 ? 0 : 2; /* balls of many voxels take long */
     for (int axis = 0; axis < 3; axis++)
         each->request.spacing[axis] = spacings[finest + ref_random_below(&random, 10 - finest)];
-    if (seed % 12 == 11)
+    if (lies_within)
         make_hill(each, &random);
     else
         make_voxels(each, &random);

@@ -22,6 +22,8 @@ struct hull_point {
  * is of the points that lie there; and the hull is of both, with the walls between their rims along that axis. */
 enum hull_side { HULL_LOWER, HULL_UPPER, HULL_SIDES };
 
+__extension__ typedef __int128 hull_sum;
+
 /* Triangles with corners among `points`, seen from outside counter-clockwise. */
 struct hull {
     struct hull_point *points; /* those that are a corner */
@@ -31,7 +33,7 @@ struct hull {
     int32_t (*rim)[2]; /* its edges as their facets have them */
     size_t rim_count;
     /* Of hull_measure: six times what lies behind the side, to where the first coordinate is 0, and its area. */
-    __extension__ __int128 behind;
+    hull_sum behind;
     double area;
 };
 

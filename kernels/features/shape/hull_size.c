@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-__extension__ typedef __int128 hull_sum;
-
 /* A corner, from the axis along which the hull is longest on. */
 struct placed {
     double at[3];  /* whole numbers */

@@ -53,7 +53,7 @@ struct morphology_form {
     struct shape_place place;
     struct hull sides[HULL_SIDES];
     atomic_int made; /* of these */
-    double hull_volume, hull_area, diameter;
+    double diameter; /* of both */
 };
 
 enum { FORM_PLACE = HULL_SIDES, FORM_PARTS }; /* those before are of a side */
@@ -108,16 +108,27 @@ form_put_box(const struct form *form)
         form->area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
 }
 
+/* From a place of the mesh to the next. */
+static void
+form_half_steps(const struct feature_volume *volume, double half[3])
+{
+    for (int i = 0; i < 3; i++)
+        half[i] = volume->spacing[i] / 2;
+}
+
 /* The hull and the diameter of the mesh's vertices. */
 static void
 form_put_hull(const struct form *form)
 {
-    const struct morphology_form *of_bits = form->of_bits;
+    const struct hull *sides = form->of_bits->sides;
     struct feature_value *values = form->values;
+    double half[3];
 
-    values[MORPHOLOGY_DIAMETER] = feature_present(of_bits->diameter);
-    values[MORPHOLOGY_HULL_VOLUME_DENSITY] = feature_present(form->volume / of_bits->hull_volume);
-    values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / of_bits->hull_area);
+    form_half_steps(form->region->volume, half);
+    values[MORPHOLOGY_DIAMETER] = feature_present(form->of_bits->diameter);
+    values[MORPHOLOGY_HULL_VOLUME_DENSITY] =
+        feature_present(form->volume / hull_volume(sides, half));
+    values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / hull_area(sides, half));
 }
 
 /* --------------------------------------------------------------------------- principal axes ---- */
@@ -253,13 +264,6 @@ form_put_values(const struct form *form)
 
 /* -------------------------------------------------------------------------- of the bits alone ---- */
 
-static void
-form_half_steps(const struct feature_volume *volume, double half[3])
-{
-    for (int i = 0; i < 3; i++)
-        half[i] = volume->spacing[i] / 2;
-}
-
 /* None of a region without voxels. */
 static int
 form_make_side(const struct feature_region *region, enum hull_side side, struct hull *hull)
@@ -284,15 +288,13 @@ form_measure_hull(const struct feature_volume *volume, struct morphology_form *f
 {
     double half[3];
 
-    form_half_steps(volume, half);
     if (form->sides[HULL_LOWER].point_count == 0)
         return 0;
-    form->hull_volume = hull_volume(form->sides, half);
-    form->hull_area = hull_area(form->sides, half);
+    form_half_steps(volume, half);
     return hull_diameter(form->sides, half, &form->diameter);
 }
 
-/* Whoever makes the last side measures them. */
+/* Whoever makes the last side measures both. */
 static int
 morphology_form(const struct feature_region *region, size_t part, void *made)
 {
