@@ -351,7 +351,8 @@ START_TEST(outlines)
             struct hull_point *points;
             size_t count;
 
-            ck_assert_int_eq(outline_points(solid.bits, &cube, side, &points, &count), 0);
+            ck_assert_int_eq(
+                outline_points(solid.bits, &cube, side, 0, cube.slices, &points, &count), 0);
             ck_assert_int_eq(hull_make(points, count, side, &hull[side]), rc);
             ck_assert_int_eq(vertices == 0, hull[side].facet_count == 0);
             free(points);
@@ -363,6 +364,60 @@ START_TEST(outlines)
         clear_sides(whole);
         clear_sides(hull);
     }
+}
+
+END_TEST
+
+static void
+check_bands(const uint64_t *bits, const struct image_extent *extent, enum hull_side side)
+{
+    struct hull_point *all, *own;
+    size_t count, own_count;
+
+    ck_assert_int_eq(outline_points(bits, extent, side, 0, extent->slices, &all, &count), 0);
+    ck_assert_uint_gt(count, 0);
+    for (int64_t cut = 0; cut <= extent->slices; cut++) {
+        const int64_t ends[] = {0, cut, extent->slices};
+        size_t before = 0;
+
+        for (int band = 0; band < 2; band++) {
+            ck_assert_int_eq(
+                outline_points(bits, extent, side, ends[band], ends[band + 1], &own, &own_count),
+                0);
+            ck_assert_uint_le(before + own_count, count);
+            if (own_count > 0)
+                ck_assert_mem_eq(own, all + before, own_count * sizeof(*own));
+            before += own_count;
+            free(own);
+        }
+        ck_assert_uint_eq(before, count);
+    }
+    free(all);
+}
+
+/* A ball; or planes that rise by a voxel every four slices, of which each end is compared with those four away. */
+static bool
+is_of(bool ball, int64_t edge, int64_t x, int64_t y, int64_t z)
+{
+    const int64_t from[3] = {x - edge / 2, y - edge / 2, z - edge / 2}, radius = edge / 2 - 2;
+
+    if (ball)
+        return from[0] * from[0] + from[1] * from[1] + from[2] * from[2] < radius * radius;
+    return 4 * x >= z && 4 * (edge - 1 - x) >= z;
+}
+
+/* There are the same points band by band, wherever the volume is cut. */
+START_TEST(outlines_by_bands)
+{
+    enum { EDGE = 40 };
+    static const struct image_extent extent = {EDGE, EDGE, EDGE};
+    uint64_t bits[EDGE * EDGE] = {0};
+
+    for (int i = 0; i < EDGE * EDGE; i++)
+        for (int x = 0; x < EDGE; x++)
+            bits[i] |= (uint64_t)is_of(_i, EDGE, x, i % EDGE, i / EDGE) << x;
+    for (enum hull_side side = 0; side < HULL_SIDES; side++)
+        check_bands(bits, &extent, side);
 }
 
 END_TEST
@@ -511,6 +566,7 @@ main(void)
     tcase_add_test(tcase, hulls_of_nothing);
     tcase_add_test(tcase, hull_of_a_box);
     tcase_add_test(tcase, outlines);
+    tcase_add_loop_test(tcase, outlines_by_bands, 0, 2);
     tcase_add_test(tcase, areas_of_ellipsoids);
     tcase_add_test(tcase, empty_regions);
     tcase_add_test(tcase, one_voxel);

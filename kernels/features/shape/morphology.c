@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct feature_definition morphology_definitions[MORPHOLOGY_FEATURES] = {
     {"mesh_volume", "Volume (mesh)", "RNU0", .unit = "ml", .of_bits = true},
@@ -48,15 +49,24 @@ enum { ELLIPSOID_TERMS = 20 };
 
 #define PI 3.14159265358979323846
 
+/* Its parts: where the bits lie, then each side of the hull by bands of slices. */
+enum { FORM_PLACE, FORM_SIDES, FORM_BANDS = 4, FORM_PARTS = FORM_SIDES + HULL_SIDES * FORM_BANDS };
+
+/* What a side of the hull is of. */
+struct form_outline {
+    struct hull_point *points[FORM_BANDS];
+    size_t counts[FORM_BANDS];
+    atomic_int made; /* of these */
+};
+
 /* Of the bits alone: where they lie, and the hull of their mesh, which there is not of none. */
 struct morphology_form {
     struct shape_place place;
+    struct form_outline outlines[HULL_SIDES];
     struct hull sides[HULL_SIDES];
     atomic_int made; /* of these */
     double diameter; /* of both */
 };
-
-enum { FORM_PLACE = HULL_SIDES, FORM_PARTS }; /* those before are of a side */
 
 /* What several features are of. */
 struct form {
@@ -264,21 +274,41 @@ form_put_values(const struct form *form)
 
 /* -------------------------------------------------------------------------- of the bits alone ---- */
 
-/* None of a region without voxels. */
 static int
-form_make_side(const struct feature_region *region, enum hull_side side, struct hull *hull)
+form_make_band(const struct feature_region *region, enum hull_side side, int band,
+               struct form_outline *outline)
 {
     const struct image_extent extent = feature_extent(region->volume);
+
+    return outline_points(region->bits, &extent, side, band * extent.slices / FORM_BANDS,
+                          (band + 1) * extent.slices / FORM_BANDS, &outline->points[band],
+                          &outline->counts[band]);
+}
+
+/* Of all bands, in their order. None of a region without voxels. */
+static int
+form_make_side(const struct feature_volume *volume, enum hull_side side,
+               const struct form_outline *outline, struct hull *hull)
+{
     struct hull_point *points;
     double half[3];
-    size_t count;
-    int rc = outline_points(region->bits, &extent, side, &points, &count);
+    size_t count = 0;
+    int rc;
 
-    if (rc)
-        return rc;
-    rc = count > 0 ? hull_make(points, count, side, hull) : 0;
+    for (int band = 0; band < FORM_BANDS; band++)
+        count += outline->counts[band];
+    if (count == 0)
+        return 0;
+    points = malloc(count * sizeof(*points));
+    if (!points)
+        return -ENOMEM;
+    count = 0;
+    for (int band = 0; band < FORM_BANDS; count += outline->counts[band++])
+        if (outline->counts[band] > 0)
+            memcpy(points + count, outline->points[band], outline->counts[band] * sizeof(*points));
+    rc = hull_make(points, count, side, hull);
     free(points);
-    form_half_steps(region->volume, half);
+    form_half_steps(volume, half);
     hull_measure(hull, half);
     return rc;
 }
@@ -294,7 +324,7 @@ form_measure_hull(const struct feature_volume *volume, struct morphology_form *f
     return hull_diameter(form->sides, half, &form->diameter);
 }
 
-/* Whoever makes the last side measures both. */
+/* Whoever makes the last band makes the side; whoever makes the last side measures both. */
 static int
 morphology_form(const struct feature_region *region, size_t part, void *made)
 {
@@ -306,7 +336,14 @@ morphology_form(const struct feature_region *region, size_t part, void *made)
         shape_place_of(region->bits, &extent, &form->place);
         return 0;
     }
-    rc = form_make_side(region, (enum hull_side)part, &form->sides[part]);
+    const enum hull_side side = (enum hull_side)((part - FORM_SIDES) % HULL_SIDES);
+    struct form_outline *outline = &form->outlines[side];
+
+    rc = form_make_band(region, side, (int)(part - FORM_SIDES) / HULL_SIDES, outline);
+    if (atomic_fetch_add(&outline->made, 1) + 1 < FORM_BANDS)
+        return rc;
+    if (rc == 0)
+        rc = form_make_side(region->volume, side, outline, &form->sides[side]);
     if (atomic_fetch_add(&form->made, 1) + 1 == HULL_SIDES && rc == 0)
         rc = form_measure_hull(region->volume, form);
     return rc;
@@ -317,8 +354,11 @@ morphology_form_clear(void *made)
 {
     struct morphology_form *form = made;
 
-    for (int side = 0; side < HULL_SIDES; side++)
+    for (int side = 0; side < HULL_SIDES; side++) {
+        for (int band = 0; band < FORM_BANDS; band++)
+            free(form->outlines[side].points[band]);
         hull_clear(&form->sides[side]);
+    }
 }
 
 /* ------------------------------------------------------------------------------- the family ---- */

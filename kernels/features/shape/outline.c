@@ -32,6 +32,7 @@ struct apart {
 struct outline {
     const struct image_extent *extent;
     enum hull_side side;
+    int64_t first, end;   /* the slices */
     int64_t pitch;        /* of ends, from a slice to the next: rows without voxels are around */
     int32_t *ends;        /* first columns, or last ones below 0: less is farther out */
     struct corner *chain; /* of a slice's hull */
@@ -42,14 +43,14 @@ struct outline {
 static int32_t *
 outline_end(const struct outline *outline, int64_t y, int64_t z)
 {
-    return outline->ends + (z + REACH) * outline->pitch + y + REACH;
+    return outline->ends + (z - outline->first + REACH) * outline->pitch + y + REACH;
 }
 
 static int
 outline_make(struct outline *outline)
 {
     const int64_t rows = outline->extent->rows;
-    const int64_t places = (rows + 2 * REACH) * (outline->extent->slices + 2 * REACH);
+    const int64_t places = (rows + 2 * REACH) * (outline->end - outline->first + 2 * REACH);
 
     outline->pitch = rows + 2 * REACH;
     outline->chain = malloc((size_t)rows * sizeof(*outline->chain));
@@ -79,13 +80,17 @@ row_end(const uint64_t *row, int64_t columns, enum hull_side side)
     return NO_END;
 }
 
+/* Of the slices, and of those that theirs are compared with. */
 static void
 outline_read(const struct outline *outline, const uint64_t *bits)
 {
     const struct image_extent *extent = outline->extent;
     const int64_t words = (extent->columns + 63) / 64;
+    const int64_t first = outline->first > REACH ? outline->first - REACH : 0;
+    const int64_t end =
+        outline->end + REACH < extent->slices ? outline->end + REACH : extent->slices;
 
-    for (int64_t z = 0; z < extent->slices; z++) {
+    for (int64_t z = first; z < end; z++) {
         const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
 
         if (slice && !texture_slice_has_bits(slice, extent->rows * words))
@@ -210,14 +215,14 @@ outline_add_voxel(struct outline *outline, int64_t y, int64_t z)
 
 int
 outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side,
-               struct hull_point **points, size_t *count)
+               int64_t first, int64_t end, struct hull_point **points, size_t *count)
 {
-    struct outline outline = {.extent = extent, .side = side};
+    struct outline outline = {.extent = extent, .side = side, .first = first, .end = end};
     int rc = outline_make(&outline);
 
     if (rc == 0)
         outline_read(&outline, bits);
-    for (int64_t z = 0; z < extent->slices && rc == 0; z++) {
+    for (int64_t z = first; z < end && rc == 0; z++) {
         const int64_t corners = slice_corners(&outline, z);
 
         for (int64_t c = 0; c < corners && rc == 0; c++)
