@@ -77,8 +77,9 @@ template <uint32_t Bits> struct zones_word {
         uint32_t code = 0;
 
 #pragma unroll
-        for (uint32_t k = 0; k < Bits; k++)
-            code |= (plane[k] >> bit & 1) << k;
+        for (uint32_t k = Bits;
+             k-- > 0;) /* the voxel's bit to the top, and from there into the code */
+            code = __funnelshift_l(plane[k] << (ZONES_WIDTH - 1 - bit), code, 1);
         return code > 0 ? code : 1u << Bits;
     }
 };
@@ -119,7 +120,7 @@ zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)
 }
 
 /* Rows beside that of a word: by steps in y, z. */
-enum zones_side { ZONES_UNDER, ZONES_ABOVE, ZONES_AHEAD, ZONES_BEHIND };
+enum zones_side { ZONES_UNDER, ZONES_ABOVE, ZONES_AHEAD, ZONES_BEHIND, ZONES_SIDES };
 
 static __device__ __forceinline__ int
 zones_side_y(enum zones_side side)
@@ -133,74 +134,96 @@ zones_side_z(enum zones_side side)
     return side == ZONES_ABOVE ? 0 : -1;
 }
 
-/* Pairs in turn, of which no voxel has two with voxels at its place and before it; all lanes of a warp
- * together, those that have none left, too: visit(is there one, from, to). */
+/* Pairs of a word with one of another row that are to be united. */
+struct zones_contacts {
+    uint64_t
+        left; /* a bit each: of voxels with those after them above, of those with others below */
+    uint32_t before; /* which of the others are before them */
+    uint32_t starts; /* of the other word's runs */
+};
+
+/* Of all pairs no voxel has two with voxels at its place and before it. */
+static __device__ __forceinline__ zones_contacts
+zones_contacts_of(const zones_pairs &pairs, uint32_t starts)
+{
+    return {(uint64_t)pairs.after << 32 | pairs.at | pairs.before, pairs.before, starts};
+}
+
+/* Pairs in turn, all lanes of a warp together, those that have none left, too: visit(is there one, from, to). Those
+ * for which it is true stay. */
 template <typename Visit>
 static __device__ __forceinline__ void
-zones_each_pair(const zones_pairs &pairs, const Visit &visit)
+zones_each_pair(struct zones_contacts *contacts, const Visit &visit)
 {
-    uint64_t left = (uint64_t)pairs.after << 32 | pairs.at | pairs.before;
+    uint64_t stay = 0;
 
-    while (__any_sync(~0u, left != 0)) {
+    for (uint64_t left = contacts->left; __any_sync(~0u, left != 0); left &= left - 1) {
         const int at = __ffsll((long long)left) - 1, bit = at & (ZONES_WIDTH - 1);
 
-        visit(left != 0, bit, at >= ZONES_WIDTH ? bit + 1 : bit - (int)(pairs.before >> bit & 1));
-        left &= left - 1;
+        if (visit(left != 0, bit,
+                  at >= ZONES_WIDTH ? bit + 1 : bit - (int)(contacts->before >> bit & 1)))
+            stay |= left & (~left + 1);
     }
+    contacts->left = stay;
 }
+
+/* What a word has to do with one of another row. */
+struct zones_met {
+    zones_pairs pairs;
+    uint32_t joined, starts; /* of the other one */
+};
 
 /*
  * The pairs of a word's voxels with those of the rows beside it that have to be united for all that are
- * alike to hang together. Left out is what others do: runs; neighbours of a voxel that touch each other
+ * alike to hang together, by side. Left out is what others do: runs; neighbours of a voxel that touch each other
  * are united by the later of them. So no pair is left out for one of a later row, or for one of its own row
- * that comes later here.
+ * that comes later here. Of two that do not touch each other, under a voxel, one is enough if there is a
+ * third that touches both: a chequerboard is full of them.
  *
- * beside(side, word) reads the word of another row, or is false; unite(side, its word, pairs) is called in
- * any case, all lanes of a warp together.
+ * beside(side, word) reads the word of another row, or is false.
  */
-template <uint32_t Bits, bool Flat, typename Beside, typename Unite>
+template <uint32_t Bits, bool Flat, typename Beside>
 static __device__ __forceinline__ void
-zones_visit_pairs(const zones_word<Bits> &own, const Beside &beside, const Unite &unite)
+zones_find_pairs(const zones_word<Bits> &own, const Beside &beside,
+                 struct zones_contacts contacts[ZONES_SIDES])
 {
     const uint32_t joined = own.joined(), ahead = joined >> 1;
-    zones_pairs under = {}, above = {};
-    zones_word<Bits> other = {};
     const auto look = [&](enum zones_side side) {
-        return beside(side, &other) ? zones_pairs_of(own, other) : zones_pairs{};
+        zones_word<Bits> other;
+
+        if (!beside(side, &other))
+            return zones_met{};
+        return zones_met{zones_pairs_of(own, other), other.joined(), other.starts};
     };
+    const zones_met above = look(ZONES_ABOVE), under = Flat ? zones_met{} : look(ZONES_UNDER),
+                    next = Flat ? zones_met{} : look(ZONES_AHEAD),
+                    last = Flat ? zones_met{} : look(ZONES_BEHIND);
+    const uint32_t under_before = under.pairs.before & ~under.pairs.at,
+                   under_after = under.pairs.after & ~under.pairs.at,
+                   between = above.pairs.at | next.pairs.at | last.pairs.at;
+    const uint32_t known = under.pairs.at | under_before | under_after;
+    const uint32_t before = under.pairs.at | under_before | above.pairs.at | above.pairs.before,
+                   after = under.pairs.at | under_after | above.pairs.at | above.pairs.after;
 
-    if (!Flat) {
-        under = look(ZONES_UNDER);
-        under.before &= ~under.at;
-        under.after &= ~under.at;
-        unite(ZONES_UNDER, other,
-              zones_pairs{under.at & ~(joined & other.joined()), under.before & ~joined,
-                          under.after & ~ahead});
-    }
-    const uint32_t known = under.at | under.before | under.after;
-
-    above = look(ZONES_ABOVE);
-    unite(ZONES_ABOVE, other,
-          zones_pairs{above.at & ~known & ~(joined & other.joined()),
-                      above.before & ~(under.at | under.before | above.at | joined),
-                      above.after & ~(under.at | under.after | above.at | ahead)});
-    if (!Flat) {
-        const zones_pairs next = look(ZONES_AHEAD);
-
-        unite(ZONES_AHEAD, other,
-              zones_pairs{next.at & ~known & ~(joined & other.joined()),
-                          next.before & ~(under.at | under.before | next.at | joined),
-                          next.after & ~(under.at | under.after | next.at | ahead)});
-
-        const zones_pairs last = look(ZONES_BEHIND);
-        const uint32_t before = under.at | under.before | above.at | above.before;
-        const uint32_t after = under.at | under.after | above.at | above.after;
-
-        unite(ZONES_BEHIND, other,
-              zones_pairs{last.at & ~(before | after) & ~(joined & other.joined()),
-                          last.before & ~(before | last.at | joined),
-                          last.after & ~(after | last.at | ahead)});
-    }
+    contacts[ZONES_UNDER] =
+        zones_contacts_of({under.pairs.at & ~(joined & under.joined), under_before & ~joined,
+                           under_after & ~ahead & ~(under_before & between)},
+                          under.starts);
+    contacts[ZONES_ABOVE] = zones_contacts_of(
+        {above.pairs.at & ~known & ~(joined & above.joined),
+         above.pairs.before & ~(under.pairs.at | under_before | above.pairs.at | joined),
+         above.pairs.after & ~(under.pairs.at | under_after | above.pairs.at | ahead)},
+        above.starts);
+    contacts[ZONES_AHEAD] = zones_contacts_of(
+        {next.pairs.at & ~known & ~(joined & next.joined),
+         next.pairs.before & ~(under.pairs.at | under_before | next.pairs.at | joined),
+         next.pairs.after & ~(under.pairs.at | under_after | next.pairs.at | ahead)},
+        next.starts);
+    contacts[ZONES_BEHIND] =
+        zones_contacts_of({last.pairs.at & ~(before | after) & ~(joined & last.joined),
+                           last.pairs.before & ~(before | last.pairs.at | joined),
+                           last.pairs.after & ~(after | last.pairs.at | ahead)},
+                          last.starts);
 }
 
 /* The root of the later number is hung below what the other one is under, or is itself (Rem 1976). On the

@@ -95,12 +95,13 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
         return (ptrdiff_t)zones_side_y(side) + (ptrdiff_t)zones_side_z(side) * job.rows;
     };
     zones_word<Bits> own = {};
+    struct zones_contacts contacts[ZONES_SIDES];
 
     if (is && wanted)
         seam_word(job, at, &own);
     if (!__any_sync(~0u, own.valid != 0))
         return;
-    zones_visit_pairs<Bits, Flat>(
+    zones_find_pairs<Bits, Flat>(
         own,
         [&](enum zones_side side, zones_word<Bits> *other) {
             const uint32_t there = y + zones_side_y(side);
@@ -110,12 +111,18 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
             seam_word(job, at + away(side), other);
             return true;
         },
-        [&](enum zones_side side, const zones_word<Bits> &, const zones_pairs &pairs) {
-            zones_each_pair(
-                wanted >> side & 1 ? pairs : zones_pairs{}, [&](bool is, int from, int to) {
-                    queue->push(is, at * ZONES_WIDTH + from, (at + away(side)) * ZONES_WIDTH + to);
-                });
+        contacts);
+#pragma unroll
+    for (int i = 0; i < ZONES_SIDES; i++) {
+        const enum zones_side side = (enum zones_side)i;
+
+        if (!(wanted >> side & 1))
+            contacts[i].left = 0;
+        zones_each_pair(&contacts[i], [&](bool is, int from, int to) {
+            queue->push(is, at * ZONES_WIDTH + from, (at + away(side)) * ZONES_WIDTH + to);
+            return false;
         });
+    }
 }
 
 constexpr uint32_t UNDER = 1u << ZONES_UNDER, ABOVE = 1u << ZONES_ABOVE, AHEAD = 1u << ZONES_AHEAD,

@@ -11,6 +11,7 @@ enum {
     TILE_COUNTERS = 1024, /* of sizes, and of distances */
     TILE_SHIFT = 16,      /* a root has its count above its number */
     TILE_LOADS = 4,       /* of levels that are under way */
+    TILE_BLOCKS = 4,      /* of a multiprocessor, whose shared memory has room for as many */
 };
 
 constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
@@ -29,14 +30,21 @@ template <uint32_t Bits> struct zones_memory {
     };
 
     uint32_t rows[(Bits + 2) * ZONES_THREADS];
+    uint32_t hung[ZONES_THREADS]; /* starts of runs that are below others since they were linked */
     uint32_t sizes[TILE_COUNTERS], distances[TILE_COUNTERS];
     uint32_t queues[ZONES_THREADS / 32][ZONES_QUEUE];
     uint32_t of_warp[ZONES_THREADS / 32];
     uint32_t base, nearest;
 };
 
+/* What a thread's runs meet. */
+struct zones_links {
+    uint32_t runs; /* starts of those that meet one before them */
+    bool more;     /* does one meet several? */
+};
+
 struct zones_forest {
-    uint32_t *memory;
+    uint32_t *memory, *hung;
 
     __device__ __forceinline__ uint32_t *at(uint32_t slot) const
     {
@@ -56,16 +64,20 @@ struct zones_forest {
     /* What it is below. */
     __device__ __forceinline__ uint32_t hang(uint32_t root, uint32_t below) const
     {
-        return atomicCAS(at(root), root, below);
+        const uint32_t over = atomicCAS(at(root), root, below);
+
+        if (over == root)
+            atomicOr(&hung[root / ZONES_WIDTH], 1u << root % ZONES_WIDTH);
+        return over;
     }
 
-    /* Roots may be counted already. */
+    /* All lanes of a warp, until each is at its root. Roots may be counted already. */
     __device__ __forceinline__ uint32_t root(uint32_t slot) const
     {
         for (;;) {
             const uint32_t next = peek(slot) & TILE_SLOT;
 
-            if (next == slot)
+            if (!__any_sync(~0u, next != slot))
                 return slot;
             slot = next;
         }
@@ -149,7 +161,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
 
     __device__ __forceinline__ zones_forest forest() const
     {
-        return {memory.forest};
+        return {memory.forest, memory.hung};
     }
 
     __device__ __forceinline__ uint32_t y_of(uint32_t word) const
@@ -273,118 +285,146 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         return true;
     }
 
-    /* visit(from slot, to slot) of pairs that bring runs together: all lanes of a warp, those that have
-     * none with is = false. first: of each run the first one, or the others. */
-    template <typename Visit>
-    __device__ __forceinline__ bool each_pair(const zones_word<Bits> &own, bool first,
-                                              const Visit &visit) const
+    static __device__ __forceinline__ int away(enum zones_side side)
+    {
+        return zones_side_y(side) + zones_side_z(side) * (int)rows;
+    }
+
+    __device__ __forceinline__ void find(const zones_word<Bits> &own,
+                                         struct zones_contacts contacts[ZONES_SIDES]) const
     {
         const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows;
-        uint32_t met = 0;
-        bool more = false;
-        const auto away = [](enum zones_side side) {
-            return zones_side_y(side) + zones_side_z(side) * (int)rows;
-        };
 
-        zones_visit_pairs<Bits, Flat>(
+        zones_find_pairs<Bits, Flat>(
             own,
             [&](enum zones_side side, zones_word<Bits> *other) {
                 return (int)y + zones_side_y(side) >= 0 && y + zones_side_y(side) < rows &&
                        (int)z + zones_side_z(side) >= 0 && get(threadIdx.x + away(side), other);
             },
-            [&](enum zones_side side, const zones_word<Bits> &other, const zones_pairs &pairs) {
-                zones_each_pair(pairs, [&](bool is, int from, int to) {
-                    const int start = zones_start(own.starts, from);
-                    const bool known = is && met >> start & 1;
+            contacts);
+    }
 
-                    met |= is ? 1u << start : 0;
-                    more |= known;
-                    visit(is && known != first, threadIdx.x * ZONES_WIDTH + start,
-                          (threadIdx.x + away(side)) * ZONES_WIDTH + zones_start(other.starts, to));
-                });
+    /* visit(is it one, from bit, from slot, to slot) of pairs that bring runs together, all lanes of a warp; those for
+     * which it is true stay. */
+    template <typename Visit>
+    __device__ __forceinline__ void each_pair(const zones_word<Bits> &own,
+                                              struct zones_contacts contacts[ZONES_SIDES],
+                                              const Visit &visit) const
+    {
+#pragma unroll
+        for (int i = 0; i < ZONES_SIDES; i++) {
+            const uint32_t other = threadIdx.x + away((enum zones_side)i);
+
+            if (Flat && i != ZONES_ABOVE)
+                continue;
+            zones_each_pair(&contacts[i], [&](bool is, int from, int to) {
+                const int start = zones_start(own.starts, from);
+
+                return visit(is, start, threadIdx.x * ZONES_WIDTH + start,
+                             other * ZONES_WIDTH + zones_start(contacts[i].starts, to));
             });
-        return more;
+        }
     }
 
-    /* Every run is hung below one before it that it meets: nobody else does that. Are there more? */
-    __device__ __forceinline__ bool link(const zones_word<Bits> &own) const
+    /* Every run is hung below one before it that it meets: nobody else does that. What else it meets stays. */
+    __device__ __forceinline__ zones_links link(const zones_word<Bits> &own,
+                                                struct zones_contacts contacts[ZONES_SIDES]) const
     {
-        each_run(own, [&](uint32_t slot, int, uint32_t) { *forest().at(slot) = slot; });
-        return each_pair(own, true, [&](bool is, uint32_t slot, uint32_t other) {
-            if (is)
+        const uint32_t first = threadIdx.x * ZONES_WIDTH;
+        zones_links links = {0, false};
+
+        memory.hung[threadIdx.x] = 0;
+#pragma unroll
+        for (uint32_t bit = 0; bit < ZONES_WIDTH; bit++)
+            *forest().at(first + bit) = first + bit;
+        each_pair(own, contacts, [&](bool is, int start, uint32_t slot, uint32_t other) {
+            const bool known = links.runs >> start & 1;
+
+            if (is && !known)
                 *forest().at(slot) = other;
+            links.runs |= is ? 1u << start : 0;
+            links.more |= is && known;
+            return is && known;
         });
+        return links;
     }
 
-    /* Every run shows its root so far. */
-    __device__ __forceinline__ void shorten(const zones_word<Bits> &own) const
+    /* Every run shows its root so far; where few hang below others the way to it is short as it is. */
+    __device__ __forceinline__ void shorten(const zones_word<Bits> &own, uint32_t linked) const
     {
-        each_run(own, [&](uint32_t slot, int, uint32_t) {
-            const uint32_t over = forest().peek(slot);
-            uint32_t root = over, next;
-
-            while ((next = forest().peek(root)) != root)
-                root = next;
-            if (root != over)
-                *forest().at(slot) = root;
+        if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
+            __reduce_add_sync(~0u, (uint32_t)__popc(own.starts)))
+            return;
+        each_run(own, own.starts, [&](bool, uint32_t slot, int, uint32_t) {
+            *forest().at(slot) = forest().root(slot);
         });
     }
 
-    __device__ __forceinline__ void unite(const zones_word<Bits> &own) const
+    __device__ __forceinline__ void unite(const zones_word<Bits> &own,
+                                          struct zones_contacts contacts[ZONES_SIDES]) const
     {
         const auto both = [&](uint32_t pair) {
             zones_unite_numbers(forest(), pair >> TILE_SHIFT, pair & TILE_SLOT);
         };
         zones_queue<uint32_t> queue = {memory.queues[threadIdx.x / 32], 0};
 
-        each_pair(own, false, [&](bool is, uint32_t slot, uint32_t other) {
+        each_pair(own, contacts, [&](bool is, int, uint32_t slot, uint32_t other) {
             queue.push(is, slot << TILE_SHIFT | other, both);
+            return false;
         });
         queue.finish(both);
     }
 
-    /* visit(slot, first voxel, the run's voxels) of the runs of the thread's word. */
+    /* visit(is there one, slot, first voxel, the run's voxels) of some of the runs of the thread's word. All lanes of a
+     * warp, those that have none left, too: those that part in a loop would stay apart to its end. */
     template <typename Visit>
-    __device__ __forceinline__ void each_run(const zones_word<Bits> &own, const Visit &visit) const
+    __device__ __forceinline__ void each_run(const zones_word<Bits> &own, uint32_t some,
+                                             const Visit &visit) const
     {
         const uint32_t breaks = own.starts | ~own.valid;
 
-        for (uint32_t left = own.starts; left; left &= left - 1) {
-            const int bit = __ffs((int)left) - 1;
-            const uint32_t from = ~0u << bit, beyond = breaks & from << 1;
-            const uint32_t run = beyond ? from & ((beyond & -beyond) - 1) : from;
+        for (uint32_t left = some; __any_sync(~0u, left != 0); left &= left - 1) {
+            const uint32_t first = left & -left, from = -first, beyond = breaks & from << 1;
+            const int bit = __ffs((int)(first | 1u << (ZONES_WIDTH - 1))) - 1;
 
-            visit(threadIdx.x * ZONES_WIDTH + bit, bit, run);
+            visit(left != 0, threadIdx.x * ZONES_WIDTH + bit, bit,
+                  beyond ? from & ((beyond & -beyond) - 1) : from);
         }
     }
 
-    /* Every run shows its root, and roots count voxels. */
-    __device__ __forceinline__ void count(const zones_word<Bits> &own) const
+    /* What a run has for its root's count. */
+    __device__ __forceinline__ uint32_t part(uint32_t run) const
     {
-        const uint32_t reaching = meets(threadIdx.x)
-                                      ? ~0u
-                                      : (uint32_t)(wx > 0) | (uint32_t)(wx + 1 < job.words)
-                                                                 << (ZONES_WIDTH - 1);
+        const uint32_t edge = meets(threadIdx.x)
+                                  ? ~0u
+                                  : (uint32_t)(wx > 0) | (uint32_t)(wx + 1 < job.words)
+                                                             << (ZONES_WIDTH - 1);
 
-        uint32_t last = TILE_SLOT, voxels = 0;
+        return (uint32_t)__popc(run) << TILE_SHIFT | (run & edge ? TILE_REACHES : 0);
+    }
+
+    /* Runs below others show their roots, which count their voxels. */
+    __device__ __forceinline__ void count(const zones_word<Bits> &own, uint32_t hung) const
+    {
+        uint32_t last = TILE_SLOT, parts = 0;
         const auto give = [&]() {
-            if (voxels & ~TILE_REACHES)
-                atomicAdd(forest().at(last), voxels & ~TILE_REACHES);
-            if (voxels & TILE_REACHES && !(forest().peek(last) & TILE_REACHES))
+            if (parts & ~TILE_REACHES)
+                atomicAdd(forest().at(last), parts & ~TILE_REACHES);
+            if (parts & TILE_REACHES && !(forest().peek(last) & TILE_REACHES))
                 atomicOr(forest().at(last), TILE_REACHES);
-            voxels = 0;
+            parts = 0;
         };
 
-        each_run(own, [&](uint32_t slot, int, uint32_t run) {
-            const uint32_t root = forest().root(slot);
+        each_run(own, hung, [&](bool is, uint32_t slot, int, uint32_t run) {
+            const uint32_t root = forest().root(slot), more = part(run);
 
-            if (root != slot)
-                *forest().at(slot) = root;
+            if (!is)
+                return;
+            *forest().at(slot) = root;
             if (root != last)
                 give();
             last = root;
-            voxels = (voxels + ((uint32_t)__popc(run) << TILE_SHIFT)) |
-                     (run & reaching ? TILE_REACHES : 0);
+            parts = (parts + (more & ~TILE_REACHES)) | (more & TILE_REACHES);
         });
         give();
     }
@@ -396,21 +436,23 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         return slice << TEXTURE_ZONE_LEVEL_BITS | own.level(bit);
     }
 
-    /* Roots whose zones end in the tile are counted; which are the others? */
-    __device__ __forceinline__ uint32_t list(const zones_word<Bits> &own,
+    /* Roots whose zones end in the tile are counted; which are the others? These hold all of their part. */
+    __device__ __forceinline__ uint32_t list(const zones_word<Bits> &own, uint32_t roots,
                                              const zones_counters &sizes) const
     {
         uint32_t reaching = 0;
 
-        each_run(own, [&](uint32_t slot, int bit, uint32_t) {
-            const uint32_t held = *forest().at(slot);
+        each_run(own, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
+            const uint32_t more = part(run), held = *forest().at(slot);
+            const uint32_t all = (held + (more & ~TILE_REACHES)) | (more & TILE_REACHES);
 
-            if ((held & TILE_SLOT) != slot)
+            if (!is)
                 return;
-            if (held & TILE_REACHES)
+            if (all & TILE_REACHES) {
                 reaching |= 1u << bit;
-            else
-                sizes.add(job, 1, group(own, bit), held >> TILE_SHIFT);
+                *forest().at(slot) = all;
+            } else
+                sizes.add(job, 1, group(own, bit), all >> TILE_SHIFT);
         });
         return reaching;
     }
@@ -589,9 +631,11 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
     {
         uint32_t all = TILE_FAR;
 
-        each_run(own, [&](uint32_t slot, int, uint32_t run) {
+        each_run(own, own.starts, [&](bool is, uint32_t slot, int, uint32_t run) {
             const uint32_t distance = from_border(run);
 
+            if (!is)
+                return;
             all = min(all, distance);
             lower(slot, distance);
         });
@@ -599,17 +643,16 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
     }
 
     /* Roots' counts give way to distances. */
-    __device__ __forceinline__ void measure(const zones_word<Bits> &own, uint32_t reaching,
-                                            uint32_t first, const zones_counters &counters) const
+    __device__ __forceinline__ void measure(const zones_word<Bits> &own, uint32_t roots,
+                                            uint32_t reaching, uint32_t first,
+                                            const zones_counters &counters) const
     {
         uint32_t nearest;
 
         __syncthreads();
-        each_run(own, [&](uint32_t slot, int, uint32_t) {
-            const uint32_t held = *forest().at(slot);
-
-            if ((held & TILE_SLOT) == slot)
-                *forest().at(slot) = held | (uint32_t)TILE_FAR << TILE_SHIFT;
+        each_run(own, roots, [&](bool is, uint32_t slot, int, uint32_t) {
+            if (is)
+                *forest().at(slot) |= (uint32_t)TILE_FAR << TILE_SHIFT;
         });
         if (threadIdx.x == 0)
             memory.nearest = TILE_FAR;
@@ -620,11 +663,9 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
             atomicMin(&memory.nearest, nearest);
         __syncthreads();
         nearest = memory.nearest;
-        each_run(own, [&](uint32_t slot, int bit, uint32_t) {
-            const uint32_t held = *forest().at(slot);
-
-            if ((held & TILE_SLOT) == slot && !(held & TILE_REACHES))
-                counters.add(job, nearest, group(own, bit), held >> TILE_SHIFT);
+        each_run(own, roots & ~reaching, [&](bool is, uint32_t slot, int bit, uint32_t) {
+            if (is)
+                counters.add(job, nearest, group(own, bit), *forest().at(slot) >> TILE_SHIFT);
         });
         each_number(reaching, first, [&](uint32_t slot, int, uint32_t number) {
             job.least[memory.base + number] = *forest().at(slot) >> TILE_SHIFT & (TILE_HELD - 1);
@@ -645,17 +686,23 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         }
         put(own);
         __syncthreads();
-        const bool more = __syncthreads_or(link(own));
+        struct zones_contacts contacts[ZONES_SIDES];
 
-        shorten(own);
+        find(own, contacts);
+        const zones_links links = link(own, contacts);
+        const bool more = __syncthreads_or(links.more);
+
+        shorten(own, links.runs);
         __syncthreads();
         if (more) {
-            unite(own);
+            unite(own, contacts);
             __syncthreads();
         }
-        count(own);
+        const uint32_t hung = links.runs | memory.hung[threadIdx.x], roots = own.starts & ~hung;
+
+        count(own, hung);
         __syncthreads();
-        const uint32_t reaching = list(own, sizes), first = number(reaching);
+        const uint32_t reaching = list(own, roots, sizes), first = number(reaching);
 
         write_numbers(own, reaching, first);
         __syncthreads();
@@ -663,7 +710,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         write_ends(own);
         write_record(own);
         if (Distances)
-            measure(own, reaching, first, distances);
+            measure(own, roots, reaching, first, distances);
         if (job.per_slice)
             sizes.flush(job, 1, job.first[2] + z0);
     }
@@ -671,7 +718,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
 
 template <typename Value, uint32_t Bits, bool Flat, bool Distances>
 __global__ void
-__launch_bounds__(ZONES_THREADS)
+__launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
     zones_tiles(const __grid_constant__ struct zones_job job, uint32_t first, uint32_t count)
 {
     typedef zones_tile<Value, Bits, Flat, Distances> shape;
