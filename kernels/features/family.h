@@ -77,6 +77,7 @@ struct feature_region {
     const uint64_t *histograms; /* [tables][values] of texture_histogram_run, intensity mask */
     double
         kept[2]; /* real-world values that re-segmentation may keep; -INFINITY .. INFINITY: all */
+    double extremes[2]; /* of the intensity mask, likewise; INFINITY, -INFINITY: it has no voxel */
     /* Levels: why there are none, or level_of[tables][values] (texture.h) and how many. */
     enum feature_missing no_levels;
     const uint16_t *level_of;

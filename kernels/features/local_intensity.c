@@ -12,24 +12,6 @@ static const struct feature_definition local_intensity_definitions[LOCAL_INTENSI
     {"global_intensity_peak", "Global intensity peak", "0F91", .unit = "", .value_power = 1},
 };
 
-/* The region's largest value; -INFINITY: it has none. */
-static double
-largest_value(const struct feature_region *region)
-{
-    const struct feature_volume *volume = region->volume;
-    double largest = -INFINITY;
-
-    for (size_t i = 0; i < volume->tables * volume->values; i++) {
-        if (region->histograms[i] == 0) /* most are, and divisions take long */
-            continue;
-        const struct image_rescale *rescale = &volume->rescales[i / volume->values];
-        const double stored = (double)volume->smallest + (double)(i % volume->values);
-
-        largest = fmax(largest, rescale->slope * stored + rescale->intercept);
-    }
-    return largest;
-}
-
 static int
 local_intensity_count(const struct feature_region *region, size_t set, uint64_t **counts,
                       struct error *error)
@@ -41,7 +23,7 @@ local_intensity_count(const struct feature_region *region, size_t set, uint64_t 
         .paddings = volume->paddings,
         .table_count = volume->tables,
         .kept = {region->kept[0], region->kept[1]},
-        .largest = largest_value(region),
+        .largest = region->extremes[1],
     };
     struct peaks_found found = {.balls = 0};
     int rc = feature_counts_make(sizeof(found) / sizeof(**counts), counts, error);

@@ -158,6 +158,7 @@ count_values(struct step *step, struct feature_region *region)
         return rc;
     leave_out_padding(step, false);
     resegment(&step->volume, step->histograms, region->kept);
+    resegment_extremes(&step->volume, step->histograms, region->extremes);
     return 0;
 }
 
@@ -176,8 +177,7 @@ static void
 make_levels(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
-    double lo, hi;
-    resegment_extremes(volume, step->histograms, &lo, &hi);
+    const double lo = region->extremes[0], hi = region->extremes[1];
     int rc = discretise(&volume->options->levels, volume->rescales, volume->tables, volume->values,
                         volume->smallest, lo, hi, step->level_of, &region->levels);
     region->no_levels = rc        ? FEATURE_NOT_DISCRETISED

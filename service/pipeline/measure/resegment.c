@@ -13,17 +13,17 @@ entry_value(const struct feature_volume *volume, size_t entry)
 }
 
 void
-resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms, double *lo,
-                   double *hi)
+resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms,
+                   double extremes[2])
 {
-    *lo = INFINITY;
-    *hi = -INFINITY;
+    extremes[0] = INFINITY;
+    extremes[1] = -INFINITY;
     for (size_t i = 0; i < volume->tables * volume->values; i++) {
         if (histograms[i] == 0)
             continue;
         const double value = entry_value(volume, i);
-        *lo = value < *lo ? value : *lo;
-        *hi = value > *hi ? value : *hi;
+        extremes[0] = value < extremes[0] ? value : extremes[0];
+        extremes[1] = value > extremes[1] ? value : extremes[1];
     }
 }
 
@@ -53,11 +53,11 @@ static void
 keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, double kept[2])
 {
     const double sigma = volume->options->sigma;
-    double lo, hi, mean, deviation;
-    resegment_extremes(volume, histograms, &lo, &hi);
-    if (lo > hi)
+    double extremes[2], mean, deviation;
+    resegment_extremes(volume, histograms, extremes);
+    if (extremes[0] > extremes[1])
         return;
-    find_moments(volume, histograms, lo, &mean, &deviation);
+    find_moments(volume, histograms, extremes[0], &mean, &deviation);
     kept[0] = fmax(kept[0], mean - sigma * deviation);
     kept[1] = fmin(kept[1], mean + sigma * deviation);
 }

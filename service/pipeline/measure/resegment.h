@@ -16,8 +16,8 @@
  */
 void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2]);
 
-/* The smallest and the largest real-world value that the histograms count; lo > hi: there is none. */
-void resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms, double *lo,
-                        double *hi);
+/* The smallest and the largest real-world value that the histograms count; INFINITY, -INFINITY: there is none. */
+void resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms,
+                        double extremes[2]);
 
 #endif

@@ -27,12 +27,14 @@ set_up(void)
 static uint64_t
 left(double *lo, double *hi)
 {
-    double kept[2];
+    double kept[2], extremes[2];
     uint64_t count = 0;
     resegment(&volume, histograms, kept);
     for (size_t i = 0; i < volume.tables * VALUES; i++)
         count += histograms[i];
-    resegment_extremes(&volume, histograms, lo, hi);
+    resegment_extremes(&volume, histograms, extremes);
+    *lo = extremes[0];
+    *hi = extremes[1];
     ck_assert(*lo > *hi || (kept[0] <= *lo && *hi <= kept[1]));
     return count;
 }
