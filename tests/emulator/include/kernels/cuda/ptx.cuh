@@ -32,6 +32,14 @@ ptx_copies_wait(void)
     emulator::wait_for_groups(PENDING);
 }
 
+template <typename Value>
+static inline void
+ptx_store(Value *to, Value value, bool wanted)
+{
+    if (wanted)
+        *to = value;
+}
+
 static inline void
 ptx_let_next_begin(void)
 {
