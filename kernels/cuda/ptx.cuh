@@ -58,6 +58,13 @@ ptx_copies_wait(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
+/* prefetch: what lies there comes into the second cache. */
+__device__ static __forceinline__ void
+ptx_prefetch(const void *there)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(there));
+}
+
 /* st, without a branch where it is not wanted: of what the kernel does not read. */
 template <typename Value>
 __device__ static __forceinline__ void

@@ -32,6 +32,11 @@ ptx_copies_wait(void)
     emulator::wait_for_groups(PENDING);
 }
 
+static inline void
+ptx_prefetch(const void *)
+{
+}
+
 template <typename Value>
 static inline void
 ptx_store(Value *to, Value value, bool wanted)
