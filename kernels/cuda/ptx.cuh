@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cuda_runtime.h>
+#include <type_traits>
 
 /*
  * cp.async: BYTES (8 or 16, so aligned) from the device's memory to shared memory past the registers, zeros
@@ -55,6 +56,31 @@ __device__ static __forceinline__ void
 ptx_copies_wait(void)
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+/* prefetch: what lies there comes into the second cache. */
+__device__ static __forceinline__ void
+ptx_prefetch(const void *there)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(there));
+}
+
+/* st, without a branch where it is not wanted: of what the kernel does not read. */
+template <typename Value>
+__device__ static __forceinline__ void
+ptx_store(Value *to, Value value, bool wanted)
+{
+    const uint32_t whether = wanted;
+
+    if constexpr (std::is_same<Value, double>::value)
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.f64 [%0], %1; }" ::"l"(to),
+                     "d"(value), "r"(whether));
+    else if constexpr (sizeof(Value) == 2)
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u16 [%0], %1; }" ::"l"(to),
+                     "h"((uint16_t)value), "r"(whether));
+    else
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u8 [%0], %1; }" ::"l"(to),
+                     "h"((uint16_t)value), "r"(whether));
 }
 
 /* griddepcontrol, from compute capability 9.0 on: the kernel after this one on the stream may begin. */

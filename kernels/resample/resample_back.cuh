@@ -14,7 +14,7 @@
 /* The places of a span, of each sample so many from the last one down; those that are none have any weights. */
 template <int TOGETHER> struct spline_places {
     double2 low[SPAN][(size_t)TOGETHER], high[SPAN][(size_t)TOGETHER];
-    int32_t count[SPAN];
+    int2 due[SPAN]; /* the last one, and how many */
 };
 
 template <typename Line> struct spline_back {
@@ -71,7 +71,7 @@ template <typename Line> struct spline_back {
             }
         }
         if (lane < SPAN)
-            places.count[lane] = count;
+            places.due[lane] = make_int2(next_end - 1, count);
         return __all_sync(~0u, count <= TOGETHER);
     }
 
@@ -100,15 +100,11 @@ template <typename Line> struct spline_back {
     /* The places whose lowest coefficient is that of a span's sample, without a branch. */
     __device__ __forceinline__ void put_together(int32_t i)
     {
-        const int32_t count = places.count[i];
-        typename Line::placed values[(size_t)TOGETHER];
+        const int2 due = places.due[i];
 
 #pragma unroll
         for (int m = 0; m < TOGETHER; m++)
-            values[m] = made(places.low[i][m], places.high[i][m]);
-#pragma unroll
-        for (int m = 0; m < TOGETHER; m++)
-            line.put(values[m], m < count);
+            line.put(made(places.low[i][m], places.high[i][m]), due.x - m, m < due.y);
     }
 
     /* The same of sample k, however many. */
@@ -119,7 +115,7 @@ template <typename Line> struct spline_back {
         for (int32_t place = first_behind(k + 2) - 1; place >= first; place--) {
             const double2 *const weights = (const double2 *)axis.weights[place].weight;
 
-            line.put(made(__ldg(weights), __ldg(weights + 1)), true);
+            line.put(made(__ldg(weights), __ldg(weights + 1)), place, true);
         }
     }
 

@@ -23,7 +23,8 @@ cuda_resample_needs(struct kernels_lane *lane, const void *demand)
     struct cuda_resample *own = cuda_resample_state(lane);
 
     own->demand = *(const struct resample_demand *)demand;
-    return resample_fits(lane, &own->demand);
+    return resample_fits(lane, &own->demand) && (own->demand.order != RESAMPLE_CUBIC ||
+                                                 resample_spline_fits(&lane->extent, &own->demand));
 }
 
 static void

@@ -76,6 +76,7 @@ int resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, 
 /* resample_spline.cu: order 3. */
 int resample_queue_spline(struct cuda_lane *lane, const struct resample_job *job,
                           const struct resample_between_axes *between, struct error *error);
+bool resample_spline_fits(const struct image_extent *from, const struct resample_demand *demand);
 void resample_place_spline(struct kernels_arena *arena, const struct image_extent *from,
                            const struct image_extent *to, struct resample_between_axes *between);
 

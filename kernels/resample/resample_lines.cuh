@@ -41,11 +41,15 @@ struct spline_axis {
     const struct resample_weights *weights; /* of the places */
     const int32_t *firsts;          /* the first place behind each sample, and beyond the last */
     const struct resample_due *due; /* as many behind each sample as are made at once */
-    int32_t samples, places;
+    int32_t samples, places, together;
     int32_t slots; /* of a warp's ring */
     int64_t lines;
     double *marks;    /* before a span, of all lines */
     uint32_t *missed; /* of each warp, whether a sweep has left its lines */
+};
+
+struct spline_axes {
+    struct spline_axis of[3];
 };
 
 /* For the whole warp. */
@@ -57,10 +61,37 @@ spline_wait()
     __syncwarp();
 }
 
+/* A thread's line: where its places go. */
+template <typename Placed> struct spline_target {
+    typedef Placed placed;
+
+    const struct spline_axis &axis;
+    Placed *first;
+    uint32_t step; /* bytes */
+    double gain;   /* of samples */
+    bool exists;
+
+    __device__ __forceinline__ explicit spline_target(const struct spline_axis &along)
+        : axis(along), gain(along.samples > 1 ? RESAMPLE_GAIN : 1)
+    {
+    }
+
+    __device__ __forceinline__ double gained(double value) const
+    {
+        return __dmul_rn(value, gain);
+    }
+
+    /* By hand: the compiler would begin where the first line does, each time. */
+    __device__ __forceinline__ void put(Placed value, int32_t place, bool due) const
+    {
+        ptx_store((Placed *)ptx_mad_wide((uint32_t)place, step, (uint64_t)first), value,
+                  due && exists);
+    }
+};
+
 /* ---- lines in one piece ---- */
 
-/* Line l at samples + l * pitch; place i of it at target[(l / inner * places + i) * step + l % inner]. Places are put from
- * the last one on. */
+/* Line l at samples + l * pitch; place i of it at target[(l / inner * places + i) * step + l % inner]. */
 template <typename Value> struct spline_rows {
     const Value *samples;
     double *target;
@@ -68,33 +99,42 @@ template <typename Value> struct spline_rows {
     int64_t inner, step;
 };
 
+struct spline_row_target : spline_target<double> {
+    template <typename Value>
+    __device__ __forceinline__ spline_row_target(const struct spline_rows<Value> &rows,
+                                                 const struct spline_axis &along, int64_t line)
+        : spline_target<double>(along)
+    {
+        first = rows.target + line / rows.inner * axis.places * rows.step + line % rows.inner;
+        step = (uint32_t)rows.step * (uint32_t)sizeof(double);
+        exists = line < axis.lines;
+    }
+
+    __device__ __forceinline__ double place(double value) const
+    {
+        return value;
+    }
+};
+
 /* A thread's line. Stored values wait in registers until they land in the ring, as samples. */
-template <typename Value> struct spline_row {
+template <typename Value> struct spline_row : spline_row_target {
     static constexpr bool stored = !std::is_same<Value, double>::value;
 
-    const struct spline_axis &axis;
     const Value *samples; /* of the warp's first line */
-    double *target;       /* of the next place */
-    int64_t step;
     uint32_t pitch;
     int32_t last_line; /* of the warp's lines, that there is */
-    bool exists;
     Value coming[SPAN];
     double *landing; /* where this lane's begin, where there are some */
 
     __device__ __forceinline__ spline_row(const struct spline_rows<Value> &rows,
                                           const struct spline_axis &along, int64_t line)
-        : axis(along)
+        : spline_row_target(rows, along, line)
     {
         const int32_t lane = threadIdx.x % SPLINE_WARP;
 
         samples = rows.samples + (line - lane) * rows.pitch;
-        target = rows.target + ((line / rows.inner + 1) * axis.places - 1) * rows.step +
-                 line % rows.inner;
-        step = rows.step;
         pitch = rows.pitch;
         last_line = (int32_t)min(axis.lines - 1 - (line - lane), (int64_t)SPLINE_WARP - 1);
-        exists = line < axis.lines;
         landing = nullptr;
     }
 
@@ -143,23 +183,10 @@ template <typename Value> struct spline_row {
 
     __device__ __forceinline__ double gained(double value) const
     {
-        return stored || axis.samples == 1 ? value : __dmul_rn(value, RESAMPLE_GAIN);
+        return stored ? value : spline_row_target::gained(value);
     }
 
-    typedef double placed;
     static constexpr int together = spline_together[0];
-
-    __device__ __forceinline__ double place(double value) const
-    {
-        return value;
-    }
-
-    __device__ __forceinline__ void put(double value, bool due)
-    {
-        if (due && exists)
-            *target = value;
-        target -= due ? step : 0;
-    }
 };
 
 /* ---- lines side by side ---- */
@@ -171,24 +198,30 @@ template <typename Result> struct spline_sides {
     int64_t pitch, columns, step;
 };
 
-template <typename Result> struct spline_side {
-    const struct spline_axis &axis;
+/* A thread's line. */
+template <typename Result> struct spline_side : spline_target<Result> {
+    static constexpr int together = spline_together[2];
+    using spline_target<Result>::axis;
+
     const double *samples;
-    Result *target; /* of the next place */
-    int64_t step;
-    bool exists;
 
     __device__ __forceinline__ spline_side(const struct spline_sides<Result> &sides,
                                            const struct spline_axis &along, int64_t line)
-        : axis(along)
+        : spline_target<Result>(along)
     {
         const int64_t i = line % sides.pitch;
 
         samples = sides.samples + min(line, axis.lines - 1);
-        target =
-            sides.target + (axis.places - 1) * sides.step + line / sides.pitch * sides.columns + i;
-        step = sides.step;
-        exists = line < axis.lines && i < sides.columns;
+        this->first = sides.target + line / sides.pitch * sides.columns + i;
+        this->step = (uint32_t)sides.step * (uint32_t)sizeof(Result);
+        this->exists = line < axis.lines && i < sides.columns;
+    }
+
+    /* As a stored value: no spline swings beyond 2^31. */
+    __device__ __forceinline__ Result place(double value) const
+    {
+        return resample_kept<Result>(
+            __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
     }
 
     __device__ __forceinline__ void fetch(int32_t span, double *slot) const
@@ -206,28 +239,6 @@ template <typename Result> struct spline_side {
 
     __device__ __forceinline__ void land()
     {
-    }
-
-    __device__ __forceinline__ double gained(double value) const
-    {
-        return axis.samples > 1 ? __dmul_rn(value, RESAMPLE_GAIN) : value;
-    }
-
-    typedef Result placed;
-    static constexpr int together = spline_together[2];
-
-    /* As a stored value: no spline swings beyond 2^31. */
-    __device__ __forceinline__ Result place(double value) const
-    {
-        return resample_kept<Result>(
-            __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
-    }
-
-    __device__ __forceinline__ void put(Result value, bool due)
-    {
-        if (due && exists)
-            *target = value;
-        target -= due ? step : 0;
     }
 };
 

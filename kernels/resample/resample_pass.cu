@@ -8,7 +8,9 @@
  *
  * Parts of a sample are whole numbers of 2^-16. So what order 1 makes of a plane is a whole number of
  * 2^-32 below 2^48 of them: exact, in integers as in doubles. Only along the normal it is rounded;
- * there values are doubles, 2^32 times as large, and round at the same bits.
+ * there values are doubles, 2^32 times as large, and round at the same bits. The half that is added then
+ * is not rounded before what is whole is taken: a sum of it and a whole number of 2^-48 is exact, or rounds
+ * from beyond a power of two to no less than that.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/resample/resample_cuda.cuh"
@@ -18,18 +20,17 @@ enum {
     PASS_ROWS = 8,      /* of threads, a warp each */
     PASS_COLUMNS = 2,   /* of a thread */
     PASS_DEPTH = 64,    /* voxels along the normal of a thread */
-    PASS_TOGETHER = 4,  /* of order 0, read before the first is written */
     PASS_BLOCKS = 4,    /* of order 1, of a multiprocessor, that there are registers for */
     PASS_MOST = 65535,  /* blocks along y and z */
     PASS_PARTS = 65536, /* of a sample */
 };
 
-#define PASS_HALF  0x1p31   /* half a stored value */
-#define PASS_FLOOR 0x1.8p84 /* what is added to it loses 2^-32 and less */
+/* What is added to it is a whole number, below zero, too; its upper word, and all of it as bits. */
+#define PASS_WHOLE      0x1.8p52
+#define PASS_WHOLE_WORD 0x43380000
+#define PASS_WHOLE_BITS INT64_C(0x4338000000000000)
 
-/* As bits: 2^52, and 1.5 * 2^52. What is added to them is a whole number, to the second below zero too. */
-#define PASS_WHOLE  UINT64_C(0x4330000000000000)
-#define PASS_SIGNED INT64_C(0x4338000000000000)
+#define PASS_HALF       0x1p31 /* half a stored value */
 
 /* A request, and how far its planes and slices are apart. */
 struct pass_task {
@@ -37,23 +38,26 @@ struct pass_task {
     int64_t from_slice, to_slice;
 };
 
-/* A voxel along the normal: its part, the lower plane (-1: outside) and where that begins. */
-struct pass_step {
-    double part;
-    int64_t begin;
+/* A voxel along the normal: its parts of two planes, what is added to their sum, and the lower plane (-1: outside). */
+struct __align__(16) pass_step
+{
+    double part, rest, added;
     int32_t plane;
 };
 
 /* Of a thread: columns PASS_LANES apart, of one row, and so many voxels along the normal; beyond the
- * last column it is the last one again. */
+ * last column it is the last one again, and not written. */
 struct pass_lines {
     int64_t i[PASS_COLUMNS], j, first;
+    bool exists[PASS_COLUMNS];
     int depth;
 };
 
-/* The steps of PASS_DEPTH voxels, the last one again beyond the end: for the block. */
+/* The steps of PASS_DEPTH voxels, the last one again beyond the end: for the block. To no part of two planes `outside` is
+ * added, to others nothing; and a half, so that what is whole of it is the value. */
 __device__ static __forceinline__ void
-pass_stage(const struct pass_task &task, int64_t first, struct pass_step (&steps)[PASS_DEPTH])
+pass_stage(const struct pass_task &task, int32_t outside, int64_t first,
+           struct pass_step (&steps)[PASS_DEPTH])
 {
     for (int i = (int)(threadIdx.y * PASS_LANES + threadIdx.x); i < PASS_DEPTH;
          i += PASS_LANES * PASS_ROWS) {
@@ -61,28 +65,32 @@ pass_stage(const struct pass_task &task, int64_t first, struct pass_step (&steps
             task.job.tables.taps[2][min(first + i, task.job.to.slices - 1)];
 
         steps[i].part = tap.part;
+        steps[i].rest = tap.at >= 0 ? __dsub_rn(1, tap.part) : 0;
+        steps[i].added = PASS_WHOLE + PASS_HALF + (tap.at >= 0 ? 0 : outside * 0x1p32);
         steps[i].plane = tap.at;
-        steps[i].begin = max(tap.at, 0) * task.from_slice;
     }
 }
 
 /* Calls with(struct pass_lines) for all lines of a thread, whose steps are there. */
 template <typename With>
 __device__ static __forceinline__ void
-pass_each_lines(const struct pass_task &task, struct pass_step (&steps)[PASS_DEPTH],
-                const With &with)
+pass_each_lines(const struct pass_task &task, int32_t outside,
+                struct pass_step (&steps)[PASS_DEPTH], const With &with)
 {
     const struct image_extent &to = task.job.to;
     struct pass_lines own;
 
 #pragma unroll
-    for (int c = 0; c < PASS_COLUMNS; c++)
-        own.i[c] = min(((int64_t)blockIdx.x * PASS_COLUMNS + c) * PASS_LANES + threadIdx.x,
-                       to.columns - 1);
+    for (int c = 0; c < PASS_COLUMNS; c++) {
+        const int64_t i = ((int64_t)blockIdx.x * PASS_COLUMNS + c) * PASS_LANES + threadIdx.x;
+
+        own.i[c] = min(i, to.columns - 1);
+        own.exists[c] = i < to.columns;
+    }
     for (own.first = (int64_t)blockIdx.z * PASS_DEPTH; own.first < to.slices;
          own.first += (int64_t)gridDim.z * PASS_DEPTH) {
         own.depth = (int)min(to.slices - own.first, (int64_t)PASS_DEPTH);
-        pass_stage(task, own.first, steps);
+        pass_stage(task, outside, own.first, steps);
         __syncthreads();
         for (own.j = (int64_t)blockIdx.y * PASS_ROWS + threadIdx.y; own.j < to.rows;
              own.j += (int64_t)gridDim.y * PASS_ROWS)
@@ -93,29 +101,45 @@ pass_each_lines(const struct pass_task &task, struct pass_step (&steps)[PASS_DEP
 
 /* Where the lines come by on a plane. */
 template <typename Value> struct pass_there {
+    typedef typename std::conditional<std::is_signed<Value>::value, int32_t, uint32_t>::type wide;
+    typedef typename std::conditional<std::is_signed<Value>::value, int64_t, uint64_t>::type wider;
+
     const Value *near[PASS_COLUMNS];    /* on the first plane */
     uint32_t beside[PASS_COLUMNS], far; /* samples that the next ones are on, where they count */
-    int32_t x[PASS_COLUMNS], y;         /* parts */
+    wide x[PASS_COLUMNS][2], y[2];      /* parts of both; of what is outside none */
+    wider whole[PASS_COLUMNS];          /* PASS_WHOLE, and `outside` there */
     bool inside[PASS_COLUMNS];
 };
 
-template <typename Value>
+/* PAIRS: there is a next sample in every row, and the last one is what lies on that. */
+template <typename Value, bool PAIRS>
 __device__ static __forceinline__ struct pass_there<Value>
-pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int64_t plane) {
+pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int32_t outside,
+              int64_t plane) {
     const struct resample_pair *const columns = job.tables.taps[0] + plane * job.tables.step[0];
     const struct resample_pair y = job.tables.taps[1][plane * job.tables.step[1] + lines.j];
+    const int32_t last = (int32_t)job.from.columns - 1;
     struct pass_there<Value> there;
 
     there.far = y.at >= 0 && y.part > 0 ? (uint32_t)job.from.columns : 0;
-    there.y = (int32_t)(y.part * PASS_PARTS);
+    there.y[1] = (uint32_t)(y.part * PASS_PARTS);
+    there.y[0] = PASS_PARTS - there.y[1];
 #pragma unroll
     for (int c = 0; c < PASS_COLUMNS; c++) {
         const struct resample_pair x = columns[lines.i[c]];
+        const bool is_next = PAIRS && x.at == last;
 
         there.inside[c] = x.at >= 0 && y.at >= 0;
-        there.near[c] = (const Value *)job.voxels + max(y.at, 0) * job.from.columns + max(x.at, 0);
-        there.beside[c] = x.at >= 0 && x.part > 0 ? 1 : 0;
-        there.x[c] = (int32_t)(x.part * PASS_PARTS);
+        there.near[c] =
+            (const Value *)job.voxels + max(y.at, 0) * job.from.columns + max(x.at, 0) - is_next;
+        there.beside[c] = PAIRS || (x.at >= 0 && x.part > 0) ? 1 : 0;
+        there.x[c][1] = is_next ? PASS_PARTS : (uint32_t)(x.part * PASS_PARTS);
+        there.x[c][0] = PASS_PARTS - there.x[c][1];
+        there.whole[c] = PASS_WHOLE_BITS;
+        if (!there.inside[c]) {
+            there.x[c][0] = there.x[c][1] = 0;
+            there.whole[c] += (int64_t)outside * (INT64_C(1) << 32);
+        }
     }
     return there;
 
@@ -134,29 +158,79 @@ pass_kept(int32_t value)
 
 /* Where voxels of the lines go, one slice after the other. */
 template <typename Result> struct pass_target {
-    Result *next[PASS_COLUMNS];
+    Result *next; /* of the first column */
 
     __device__ __forceinline__ pass_target(const struct pass_task &task,
                                            const struct pass_lines &lines)
+        : next((Result *)task.job.resampled + lines.first * task.to_slice +
+               lines.j * task.job.to.columns + lines.i[0])
     {
-#pragma unroll
-        for (int c = 0; c < PASS_COLUMNS; c++)
-            next[c] = (Result *)task.job.resampled + lines.first * task.to_slice +
-                      lines.j * task.job.to.columns + lines.i[c];
     }
 
     __device__ __forceinline__ void put(const struct pass_task &task,
+                                        const struct pass_lines &lines,
                                         const Result (&values)[PASS_COLUMNS])
     {
 #pragma unroll
-        for (int c = 0; c < PASS_COLUMNS; c++) {
-            *next[c] = values[c];
-            next[c] += task.to_slice;
-        }
+        for (int c = 0; c < PASS_COLUMNS; c++)
+            ptx_store(next + c * PASS_LANES, values[c], lines.exists[c]);
+        next += task.to_slice;
     }
 };
 
+/* The same samples of another plane. By hand: the compiler would begin where the volume does, each time. */
+template <bool REGULAR, typename Value>
+__device__ static __forceinline__ const Value *
+pass_at(const struct pass_task &task, const Value *on_first, int32_t plane)
+{
+    const uint32_t slice = (uint32_t)task.from_slice * (uint32_t)sizeof(Value);
+
+    if (REGULAR)
+        return (const Value *)ptx_mad_wide((uint32_t)plane, slice, (uint64_t)on_first);
+    return on_first + plane * task.from_slice;
+}
+
 /* ---- order 0 ---- */
+
+/* What lies on a plane, for all voxels above it; and on the one behind it, on its way while these are put. */
+template <typename Value, typename Result, bool REGULAR> struct pass_samples {
+    const struct pass_task &task;
+    const struct pass_lines &lines;
+    const Result outside;
+    struct pass_there<Value> there; /* of `ahead`; where planes are regular, of all */
+    Value ahead[PASS_COLUMNS];
+    Result values[PASS_COLUMNS];
+    int32_t at = -2; /* none */
+
+    __device__ __forceinline__ pass_samples(const struct pass_task &of,
+                                            const struct pass_lines &own, Result beyond)
+        : task(of), lines(own), outside(beyond),
+          there(pass_on_plane<Value, false>(of.job, own, beyond, 0))
+    {
+    }
+
+    __device__ __forceinline__ void look_ahead(int32_t plane)
+    {
+        const int32_t that = min(plane, (int32_t)task.job.from.slices - 1);
+
+        if (!REGULAR)
+            there = pass_on_plane<Value, false>(task.job, lines, outside, that);
+#pragma unroll
+        for (int c = 0; c < PASS_COLUMNS; c++)
+            ahead[c] = __ldg(pass_at<REGULAR>(task, there.near[c], that));
+    }
+
+    __device__ __forceinline__ void move(int32_t to)
+    {
+        if (to >= 0 && to != at + 1)
+            look_ahead(to);
+#pragma unroll
+        for (int c = 0; c < PASS_COLUMNS; c++)
+            values[c] = to >= 0 && there.inside[c] ? pass_kept<Value, Result>(ahead[c]) : outside;
+        at = to;
+        look_ahead(to + 1);
+    }
+};
 
 template <typename Value, typename Result, bool REGULAR>
 __global__ void
@@ -164,144 +238,114 @@ __launch_bounds__(PASS_LANES *PASS_ROWS)
     pass_nearest_lines(const __grid_constant__ struct pass_task task)
 {
     __shared__ struct pass_step steps[PASS_DEPTH];
+    const Result outside = resample_kept<Result>(task.job.outside);
 
-    pass_each_lines(task, steps, [&](const struct pass_lines &lines) {
-        const Result outside = (Result)task.job.outside;
-        struct pass_there<Value> there = pass_on_plane<Value>(task.job, lines, 0);
+    pass_each_lines(task, outside, steps, [&](const struct pass_lines &lines) {
+        struct pass_samples<Value, Result, REGULAR> samples(task, lines, outside);
         struct pass_target<Result> target(task, lines);
 
-        for (int k = 0; k < lines.depth; k += PASS_TOGETHER) {
-            Result values[PASS_TOGETHER][PASS_COLUMNS];
+        const struct pass_step *next = steps, *const end = steps + lines.depth;
 
-#pragma unroll
-            for (int i = 0; i < PASS_TOGETHER; i++) {
-                const struct pass_step &step = steps[k + i];
+        while (next < end) {
+            const int32_t plane = next->plane;
 
-                if (!REGULAR)
-                    there = pass_on_plane<Value>(task.job, lines, max(step.plane, 0));
-#pragma unroll
-                for (int c = 0; c < PASS_COLUMNS; c++) {
-                    const Value value = __ldg(there.near[c] + step.begin);
-
-                    values[i][c] = step.plane >= 0 && there.inside[c]
-                                       ? pass_kept<Value, Result>(value)
-                                       : outside;
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < PASS_TOGETHER; i++)
-                if (k + i < lines.depth)
-                    target.put(task, values[i]);
+            samples.move(plane);
+            do
+                target.put(task, lines, samples.values);
+            while (++next < end && next->plane == plane);
         }
     });
 }
 
 /* ---- order 1 ---- */
 
-/* What has been read of a plane, two samples each of two rows. */
-template <typename Value> struct pass_seen {
-    typedef typename std::conditional<std::is_signed<Value>::value, int32_t, uint32_t>::type wide;
-    wide corners[PASS_COLUMNS][4];
-};
-
 /* The value of a column, 2^32 times as large: in the lower bits of a double, exact. */
+template <typename Value>
 __device__ static __forceinline__ double
-pass_mixed(const int32_t (&corners)[4], int32_t x, int32_t y)
+pass_mixed(const typename pass_there<Value>::wide (&corners)[4],
+           const struct pass_there<Value> &there, int c)
 {
-    const int32_t rest = PASS_PARTS - y;
-    const int32_t low = rest * corners[0] + y * corners[2],
-                  high = rest * corners[1] + y * corners[3];
-    const int64_t mixed = ptx_mad_wide(PASS_PARTS - x, low, ptx_mad_wide(x, high, PASS_SIGNED));
+    typedef typename pass_there<Value>::wide wide;
+    const wide low = there.y[0] * corners[0] + there.y[1] * corners[2];
+    const wide high = there.y[0] * corners[1] + there.y[1] * corners[3];
+    const typename pass_there<Value>::wider mixed =
+        ptx_mad_wide(there.x[c][0], low, ptx_mad_wide(there.x[c][1], high, there.whole[c]));
 
-    return __dsub_rn(__longlong_as_double(mixed), 0x1.8p52);
-}
-
-__device__ static __forceinline__ double
-pass_mixed(const uint32_t (&corners)[4], int32_t x, int32_t y)
-{
-    const uint32_t part = (uint32_t)y, rest = (uint32_t)(PASS_PARTS - y);
-    const uint32_t low = rest * corners[0] + part * corners[2];
-    const uint32_t high = rest * corners[1] + part * corners[3];
-    const uint64_t mixed =
-        ptx_mad_wide((uint32_t)(PASS_PARTS - x), low, ptx_mad_wide((uint32_t)x, high, PASS_WHOLE));
-
-    return __dsub_rn(__longlong_as_double((long long)mixed), 0x1p52);
+    return __dsub_rn(__longlong_as_double((long long)mixed), PASS_WHOLE);
 }
 
 /* The two planes around a voxel, and of the one behind them what has been read. */
 template <typename Value, bool REGULAR> struct pass_planes {
     const struct pass_task &task;
     const struct pass_lines &lines;
+    const int32_t outside, last;
     struct pass_there<Value> there; /* of `ahead`; where planes are regular, of all */
-    struct pass_seen<Value> ahead;
-    int32_t at = -2, seen = -1; /* the lower plane; that of `ahead` */
-    double lower[PASS_COLUMNS], upper[PASS_COLUMNS];
+    typename pass_there<Value>::wide ahead[PASS_COLUMNS][4]; /* two samples each of two rows */
+    int32_t at = -3;                                         /* the lower plane: none */
+    double lower[PASS_COLUMNS] = {}, upper[PASS_COLUMNS] = {};
     bool has_lower[PASS_COLUMNS], has_upper[PASS_COLUMNS];
 
-    __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own)
-        : task(of), lines(own), there(pass_on_plane<Value>(of.job, own, 0))
+    __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own,
+                                           int32_t beyond)
+        : task(of), lines(own), outside(beyond), last((int32_t)of.job.from.slices - 1),
+          there(pass_on_plane<Value, REGULAR>(of.job, own, beyond, 0))
     {
     }
 
-    __device__ __forceinline__ void look_ahead(int32_t plane, int64_t begin)
+    /* The last plane is the one behind it, too. */
+    __device__ __forceinline__ void look_ahead(int32_t plane)
     {
+        const int32_t that = min(plane, last);
+
         if (!REGULAR)
-            there = pass_on_plane<Value>(task.job, lines, plane);
+            there = pass_on_plane<Value, false>(task.job, lines, outside, that);
 #pragma unroll
         for (int c = 0; c < PASS_COLUMNS; c++) {
-            const Value *const near = there.near[c] + begin;
-            const Value *const far = near + there.far;
+            const Value *const near = pass_at<REGULAR>(task, there.near[c], that);
+            const Value *const far = pass_at<REGULAR>(task, there.near[c] + there.far, that);
+            const uint32_t beside = REGULAR ? 1 : there.beside[c];
 
-            ahead.corners[c][0] = __ldg(near);
-            ahead.corners[c][1] = __ldg(near + there.beside[c]);
-            ahead.corners[c][2] = __ldg(far);
-            ahead.corners[c][3] = __ldg(far + there.beside[c]);
-        }
-        seen = plane;
-    }
-
-    /* The plane, which has been read or is read now, becomes the upper one. */
-    __device__ __forceinline__ void take(int32_t plane, int64_t begin)
-    {
-        if (seen != plane)
-            look_ahead(plane, begin);
-#pragma unroll
-        for (int c = 0; c < PASS_COLUMNS; c++) {
-            upper[c] = pass_mixed(ahead.corners[c], there.x[c], there.y);
-            has_upper[c] = there.inside[c];
+            ahead[c][0] = __ldg(near);
+            ahead[c][1] = __ldg(near + beside);
+            ahead[c][2] = __ldg(far);
+            ahead[c][3] = __ldg(far + beside);
         }
     }
 
-    /* Between planes `to` and to + 1; the last one is its own upper one. */
-    __device__ __forceinline__ void move(int32_t to, int64_t begin)
+    /* By one plane. */
+    __device__ __forceinline__ void rise()
     {
-        const int32_t last = (int32_t)task.job.from.slices - 1;
-
-        if (to != at + 1)
-            take(to, begin);
 #pragma unroll
         for (int c = 0; c < PASS_COLUMNS; c++) {
             lower[c] = upper[c];
             has_lower[c] = has_upper[c];
+            upper[c] = pass_mixed<Value>(ahead[c], there, c);
+            has_upper[c] = there.inside[c];
         }
-        if (to < last)
-            take(to + 1, begin + task.from_slice);
-        else
-            take(to, begin);
-        if (to + 2 <= last)
-            look_ahead(to + 2, begin + 2 * task.from_slice);
-        at = to;
+        at++;
+        look_ahead(at + 2);
+    }
+
+    __device__ __forceinline__ void move(int32_t to)
+    {
+        if (to != at + 1) {
+            at = to - 2;
+            look_ahead(to);
+            rise();
+        }
+        rise();
     }
 
     template <typename Result>
-    __device__ __forceinline__ Result voxel(int c, double part, double rest, Result outside) const
+    __device__ __forceinline__ Result voxel(int c, const struct pass_step &step) const
     {
-        const double mixed = __dadd_rn(__dmul_rn(rest, lower[c]), __dmul_rn(part, upper[c]));
+        const double mixed =
+            __dadd_rn(__dmul_rn(step.rest, lower[c]), __dmul_rn(step.part, upper[c]));
 
-        if (!has_lower[c] || (!REGULAR && part > 0 && !has_upper[c]))
-            return outside;
-        return pass_kept<Value, Result>(
-            __double2loint(__dadd_rd(__dadd_rn(mixed, PASS_HALF), PASS_FLOOR)));
+        if (!REGULAR && (!has_lower[c] || (step.part > 0 && !has_upper[c])))
+            return (Result)outside;
+        return pass_kept<Value, Result>(__double2hiint(__dadd_rd(mixed, step.added)) -
+                                        PASS_WHOLE_WORD);
     }
 };
 
@@ -311,23 +355,24 @@ __launch_bounds__(PASS_LANES *PASS_ROWS, PASS_BLOCKS)
     pass_linear_lines(const __grid_constant__ struct pass_task task)
 {
     __shared__ struct pass_step steps[PASS_DEPTH];
+    const Result outside = resample_kept<Result>(task.job.outside);
 
-    pass_each_lines(task, steps, [&](const struct pass_lines &lines) {
-        const Result outside = (Result)task.job.outside;
-        struct pass_planes<Value, REGULAR> planes(task, lines);
+    pass_each_lines(task, outside, steps, [&](const struct pass_lines &lines) {
+        struct pass_planes<Value, REGULAR> planes(task, lines, outside);
         struct pass_target<Result> target(task, lines);
 
-        for (int k = 0; k < lines.depth; k++) {
-            const struct pass_step &step = steps[k];
-            const double rest = __dsub_rn(1, step.part);
+        const struct pass_step *next = steps;
+
+        for (int left = lines.depth; left > 0; left--, next++) {
+            const struct pass_step step = *next;
             Result values[PASS_COLUMNS];
 
-            if (step.plane >= 0 && step.plane != planes.at)
-                planes.move(step.plane, step.begin);
+            if (step.plane != planes.at && step.plane >= 0)
+                planes.move(step.plane);
 #pragma unroll
             for (int c = 0; c < PASS_COLUMNS; c++)
-                values[c] = step.plane < 0 ? outside : planes.voxel(c, step.part, rest, outside);
-            target.put(task, values);
+                values[c] = planes.template voxel<Result>(c, step);
+            target.put(task, lines, values);
         }
     });
 }
@@ -363,7 +408,10 @@ template <typename Value, typename Result>
 static void
 pass_launch_planes(cudaStream_t stream, const struct resample_job *job, int order)
 {
-    if (job->tables.step[0] == 0 && job->tables.step[1] == 0)
+    const int64_t slice = job->from.rows * job->from.columns * (int64_t)sizeof(Value);
+
+    if (job->tables.step[0] == 0 && job->tables.step[1] == 0 && job->from.columns > 1 &&
+        slice <= UINT32_MAX)
         pass_launch<Value, Result, true>(stream, job, order);
     else
         pass_launch<Value, Result, false>(stream, job, order);

@@ -191,26 +191,31 @@ spline_first_behind(const struct resample_weights *weights, int32_t places, int3
     return low;
 }
 
-/* An axis's tables of places: a thread a sample. A place's weights are those of the coefficients from the sample before
- * the one that it lies behind. */
+/* The axes' tables of places: a block's axis is its y, a thread a sample. A place's weights are those of the coefficients
+ * from the sample before the one that it lies behind. */
 __global__ void
-spline_find(const struct resample_weights *weights, int32_t samples, int32_t places,
-            int32_t together, int32_t *firsts, struct resample_due *due)
+spline_find(const __grid_constant__ struct spline_axes axes,
+            const __grid_constant__ struct resample_between_axes between)
 {
+    const struct spline_axis &axis = axes.of[blockIdx.y];
+    const struct resample_weights *const weights = axis.weights;
     const int32_t sample = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
 
-    if (sample > samples)
+    if (sample > axis.samples)
         return;
-    firsts[sample] = spline_first_behind(weights, places, sample);
+    const int32_t first = spline_first_behind(weights, axis.places, sample);
+
+    between.firsts[blockIdx.y][sample] = first;
     if (sample == 0)
         return;
     const int32_t end =
-        sample < samples ? spline_first_behind(weights, places, sample + 1) : firsts[sample];
+        sample < axis.samples ? spline_first_behind(weights, axis.places, sample + 1) : first;
 
-    for (int32_t i = 0; i < together; i++) {
+    for (int32_t i = 0; i < axis.together; i++) {
         const double *const of = weights[max(end - 1 - i, 0)].weight;
 
-        due[(sample - 1) * together + i] = {{of[0], of[1]}, {of[2], of[3]}};
+        between.due[blockIdx.y][(sample - 1) * axis.together + i] = {{of[0], of[1]},
+                                                                     {of[2], of[3]}};
     }
 }
 
@@ -227,6 +232,18 @@ static int64_t
 spline_spans(int64_t samples)
 {
     return (samples - 1) / SPAN + 1;
+}
+
+/* Whether 32 bits count the bytes from a line's place to the next one. */
+bool
+resample_spline_fits(const struct image_extent *from, const struct resample_demand *demand)
+{
+    const int64_t doubles = std::max(spline_pitch(from->rows, SPAN),
+                                     spline_pitch(demand->extent.columns, SPLINE_SECTOR));
+
+    return doubles * (int64_t)sizeof(double) <= UINT32_MAX &&
+           image_slice_voxels(&demand->extent) * (int64_t)image_pixel_size(demand->pixel) <=
+               UINT32_MAX;
 }
 
 void
@@ -317,6 +334,7 @@ spline_axis_of(const struct resample_job *job, const struct resample_between_axe
     along.weights = job->tables.weights[axis];
     along.samples = (int32_t)*resample_side(&from, axis);
     along.places = (int32_t)*resample_side(&to, axis);
+    along.together = spline_together[axis];
     along.marks = between->marks;
     along.missed = between->missed;
     along.firsts = between->firsts[axis];
@@ -328,15 +346,16 @@ static int
 spline_find_places(struct cuda_lane *lane, const struct resample_job *job,
                    const struct resample_between_axes *between, struct error *error)
 {
-    for (int axis = 0; axis < 3; axis++) {
-        const struct spline_axis along = spline_axis_of(job, between, axis);
+    struct spline_axes axes;
+    int32_t most = 0;
 
-        spline_find<<<resample_blocks(along.samples + 1, SPLINE_THREADS), SPLINE_THREADS, 0,
-                      lane->work>>>(along.weights, along.samples, along.places,
-                                    spline_together[axis], between->firsts[axis],
-                                    between->due[axis]);
-        CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    for (int axis = 0; axis < 3; axis++) {
+        axes.of[axis] = spline_axis_of(job, between, axis);
+        most = std::max(most, axes.of[axis].samples);
     }
+    spline_find<<<dim3(resample_blocks((int64_t)most + 1, SPLINE_THREADS), 3), SPLINE_THREADS, 0,
+                  lane->work>>>(axes, *between);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
 

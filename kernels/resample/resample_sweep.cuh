@@ -26,61 +26,19 @@ enum {
     SWEEP_SLOTS = SWEEP_CHUNK + SWEEP_AFTER,
     SWEEP_SLOT = SPAN * SPLINE_WARP, /* doubles */
     SWEEP_BLOCKS = 10,               /* of a multiprocessor */
+    SWEEP_AHEAD = 5,                 /* spans of stored values, that memory is asked for before */
 };
 
 static_assert(SWEEP_CHUNK * SPAN >= RESAMPLE_REACH, "a chunk of zeros begins with 0");
+static_assert((int)SPLINE_WARP == (int)RESAMPLE_REACH, "a lane has a weight of a beginning");
 
 /* ---- how lines come ---- */
 
-/* A thread's line: where its places go. */
-template <typename Placed> struct sweep_target {
-    typedef Placed placed;
-
-    const struct spline_axis &axis;
-    Placed *first, *target; /* of the first place, and of the next */
-    int64_t step;
-    bool exists;
-
-    __device__ __forceinline__ explicit sweep_target(const struct spline_axis &along) : axis(along)
-    {
-    }
-
-    __device__ __forceinline__ void go_to(int32_t place)
-    {
-        target = first + place * step;
-    }
-
-    __device__ __forceinline__ void put(Placed value, bool due)
-    {
-        if (due && exists)
-            *target = value;
-        target -= due ? step : 0;
-    }
-
-    __device__ __forceinline__ double gained(double value) const
-    {
-        return axis.samples > 1 ? __dmul_rn(value, RESAMPLE_GAIN) : value;
-    }
-};
-
 /* Of a line in one piece. A lane's samples of a span lie in a row, by twos that are turned, so that eight lanes
  * that read or write them meet in no bank. */
-template <typename Value> struct sweep_row : sweep_target<double> {
+struct sweep_row : spline_row_target {
     static constexpr int together = spline_together[0];
-
-    __device__ __forceinline__ sweep_row(const struct spline_rows<Value> &rows,
-                                         const struct spline_axis &along, int64_t line)
-        : sweep_target<double>(along)
-    {
-        first = rows.target + line / rows.inner * axis.places * rows.step + line % rows.inner;
-        step = rows.step;
-        exists = line < axis.lines;
-    }
-
-    __device__ __forceinline__ double place(double value) const
-    {
-        return value;
-    }
+    using spline_row_target::spline_row_target;
 
     __device__ __forceinline__ static double2 *pair(double *slot, int32_t i)
     {
@@ -117,19 +75,21 @@ template <typename Value> struct sweep_row : sweep_target<double> {
 };
 
 /* Stored values: those of the next spans wait in registers. */
-template <typename Value> struct sweep_stored : sweep_row<Value> {
+template <typename Value> struct sweep_stored : sweep_row {
     static constexpr int words = SPAN * (int)sizeof(Value) / 4, each = 4 / (int)sizeof(Value);
-    using sweep_row<Value>::axis;
+    static constexpr int32_t least = std::is_signed<Value>::value ? -32768 : 0;
 
     const Value *samples;
+    double less; /* of what lies above the least value, so many times the gain */
     bool aligned;
     uint32_t coming[2][(size_t)words];
 
     __device__ __forceinline__ sweep_stored(const struct spline_rows<Value> &rows,
                                             const struct spline_axis &along, int64_t line)
-        : sweep_row<Value>(rows, along, line)
+        : sweep_row(rows, along, line)
     {
         samples = rows.samples + min(line, axis.lines - 1) * rows.pitch;
+        less = -gain * (0x1p52 - least);
         aligned = __all_sync(~0u, (uintptr_t)samples % 16 == 0);
     }
 
@@ -173,13 +133,11 @@ template <typename Value> struct sweep_stored : sweep_row<Value> {
         return any == 0;
     }
 
-    /* In integers, and by 2^52 to a double: exact. */
+    /* From the bits of a double that is 2^52 and more, fused and yet exact. */
     __device__ __forceinline__ double sample(Value value) const
     {
-        const int32_t whole =
-            axis.samples == 1 ? (int32_t)value : (int32_t)value * (int32_t)RESAMPLE_GAIN;
-
-        return __dsub_rn(__hiloint2double(0x43300000, whole ^ INT32_MIN), SPLINE_WHOLE);
+        return __fma_rn(__hiloint2double(0x43300000, (int32_t)(uint16_t)(value ^ least)), gain,
+                        less);
     }
 
     __device__ __forceinline__ void begin(int32_t span, int32_t last, double *)
@@ -191,7 +149,13 @@ template <typename Value> struct sweep_stored : sweep_row<Value> {
     /* Of the first spans. */
     __device__ __forceinline__ double early(double *, int32_t k) const
     {
-        return sample(__ldg(samples + k));
+        return sample(held_in(coming[k / SPAN], k % SPAN));
+    }
+
+    __device__ __forceinline__ static Value held_in(const uint32_t (&words_of)[(size_t)words],
+                                                    int32_t i)
+    {
+        return (Value)(words_of[i / each] >> (i % each * 8 * (int)sizeof(Value)));
     }
 
     __device__ __forceinline__ void take(int32_t span, int32_t last, double *,
@@ -199,12 +163,13 @@ template <typename Value> struct sweep_stored : sweep_row<Value> {
     {
 #pragma unroll
         for (int i = 0; i < SPAN; i++)
-            values[i] = sample((Value)(coming[0][i / each] >> (i % each * 8 * (int)sizeof(Value))));
+            values[i] = sample(held_in(coming[0], i));
 #pragma unroll
         for (int i = 0; i < words; i++)
             coming[0][i] = coming[1][i];
         if (span + 2 <= last)
             read(span + 2, coming[1]);
+        ptx_prefetch(samples + min(span + SWEEP_AHEAD, last) * SPAN);
     }
 
     __device__ __forceinline__ void renew(int32_t, int32_t, double *) const
@@ -243,7 +208,7 @@ sweep_wait(int32_t span)
 }
 
 /* Doubles: a warp reads four lines at a time. Rows are as long as whole spans. */
-struct sweep_doubles : sweep_row<double> {
+struct sweep_doubles : sweep_row {
     const double *samples,
         *own; /* of the warp's first line, this lane's piece; and of its own line */
     uint32_t pitch;
@@ -251,7 +216,7 @@ struct sweep_doubles : sweep_row<double> {
 
     __device__ __forceinline__ sweep_doubles(const struct spline_rows<double> &rows,
                                              const struct spline_axis &along, int64_t line)
-        : sweep_row<double>(rows, along, line)
+        : sweep_row(rows, along, line)
     {
         const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
 
@@ -321,42 +286,30 @@ struct sweep_doubles : sweep_row<double> {
 };
 
 /* Lines side by side: a lane's samples lie in a column. */
-template <typename Result> struct sweep_side : sweep_target<Result> {
-    static constexpr int together = spline_together[2];
-    using sweep_target<Result>::axis;
+template <typename Result> struct sweep_side : spline_side<Result> {
+    using spline_side<Result>::axis, spline_side<Result>::samples;
 
-    const double *samples;
+    const double *pairs; /* of the warp's lines, this lane's two */
+    int32_t last_sample;
 
     __device__ __forceinline__ sweep_side(const struct spline_sides<Result> &sides,
                                           const struct spline_axis &along, int64_t line)
-        : sweep_target<Result>(along)
+        : spline_side<Result>(sides, along, line), last_sample(along.samples - 1)
     {
-        const int64_t i = line % sides.pitch;
+        const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
 
-        samples = sides.samples + min(line, axis.lines - 1);
-        this->first = sides.target + line / sides.pitch * sides.columns + i;
-        this->step = sides.step;
-        this->exists = line < axis.lines && i < sides.columns;
+        pairs = sides.samples + min(line - lane + lane % SPAN * 2, axis.lines - 2);
     }
 
-    /* As a stored value: no spline swings beyond 2^31. */
-    __device__ __forceinline__ Result place(double value) const
-    {
-        return resample_kept<Result>(
-            __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
-    }
-
+    /* A warp reads two samples of each line at a time. Rows are as long as whole sectors. */
     __device__ __forceinline__ void fetch(int32_t span, double *slot) const
     {
-        const double *from = samples + (int64_t)span * SPAN * axis.lines;
-        double *const to = slot + threadIdx.x % SPLINE_WARP;
+        const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP, i = span * SPAN + lane / SPAN;
+        double *const to = slot + lane * 2;
 
 #pragma unroll
-        for (int i = 0; i < SPAN; i++) {
-            ptx_copy<8>(to + i * SPLINE_WARP, from);
-            if (span * SPAN + i + 1 < axis.samples)
-                from += axis.lines;
-        }
+        for (int k = 0; k < SPAN; k += 2)
+            ptx_copy<16>(to + k * SPLINE_WARP, pairs + min(i + k, last_sample) * axis.lines);
     }
 
     /* +0 alone: the sign of another would be lost. */
@@ -391,8 +344,10 @@ template <typename Result> struct sweep_side : sweep_target<Result> {
             values[i] = this->gained(values[i]);
     }
 
+    /* A slot that all lanes are done with. */
     __device__ __forceinline__ void renew(int32_t span, int32_t last, double *slot) const
     {
+        __syncwarp();
         if (span <= last)
             fetch(span, slot);
         ptx_copies_end_group();
@@ -472,15 +427,20 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         before = 0;
         if (quiet > 0)
             return;
-        before = __dmul_rn(axis.start->weight[0], line.early(ring, 0));
-#pragma unroll 8
-        for (int32_t k = 1; k < axis.start->count; k++)
-            before = __dadd_rn(before, __dmul_rn(axis.start->weight[k], line.early(ring, k)));
+        const double weight = axis.start->weight[threadIdx.x % SPLINE_WARP];
+        const int32_t count = axis.start->count;
+
+#pragma unroll
+        for (int32_t k = 0; k < RESAMPLE_REACH; k++) {
+            const double part = __dmul_rn(__shfl_sync(~0u, weight, k), line.early(ring, k));
+
+            if (k < count)
+                before = k > 0 ? __dadd_rn(before, part) : part;
+        }
     }
 
-    __device__ __forceinline__ void forth(int32_t span)
+    __device__ __forceinline__ void forth(int32_t span, double (&values)[SPAN])
     {
-        double values[SPAN];
         double *const slot = slot_of(span);
 
         line.take(span, last, slot, values);
@@ -494,44 +454,51 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         Line::hold(slot, values);
     }
 
-    /* Begins back behind span `reach`; what of this span is left. */
-    __device__ __forceinline__ int32_t begin_back(int32_t reach)
+    /* Begins back at the end of the line; what of the last span is left. */
+    __device__ __forceinline__ int32_t begin_last()
     {
-        double *const slot = slot_of(reach);
-        int32_t i = SPAN - 1;
+        double *const slot = slot_of(last);
+        const int32_t i = (axis.samples - 1) % SPAN;
 
-        if (reach == last) {
-            i = (axis.samples - 1) % SPAN;
-            this->turn(Line::held_at(slot, i), i > 0 ? Line::held_at(slot, i - 1) : entry);
-            return i - 1;
-        }
-        /* As if all that follows were like the last one. */
-        window[0] = __dmul_rn(Line::held_at(slot, i), -RESAMPLE_POLE / (1 - RESAMPLE_POLE));
-        window[1] = window[2] = window[3] = window[0];
-        return i;
+        this->turn(Line::held_at(slot, i), i > 0 ? Line::held_at(slot, i - 1) : entry);
+        return i - 1;
     }
 
-    /* Coefficients alone, of a span from i on. */
+    /* Begins back behind a span as if all that follows were like its last sample. */
+    __device__ __forceinline__ void begin_behind(const double (&values)[SPAN])
+    {
+        window[0] = __dmul_rn(values[SPAN - 1], -RESAMPLE_POLE / (1 - RESAMPLE_POLE));
+        window[1] = window[2] = window[3] = window[0];
+        back_bare(values);
+    }
+
+    /* Coefficients alone, of a span. */
+    __device__ __forceinline__ void back_bare(const double (&values)[SPAN])
+    {
+#pragma unroll
+        for (int i = SPAN - 1; i >= 0; i--)
+            this->push_behind(values[i]);
+    }
+
+    /* From i on. */
     __device__ __forceinline__ void back_bare(double *slot, int32_t i)
     {
-        if (i < SPAN - 1) {
-#pragma unroll 2
-            for (; i >= 0; i--)
-                this->push_behind(Line::held_at(slot, i));
-            return;
-        }
         double values[SPAN];
 
-        Line::held(slot, 0, values);
-#pragma unroll
-        for (i = SPAN - 1; i >= 0; i--)
-            this->push_behind(values[i]);
+        if (i == SPAN - 1) {
+            Line::held(slot, 0, values);
+            back_bare(values);
+            return;
+        }
+#pragma unroll 2
+        for (; i >= 0; i--)
+            this->push_behind(Line::held_at(slot, i));
     }
 
     /* And their places. */
     __device__ __forceinline__ void back_whole(double *slot)
     {
-        constexpr int STEPS = Line::together > 1 ? 4 : 8;
+        constexpr int STEPS = 8; /* whose places are made side by side */
 
 #pragma unroll 1
         for (int32_t i = SPAN - STEPS; i >= 0; i -= STEPS) {
@@ -546,12 +513,12 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         }
     }
 
-    /* Likewise of a span of zeros, without a slot, or of one with more places than are made at once. */
+    /* Likewise of a span of zeros, which has no slot, or of one with more places than are made at once. */
     __device__ __forceinline__ void back_single(double *slot, int32_t span, int32_t i, bool few)
     {
 #pragma unroll 1
         for (; i >= 0; i--) {
-            this->push_behind(slot ? Line::held_at(slot, i) : 0);
+            this->push_behind(span < quiet ? 0 : Line::held_at(slot, i));
             if (few)
                 this->put_together(i);
             else
@@ -561,16 +528,16 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
 
     __device__ __forceinline__ void back_span(int32_t span, int32_t i, int32_t next)
     {
-        double *const slot = span < quiet ? nullptr : slot_of(span);
+        double *const slot = slot_of(span);
         const bool few = this->take_places();
 
         this->fetch_places(next);
         __syncwarp();
-        if (few && slot && i == SPAN - 1)
+        if (few && span >= quiet && i == SPAN - 1)
             back_whole(slot);
         else
             back_single(slot, span, i, few);
-        if (slot)
+        if (span >= quiet)
             line.renew(span % 2 ? span + SWEEP_SLOTS - 1 : span + SWEEP_SLOTS + 1, last, slot);
     }
 
@@ -584,21 +551,26 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         }
     }
 
-    /* Back through the chunk that begins at `first`, from behind span `reach`; through zeros before the first one. */
-    __device__ __forceinline__ void chunk(int32_t first, int32_t reach)
+    /* Back through the chunk that begins at `first`, from behind span `reach`, where these are; through zeros before the first
+     * one. */
+    __device__ __forceinline__ void chunk(int32_t first, int32_t reach,
+                                          const double (&values)[SPAN])
     {
         const int32_t end = first == quiet ? 0 : first;
-        const int32_t place =
-            this->first_behind((min(first + SWEEP_CHUNK - 1, last) + 1) * SPAN + 1);
-        int32_t i = begin_back(reach), span = reach;
+        int32_t i = SPAN - 1, span = reach;
         double next[3];
 
+        if (reach == last)
+            i = begin_last();
+        else {
+            begin_behind(values);
+            span--;
+        }
         for (; span >= first + SWEEP_CHUNK; span--, i = SPAN - 1)
             back_bare(slot_of(span), i);
 #pragma unroll
         for (int w = 0; w < 3; w++)
             next[w] = window[w];
-        line.go_to(place - 1);
         for (; span >= end; span--, i = SPAN - 1)
             back_span(span, i, span > end ? span - 1 : min(first + 2 * SWEEP_CHUNK - 1, last));
         compare(first, next);
@@ -615,10 +587,11 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         start();
         for (int32_t first = quiet, span = quiet; first <= last; first += SWEEP_CHUNK) {
             const int32_t reach = min(first + SWEEP_SLOTS - 1, last);
+            double values[SPAN];
 
             for (; span <= reach; span++)
-                forth(span);
-            chunk(first, reach);
+                forth(span, values);
+            chunk(first, reach, values);
             if (__any_sync(~0u, missed && line.exists)) {
                 spline_wait<0>(); /* nothing may be on its way to memory that is another's */
                 return false;

@@ -578,7 +578,7 @@ EMULATOR_SIMD_3(__vimax3_u16x2, max(max(a, b), c))
 EMULATOR_SIMD_3(__viaddmin_u16x2, min((a + b) & 0xffff, c))
 EMULATOR_SIMD_3(__viaddmax_u16x2, max((a + b) & 0xffff, c))
 
-/* Rounded once each, and never fused: the compiler is told not to. */
+/* Rounded once each, and never fused but where that is asked for: the compiler is told not to. */
 inline double
 __dadd_rn(double a, double b)
 {
@@ -601,6 +601,12 @@ inline double
 __ddiv_rn(double a, double b)
 {
     return a / b;
+}
+
+inline double
+__fma_rn(double a, double b, double c)
+{
+    return __builtin_fma(a, b, c);
 }
 
 inline double

@@ -33,6 +33,19 @@ ptx_copies_wait(void)
 }
 
 static inline void
+ptx_prefetch(const void *)
+{
+}
+
+template <typename Value>
+static inline void
+ptx_store(Value *to, Value value, bool wanted)
+{
+    if (wanted)
+        *to = value;
+}
+
+static inline void
 ptx_let_next_begin(void)
 {
 }
