@@ -377,7 +377,7 @@ choose_ball(const struct mask_work *work, double mm, struct error *error)
     mask_ball_make(&own->ball, &work->lane->base.extent, own->demand.spacing, mm);
     own->walks = mask_walk_can(&own->ball.reach);
     if (own->walks)
-        mask_walk_make(&own->ball, &own->walk);
+        mask_walk_make(&own->grid, &own->ball, &own->walk);
     else
         rc = send_grow_ball(work, error);
     if (!rc)
