@@ -85,7 +85,7 @@ struct mask_search {
     uint64_t *bits;
     uint64_t flip;              /* 0 or all ones */
     bool corners, flat, border; /* as struct mask_labels of the CPU */
-    uint32_t *slots, *counts, *firsts;
+    uint32_t *slots, *counts, *firsts, *hung;
     struct mask_facts *facts;
     struct mask_bound *partials;
 };
@@ -96,7 +96,8 @@ size_t mask_slots(const struct mask_grid *grid);
 bool mask_runs_can(const struct mask_grid *grid);
 
 /* Each queues its kernels; a failed launch is cudaGetLastError's. */
-void mask_search_begin(const struct mask_search *search, cudaStream_t stream);
+void mask_search_begin(const struct mask_search *search, struct mask_bound bound,
+                       cudaStream_t stream);
 
 /* mask_keep.cu: which of them stay, each after mask_search_begin. */
 
@@ -104,11 +105,9 @@ void mask_search_begin(const struct mask_search *search, cudaStream_t stream);
 void mask_search_largest(const struct mask_search *search, cudaStream_t stream);
 void mask_search_next(const struct mask_search *search, cudaStream_t stream);
 void mask_search_share(const struct mask_search *search, double share, cudaStream_t stream);
-void mask_search_bound(const struct mask_search *search, struct mask_bound bound,
-                       cudaStream_t stream);
 /* Turns over what does not stay; counts what there is and what stays, but not of holes. */
 void mask_search_drop(const struct mask_search *search, cudaStream_t stream);
-/* Numbers the components in place of their sizes, and counts them; after mask_search_bound. */
+/* Numbers the components in place of their sizes, and counts them. */
 void mask_search_number(const struct mask_search *search, cudaStream_t stream);
 void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
                       cudaStream_t stream);
