@@ -18,7 +18,7 @@ struct cuda_mask {
     struct mask_grid grid;
     uint64_t *masks, *host_masks; /* host: pinned */
     uint64_t *spare[SPARES];
-    uint32_t *slots, *counts, *firsts;
+    uint32_t *slots, *counts, *firsts, *hung;
     struct mask_facts *facts, *host_facts;
     struct mask_bound *partials;
     struct mask_pass *passes, *host_passes;
@@ -83,6 +83,7 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->slots, mask_slots(&own->grid));
     cuda_take(&memory->device, &own->counts, mask_slots(&own->grid));
     cuda_take(&memory->device, &own->firsts, words);
+    cuda_take(&memory->device, &own->hung, words);
     cuda_take(&memory->device, &own->facts, 1);
     cuda_take(&memory->host, &own->host_facts, 1);
     cuda_take(&memory->device, &own->partials, MASK_PARTIALS);
@@ -290,6 +291,7 @@ search_of(const struct mask_work *work, bool corners)
     search.slots = own->slots;
     search.counts = own->counts;
     search.firsts = own->firsts;
+    search.hung = own->hung;
     search.facts = own->facts;
     search.partials = own->partials;
     return search;
@@ -312,8 +314,7 @@ keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
 
     if (step->kind == KERNELS_MASK_DROP_BELOW) /* the largest is no larger than the volume */
         bound.size = mask_least_size(step, work->own->demand.spacing, voxels);
-    mask_search_begin(&search, stream);
-    mask_search_bound(&search, bound, stream);
+    mask_search_begin(&search, bound, stream);
     if (rounds > 0)
         mask_search_largest(&search, stream);
     for (int64_t i = 1; i < rounds; i++)
@@ -336,8 +337,7 @@ fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, 
     search.flip = ~UINT64_C(0);
     search.flat = step->kind == KERNELS_MASK_FILL_SLICES;
     search.border = true;
-    mask_search_begin(&search, stream);
-    mask_search_bound(&search, at_border, stream);
+    mask_search_begin(&search, at_border, stream);
     mask_search_drop(&search, stream);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     return 0;
@@ -377,7 +377,7 @@ choose_ball(const struct mask_work *work, double mm, struct error *error)
     mask_ball_make(&own->ball, &work->lane->base.extent, own->demand.spacing, mm);
     own->walks = mask_walk_can(&own->ball.reach);
     if (own->walks)
-        mask_walk_make(&own->ball, &own->walk);
+        mask_walk_make(&own->grid, &own->ball, &own->walk);
     else
         rc = send_grow_ball(work, error);
     if (!rc)
@@ -458,8 +458,7 @@ cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct e
     if (rc)
         return rc;
     search = search_of(work, step->corners);
-    mask_search_begin(&search, lane->work);
-    mask_search_bound(&search, none_stays, lane->work);
+    mask_search_begin(&search, none_stays, lane->work);
     mask_search_number(&search, lane->work);
     CUDA_LAUNCHED(device);
     CUDA_TRY(device,

@@ -15,7 +15,6 @@ enum {
     MASK_HALO = 15,           /* words that a warp may see beyond those that it makes */
     MASK_SLOTS_PER_WORD = 32, /* runs that it may have */
     MASK_NEAR = 16,           /* voxels along each axis that mask_walk.cu's balls reach, at most */
-    MASK_CLOSE = 4,           /* likewise mask_near.cu's */
 };
 
 struct mask_grid {
@@ -86,7 +85,7 @@ struct mask_search {
     uint64_t *bits;
     uint64_t flip;              /* 0 or all ones */
     bool corners, flat, border; /* as struct mask_labels of the CPU */
-    uint32_t *slots, *counts, *firsts;
+    uint32_t *slots, *counts, *firsts, *hung;
     struct mask_facts *facts;
     struct mask_bound *partials;
 };
@@ -97,7 +96,8 @@ size_t mask_slots(const struct mask_grid *grid);
 bool mask_runs_can(const struct mask_grid *grid);
 
 /* Each queues its kernels; a failed launch is cudaGetLastError's. */
-void mask_search_begin(const struct mask_search *search, cudaStream_t stream);
+void mask_search_begin(const struct mask_search *search, struct mask_bound bound,
+                       cudaStream_t stream);
 
 /* mask_keep.cu: which of them stay, each after mask_search_begin. */
 
@@ -105,11 +105,9 @@ void mask_search_begin(const struct mask_search *search, cudaStream_t stream);
 void mask_search_largest(const struct mask_search *search, cudaStream_t stream);
 void mask_search_next(const struct mask_search *search, cudaStream_t stream);
 void mask_search_share(const struct mask_search *search, double share, cudaStream_t stream);
-void mask_search_bound(const struct mask_search *search, struct mask_bound bound,
-                       cudaStream_t stream);
 /* Turns over what does not stay; counts what there is and what stays, but not of holes. */
 void mask_search_drop(const struct mask_search *search, cudaStream_t stream);
-/* Numbers the components in place of their sizes, and counts them; after mask_search_bound. */
+/* Numbers the components in place of their sizes, and counts them. */
 void mask_search_number(const struct mask_search *search, cudaStream_t stream);
 void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
                       cudaStream_t stream);
@@ -149,70 +147,26 @@ bool mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most);
 void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other,
                     bool corners, uint64_t *cut, cudaStream_t stream);
 
-/* mask_near.cu: balls that reach a few voxels. */
-
-/* The spans of the rows (j, k) of a ball, -1 where it has none. */
-typedef int32_t mask_spans[MASK_NEAR + 2][MASK_NEAR + 1];
-
-/* Disc by disc: what that of k has beyond that of k + 1, pairs of rows (-j, k) and (j, k), where they lie among a
- * warp's widened rows. */
-struct mask_close {
-    int32_t span, reach, depth; /* along x, y and z */
-    int32_t counts[MASK_CLOSE + 1];
-    int2 rows[MASK_CLOSE + 1][MASK_CLOSE + 1];
-};
-
-bool mask_near_can(const struct mask_reach *reach);
-void mask_near_make(const struct mask_reach *reach, const mask_spans spans,
-                    struct mask_close *made);
-
-int mask_near_queue(struct cuda_lane *lane, const struct mask_grid *grid,
-                    const struct mask_close *ball, const uint64_t *source, bool shrink,
-                    uint64_t *target, struct error *error);
+/* mask_walk.cu: balls that reach few voxels. */
 
 /*
- * Of a walk along z: the slices of the target that are begun, from the one `Depth` before the slice that is read to the
- * one `Depth` - 1 behind it.
- */
-template <int Depth> struct mask_begun {
-    uint64_t words[(size_t)(Depth > 0 ? 2 * Depth : 1)];
-
-    /* Disc k of a slice goes to those k slices before and behind, from the farthest on; `done` becomes the slice that
-     * waits for nothing more, `behind` is what was there. Both begin as 0. */
-    __device__ __forceinline__ void give(int k, uint64_t disc, uint64_t *done, uint64_t *behind)
-    {
-        if (k == Depth)
-            *done = (Depth > 0 ? words[0] : 0) | disc;
-        else if (k > 0)
-            words[Depth - k - 1] = words[Depth - k] | disc;
-        else
-            words[Depth - 1] = *behind | disc;
-        if (k > 0) {
-            const uint64_t next = words[Depth + k - 1];
-
-            words[Depth + k - 1] = *behind | disc;
-            *behind = next;
-        }
-    }
-};
-
-/* mask_walk.cu: balls that reach few voxels; those that reach a few are left to mask_near.cu. */
-
-/*
- * Such a ball, disc by disc. The disc of k has, beyond that of k + 1, the pairs of rows (-j, k) and (j, k) of
- * rows[ends[k + 1]] .. rows[ends[k] - 1], two pairs each, the last one repeated to fill up: where they lie among a
- * warp's widened rows.
+ * Such a ball, span by span from the longest on, and how rows of the volume are dealt out to warps. Its rows of a span
+ * end at rows[ends[span]]: two pairs each, the last one repeated to fill up, as where they lie from a lane's word on in
+ * the block's shared memory.
  */
 struct mask_walk {
-    int32_t span, reach, depth; /* along x, y and z */
-    bool is_close;              /* then by mask_near.cu */
-    struct mask_close close;
-    int32_t ends[MASK_NEAR + 2];
+    int32_t span, reach, depth;   /* along x, y and z */
+    int32_t words, halo, made;    /* of a row in a warp: all, at either end only seen, the others */
+    int32_t warp_rows, rows_made; /* of so many words; by all warps of a block */
+    int32_t pitch;                /* words that a block sees of a slice */
+    int32_t widest;               /* where the widest window lies, as rows */
+    int32_t ends[MASK_NEAR + 1];
     int4 rows[(MASK_NEAR + 1) * (MASK_NEAR + 2) / 2];
 };
 
 bool mask_walk_can(const struct mask_reach *reach);
-void mask_walk_make(const struct mask_ball *ball, struct mask_walk *made);
+void mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball,
+                    struct mask_walk *made);
 
 int mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid,
                     const struct mask_walk *ball, const uint64_t *source, bool shrink,

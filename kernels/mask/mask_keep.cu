@@ -49,7 +49,7 @@ __launch_bounds__(MASK_THREADS) search_next(const __grid_constant__ struct mask_
     const struct mask_bound bound = search.facts->bound;
     struct mask_bound own = {-1, ULLONG_MAX};
 
-    visit_firsts(search, [&](uint32_t slot) {
+    visit_slots(search, search.firsts, [&](uint32_t slot) {
         const struct mask_bound candidate = {search.counts[slot], slot};
 
         if (search.slots[slot] == (slot | SLOT_FIRST) && bound_before(bound, candidate) &&
@@ -105,20 +105,6 @@ mask_search_share(const struct mask_search *search, double share, cudaStream_t s
     search_share<<<1, 1, 0, stream>>>(search->facts, share);
 }
 
-__global__ void
-search_bound(struct mask_facts *facts, struct mask_bound bound, bool counted)
-{
-    facts->bound = bound;
-    if (counted)
-        facts->found = facts->kept = 0;
-}
-
-void
-mask_search_bound(const struct mask_search *search, struct mask_bound bound, cudaStream_t stream)
-{
-    search_bound<<<1, 1, 0, stream>>>(search->facts, bound, !search->border);
-}
-
 /* What stays */
 
 __global__ void
@@ -127,11 +113,11 @@ __launch_bounds__(MASK_THREADS) search_drop(const __grid_constant__ struct mask_
     const struct mask_bound bound = search.facts->bound;
     uint32_t found = 0, kept = 0;
 
-    MASK_EACH_WORD(search.grid, word)
+    SEARCH_EACH((uint32_t)search.grid.words, word)
     {
         uint64_t turned = 0;
 
-        visit_roots(search, search_runs_at(search, (uint32_t)word),
+        visit_roots(search, search_runs_at(search, word),
                     [&](uint32_t slot, uint32_t root, uint32_t count, uint64_t run) {
                         const bool goes = bound_before(bound, {count, root});
 
@@ -162,7 +148,7 @@ mask_search_drop(const struct mask_search *search, cudaStream_t stream)
 __global__ void
 __launch_bounds__(MASK_THREADS) search_number(const __grid_constant__ struct mask_search search)
 {
-    visit_firsts(search, [&](uint32_t slot) {
+    visit_slots(search, search.firsts, [&](uint32_t slot) {
         if (search.slots[slot] != (slot | SLOT_FIRST))
             return;
         search.counts[slot] = (uint32_t)atomicAdd(&search.facts->found, 1ULL);
@@ -180,15 +166,16 @@ __global__ void
 __launch_bounds__(MASK_THREADS)
     search_part(const __grid_constant__ struct mask_search search, int bit, uint64_t *part)
 {
-    MASK_EACH_WORD(search.grid, word)
+    SEARCH_EACH((uint32_t)search.grid.words, word)
     {
         uint64_t taken = 0;
 
-        visit_roots(search, search_runs_at(search, (uint32_t)word),
+        visit_roots(search, search_runs_at(search, word),
                     [&](uint32_t, uint32_t, uint32_t number, uint64_t run) {
                         taken |= number >> bit & 1 ? run : 0;
                     });
-        part[word] = taken;
+        if (word < search.grid.words)
+            part[word] = taken;
     }
 }
 

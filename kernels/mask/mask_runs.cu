@@ -25,7 +25,7 @@ mask_runs_can(const struct mask_grid *grid)
 /* Of the volume: of the roots of tiles. Past the first cache, which knows nothing of what others
  * write. */
 struct volume_forest {
-    uint32_t *slots;
+    uint32_t *slots, *hung;
 
     __device__ __forceinline__ uint32_t peek(uint32_t slot) const
     {
@@ -57,8 +57,10 @@ struct volume_forest {
     /* Unless it is hung already. */
     __device__ __forceinline__ bool hang(uint32_t root, uint32_t below) const
     {
-        return atomicCAS(&slots[root], root | SLOT_FIRST, below | SLOT_FIRST) ==
-               (root | SLOT_FIRST);
+        if (atomicCAS(&slots[root], root | SLOT_FIRST, below | SLOT_FIRST) != (root | SLOT_FIRST))
+            return false;
+        atomicOr(&hung[root / MASK_SLOTS_PER_WORD], 1U << root % MASK_SLOTS_PER_WORD);
+        return true;
     }
 
     /* The later of two roots is hung below the earlier one. */
@@ -75,31 +77,28 @@ struct volume_forest {
 
 /* Where tiles meet */
 
-#define SEARCH_EACH(count, index)                                                                  \
-    for (uint32_t index = blockIdx.x * blockDim.x + threadIdx.x; (index) < (count);                \
-         (index) += gridDim.x * blockDim.x)
-
 __global__ void
 __launch_bounds__(MASK_THREADS) search_slices(const __grid_constant__ struct mask_search search,
                                               uint32_t tile_slices, uint32_t count)
 {
     const struct mask_grid &grid = search.grid;
     const uint32_t row = (uint32_t)grid.words_per_row, slice = row * (uint32_t)grid.rows;
-    const volume_forest forest = {search.slots};
+    const volume_forest forest = {search.slots, search.hung};
 
     SEARCH_EACH(count, index)
     {
         const uint32_t in_slice = index % slice, x = in_slice % row,
                        word = (index / slice + 1) * tile_slices * slice + in_slice;
-        const struct mask_word own = search_runs(search, word, x);
+        const struct mask_word own = index < count ? search_runs(search, word, x) : mask_word{};
+        const auto before = [&](uint32_t there, bool exists) {
+            return own.bits && exists ? search_runs(search, there, x) : mask_word{};
+        };
 
-        if (!own.bits)
-            continue;
-        unite_words(forest, own, search_runs(search, word - slice, x), search.corners, 0);
-        if (search.corners && in_slice >= row)
-            unite_words(forest, own, search_runs(search, word - slice - row, x), true, 0);
-        if (search.corners && in_slice + row < slice)
-            unite_words(forest, own, search_runs(search, word - slice + row, x), true, 0);
+        unite_words(forest, own, before(word - slice, true), search.corners, 0);
+        if (search.corners) {
+            unite_words(forest, own, before(word - slice - row, in_slice >= row), true, 0);
+            unite_words(forest, own, before(word - slice + row, in_slice + row < slice), true, 0);
+        }
     }
 }
 
@@ -110,28 +109,26 @@ __launch_bounds__(MASK_THREADS)
 {
     const struct mask_grid &grid = search.grid;
     const uint32_t row = (uint32_t)grid.words_per_row, slice = row * (uint32_t)grid.rows;
-    const volume_forest forest = {search.slots};
+    const volume_forest forest = {search.slots, search.hung};
 
     SEARCH_EACH(count, index)
     {
         const uint32_t x = index % row, seams = tiles.high - 1,
                        y = (index / row % seams + 1) * tiles.rows, z = index / row / seams,
                        word = z * slice + y * row + x;
-        const struct mask_word own = search_runs(search, word, x),
-                               before = search_runs(search, word - row, x);
-
-        if (search.flat || z == 0) {
-            unite_words(forest, own, before, search.corners, 0);
-            continue;
-        }
-        const struct mask_word deep = search_runs(search, word - slice, x),
-                               deep_before = search_runs(search, word - slice - row, x);
+        const auto runs = [&](uint32_t there, bool exists) {
+            return index < count && exists ? search_runs(search, there, x) : mask_word{};
+        };
+        const bool deeper = z > 0 && !search.flat;
+        const struct mask_word own = runs(word, true), before = runs(word - row, true),
+                               deep = runs(word - slice, deeper),
+                               deep_before = runs(word - slice - row, deeper);
 
         unite_words(forest, own, before, search.corners, deep.bits & deep_before.bits);
-        if (!search.corners)
-            continue;
-        unite_words(forest, own, deep_before, true, 0);
-        unite_words(forest, before, deep, true, 0);
+        if (search.corners) {
+            unite_words(forest, own, deep_before, true, 0);
+            unite_words(forest, before, deep, true, 0);
+        }
     }
 }
 
@@ -159,13 +156,13 @@ __launch_bounds__(MASK_THREADS)
 {
     const struct mask_grid &grid = search.grid;
     const uint32_t row = (uint32_t)grid.words_per_row, slice = row * (uint32_t)grid.rows;
-    const volume_forest forest = {search.slots};
+    const volume_forest forest = {search.slots, search.hung};
 
     SEARCH_EACH((uint32_t)grid.words, word)
     {
         const uint32_t x = word % row, in_slice = word % slice;
         const bool high = in_slice >= row, deep = !search.flat && word >= slice;
-        const struct mask_word own = search_runs(search, word, x);
+        const struct mask_word own = search_runs_at(search, word);
 
         if (!own.bits)
             continue;
@@ -189,21 +186,16 @@ __launch_bounds__(MASK_THREADS)
 /* What components count */
 
 /* What a thread adds to a root, and the highest rank that it saw: components only grow, so that of the
- * largest is seen when the last part of it is added. */
+ * largest is seen when the last part of it is added, or by its tile (mask_tiles.cu). */
 struct root_sum {
     const struct mask_search &search;
     uint32_t root, counted; /* the earliest so far: the largest tend to begin early */
     unsigned long long highest;
 
-    __device__ __forceinline__ void see(uint32_t slot, uint32_t count)
-    {
-        highest = max(highest, rank_of(count, slot));
-    }
-
     __device__ __forceinline__ void give(uint32_t slot, uint32_t count)
     {
         if (count > 0)
-            see(slot, atomicAdd(&search.counts[slot], count) + count);
+            highest = max(highest, rank_of(atomicAdd(&search.counts[slot], count) + count, slot));
     }
 
     __device__ __forceinline__ void add(uint32_t slot, uint32_t count)
@@ -221,19 +213,15 @@ struct root_sum {
     }
 };
 
-/* The roots of tiles show the root of their component, which counts what they did. */
+/* The roots of tiles that hang below others show the root of their component, which counts what they did. */
 __global__ void
 __launch_bounds__(MASK_THREADS) search_counts(const __grid_constant__ struct mask_search search)
 {
     struct root_sum sum = {search, ~0u, 0, 0};
 
-    visit_firsts(search, [&](uint32_t slot) {
+    visit_slots(search, search.hung, [&](uint32_t slot) {
         uint32_t root = search.slots[slot] & ~SLOT_FIRST, next;
 
-        if (root == slot) {
-            sum.see(slot, search.counts[slot]);
-            return;
-        }
         while ((next = search.slots[root] & ~SLOT_FIRST) != root)
             root = next;
         search.slots[slot] = root | SLOT_FIRST;
@@ -247,16 +235,24 @@ __launch_bounds__(MASK_THREADS) search_counts(const __grid_constant__ struct mas
     if (threadIdx.x % 32 == (unsigned)__ffs((int)same) - 1)
         sum.give(sum.root, together);
     __syncwarp();
-    for (int away = 16; away > 0; away /= 2)
-        sum.highest = max(sum.highest, __shfl_xor_sync(~0u, sum.highest, away));
-    if (threadIdx.x % 32 == 0 && sum.highest > 0 && !search.border)
-        atomicMax(&search.facts->highest, sum.highest);
+    search_tell_highest(search, sum.highest);
+}
+
+__global__ void
+search_bound(struct mask_facts *facts, struct mask_bound bound, bool counted)
+{
+    facts->bound = bound;
+    facts->highest = 0;
+    if (counted)
+        facts->found = facts->kept = 0;
 }
 
 void
-mask_search_begin(const struct mask_search *search, cudaStream_t stream)
+mask_search_begin(const struct mask_search *search, struct mask_bound bound, cudaStream_t stream)
 {
     const struct mask_grid *grid = &search->grid;
+
+    search_bound<<<1, 1, 0, stream>>>(search->facts, bound, !search->border);
     const struct tile_grid tiles = mask_tiles_queue(search, stream);
     const uint32_t row = (uint32_t)grid->words_per_row;
     const uint32_t at_slices = row * (uint32_t)grid->rows * (tiles.deep - 1);

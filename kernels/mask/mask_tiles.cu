@@ -123,6 +123,12 @@ template <typename Shape> struct search_tile {
         return words[word] & words[word - 1] >> 63 & 1;
     }
 
+    /* Of a word that is not in the tile none. */
+    __device__ __forceinline__ struct mask_word runs_if(bool exists, uint32_t word) const
+    {
+        return exists ? runs(word) : mask_word{};
+    }
+
     /* Where two words or rows touch as they do in the row or slice before, they need not be united: there
      * they are, or are elsewhere, and the rows or slices are. */
     __device__ __forceinline__ void unite_rows() const
@@ -132,22 +138,22 @@ template <typename Shape> struct search_tile {
 
         if (own % row > 0 && meets(own) && !(high && meets(own - row)))
             unite_ends(forest, runs(own - 1), runs(own));
-        if (high)
-            unite_words(forest, runs(own), runs(own - row), search.corners,
-                        deep ? words[own - slice] & words[own - slice - row] : 0);
+        unite_words(forest, runs(own), runs_if(high, own - row), search.corners,
+                    high && deep ? words[own - slice] & words[own - slice - row] : 0);
     }
 
     __device__ __forceinline__ void unite_slices() const
     {
         const uint32_t own = threadIdx.x, in_slice = own % slice;
+        const bool deep = own >= slice;
 
-        if (own < slice)
-            return;
-        unite_words(forest, runs(own), runs(own - slice), search.corners, 0);
-        if (search.corners && in_slice >= row)
-            unite_words(forest, runs(own), runs(own - slice - row), true, 0);
-        if (search.corners && in_slice + row < slice)
-            unite_words(forest, runs(own), runs(own - slice + row), true, 0);
+        unite_words(forest, runs(own), runs_if(deep, own - slice), search.corners, 0);
+        if (search.corners) {
+            unite_words(forest, runs(own), runs_if(deep && in_slice >= row, own - slice - row),
+                        true, 0);
+            unite_words(forest, runs(own),
+                        runs_if(deep && in_slice + row < slice, own - slice + row), true, 0);
+        }
     }
 
     /* Every slot shows its root, and roots count. */
@@ -176,14 +182,18 @@ template <typename Shape> struct search_tile {
     }
 
     /* Is it a first? */
-    __device__ __forceinline__ bool write_slot(uint32_t first_word, uint32_t slot) const
+    __device__ __forceinline__ bool write_slot(uint32_t first_word, uint32_t slot,
+                                               unsigned long long *highest) const
     {
         const uint32_t held = *forest.at(slot), root = held & TILE_SLOT,
                        place = slot_in_volume(first_word, slot);
 
         if (root == slot) {
+            const uint32_t count = held >> TILE_COUNT_SHIFT;
+
             search.slots[place] = place | SLOT_FIRST;
-            search.counts[place] = held >> TILE_COUNT_SHIFT;
+            search.counts[place] = count;
+            *highest = max(*highest, rank_of(count, place));
         } else {
             search.slots[place] = slot_in_volume(first_word, root);
         }
@@ -191,27 +201,24 @@ template <typename Shape> struct search_tile {
     }
 
     /* Each warp writes what is known of its words; where they have many runs, a lane a slot: together they
-     * fill the memory's sectors. What becomes of the thread's own word's `firsts`. */
-    __device__ __forceinline__ uint32_t write(uint32_t first_word) const
+     * fill the memory's sectors. What becomes of the thread's own word's `firsts`, and the highest rank. */
+    __device__ __forceinline__ uint32_t write(uint32_t first_word,
+                                              unsigned long long *highest) const
     {
         const struct mask_word own = runs(threadIdx.x);
-        const uint64_t own_starts = run_starts(own.bits);
-        const uint32_t lane = threadIdx.x % 32;
+        const uint32_t lane = threadIdx.x % 32, own_runs = run_count(own.bits);
         uint32_t firsts = 0;
 
-        if (!__any_sync(~0u, __popcll((long long)own_starts) > TILE_RUNS)) {
-            for (uint64_t starts = own_starts; starts; starts &= starts - 1) {
-                const int begin = lowest_bit(starts);
-
-                if (write_slot(first_word, slot_at(own, begin)))
-                    firsts |= 1U << begin / 2;
-            }
+        if (!__any_sync(~0u, own_runs > TILE_RUNS)) {
+            for (uint32_t i = 0; i < own_runs; i++)
+                if (write_slot(first_word, own.slots + i, highest))
+                    firsts |= 1U << i;
             return firsts;
         }
         for (uint32_t i = 0; i < 32; i++) {
             const uint32_t word = threadIdx.x - lane + i;
-            const bool first = run_starts(words[word]) >> 2 * lane & 3 &&
-                               write_slot(first_word, word * MASK_SLOTS_PER_WORD + lane);
+            const bool first = lane < __shfl_sync(~0u, own_runs, i) &&
+                               write_slot(first_word, word * MASK_SLOTS_PER_WORD + lane, highest);
             const uint32_t all = __ballot_sync(~0u, first);
 
             if (i == lane)
@@ -249,12 +256,15 @@ __launch_bounds__(MASK_THREADS) search_tiles(const __grid_constant__ struct mask
     const bool exists = at.x < row && at.y < grid.rows && at.z < grid.slices;
     const struct mask_word own = {exists ? search_word(search, word, (uint32_t)at.x) : 0,
                                   threadIdx.x * MASK_SLOTS_PER_WORD};
+    const uint32_t in_order = blockIdx.x * MASK_THREADS + threadIdx.x;
+    unsigned long long highest = 0;
     uint32_t firsts = 0;
 
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        search.facts->highest = 0; /* for search_counts */
+    if (in_order < grid.words)
+        search.hung[in_order] = 0;
     words[threadIdx.x] = own.bits;
-    visit_runs(own, [&](uint32_t slot, uint64_t) { *tile.forest.at(slot) = slot; });
+    for (uint32_t i = 0; i < run_count(own.bits); i++)
+        *tile.forest.at(own.slots + i) = own.slots + i;
     if (__syncthreads_or(own.bits != 0)) {
         tile.unite_rows();
         __syncthreads();
@@ -262,7 +272,8 @@ __launch_bounds__(MASK_THREADS) search_tiles(const __grid_constant__ struct mask
         __syncthreads();
         tile.count(at);
         __syncthreads();
-        firsts = tile.write(first_word);
+        firsts = tile.write(first_word, &highest);
+        search_tell_highest(search, highest);
     }
     if (exists)
         search.firsts[word] = firsts;

@@ -1,230 +1,213 @@
 /*
- * mask_walk.cu - balls on the GPU that reach few voxels: each slice of the source is read once, and given to all
- * slices that its balls reach.
+ * mask_walk.cu - balls on the GPU that reach few voxels: a block walks along z with some rows of the volume, whole or
+ * in pieces, and those that they are reached from, and makes two slices at a time.
  *
- * A warp has a column of words, 32 rows high, and walks along z. Of a slice it makes what it is when it is widened
- * by each span, for its rows and those that the ball reaches from there, in shared memory; and of these the
- * union of the ball's rows at a distance of k slices, the disc of k, for falling k: discs lie in each other, so that
- * one has of the next but the pairs of rows (-j, k) and (j, k) whose span is longer. Slices of the target that
- * are begun wait in registers: disc k is for those k slices before and behind.
+ * A thread has a word of each slice in reach, and writes its windows to shared memory: for each k up to the ball's
+ * depth the union of the 2 k + 1 slices around the one that is made. Of windows the ball is made as ball.h has it, from
+ * the longest span to none, what there is widened by a voxel before each next one. To a span belong the rows at j and
+ * -j of the widest window whose k the ball has there, unless a longer span had that window already.
  *
- * A disc that is full stays full, and where nothing is in reach there is none: of what is made of tissue, that is most
- * of it. Shrinking is growing the complement, to which all beyond the volume belongs.
+ * Where the widest window is full so is the result, and where it is empty in all rows in reach there is none: of what
+ * is made of tissue, that is half of it. Shrinking is growing the complement, to which all beyond the volume belongs.
  */
-#include "kernels/cuda/ptx.cuh"
 #include "kernels/mask/mask_cuda.cuh"
 
+#include <algorithm>
 #include <utility>
 
 enum {
-    WALK_WORDS = 4, /* of a row, that a block makes: a warp each */
-    WALK_THREADS = 32 * WALK_WORDS,
-    WALK_ROWS = 32,                        /* a lane each */
-    WALK_SEEN = WALK_ROWS + 2 * MASK_NEAR, /* rows that they may be reached from: two a lane */
-    WALK_SLICES = 32,                      /* that a block makes, unless the volume ends */
-    WALK_BATCH = 2, /* slices that are read together, while others are worked on */
-    WALK_PITCH =
-        WALK_SEEN + 4, /* between words beside each other: 4 by 4 of them lie in all banks */
-    WALK_RAW =
-        (WALK_WORDS + 2) * WALK_PITCH, /* words of a slice, with a neighbour at either side */
+    WALK_THREADS = 448, /* at most */
+    WALK_WARPS = 8,     /* of these, that make rows, at most */
+    WALK_SLICES = 8,    /* that a block makes, unless the volume ends; even */
+    WALK_WHOLE = 10,    /* words of a row that lie side by side in a warp; of longer rows pieces */
 };
 
-static_assert(WALK_SEEN == 64, "two rows a lane");
-static_assert(MASK_NEAR < 32, "neighbours are seen by half a word");
+static_assert(MASK_NEAR < 64, "beyond a piece nothing is seen that its words in between need");
+static_assert((32 / WALK_WHOLE + 2 * MASK_NEAR) * WALK_WHOLE <= WALK_THREADS, "a thread a word");
 
 /* What a block makes, and from what. */
 struct walk_job {
     const uint64_t *source;
     uint64_t *target;
-    uint64_t flip;       /* all ones: shrink */
-    uint32_t wide, deep; /* blocks along x and z */
+    uint64_t flip;        /* all ones: shrink */
+    int32_t pieces, deep; /* blocks along x and z */
 };
 
-/* A block's place in the volume, and the slices that it makes. */
-struct walk_place {
-    int32_t x, y; /* x in words */
-    int32_t first, end;
-};
+/* A thread's word in one slice after another. Beyond the volume lies nothing. */
+struct walk_source {
+    const uint64_t *next;
+    int64_t slice; /* words */
+    uint32_t z, slices;
+    uint64_t flip;
 
-/* Beyond the volume lies nothing. */
-__device__ static __forceinline__ void
-read_slice(const struct mask_grid &grid, const struct mask_walk &ball, const struct walk_job &job,
-           const struct walk_place &place, int32_t z, uint64_t *raw)
-{
-    const int32_t words = (WALK_ROWS + 2 * ball.reach) * (WALK_WORDS + 2);
-
-    for (int32_t i = (int32_t)threadIdx.x; i < words; i += WALK_THREADS) {
-        const int32_t word = i % (WALK_WORDS + 2), row = i / (WALK_WORDS + 2);
-        const int32_t x = place.x + word - 1, y = place.y + row - ball.reach;
-        const bool exists = x >= 0 && x < grid.words_per_row && y >= 0 && y < grid.rows && z >= 0 &&
-                            z < grid.slices;
-        const int64_t from = ((int64_t)z * grid.rows + y) * grid.words_per_row + x;
-
-        ptx_copy<sizeof(*raw)>(&raw[word * WALK_PITCH + row], job.source + (exists ? from : 0),
-                               exists);
-    }
-}
-
-/* A word, and the halves of its neighbours beside it. */
-struct walk_word {
-    uint32_t before, low, high, behind;
-
-    __device__ __forceinline__ bool reached(int32_t span) const
+    __device__ __forceinline__ uint64_t read()
     {
-        return low || high || before & ~(~0u >> span) || behind & ((1u << span) - 1);
-    }
+        const uint64_t word = z < slices ? __ldg(next) : 0;
 
-    __device__ __forceinline__ bool full() const
-    {
-        return (low & high) == ~0u;
-    }
-
-    /* With those up to `span` voxels beside it: into every WALK_SEEN-th word. */
-    __device__ __forceinline__ void widen(int32_t span, uint64_t *to) const
-    {
-        uint32_t all_low = low, all_high = high;
-
-        *to = (uint64_t)all_high << 32 | all_low;
-#pragma unroll 4
-        for (int32_t by = 1; by <= span; by++) {
-            all_low |= __funnelshift_l(before, low, by) | __funnelshift_r(low, high, by);
-            all_high |= __funnelshift_l(low, high, by) | __funnelshift_r(high, behind, by);
-            to[by * WALK_SEEN] = (uint64_t)all_high << 32 | all_low;
-        }
+        next += slice;
+        z++;
+        return word ^ flip;
     }
 };
 
-__device__ static __forceinline__ struct walk_word
-seen_word(const struct walk_job &job, const struct mask_walk &ball, const uint64_t *raw,
-          int32_t row)
-{
-    if (row >= WALK_ROWS + 2 * ball.reach)
-        return {0, 0, 0, 0};
-    const uint64_t before = raw[row] ^ job.flip, own = raw[WALK_PITCH + row] ^ job.flip,
-                   behind = raw[2 * WALK_PITCH + row] ^ job.flip;
+/* The slices around the two that are made. */
+template <int Depth> struct walk_column {
+    uint64_t words[2 * Depth + 2];
 
-    return {(uint32_t)(before >> 32), (uint32_t)own, (uint32_t)(own >> 32), (uint32_t)behind};
-}
-
-/* What is known of all discs of a slice before they are made. */
-enum walk_view { WALK_NOTHING, WALK_ALL, WALK_SOME };
-
-/* Where something is in reach, but not everything there: a warp's widened rows. */
-__device__ static __forceinline__ enum walk_view
-see_slice(const struct walk_job &job, const struct mask_walk &ball, const uint64_t *raw,
-          uint64_t *widened)
-{
-    const int32_t lane = (int32_t)(threadIdx.x % 32);
-    const struct walk_word upper = seen_word(job, ball, raw, lane),
-                           lower = seen_word(job, ball, raw, lane + 32);
-    const uint64_t full =
-        __ballot_sync(~0u, upper.full()) | (uint64_t)__ballot_sync(~0u, lower.full()) << 32;
-
-    if (!__any_sync(~0u, upper.reached(ball.span) || lower.reached(ball.span)))
-        return WALK_NOTHING;
-    if ((uint32_t)(full >> ball.reach) == ~0u)
-        return WALK_ALL;
-    upper.widen(ball.span, widened + lane);
-    if (lane + 32 < WALK_ROWS + 2 * ball.reach)
-        lower.widen(ball.span, widened + lane + 32);
-    return WALK_SOME;
-}
-
-/* The disc with what it has beyond the one before. */
-__device__ static __forceinline__ uint64_t
-add_rows(const struct mask_walk &ball, int32_t first, int32_t end, const uint64_t *widened,
-         uint64_t disc)
-{
-    for (int32_t i = first; i < end; i++) {
-        const int4 two = ball.rows[i];
-
-        disc |= widened[two.x] | widened[two.y] | widened[two.z] | widened[two.w];
+    __device__ __forceinline__ void begin(walk_source *source)
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * Depth + 2; i++)
+            words[i] = source->read();
     }
-    return disc;
-}
 
-/* Gives the discs of the next slice, from `least` on, whose view is this; the slice that is done with it. */
-template <int Depth>
-__device__ static __forceinline__ uint64_t
-give_discs(const struct mask_walk &ball, enum walk_view view, int32_t least,
-           const uint64_t *widened, struct mask_begun<Depth> *begun)
-{
-    uint64_t disc = view == WALK_ALL ? ~UINT64_C(0) : 0, done = 0, behind = 0;
-    bool rises = view == WALK_SOME;
+    __device__ __forceinline__ void push(ulonglong2 coming)
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * Depth; i++)
+            words[i] = words[i + 2];
+        words[2 * Depth] = coming.x;
+        words[2 * Depth + 1] = coming.y;
+    }
+
+    __device__ __forceinline__ void write_windows(ulonglong2 *to, int32_t pitch) const
+    {
+        ulonglong2 window = {0, 0};
 
 #pragma unroll
-    for (int k = Depth; k >= 0; k--) {
-        if (rises && k >= least) {
-            disc = add_rows(ball, ball.ends[k + 1], ball.ends[k], widened, disc);
-            rises = !__all_sync(~0u, disc == ~UINT64_C(0));
+        for (int k = 0; k <= Depth; k++) {
+            window.x |= words[Depth - k] | words[Depth + k];
+            window.y |= words[Depth - k + 1] | words[Depth + k + 1];
+            to[k * pitch] = window;
         }
-        begun->give(k, disc, &done, &behind);
     }
-    return done;
-}
+};
 
-/* What follows each other lies behind each other: places that have much to do are spread over the processors. */
-__device__ static __forceinline__ struct walk_place
-walk_place_of(const struct mask_grid &grid, const struct walk_job &job)
+/* A lane that makes a word, or is seen by those that do. */
+struct walk_lane {
+    uint64_t own; /* bits that it makes */
+    uint64_t flip;
+    bool first, last; /* beyond these nothing of the row is seen */
+
+    /* The word and what is one voxel beside it. */
+    __device__ __forceinline__ uint64_t widen(uint64_t word) const
+    {
+        const uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
+        const uint32_t lower = __shfl_up_sync(~0u, high, 1), higher = __shfl_down_sync(~0u, low, 1);
+        const uint32_t before = first ? (uint32_t)flip : lower,
+                       behind = last ? (uint32_t)flip : higher;
+        const uint32_t wide_low =
+            low | __funnelshift_l(before, low, 1) | __funnelshift_r(low, high, 1);
+        const uint32_t wide_high =
+            high | __funnelshift_l(low, high, 1) | __funnelshift_r(high, behind, 1);
+
+        return (uint64_t)wide_high << 32 | wide_low;
+    }
+};
+
+/* The lane's words of the result, of the windows around `own`. */
+__device__ static __forceinline__ ulonglong2
+walk_make(const struct mask_walk &ball, const struct walk_lane &lane, const ulonglong2 *own)
 {
-    const uint32_t column = blockIdx.x / job.deep, first = blockIdx.x % job.deep * WALK_SLICES;
+    const auto at = [&](int32_t away) { return *(const ulonglong2 *)((const char *)own + away); };
+    const ulonglong2 widest = at(ball.widest);
+    ulonglong2 made = {0, 0};
 
-    return {(int32_t)(column % job.wide * WALK_WORDS), (int32_t)(column / job.wide * WALK_ROWS),
-            (int32_t)first, (int32_t)min((int64_t)first + WALK_SLICES, grid.slices)};
-}
+    if (__all_sync(~0u, ((widest.x & widest.y) | ~lane.own) == ~UINT64_C(0)))
+        return {~UINT64_C(0), ~UINT64_C(0)};
+    /* Beyond the ends of a row lies what is shrunk. */
+    if (!lane.flip) {
+        uint64_t near = 0;
 
-/* Slices beyond those that are made give to these but the discs of `least` and more. */
-__device__ static __forceinline__ int32_t
-least_disc(const struct walk_place &place, int32_t z)
-{
-    return max(max(place.first - z, z - place.end + 1), 0);
+        for (int32_t j = -ball.reach;; j += ball.warp_rows) {
+            const ulonglong2 there =
+                at(ball.widest + min(j, ball.reach) * ball.words * (int32_t)sizeof(made));
+
+            near |= there.x | there.y;
+            if (j >= ball.reach)
+                break;
+        }
+        if (!__any_sync(~0u, near != 0))
+            return made;
+    }
+    for (int32_t span = ball.span, i = 0;; span--) {
+        const int32_t end = ball.ends[span];
+
+#pragma unroll 1
+        do {
+            const int4 two = ball.rows[i];
+            const ulonglong2 a = at(two.x), b = at(two.y), c = at(two.z), d = at(two.w);
+
+            made.x |= a.x | b.x;
+            made.y |= a.y | b.y;
+            made.x |= c.x | d.x;
+            made.y |= c.y | d.y;
+        } while (++i < end);
+        if (span == 0)
+            return made;
+        made = {lane.widen(made.x), lane.widen(made.y)};
+    }
 }
 
 template <int Depth>
 __global__ void
-__launch_bounds__(WALK_THREADS, (Depth > 6 ? 512 : 768) / WALK_THREADS)
+__launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
     walk(const __grid_constant__ struct mask_grid grid,
          const __grid_constant__ struct mask_walk ball, const __grid_constant__ struct walk_job job)
 {
-    extern __shared__ uint64_t walk_memory[];
-    const struct walk_place place = walk_place_of(grid, job);
-    const int32_t warp = (int32_t)(threadIdx.x / 32), lane = (int32_t)(threadIdx.x % 32);
-    const int32_t x = place.x + warp, y = place.y + lane;
-    const bool exists = x < grid.words_per_row && y < grid.rows;
-    const uint64_t own = x == grid.words_per_row - 1 ? grid.tail : ~UINT64_C(0);
-    uint64_t *widened =
-        walk_memory + 2 * WALK_BATCH * WALK_RAW + warp * (ball.span + 1) * WALK_SEEN;
-    const int32_t first = place.first - Depth, end = place.end + Depth;
+    extern __shared__ ulonglong2 walk_memory[];
+    const int32_t words = (int32_t)grid.words_per_row, rows = (int32_t)grid.rows,
+                  slices = (int32_t)grid.slices, slice = words * rows;
+    /* What follows each other lies behind each other: places that have much to do are spread over the processors. */
+    const int32_t block = (int32_t)blockIdx.x, column = block / job.deep,
+                  z_first = block % job.deep * WALK_SLICES,
+                  z_end = min(z_first + WALK_SLICES, slices);
+    const int32_t x_first = column % job.pieces * ball.made - ball.halo,
+                  y_first = column / job.pieces * ball.rows_made;
+    const int32_t thread = (int32_t)threadIdx.x;
+    /* What the thread sees. */
+    const bool sees = thread < ball.pitch;
+    const int32_t seen_x = x_first + thread % ball.words,
+                  seen_y = y_first + thread / ball.words - ball.reach;
+    const bool exists = sees && seen_x >= 0 && seen_x < words && seen_y >= 0 && seen_y < rows;
+    walk_source source = {job.source + (int64_t)(z_first - Depth) * slice + seen_y * words + seen_x,
+                          slice, (uint32_t)(z_first - Depth), exists ? (uint32_t)slices : 0,
+                          job.flip};
+    /* What it makes; lanes beyond the rows of a warp do as the last one does. */
+    const int32_t row = thread / 32 * ball.warp_rows,
+                  lane = min(thread % 32, ball.warp_rows * ball.words - 1), at = lane % ball.words;
+    const int32_t x = x_first + at, y = y_first + row + lane / ball.words;
+    const bool has_rows = row < min(ball.rows_made, rows - y_first),
+               makes = lane == thread % 32 && at >= ball.halo && at < ball.halo + ball.made &&
+                       x < words && y < rows;
+    const walk_lane own = {!makes           ? 0
+                           : x + 1 == words ? grid.tail
+                                            : ~UINT64_C(0),
+                           job.flip, at == 0, at == ball.words - 1};
+    const ulonglong2 *windows = walk_memory + (row + ball.reach) * ball.words + lane;
+    uint64_t *target = job.target + (int64_t)z_first * slice + y * words + x;
+    walk_column<Depth> seen;
 
-    struct mask_begun<Depth> begun = {
-    };
+    seen.begin(&source);
+    for (int32_t z = z_first; z < z_end; z += 2) {
+        ulonglong2 coming;
 
-    const auto read_batch = [&](int32_t z) {
-        for (int32_t i = 0; i < WALK_BATCH && z + i < end; i++)
-            read_slice(grid, ball, job, place, z + i,
-                       walk_memory + (z - first + i) % (2 * WALK_BATCH) * WALK_RAW);
-        ptx_copies_end_group();
-    };
+        if (sees)
+            seen.write_windows(walk_memory + thread, ball.pitch);
+        __syncthreads();
+        coming.x = source.read();
+        coming.y = source.read();
+        if (has_rows) {
+            const ulonglong2 made = walk_make(ball, own, windows);
 
-    read_batch(first);
-    for (int32_t z = first; z < end; z++) {
-        if ((z - first) % WALK_BATCH == 0) {
-            ptx_copies_wait<0>();
-            __syncthreads();
-            read_batch(z + WALK_BATCH);
+            if (makes)
+                target[0] = (made.x ^ job.flip) & own.own;
+            if (makes && z + 1 < z_end)
+                target[slice] = (made.y ^ job.flip) & own.own;
+            target += 2 * slice;
         }
-        const uint64_t *raw =
-            walk_memory + (z - first) % (2 * WALK_BATCH) * WALK_RAW + warp * WALK_PITCH;
-        const enum walk_view view = see_slice(job, ball, raw, widened);
-
-        __syncwarp();
-        const uint64_t done =
-            give_discs(ball, view, least_disc(place, z), widened + ball.reach + lane, &begun);
-
-        if (exists && z - Depth >= place.first)
-            job.target[((int64_t)(z - Depth) * grid.rows + y) * grid.words_per_row + x] =
-                (done ^ job.flip) & own;
-        __syncwarp();
+        seen.push(coming);
+        __syncthreads();
     }
 }
 
@@ -248,52 +231,70 @@ mask_walk_can(const struct mask_reach *reach)
            reach->size[2] <= MASK_NEAR;
 }
 
+/* The widest window at j that has rows of a span or longer ones, by span; -1: none. */
+typedef int32_t walk_windows[MASK_NEAR + 1][MASK_NEAR + 2];
+
 /* Of a ball that fits. */
 static void
-walk_spans(const struct mask_ball *ball, mask_spans spans)
+walk_find_windows(const struct mask_ball *ball, walk_windows windows)
 {
     int64_t entry = 0, span = ball->reach.size[0];
 
-    for (int32_t k = 0; k <= MASK_NEAR + 1; k++)
-        for (int32_t j = 0; j <= MASK_NEAR; j++)
-            spans[k][j] = -1;
+    for (int32_t j = 0; j <= MASK_NEAR; j++)
+        for (int32_t s = 0; s <= MASK_NEAR + 1; s++)
+            windows[j][s] = -1;
     for (int64_t group = 0; group < ball->groups; group++) {
         for (; entry < ball->ends[group]; entry++) {
             const struct mask_row *row = &ball->rows[entry];
 
-            if (row->j >= 0 && row->k >= 0)
-                spans[row->k][row->j] = (int32_t)span;
+            for (int64_t s = 0; s <= span && row->j >= 0; s++)
+                windows[row->j][s] = std::max(windows[row->j][s], row->k);
         }
         span -= ball->widen[group];
     }
 }
 
-void
-mask_walk_make(const struct mask_ball *ball, struct mask_walk *made)
+static void
+walk_deal_rows(const struct mask_grid *grid, struct mask_walk *made)
 {
-    mask_spans spans;
-    int32_t count = 0;
-    int2 *rows = (int2 *)made->rows;
+    const int32_t words = (int32_t)grid->words_per_row;
 
-    walk_spans(ball, spans);
-    made->is_close = mask_near_can(&ball->reach);
-    if (made->is_close) {
-        mask_near_make(&ball->reach, spans, &made->close);
-        return;
-    }
+    made->halo = words > WALK_WHOLE ? 1 : 0;
+    made->words = std::min(words, (int32_t)WALK_WHOLE);
+    made->made = made->words - 2 * made->halo;
+    made->warp_rows = 32 / made->words;
+    const int32_t room = WALK_THREADS / made->words - 2 * made->reach;
+
+    made->rows_made = std::min(room / made->warp_rows, (int32_t)WALK_WARPS) * made->warp_rows;
+    made->pitch = (made->rows_made + 2 * made->reach) * made->words;
+}
+
+void
+mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball, struct mask_walk *made)
+{
+    const int32_t size = (int32_t)sizeof(ulonglong2);
+    int2 *const rows = (int2 *)made->rows;
+    walk_windows windows;
+    int32_t count = 0;
+
+    walk_find_windows(ball, windows);
     made->span = (int32_t)ball->reach.size[0];
     made->reach = (int32_t)ball->reach.size[1];
     made->depth = (int32_t)ball->reach.size[2];
-    made->ends[made->depth + 1] = 0;
-    for (int32_t k = made->depth; k >= 0; k--) {
-        for (int32_t j = 0; j <= made->reach; j++)
-            if (spans[k][j] > spans[k + 1][j])
-                rows[count++] = {spans[k][j] * WALK_SEEN - j, spans[k][j] * WALK_SEEN + j};
-        if (count % 2 != 0) {
-            rows[count] = rows[count - 1];
-            count++;
+    walk_deal_rows(grid, made);
+    made->widest = made->depth * made->pitch * size;
+    for (int32_t span = made->span; span >= 0; span--) {
+        const int32_t before = count;
+
+        for (int32_t j = 0; j <= made->reach; j++) {
+            const int32_t at = windows[j][span] * made->pitch, away = j * made->words;
+
+            if (windows[j][span] > windows[j][span + 1])
+                rows[count++] = {(at - away) * size, (at + away) * size};
         }
-        made->ends[k] = count / 2;
+        for (; count % 2 != 0 || count == before; count++)
+            rows[count] = rows[count - 1];
+        made->ends[span] = count / 2;
     }
 }
 
@@ -301,22 +302,20 @@ int
 mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid, const struct mask_walk *ball,
                 const uint64_t *source, bool shrink, uint64_t *target, struct error *error)
 {
-    if (ball->is_close)
-        return mask_near_queue(lane, grid, &ball->close, source, shrink, target, error);
     const walk_kernel kernel =
         walk_of(ball->depth, std::make_integer_sequence<int, MASK_NEAR + 1>());
-    const size_t shared =
-        (2 * WALK_BATCH * WALK_RAW + (size_t)WALK_WORDS * (size_t)(ball->span + 1) * WALK_SEEN) *
-        sizeof(*source);
-    const struct walk_job job = {source, target, shrink ? ~UINT64_C(0) : 0,
-                                 (uint32_t)((grid->words_per_row - 1) / WALK_WORDS + 1),
-                                 (uint32_t)((grid->slices - 1) / WALK_SLICES + 1)};
-    const uint32_t blocks = job.wide * (uint32_t)((grid->rows - 1) / WALK_ROWS + 1) * job.deep;
+    const size_t shared = (size_t)(ball->depth + 1) * (size_t)ball->pitch * sizeof(ulonglong2);
+    const walk_job job = {source, target, shrink ? ~UINT64_C(0) : 0,
+                          (int32_t)((grid->words_per_row - 1) / ball->made + 1),
+                          (int32_t)((grid->slices - 1) / WALK_SLICES + 1)};
+    const int32_t blocks =
+                      job.pieces * job.deep * (int32_t)((grid->rows - 1) / ball->rows_made + 1),
+                  threads = (ball->pitch + 31) / 32 * 32;
     struct cuda_device *device = cuda_device_of(&lane->base);
 
     CUDA_TRY(device, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)shared));
-    kernel<<<blocks, WALK_THREADS, shared, lane->work>>>(*grid, *ball, job);
+    kernel<<<(unsigned)blocks, (unsigned)threads, shared, lane->work>>>(*grid, *ball, job);
     CUDA_LAUNCHED(device);
     return 0;
 }

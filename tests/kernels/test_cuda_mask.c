@@ -184,11 +184,11 @@ check_large(struct image_extent extent, enum content content)
 }
 
 /* Each reach along z has a kernel of its own, and those beyond the last one another; the ball is narrow along one
- * axis in turn. Rows end within a word, and volumes within what a block makes. */
+ * axis in turn. Rows end within a word, and volumes within what a block makes; rows of 15 words are made in pieces. */
 START_TEST(balls_of_each_reach)
 {
     static const double spacings[][3] = {{1, 1, 1}, {3, 1, 1}, {1, 3, 1}};
-    static const struct image_extent extents[] = {{330, 75, 70}, {60, 9, 40}};
+    static const struct image_extent extents[] = {{330, 75, 70}, {60, 9, 40}, {930, 40, 11}};
     const double reach = _i;
 
     for (size_t e = 0; e < sizeof(extents) / sizeof(extents[0]); e++)
