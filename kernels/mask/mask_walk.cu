@@ -52,7 +52,7 @@ struct walk_source {
 
 /* The slices around the two that are made. */
 template <int Depth> struct walk_column {
-    uint64_t words[2 * Depth + 2];
+    uint64_t words[(size_t)(2 * Depth + 2)];
 
     __device__ __forceinline__ void begin(walk_source *source)
     {
