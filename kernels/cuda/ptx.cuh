@@ -136,6 +136,23 @@ ptx_add_shared(uint32_t address)
     asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "n"(ADDEND));
 }
 
+__device__ static __forceinline__ void
+ptx_add_shared(uint32_t address, uint32_t addend)
+{
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "r"(addend));
+}
+
+/* shfl, of the lane's own: a value that stays in its register, for the compiler cannot make it again where it is used. For
+ * the whole warp. */
+__device__ static __forceinline__ uint32_t
+ptx_keep(uint32_t value)
+{
+    uint32_t kept;
+
+    asm volatile("shfl.sync.bfly.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(kept) : "r"(value));
+    return kept;
+}
+
 /* mad.wide: a * b + c of the products in full. */
 __device__ static __forceinline__ int64_t
 ptx_mad_wide(int32_t a, int32_t b, int64_t c)

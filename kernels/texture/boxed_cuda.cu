@@ -3,8 +3,10 @@
 
 enum {
     BOXED_THREADS = 256,
+    BOXED_TURNS = 4,     /* of a thread, where one slice is enough for them */
     BOXED_SLICES = 4096, /* at a time */
     BOXED_LEAD = 128,    /* elements before the first, for words that reach beyond the rows */
+    BOXED_VALUES = 256,  /* of bytes */
 };
 
 /* What rows of the box are made of. */
@@ -16,26 +18,38 @@ struct boxed_source {
     uint32_t mark;    /* of levels that are not 0 */
 };
 
-/* BOXED_ALIGN values of a row from a multiple of that on; 0 where the row has no more of them. */
+/* BOXED_ALIGN values of a row, word by word; those words alone that the row still has. */
+template <typename Word, typename Value>
+static __device__ __forceinline__ void
+boxed_load_words(const Value *from, uint32_t left, Value values[BOXED_ALIGN])
+{
+    const uint32_t of_word = sizeof(Word) / sizeof(Value);
+
+#pragma unroll
+    for (uint32_t i = 0; i < BOXED_ALIGN; i += of_word)
+        if (i < left) {
+            const Word loaded = __ldg((const Word *)(from + i));
+
+            memcpy(values + i, &loaded, sizeof(loaded));
+        }
+}
+
+/* From a multiple of BOXED_ALIGN on. */
 template <typename Value>
 static __device__ __forceinline__ void
 boxed_load(const struct glcm_volume &volume, size_t row, uint32_t x, Value values[BOXED_ALIGN])
 {
     const Value *from = (const Value *)volume.voxels + row * volume.columns + x;
+    const uint32_t left = volume.columns - x;
 
-    if (volume.columns % BOXED_ALIGN != 0) {
-#pragma unroll
-        for (uint32_t i = 0; i < BOXED_ALIGN; i++)
-            values[i] = x + i < volume.columns ? __ldg(from + i) : 0;
-    } else if (sizeof(Value) == 1) {
-        const uint32_t loaded = __ldg((const uint32_t *)from);
-
-        memcpy(values, &loaded, sizeof(loaded));
-    } else {
-        const uint2 loaded = __ldg((const uint2 *)from);
-
-        memcpy(values, &loaded, sizeof(loaded));
-    }
+    if (volume.columns % BOXED_ALIGN == 0)
+        boxed_load_words<uint4>(from, left, values);
+    else if (volume.columns % 4 == 0 && sizeof(Value) == 1)
+        boxed_load_words<uint32_t>(from, left, values);
+    else if (volume.columns % 4 == 0)
+        boxed_load_words<uint2>(from, left, values);
+    else
+        boxed_load_words<Value>(from, left, values);
 }
 
 /* A bit each for those of them that are of the region; there are `left` more of the box. */
@@ -50,16 +64,37 @@ boxed_inside(const struct glcm_volume &volume, size_t row, uint32_t x, uint32_t 
            (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
 }
 
+static __device__ __forceinline__ uint32_t
+boxed_marked(const struct boxed_source &source, uint32_t level)
+{
+    return level != 0 ? level | source.mark : 0;
+}
+
+/* Bytes are looked up in what the block has made of their table. */
+template <typename Level>
+static __device__ __forceinline__ Level
+boxed_level(const struct boxed_source &, const Level *made, const uint16_t *, uint8_t value)
+{
+    return made[value];
+}
+
+template <typename Level>
+static __device__ __forceinline__ Level
+boxed_level(const struct boxed_source &source, const Level *, const uint16_t *table, uint16_t value)
+{
+    return (Level)boxed_marked(source, __ldg(table + (value ^ source.volume.bias)));
+}
+
 /* The levels of BOXED_ALIGN voxels of the box, which may be beside it. */
 template <typename Value, typename Level>
 static __device__ __forceinline__ void
-boxed_make(const struct boxed_source &source, const struct cuda_box &box, const uint16_t *table,
-           const int32_t at[3], Level made[BOXED_ALIGN])
+boxed_make(const struct boxed_source &source, const struct cuda_box &box, const Level *table_made,
+           const uint16_t *table, const int32_t at[3], Level made[BOXED_ALIGN])
 {
     const size_t row =
         (size_t)(source.first[2] + at[2]) * source.volume.rows + (size_t)(source.first[1] + at[1]);
     const uint32_t x = (uint32_t)(source.first[0] + at[0]);
-    __align__(8) Value values[BOXED_ALIGN];
+    __align__(16) Value values[BOXED_ALIGN] = {};
     uint32_t inside;
 
 #pragma unroll
@@ -74,54 +109,63 @@ boxed_make(const struct boxed_source &source, const struct cuda_box &box, const 
     boxed_load<Value>(source.volume, row, x, values);
 #pragma unroll
     for (int k = 0; k < BOXED_ALIGN; k++)
-        if ((inside >> k & 1) != 0) {
-            const uint32_t level = __ldg(table + (values[k] ^ source.volume.bias));
-
-            made[k] = (Level)(level != 0 ? level | source.mark : 0);
-        }
+        made[k] = boxed_level<Level>(source, table_made, table, values[k]);
+    if (inside == (1u << BOXED_ALIGN) - 1)
+        return;
+#pragma unroll
+    for (int k = 0; k < BOXED_ALIGN; k++)
+        made[k] = (inside >> k & 1) != 0 ? made[k] : 0;
 }
 
-/* Slices first .. end - 1, those of zeros too, BOXED_ALIGN elements a thread; table 0 is that of slice
- * `of_tables`. */
+/* Slices first .. end - 1, those of zeros too, BOXED_ALIGN elements at a time, and the zeros that follow; table
+ * 0 is that of slice `of_tables`. Levels of bytes are looked up in shared memory. */
 template <typename Value, typename Level>
 static __global__ void
 __launch_bounds__(BOXED_THREADS)
     boxed_fill_slices_of(struct boxed_source source, struct cuda_box box, int32_t first,
                          int32_t end, int32_t of_tables)
 {
+    __shared__ Level table_made[BOXED_VALUES];
     const uint32_t across = (uint32_t)box.row / BOXED_ALIGN;
-    const uint32_t pieces = (uint32_t)(box.slice / BOXED_ALIGN);
+    const uint32_t pieces = (uint32_t)(box.slice / BOXED_ALIGN) + 1;
 
     for (int32_t z = first + (int32_t)blockIdx.y; z < end; z += (int32_t)gridDim.y) {
         const uint16_t *table = source.tables + (size_t)(z - of_tables) * source.values;
         Level *levels = cuda_box_slice<Level>(&box, z);
 
+        if (sizeof(Value) == 1) {
+            __syncthreads();
+            if ((uint32_t)z < (uint32_t)box.size[2])
+                for (uint32_t i = threadIdx.x; i < BOXED_VALUES; i += BOXED_THREADS)
+                    table_made[i] = (Level)boxed_marked(source, table[i]);
+            __syncthreads();
+        }
         for (uint32_t i = blockIdx.x * BOXED_THREADS + threadIdx.x; i < pieces;
              i += gridDim.x * BOXED_THREADS) {
             const int32_t at[3] = {(int32_t)(i % across * BOXED_ALIGN) - BOXED_ALIGN,
                                    (int32_t)(i / across) - box.margin, z};
-            __align__(8) Level made[BOXED_ALIGN];
+            uint4 *to = (uint4 *)(levels + (size_t)i * BOXED_ALIGN);
+            __align__(16) Level made[BOXED_ALIGN];
 
-            boxed_make<Value, Level>(source, box, table, at, made);
-            if (sizeof(Level) == 1)
-                *(uint32_t *)(levels + (size_t)i * BOXED_ALIGN) = *(const uint32_t *)made;
-            else
-                *(uint2 *)(levels + (size_t)i * BOXED_ALIGN) = *(const uint2 *)made;
+            boxed_make<Value>(source, box, table_made, table, at, made);
+#pragma unroll
+            for (uint32_t k = 0; k < sizeof(made) / sizeof(uint4); k++)
+                to[k] = ((const uint4 *)made)[k];
         }
     }
 }
 
-/* With zeros on both sides, those before as many as words have, and what begins in the middle of one. */
+/* With as many zeros before it as a piece has; those after it are the next row's. */
 static size_t
-boxed_row(int64_t columns, int64_t margin)
+boxed_row(int64_t columns)
 {
-    return (size_t)(columns + BOXED_ALIGN + margin + BOXED_ALIGN - 1) / BOXED_ALIGN * BOXED_ALIGN;
+    return (size_t)(columns + 2 * BOXED_ALIGN - 1) / BOXED_ALIGN * BOXED_ALIGN;
 }
 
 static size_t
 boxed_voxels(const struct image_extent *extent, int64_t margin)
 {
-    return boxed_row(extent->columns + BOXED_ALIGN, margin) * (size_t)(extent->rows + 2 * margin) *
+    return boxed_row(extent->columns + BOXED_ALIGN) * (size_t)(extent->rows + 2 * margin) *
                (size_t)(extent->slices + 2 * margin) +
            2 * BOXED_LEAD;
 }
@@ -140,8 +184,8 @@ boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source,
                   const struct cuda_box *box, int32_t first, int32_t end, int32_t of_tables,
                   struct error *error)
 {
-    const size_t pieces = (size_t)box->slice / BOXED_ALIGN;
-    const dim3 grid((unsigned)((pieces + BOXED_THREADS - 1) / BOXED_THREADS),
+    const size_t pieces = (size_t)box->slice / BOXED_ALIGN, turn = BOXED_THREADS * BOXED_TURNS;
+    const dim3 grid((unsigned)(pieces / turn + 1),
                     (unsigned)texture_least((size_t)(end - first), BOXED_SLICES));
 
     if (lane->base.pixel == IMAGE_UINT8)
@@ -203,7 +247,7 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
     box->size[0] += source.first[0] % BOXED_ALIGN; /* whole words of the volume */
     source.first[0] -= source.first[0] % BOXED_ALIGN;
     box->first_slice = found.first[2];
-    box->row = (int64_t)boxed_row(box->size[0], margin);
+    box->row = (int64_t)boxed_row(box->size[0]);
     box->slice = box->row * (box->size[1] + 2 * margin);
     const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
     box->levels =

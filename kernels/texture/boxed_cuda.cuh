@@ -11,7 +11,10 @@
  * there are at most 255. */
 enum boxed_form { BOXED_LEVELS, BOXED_MARKED, BOXED_BYTES };
 
-enum { BOXED_MARK = 0x1000, BOXED_ALIGN = 4 };
+enum {
+    BOXED_MARK = 0x1000,
+    BOXED_ALIGN = 16, /* and that many zeros before each row */
+};
 
 /* As struct texture_boxed has them, all in device memory. */
 struct cuda_box {

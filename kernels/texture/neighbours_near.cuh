@@ -13,6 +13,7 @@
 #ifndef NOCTULE_NEIGHBOURS_NEAR_CUH
 #define NOCTULE_NEIGHBOURS_NEAR_CUH
 
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/boxed_cuda.cuh"
 
 #include <cuda_fp16.h>
@@ -31,6 +32,8 @@ enum {
     NEAR_SLICES = 64, /* of a tile at most */
     NEAR_COPIES = 32, /* at most; of few levels */
     NEAR_COPIED = 2048,
+    NEAR_LEVELS = 0x0FFF0FFF, /* of two voxels, less BOXED_MARK */
+    NEAR_COUNT = 0x6400,      /* 1024 as a half, whose lower bits are then what is added to it */
 };
 
 struct near_part {
@@ -45,6 +48,7 @@ struct near_table {
     uint32_t *alike, *present, *deviation; /* [levels][width]; the latter two without full ones */
     uint32_t *full;                        /* [levels][copies]: deviations */
     uint32_t width, copies;
+    uint32_t alike_from, full_from; /* where those of a level 0 would be */
 };
 
 static __device__ __forceinline__ __half2
@@ -67,13 +71,13 @@ struct near_slice {
     uint32_t word[9];
 };
 
+/* `at` is the first word, by number; so the compiler needs no more than the three of rows. */
 static __device__ __forceinline__ void
-near_load(const uint32_t *at, uint32_t words, struct near_slice *slice)
+near_load(const uint32_t *box, uint32_t at, uint32_t words, struct near_slice *slice)
 {
-    at -= words + 1;
 #pragma unroll
-    for (int i = 0; i < 9; i++)
-        slice->word[i] = __ldg(at + (size_t)(i / 3) * words + i % 3);
+    for (uint32_t i = 0; i < 9; i++)
+        slice->word[i] = __ldg(box + (at + i / 3 * words) + i % 3);
 }
 
 static __device__ __forceinline__ void
@@ -88,15 +92,13 @@ near_shift(struct near_slice *slice)
     }
 }
 
-/* How many of the slice are as either of the two is; those in the middle left out, which they are. */
+/* With how many of the slice are as either of the two is; those in the middle left out, which they are. */
 template <bool EXACT, bool MIDDLE>
 static __device__ __forceinline__ __half2
-near_compare(uint32_t own, const struct near_slice &slice, __half2 alpha)
+near_compare(__half2 alike, uint32_t own, const struct near_slice &slice, __half2 alpha)
 {
-    __half2 alike = near_alike<EXACT>(own, slice.word[0], alpha);
-
 #pragma unroll
-    for (int i = 1; i < 9; i++)
+    for (int i = 0; i < 9; i++)
         if (MIDDLE || i != 4)
             alike = __hadd2(alike, near_alike<EXACT>(own, slice.word[i], alpha));
     return alike;
@@ -115,7 +117,7 @@ near_sums_of(const struct near_slice &slice)
 #pragma unroll
     for (int i = 1; i < 9; i++)
         sum += slice.word[i];
-    return {sum & 0x0FFF0FFF, sum >> 12 & 0x000F000F};
+    return {sum & NEAR_LEVELS, sum >> 12 & 0x000F000F};
 }
 
 static __device__ __forceinline__ void
@@ -140,70 +142,88 @@ near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, u
         atomicAdd(&table.deviation[at + count - 1], from);
 }
 
-/* Both count themselves in sums, not in what is alike. */
+/* Two that have all neighbours. */
+static __device__ __forceinline__ void
+near_count_full(const struct near_table &table, uint32_t own, uint32_t alike, uint32_t sum)
+{
+    const uint32_t levels = own & NEAR_LEVELS, all = levels * table.width, found = all + alike;
+    const uint32_t from = __vmaxu2(all, sum) - __vminu2(all, sum);
+    const uint32_t apart = table.copies * (uint32_t)sizeof(uint32_t);
+
+    ptx_add_shared<1>(table.alike_from + (found & 0xFFFF) * (uint32_t)sizeof(uint32_t));
+    ptx_add_shared<1>(table.alike_from + (found >> 16) * (uint32_t)sizeof(uint32_t));
+    ptx_add_shared(table.full_from + (levels & 0xFFFF) * apart, from & 0xFFFF);
+    ptx_add_shared(table.full_from + (levels >> 16) * apart, from >> 16);
+}
+
+/* Both count themselves in sums, not in what is alike, which begins with NEAR_COUNT. */
 static __device__ __forceinline__ void
 near_count(const struct near_table &table, uint32_t own, __half2 alike, struct near_sums sums)
 {
-    const __half2 shifted = __hadd2(alike, __half2half2(__ushort_as_half(0x6400))); /* 1024 */
-    const uint32_t found = *(const uint32_t *)&shifted & 0x03FF03FF;
+    const uint32_t found = *(const uint32_t *)&alike;
 
-    near_count_voxel(table, own & 0xFFFF, found & 0xFFFF, sums.levels & 0xFFFF,
+    if (sums.count == table.width * 0x00010001) {
+        near_count_full(table, own, found, sums.levels);
+        return;
+    }
+    near_count_voxel(table, own & 0xFFFF, (found & 0xFFFF) - NEAR_COUNT, sums.levels & 0xFFFF,
                      sums.count & 0xFFFF);
-    near_count_voxel(table, own >> 16, found >> 16, sums.levels >> 16, sums.count >> 16);
+    near_count_voxel(table, own >> 16, (found >> 16) - NEAR_COUNT, sums.levels >> 16,
+                     sums.count >> 16);
 }
 
-/* Slices first .. end - 1 of two columns. */
+/* Slices first .. end - 1 of two columns; `at` is what is around them in the slice before, by number. */
 template <bool EXACT>
 static __device__ __forceinline__ void
-near_walk(const struct near_table &table, const uint32_t *at, size_t apart, uint32_t words,
-          int32_t first, int32_t end, __half2 alpha)
+near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart,
+          uint32_t words, int32_t first, int32_t end, __half2 alpha)
 {
-    const __half2 none = __half2half2(__ushort_as_half(0));
+    const __half2 none = __half2half2(__ushort_as_half(NEAR_COUNT));
     uint32_t before = 0;
     __half2 alike_before = none, alike = none;
     struct near_sums sums_before = {0, 0}, sums_at = {0, 0};
     struct near_slice next;
 
-    at += (int64_t)(first - 1) * (int64_t)apart;
-    near_load(at, words, &next);
+    near_load(box, at, words, &next);
+#pragma unroll 2
     for (int32_t z = first - 1; z <= end; z++) {
         struct near_slice slice = next;
         const uint32_t own = slice.word[4];
 
-        at += apart;
-        if (z < end)
-            near_load(at, words, &next);
+        at += z < end ? apart : 0; /* the last is loaded again, without need */
+        near_load(box, at, words, &next);
         near_shift(&slice);
         const struct near_sums sums = near_sums_of(slice);
 
         if (z > first)
-            near_count(table, before,
-                       __hadd2(alike_before, near_compare<EXACT, true>(before, slice, alpha)),
+            near_count(table, before, near_compare<EXACT, true>(alike_before, before, slice, alpha),
                        {sums_before.levels + sums_at.levels + sums.levels,
                         sums_before.count + sums_at.count + sums.count});
-        alike_before = __hadd2(alike, near_compare<EXACT, false>(own, slice, alpha));
-        alike = near_compare<EXACT, true>(next.word[4], slice, alpha);
+        alike_before = near_compare<EXACT, false>(alike, own, slice, alpha);
+        alike = near_compare<EXACT, true>(none, next.word[4], slice, alpha);
         before = own;
         sums_before = sums_at;
         sums_at = sums;
     }
 }
 
-/* The same within slices. */
+/* The same within slices; `at` in the first one. */
 template <bool EXACT>
 static __device__ __forceinline__ void
-near_walk_slices(const struct near_table &table, const uint32_t *at, size_t apart, uint32_t words,
-                 int32_t first, int32_t end, __half2 alpha)
+near_walk_slices(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart,
+                 uint32_t words, int32_t first, int32_t end, __half2 alpha)
 {
-    at += (size_t)first * apart;
+    const __half2 none = __half2half2(__ushort_as_half(NEAR_COUNT));
+
     for (int32_t z = first; z < end; z++, at += apart) {
         struct near_slice slice;
 
-        near_load(at, words, &slice);
+        near_load(box, at, words, &slice);
         const uint32_t own = slice.word[4];
 
         near_shift(&slice);
-        near_count(table, own, near_compare<EXACT, false>(own, slice, alpha), near_sums_of(slice));
+        near_count(table, own, near_compare<EXACT, false>(none, own, slice, alpha),
+                   near_sums_of(slice));
     }
 }
 
@@ -253,28 +273,34 @@ __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
     const uint32_t in_slice = (part.columns + NEAR_THREADS - 1) / NEAR_THREADS;
     const int32_t slice = job.per_slice ? (int32_t)(first + blockIdx.y) : 0;
     const int32_t slices = job.per_slice ? slice + 1 : (int32_t)job.box.size[2];
-    const struct near_table table = {near_counters,
-                                     near_counters + plane,
-                                     near_counters + 2 * plane,
-                                     near_counters + 3 * plane,
-                                     job.width,
-                                     part.copies};
+    const uint32_t apart = (uint32_t)(job.box.slice / 2),
+                   shared = ptx_shared_address(near_counters);
+    const uint32_t *box = (const uint32_t *)cuda_box_slice<uint16_t>(&job.box, -1) - 1;
+    const uint32_t of_counter = sizeof(uint32_t);
+    const struct near_table table = {
+        near_counters,
+        near_counters + plane,
+        near_counters + 2 * plane,
+        near_counters + 3 * plane,
+        job.width,
+        part.copies,
+        ptx_keep(shared - (NEAR_COUNT + job.width) * of_counter),
+        ptx_keep(shared +
+                 (3 * plane - part.copies + (threadIdx.x & (part.copies - 1))) * of_counter)};
 
     texture_clear_counters<NEAR_THREADS>(near_counters, 3 * plane + job.levels * part.copies);
     for (uint32_t tile = blockIdx.x; tile < part.tiles; tile += gridDim.x) {
         const uint32_t column = tile % in_slice * NEAR_THREADS + threadIdx.x;
         const int32_t from = slice + (int32_t)(tile / in_slice * part.slices);
         const int32_t end = min(from + (int32_t)part.slices, slices);
-        const uint32_t *at =
-            (const uint32_t *)cuda_box_slice<uint16_t>(&job.box, 0) + part.words + column;
+        const uint32_t at = (uint32_t)from * apart + column; /* in the slice before */
 
         if (column >= part.columns)
             continue;
         if (DEEP)
-            near_walk<EXACT>(table, at, (size_t)job.box.slice / 2, part.words, from, end,
-                             part.alpha);
+            near_walk<EXACT>(table, box, at, apart, part.words, from, end, part.alpha);
         else
-            near_walk_slices<EXACT>(table, at, (size_t)job.box.slice / 2, part.words, from, end,
+            near_walk_slices<EXACT>(table, box, at + apart, apart, part.words, from, end,
                                     part.alpha);
     }
     near_flush(job, table, counts + (size_t)blockIdx.y * job.entries);

@@ -2,21 +2,35 @@
  * runs_cuda.cu - runs of levels on the GPU.
  *
  * A direction leads from a voxel to one that is `step` elements away, by zeros around the box never to one
- * of another run. So all elements that are as far into steps, r, r + step, r + 2 step ..., are a chain: a
- * thread walks it from end to end, its neighbours beside it, and has the runs of it. Runs along rows are
- * told by a warp that reads 32 voxels at once. What is counted goes into the block's table, in which no
- * direction but the first has runs of one voxel: these are what the others leave of a level's voxels.
+ * of another run. So all elements that are as far into steps, r, r + step, r + 2 step ..., are a chain. A
+ * thread walks chains beside each other from end to end, as many as a word has levels: at each step it
+ * compares all of them with the levels before, and adds to the lengths of their runs, with an operation for
+ * all. Of runs along rows the chains are rows, whose words are turned.
+ *
+ * Where runs end, the levels and lengths are put into the thread's own queue, which is counted into the
+ * block's table after some steps: so a warp does not wait at each step for those of its threads where one
+ * ends. Lengths stand in bytes. Of those that come near the table's end a part is kept, and they are counted
+ * in the matrix itself.
+ *
+ * Nobody counts runs of one voxel: these are what the others leave of a level's voxels, which are counted
+ * with the first direction.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/boxed_cuda.cuh"
 
 enum {
-    THREADS = 512,
-    WARP = 32,
-    RUNS_BLOCKS = 3,       /* of a multiprocessor */
-    RUNS_TURNS = 4,        /* blocks one after the other there */
-    RUNS_COUNTERS = 16384, /* of a block */
-    RUNS_AHEAD = 8,        /* levels read at once */
+    THREADS = 256,
+    RUNS_BLOCKS = 4,      /* of a multiprocessor */
+    RUNS_TURNS = 8,       /* blocks one after the other there */
+    RUNS_COUNTERS = 4096, /* of a block, about */
+    RUNS_BANKS = 32,
+    RUNS_APART = 8,  /* from a level's counter to the next level's, in banks */
+    RUNS_STEPS = 8,  /* from one counting to the next, and so the most that a queue has */
+    RUNS_LEAST = 64, /* the reach: so that a byte can tell how often something was kept ... */
+    RUNS_MOST = 128, /* ... and that lengths fit one until it is looked for */
 };
+
+static_assert(RUNS_APART >= RUNS_STEPS, "a level's counters have room for all lengths");
 
 struct runs_job {
     struct cuda_box box;
@@ -24,7 +38,9 @@ struct runs_job {
     bool deep[TEXTURE_MAX_DIRECTIONS];     /* to another slice: chains go through all of them */
     uint32_t directions;
     uint32_t levels, longest;
-    uint32_t shorter, pitch; /* lengths that have a counter in shared memory; odd: of a level */
+    uint32_t reach;  /* lengths below it and RUNS_STEPS more have a counter in shared memory */
+    uint32_t pitch;  /* of a level's counters there */
+    uint32_t chains; /* of a thread: levels of a word */
     bool per_slice;
 };
 
@@ -42,130 +58,313 @@ cuda_runs_state(const struct kernels_lane *lane)
 
 /* What a block counts into. */
 struct runs_table {
-    uint32_t *counters;         /* shared memory: [levels][pitch] */
-    unsigned long long *voxels; /* the same: of each level, in the runs that were counted */
+    uint32_t *counters;         /* shared memory: [1 + levels][pitch], with those of zeros */
+    uint32_t *voxels;           /* the same: of each level, in runs of two or more */
+    uint32_t *all;              /* the same: of each level and of zeros, if the block counts them */
     unsigned long long *counts; /* of the matrix */
-    uint32_t shorter, pitch, longest;
-    uint32_t least; /* shorter ones are not counted: 1 or 2 */
+    uint32_t pitch, longest, reach;
+    bool counts_all;
 };
 
-static __device__ __forceinline__ void
-runs_count(const struct runs_table &table, uint32_t level, uint32_t length)
+/* A word of levels, and lengths less 1 of the runs that end there; 0: none ends, or one of one voxel. */
+struct runs_ended {
+    uint32_t levels, lengths;
+};
+
+/* A thread's chains. */
+struct runs_chains {
+    uint32_t levels;                /* the last ones */
+    uint32_t lengths;               /* of their runs until there, less 1 and less what is kept */
+    uint32_t kept;                  /* how often RUNS_STEPS less than the reach */
+    uint32_t one;                   /* what a voxel adds; 0 of chains that there are not */
+    struct runs_ended *queue, *end; /* shared memory; the next one stands THREADS on */
+};
+
+template <typename Level> struct runs_word {
+    static const uint32_t CHAINS = sizeof(uint32_t) / sizeof(Level), BITS = 8 * sizeof(Level);
+    static const uint32_t ONES = sizeof(Level) == 1 ? 0x01010101 : 0x00010001;
+    static const uint32_t LEVEL = (1u << BITS) - 1, HIGHEST = ONES << (BITS - 1); /* bits */
+    static const uint32_t SIGNS =
+        sizeof(Level) == 1 ? 0xBA98 : 0xBB99; /* as ptx_permute has them */
+};
+
+/* All bits of the levels that differ. */
+template <typename Level>
+static __device__ __forceinline__ uint32_t
+runs_differ(uint32_t a, uint32_t b)
 {
-    if (level == 0 || length < table.least)
-        return;
-    if (length <= table.shorter) {
-        atomicAdd(&table.counters[(level - 1) * table.pitch + length - 1], 1u);
-        return;
+    const uint32_t lower = ~runs_word<Level>::HIGHEST;
+
+    return ptx_permute<runs_word<Level>::SIGNS>((((a ^ b) & lower) + lower) | (a ^ b), 0);
+}
+
+template <typename Level>
+static __device__ __forceinline__ void
+runs_step(struct runs_chains *chains, uint32_t levels)
+{
+    const uint32_t differ = runs_differ<Level>(chains->levels, levels);
+    const uint32_t ended = differ & chains->lengths;
+
+    if (ended != 0) {
+        *chains->end = {chains->levels, ended};
+        chains->end += THREADS;
     }
+    chains->lengths = (chains->lengths + chains->one) & ~differ;
+    chains->levels = levels;
+}
+
+/* A run that has no counter in shared memory. */
+static __device__ __forceinline__ void
+runs_count_long(const struct runs_table &table, uint32_t level, uint32_t length)
+{
+    if (level == 0)
+        return;
     atomicAdd(&table.counts[(size_t)(level - 1) * table.longest + length - 1], 1ull);
-    atomicAdd(&table.voxels[level - 1], (unsigned long long)length);
+    atomicAdd(&table.voxels[level - 1], length);
 }
 
-/* The chain of `count` elements that begins here. */
+/* Takes runs of which something is kept out of the queue: they are the first of their chains there. */
 template <typename Level>
 static __device__ __forceinline__ void
-runs_walk_chain(const struct runs_table &table, const Level *at, int64_t step, uint32_t count)
+runs_count_kept(const struct runs_table &table, struct runs_chains *chains)
 {
-    uint32_t level = 0, start = 0, k = 0;
+    const uint32_t one = runs_word<Level>::LEVEL;
+    struct runs_ended *left = chains->queue;
 
-    for (; k + RUNS_AHEAD <= count; k += RUNS_AHEAD) {
-        uint32_t next[RUNS_AHEAD];
+    for (const struct runs_ended *at = left; at != chains->end; at += THREADS) {
+        struct runs_ended ended = *at;
 
-#pragma unroll
-        for (uint32_t i = 0; i < RUNS_AHEAD; i++, at += step)
-            next[i] = __ldg(at);
-#pragma unroll
-        for (uint32_t i = 0; i < RUNS_AHEAD; i++) {
-            const uint32_t length = k + i - start;
-            const bool ends = next[i] != level;
+        for (uint32_t c = 0; c < 32; c += runs_word<Level>::BITS) {
+            const uint32_t kept = chains->kept >> c & one, length = ended.lengths >> c & one;
 
-            if (ends & (length >= table.least))
-                runs_count(table, level, length);
-            start = ends ? k + i : start;
-            level = next[i];
+            if (kept == 0 || length == 0)
+                continue;
+            runs_count_long(table, ended.levels >> c & one,
+                            kept * (table.reach - RUNS_STEPS) + length + 1);
+            chains->kept &= ~(one << c);
+            ended.lengths &= ~(one << c);
+        }
+        if (ended.lengths != 0) {
+            *left = ended;
+            left += THREADS;
         }
     }
-    for (; k < count; k++, at += step) {
-        const uint32_t next = __ldg(at);
-
-        if (next == level)
-            continue;
-        runs_count(table, level, k - start);
-        level = next;
-        start = k;
-    }
-    runs_count(table, level, count - start);
+    chains->end = left;
 }
 
-/* A row that ends with zeros, by a warp. */
+/* Empties the queue, run by run: a thread goes to its next word while others have more of theirs. */
 template <typename Level>
 static __device__ __forceinline__ void
-runs_along_row(const struct runs_table &table, const Level *row, uint32_t length)
+runs_count_queue(const struct runs_table &table, struct runs_chains *chains)
 {
-    const uint32_t lane = threadIdx.x % WARP;
-    uint32_t last = 0, open = 0; /* the run that goes on: its level, and how long it is already */
+    const struct runs_ended *next = chains->queue;
+    struct runs_ended ended = {0, 0};
 
-    for (uint32_t x = 0; x < length; x += WARP) {
-        const uint32_t level = x + lane < length ? __ldg(row + x + lane) : 0;
-        const uint32_t beside = __shfl_up_sync(UINT32_MAX, level, 1);
-        const uint32_t starts = __ballot_sync(UINT32_MAX, level != (lane == 0 ? last : beside));
-        const uint32_t later = lane == WARP - 1 ? 0 : starts >> (lane + 1);
-
-        if (starts == 0) {
-            open += WARP;
-            continue;
+    while (ended.lengths != 0 || next != chains->end) {
+        if (ended.lengths == 0) {
+            ended = *next;
+            next += THREADS;
         }
-        if (lane == 0)
-            runs_count(table, last, open + (uint32_t)__ffs((int)starts) - 1);
-        if ((starts >> lane & 1) != 0 && later != 0)
-            runs_count(table, level, (uint32_t)__ffs((int)later));
-        open = 1 + (uint32_t)__clz((int)starts);
-        last = __shfl_sync(UINT32_MAX, level, WARP - 1);
+        const uint32_t highest = 31 - (uint32_t)__clz((int)ended.lengths);
+        const uint32_t at = highest & (32 - runs_word<Level>::BITS);
+        const uint32_t level = ended.levels >> at & runs_word<Level>::LEVEL,
+                       length = ended.lengths >> at;
+
+        atomicAdd(&table.counters[level * table.pitch + length], 1u);
+        ended.lengths ^= length << at;
     }
-    if (lane == 0)
-        runs_count(table, last, open);
+    chains->end = chains->queue;
 }
 
-/* THREADS rows or chains, by number; slices from the first one on. */
+/* Of lengths that have come to the reach RUNS_STEPS are left, and what is above. */
 template <typename Level>
 static __device__ __forceinline__ void
-runs_tile(const struct runs_job &job, const struct runs_table &table, int64_t slice, int64_t step,
-          bool deep, uint64_t first, uint64_t count)
+runs_keep(const struct runs_table &table, struct runs_chains *chains)
 {
-    const Level *levels = cuda_box_slice<Level>(&job.box, slice);
+    const uint32_t ones = runs_word<Level>::ONES, highest = runs_word<Level>::HIGHEST;
+    const uint32_t above = chains->lengths + (highest - table.reach * ones);
 
-    if (step == 1) {
-        const uint64_t end = first + THREADS < count ? first + THREADS : count;
-
-        for (uint64_t i = first + threadIdx.x / WARP; i < end; i += THREADS / WARP)
-            runs_along_row(table, levels + i * (uint64_t)job.box.row, (uint32_t)job.box.row);
+    if ((above & highest) == 0)
         return;
-    }
-    const uint64_t i = first + threadIdx.x;
+    const uint32_t reached = ptx_permute<runs_word<Level>::SIGNS>(above, 0);
 
-    if (i >= count)
-        return;
-    const uint64_t z = deep ? 0 : i / (uint64_t)step, r = i - z * (uint64_t)step;
-    const uint64_t all = (uint64_t)job.box.slice * (uint64_t)(deep ? job.box.size[2] : 1);
-
-    runs_walk_chain<Level>(table, levels + z * (uint64_t)job.box.slice + r, step,
-                           (uint32_t)((all - r + (uint64_t)step - 1) / (uint64_t)step));
+    chains->lengths -= reached & (table.reach - RUNS_STEPS) * ones;
+    chains->kept += reached & ones;
 }
 
-/* How many rows or chains a matrix has. */
-static __host__ __device__ __forceinline__ uint64_t
-runs_lines(const struct runs_job &job, uint32_t direction)
+/* All voxels of the chains that there are; those of others are counted with zeros. */
+template <typename Level>
+static __device__ __forceinline__ void
+runs_count_all(const struct runs_table &table, const uint32_t words[RUNS_STEPS], uint32_t one)
+{
+#pragma unroll
+    for (uint32_t i = 0; i < RUNS_STEPS; i++)
+#pragma unroll
+        for (uint32_t c = 0; c < 32; c += runs_word<Level>::BITS)
+            atomicAdd(&table.all[(words[i] & one * runs_word<Level>::LEVEL) >> c &
+                                 runs_word<Level>::LEVEL],
+                      1u);
+}
+
+/* Levels at RUNS_STEPS steps, zeros beyond the `left` that there are. The first word is aligned; `AHEAD` is
+ * how many elements after a word the next one of the chains begins. */
+template <typename Level, uint32_t AHEAD>
+static __device__ __forceinline__ void
+runs_fetch(const Level *at, int64_t step, uint32_t left, uint32_t words[RUNS_STEPS])
+{
+#pragma unroll
+    for (uint32_t i = 0; i < RUNS_STEPS; i++, at += step) {
+        const uint32_t beyond = i * AHEAD % runs_word<Level>::CHAINS;
+        const uint32_t *from = (const uint32_t *)(at - beyond);
+
+        words[i] = 0;
+        if (i < left)
+            words[i] = beyond == 0 ? __ldg(from)
+                                   : __funnelshift_r(__ldg(from), __ldg(from + 1),
+                                                     beyond * runs_word<Level>::BITS);
+    }
+}
+
+/* The same of rows: RUNS_STEPS levels of each, turned. */
+static __device__ __forceinline__ void
+runs_fetch_rows(const uint8_t *at, int64_t row, uint32_t words[RUNS_STEPS])
+{
+    uint32_t rows[4][2];
+
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        const uint2 loaded = __ldg((const uint2 *)(at + r * row));
+
+        rows[r][0] = loaded.x;
+        rows[r][1] = loaded.y;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint32_t low[2] = {ptx_permute<0x5140>(rows[0][i], rows[1][i]),
+                                 ptx_permute<0x5140>(rows[2][i], rows[3][i])};
+        const uint32_t high[2] = {ptx_permute<0x7362>(rows[0][i], rows[1][i]),
+                                  ptx_permute<0x7362>(rows[2][i], rows[3][i])};
+
+        words[4 * i] = ptx_permute<0x5410>(low[0], low[1]);
+        words[4 * i + 1] = ptx_permute<0x7632>(low[0], low[1]);
+        words[4 * i + 2] = ptx_permute<0x5410>(high[0], high[1]);
+        words[4 * i + 3] = ptx_permute<0x7632>(high[0], high[1]);
+    }
+}
+
+static __device__ __forceinline__ void
+runs_fetch_rows(const uint16_t *at, int64_t row, uint32_t words[RUNS_STEPS])
+{
+    const uint4 first = __ldg((const uint4 *)at), second = __ldg((const uint4 *)(at + row));
+    const uint32_t rows[2][4] = {{first.x, first.y, first.z, first.w},
+                                 {second.x, second.y, second.z, second.w}};
+
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        words[2 * i] = ptx_permute<0x5410>(rows[0][i], rows[1][i]);
+        words[2 * i + 1] = ptx_permute<0x7632>(rows[0][i], rows[1][i]);
+    }
+}
+
+/* A word of chains, of which there are `count`, to zeros; fetch(k, words) has what they have from step k
+ * on. */
+template <typename Level, typename Fetch>
+static __device__ __forceinline__ void
+runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t count,
+             uint32_t steps, const Fetch &fetch)
+{
+    const uint32_t ones = runs_word<Level>::ONES, bits = runs_word<Level>::BITS;
+    const uint32_t one =
+        count < runs_word<Level>::CHAINS ? ones & ((1u << count * bits) - 1) : ones;
+    struct runs_chains chains = {0, 0, 0, one, queue, queue};
+
+    for (uint32_t k = 0; k < steps; k += RUNS_STEPS) {
+        uint32_t words[RUNS_STEPS];
+
+        fetch(k, words);
+        if (table.counts_all)
+            runs_count_all<Level>(table, words, one);
+#pragma unroll
+        for (uint32_t i = 0; i < RUNS_STEPS; i++)
+            runs_step<Level>(&chains, words[i]);
+        if (chains.kept != 0)
+            runs_count_kept<Level>(table, &chains);
+        runs_count_queue<Level>(table, &chains);
+        runs_keep<Level>(table, &chains);
+    }
+}
+
+/* Rows, or chains: how many are beside each other, in how many words, and in how many slices each time. */
+struct runs_lines {
+    uint32_t beside, words, slices;
+};
+
+static __host__ __device__ __forceinline__ struct runs_lines
+runs_lines_of(const struct runs_job &job, uint32_t direction)
 {
     const int64_t step = job.steps[direction], slices = job.per_slice ? 1 : job.box.size[2];
+    const uint32_t beside = (uint32_t)(step == 1 ? job.box.slice / job.box.row * slices : step);
 
-    if (step == 1)
-        return (uint64_t)(job.box.slice / job.box.row * slices);
-    return (uint64_t)(job.deep[direction] ? step : step * slices);
+    return {beside, (beside + job.chains - 1) / job.chains,
+            step == 1 || job.deep[direction] ? 1 : (uint32_t)slices};
 }
 
-/* The block's table into the matrix, and what remains: voxels that are in no run of two or more, of which
- * the first direction, that has counted all, tells the others. */
+/* Words of rows, to the zeros before the next ones. */
+template <typename Level>
+static __device__ __forceinline__ void
+runs_walk_rows(const struct runs_table &table, struct runs_ended *queue, const Level *at,
+               int64_t row, uint32_t count)
+{
+    at += BOXED_ALIGN;
+    runs_walk_on<Level>(table, queue, count, (uint32_t)row,
+                        [&](uint32_t, uint32_t words[RUNS_STEPS]) {
+                            runs_fetch_rows(at, row, words);
+                            at += RUNS_STEPS;
+                        });
+}
+
+/* Those of chains. */
+template <typename Level, uint32_t AHEAD>
+static __device__ __forceinline__ void
+runs_walk_chains(const struct runs_table &table, struct runs_ended *queue, const Level *at,
+                 int64_t step, uint32_t steps, uint32_t count)
+{
+    runs_walk_on<Level>(table, queue, count, steps, [&](uint32_t k, uint32_t words[RUNS_STEPS]) {
+        if (steps - k >= RUNS_STEPS)
+            runs_fetch<Level, AHEAD>(at, step, RUNS_STEPS, words);
+        else
+            runs_fetch<Level, AHEAD>(at, step, steps - k, words);
+        at += RUNS_STEPS * step;
+    });
+}
+
+/* A word of them, by number. */
+template <typename Level>
+static __device__ __forceinline__ void
+runs_walk_word(const struct runs_job &job, const struct runs_table &table, struct runs_ended *queue,
+               const struct runs_lines &lines, int64_t slice, uint32_t direction, uint32_t word)
+{
+    const int64_t step = job.steps[direction];
+    const uint32_t z = word / lines.words, first = (word - z * lines.words) * job.chains;
+    const uint32_t count = lines.beside - first;
+    const Level *levels = cuda_box_slice<Level>(&job.box, slice + z);
+    const bool deep = job.deep[direction];
+    const int64_t zeros =
+        deep ? job.box.slice : job.box.row; /* beyond all elements, and one more */
+    const int64_t all = job.box.slice * (deep ? job.box.size[2] : 1);
+    const uint32_t steps = (uint32_t)((all + zeros - first) / step + 1);
+
+    if (step == 1)
+        runs_walk_rows(table, queue, levels + first * job.box.row, job.box.row, count);
+    else if (step % 4 == 0)
+        runs_walk_chains<Level, 0>(table, queue, levels + first, step, steps, count);
+    else if (step % 4 == 1)
+        runs_walk_chains<Level, 1>(table, queue, levels + first, step, steps, count);
+    else
+        runs_walk_chains<Level, 3>(table, queue, levels + first, step, steps, count);
+}
+
+/* The block's table into the matrix, and what remains: voxels that are in no run of two or more. */
 static __device__ __forceinline__ void
 runs_flush(const struct runs_job &job, const struct runs_batch &batch,
            const struct runs_table &table)
@@ -175,53 +374,56 @@ runs_flush(const struct runs_job &job, const struct runs_batch &batch,
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < job.levels * table.pitch; i += THREADS) {
         const uint32_t level = i / table.pitch, length = i % table.pitch + 1;
+        const uint32_t runs = table.counters[table.pitch + i];
 
-        if (table.counters[i] == 0)
+        if (runs == 0)
             continue;
-        atomicAdd(&table.counts[level * job.longest + length - 1],
-                  (unsigned long long)table.counters[i]);
-        atomicAdd(&table.voxels[level], (unsigned long long)table.counters[i] * length);
+        atomicAdd(&table.counts[level * job.longest + length - 1], (unsigned long long)runs);
+        atomicAdd(&table.voxels[level], runs * length);
     }
     __syncthreads();
     for (uint32_t level = threadIdx.x; level < job.levels; level += THREADS) {
-        const unsigned long long voxels = table.voxels[level];
-
-        if (voxels == 0)
-            continue;
-        if (table.least > 1)
-            atomicAdd(&table.counts[level * job.longest], 0ull - voxels);
-        else
-            for (uint32_t d = 1; d < batch.directions; d++)
-                atomicAdd(&table.counts[d * entries + level * job.longest], voxels);
+        atomicAdd(&table.counts[level * job.longest], 0ull - table.voxels[level]);
+        for (uint32_t d = 0; table.counts_all && d < batch.directions; d++)
+            atomicAdd(&table.counts[d * entries + level * job.longest],
+                      (unsigned long long)table.all[1 + level]);
     }
 }
 
-/* Tiles blockIdx.x, blockIdx.x + gridDim.x ... of matrix blockIdx.y of the batch. */
+/* Of a block, all together. */
+static __host__ __device__ __forceinline__ uint32_t
+runs_counters(uint32_t levels, uint32_t pitch)
+{
+    return (1 + levels) * (pitch + 1) + levels;
+}
+
+/* Tiles blockIdx.y, blockIdx.y + gridDim.y ... of matrix blockIdx.x of the batch: directions of the same
+ * slices one beside the other. */
 template <typename Level>
 static __global__ void
 __launch_bounds__(THREADS, RUNS_BLOCKS)
     runs_count_part(struct runs_job job, struct runs_batch batch, unsigned long long *counts)
 {
     extern __shared__ __align__(8) unsigned char runs_shared[];
-    const uint32_t of_slice = blockIdx.y % batch.directions;
+    const uint32_t of_slice = blockIdx.x % batch.directions;
     const uint32_t direction = batch.first_direction + of_slice;
-    const uint64_t lines = runs_lines(job, direction);
-    const int64_t slice = job.per_slice ? batch.first_slice + blockIdx.y / batch.directions : 0;
-    const int64_t step = job.steps[direction];
-    const bool deep = job.deep[direction];
+    const struct runs_lines lines = runs_lines_of(job, direction);
+    const int64_t slice = job.per_slice ? batch.first_slice + blockIdx.x / batch.directions : 0;
+    struct runs_ended *queues = (struct runs_ended *)runs_shared;
     struct runs_table table;
 
-    table.voxels = (unsigned long long *)runs_shared;
-    table.counters = (uint32_t *)(table.voxels + job.levels);
-    table.counts = counts + (size_t)blockIdx.y * job.levels * job.longest;
-    table.shorter = job.shorter;
+    table.counters = (uint32_t *)(queues + RUNS_STEPS * THREADS);
+    table.voxels = table.counters + (1 + job.levels) * job.pitch;
+    table.all = table.voxels + job.levels;
+    table.counts = counts + (size_t)blockIdx.x * job.levels * job.longest;
     table.pitch = job.pitch;
     table.longest = job.longest;
-    table.least = of_slice == 0 ? 1 : 2;
-    texture_clear_counters<THREADS>((uint32_t *)runs_shared, job.levels * (job.pitch + 2));
-    for (uint64_t first = (uint64_t)blockIdx.x * THREADS; first < lines;
-         first += (uint64_t)gridDim.x * THREADS)
-        runs_tile<Level>(job, table, slice, step, deep, first, lines);
+    table.reach = job.reach;
+    table.counts_all = of_slice == 0;
+    texture_clear_counters<THREADS>(table.counters, runs_counters(job.levels, job.pitch));
+    for (uint32_t word = blockIdx.y * THREADS + threadIdx.x; word < lines.words * lines.slices;
+         word += gridDim.y * THREADS)
+        runs_walk_word<Level>(job, table, queues + threadIdx.x, lines, slice, direction, word);
     runs_flush(job, batch, table);
 }
 
@@ -236,9 +438,11 @@ runs_parts(const struct cuda_lane *lane, const struct runs_job *job, const struc
         (size_t)job->box.slice * (size_t)(job->per_slice ? 1 : job->box.size[2]);
     size_t tiles = 1, each;
 
-    for (uint32_t d = 0; d < batch->directions; d++)
-        tiles = texture_most(
-            tiles, ((size_t)runs_lines(*job, batch->first_direction + d) + THREADS - 1) / THREADS);
+    for (uint32_t d = 0; d < batch->directions; d++) {
+        const struct runs_lines lines = runs_lines_of(*job, batch->first_direction + d);
+
+        tiles = texture_most(tiles, ((size_t)lines.words * lines.slices + THREADS - 1) / THREADS);
+    }
     each = texture_most(1, tiles * matrices / blocks);
     return (unsigned)texture_most((tiles + each - 1) / each, (elements >> 30) + 1);
 }
@@ -251,8 +455,9 @@ runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct 
     const struct cuda_counted *counted = &cuda_runs_state(&lane->base)->counted;
     const size_t matrices = (size_t)batch->slices * batch->directions;
     const size_t entries = matrices * job->levels * job->longest;
-    const size_t shared = job->levels * (job->pitch + 2) * sizeof(uint32_t);
-    const dim3 grid(runs_parts(lane, job, batch), (unsigned)matrices);
+    const size_t shared = RUNS_STEPS * THREADS * sizeof(struct runs_ended) +
+                          runs_counters(job->levels, job->pitch) * sizeof(uint32_t);
+    const dim3 grid((unsigned)matrices, runs_parts(lane, job, batch));
 
     CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, entries * sizeof(uint64_t), lane->work));
     if (job->levels < TEXTURE_MAX_LEVELS)
@@ -316,15 +521,19 @@ cuda_runs_run(struct kernels_lane *base, const void *given, struct error *error)
     const struct texture_runs_request *request = (const struct texture_runs_request *)given;
     const struct texture_runs *runs = request->runs;
     struct cuda_lane *lane = cuda_lane_of(base);
-    const int shared = (int)(sizeof(uint32_t) * (RUNS_COUNTERS + 2 * TEXTURE_MAX_LEVELS));
+    const int shared = (int)cuda_device_of(base)->shared_per_block;
     struct runs_job job = {};
     int rc;
 
     job.directions = (uint32_t)runs->direction_count;
     job.levels = (uint32_t)runs->levels.levels;
     job.longest = (uint32_t)runs->longest;
-    job.shorter = (uint32_t)texture_least(job.longest, (RUNS_COUNTERS / job.levels - 1) | 1);
-    job.pitch = job.shorter | 1;
+    job.reach = (uint32_t)texture_most(
+        RUNS_LEAST,
+        texture_least(RUNS_MOST, RUNS_COUNTERS / (1 + job.levels) / RUNS_BANKS * RUNS_BANKS));
+    job.pitch = job.reach + RUNS_APART; /* near levels and lengths are in different banks */
+    job.chains =
+        job.levels < TEXTURE_MAX_LEVELS ? runs_word<uint8_t>::CHAINS : runs_word<uint16_t>::CHAINS;
     job.per_slice = runs->per_slice;
     CUDA_TRY(cuda_device_of(base),
              cudaFuncSetAttribute(runs_count_part<uint8_t>,

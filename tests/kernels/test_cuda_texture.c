@@ -377,6 +377,32 @@ check_runs(struct image_extent extent, const struct texture_levels *levels, cons
     compare_counts(extent, NULL, &request, texture_runs_size(&request, extent.slices), what);
 }
 
+/* Lines of levels that seldom change, along each axis: runs that are longer than there are counters for. */
+START_TEST(long_runs_are_the_cpus)
+{
+    static const struct image_extent long_ones[] = {{896, 8, 8}, {6, 900, 2}, {5, 3, 900}};
+    static const size_t along[] = {1, 6, 5 * 3};
+    static const int levels[] = {32, 256, 2, 200};
+    const struct image_extent extent = long_ones[_i];
+    uint8_t *voxels = allocate(voxels_of(extent), 1);
+
+    random_state = (uint64_t)_i + 8;
+    for (size_t i = 0; i < voxels_of(extent); i++)
+        voxels[i] = i < along[_i] || random_below(90) == 0 ? (uint8_t)(random_below(3) * 100)
+                                                           : voxels[i - along[_i]];
+    begin_with(voxels, IMAGE_UINT8, extent);
+    for (int i = 0; i < 4; i++) {
+        uint16_t *level_of = make_levels(PAPER, IMAGE_UINT8, 1, levels[i]);
+        const struct texture_levels table = {levels[i], level_of, 1};
+
+        check_runs(extent, &table, NULL, i % 2);
+        free(level_of);
+    }
+    free(voxels);
+}
+
+END_TEST
+
 static void
 check_zones_of(struct image_extent extent, const struct texture_zones *request,
                enum texture_zone_kind kind, const struct texture_zone_list lists[2])
@@ -1136,6 +1162,7 @@ make_suite(void)
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
     tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
+    tcase_add_loop_test(parity, long_runs_are_the_cpus, 0, 3);
     tcase_add_loop_test(zones, zones_of_many_tiles_are_the_cpus, 0, CONTENTS);
     tcase_add_test(parity, runs_of_several_threads_are_the_cpus);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);

@@ -81,6 +81,18 @@ ptx_add_shared(uint32_t address)
     atomicAdd((uint32_t *)(emulator::block_shared + address), ADDEND);
 }
 
+static inline void
+ptx_add_shared(uint32_t address, uint32_t addend)
+{
+    atomicAdd((uint32_t *)(emulator::block_shared + address), addend);
+}
+
+static inline uint32_t
+ptx_keep(uint32_t value)
+{
+    return value;
+}
+
 static inline int64_t
 ptx_mad_wide(int32_t a, int32_t b, int64_t c)
 {
