@@ -415,6 +415,7 @@ print_families(const struct scene *scene)
         .bits = scene->mask,
         .histograms = histogram,
         .kept = {get("lo"), get("hi")},
+        .extremes = {scene->lo, scene->hi},
         .level_of = scene->level_of,
         .levels = scene->levels,
         .no_levels = scene->lo > scene->hi ? FEATURE_EMPTY_REGION : FEATURE_PRESENT,
