@@ -283,7 +283,7 @@ template <typename Value, bool REGULAR> struct pass_planes {
     typename pass_there<Value>::wide ahead[PASS_COLUMNS][4]; /* two samples each of two rows */
     int32_t at = -3;                                         /* the lower plane: none */
     double lower[PASS_COLUMNS] = {}, upper[PASS_COLUMNS] = {};
-    bool has_lower[PASS_COLUMNS], has_upper[PASS_COLUMNS];
+    bool has_lower[PASS_COLUMNS] = {}, has_upper[PASS_COLUMNS] = {};
 
     __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own,
                                            int32_t beyond)

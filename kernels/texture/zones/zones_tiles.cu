@@ -338,13 +338,13 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         for (uint32_t bit = 0; bit < ZONES_WIDTH; bit++)
             *forest().at(first + bit) = first + bit;
         each_pair(own, contacts, [&](bool is, int start, uint32_t slot, uint32_t other) {
-            const bool known = links.runs >> start & 1;
+            const bool known = is && links.runs >> start & 1;
 
             if (is && !known)
                 *forest().at(slot) = other;
             links.runs |= is ? 1u << start : 0;
-            links.more |= is && known;
-            return is && known;
+            links.more |= known;
+            return known;
         });
         return links;
     }
