@@ -37,12 +37,6 @@ template <uint32_t Bits> struct zones_memory {
     uint32_t base, nearest;
 };
 
-/* What a thread's runs meet. */
-struct zones_links {
-    uint32_t runs; /* starts of those that meet one before them */
-    bool more;     /* does one meet several? */
-};
-
 struct zones_forest {
     uint32_t *memory, *hung;
 
@@ -326,27 +320,27 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         }
     }
 
-    /* Every run is hung below one before it that it meets: nobody else does that. What else it meets stays. */
-    __device__ __forceinline__ zones_links link(const zones_word<Bits> &own,
-                                                struct zones_contacts contacts[ZONES_SIDES]) const
+    /* Every run is hung below one before it that it meets: nobody else does that. What else it meets stays. Returns
+     * the starts of those that are hung. */
+    __device__ __forceinline__ uint32_t link(const zones_word<Bits> &own,
+                                             struct zones_contacts contacts[ZONES_SIDES]) const
     {
         const uint32_t first = threadIdx.x * ZONES_WIDTH;
-        zones_links links = {0, false};
+        uint32_t linked = 0;
 
         memory.hung[threadIdx.x] = 0;
 #pragma unroll
         for (uint32_t bit = 0; bit < ZONES_WIDTH; bit++)
             *forest().at(first + bit) = first + bit;
         each_pair(own, contacts, [&](bool is, int start, uint32_t slot, uint32_t other) {
-            const bool known = is && links.runs >> start & 1;
+            const bool known = is && linked >> start & 1;
 
             if (is && !known)
                 *forest().at(slot) = other;
-            links.runs |= is ? 1u << start : 0;
-            links.more |= known;
+            linked |= is ? 1u << start : 0;
             return known;
         });
-        return links;
+        return linked;
     }
 
     /* Every run shows its root so far; where few hang below others the way to it is short as it is. */
@@ -358,6 +352,17 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         each_run(own, own.starts, [&](bool, uint32_t slot, int, uint32_t) {
             *forest().at(slot) = forest().root(slot);
         });
+    }
+
+    static __device__ __forceinline__ bool
+    any_left(const struct zones_contacts contacts[ZONES_SIDES])
+    {
+        uint64_t left = 0;
+
+#pragma unroll
+        for (int i = 0; i < ZONES_SIDES; i++)
+            left |= contacts[i].left;
+        return left != 0;
     }
 
     __device__ __forceinline__ void unite(const zones_word<Bits> &own,
@@ -376,7 +381,8 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
     }
 
     /* visit(is there one, slot, first voxel, the run's voxels) of some of the runs of the thread's word. All lanes of a
-     * warp, those that have none left, too: those that part in a loop would stay apart to its end. */
+     * warp, those that have none left, too, as of the last voxel: those that part in a loop would stay apart to its
+     * end. */
     template <typename Visit>
     __device__ __forceinline__ void each_run(const zones_word<Bits> &own, uint32_t some,
                                              const Visit &visit) const
@@ -403,6 +409,11 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         return (uint32_t)__popc(run) << TILE_SHIFT | (run & edge ? TILE_REACHES : 0);
     }
 
+    static __device__ __forceinline__ uint32_t add_part(uint32_t to, uint32_t more)
+    {
+        return (to + (more & ~TILE_REACHES)) | (more & TILE_REACHES);
+    }
+
     /* Runs below others show their roots, which count their voxels. */
     __device__ __forceinline__ void count(const zones_word<Bits> &own, uint32_t hung) const
     {
@@ -424,7 +435,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
             if (root != last)
                 give();
             last = root;
-            parts = (parts + (more & ~TILE_REACHES)) | (more & TILE_REACHES);
+            parts = add_part(parts, more);
         });
         give();
     }
@@ -443,8 +454,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         uint32_t reaching = 0;
 
         each_run(own, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
-            const uint32_t more = part(run), held = *forest().at(slot);
-            const uint32_t all = (held + (more & ~TILE_REACHES)) | (more & TILE_REACHES);
+            const uint32_t all = add_part(*forest().at(slot), part(run));
 
             if (!is)
                 return;
@@ -689,16 +699,16 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         struct zones_contacts contacts[ZONES_SIDES];
 
         find(own, contacts);
-        const zones_links links = link(own, contacts);
-        const bool more = __syncthreads_or(links.more);
+        const uint32_t linked = link(own, contacts);
+        const bool more = __syncthreads_or(any_left(contacts));
 
-        shorten(own, links.runs);
+        shorten(own, linked);
         __syncthreads();
         if (more) {
             unite(own, contacts);
             __syncthreads();
         }
-        const uint32_t hung = links.runs | memory.hung[threadIdx.x], roots = own.starts & ~hung;
+        const uint32_t hung = linked | memory.hung[threadIdx.x], roots = own.starts & ~hung;
 
         count(own, hung);
         __syncthreads();
