@@ -1,5 +1,5 @@
 /*
- * pool.h - the threads of a CPU device.
+ * pool.h - the threads of a device on the host.
  *
  * Work is offered, never assigned: a body runs on the calling thread and on every pool thread that
  * happens to be free, and the bodies share the work among themselves. So a call makes progress even
@@ -9,6 +9,10 @@
 #define NOCTULE_CPU_POOL_H
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct cpu_pool;
 
@@ -26,4 +30,7 @@ void cpu_pool_run(struct cpu_pool *pool, void (*body)(void *context), void *cont
 void cpu_pool_for(struct cpu_pool *pool, int64_t count, void (*body)(void *context, int64_t i),
                   void *context);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -17,6 +17,7 @@
 #ifndef NOCTULE_CUDA_CUH
 #define NOCTULE_CUDA_CUH
 
+#include "kernels/cpu/pool.h"
 #include "kernels/cuda/fault.h"
 #include "kernels/op.h"
 
@@ -48,6 +49,7 @@ struct cuda_device {
     bool failing;            /* taken, atomically, by who writes `failure` */
     char failure[256];       /* why; written before failed */
     pthread_mutex_t memory;  /* one lane at a time takes memory */
+    struct cpu_pool *pool;   /* of few threads, for what is read on the host and waited for */
 };
 
 /* Results on their way to the host, that those who wait for them have left the turn for. */

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { POOL_THREADS = 8 /* more do not read memory any faster */ };
+
 int
 cuda_failed(struct cuda_device *device, cudaError_t status, const char *call, struct error *error)
 {
@@ -197,6 +199,12 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct e
     return 0;
 }
 
+static int
+pool_threads(const struct cuda_device *device)
+{
+    return device->base.threads < POOL_THREADS ? device->base.threads : POOL_THREADS;
+}
+
 int
 cuda_device_open(const struct kernels_device_options *options, struct kernels_device **result,
                  struct error *error)
@@ -213,6 +221,8 @@ cuda_device_open(const struct kernels_device_options *options, struct kernels_de
     device->base.backend = &kernels_backend_cuda;
     device->base.threads = options->threads > 0 ? options->threads : kernels_processors();
     rc = start_device(device, &gpu, error);
+    if (rc == 0 && cpu_pool_open(pool_threads(device), &device->pool))
+        rc = error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no threads to open %s", gpu.name);
     if (rc) {
         free(device);
         return rc;
@@ -227,6 +237,7 @@ cuda_device_close(struct kernels_device *base)
 {
     struct cuda_device *device = (struct cuda_device *)base;
 
+    cpu_pool_close(device->pool);
     pthread_mutex_destroy(&device->memory);
     free(device);
 }

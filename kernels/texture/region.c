@@ -132,6 +132,13 @@ texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, 
 }
 
 void
+texture_box_add(struct texture_box_ends *ends, const struct texture_box_ends *others)
+{
+    for (int axis = 0; axis < 3; axis++)
+        region_box_add(ends, axis, others->first[axis], others->last[axis]);
+}
+
+void
 texture_box_end(const struct texture_box_ends *ends, struct texture_box *box)
 {
     *box = (struct texture_box){.size = {0}};

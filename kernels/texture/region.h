@@ -61,6 +61,7 @@ struct texture_box_ends {
 void texture_box_begin(struct texture_box_ends *ends);
 bool texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
                            struct texture_box_ends *ends);
+void texture_box_add(struct texture_box_ends *ends, const struct texture_box_ends *others);
 void texture_box_end(const struct texture_box_ends *ends, struct texture_box *box);
 
 #ifdef __cplusplus

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+enum {
+    READ_SLICES = 8, /* at a time, of a thread */
+    PULL_THREADS = 256,
+    PULL_BLOCKS = 4 /* of a multiprocessor */
+};
+
 struct cuda_region {
     struct texture_region_state held;
     size_t words; /* of a slice */
@@ -30,33 +36,53 @@ cuda_region_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->host, &cuda_lane_of(lane)->results.memory, CUDA_RESULTS_BYTES);
 }
 
-/* The bits of a slice where the copy engines reach them, and zeros for those since the last one that had any: what is
- * sent is of the first to the last of them. */
-static void
-region_keep_slice(struct cuda_region *own, const uint64_t *slice, int64_t last, int64_t z)
-{
-    const size_t bytes = own->words * sizeof(*slice);
+/* What threads share that read the bits. */
+struct region_reading {
+    const struct image_extent *extent;
+    const uint64_t *bits;
+    struct cuda_region *own;
+    pthread_mutex_t mutex;
+    struct texture_box_ends ends; /* of all slices that were read */
+};
 
-    if (last >= 0)
-        memset(own->host_bits + (size_t)(last + 1) * own->words, 0, (size_t)(z - last - 1) * bytes);
-    memcpy(own->host_bits + (size_t)z * own->words, slice, bytes);
-}
-
-/* Slices are read once, for the box and for the copy. */
+/* Part i of the slices, once for the box and for the copy. */
 static void
-region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_region *own)
+region_read_part(void *context, int64_t i)
 {
+    struct region_reading *reading = (struct region_reading *)context;
+    const size_t words = reading->own->words;
     struct texture_box_ends ends;
 
     texture_box_begin(&ends);
-    for (int64_t z = 0; z < lane->extent.slices; z++) {
-        const uint64_t *slice = bits + (size_t)z * own->words;
-        const int64_t last = ends.last[2];
+    for (int64_t z = i * READ_SLICES; z < (i + 1) * READ_SLICES && z < reading->extent->slices; z++) {
+        const uint64_t *slice = reading->bits + (size_t)z * words;
 
-        if (texture_box_add_slice(slice, &lane->extent, z, &ends))
-            region_keep_slice(own, slice, last, z);
+        (void)texture_box_add_slice(slice, reading->extent, z, &ends);
+        memcpy(reading->own->host_bits + (size_t)z * words, slice, words * sizeof(*slice));
     }
-    texture_box_end(&ends, &own->held.box);
+    pthread_mutex_lock(&reading->mutex);
+    texture_box_add(&reading->ends, &ends);
+    pthread_mutex_unlock(&reading->mutex);
+}
+
+static void
+region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_region *own)
+{
+    struct region_reading reading = {&lane->extent, bits, own, PTHREAD_MUTEX_INITIALIZER};
+
+    texture_box_begin(&reading.ends);
+    cpu_pool_for(cuda_device_of(lane)->pool, (lane->extent.slices + READ_SLICES - 1) / READ_SLICES,
+                 region_read_part, &reading);
+    texture_box_end(&reading.ends, &own->held.box);
+}
+
+/* By threads, not by a copy engine: that has the volume's slabs to carry first, however few of them are waited for. */
+static __global__ void
+__launch_bounds__(PULL_THREADS) region_pull(const uint64_t *from, uint64_t *to, size_t words)
+{
+    for (size_t i = (size_t)blockIdx.x * PULL_THREADS + threadIdx.x; i < words;
+         i += (size_t)gridDim.x * PULL_THREADS)
+        to[i] = from[i];
 }
 
 static int
@@ -69,13 +95,15 @@ cuda_region_run(struct kernels_lane *base, const void *bits, struct error *error
     if (own->sent)
         CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     region_read(base, (const uint64_t *)bits, own);
-    const size_t first = (size_t)own->held.box.first[2] * own->words;
+    const size_t first = (size_t)own->held.box.first[2] * own->words,
+                 count = (size_t)own->held.box.size[2] * own->words;
 
     CUDA_TRY(device, cudaMemsetAsync(own->bits, 0,
                                      own->words * (size_t)base->extent.slices * sizeof(*own->bits),
                                      lane->work));
-    CUDA_SEND(lane, own->bits + first, own->host_bits + first,
-              (size_t)own->held.box.size[2] * own->words);
+    region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
+        own->host_bits + first, own->bits + first, count);
+    CUDA_LAUNCHED(device);
     own->sent = true;
     own->held.bits = (const uint64_t *)bits;
     return 0;
