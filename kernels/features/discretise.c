@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 /* What the rule counts from: the extremes of the region, and the lower end of the range. */
 struct rule {
@@ -41,13 +42,53 @@ level_of_value(const struct rule *rule, double stored, double value)
     return 0;
 }
 
-static bool
-is_left_out(const struct rule *rule, double value)
+/* What stands for the stored values from the smallest on. */
+struct table {
+    const struct image_rescale *rescale;
+    size_t values;
+    int32_t smallest;
+};
+
+static double
+table_value(const struct table *table, size_t entry)
+{
+    return table->rescale->slope * ((double)table->smallest + (double)entry) +
+           table->rescale->intercept;
+}
+
+/* The first entry whose value is the bound, or beyond it, in the order that values have in the table. */
+static size_t
+table_entry(const struct table *table, double bound, bool beyond)
+{
+    const bool falls = table->rescale->slope < 0;
+    size_t first = 0, end = table->values;
+
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+        const double value = table_value(table, middle);
+
+        if (value == bound ? beyond : (value < bound) != falls)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* The entries first .. end - 1 whose values the rule takes: they rise or fall, and stand beside each other. */
+static void
+table_taken(const struct table *table, const struct rule *rule, size_t *first, size_t *end)
 {
     const struct discretisation_options *options = rule->options;
+    const double lo = options->has_range ? fmax(rule->lo, options->range[0]) : rule->lo;
+    const double hi = options->has_range ? fmin(rule->hi, options->range[1]) : rule->hi;
+    const bool falls = table->rescale->slope < 0;
 
-    return value < rule->lo || value > rule->hi ||
-           (options->has_range && (value < options->range[0] || value > options->range[1]));
+    *first = *end = 0;
+    if (!(lo <= hi))
+        return;
+    *first = table_entry(table, falls ? hi : lo, false);
+    *end = table_entry(table, falls ? lo : hi, true);
 }
 
 /* How many levels the rule makes; an empty region has none of its own. */
@@ -76,19 +117,18 @@ discretise_most_levels(const struct discretisation_options *options, double lo, 
 
 /* False: a value is none of those that the rule takes. */
 static bool
-discretise_table(const struct rule *rule, const struct image_rescale *rescale, size_t values,
-                 int32_t smallest, uint16_t *level_of)
+discretise_table(const struct rule *rule, const struct table *table, uint16_t *level_of)
 {
-    for (size_t i = 0; i < values; i++) {
-        const double stored = (double)smallest + (double)i;
-        const double value = rescale->slope * stored + rescale->intercept;
+    size_t first, end;
 
-        level_of[i] = 0;
-        if (is_left_out(rule, value))
-            continue;
+    table_taken(table, rule, &first, &end);
+    memset(level_of, 0, table->values * sizeof(*level_of));
+    for (size_t i = first; i < end; i++) {
+        const double stored = (double)table->smallest + (double)i;
+
         if (rule->options->kind == DISCRETISATION_STORED_256 && (stored < 0 || stored > 255))
             return false;
-        level_of[i] = (uint16_t)level_of_value(rule, stored, value);
+        level_of[i] = (uint16_t)level_of_value(rule, stored, table_value(table, i));
     }
     return true;
 }
@@ -103,9 +143,12 @@ discretise(const struct discretisation_options *options, const struct image_resc
 
     if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
         return -ERANGE;
-    for (size_t table = 0; table < table_count; table++)
-        if (!discretise_table(&rule, &rescales[table], values, smallest, level_of + table * values))
+    for (size_t t = 0; t < table_count; t++) {
+        const struct table table = {&rescales[t], values, smallest};
+
+        if (!discretise_table(&rule, &table, level_of + t * values))
             return -EDOM;
+    }
     *levels = highest < 2 ? 2 : (int)highest;
     return 0;
 }

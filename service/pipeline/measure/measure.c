@@ -157,8 +157,7 @@ count_values(struct step *step, struct feature_region *region)
     if (rc)
         return rc;
     leave_out_padding(step, false);
-    resegment(&step->volume, step->histograms, region->kept);
-    resegment_extremes(&step->volume, step->histograms, region->extremes);
+    resegment(&step->volume, step->histograms, region->kept, region->extremes);
     return 0;
 }
 

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+enum { TOGETHER = 8 };
+
 /* What an entry of the tables stands for, exactly as discretise() has it. */
 static double
 entry_value(const struct feature_volume *volume, size_t entry)
@@ -12,15 +14,30 @@ entry_value(const struct feature_volume *volume, size_t entry)
     return rescale->slope * stored + rescale->intercept;
 }
 
-void
-resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms,
-                   double extremes[2])
+/* The first entry from this one on that is counted; most are not, and are passed by many at a time. */
+static size_t
+next_counted(const struct feature_volume *volume, const uint64_t *histograms, size_t entry)
 {
+    const size_t entries = volume->tables * volume->values;
+    uint64_t any = 0;
+    while (any == 0 && entry + TOGETHER <= entries) {
+        for (size_t i = entry; i < entry + TOGETHER; i++)
+            any |= histograms[i];
+        entry += any == 0 ? TOGETHER : 0;
+    }
+    while (entry < entries && histograms[entry] == 0)
+        entry++;
+    return entry;
+}
+
+static void
+find_extremes(const struct feature_volume *volume, const uint64_t *histograms, double extremes[2])
+{
+    const size_t entries = volume->tables * volume->values;
     extremes[0] = INFINITY;
     extremes[1] = -INFINITY;
-    for (size_t i = 0; i < volume->tables * volume->values; i++) {
-        if (histograms[i] == 0)
-            continue;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
         const double value = entry_value(volume, i);
         extremes[0] = value < extremes[0] ? value : extremes[0];
         extremes[1] = value > extremes[1] ? value : extremes[1];
@@ -35,17 +52,17 @@ find_moments(const struct feature_volume *volume, const uint64_t *histograms, do
 {
     const size_t entries = volume->tables * volume->values;
     double total = 0, above = 0, squares = 0;
-    for (size_t i = 0; i < entries; i++)
-        if (histograms[i] > 0) {
-            total += (double)histograms[i];
-            above += (double)histograms[i] * (entry_value(volume, i) - smallest);
-        }
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        total += (double)histograms[i];
+        above += (double)histograms[i] * (entry_value(volume, i) - smallest);
+    }
     *mean = smallest + above / total;
-    for (size_t i = 0; i < entries; i++)
-        if (histograms[i] > 0) {
-            const double from = entry_value(volume, i) - *mean;
-            squares += (double)histograms[i] * from * from;
-        }
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double from = entry_value(volume, i) - *mean;
+        squares += (double)histograms[i] * from * from;
+    }
     *deviation = sqrt(squares / total);
 }
 
@@ -54,7 +71,7 @@ keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, 
 {
     const double sigma = volume->options->sigma;
     double extremes[2], mean, deviation;
-    resegment_extremes(volume, histograms, extremes);
+    find_extremes(volume, histograms, extremes);
     if (extremes[0] > extremes[1])
         return;
     find_moments(volume, histograms, extremes[0], &mean, &deviation);
@@ -62,19 +79,28 @@ keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, 
     kept[1] = fmin(kept[1], mean + sigma * deviation);
 }
 
+static void
+leave_out(const struct feature_volume *volume, uint64_t *histograms, const double kept[2])
+{
+    const size_t entries = volume->tables * volume->values;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double value = entry_value(volume, i);
+        if (value < kept[0] || value > kept[1])
+            histograms[i] = 0;
+    }
+}
+
 void
-resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2])
+resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2],
+          double extremes[2])
 {
     const struct texture_options *options = volume->options;
     kept[0] = options->levels.has_range ? options->levels.range[0] : -INFINITY;
     kept[1] = options->levels.has_range ? options->levels.range[1] : INFINITY;
     if (options->sigma > 0)
         keep_near_mean(volume, histograms, kept);
-    for (size_t i = 0; i < volume->tables * volume->values; i++) {
-        if (histograms[i] == 0)
-            continue;
-        const double value = entry_value(volume, i);
-        if (value < kept[0] || value > kept[1])
-            histograms[i] = 0;
-    }
+    if (isfinite(kept[0]) || isfinite(kept[1]))
+        leave_out(volume, histograms, kept);
+    find_extremes(volume, histograms, extremes);
 }

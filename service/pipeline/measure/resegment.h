@@ -12,12 +12,10 @@
  * leave out: values beyond the range, and values farther from the mean than so many standard
  * deviations. Mean and deviation (the population's) are those of the region as it was; where both
  * are asked for a value has to be within both. kept[0] .. kept[1], both inclusive and in real-world
- * units, is what may be left: -INFINITY .. INFINITY where nothing is asked for.
+ * units, is what may be left: -INFINITY .. INFINITY where nothing is asked for. extremes are the smallest and
+ * the largest real-world value that is; INFINITY, -INFINITY: there is none.
  */
-void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2]);
-
-/* The smallest and the largest real-world value that the histograms count; INFINITY, -INFINITY: there is none. */
-void resegment_extremes(const struct feature_volume *volume, const uint64_t *histograms,
-                        double extremes[2]);
+void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2],
+               double extremes[2]);
 
 #endif
