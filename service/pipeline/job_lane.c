@@ -2,6 +2,7 @@
 #include "service/pipeline/job_lane.h"
 
 #include "service/common/parallel.h"
+#include "service/pipeline/measure/valuing.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -23,6 +24,7 @@ struct job_lane {
     struct job_device *device;
     struct kernels_lane *lane;
     struct kernels_lane *fallback; /* NULL until a job needs it */
+    struct valuing *valuing;
     int64_t kept;                  /* bytes */
     int64_t largest;               /* of the jobs since it rested, in bytes */
 };
@@ -83,9 +85,11 @@ job_lane_open(struct job_device *device, struct job_lane **out, struct error *er
     if (!lane)
         return error_set_system(error, -ENOMEM, "open a lane");
     lane->device = device;
-    const int rc = kernels_lane_open(device->device, &lane->lane, error);
+    lane->valuing = valuing_open();
+    const int rc = lane->valuing ? kernels_lane_open(device->device, &lane->lane, error)
+                                 : error_set_system(error, -ENOMEM, "open a lane");
     if (rc)
-        free(lane);
+        job_lane_close(lane);
     else
         *out = lane;
     return rc;
@@ -127,6 +131,7 @@ job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const stru
 {
     const struct pipeline_compute compute = {.device = lane->device->device,
                                              .lane = lane->lane,
+                                             .valuing = lane->valuing,
                                              .threads = job_device_threads_now(lane->device),
                                              .most_bytes = lane->device->most_bytes,
                                              .fallback_device =
@@ -189,6 +194,7 @@ job_lane_close(struct job_lane *lane)
 {
     if (!lane)
         return;
+    valuing_close(lane->valuing);
     kernels_lane_close(lane->lane);
     kernels_lane_close(lane->fallback);
     free(lane);

@@ -319,8 +319,10 @@ most_of_groups(const struct job *job)
 static int
 prepare_groups_on(struct job *job, struct kernels_device *device, struct error *error)
 {
-    job->groups =
-        (struct texture_groups){.pipeline = job->pipeline, .grid = &job->grid, .watch = job->watch};
+    job->groups = (struct texture_groups){.pipeline = job->pipeline,
+                                          .grid = &job->grid,
+                                          .watch = job->watch,
+                                          .valuing = job->compute->valuing};
     return texture_groups_prepare(&job->groups, device, most_of_groups(job), error);
 }
 

@@ -21,6 +21,7 @@
 struct pipeline_compute {
     struct kernels_device *device;
     struct kernels_lane *lane;
+    struct valuing *valuing; /* valuing.h */
     int threads;
     int64_t most_bytes;                     /* of memory that the job may take; 0: what there is */
     struct kernels_device *fallback_device; /* NULL: none */

@@ -14,6 +14,7 @@
 #include "service/common/parallel.h"
 #include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
+#include "service/pipeline/measure/valuing.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -34,6 +35,7 @@ struct scene {
     struct geometry_plane *planes;
     struct geometry_stack stack;
     struct kernels_lane *lane;
+    struct valuing *valuing;
     const char *device; /* as asked for */
 };
 
@@ -164,7 +166,8 @@ measure(struct scene *scene, const struct texture_options *options)
                                             .stack = &scene->stack,
                                             .regions = &region,
                                             .region_count = 1,
-                                            .lane = scene->lane};
+                                            .lane = scene->lane,
+                                            .valuing = scene->valuing};
     struct texture_result result = {.map_count = 0};
     struct error error = {0};
     size_t count;
@@ -239,6 +242,9 @@ main(int argc, char **argv)
     if (kernels_device_open(&options, &device, &error) ||
         kernels_lane_open(device, &scene.lane, &error))
         fail(error.message);
+    scene.valuing = valuing_open();
+    if (!scene.valuing)
+        fail("no memory");
     for (int family = 0; family < TEXTURE_FAMILIES; family++)
         if (asked(argc, argv, texture_family_names[family]))
             time_families(&scene, texture_family_names[family], 1u << family,
@@ -247,6 +253,7 @@ main(int argc, char **argv)
         time_families(&scene, "all but spatial-correlation",
                       (1u << TEXTURE_FAMILY_all) - 1 - (1u << TEXTURE_FAMILY_spatial_correlation),
                       true, repeat);
+    valuing_close(scene.valuing);
     kernels_lane_close(scene.lane);
     kernels_device_close(device);
     free(scene.voxels);

@@ -271,6 +271,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
         .region_count = regions.count,
         .maps = maps_are_wanted(groups->pipeline),
         .lane = options->resample ? groups->lane : lane,
+        .valuing = groups->valuing,
         .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
         .shared = shared,
         .watch = groups->watch,

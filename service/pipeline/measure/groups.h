@@ -17,6 +17,7 @@ struct texture_groups {
     const struct conf_pipeline *pipeline;
     const struct grid *grid;            /* the job's */
     const struct pipeline_watch *watch; /* may be NULL */
+    struct valuing *valuing;            /* as texture_measure wants it */
     struct grid *grids;                 /* of each group; without a source: the job's */
     struct kernels_lane *lane;          /* the second one; NULL: none is needed */
 };

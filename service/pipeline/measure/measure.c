@@ -37,7 +37,6 @@ struct step {
     uint16_t *level_of;             /* the same */
     const uint64_t **regions;       /* the volume's */
     void *prepared[FEATURE_FAMILIES];
-    struct valuing *valuing;
     enum feature_need needs; /* of all families that are wanted */
     bool levels_wanted;
 };
@@ -146,14 +145,12 @@ leave_out_padding(const struct step *step, bool levels)
 
 /* ------------------------------------------------------------------ the region, its levels -- */
 
-/* All that is counted of the region from here on finds it in the lane. */
 static int
 count_values(struct step *step, struct feature_region *region)
 {
-    int rc = texture_region_hold(step->request->lane, region->bits, step->error);
-    if (rc == 0)
-        rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
-                                   step->histograms, step->error);
+    const int rc =
+        texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
+                              step->histograms, step->error);
     if (rc)
         return rc;
     leave_out_padding(step, false);
@@ -349,7 +346,7 @@ count_set(struct step *step, struct valued *valued)
     valued->made = shared && shared_values_take(shared, &valued->measured, valued->values);
     return valued->made || kernels_lane_beside(step->request->lane)
                ? 0
-               : valuing_count(step->valuing, valued, step->error);
+               : valuing_count(step->request->valuing, valued, step->error);
 }
 
 /* Keeps what is to be kept of a set's counts, tells its values, and lets it go. */
@@ -377,7 +374,7 @@ end_set(struct step *step, const struct valued *valued)
             (!family->tells || family->tells(step->request->options, f)))
             rc = measure_add_feature(step, measured, &family->definitions[f], &valued->values[f],
                                      &told);
-    valuing_let_go(step->valuing);
+    valuing_let_go(step->request->valuing);
     return rc;
 }
 
@@ -391,17 +388,17 @@ begin_set(struct step *step, const struct measured *measured)
     const size_t bytes =
         family->bytes && !missing ? family->bytes(measured->region, measured->set) : 0;
     int rc = pipeline_stopped(step->request->watch) ? -ECANCELED : 0;
-    while (rc == 0 && !valuing_has_room(step->valuing, measured, bytes))
-        rc = end_set(step, valuing_wait(step->valuing));
+    while (rc == 0 && !valuing_has_room(step->request->valuing, measured, bytes))
+        rc = end_set(step, valuing_wait(step->request->valuing));
     if (rc)
         return rc;
-    struct valued *valued = valuing_begin(step->valuing, measured, bytes);
+    struct valued *valued = valuing_begin(step->request->valuing, measured, bytes);
     for (size_t f = 0; f < family->definition_count; f++)
         valued->values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
     valued->made = missing != FEATURE_PRESENT;
     rc = missing ? 0 : count_set(step, valued);
     if (rc == 0)
-        valuing_add(step->valuing, valued);
+        valuing_add(step->request->valuing, valued);
     return rc;
 }
 
@@ -437,7 +434,7 @@ end_sets(struct step *step)
 {
     const struct valued *valued;
     int rc = 0;
-    while (rc == 0 && (valued = valuing_wait(step->valuing)) != NULL)
+    while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
         rc = end_set(step, valued);
     return rc;
 }
@@ -455,7 +452,7 @@ begin_forms(struct step *step, const struct texture_region *named,
         const struct measured measured = {named, region, family, 0};
         if (family->form && texture_sets(family, step->request->options) > 0 &&
             !(shared && shared_values_take(shared, &measured, values)))
-            rc = valuing_form(step->valuing, family, region);
+            rc = valuing_form(step->request->valuing, family, region);
     }
     return rc ? out_of_memory(step) : 0;
 }
@@ -472,11 +469,14 @@ measure_region(struct step *step, size_t number)
         .no_levels = FEATURE_NOT_DISCRETISED,
         .level_of = step->level_of,
     };
+    const bool values_wanted = step->needs >= FEATURE_NEEDS_VALUES;
     size_t next = 0;
-    int rc = begin_forms(step, named, &region);
+    int rc = values_wanted ? texture_region_hold(step->request->lane, region.bits, step->error) : 0;
+    if (rc == 0)
+        rc = begin_forms(step, named, &region);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, families_of_bits());
-    if (rc == 0 && step->needs >= FEATURE_NEEDS_VALUES)
+    if (rc == 0 && values_wanted)
         rc = count_values(step, &region);
     if (rc == 0 && step->levels_wanted)
         make_levels(step, &region);
@@ -484,7 +484,7 @@ measure_region(struct step *step, size_t number)
         rc = begin_sets(step, named, &region, &next, FEATURE_FAMILIES);
     if (rc == 0)
         rc = end_sets(step);
-    valuing_clear(step->valuing);
+    valuing_clear(step->request->valuing);
     texture_region_release(step->request->lane);
     return rc;
 }
@@ -492,14 +492,14 @@ measure_region(struct step *step, size_t number)
 /* ----------------------------------------------------------------------------- the whole ---- */
 
 static int
-open_valuing(struct step *step)
+prepare_valuing(struct step *step)
 {
     size_t sets = 0;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         sets += texture_sets(feature_families[f], step->request->options);
     const struct kernels_lane *lane = step->request->lane;
-    return valuing_open(sets, kernels_lane_threads(lane) - 1, kernels_lane_beside(lane),
-                        &step->valuing)
+    return valuing_prepare(step->request->valuing, sets, kernels_lane_threads(lane) - 1,
+                           kernels_lane_beside(lane))
                ? out_of_memory(step)
                : 0;
 }
@@ -508,7 +508,7 @@ static int
 measure_all(struct step *step)
 {
     const size_t regions = step->request->region_count;
-    int rc = open_valuing(step);
+    int rc = prepare_valuing(step);
     for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++)
         rc = family_prepare(step, f);
     for (size_t r = 0; r < regions && rc == 0; r++) {
@@ -530,7 +530,6 @@ texture_measure(const struct texture_request *request, struct texture_result *re
     int rc = make_tables(&step);
     if (rc == 0)
         rc = measure_all(&step);
-    valuing_close(step.valuing);
     free_tables(&step);
     return rc;
 }

@@ -21,6 +21,7 @@
 #include "kernels/features/family.h"
 
 struct shared_values;
+struct valuing;
 
 /* A segment, or the whole volume (number 0, label "", bits NULL). */
 struct texture_region {
@@ -37,6 +38,7 @@ struct texture_request {
     size_t region_count;
     bool maps;                          /* are wanted back */
     struct kernels_lane *lane;          /* holds the volume */
+    struct valuing *valuing;            /* nobody else's meanwhile */
     int64_t first[3];                   /* which begins at this voxel of the stack's grid */
     struct shared_values *shared;       /* with the job's other groups; NULL: it is the only one */
     const struct pipeline_watch *watch; /* may be NULL */

@@ -162,25 +162,31 @@ valuing_call(struct valuing *valuing)
     pthread_cond_signal(&valuing->added_one);
 }
 
-int
-valuing_open(size_t sets, int threads, bool count, struct valuing **made)
+struct valuing *
+valuing_open(void)
 {
     struct valuing *valuing = calloc(1, sizeof *valuing);
     if (!valuing)
-        return -ENOMEM;
-    valuing->items = calloc(sets + 1, sizeof *valuing->items);
-    if (!valuing->items) {
-        free(valuing);
-        return -ENOMEM;
-    }
+        return NULL;
     pthread_mutex_init(&valuing->mutex, NULL);
     pthread_cond_init(&valuing->added_one, NULL);
     pthread_cond_init(&valuing->made_one, NULL);
     pthread_cond_init(&valuing->formed_one, NULL);
     pthread_cond_init(&valuing->counted_one, NULL);
+    return valuing;
+}
+
+int
+valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count)
+{
+    struct valued *items = realloc(valuing->items, (sets + 1) * sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->items = items;
     valuing->thread_most = count || threads > VALUING_THREADS ? VALUING_THREADS : threads;
     valuing->form_most = threads;
-    *made = valuing;
+    pthread_mutex_unlock(&valuing->mutex);
     return 0;
 }
 

@@ -3,7 +3,8 @@
  * the next families want. Each set's values come of its counts alone: they are the same whoever makes them. On a lane
  * where runs are under way beside each other (kernels_lane_beside) these threads have it count, too.
  *
- * Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
+ * It is opened once for many jobs, which have it one after the other: beginning threads and waiting for their ends takes
+ * a job half a millisecond. Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
  * (family.h) is of the same counts, which stay until the last set that has them is let go.
  */
 #ifndef NOCTULE_VALUING_H
@@ -47,9 +48,12 @@ struct formed {
     int rc;
 };
 
+/* Without threads: they begin as there is something for them. NULL: there is no memory. */
+struct valuing *valuing_open(void);
+
 /* For so many sets of a region at most, with so many threads at most beside the caller's; where they count, too, there
- * are more, which sleep most of the time. 0 or -ENOMEM. */
-int valuing_open(size_t sets, int threads, bool count, struct valuing **valuing);
+ * are more, which sleep most of the time. What jobs before have begun stay. 0 or -ENOMEM. */
+int valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count);
 
 /* Has what families make of the region's bits alone begun, before the sets that are handed it. 0 or -ENOMEM. */
 int valuing_form(struct valuing *valuing, const struct feature_family *family,

@@ -1,4 +1,5 @@
 /* Whole jobs: what comes out, and that nothing comes out when a job is stopped or cannot go on. */
+#include "service/pipeline/measure/valuing.h"
 #include "service/pipeline/pipeline.h"
 
 #include "kernels/op.h"
@@ -27,13 +28,15 @@ set_up(void)
     signal(SIGXFSZ, SIG_IGN);
     job_sample_make(&sample);
     ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
-    compute = (struct pipeline_compute){.device = device, .threads = 2};
+    compute = (struct pipeline_compute){.device = device, .valuing = valuing_open(), .threads = 2};
+    ck_assert_ptr_nonnull(compute.valuing);
     ck_assert_int_eq(kernels_lane_open(device, &compute.lane, &error), 0);
 }
 
 static void
 tear_down(void)
 {
+    valuing_close(compute.valuing);
     kernels_lane_close(compute.lane);
     kernels_device_close(device);
     job_sample_remove(&sample);

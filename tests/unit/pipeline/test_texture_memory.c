@@ -77,7 +77,9 @@ expect_predicted(const struct texture_options *options, double share)
                                             .regions = regions,
                                             .region_count = 2,
                                             .maps = true,
-                                            .lane = open_lane(&device, options)};
+                                            .lane = open_lane(&device, options),
+                                            .valuing = valuing_open()};
+    ck_assert_ptr_nonnull(request.valuing);
     count_allocations();
     const int rc = texture_measure(&request, &result, &error);
     counted.on = false;
@@ -87,6 +89,7 @@ expect_predicted(const struct texture_options *options, double share)
         predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
         "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
     texture_result_clear(&result);
+    valuing_close(request.valuing);
     kernels_lane_close(request.lane);
     kernels_device_close(device);
 }

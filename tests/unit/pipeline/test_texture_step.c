@@ -1,5 +1,6 @@
 /* The stage of texture within a job: a device that fails, a job that is stopped, absent values. */
 #include "kernels/op.h"
+#include "service/pipeline/measure/valuing.h"
 #include "service/pipeline/pipeline.h"
 #include "tests/unit/job_sample.h"
 
@@ -32,13 +33,15 @@ set_up(void)
     job_sample_make(&sample);
     sample.spec.settings = settings;
     ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
-    compute = (struct pipeline_compute){.device = device, .threads = 2};
+    compute = (struct pipeline_compute){.device = device, .valuing = valuing_open(), .threads = 2};
+    ck_assert_ptr_nonnull(compute.valuing);
     ck_assert_int_eq(kernels_lane_open(device, &compute.lane, &error), 0);
 }
 
 static void
 tear_down(void)
 {
+    valuing_close(compute.valuing);
     kernels_lane_close(compute.lane);
     kernels_device_close(device);
     job_sample_remove(&sample);

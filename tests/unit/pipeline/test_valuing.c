@@ -105,10 +105,18 @@ add_sets(size_t number, size_t count, size_t bytes, bool caller_counts)
     }
 }
 
+static void
+open_valuing(size_t sets, int threads, bool count)
+{
+    valuing = valuing_open();
+    ck_assert_ptr_nonnull(valuing);
+    ck_assert_int_eq(valuing_prepare(valuing, sets, threads, count), 0);
+}
+
 /* With as many threads as the half of the case's number. */
 START_TEST(each_region_has_its_values_in_order)
 {
-    ck_assert_int_eq(valuing_open(SETS, _i / 2, _i % 2, &valuing), 0);
+    open_valuing(SETS, _i / 2, _i % 2);
     for (size_t region = 0; region < 50; region++) {
         const struct valued *valued;
         size_t i = 0;
@@ -135,7 +143,7 @@ END_TEST
 /* A job that is stopped waits for no more than what is being made. */
 START_TEST(what_nobody_waits_for_is_not_made)
 {
-    ck_assert_int_eq(valuing_open(SETS, 0, false, &valuing), 0);
+    open_valuing(SETS, 0, false);
     add_sets(0, SETS, 1, _i == 0);
     ck_assert_double_eq(valuing_wait(valuing)->values[0].value, 0);
     ck_assert_int_eq(atomic_load(&valued_sets), 1);
@@ -151,10 +159,30 @@ START_TEST(what_nobody_waits_for_is_not_made)
 
 END_TEST
 
+/* Jobs follow each other, of more sets and of fewer. */
+START_TEST(threads_stay_for_the_next_job)
+{
+    open_valuing(SETS, 2, true);
+    for (size_t job = 0; job < 20; job++) {
+        const size_t sets = job % 2 == 0 ? SETS : 2;
+        size_t ended = 0;
+        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true), 0);
+        add_sets(job, sets, 1, false);
+        for (const struct valued *valued; (valued = valuing_wait(valuing)) != NULL; ended++) {
+            ck_assert_double_eq(valued->values[0].value, (double)(ended / 2 + job));
+            valuing_let_go(valuing);
+        }
+        ck_assert_uint_eq(ended, sets);
+        valuing_clear(valuing);
+    }
+}
+
+END_TEST
+
 /* With as many threads as the case's number: forms are there, whole, for each set of their family. */
 START_TEST(forms_are_made_before_their_values)
 {
-    ck_assert_int_eq(valuing_open(2, _i, _i % 2, &valuing), 0);
+    open_valuing(2, _i, _i % 2);
     for (size_t number = 0; number < 50; number++) {
         const struct feature_region region = {.number = number};
         const struct valued *valued;
@@ -183,7 +211,7 @@ END_TEST
 START_TEST(forms_that_nobody_waits_for_are_let_go)
 {
     const struct feature_region region = {.number = 1};
-    ck_assert_int_eq(valuing_open(1, _i, false, &valuing), 0);
+    open_valuing(1, _i, false);
     ck_assert_int_eq(valuing_form(valuing, &forming, &region), 0);
     valuing_clear(valuing);
     ck_assert_int_eq(atomic_load(&formed_clear), 1);
@@ -203,7 +231,7 @@ has_room(size_t set, size_t bytes)
  * when it is let go. */
 START_TEST(room_is_made_by_what_is_let_go)
 {
-    ck_assert_int_eq(valuing_open(SETS, 0, false, &valuing), 0);
+    open_valuing(SETS, 0, false);
     ck_assert(has_room(0, 3 * VALUING_HELD));
     add_sets(1, 1, 3 * VALUING_HELD, _i == 0);
     ck_assert(has_room(0, 3 * VALUING_HELD));
@@ -233,6 +261,7 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 8);
     tcase_add_loop_test(tests, what_nobody_waits_for_is_not_made, 0, 2);
+    tcase_add_test(tests, threads_stay_for_the_next_job);
     tcase_add_loop_test(tests, forms_are_made_before_their_values, 0, 5);
     tcase_add_loop_test(tests, forms_that_nobody_waits_for_are_let_go, 0, 5);
     tcase_add_loop_test(tests, room_is_made_by_what_is_let_go, 0, 2);
