@@ -205,19 +205,18 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
                const struct texture_levels *levels, struct boxed_source *source,
                const struct cuda_box *box, struct error *error)
 {
-    const size_t values = texture_values(lane);
     const bool per_slice = levels->table_count > 1;
     const int32_t slices = (int32_t)box->size[2],
                   batch = per_slice ? (int32_t)TEXTURE_TABLES : slices;
 
-    source->values = per_slice ? values : 0;
+    source->values = per_slice ? texture_values(lane) : 0;
     for (int32_t z = 0; z < slices; z += batch) {
         const int32_t end = z + batch < slices ? z + batch : slices;
-        const uint16_t *tables =
-            levels->level_of + (per_slice ? (size_t)(source->first[2] + z) * values : 0);
-        int rc;
+        int rc = cuda_levels_send(lane, levels, (size_t)(source->first[2] + z), (size_t)(end - z),
+                                  own->tables, &source->tables, error);
 
-        CUDA_SEND(lane, own->tables, tables, (per_slice ? (size_t)(end - z) : 1) * values);
+        if (rc)
+            return rc;
         rc = boxed_fill_slices<Level>(lane, source, box, z == 0 ? -box->margin : z,
                                       end == slices ? end + box->margin : end, z, error);
         if (rc)
@@ -253,7 +252,6 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
     box->levels =
         form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
     source.volume = cuda_texture_volume(lane);
-    source.tables = own->tables;
     source.mark = form == BOXED_MARKED ? BOXED_MARK : 0;
     rc = cuda_counted_region(lane, &own->counted, region, &source.volume.region, error);
     if (rc)

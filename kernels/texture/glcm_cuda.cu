@@ -385,12 +385,12 @@ is_too_long(const struct cuda_lane *lane)
 /* Tables may be many: so many slices at a time as there is room for. */
 static int
 queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
-            const struct glcm_plan *plan, struct error *error)
+            struct glcm_plan *plan, struct error *error)
 {
-    const struct glcm_volume *volume = &plan->volume;
+    struct glcm_volume *volume = &plan->volume;
     struct cuda_device *device = cuda_device_of(&lane->base);
     const bool each = volume->table_per_slice;
-    const size_t slices = volume->slices, values = texture_values(lane);
+    const size_t slices = volume->slices;
     const size_t batch = each ? (size_t)TEXTURE_TABLES : (size_t)TEXTURE_MATRICES;
 
     for (size_t first = 0; first < slices; first += batch) {
@@ -400,11 +400,14 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
                                                      (size_t)device->multiprocessors * 2 / count));
         dim3 grid((unsigned)parts, (unsigned)count);
 
-        if (each || first == 0)
-            CUDA_SEND(lane, cuda_glcm_of(lane)->tables,
-                      request->levels.level_of +
-                          (each ? (plan->source.first[2] + first) * values : 0),
-                      (each ? count : 1) * values);
+        const int rc =
+            each || first == 0
+                ? cuda_levels_send(lane, &request->levels, plan->source.first[2] + first, count,
+                                   cuda_glcm_of(lane)->tables, &volume->tables, error)
+                : 0;
+
+        if (rc)
+            return rc;
         if (lane->base.pixel == IMAGE_UINT8)
             make_codes<uint8_t>
                 <<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
@@ -459,7 +462,6 @@ cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, stru
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                          "there are too many rows for the GPU");
     make_plan(lane, request, plan);
-    plan->volume.tables = cuda_glcm_of(lane)->tables;
     plan->volume.table_per_slice = request->levels.table_count > 1;
     rc = allow_shared(cuda_device_of(&lane->base), error);
     if (rc || plan->shifted)

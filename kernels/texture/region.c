@@ -2,6 +2,7 @@
 #include "kernels/texture/region.h"
 
 #include "kernels/op.h"
+#include "kernels/texture/texture.h"
 
 enum {
     WORD = 64,
@@ -175,13 +176,27 @@ void
 texture_region_release(struct kernels_lane *lane)
 {
     region_state(lane)->bits = NULL;
+    region_state(lane)->level_of = NULL;
 }
 
 int
 texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error)
 {
     texture_region_release(lane);
-    return region ? kernels_op_run(lane, KERNELS_REGION, region, error) : 0;
+    return region
+               ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.bits = region}, error)
+               : 0;
+}
+
+int
+texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels,
+                    struct error *error)
+{
+    region_state(lane)->level_of = NULL;
+    return levels->table_count == 1
+               ? kernels_op_run(lane, KERNELS_REGION,
+                                &(struct texture_hold){.level_of = levels->level_of}, error)
+               : 0;
 }
 
 const struct texture_region_state *

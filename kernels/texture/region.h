@@ -1,14 +1,17 @@
 /*
- * region.h - the box of a region, and a region that a lane holds.
+ * region.h - the box of a region, and a region and its levels that a lane holds.
  *
  * Several requests are often of one region. Held, its bits are read once: for its box, and into the device's
- * memory; each request whose `region` is that pointer finds them there. Holding changes no result. While a region is
- * held or released no other thread runs anything of the lane; any may ask for the box of the one that is held.
+ * memory; each request whose `region` is that pointer finds them there, and likewise its levels. Holding changes no
+ * result. While a region or levels are held or released no other thread runs anything of the lane; any may ask for the
+ * box of the region that is held.
  */
 #ifndef NOCTULE_TEXTURE_REGION_H
 #define NOCTULE_TEXTURE_REGION_H
 
 #include "kernels/kernels.h"
+
+struct texture_levels;
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +31,12 @@ void texture_box_of(const uint64_t *region, const struct image_extent *extent,
  * otherwise; its slices are all announced, -EBUSY otherwise.
  */
 int texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error);
+
+/* Likewise levels, if they have one table, which must stay as it is until the region is released. */
+int texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels,
+                        struct error *error);
+
+/* The region, and the levels. */
 void texture_region_release(struct kernels_lane *lane);
 
 /* texture_box_of a region of the lane's volume; of the one it holds at once. */
@@ -36,10 +45,17 @@ void texture_region_box(const struct kernels_lane *lane, const uint64_t *region,
 
 /* ------------------------------------------------------------------------- within kernels/ ---- */
 
-/* What the states of KERNELS_REGION begin with; `run` is given the bits, and fills it. */
+/* The one of the two that `run` is to hold. */
+struct texture_hold {
+    const uint64_t *bits;
+    const uint16_t *level_of;
+};
+
+/* What the states of KERNELS_REGION begin with; `run` fills it. */
 struct texture_region_state {
     const uint64_t *bits; /* NULL: none is held */
     struct texture_box box;
+    const uint16_t *level_of; /* NULL: none is held */
 };
 
 /* The lane's, where it holds this region; else NULL. */

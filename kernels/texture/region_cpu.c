@@ -1,4 +1,4 @@
-/* region_cpu.c - a held region on the CPU, where its bits stay: its box. */
+/* region_cpu.c - a held region on the CPU, where its bits and levels stay: its box. */
 #include "kernels/op.h"
 #include "kernels/texture/region.h"
 
@@ -10,13 +10,18 @@ cpu_region_place(struct kernels_lane *lane, struct kernels_memory *memory)
 }
 
 static int
-cpu_region_run(struct kernels_lane *lane, const void *bits, struct error *error)
+cpu_region_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
+    const struct texture_hold *hold = given;
     struct texture_region_state *held = kernels_state(lane, KERNELS_REGION);
 
     (void)error;
-    held->bits = bits;
-    texture_box_of(bits, &lane->extent, &held->box);
+    if (hold->bits) {
+        held->bits = hold->bits;
+        texture_box_of(hold->bits, &lane->extent, &held->box);
+    } else {
+        held->level_of = hold->level_of;
+    }
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* region_cuda.cu - a held region on the GPU: its box, its bits in the device's memory, and where results of it come to. */
+/* region_cuda.cu - a held region on the GPU: its box, its bits and levels in the device's memory, and where results of it
+ * come to. */
 #include "kernels/texture/texture_cuda.cuh"
 
 #include <string.h>
@@ -13,7 +14,8 @@ struct cuda_region {
     struct texture_region_state held;
     size_t words; /* of a slice */
     uint64_t *bits, *host_bits;
-    bool sent; /* the copy from the host's may be under way */
+    uint16_t *table, *host_table; /* of levels */
+    bool bits_sent, table_sent;   /* the copy from the host's may be under way */
 };
 
 static struct cuda_region *
@@ -29,10 +31,12 @@ cuda_region_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct image_extent *extent = &lane->extent;
 
     texture_region_release(lane);
-    own->sent = false;
+    own->bits_sent = own->table_sent = false;
     own->words = ((size_t)extent->columns + 63) / 64 * (size_t)extent->rows;
     cuda_take(&memory->device, &own->bits, own->words, (size_t)extent->slices);
     cuda_take(&memory->host, &own->host_bits, own->words, (size_t)extent->slices);
+    cuda_take(&memory->device, &own->table, texture_values(cuda_lane_of(lane)));
+    cuda_take(&memory->host, &own->host_table, texture_values(cuda_lane_of(lane)));
     cuda_take(&memory->host, &cuda_lane_of(lane)->results.memory, CUDA_RESULTS_BYTES);
 }
 
@@ -85,34 +89,88 @@ __launch_bounds__(PULL_THREADS) region_pull(const uint64_t *from, uint64_t *to, 
         to[i] = from[i];
 }
 
+/* What is sent from host memory that is about to be written has been. */
 static int
-cuda_region_run(struct kernels_lane *base, const void *bits, struct error *error)
+region_wait(struct cuda_lane *lane, struct cuda_region *own, bool *sent, struct error *error)
 {
-    struct cuda_lane *lane = cuda_lane_of(base);
-    struct cuda_device *device = cuda_device_of(base);
-    struct cuda_region *own = cuda_region_state(base);
+    if (*sent)
+        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
+    if (*sent)
+        own->bits_sent = own->table_sent = false;
+    return 0;
+}
 
-    if (own->sent)
-        CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    region_read(base, (const uint64_t *)bits, own);
+static int
+region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t *bits,
+                 struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const int rc = region_wait(lane, own, &own->bits_sent, error);
+
+    if (rc)
+        return rc;
+    region_read(&lane->base, bits, own);
     const size_t first = (size_t)own->held.box.first[2] * own->words,
                  count = (size_t)own->held.box.size[2] * own->words;
 
-    CUDA_TRY(device, cudaMemsetAsync(own->bits, 0,
-                                     own->words * (size_t)base->extent.slices * sizeof(*own->bits),
-                                     lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(
+                         own->bits, 0,
+                         own->words * (size_t)lane->base.extent.slices * sizeof(*own->bits),
+                         lane->work));
     region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
         own->host_bits + first, own->bits + first, count);
     CUDA_LAUNCHED(device);
-    own->sent = true;
-    own->held.bits = (const uint64_t *)bits;
+    own->bits_sent = true;
+    own->held.bits = bits;
     return 0;
+}
+
+static int
+region_hold_levels(struct cuda_lane *lane, struct cuda_region *own, const uint16_t *level_of,
+                   struct error *error)
+{
+    const size_t values = texture_values(lane);
+    const int rc = region_wait(lane, own, &own->table_sent, error);
+
+    if (rc)
+        return rc;
+    memcpy(own->host_table, level_of, values * sizeof(*level_of));
+    CUDA_SEND(lane, own->table, own->host_table, values);
+    own->table_sent = true;
+    own->held.level_of = level_of;
+    return 0;
+}
+
+static int
+cuda_region_run(struct kernels_lane *base, const void *given, struct error *error)
+{
+    const struct texture_hold *hold = (const struct texture_hold *)given;
+    struct cuda_region *own = cuda_region_state(base);
+
+    return hold->bits ? region_hold_bits(cuda_lane_of(base), own, hold->bits, error)
+                      : region_hold_levels(cuda_lane_of(base), own, hold->level_of, error);
 }
 
 const uint64_t *
 cuda_region_bits(const struct cuda_lane *lane, const uint64_t *region)
 {
     return texture_region_held(&lane->base, region) ? cuda_region_state(&lane->base)->bits : NULL;
+}
+
+int
+cuda_levels_send(struct cuda_lane *lane, const struct texture_levels *levels, size_t first,
+                 size_t count, uint16_t *own, const uint16_t **tables, struct error *error)
+{
+    const struct cuda_region *region = cuda_region_state(&lane->base);
+    const bool held = region->held.level_of == levels->level_of && levels->table_count == 1;
+    const size_t values = texture_values(lane);
+
+    *tables = held ? region->table : own;
+    if (!held && levels->table_count == 1)
+        CUDA_SEND(lane, own, levels->level_of, values);
+    else if (!held)
+        CUDA_SEND(lane, own, levels->level_of + first * values, count * values);
+    return 0;
 }
 
 const struct kernels_op cuda_region_op = {

@@ -160,6 +160,13 @@ struct cuda_glcm {
     cudaEvent_t sent; /* the latter are free */
 };
 
+/*
+ * Has *tables be where in the device's memory the tables of slices first .. first + count - 1 are, or the one of all:
+ * where the lane holds it, or `own`, which has room for them, and gets them.
+ */
+int cuda_levels_send(struct cuda_lane *lane, const struct texture_levels *levels, size_t first,
+                     size_t count, uint16_t *own, const uint16_t **tables, struct error *error);
+
 static inline struct cuda_glcm *
 cuda_glcm_of(const struct cuda_lane *lane)
 {

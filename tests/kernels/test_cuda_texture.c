@@ -497,6 +497,15 @@ check_lags(struct image_extent extent, const struct texture_levels *levels, cons
 }
 
 /* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
+/* Each of the two may be NULL. */
+static void
+hold(struct kernels_lane *lane, const uint64_t *region, const struct texture_levels *levels)
+{
+    ck_assert_int_eq(texture_region_hold(lane, region, &error), 0);
+    if (levels)
+        ck_assert_int_eq(texture_levels_hold(lane, levels, &error), 0);
+}
+
 START_TEST(neighbours_runs_and_zones_are_the_cpus)
 {
     static const int levels[] = {2, 32, 256, 8, 64};
@@ -513,7 +522,7 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
 
         begin((enum content)((way + _i) % CONTENTS), pixel, extents[_i]);
         for (int i = 0; i < 2; i++)
-            ck_assert_int_eq(texture_region_hold(lanes[i], way % 4 < 2 ? region : NULL, &error), 0);
+            hold(lanes[i], way % 4 < 2 ? region : NULL, way % 3 < 2 ? &table : NULL);
         check_neighbours(extents[_i], &table, region, way);
         check_runs(extents[_i], &table, region, way);
         check_zones(extents[_i], &table, region, way);
@@ -670,7 +679,8 @@ START_TEST(runs_of_several_threads_are_the_cpus)
 
         begin(RANDOM, IMAGE_UINT8, extent);
         for (int i = 0; i < 2; i++)
-            ck_assert_int_eq(texture_region_hold(lanes[i], round < 4 ? region : NULL, &error), 0);
+            hold(lanes[i], round < 4 ? region : NULL,
+                 round % 4 < 2 ? &(struct texture_levels){levels, level_of, 1} : NULL);
         check_beside(
             &(struct beside){.extent = extent, .levels = {levels, level_of, 1}, .region = region});
         for (int i = 0; i < 2; i++)
@@ -1118,6 +1128,8 @@ run_job(struct kernels_lane *lane, void *context)
         rc = kernels_volume_ready(lane, 0, extent.slices, NULL);
     if (!rc)
         rc = texture_region_hold(lane, region, &error);
+    if (!rc)
+        rc = texture_levels_hold(lane, &neighbours.levels, &error);
     if (!rc)
         rc = texture_histogram_run(lane, region, false, counts, &error);
     if (!rc)

@@ -156,20 +156,19 @@ zones_queue_tiles(struct cuda_lane *lane, const struct texture_levels *levels,
                   struct zones_job *job, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const size_t values = texture_values(lane);
     const bool several = levels->table_count > 1;
     const uint32_t batch = several ? (uint32_t)TEXTURE_TABLES : job->slices;
-    uint16_t *tables = cuda_zones_state(&lane->base)->tables;
 
-    job->tables = tables;
-    job->values = several ? values : 0;
+    job->values = several ? texture_values(lane) : 0;
     CUDA_TRY(device, zones_tiles_allow(job, lane->base.pixel));
     for (uint32_t z = 0; z < job->slices; z += batch) {
         const uint32_t count = std::min(batch, job->slices - z);
-        const size_t table = several ? job->first[2] + z : 0;
+        const int rc = cuda_levels_send(lane, levels, job->first[2] + z, count,
+                                        cuda_zones_state(&lane->base)->tables, &job->tables, error);
 
+        if (rc)
+            return rc;
         job->table_slice = z;
-        CUDA_SEND(lane, tables, levels->level_of + table * values, (several ? count : 1) * values);
         zones_tiles_queue(job, lane->base.pixel, z, count, device->multiprocessors, lane->work);
         CUDA_LAUNCHED(device);
     }

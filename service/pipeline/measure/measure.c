@@ -169,7 +169,7 @@ note_not_discretised(const struct step *step, int rc)
                        "\"fixed-bin-number\"");
 }
 
-static void
+static int
 make_levels(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
@@ -179,10 +179,13 @@ make_levels(struct step *step, struct feature_region *region)
     region->no_levels = rc        ? FEATURE_NOT_DISCRETISED
                         : lo > hi ? FEATURE_EMPTY_REGION
                                   : FEATURE_PRESENT;
-    if (rc)
+    if (rc) {
         note_not_discretised(step, rc);
-    else
-        leave_out_padding(step, true);
+        return 0;
+    }
+    leave_out_padding(step, true);
+    const struct texture_levels levels = {region->levels, step->level_of, volume->tables};
+    return texture_levels_hold(step->request->lane, &levels, step->error);
 }
 
 /* ------------------------------------------------------------------------------- records ---- */
@@ -479,7 +482,7 @@ measure_region(struct step *step, size_t number)
     if (rc == 0 && values_wanted)
         rc = count_values(step, &region);
     if (rc == 0 && step->levels_wanted)
-        make_levels(step, &region);
+        rc = make_levels(step, &region);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, FEATURE_FAMILIES);
     if (rc == 0)
