@@ -155,6 +155,9 @@ struct feature_family {
                           bool maps); /* NULL: kernels_asked */
     int (*count)(const struct feature_region *region, size_t set, uint64_t **counts,
                  struct error *error);
+    /* Counting takes long, and values no time: where others count, too, they come before, so that theirs are made
+     * meanwhile. */
+    bool counted_last;
     /* The most bytes that `count` and `values` take for a set of any region, told by the volume as one,
      * with as many levels as there may be and nothing else; what is small beside a slice is left out.
      * NULL: that is all. */

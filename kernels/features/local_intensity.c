@@ -70,6 +70,7 @@ const struct feature_family family_local_intensity = {
     .of_intensities = true,
     .wanted = local_intensity_wanted,
     .op = KERNELS_PEAKS,
+    .counted_last = true,
     .count = local_intensity_count,
     .values = local_intensity_values,
 };

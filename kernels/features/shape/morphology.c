@@ -435,6 +435,7 @@ const struct feature_family family_morphology = {
     .form = morphology_form,
     .form_clear = morphology_form_clear,
     .op = KERNELS_MORPHOLOGY,
+    .counted_last = true,
     .count = morphology_count,
     .values = morphology_values,
 };

@@ -70,6 +70,16 @@ texture_note(struct texture_result *result, const char *text)
 
 /* --------------------------------------------------------------------- slices and tables ---- */
 
+/* What is written later, when the lane waits for it: its pages are there before. */
+static void *
+take_pages(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory)
+        memset(memory, 0xFF, bytes);
+    return memory;
+}
+
 static int
 make_tables(struct step *step)
 {
@@ -89,8 +99,8 @@ make_tables(struct step *step)
         step->regions[r] = request->regions[r].bits;
     volume->tables =
         volume_tables(request->instances, request->stack, step->rescales, step->paddings);
-    step->histograms = calloc(volume->tables * volume->values, sizeof *step->histograms);
-    step->level_of = calloc(volume->tables * volume->values, sizeof *step->level_of);
+    step->histograms = take_pages(volume->tables * volume->values * sizeof *step->histograms);
+    step->level_of = take_pages(volume->tables * volume->values * sizeof *step->level_of);
     return step->histograms && step->level_of ? 0 : out_of_memory(step);
 }
 
@@ -474,9 +484,9 @@ measure_region(struct step *step, size_t number)
     };
     const bool values_wanted = step->needs >= FEATURE_NEEDS_VALUES;
     size_t next = 0;
-    int rc = values_wanted ? texture_region_hold(step->request->lane, region.bits, step->error) : 0;
-    if (rc == 0)
-        rc = begin_forms(step, named, &region);
+    int rc = begin_forms(step, named, &region);
+    if (rc == 0 && values_wanted)
+        rc = texture_region_hold(step->request->lane, region.bits, step->error);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, families_of_bits());
     if (rc == 0 && values_wanted)

@@ -18,6 +18,8 @@ struct valuing {
     struct valued *items;
     size_t begun, ended, held; /* the caller's */
     size_t added, taken, ready;
+    bool counts;      /* the threads do */
+    bool waited_for;  /* by the caller, who has added all for now */
     bool closing;
 };
 
@@ -91,11 +93,35 @@ valuing_make(struct valued *valued)
             family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
 }
 
-/* Of the next set, which nobody makes those of; the mutex is held. */
-static void
-valuing_make_next(struct valuing *valuing)
+/* Whether others are counted before it. */
+static bool
+valuing_counts_last(const struct valuing *valuing, const struct valued *valued)
 {
-    struct valued *valued = &valuing->items[valuing->taken++];
+    return valuing->counts && !valued->made && valued->measured.family->counted_last;
+}
+
+/* The next set whose values nobody makes, as far as they may be; NULL: there is none. */
+static struct valued *
+valuing_next_set(const struct valuing *valuing)
+{
+    struct valued *last = NULL;
+    for (size_t i = valuing->ended; i < valuing->added; i++) {
+        struct valued *valued = &valuing->items[i];
+        if (valued->taken)
+            continue;
+        if (!valuing_counts_last(valuing, valued))
+            return valued;
+        last = last ? last : valued;
+    }
+    return valuing->waited_for ? last : NULL;
+}
+
+/* Makes those of one; the mutex is held, but meanwhile. */
+static void
+valuing_make_set(struct valuing *valuing, struct valued *valued)
+{
+    valued->taken = true;
+    valuing->taken++;
     if (!valued->made && valued->counting)
         valuing_count_set(valuing, valued);
     const struct formed *formed =
@@ -125,6 +151,7 @@ valuing_run(void *context)
 {
     struct valuing *valuing = context;
     struct formed *formed;
+    struct valued *valued;
     pthread_mutex_lock(&valuing->mutex);
     while (!valuing->closing)
         if (valuing->forming < valuing->form_most &&
@@ -132,8 +159,8 @@ valuing_run(void *context)
             valuing->forming++;
             valuing_make_part(valuing, formed);
             valuing->forming--;
-        } else if (valuing->taken < valuing->added)
-            valuing_make_next(valuing);
+        } else if ((valued = valuing_next_set(valuing)) != NULL)
+            valuing_make_set(valuing, valued);
         else
             valuing_idle(valuing);
     pthread_mutex_unlock(&valuing->mutex);
@@ -186,6 +213,7 @@ valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count)
     valuing->items = items;
     valuing->thread_most = count || threads > VALUING_THREADS ? VALUING_THREADS : threads;
     valuing->form_most = threads;
+    valuing->counts = count;
     pthread_mutex_unlock(&valuing->mutex);
     return 0;
 }
@@ -268,6 +296,7 @@ void
 valuing_add(struct valuing *valuing, struct valued *valued)
 {
     pthread_mutex_lock(&valuing->mutex);
+    valuing->waited_for = false;
     valuing->added = (size_t)(valued - valuing->items) + 1;
     valuing_call(valuing);
     pthread_mutex_unlock(&valuing->mutex);
@@ -276,12 +305,15 @@ valuing_add(struct valuing *valuing, struct valued *valued)
 const struct valued *
 valuing_wait(struct valuing *valuing)
 {
+    struct valued *next;
     pthread_mutex_lock(&valuing->mutex);
     const struct valued *valued =
         valuing->ended < valuing->added ? &valuing->items[valuing->ended] : NULL;
+    valuing->waited_for = true;
+    pthread_cond_broadcast(&valuing->added_one);
     while (valued && !valued->ready)
-        if (valuing->taken < valuing->added)
-            valuing_make_next(valuing);
+        if ((next = valuing_next_set(valuing)) != NULL)
+            valuing_make_set(valuing, next);
         else
             pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     pthread_mutex_unlock(&valuing->mutex);
@@ -319,14 +351,15 @@ void
 valuing_clear(struct valuing *valuing)
 {
     pthread_mutex_lock(&valuing->mutex);
-    valuing->added = valuing->taken; /* whose values nobody makes yet nobody wants */
-    while (valuing->ready < valuing->added)
+    valuing->added = valuing->ended; /* whose values nobody makes yet nobody wants */
+    while (valuing->ready < valuing->taken)
         pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     valuing_clear_forms(valuing);
     for (size_t i = 0; i < valuing->begun; i++)
         free(valuing->items[i].own_counts);
     valuing->begun = valuing->ended = valuing->held = 0;
     valuing->added = valuing->taken = valuing->ready = 0;
+    valuing->waited_for = false;
     pthread_mutex_unlock(&valuing->mutex);
 }
 

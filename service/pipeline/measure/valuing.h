@@ -33,6 +33,7 @@ struct valued {
     size_t bytes;  /* that these take at most, and the values while they are made */
     struct feature_value values[FEATURE_FAMILY_MAX];
     bool made;  /* values are there without counts: of a group before, or missing */
+    bool taken; /* somebody makes them, or has */
     int rc;     /* of `values` */
     bool ready; /* the family has been asked for them; valuing_wait looks at it */
 };
