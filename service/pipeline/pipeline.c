@@ -471,7 +471,8 @@ check_expectations(struct job *job)
 {
     struct pipeline_report *report = job->report;
     const struct geometry_stack *stack = job->grid.stack;
-    char unit[FEATURE_TERM], words[FEATURE_TERM + 1];
+    const char *const unit = value_unit_of(job->grid.instances, stack);
+    char words[FEATURE_TERM + 1];
     const size_t planes = (size_t)stack->plane_count;
     struct image_rescale *rescale = calloc(planes, sizeof *rescale);
     struct image_range *padding = calloc(planes, sizeof *padding);
@@ -481,7 +482,6 @@ check_expectations(struct job *job)
         return error_set_system(&report->error, -ENOMEM, "look at what is expected");
     }
     volume_tables(job->grid.instances, stack, rescale, padding);
-    texture_value_unit(job->grid.instances, stack, 1, unit);
     snprintf(words, sizeof words, "%s%s", strcmp(unit, "1") == 0 ? "" : " ",
              value_unit_spoken(unit));
     struct expect_window *windows = NULL;

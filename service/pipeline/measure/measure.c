@@ -37,6 +37,7 @@ struct step {
     uint16_t *level_of;             /* the same */
     const uint64_t **regions;       /* the volume's */
     void *prepared[FEATURE_FAMILIES];
+    const char *value_unit;
     enum feature_need needs; /* of all families that are wanted */
     bool levels_wanted;
 };
@@ -245,8 +246,7 @@ static void
 describe_unit(const struct step *step, const struct feature_definition *definition,
               char unit[FEATURE_TERM])
 {
-    texture_value_unit(step->request->instances, step->request->stack, definition->value_power,
-                       unit);
+    value_unit_raise(step->value_unit, definition->value_power, unit);
     if (definition->unit[0] && strcmp(unit, "1") == 0)
         snprintf(unit, FEATURE_TERM, "%s", definition->unit);
     else if (definition->unit[0])
@@ -536,7 +536,10 @@ int
 texture_measure(const struct texture_request *request, struct texture_result *result,
                 struct error *error)
 {
-    struct step step = {.request = request, .result = result, .error = error};
+    struct step step = {.request = request,
+                        .result = result,
+                        .error = error,
+                        .value_unit = value_unit_of(request->instances, request->stack)};
     step.needs = texture_need(request->options);
     step.levels_wanted = texture_levels_wanted(request->options);
     describe_volume(&step);

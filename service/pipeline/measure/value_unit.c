@@ -4,23 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of all planes: a stack whose planes differ has no unit. */
-static const char *
-common_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack)
+/* A stack whose planes differ has no unit. */
+const char *
+value_unit_of(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
     const char *unit = instances[stack->planes[0].instance]->value_unit;
     for (int32_t z = 1; z < stack->plane_count; z++)
         if (strcmp(instances[stack->planes[z].instance]->value_unit, unit) != 0)
-            return "";
-    return unit;
+            return "1";
+    return unit[0] ? unit : "1";
 }
 
 void
-texture_value_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-                   int power, char unit[FEATURE_TERM])
+value_unit_raise(const char *base, int power, char unit[FEATURE_TERM])
 {
-    const char *base = power == 0 ? "" : common_unit(instances, stack);
-    if (power == 0 || base[0] == '\0')
+    if (power == 0 || strcmp(base, "1") == 0)
         snprintf(unit, FEATURE_TERM, "1");
     else if (power == 1)
         snprintf(unit, FEATURE_TERM, "%s", base);

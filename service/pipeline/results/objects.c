@@ -98,7 +98,7 @@ struct sr_parts {
     struct seg_request seg;
     struct derived_identity identity;
     struct measurements measurements;
-    char unit[FEATURE_TERM];
+    const char *unit;
     struct sr_request request; /* refers to the others */
 };
 
@@ -107,7 +107,7 @@ static int
 objects_sr_prepare(const struct results *results, struct sr_parts *report)
 {
     const struct results_request *request = results->request;
-    texture_value_unit(request->headers->instances, request->stack, 1, report->unit);
+    report->unit = value_unit_of(request->headers->instances, request->stack);
     report->seg = seg_request_of(results);
     seg_identify(&report->seg, &report->identity);
     if (measurements_make(&results->report->features, report->unit, &report->measurements) ||

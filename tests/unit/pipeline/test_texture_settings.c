@@ -186,19 +186,19 @@ START_TEST(units_of_values)
     struct geometry_plane planes[] = {{.instance = 0}, {.instance = 1}};
     const struct geometry_stack stack = {.planes = planes, .plane_count = 2};
     char unit[FEATURE_TERM];
-    texture_value_unit(instances, &stack, 1, unit);
+    value_unit_raise(value_unit_of(instances, &stack), 1, unit);
     ck_assert_str_eq(unit, "Bq/ml");
-    texture_value_unit(instances, &stack, 2, unit);
+    value_unit_raise(value_unit_of(instances, &stack), 2, unit);
     ck_assert_str_eq(unit, "(Bq/ml)2");
     strcpy(slices[1].value_unit, "g/ml"); /* no unit is right for both */
-    texture_value_unit(instances, &stack, 1, unit);
+    value_unit_raise(value_unit_of(instances, &stack), 1, unit);
     ck_assert_str_eq(unit, "1");
     strcpy(slices[0].value_unit, "[hnsf'U]");
     strcpy(slices[1].value_unit, "[hnsf'U]");
-    texture_value_unit(instances, &stack, 2, unit);
+    value_unit_raise(value_unit_of(instances, &stack), 2, unit);
     ck_assert_str_eq(unit, "[hnsf'U]2");
     slices[0].value_unit[0] = slices[1].value_unit[0] = '\0';
-    texture_value_unit(instances, &stack, 2, unit);
+    value_unit_raise(value_unit_of(instances, &stack), 2, unit);
     ck_assert_str_eq(unit, "1");
 }
 
