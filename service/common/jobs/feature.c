@@ -63,6 +63,62 @@ feature_set_add(struct feature_set *set, const struct feature *feature)
     return 0;
 }
 
+/* Room for what another set has. */
+static int
+set_make_room(struct feature_set *set, const struct feature_set *other)
+{
+    struct feature *items =
+        array_grow(set->items, &set->room, set->count + other->count + 1, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    set->items = items;
+    struct feature_matrix *matrices = realloc(
+        set->matrices, (set->matrix_count + other->matrix_count + 1) * sizeof *matrices);
+    if (!matrices)
+        return -ENOMEM;
+    set->matrices = matrices;
+    struct feature_histogram *histograms = realloc(
+        set->histograms, (set->histogram_count + other->histogram_count + 1) * sizeof *histograms);
+    if (!histograms)
+        return -ENOMEM;
+    set->histograms = histograms;
+    return 0;
+}
+
+static void
+texts_append(struct feature_set *set, struct feature_text *others)
+{
+    struct feature_text *last = others;
+    while (last && last->next)
+        last = last->next;
+    if (!last)
+        return;
+    last->next = set->texts;
+    set->texts = others;
+}
+
+int
+feature_set_append(struct feature_set *set, struct feature_set *other)
+{
+    if (set_make_room(set, other))
+        return -ENOMEM;
+    for (size_t m = 0; m < other->matrix_count; m++) {
+        struct feature_matrix *matrix = &set->matrices[set->matrix_count++];
+        *matrix = other->matrices[m];
+        matrix->feature += set->count;
+    }
+    for (size_t h = 0; h < other->histogram_count; h++)
+        set->histograms[set->histogram_count++] = other->histograms[h];
+    for (size_t f = 0; f < other->count; f++)
+        set->items[set->count++] = other->items[f];
+    texts_append(set, other->texts);
+    free(other->items);
+    free(other->matrices);
+    free(other->histograms);
+    *other = (struct feature_set){0};
+    return 0;
+}
+
 struct placed_feature {
     struct feature feature;
     size_t place;

@@ -56,6 +56,10 @@ struct feature_set {
 /* Adds a copy, with copies of its strings, of which NULL is ""; 0 or -ENOMEM. */
 int feature_set_add(struct feature_set *set, const struct feature *feature);
 
+/* Moves what another set has behind what this one has; the other is empty then, but after -ENOMEM, when both are as they
+ * were. 0 or -ENOMEM. */
+int feature_set_append(struct feature_set *set, struct feature_set *other);
+
 /* Puts features region by region, the whole volume last, else in the order they have; matrices stay
  * with theirs. 0 or -ENOMEM. */
 int feature_set_order(struct feature_set *set);

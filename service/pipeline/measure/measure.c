@@ -280,11 +280,12 @@ describe_feature(const struct step *step, const struct measured *measured,
 }
 
 static int
-measure_add_feature(struct step *step, const struct measured *measured,
-                    const struct feature_definition *definition, const struct feature_value *value,
-                    struct told *told)
+tell_feature(const struct step *step, struct valued *valued, size_t number, struct told *told)
 {
+    const struct measured *measured = &valued->measured;
     const struct feature_family *family = measured->family;
+    const struct feature_definition *definition = &family->definitions[number];
+    const struct feature_value *value = &valued->values[number];
     char settings[FEATURE_SETTINGS], unit[FEATURE_TERM];
     describe_feature(step, measured, definition, told);
     memcpy(settings, told->settings, strlen(told->settings) + 1);
@@ -303,7 +304,23 @@ measure_add_feature(struct step *step, const struct measured *measured,
         .unit = unit,
         .settings = settings,
     };
-    return feature_set_add(&step->result->features, &feature) ? out_of_memory(step) : 0;
+    return feature_set_add(&valued->features, &feature);
+}
+
+/* Keeps what is to be kept of a set's counts, and tells its values; by any thread. */
+static int
+tell_set(void *context, struct valued *valued)
+{
+    const struct step *step = context;
+    const struct measured *measured = &valued->measured;
+    const struct feature_family *family = measured->family;
+    struct told told = {false};
+    int rc = valued->made ? 0 : texture_keep(measured, valued->counts, &valued->features);
+    for (size_t f = 0; f < family->definition_count && rc == 0; f++)
+        if ((!family->definitions[f].of_levels || step->levels_wanted) &&
+            (!family->tells || family->tells(step->request->options, f)))
+            rc = tell_feature(step, valued, f, &told);
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------ families ---- */
@@ -362,33 +379,23 @@ count_set(struct step *step, struct valued *valued)
                : valuing_count(step->request->valuing, valued, step->error);
 }
 
-/* Keeps what is to be kept of a set's counts, tells its values, and lets it go. */
+/* Adds what was told of a set, and lets it go. */
 static int
-end_set(struct step *step, const struct valued *valued)
+end_set(struct step *step, struct valued *valued)
 {
-    const struct measured *measured = &valued->measured;
-    const struct feature_family *family = measured->family;
     struct shared_values *shared = step->request->shared;
-    struct told told = {false};
     if (pipeline_stopped(step->request->watch))
         return -ECANCELED;
     int rc = valuing_count_failed(valued, step->error);
     if (rc)
         return rc;
     rc = valued->rc;
-    if (rc == 0 && !valued->made)
-        rc = texture_keep(measured, valued->counts, &step->result->features);
     if (rc == 0 && !valued->made && shared)
-        rc = shared_values_add(shared, measured, valued->values);
-    if (rc)
-        return out_of_memory(step);
-    for (size_t f = 0; f < family->definition_count && rc == 0; f++)
-        if ((!family->definitions[f].of_levels || step->levels_wanted) &&
-            (!family->tells || family->tells(step->request->options, f)))
-            rc = measure_add_feature(step, measured, &family->definitions[f], &valued->values[f],
-                                     &told);
+        rc = shared_values_add(shared, &valued->measured, valued->values);
+    if (rc == 0)
+        rc = feature_set_append(&step->result->features, &valued->features);
     valuing_let_go(step->request->valuing);
-    return rc;
+    return rc ? out_of_memory(step) : 0;
 }
 
 /* Others are taken back until there is room for it. */
@@ -445,7 +452,7 @@ families_of_bits(void)
 static int
 end_sets(struct step *step)
 {
-    const struct valued *valued;
+    struct valued *valued;
     int rc = 0;
     while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
         rc = end_set(step, valued);
@@ -512,7 +519,7 @@ prepare_valuing(struct step *step)
         sets += texture_sets(feature_families[f], step->request->options);
     const struct kernels_lane *lane = step->request->lane;
     return valuing_prepare(step->request->valuing, sets, kernels_lane_threads(lane) - 1,
-                           kernels_lane_beside(lane))
+                           kernels_lane_beside(lane), (struct valuing_tell){tell_set, step})
                ? out_of_memory(step)
                : 0;
 }

@@ -18,8 +18,9 @@ struct valuing {
     struct valued *items;
     size_t begun, ended, held; /* the caller's */
     size_t added, taken, ready;
-    bool counts;      /* the threads do */
-    bool waited_for;  /* by the caller, who has added all for now */
+    bool counts;     /* the threads do */
+    bool waited_for; /* by the caller, who has added all for now */
+    struct valuing_tell tell;
     bool closing;
 };
 
@@ -85,12 +86,14 @@ valuing_count_set(struct valuing *valuing, struct valued *valued)
 }
 
 static void
-valuing_make(struct valued *valued)
+valuing_make(const struct valuing_tell *tell, struct valued *valued)
 {
     const struct feature_family *family = valued->measured.family;
     if (!valued->made && family->values && !valued->rc)
         valued->rc =
             family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
+    if (tell->tell && !valued->rc)
+        valued->rc = tell->tell(tell->context, valued);
 }
 
 /* Whether others are counted before it. */
@@ -131,7 +134,7 @@ valuing_make_set(struct valuing *valuing, struct valued *valued)
         valued->rc = formed->rc;
     }
     pthread_mutex_unlock(&valuing->mutex);
-    valuing_make(valued);
+    valuing_make(&valuing->tell, valued);
     pthread_mutex_lock(&valuing->mutex);
     valued->ready = true;
     valuing->ready++;
@@ -204,7 +207,8 @@ valuing_open(void)
 }
 
 int
-valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count)
+valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
+                struct valuing_tell tell)
 {
     struct valued *items = realloc(valuing->items, (sets + 1) * sizeof *items);
     if (!items)
@@ -214,6 +218,7 @@ valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count)
     valuing->thread_most = count || threads > VALUING_THREADS ? VALUING_THREADS : threads;
     valuing->form_most = threads;
     valuing->counts = count;
+    valuing->tell = tell;
     pthread_mutex_unlock(&valuing->mutex);
     return 0;
 }
@@ -302,12 +307,12 @@ valuing_add(struct valuing *valuing, struct valued *valued)
     pthread_mutex_unlock(&valuing->mutex);
 }
 
-const struct valued *
+struct valued *
 valuing_wait(struct valuing *valuing)
 {
     struct valued *next;
     pthread_mutex_lock(&valuing->mutex);
-    const struct valued *valued =
+    struct valued *valued =
         valuing->ended < valuing->added ? &valuing->items[valuing->ended] : NULL;
     valuing->waited_for = true;
     pthread_cond_broadcast(&valuing->added_one);
@@ -329,6 +334,7 @@ valuing_let_go(struct valuing *valuing)
         valued->counting->own_counts = NULL;
     }
     valuing->held -= valued->bytes;
+    feature_set_clear(&valued->features);
 }
 
 /* What nobody makes yet nobody wants; the mutex is held. */
@@ -355,8 +361,10 @@ valuing_clear(struct valuing *valuing)
     while (valuing->ready < valuing->taken)
         pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     valuing_clear_forms(valuing);
-    for (size_t i = 0; i < valuing->begun; i++)
+    for (size_t i = 0; i < valuing->begun; i++) {
         free(valuing->items[i].own_counts);
+        feature_set_clear(&valuing->items[i].features);
+    }
     valuing->begun = valuing->ended = valuing->held = 0;
     valuing->added = valuing->taken = valuing->ready = 0;
     valuing->waited_for = false;

@@ -4,7 +4,8 @@
  * where runs are under way beside each other (kernels_lane_beside) these threads have it count, too.
  *
  * It is opened once for many jobs, which have it one after the other: beginning threads and waiting for their ends takes
- * a job half a millisecond. Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
+ * a job half a millisecond. Once a set's values are there, whoever made them has the caller's `tell` tell of them, of
+ * several sets at once. Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
  * (family.h) is of the same counts, which stay until the last set that has them is let go.
  */
 #ifndef NOCTULE_VALUING_H
@@ -34,7 +35,8 @@ struct valued {
     struct feature_value values[FEATURE_FAMILY_MAX];
     bool made;  /* values are there without counts: of a group before, or missing */
     bool taken; /* somebody makes them, or has */
-    int rc;     /* of `values` */
+    int rc;     /* of `values`, or of `tell` */
+    struct feature_set features; /* what is told; empty again when the set is let go */
     bool ready; /* the family has been asked for them; valuing_wait looks at it */
 };
 
@@ -52,9 +54,16 @@ struct formed {
 /* Without threads: they begin as there is something for them. NULL: there is no memory. */
 struct valuing *valuing_open(void);
 
+/* What is made of a set's values, and of its counts, where it has any: 0 or -ENOMEM. */
+struct valuing_tell {
+    int (*tell)(void *context, struct valued *valued); /* NULL: nothing */
+    void *context;
+};
+
 /* For so many sets of a region at most, with so many threads at most beside the caller's; where they count, too, there
  * are more, which sleep most of the time. What jobs before have begun stay. 0 or -ENOMEM. */
-int valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count);
+int valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
+                    struct valuing_tell tell);
 
 /* Has what families make of the region's bits alone begun, before the sets that are handed it. 0 or -ENOMEM. */
 int valuing_form(struct valuing *valuing, const struct feature_family *family,
@@ -78,7 +87,7 @@ void valuing_add(struct valuing *valuing, struct valued *valued);
 
 /* The next set to take back, once its values are there; until then makes those of others that nobody makes. NULL: there
  * are no more. */
-const struct valued *valuing_wait(struct valuing *valuing);
+struct valued *valuing_wait(struct valuing *valuing);
 
 /* It has been taken back: gives back its counts. */
 void valuing_let_go(struct valuing *valuing);

@@ -237,6 +237,46 @@ one_cell(void)
 }
 
 /* As several groups have measured them: by segment, the volume last, each in the order it had. */
+static void
+add_named(struct feature_set *set, int32_t segment, const char *name)
+{
+    const struct feature feature = {.segment = segment, .name = name, .unit = "1"};
+    ck_assert_int_eq(feature_set_add(set, &feature), 0);
+}
+
+/* Strings, matrices and histograms go with them; an empty set is neither here nor there. */
+START_TEST(a_set_is_put_behind_another)
+{
+    struct feature_set all = {.items = NULL}, other = {.items = NULL};
+    for (int32_t round = 0; round < 3; round++) {
+        add_named(&other, round, "a");
+        add_named(&other, round, "b");
+        other.matrices = calloc(1, sizeof *other.matrices);
+        other.histograms = calloc(1, sizeof *other.histograms);
+        ck_assert(other.matrices && other.histograms);
+        other.matrices[0].feature = 1;
+        other.histograms[0].segment = round;
+        other.matrix_count = other.histogram_count = 1;
+        ck_assert_int_eq(feature_set_append(&all, &other), 0);
+        ck_assert(other.count == 0 && !other.items && !other.texts && !other.matrices);
+        ck_assert_int_eq(feature_set_append(&all, &other), 0);
+    }
+    ck_assert_uint_eq(all.count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        ck_assert_int_eq(all.items[i].segment, (int32_t)i / 2);
+        ck_assert_str_eq(all.items[i].name, i % 2 ? "b" : "a");
+        ck_assert_str_eq(all.items[i].unit, "1");
+    }
+    ck_assert(all.matrix_count == 3 && all.histogram_count == 3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(all.matrices[i].feature, 2 * i + 1);
+        ck_assert_int_eq(all.histograms[i].segment, (int32_t)i);
+    }
+    feature_set_clear(&all);
+}
+
+END_TEST
+
 START_TEST(features_stand_region_by_region)
 {
     static const int32_t segments[] = {1, 2, 0, 1, 2, 0, 300, 1};
@@ -269,4 +309,4 @@ END_TEST
 SAMPLE_MAIN("service_feature", set_up, tear_down, csv_as_rfc_4180_has_it,
             json_says_null_where_there_is_nothing, an_empty_set_is_an_empty_document,
             the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
-            features_stand_region_by_region)
+            a_set_is_put_behind_another, features_stand_region_by_region)

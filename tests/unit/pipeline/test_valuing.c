@@ -3,11 +3,13 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SETS = 40, PARTS = 3, FAILS = 7, UNCOUNTED = 9 };
+enum { SETS = 40, PARTS = 3, FAILS = 7, UNCOUNTED = 9, MOST_THREADS = 9 /* with the caller's */ };
 
+static struct valuing *valuing;
 static atomic_int counted, valued_sets, formed_parts, formed_clear;
 
 static int
@@ -71,7 +73,43 @@ static const struct feature_family families[2] = {
     {.name = "second", .count = count_one, .values = value_of_count},
 };
 
-static struct valuing *valuing;
+/* How many are counted before it. */
+static int
+count_last(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
+{
+    const int before = atomic_load(&counted);
+    const int rc = count_one(region, set, counts, error);
+    if (rc == 0)
+        **counts = (uint64_t)before;
+    return rc;
+}
+
+static int
+value_of_last(const struct feature_region *region, size_t set, const uint64_t *counts,
+              struct feature_value *values)
+{
+    (void)region;
+    (void)set;
+    values[0] = feature_present((double)*counts);
+    return 0;
+}
+
+static const struct feature_family last_family = {
+    .name = "last", .count = count_last, .counted_last = true, .values = value_of_last};
+
+/* As many features as the set's number modulo 4. */
+static int
+tell_some(void *context, struct valued *valued)
+{
+    const struct feature feature = {.segment = (int32_t)valued->measured.set,
+                                    .name = valued->measured.family->name,
+                                    .value = valued->values[0].value};
+    ck_assert_ptr_eq(context, &valuing);
+    for (size_t i = 0; i < valued->measured.set % 4; i++)
+        if (feature_set_add(&valued->features, &feature))
+            return -ENOMEM;
+    return valued->measured.set == FAILS ? -ENOMEM : 0;
+}
 
 static void
 set_up(void)
@@ -110,7 +148,7 @@ open_valuing(size_t sets, int threads, bool count)
 {
     valuing = valuing_open();
     ck_assert_ptr_nonnull(valuing);
-    ck_assert_int_eq(valuing_prepare(valuing, sets, threads, count), 0);
+    ck_assert_int_eq(valuing_prepare(valuing, sets, threads, count, (struct valuing_tell){NULL, NULL}), 0);
 }
 
 /* With as many threads as the half of the case's number. */
@@ -159,6 +197,65 @@ START_TEST(what_nobody_waits_for_is_not_made)
 
 END_TEST
 
+/* By whoever made the values, before the set is taken back; of the next region anew. */
+START_TEST(what_is_told_of_a_set_is_its_own)
+{
+    struct valued *valued;
+    valuing = valuing_open();
+    ck_assert_ptr_nonnull(valuing);
+    ck_assert_int_eq(valuing_prepare(valuing, SETS, _i / 2, _i % 2,
+                                     (struct valuing_tell){tell_some, &valuing}),
+                     0);
+    for (size_t region = 1; region < 4; region++) {
+        size_t i = 0;
+        add_sets(region, SETS, 1, _i % 2 == 0);
+        for (; (valued = valuing_wait(valuing)) != NULL; i++) {
+            ck_assert_int_eq(valued->rc, i / 2 == FAILS ? -ENOMEM : 0);
+            ck_assert_uint_eq(valued->features.count, i / 2 % 4);
+            for (size_t f = 0; f < valued->features.count; f++) {
+                ck_assert_int_eq(valued->features.items[f].segment, (int32_t)i / 2);
+                ck_assert_str_eq(valued->features.items[f].name, families[i % 2].name);
+                ck_assert_double_eq(valued->features.items[f].value, (double)(i / 2 + region));
+            }
+            if (i + 3 == SETS) /* a job that ends early */
+                break;
+            valuing_let_go(valuing);
+        }
+        ck_assert_uint_eq(i + 3, SETS);
+        valuing_clear(valuing);
+    }
+}
+
+END_TEST
+
+/* Where threads count; and it is taken back in its turn all the same. */
+START_TEST(what_is_counted_last_is)
+{
+    struct error error;
+    const struct feature_region region = {.number = 1};
+    open_valuing(SETS + 1, _i / 2, _i % 2);
+    for (int round = 0; round < 20; round++) {
+        size_t sets = 0;
+        atomic_store(&counted, 0);
+        struct valued *last = valuing_begin(
+            valuing, &(struct measured){.region = &region, .family = &last_family}, 1);
+        if (_i % 2 == 0)
+            ck_assert_int_eq(valuing_count(valuing, last, &error), 0);
+        valuing_add(valuing, last);
+        add_sets(1, SETS, 1, _i % 2 == 0);
+        ck_assert_ptr_eq(valuing_wait(valuing), last);
+        /* Others may be under way, of a thread one, but none that nobody has begun with. */
+        ck_assert_double_ge(last->values[0].value, _i % 2 ? SETS / 2 - MOST_THREADS : 0);
+        ck_assert_double_le(last->values[0].value, _i % 2 ? SETS / 2 : 0);
+        for (; valuing_wait(valuing); sets++)
+            valuing_let_go(valuing);
+        ck_assert_uint_eq(sets, SETS + 1);
+        valuing_clear(valuing);
+    }
+}
+
+END_TEST
+
 /* Jobs follow each other, of more sets and of fewer. */
 START_TEST(threads_stay_for_the_next_job)
 {
@@ -166,7 +263,7 @@ START_TEST(threads_stay_for_the_next_job)
     for (size_t job = 0; job < 20; job++) {
         const size_t sets = job % 2 == 0 ? SETS : 2;
         size_t ended = 0;
-        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true), 0);
+        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true, (struct valuing_tell){NULL, NULL}), 0);
         add_sets(job, sets, 1, false);
         for (const struct valued *valued; (valued = valuing_wait(valuing)) != NULL; ended++) {
             ck_assert_double_eq(valued->values[0].value, (double)(ended / 2 + job));
@@ -262,6 +359,8 @@ main(void)
     tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 8);
     tcase_add_loop_test(tests, what_nobody_waits_for_is_not_made, 0, 2);
     tcase_add_test(tests, threads_stay_for_the_next_job);
+    tcase_add_loop_test(tests, what_is_told_of_a_set_is_its_own, 0, 10);
+    tcase_add_loop_test(tests, what_is_counted_last_is, 0, 10);
     tcase_add_loop_test(tests, forms_are_made_before_their_values, 0, 5);
     tcase_add_loop_test(tests, forms_that_nobody_waits_for_are_let_go, 0, 5);
     tcase_add_loop_test(tests, room_is_made_by_what_is_let_go, 0, 2);
