@@ -18,6 +18,7 @@ struct valuing {
     struct valued *items;
     size_t begun, ended, held; /* the caller's */
     size_t added, taken, ready;
+    size_t first;    /* all before it are taken */
     bool counts;     /* the threads do */
     bool waited_for; /* by the caller, who has added all for now */
     struct valuing_tell tell;
@@ -108,7 +109,7 @@ static struct valued *
 valuing_next_set(const struct valuing *valuing)
 {
     struct valued *last = NULL;
-    for (size_t i = valuing->ended; i < valuing->added; i++) {
+    for (size_t i = valuing->first; i < valuing->added; i++) {
         struct valued *valued = &valuing->items[i];
         if (valued->taken)
             continue;
@@ -125,6 +126,8 @@ valuing_make_set(struct valuing *valuing, struct valued *valued)
 {
     valued->taken = true;
     valuing->taken++;
+    while (valuing->first < valuing->added && valuing->items[valuing->first].taken)
+        valuing->first++;
     if (!valued->made && valued->counting)
         valuing_count_set(valuing, valued);
     const struct formed *formed =
@@ -366,7 +369,7 @@ valuing_clear(struct valuing *valuing)
         feature_set_clear(&valuing->items[i].features);
     }
     valuing->begun = valuing->ended = valuing->held = 0;
-    valuing->added = valuing->taken = valuing->ready = 0;
+    valuing->added = valuing->taken = valuing->ready = valuing->first = 0;
     valuing->waited_for = false;
     pthread_mutex_unlock(&valuing->mutex);
 }
