@@ -43,14 +43,14 @@ level_of_value(const struct rule *rule, double stored, double value)
 }
 
 /* What stands for the stored values from the smallest on. */
-struct table {
+struct level_table {
     const struct image_rescale *rescale;
     size_t values;
     int32_t smallest;
 };
 
 static double
-table_value(const struct table *table, size_t entry)
+table_value(const struct level_table *table, size_t entry)
 {
     return table->rescale->slope * ((double)table->smallest + (double)entry) +
            table->rescale->intercept;
@@ -58,7 +58,7 @@ table_value(const struct table *table, size_t entry)
 
 /* The first entry whose value is the bound, or beyond it, in the order that values have in the table. */
 static size_t
-table_entry(const struct table *table, double bound, bool beyond)
+table_entry(const struct level_table *table, double bound, bool beyond)
 {
     const bool falls = table->rescale->slope < 0;
     size_t first = 0, end = table->values;
@@ -77,7 +77,7 @@ table_entry(const struct table *table, double bound, bool beyond)
 
 /* The entries first .. end - 1 whose values the rule takes: they rise or fall, and stand beside each other. */
 static void
-table_taken(const struct table *table, const struct rule *rule, size_t *first, size_t *end)
+table_taken(const struct level_table *table, const struct rule *rule, size_t *first, size_t *end)
 {
     const struct discretisation_options *options = rule->options;
     const double lo = options->has_range ? fmax(rule->lo, options->range[0]) : rule->lo;
@@ -117,7 +117,7 @@ discretise_most_levels(const struct discretisation_options *options, double lo, 
 
 /* False: a value is none of those that the rule takes. */
 static bool
-discretise_table(const struct rule *rule, const struct table *table, uint16_t *level_of)
+discretise_table(const struct rule *rule, const struct level_table *table, uint16_t *level_of)
 {
     size_t first, end;
 
@@ -144,7 +144,7 @@ discretise(const struct discretisation_options *options, const struct image_resc
     if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
         return -ERANGE;
     for (size_t t = 0; t < table_count; t++) {
-        const struct table table = {&rescales[t], values, smallest};
+        const struct level_table table = {&rescales[t], values, smallest};
 
         if (!discretise_table(&rule, &table, level_of + t * values))
             return -EDOM;

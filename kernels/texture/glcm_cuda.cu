@@ -384,8 +384,8 @@ is_too_long(const struct cuda_lane *lane)
 
 /* Tables may be many: so many slices at a time as there is room for. */
 static int
-queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
-            struct glcm_plan *plan, struct error *error)
+queue_codes(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
+            struct error *error)
 {
     struct glcm_volume *volume = &plan->volume;
     struct cuda_device *device = cuda_device_of(&lane->base);

@@ -58,7 +58,8 @@ region_read_part(void *context, int64_t i)
     struct texture_box_ends ends;
 
     texture_box_begin(&ends);
-    for (int64_t z = i * READ_SLICES; z < (i + 1) * READ_SLICES && z < reading->extent->slices; z++) {
+    for (int64_t z = i * READ_SLICES; z < (i + 1) * READ_SLICES && z < reading->extent->slices;
+         z++) {
         const uint64_t *slice = reading->bits + (size_t)z * words;
 
         (void)texture_box_add_slice(slice, reading->extent, z, &ends);
@@ -113,10 +114,10 @@ region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t
     const size_t first = (size_t)own->held.box.first[2] * own->words,
                  count = (size_t)own->held.box.size[2] * own->words;
 
-    CUDA_TRY(device, cudaMemsetAsync(
-                         own->bits, 0,
-                         own->words * (size_t)lane->base.extent.slices * sizeof(*own->bits),
-                         lane->work));
+    CUDA_TRY(device,
+             cudaMemsetAsync(own->bits, 0,
+                             own->words * (size_t)lane->base.extent.slices * sizeof(*own->bits),
+                             lane->work));
     region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
         own->host_bits + first, own->bits + first, count);
     CUDA_LAUNCHED(device);

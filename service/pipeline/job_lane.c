@@ -25,8 +25,8 @@ struct job_lane {
     struct kernels_lane *lane;
     struct kernels_lane *fallback; /* NULL until a job needs it */
     struct valuing *valuing;
-    int64_t kept;                  /* bytes */
-    int64_t largest;               /* of the jobs since it rested, in bytes */
+    int64_t kept;    /* bytes */
+    int64_t largest; /* of the jobs since it rested, in bytes */
 };
 
 /* ------------------------------------------------------------------------------- device ---- */

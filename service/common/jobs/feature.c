@@ -72,8 +72,8 @@ set_make_room(struct feature_set *set, const struct feature_set *other)
     if (!items)
         return -ENOMEM;
     set->items = items;
-    struct feature_matrix *matrices = realloc(
-        set->matrices, (set->matrix_count + other->matrix_count + 1) * sizeof *matrices);
+    struct feature_matrix *matrices =
+        realloc(set->matrices, (set->matrix_count + other->matrix_count + 1) * sizeof *matrices);
     if (!matrices)
         return -ENOMEM;
     set->matrices = matrices;

@@ -159,9 +159,8 @@ leave_out_padding(const struct step *step, bool levels)
 static int
 count_values(struct step *step, struct feature_region *region)
 {
-    const int rc =
-        texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
-                              step->histograms, step->error);
+    const int rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
+                                         step->histograms, step->error);
     if (rc)
         return rc;
     leave_out_padding(step, false);

@@ -37,7 +37,7 @@ struct valued {
     bool taken; /* somebody makes them, or has */
     int rc;     /* of `values`, or of `tell` */
     struct feature_set features; /* what is told; empty again when the set is let go */
-    bool ready; /* the family has been asked for them; valuing_wait looks at it */
+    bool ready;                  /* the family has been asked for them; valuing_wait looks at it */
 };
 
 struct valuing;

@@ -148,7 +148,8 @@ open_valuing(size_t sets, int threads, bool count)
 {
     valuing = valuing_open();
     ck_assert_ptr_nonnull(valuing);
-    ck_assert_int_eq(valuing_prepare(valuing, sets, threads, count, (struct valuing_tell){NULL, NULL}), 0);
+    ck_assert_int_eq(
+        valuing_prepare(valuing, sets, threads, count, (struct valuing_tell){NULL, NULL}), 0);
 }
 
 /* With as many threads as the half of the case's number. */
@@ -203,9 +204,9 @@ START_TEST(what_is_told_of_a_set_is_its_own)
     struct valued *valued;
     valuing = valuing_open();
     ck_assert_ptr_nonnull(valuing);
-    ck_assert_int_eq(valuing_prepare(valuing, SETS, _i / 2, _i % 2,
-                                     (struct valuing_tell){tell_some, &valuing}),
-                     0);
+    ck_assert_int_eq(
+        valuing_prepare(valuing, SETS, _i / 2, _i % 2, (struct valuing_tell){tell_some, &valuing}),
+        0);
     for (size_t region = 1; region < 4; region++) {
         size_t i = 0;
         add_sets(region, SETS, 1, _i % 2 == 0);
@@ -263,7 +264,8 @@ START_TEST(threads_stay_for_the_next_job)
     for (size_t job = 0; job < 20; job++) {
         const size_t sets = job % 2 == 0 ? SETS : 2;
         size_t ended = 0;
-        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true, (struct valuing_tell){NULL, NULL}), 0);
+        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true, (struct valuing_tell){NULL, NULL}),
+                         0);
         add_sets(job, sets, 1, false);
         for (const struct valued *valued; (valued = valuing_wait(valuing)) != NULL; ended++) {
             ck_assert_double_eq(valued->values[0].value, (double)(ended / 2 + job));
