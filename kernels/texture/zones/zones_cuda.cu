@@ -10,7 +10,7 @@
 #include <cmath>
 
 enum {
-    ZONES_FACTS = 2,      /* numbers in use, keys in use */
+    ZONES_FACTS = 3,      /* numbers, labels and keys in use */
     ZONES_AT_ONCE = 8192, /* keys that are fetched with their number */
     ZONES_LIST = (1 + 2 * ZONES_AT_ONCE) * sizeof(unsigned long long),
     ZONES_MOST = TEXTURE_COUNTERS / 2 - 1,
@@ -20,7 +20,8 @@ struct cuda_zones {
     struct cuda_counted counted;
     uint16_t *tables, *steps, *end_levels;
     uint4 *records;
-    uint32_t *labels, *end_labels;
+    uint2 *crossings;
+    uint32_t *labels;
     uint32_t *parents, *sizes, *groups, *least;
     uint32_t *facts, *order;
     unsigned long long *keys; /* and as many counts */
@@ -62,10 +63,9 @@ cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->tables, TEXTURE_TABLES, texture_values(cuda_lane_of(lane)));
     cuda_take(&memory->device, &own->steps, words, ZONES_WIDTH);
     cuda_take(&memory->device, &own->records, words, ZONES_QUADS);
-    cuda_take(&memory->device, &own->labels, words, ZONES_WIDTH);
     cuda_take(&memory->device, &own->end_levels, words, 2);
-    cuda_take(&memory->device, &own->end_labels, words, 2);
-    for (uint32_t **each : {&own->parents, &own->sizes, &own->groups, &own->least})
+    cuda_take(&memory->device, &own->crossings, words);
+    for (uint32_t **each : {&own->labels, &own->parents, &own->sizes, &own->groups, &own->least})
         cuda_take(&memory->device, each, words, ZONES_REACH);
     cuda_take(&memory->device, &own->facts, ZONES_FACTS);
     cuda_take(&memory->device, &own->order, own->places);
@@ -152,15 +152,13 @@ zones_fetch_all(struct cuda_lane *lane, const struct zones_job *job, struct zone
 
 /* With a table for each slice as many slices at a time as there is room for tables. */
 static int
-zones_queue_tiles(struct cuda_lane *lane, const struct texture_levels *levels,
+zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels,
                   struct zones_job *job, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
     const bool several = levels->table_count > 1;
     const uint32_t batch = several ? (uint32_t)TEXTURE_TABLES : job->slices;
 
     job->values = several ? texture_values(lane) : 0;
-    CUDA_TRY(device, zones_tiles_allow(job, lane->base.pixel));
     for (uint32_t z = 0; z < job->slices; z += batch) {
         const uint32_t count = std::min(batch, job->slices - z);
         const int rc = cuda_levels_send(lane, levels, job->first[2] + z, count,
@@ -169,8 +167,8 @@ zones_queue_tiles(struct cuda_lane *lane, const struct texture_levels *levels,
         if (rc)
             return rc;
         job->table_slice = z;
-        zones_tiles_queue(job, lane->base.pixel, z, count, device->multiprocessors, lane->work);
-        CUDA_LAUNCHED(device);
+        zones_words_queue(job, lane->base.pixel, z, count, lane->work);
+        CUDA_LAUNCHED(cuda_device_of(&lane->base));
     }
     return 0;
 }
@@ -204,7 +202,7 @@ zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, st
                                        (double)job->levels * (job->per_slice ? job->slices : 1));
     int rc;
 
-    job->table = {own->keys, own->keys + places, own->order, own->facts + 1,
+    job->table = {own->keys, own->keys + places, own->order, own->facts + 2,
                   (uint32_t)(places - 1)};
     CUDA_TRY(device, cudaMemsetAsync(own->facts, 0, ZONES_FACTS * sizeof(*own->facts), lane->work));
     CUDA_TRY(device, cudaMemsetAsync(own->keys, 0, 2 * places * sizeof(*own->keys), lane->work));
@@ -212,9 +210,12 @@ zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, st
         zones_steps_queue(job, own->steps, lane->work);
         CUDA_LAUNCHED(device);
     }
-    rc = zones_queue_tiles(lane, &zones->levels, job, error);
+    rc = zones_queue_words(lane, &zones->levels, job, error);
     if (rc)
         return rc;
+    CUDA_TRY(device, zones_tiles_allow(job));
+    zones_tiles_queue(job, device->multiprocessors, lane->work);
+    CUDA_LAUNCHED(device);
     zones_seams_queue(job, device->multiprocessors, lane->work);
     CUDA_LAUNCHED(device);
     return 0;
@@ -290,14 +291,15 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     job.per_slice = zones->per_slice;
     job.steps = zones->distances && zones->region ? own->steps : NULL;
     job.records = own->records;
-    job.labels = own->labels;
     job.end_levels = own->end_levels;
-    job.end_labels = own->end_labels;
+    job.crossings = own->crossings;
+    job.labels = own->labels;
     job.parents = own->parents;
     job.sizes = own->sizes;
     job.groups = own->groups;
     job.least = own->least;
     job.numbers = own->facts;
+    job.label_count = own->facts + 1;
     rc = zones_send_region(lane, zones->region, &job, error);
     const uint32_t all = job.slices, first = job.first[2],
                    at_once = zones_slices_at_once(&job, own->places);

@@ -4,8 +4,8 @@
  * Rows of the box are cut into words of 32 voxels. A tile has ZONES_THREADS words, a thread each: one word
  * of each of so many rows of some slices, or of one. Words are numbered along y, then z, then x.
  *
- * A zone that no voxel of which lies where its tile meets another is counted by the tile. What the others
- * have in each tile gets a number; seams unite these numbers, and what is united is counted then.
+ * A zone that lies in one tile is counted there: tiles look at what is beside them. What the others have in
+ * each tile gets a number; seams unite these numbers, and what is united is counted then.
  */
 #ifndef NOCTULE_ZONES_CUDA_CUH
 #define NOCTULE_ZONES_CUDA_CUH
@@ -21,7 +21,8 @@ enum {
     ZONES_MANY_BITS = 8,
     ZONES_QUEUE = 64, /* pairs, of a warp */
     ZONES_QUADS = 3,  /* of a record, at most */
-    ZONES_REACH = 10, /* numbers that a word may need: of its tile's rows a quarter, and two ends */
+    ZONES_REACH =
+        10, /* runs of a word that may cross: those of a quarter of a tile's rows, and two ends */
 };
 
 /* Counts by key, with open addresses: 0 is no key. */
@@ -42,15 +43,15 @@ struct zones_job {
     uint32_t levels;
     bool distances, flat, per_slice;
     const uint16_t *steps; /* of voxels in words; NULL: everything is of the region */
-    /* Of words where tiles meet: planes of their levels' bits, and the numbers of their voxels. */
-    uint4 *records;
+    uint4 *records;        /* of words */
+    uint16_t *end_levels;  /* of their first and last voxels; 0: has none */
+    /* Runs that cross have a voxel that is alike one beside it in another tile: of each word where they start, and the
+     * place of its first one's label; labels are their numbers. */
+    uint2 *crossings;
     uint32_t *labels;
-    /* Of the first and last voxels of words, likewise. */
-    uint16_t *end_levels;
-    uint32_t *end_labels;
     /* By number. */
     uint32_t *parents, *sizes, *groups, *least;
-    uint32_t *numbers; /* that are in use */
+    uint32_t *numbers, *label_count; /* that are in use */
     struct zones_table table;
 };
 
@@ -84,6 +85,56 @@ template <uint32_t Bits> struct zones_word {
     }
 };
 
+/* A word as it is kept. */
+template <uint32_t Bits> struct zones_record {
+    static constexpr uint32_t count = (Bits + 5) / 4;
+    uint4 quads[count];
+};
+
+template <uint32_t Bits>
+static __device__ __forceinline__ zones_record<Bits>
+zones_record_of(const zones_word<Bits> &word)
+{
+    zones_record<Bits> record;
+    uint32_t parts[4 * record.count] = {};
+
+#pragma unroll
+    for (uint32_t p = 0; p < Bits; p++)
+        parts[p] = word.plane[p];
+    parts[Bits] = word.valid;
+    parts[Bits + 1] = word.starts;
+#pragma unroll
+    for (uint32_t q = 0; q < record.count; q++)
+        record.quads[q] =
+            make_uint4(parts[4 * q], parts[4 * q + 1], parts[4 * q + 2], parts[4 * q + 3]);
+    return record;
+}
+
+template <uint32_t Bits>
+static __device__ __forceinline__ zones_word<Bits>
+zones_word_of(const uint4 *quads)
+{
+    constexpr uint32_t count = zones_record<Bits>::count;
+    uint32_t parts[4 * count];
+    zones_word<Bits> word;
+
+#pragma unroll
+    for (uint32_t q = 0; q < count; q++) {
+        const uint4 four = quads[q];
+
+        parts[4 * q] = four.x;
+        parts[4 * q + 1] = four.y;
+        parts[4 * q + 2] = four.z;
+        parts[4 * q + 3] = four.w;
+    }
+#pragma unroll
+    for (uint32_t p = 0; p < Bits; p++)
+        word.plane[p] = parts[p];
+    word.valid = parts[Bits];
+    word.starts = parts[Bits + 1];
+    return word;
+}
+
 /* Voxels of `a` that are alike those so far away in `b`. */
 template <int Away, uint32_t Bits>
 static __device__ __forceinline__ uint32_t
@@ -110,6 +161,11 @@ zones_start(uint32_t starts, int bit)
 /* Voxels alike those of another row at the same place, one before, one after. */
 struct zones_pairs {
     uint32_t at, before, after;
+
+    __device__ __forceinline__ uint32_t any() const
+    {
+        return at | before | after;
+    }
 };
 
 template <uint32_t Bits>
@@ -173,6 +229,13 @@ struct zones_met {
     uint32_t joined, starts; /* of the other one */
 };
 
+template <uint32_t Bits>
+static __device__ __forceinline__ zones_met
+zones_met_of(const zones_word<Bits> &own, const zones_word<Bits> &other)
+{
+    return {zones_pairs_of(own, other), other.joined(), other.starts};
+}
+
 /*
  * The pairs of a word's voxels with those of the rows beside it that have to be united for all that are
  * alike to hang together, by side. Left out is what others do: runs; neighbours of a voxel that touch each other
@@ -180,21 +243,14 @@ struct zones_met {
  * that comes later here. Of two that do not touch each other, under a voxel, one is enough if there is a
  * third that touches both: a chequerboard is full of them.
  *
- * beside(side, word) reads the word of another row, or is false.
+ * look(side) is what the word has to do with the row on that side.
  */
-template <uint32_t Bits, bool Flat, typename Beside>
+template <uint32_t Bits, bool Flat, typename Look>
 static __device__ __forceinline__ void
-zones_find_pairs(const zones_word<Bits> &own, const Beside &beside,
+zones_find_pairs(const zones_word<Bits> &own, const Look &look,
                  struct zones_contacts contacts[ZONES_SIDES])
 {
     const uint32_t joined = own.joined(), ahead = joined >> 1;
-    const auto look = [&](enum zones_side side) {
-        zones_word<Bits> other;
-
-        if (!beside(side, &other))
-            return zones_met{};
-        return zones_met{zones_pairs_of(own, other), other.joined(), other.starts};
-    };
     const zones_met above = look(ZONES_ABOVE), under = Flat ? zones_met{} : look(ZONES_UNDER),
                     next = Flat ? zones_met{} : look(ZONES_AHEAD),
                     last = Flat ? zones_met{} : look(ZONES_BEHIND);
@@ -322,22 +378,22 @@ zones_add(const struct zones_table &table, unsigned long long key, uint32_t coun
     atomicAdd(&table.counts[at], (unsigned long long)count);
 }
 
-/* A block's counters in shared memory of values from `base` on, `each` of every level; others go to the
- * table. */
+/* A block's counters in shared memory of values from `base` on, `each` of every level, which are beside each
+ * other: most have the first values. Others go to the table. */
 struct zones_counters {
     uint32_t *counters; /* each * levels */
     uint32_t each;
     bool distance;
 
     __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t group,
-                                        uint32_t value) const
+                                        uint32_t value, uint32_t count = 1) const
     {
         const uint32_t level = group & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1);
 
         if (value - base < each)
-            atomicAdd(&counters[(level - 1) * each + value - base], 1u);
+            atomicAdd(&counters[(value - base) * job.levels + level - 1], count);
         else
-            zones_add(job.table, zones_key(distance, group, value), 1);
+            zones_add(job.table, zones_key(distance, group, value), count);
     }
 
     /* All threads of a block, between barriers. */
@@ -354,8 +410,9 @@ struct zones_counters {
         for (uint32_t i = threadIdx.x; i < each * job.levels; i += ZONES_THREADS)
             if (counters[i] > 0) {
                 zones_add(job.table,
-                          zones_key(distance, slice << TEXTURE_ZONE_LEVEL_BITS | (i / each + 1),
-                                    base + i % each),
+                          zones_key(distance,
+                                    slice << TEXTURE_ZONE_LEVEL_BITS | (i % job.levels + 1),
+                                    base + i / job.levels),
                           counters[i]);
                 counters[i] = 0;
             }
@@ -367,10 +424,13 @@ struct zones_counters {
 /* zones_steps.cu: steps from each voxel to what is not of the region. */
 void zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t stream);
 
-/* zones_tiles.cu: slices first .. first + count - 1; first is a multiple of a tile's slices. */
-cudaError_t zones_tiles_allow(const struct zones_job *job, enum image_pixel pixel);
-void zones_tiles_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
-                       uint32_t count, int processors, cudaStream_t stream);
+/* zones_words.cu: records and ends of the words of slices first .. first + count - 1. */
+void zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
+                       uint32_t count, cudaStream_t stream);
+
+/* zones_tiles.cu */
+cudaError_t zones_tiles_allow(const struct zones_job *job);
+void zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream);
 
 /* zones_seams.cu: unites what tiles numbered, and counts it. */
 void zones_seams_queue(const struct zones_job *job, int processors, cudaStream_t stream);

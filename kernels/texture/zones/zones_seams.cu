@@ -29,19 +29,27 @@ struct seam_forest {
     }
 };
 
-/* Where the numbers of two voxels stand. */
+/* Two voxels, as words have them. */
 struct seam_pair {
     uint32_t a, b;
 };
 
 struct seam_queue {
     const struct zones_job &job;
-    const uint32_t *labels;
     zones_queue<seam_pair> queue;
+
+    /* Of a voxel whose run crosses: that is the last one of those that start before the next voxel. */
+    __device__ __forceinline__ uint32_t number(uint32_t voxel) const
+    {
+        const uint2 crossing = __ldg(&job.crossings[voxel / ZONES_WIDTH]);
+
+        return __ldg(
+            &job.labels[crossing.y - 1 + __popc(crossing.x & ((2u << voxel % ZONES_WIDTH) - 1))]);
+    }
 
     __device__ __forceinline__ void unite(const seam_pair &pair) const
     {
-        const uint32_t a = __ldg(&labels[pair.a]), b = __ldg(&labels[pair.b]);
+        const uint32_t a = number(pair.a), b = number(pair.b);
 
         if (a != b)
             zones_unite_numbers(seam_forest{job.parents}, a, b);
@@ -59,27 +67,10 @@ struct seam_queue {
 };
 
 template <uint32_t Bits>
-__device__ __forceinline__ void
-seam_word(const struct zones_job &job, size_t at, zones_word<Bits> *word)
+__device__ __forceinline__ zones_word<Bits>
+seam_word(const struct zones_job &job, size_t at)
 {
-    constexpr uint32_t quads = (Bits + 5) / 4;
-    const uint4 *record = job.records + at * quads;
-    uint32_t parts[4 * quads];
-
-#pragma unroll
-    for (uint32_t q = 0; q < quads; q++) {
-        const uint4 four = __ldg(&record[q]);
-
-        parts[4 * q] = four.x;
-        parts[4 * q + 1] = four.y;
-        parts[4 * q + 2] = four.z;
-        parts[4 * q + 3] = four.w;
-    }
-#pragma unroll
-    for (uint32_t p = 0; p < Bits; p++)
-        word->plane[p] = parts[p];
-    word->valid = parts[Bits];
-    word->starts = parts[Bits + 1];
+    return zones_word_of<Bits>(job.records + at * zones_record<Bits>::count);
 }
 
 /* Unites a word, if it is one, with those beside it that `wanted` has a bit for; others that `known` has one for
@@ -98,18 +89,17 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
     struct zones_contacts contacts[ZONES_SIDES];
 
     if (is && wanted)
-        seam_word(job, at, &own);
+        own = seam_word<Bits>(job, at);
     if (!__any_sync(~0u, own.valid != 0))
         return;
     zones_find_pairs<Bits, Flat>(
         own,
-        [&](enum zones_side side, zones_word<Bits> *other) {
+        [&](enum zones_side side) {
             const uint32_t there = y + zones_side_y(side);
 
             if (own.valid == 0 || !((wanted | known) >> side & 1) || there >= job.rows)
-                return false;
-            seam_word(job, at + away(side), other);
-            return true;
+                return zones_met{};
+            return zones_met_of(own, seam_word<Bits>(job, at + away(side)));
         },
         contacts);
 #pragma unroll
@@ -144,7 +134,7 @@ __launch_bounds__(ZONES_THREADS)
     seam_slices(const __grid_constant__ struct zones_job job, uint32_t count)
 {
     __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
-    seam_queue queue = {job, job.labels, {pairs[threadIdx.x / 32], 0}};
+    seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
     const uint32_t seams = (job.slices - 1) / DEEP;
 
     SEAM_EACH_WARP(count, index)
@@ -166,7 +156,7 @@ __launch_bounds__(ZONES_THREADS)
     seam_rows(const __grid_constant__ struct zones_job job, uint32_t count)
 {
     __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
-    seam_queue queue = {job, job.labels, {pairs[threadIdx.x / 32], 0}};
+    seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
     constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS, sides = Flat ? 1 : 2;
     const uint32_t seams = (job.rows - 1) / rows;
 
@@ -192,7 +182,7 @@ __launch_bounds__(ZONES_THREADS)
     seam_columns(const __grid_constant__ struct zones_job job, uint32_t count)
 {
     __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
-    seam_queue queue = {job, job.end_labels, {pairs[threadIdx.x / 32], 0}};
+    seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
     const uint32_t in_column = job.rows * job.slices;
 
     SEAM_EACH_WARP(count, index)
@@ -201,6 +191,9 @@ __launch_bounds__(ZONES_THREADS)
         const uint32_t x = index / in_column + 1, in = index % in_column, y = in % job.rows,
                        z = in / job.rows;
         const size_t last = (size_t)(2 * x - 1) * in_column + in, first = last + in_column;
+        const size_t last_voxel =
+                         ((size_t)(x - 1) * in_column + in) * ZONES_WIDTH + ZONES_WIDTH - 1,
+                     first_voxel = ((size_t)x * in_column + in) * ZONES_WIDTH;
         const uint32_t own_last = is ? job.end_levels[last] : 0,
                        own_first = is ? job.end_levels[first] : 0;
         const bool alike = own_last == own_first && own_first > 0;
@@ -220,11 +213,11 @@ __launch_bounds__(ZONES_THREADS)
             known |= other_last == own_last && other_first == own_first;
             queue.push(own_first > 0 && own_first == other_last && !alike &&
                            other_first != own_first,
-                       first, last + away);
+                       first_voxel, last_voxel + away * ZONES_WIDTH);
             queue.push(own_last > 0 && own_last == other_first && !alike && other_last != own_last,
-                       last, first + away);
+                       last_voxel, first_voxel + away * ZONES_WIDTH);
         }
-        queue.push(alike && !known, last, first);
+        queue.push(alike && !known, last_voxel, first_voxel);
     }
     queue.finish();
 }

@@ -1,6 +1,6 @@
 /*
  * zones_tiles.cu - zones as far as a block sees them: those of its tile, united in shared memory run by
- * run. Levels are looked at as planes of bits, 32 voxels at a time.
+ * run. Voxels that are like none beside them are no matter for that: they are counted at once.
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
@@ -10,7 +10,6 @@ enum {
     TILE_SLOTS = ZONES_THREADS * ZONES_WIDTH,
     TILE_COUNTERS = 1024, /* of sizes, and of distances */
     TILE_SHIFT = 16,      /* a root has its count above its number */
-    TILE_LOADS = 4,       /* of levels that are under way */
     TILE_BLOCKS = 4,      /* of a multiprocessor, whose shared memory has room for as many */
 };
 
@@ -19,22 +18,18 @@ constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
     TILE_FAR = TILE_HELD - 1;
 
 /* In shared memory. Words lie in all banks. */
-template <uint32_t Bits> struct zones_memory {
+struct zones_memory {
     union {
         uint32_t forest[TILE_SLOTS + ZONES_THREADS];
-
-        struct {
-            uint32_t codes[ZONES_THREADS][8]; /* of voxels, four in each */
-            uint8_t valid[ZONES_THREADS][8];
-        };
+        uint4 records[ZONES_THREADS / 32][(ZONES_WIDTH + 1) * 32 / 4]; /* of a warp's words */
     };
 
-    uint32_t rows[(Bits + 2) * ZONES_THREADS];
     uint32_t hung[ZONES_THREADS]; /* starts of runs that are below others since they were linked */
     uint32_t sizes[TILE_COUNTERS], distances[TILE_COUNTERS];
     uint32_t queues[ZONES_THREADS / 32][ZONES_QUEUE];
     uint32_t of_warp[ZONES_THREADS / 32];
-    uint32_t base, nearest;
+    uint32_t first_number, first_label; /* of the tile */
+    uint32_t nearest;
 };
 
 struct zones_forest {
@@ -78,77 +73,16 @@ struct zones_forest {
     }
 };
 
-/* Four values of a row beside each other; fewer at its end. */
-template <typename Value>
-__device__ __forceinline__ void
-zones_four_values(const struct glcm_volume &volume, size_t row, uint32_t column, uint32_t value[4])
-{
-    const Value *at = (const Value *)volume.voxels + row * volume.columns + column;
+/* What a thread's word has to do with what is beside it. */
+struct zones_beside {
+    struct zones_contacts contacts[ZONES_SIDES]; /* with rows of the tile */
+    uint32_t alone;                              /* voxels that none beside is alike */
+    uint32_t crossing;                           /* starts of runs that one of another tile is */
+};
 
-    if (volume.columns % 4 == 0) {
-        const uint32_t *words = (const uint32_t *)at;
-        const uint32_t low = column < volume.columns ? __ldg(words) : 0;
-
-        if (sizeof(Value) == 1) {
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                value[k] = low >> 8 * k & 0xFF;
-            return;
-        }
-        const uint32_t high = column < volume.columns ? __ldg(words + 1) : 0;
-
-        value[0] = low & 0xFFFF;
-        value[1] = low >> 16;
-        value[2] = high & 0xFFFF;
-        value[3] = high >> 16;
-        return;
-    }
-#pragma unroll
-    for (uint32_t k = 0; k < 4; k++)
-        value[k] = column + k < volume.columns ? __ldg(at + k) : 0;
-}
-
-/* Bit p of byte i of word k becomes bit 8 * i + k of word p. */
-__device__ __forceinline__ void
-transpose(uint32_t words[8])
-{
-    const auto swap = [&](int a, int b, int by, uint32_t mask) {
-        const uint32_t differ = (words[a] >> by ^ words[b]) & mask;
-
-        words[b] ^= differ;
-        words[a] ^= differ << by;
-    };
-
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        swap(k, k + 4, 4, 0x0F0F0F0F);
-#pragma unroll
-    for (int k = 0; k < 8; k++)
-        if (k % 4 < 2)
-            swap(k, k + 2, 2, 0x33333333);
-#pragma unroll
-    for (int k = 0; k < 8; k += 2)
-        swap(k, k + 1, 1, 0x55555555);
-}
-
-/* Byte i of word k and byte k of word i change places. */
-__device__ __forceinline__ void
-transpose_bytes(const uint32_t from[4], uint32_t to[4])
-{
-    const uint32_t low[2] = {__byte_perm(from[0], from[1], 0x5140),
-                             __byte_perm(from[2], from[3], 0x5140)},
-                   high[2] = {__byte_perm(from[0], from[1], 0x7362),
-                              __byte_perm(from[2], from[3], 0x7362)};
-
-    to[0] = __byte_perm(low[0], low[1], 0x5410);
-    to[1] = __byte_perm(low[0], low[1], 0x7632);
-    to[2] = __byte_perm(high[0], high[1], 0x5410);
-    to[3] = __byte_perm(high[0], high[1], 0x7632);
-}
-
-template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
+template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     const struct zones_job &job;
-    zones_memory<Bits> &memory;
+    zones_memory &memory;
     uint32_t wx, y0, z0; /* where it begins */
 
     static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
@@ -173,110 +107,16 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         return y_of(word) < job.rows && z_of(word) < job.slices;
     }
 
-    /* Does its row lie where tiles meet? */
-    __device__ __forceinline__ bool meets(uint32_t word) const
+    __device__ __forceinline__ size_t at(uint32_t word) const
     {
-        const uint32_t y = y_of(word), z = z_of(word);
-
-        if (!exists(word))
-            return false;
-        return (word % rows == 0 && y > 0) || (word % rows == rows - 1 && y + 1 < job.rows) ||
-               (!Flat && ((word / rows == 0 && z > 0) ||
-                          (word / rows == ZONES_THREADS / rows - 1 && z + 1 < job.slices)));
-    }
-
-    /* Of its region, and of the box. */
-    __device__ __forceinline__ uint32_t inside(uint32_t word) const
-    {
-        const size_t row =
-            (size_t)(job.first[2] + z_of(word)) * job.volume.rows + job.first[1] + y_of(word);
-        const uint32_t left = job.columns - wx * ZONES_WIDTH;
-        const uint32_t bits = left < ZONES_WIDTH ? (1u << left) - 1 : ~0u;
-
-        if (!exists(word))
-            return 0;
-        if (!job.volume.region)
-            return bits;
-        return bits &
-               ((const uint32_t *)(job.volume.region +
-                                   row *
-                                       job.volume.words_per_row))[job.first[0] / ZONES_WIDTH + wx];
-    }
-
-    /* Four voxels a thread, of four rows at a time, go to the threads that own the rows. */
-    __device__ __forceinline__ void read_levels() const
-    {
-        const uint32_t lane = threadIdx.x % 32, part = lane % 8,
-                       column = job.first[0] + wx * ZONES_WIDTH + 4 * part;
-
-#pragma unroll TILE_LOADS
-        for (uint32_t i = 0; i < 8; i++) {
-            const uint32_t word = threadIdx.x - lane + 4 * i + lane / 8, z = z_of(word);
-            const size_t row =
-                (size_t)(job.first[2] + z) * job.volume.rows + job.first[1] + y_of(word);
-            const uint16_t *table = job.tables + (z - job.table_slice) * job.values;
-            uint32_t value[4], codes = 0, valid = 0;
-
-            if (!exists(word))
-                continue;
-            zones_four_values<Value>(job.volume, row, column, value);
-#pragma unroll
-            for (uint32_t k = 0; k < 4; k++) {
-                const uint32_t level = __ldg(&table[value[k] ^ job.volume.bias]);
-
-                codes |= (level & 0xFF) << 8 * k;
-                valid |= level > 0 ? 1u << k : 0;
-            }
-            memory.codes[word][part] = codes;
-            memory.valid[word][part] = (uint8_t)valid;
-        }
+        return zones_word_at(job, wx, y_of(word), z_of(word));
     }
 
     __device__ __forceinline__ zones_word<Bits> read() const
     {
-        zones_word<Bits> own = {};
-        uint32_t planes[8];
-
-        __syncthreads();
-        read_levels();
-        __syncwarp();
-        own.valid = inside(threadIdx.x);
-        if (own.valid) {
-            const uint4 *codes = (const uint4 *)memory.codes[threadIdx.x];
-            const uint4 low = codes[0], high = codes[1];
-            const uint32_t even[4] = {low.x, low.z, high.x, high.z},
-                           odd[4] = {low.y, low.w, high.y, high.w};
-            const uint2 fours = *(const uint2 *)memory.valid[threadIdx.x];
-
-            transpose_bytes(even, planes);
-            transpose_bytes(odd, planes + 4);
-            transpose(planes);
-            own.valid &= __byte_perm(fours.x | fours.x >> 4, fours.y | fours.y >> 4, 0x6420);
-#pragma unroll
-            for (uint32_t p = 0; p < Bits; p++)
-                own.plane[p] = planes[p];
-        }
-        own.starts = own.valid & ~zones_alike<-1>(own, own);
-        return own;
-    }
-
-    __device__ __forceinline__ void put(const zones_word<Bits> &own) const
-    {
-#pragma unroll
-        for (uint32_t p = 0; p < Bits; p++)
-            memory.rows[p * ZONES_THREADS + threadIdx.x] = own.plane[p];
-        memory.rows[Bits * ZONES_THREADS + threadIdx.x] = own.valid;
-        memory.rows[(Bits + 1) * ZONES_THREADS + threadIdx.x] = own.starts;
-    }
-
-    __device__ __forceinline__ bool get(uint32_t word, zones_word<Bits> *other) const
-    {
-#pragma unroll
-        for (uint32_t p = 0; p < Bits; p++)
-            other->plane[p] = memory.rows[p * ZONES_THREADS + word];
-        other->valid = memory.rows[Bits * ZONES_THREADS + word];
-        other->starts = memory.rows[(Bits + 1) * ZONES_THREADS + word];
-        return true;
+        if (!exists(threadIdx.x))
+            return {};
+        return zones_word_of<Bits>(job.records + at(threadIdx.x) * zones_record<Bits>::count);
     }
 
     static __device__ __forceinline__ int away(enum zones_side side)
@@ -284,18 +124,114 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         return zones_side_y(side) + zones_side_z(side) * (int)rows;
     }
 
+    /* Of the first or last voxel, whether one of the next word is alike. */
+    __device__ __forceinline__ bool end_crosses(int side) const
+    {
+        const uint32_t y = y_of(threadIdx.x), z = z_of(threadIdx.x), x = 2 * wx + side,
+                       other = side ? x + 1 : x - 1;
+        const uint32_t level = job.end_levels[zones_word_at(job, x, y, z)];
+        bool crosses = false;
+
+#pragma unroll
+        for (int dz = Flat ? 0 : -1; dz <= (Flat ? 0 : 1); dz++)
+#pragma unroll
+            for (int dy = -1; dy <= 1; dy++) {
+                const uint32_t there_y = (uint32_t)min(max((int)y + dy, 0), (int)job.rows - 1),
+                               there_z = (uint32_t)min(max((int)z + dz, 0), (int)job.slices - 1);
+
+                crosses |= job.end_levels[zones_word_at(job, other, there_y, there_z)] == level;
+            }
+        return crosses && level > 0;
+    }
+
+    /* Marks of runs go to where they start: doubled steps downwards. */
+    static __device__ __forceinline__ uint32_t marked_starts(const zones_word<Bits> &own,
+                                                             uint32_t marks)
+    {
+        uint32_t joined = own.joined();
+
+#pragma unroll
+        for (int step = 1; step < ZONES_WIDTH; step *= 2) {
+            marks |= (marks & joined) >> step;
+            joined &= joined << step;
+        }
+        return marks & own.starts;
+    }
+
     __device__ __forceinline__ void find(const zones_word<Bits> &own,
-                                         struct zones_contacts contacts[ZONES_SIDES]) const
+                                         struct zones_beside *beside) const
     {
         const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows;
+        uint32_t alike = own.joined() | own.joined() >> 1, crossing = 0;
+        const auto look = [&](int dy, int dz) {
+            const uint32_t there_y = y_of(threadIdx.x) + dy, there_z = z_of(threadIdx.x) + dz;
+
+            if (own.valid == 0 || there_y >= job.rows || there_z >= job.slices)
+                return zones_met{};
+            const zones_met met = zones_met_of(
+                own, zones_word_of<Bits>(job.records + zones_word_at(job, wx, there_y, there_z) *
+                                                           zones_record<Bits>::count));
+
+            alike |= met.pairs.any();
+            if (y + dy < rows && z + dz < ZONES_THREADS / rows)
+                return met;
+            crossing |= met.pairs.any();
+            return zones_met{};
+        };
 
         zones_find_pairs<Bits, Flat>(
-            own,
-            [&](enum zones_side side, zones_word<Bits> *other) {
-                return (int)y + zones_side_y(side) >= 0 && y + zones_side_y(side) < rows &&
-                       (int)z + zones_side_z(side) >= 0 && get(threadIdx.x + away(side), other);
-            },
-            contacts);
+            own, [&](enum zones_side side) { return look(zones_side_y(side), zones_side_z(side)); },
+            beside->contacts);
+#pragma unroll
+        for (int i = 0; i < ZONES_SIDES; i++) {
+            const enum zones_side side = (enum zones_side)i;
+
+            if (!Flat || side == ZONES_ABOVE)
+                look(-zones_side_y(side), -zones_side_z(side));
+        }
+        if (own.valid && wx > 0)
+            crossing |= end_crosses(0) ? 1u : 0;
+        if (own.valid && wx + 1 < job.words)
+            crossing |= end_crosses(1) ? 1u << (ZONES_WIDTH - 1) : 0;
+        beside->alone = own.valid & ~(alike | crossing);
+        beside->crossing = marked_starts(own, crossing);
+    }
+
+    /* Zones of one voxel are counted, a level a lane, of all words of a warp. */
+    __device__ __forceinline__ void count_alone(const zones_word<Bits> &own, uint32_t alone,
+                                                const zones_counters &sizes) const
+    {
+        constexpr uint32_t quads = zones_record<Bits>::count;
+        const uint32_t lane = threadIdx.x % 32;
+        uint4 *records = memory.records[threadIdx.x / 32];
+        zones_word<Bits> word = own;
+
+        if (!__any_sync(~0u, alone != 0))
+            return;
+        word.valid = alone;
+        const zones_record<Bits> record = zones_record_of(word);
+
+#pragma unroll
+        for (uint32_t q = 0; q < quads; q++)
+            records[lane * quads + q] = record.quads[q];
+        __syncwarp();
+        for (uint32_t level = lane + 1; level - lane <= job.levels; level += 32) {
+            uint32_t count = 0;
+
+#pragma unroll 4
+            for (uint32_t i = 0; i < 32; i++) {
+                const zones_word<Bits> other = zones_word_of<Bits>(records + i * quads);
+                uint32_t alike = other.valid;
+
+#pragma unroll
+                for (uint32_t p = 0; p < Bits; p++)
+                    alike &= ~(other.plane[p] ^ (level >> p & 1 ? ~0u : 0));
+                count += (uint32_t)__popc(alike);
+            }
+            if (count > 0 && level <= job.levels)
+                sizes.add(job, 1, slice_group() | level, 1, count);
+        }
+        __syncwarp();
     }
 
     /* visit(is it one, from bit, from slot, to slot) of pairs that bring runs together, all lanes of a warp; those for
@@ -399,14 +335,9 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
     }
 
     /* What a run has for its root's count. */
-    __device__ __forceinline__ uint32_t part(uint32_t run) const
+    static __device__ __forceinline__ uint32_t part(uint32_t run, uint32_t crossing)
     {
-        const uint32_t edge = meets(threadIdx.x)
-                                  ? ~0u
-                                  : (uint32_t)(wx > 0) | (uint32_t)(wx + 1 < job.words)
-                                                             << (ZONES_WIDTH - 1);
-
-        return (uint32_t)__popc(run) << TILE_SHIFT | (run & edge ? TILE_REACHES : 0);
+        return (uint32_t)__popc(run) << TILE_SHIFT | (run & crossing ? TILE_REACHES : 0);
     }
 
     static __device__ __forceinline__ uint32_t add_part(uint32_t to, uint32_t more)
@@ -415,7 +346,8 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
     }
 
     /* Runs below others show their roots, which count their voxels. */
-    __device__ __forceinline__ void count(const zones_word<Bits> &own, uint32_t hung) const
+    __device__ __forceinline__ void count(const zones_word<Bits> &own, uint32_t hung,
+                                          uint32_t crossing) const
     {
         uint32_t last = TILE_SLOT, parts = 0;
         const auto give = [&]() {
@@ -427,7 +359,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         };
 
         each_run(own, hung, [&](bool is, uint32_t slot, int, uint32_t run) {
-            const uint32_t root = forest().root(slot), more = part(run);
+            const uint32_t root = forest().root(slot), more = part(run, crossing);
 
             if (!is)
                 return;
@@ -440,21 +372,24 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         give();
     }
 
+    __device__ __forceinline__ uint32_t slice_group() const
+    {
+        return job.per_slice ? (job.first[2] + z_of(threadIdx.x)) << TEXTURE_ZONE_LEVEL_BITS : 0;
+    }
+
     __device__ __forceinline__ uint32_t group(const zones_word<Bits> &own, int bit) const
     {
-        const uint32_t slice = job.per_slice ? job.first[2] + z_of(threadIdx.x) : 0;
-
-        return slice << TEXTURE_ZONE_LEVEL_BITS | own.level(bit);
+        return slice_group() | own.level(bit);
     }
 
     /* Roots whose zones end in the tile are counted; which are the others? These hold all of their part. */
     __device__ __forceinline__ uint32_t list(const zones_word<Bits> &own, uint32_t roots,
-                                             const zones_counters &sizes) const
+                                             uint32_t crossing, const zones_counters &sizes) const
     {
         uint32_t reaching = 0;
 
         each_run(own, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
-            const uint32_t all = add_part(*forest().at(slot), part(run));
+            const uint32_t all = add_part(*forest().at(slot), part(run, crossing));
 
             if (!is)
                 return;
@@ -467,11 +402,17 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         return reaching;
     }
 
-    /* Numbers for the block's roots that reach further: the thread's first one. */
-    __device__ __forceinline__ uint32_t number(uint32_t reaching) const
+    /* The first ones of a thread, of the block's. */
+    struct places {
+        uint32_t number, label;
+    };
+
+    /* Numbers for the block's roots that reach further, labels for its runs that cross. */
+    __device__ __forceinline__ places place(uint32_t reaching, uint32_t crossing) const
     {
         const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        uint32_t sum = (uint32_t)__popc(reaching), before = 0;
+        const uint32_t own = (uint32_t)__popc(reaching) | (uint32_t)__popc(crossing) << 16;
+        uint32_t sum = own, before = 0;
 
         for (int away = 1; away < 32; away *= 2) {
             const uint32_t other = __shfl_up_sync(~0u, sum, away);
@@ -486,12 +427,14 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
 
             for (uint32_t i = 0; i < ZONES_THREADS / 32; i++)
                 all += memory.of_warp[i];
-            memory.base = all > 0 ? atomicAdd(job.numbers, all) : 0;
+            memory.first_number = atomicAdd(job.numbers, all & 0xFFFF);
+            memory.first_label = atomicAdd(job.label_count, all >> 16);
         }
         for (uint32_t i = 0; i < warp; i++)
             before += memory.of_warp[i];
         __syncthreads();
-        return before + sum - (uint32_t)__popc(reaching);
+        before += sum - own;
+        return {before & 0xFFFF, before >> 16};
     }
 
     /* visit(slot, voxel, number in the tile). */
@@ -510,7 +453,7 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
                                                   uint32_t first) const
     {
         each_number(reaching, first, [&](uint32_t slot, int bit, uint32_t number) {
-            const uint32_t id = memory.base + number;
+            const uint32_t id = memory.first_number + number;
 
             job.parents[id] = id;
             job.groups[id] = group(own, bit);
@@ -519,68 +462,20 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
         });
     }
 
-    __device__ __forceinline__ uint32_t label(uint32_t word, uint32_t starts, int bit) const
+    /* What seams read. */
+    __device__ __forceinline__ void write_labels(uint32_t crossing, uint32_t first) const
     {
-        const uint32_t root =
-            *forest().at(word * ZONES_WIDTH + zones_start(starts, bit)) & TILE_SLOT;
+        uint32_t place = memory.first_label + first;
 
-        return memory.base + (*forest().at(root) >> TILE_SHIFT & (TILE_HELD - 1));
-    }
+        if (exists(threadIdx.x))
+            job.crossings[at(threadIdx.x)] = make_uint2(crossing, place);
+        for (uint32_t left = crossing; left; left &= left - 1) {
+            const uint32_t slot = threadIdx.x * ZONES_WIDTH + __ffs((int)left) - 1,
+                           root = *forest().at(slot) & TILE_SLOT;
 
-    /* What seams read: words where tiles meet, a warp each. */
-    __device__ __forceinline__ void write_labels() const
-    {
-        const uint32_t lane = threadIdx.x % 32;
-
-        for (uint32_t word = threadIdx.x / 32; word < ZONES_THREADS; word += ZONES_THREADS / 32) {
-            if (!meets(word))
-                continue;
-            const uint32_t valid = memory.rows[Bits * ZONES_THREADS + word],
-                           starts = memory.rows[(Bits + 1) * ZONES_THREADS + word];
-
-            if (valid >> lane & 1)
-                job.labels[zones_word_at(job, wx, y_of(word), z_of(word)) * ZONES_WIDTH + lane] =
-                    label(word, starts, (int)lane);
+            job.labels[place++] =
+                memory.first_number + (*forest().at(root) >> TILE_SHIFT & (TILE_HELD - 1));
         }
-    }
-
-    /* Likewise the ends of words. */
-    __device__ __forceinline__ void write_ends(const zones_word<Bits> &own) const
-    {
-        for (int side = 0; side < 2; side++) {
-            const int bit = side * (ZONES_WIDTH - 1);
-
-            if (!exists(threadIdx.x) || (side ? wx + 1 == job.words : wx == 0))
-                continue;
-            const size_t at =
-                zones_word_at(job, 2 * wx + side, y_of(threadIdx.x), z_of(threadIdx.x));
-            const bool valid = own.valid >> bit & 1;
-
-            job.end_levels[at] = (uint16_t)(valid ? own.level(bit) : 0);
-            if (valid)
-                job.end_labels[at] = label(threadIdx.x, own.starts, bit);
-        }
-    }
-
-    __device__ __forceinline__ void write_record(const zones_word<Bits> &own) const
-    {
-        constexpr uint32_t quads = (Bits + 5) / 4;
-        uint32_t parts[4 * quads] = {};
-
-        if (!meets(threadIdx.x))
-            return;
-#pragma unroll
-        for (uint32_t p = 0; p < Bits; p++)
-            parts[p] = own.plane[p];
-        parts[Bits] = own.valid;
-        parts[Bits + 1] = own.starts;
-        uint4 *record =
-            job.records + zones_word_at(job, wx, y_of(threadIdx.x), z_of(threadIdx.x)) * quads;
-
-#pragma unroll
-        for (uint32_t q = 0; q < quads; q++)
-            record[q] =
-                make_uint4(parts[4 * q], parts[4 * q + 1], parts[4 * q + 2], parts[4 * q + 3]);
     }
 
     /* Distances */
@@ -678,7 +573,8 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
                 counters.add(job, nearest, group(own, bit), *forest().at(slot) >> TILE_SHIFT);
         });
         each_number(reaching, first, [&](uint32_t slot, int, uint32_t number) {
-            job.least[memory.base + number] = *forest().at(slot) >> TILE_SHIFT & (TILE_HELD - 1);
+            job.least[memory.first_number + number] =
+                *forest().at(slot) >> TILE_SHIFT & (TILE_HELD - 1);
         });
         __syncthreads();
         counters.flush(job, nearest, job.per_slice ? job.first[2] + z0 : 0);
@@ -688,61 +584,56 @@ template <typename Value, uint32_t Bits, bool Flat, bool Distances> struct zones
                                         const zones_counters &distances) const
     {
         const zones_word<Bits> own = read();
+        struct zones_beside beside;
 
-        if (!__syncthreads_or(own.valid != 0)) {
-            write_ends(own);
-            write_record(own);
+        if (!__syncthreads_or(own.valid != 0))
             return;
-        }
-        put(own);
-        __syncthreads();
-        struct zones_contacts contacts[ZONES_SIDES];
-
-        find(own, contacts);
-        const uint32_t linked = link(own, contacts);
-        const bool more = __syncthreads_or(any_left(contacts));
+        find(own, &beside);
+        count_alone(own, beside.alone, sizes);
+        const uint32_t linked = link(own, beside.contacts);
+        const bool more = __syncthreads_or(any_left(beside.contacts));
 
         shorten(own, linked);
         __syncthreads();
         if (more) {
-            unite(own, contacts);
+            unite(own, beside.contacts);
             __syncthreads();
         }
         const uint32_t hung = linked | memory.hung[threadIdx.x], roots = own.starts & ~hung;
 
-        count(own, hung);
+        count(own, hung, beside.crossing);
         __syncthreads();
-        const uint32_t reaching = list(own, roots, sizes), first = number(reaching);
+        const uint32_t reaching = list(own, roots & ~beside.alone, beside.crossing, sizes);
+        const places first = place(reaching, beside.crossing);
 
-        write_numbers(own, reaching, first);
+        write_numbers(own, reaching, first.number);
         __syncthreads();
-        write_labels();
-        write_ends(own);
-        write_record(own);
+        write_labels(beside.crossing, first.label);
         if (Distances)
-            measure(own, roots, reaching, first, distances);
+            measure(own, roots, reaching, first.number, distances);
         if (job.per_slice)
             sizes.flush(job, 1, job.first[2] + z0);
     }
 };
 
-template <typename Value, uint32_t Bits, bool Flat, bool Distances>
+template <uint32_t Bits, bool Flat, bool Distances>
 __global__ void
 __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
-    zones_tiles(const __grid_constant__ struct zones_job job, uint32_t first, uint32_t count)
+    zones_tiles(const __grid_constant__ struct zones_job job, uint32_t tiles)
 {
-    typedef zones_tile<Value, Bits, Flat, Distances> shape;
+    typedef zones_tile<Bits, Flat, Distances> shape;
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    zones_memory<Bits> &memory = *(zones_memory<Bits> *)shared_memory;
+    zones_memory &memory = *(zones_memory *)shared_memory;
     const uint32_t each = TILE_COUNTERS / job.levels;
     const zones_counters sizes = {memory.sizes, each, false},
                          distances = {memory.distances, each, true};
     const uint32_t high = (job.rows - 1) / shape::rows + 1;
 
     sizes.clear(job);
-    distances.clear(job);
+    if (Distances)
+        distances.clear(job);
     __syncthreads();
-    for (uint32_t tile = first + blockIdx.x; tile < first + count; tile += gridDim.x) {
+    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const shape place = {job, memory, tile % job.words, tile / job.words % high * shape::rows,
                              tile / job.words / high * (ZONES_THREADS / shape::rows)};
 
@@ -752,71 +643,52 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
     sizes.flush(job, 1, 0);
 }
 
-struct tiles_launch {
-    const struct zones_job *job;
-    uint32_t first, count, blocks;
-    cudaStream_t stream;
-    bool allow; /* instead */
-};
-
-template <typename Value, uint32_t Bits, bool Flat, bool Distances>
-cudaError_t
-launch(const struct tiles_launch &what)
+/* launch(the kernel for the job). */
+template <typename Launch>
+void
+with_kernel(const struct zones_job *job, const Launch &launch)
 {
-    if (what.allow)
-        return cudaFuncSetAttribute(zones_tiles<Value, Bits, Flat, Distances>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    sizeof(zones_memory<Bits>));
-    zones_tiles<Value, Bits, Flat, Distances>
-        <<<what.blocks, ZONES_THREADS, sizeof(zones_memory<Bits>), what.stream>>>(
-            *what.job, what.first, what.count);
-    return cudaSuccess;
-}
+    const bool few = zones_bits_of(job) == ZONES_FEW_BITS;
 
-template <typename Value, uint32_t Bits>
-cudaError_t
-launch_shape(const struct tiles_launch &what, bool flat, bool distances)
-{
-    if (flat)
-        return distances ? launch<Value, Bits, true, true>(what)
-                         : launch<Value, Bits, true, false>(what);
-    return distances ? launch<Value, Bits, false, true>(what)
-                     : launch<Value, Bits, false, false>(what);
-}
-
-cudaError_t
-launch_any(const struct tiles_launch &what, enum image_pixel pixel, int bits, bool flat,
-           bool distances)
-{
-    if (pixel == IMAGE_UINT8)
-        return bits == ZONES_FEW_BITS
-                   ? launch_shape<uint8_t, ZONES_FEW_BITS>(what, flat, distances)
-                   : launch_shape<uint8_t, ZONES_MANY_BITS>(what, flat, distances);
-    return bits == ZONES_FEW_BITS ? launch_shape<uint16_t, ZONES_FEW_BITS>(what, flat, distances)
-                                  : launch_shape<uint16_t, ZONES_MANY_BITS>(what, flat, distances);
+    if (job->flat && job->distances)
+        launch(few ? zones_tiles<ZONES_FEW_BITS, true, true>
+                   : zones_tiles<ZONES_MANY_BITS, true, true>);
+    else if (job->flat)
+        launch(few ? zones_tiles<ZONES_FEW_BITS, true, false>
+                   : zones_tiles<ZONES_MANY_BITS, true, false>);
+    else if (job->distances)
+        launch(few ? zones_tiles<ZONES_FEW_BITS, false, true>
+                   : zones_tiles<ZONES_MANY_BITS, false, true>);
+    else
+        launch(few ? zones_tiles<ZONES_FEW_BITS, false, false>
+                   : zones_tiles<ZONES_MANY_BITS, false, false>);
 }
 } // namespace
 
 cudaError_t
-zones_tiles_allow(const struct zones_job *job, enum image_pixel pixel)
+zones_tiles_allow(const struct zones_job *job)
 {
-    struct tiles_launch what = {};
+    cudaError_t result = cudaSuccess;
 
-    what.allow = true;
-    return launch_any(what, pixel, zones_bits_of(job), job->flat, job->distances);
+    with_kernel(job, [&](auto kernel) {
+        result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      sizeof(zones_memory));
+    });
+    return result;
 }
 
 void
-zones_tiles_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
-                  uint32_t count, int processors, cudaStream_t stream)
+zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream)
 {
     const uint32_t rows = job->flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS,
                    slices = ZONES_THREADS / rows;
-    const uint32_t per_layer = job->words * ((job->rows - 1) / rows + 1);
-    const uint32_t tiles = per_layer * ((count - 1) / slices + 1);
-    const uint32_t most = (uint32_t)processors * 4;
-    const struct tiles_launch what = {
-        job, first / slices * per_layer, tiles, tiles < most ? tiles : most, stream, false};
+    const uint32_t tiles =
+        job->words * ((job->rows - 1) / rows + 1) * ((job->slices - 1) / slices + 1);
+    const uint32_t most = (uint32_t)processors * TILE_BLOCKS;
 
-    (void)launch_any(what, pixel, zones_bits_of(job), job->flat, job->distances);
+    with_kernel(job, [&](auto kernel) {
+        const uint32_t blocks = tiles < most ? tiles : most;
+
+        kernel<<<blocks, ZONES_THREADS, sizeof(zones_memory), stream>>>(*job, tiles);
+    });
 }

@@ -1,0 +1,256 @@
+/*
+ * zones_words.cu - words of levels: of 32 voxels beside each other the planes of their levels' bits, which
+ * of them have a level, and where runs of one begin. A thread makes a word.
+ */
+#include "kernels/texture/zones/zones_cuda.cuh"
+
+namespace
+{
+enum {
+    WORDS_ROWS = 16,   /* that a block reads beside each other, for records lie along y */
+    WORDS_ACROSS = 16, /* bytes that are read at once, where rows allow it */
+    WORDS_SLICES = 65535,
+};
+
+/* Bytes of a row, `left` before its end, which is one of units. */
+template <typename Unit, uint32_t Count>
+__device__ __forceinline__ void
+words_load(const unsigned char *from, uint32_t left, Unit (&units)[Count])
+{
+#pragma unroll
+    for (uint32_t k = 0; k < Count; k++)
+        units[k] = k * sizeof(Unit) < left ? __ldg((const Unit *)from + k) : Unit{};
+}
+
+/* Bit p of byte i of word k becomes bit 8 * i + k of word p. */
+__device__ __forceinline__ void
+transpose(uint32_t words[8])
+{
+    const auto swap = [&](int a, int b, int by, uint32_t mask) {
+        const uint32_t differ = (words[a] >> by ^ words[b]) & mask;
+
+        words[b] ^= differ;
+        words[a] ^= differ << by;
+    };
+
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        swap(k, k + 4, 4, 0x0F0F0F0F);
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        if (k % 4 < 2)
+            swap(k, k + 2, 2, 0x33333333);
+#pragma unroll
+    for (int k = 0; k < 8; k += 2)
+        swap(k, k + 1, 1, 0x55555555);
+}
+
+/* Byte i of word k and byte k of word i change places. */
+__device__ __forceinline__ void
+transpose_bytes(const uint32_t from[4], uint32_t to[4])
+{
+    const uint32_t low[2] = {__byte_perm(from[0], from[1], 0x5140),
+                             __byte_perm(from[2], from[3], 0x5140)},
+                   high[2] = {__byte_perm(from[0], from[1], 0x7362),
+                              __byte_perm(from[2], from[3], 0x7362)};
+
+    to[0] = __byte_perm(low[0], low[1], 0x5410);
+    to[1] = __byte_perm(low[0], low[1], 0x7632);
+    to[2] = __byte_perm(high[0], high[1], 0x5410);
+    to[3] = __byte_perm(high[0], high[1], 0x7632);
+}
+
+/* Levels of stored values. Those of a byte are looked up in shared memory; in a byte, too, where that has room for
+ * them. */
+template <typename Value, uint32_t Bits> struct words_table {
+    typedef typename std::conditional<Bits == ZONES_FEW_BITS, uint8_t, uint16_t>::type code;
+    static constexpr bool own = sizeof(Value) == 1;
+
+    const struct zones_job &job;
+    const uint16_t *levels;
+    code *copy; /* own: 256 */
+
+    /* All threads of a block. */
+    __device__ __forceinline__ void fill() const
+    {
+        if (!own)
+            return;
+        __syncthreads();
+        for (uint32_t value = threadIdx.x; value < 256; value += ZONES_THREADS)
+            copy[value] = (code)__ldg(&levels[value ^ job.volume.bias]);
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ uint32_t level(uint32_t value) const
+    {
+        return own ? copy[value] : __ldg(&levels[value ^ job.volume.bias]);
+    }
+};
+
+template <typename Value, uint32_t Bits> struct words_maker {
+    const struct zones_job &job;
+    const words_table<Value, Bits> &table;
+    uint32_t x, y, z; /* of the word, in the box */
+
+    static constexpr uint32_t per_part = sizeof(uint32_t) / sizeof(Value),
+                              parts = ZONES_WIDTH / per_part;
+
+    __device__ __forceinline__ size_t row() const
+    {
+        return (size_t)(job.first[2] + z) * job.volume.rows + job.first[1] + y;
+    }
+
+    /* Stored values, as many in each as have room. */
+    __device__ __forceinline__ void read(uint32_t values[parts]) const
+    {
+        const uint32_t column = job.first[0] + x * ZONES_WIDTH;
+        const size_t pitch = job.volume.columns * sizeof(Value);
+        const unsigned char *from =
+            (const unsigned char *)job.volume.voxels + row() * pitch + column * sizeof(Value);
+        const uint32_t left = (uint32_t)(pitch - column * sizeof(Value));
+
+        if (pitch % WORDS_ACROSS == 0) {
+            uint4 quads[parts / 4];
+
+            words_load(from, left, quads);
+#pragma unroll
+            for (uint32_t k = 0; k < parts / 4; k++) {
+                values[4 * k] = quads[k].x;
+                values[4 * k + 1] = quads[k].y;
+                values[4 * k + 2] = quads[k].z;
+                values[4 * k + 3] = quads[k].w;
+            }
+        } else if (pitch % sizeof(uint32_t) == 0) {
+            uint32_t words[parts];
+
+            words_load(from, left, words);
+#pragma unroll
+            for (uint32_t k = 0; k < parts; k++)
+                values[k] = words[k];
+        } else {
+            Value single[ZONES_WIDTH];
+
+            words_load(from, left, single);
+#pragma unroll
+            for (uint32_t k = 0; k < parts; k++) {
+                values[k] = 0;
+#pragma unroll
+                for (uint32_t i = 0; i < per_part; i++)
+                    values[k] |= (uint32_t)single[k * per_part + i] << 8 * sizeof(Value) * i;
+            }
+        }
+    }
+
+    /* Of the region, and of the box. */
+    __device__ __forceinline__ uint32_t inside() const
+    {
+        const uint32_t left = job.columns - x * ZONES_WIDTH;
+        const uint32_t bits = left < ZONES_WIDTH ? (1u << left) - 1 : ~0u;
+
+        if (!job.volume.region)
+            return bits;
+        return bits &
+               ((const uint32_t *)(job.volume.region +
+                                   row() *
+                                       job.volume.words_per_row))[job.first[0] / ZONES_WIDTH + x];
+    }
+
+    __device__ __forceinline__ zones_word<Bits> make() const
+    {
+        zones_word<Bits> word = {};
+        uint32_t values[parts], codes[8] = {}, planes[8], valid = 0;
+        const uint32_t within = inside();
+
+        if (!within)
+            return word;
+        read(values);
+#pragma unroll
+        for (uint32_t i = 0; i < ZONES_WIDTH; i++) {
+            const uint32_t level = table.level(
+                values[i / per_part] >> 8 * sizeof(Value) * (i % per_part) & (Value) ~(Value)0);
+
+            codes[i / 4] |= (level & 0xFF) << 8 * (i % 4);
+            if (Bits != ZONES_FEW_BITS)
+                valid |= level > 0 ? 1u << i : 0;
+        }
+        const uint32_t even[4] = {codes[0], codes[2], codes[4], codes[6]},
+                       odd[4] = {codes[1], codes[3], codes[5], codes[7]};
+
+        transpose_bytes(even, planes);
+        transpose_bytes(odd, planes + 4);
+        transpose(planes);
+        if (Bits == ZONES_FEW_BITS) /* the last one has a bit of its own */
+#pragma unroll
+            for (uint32_t p = 0; p <= ZONES_FEW_BITS; p++)
+                valid |= planes[p];
+#pragma unroll
+        for (uint32_t p = 0; p < Bits; p++)
+            word.plane[p] = planes[p];
+        word.valid = valid & within;
+        word.starts = word.valid & ~zones_alike<-1>(word, word);
+        return word;
+    }
+
+    __device__ __forceinline__ void write(const zones_word<Bits> &word) const
+    {
+        const zones_record<Bits> record = zones_record_of(word);
+        uint4 *to = job.records + zones_word_at(job, x, y, z) * record.count;
+
+#pragma unroll
+        for (uint32_t q = 0; q < record.count; q++)
+            to[q] = record.quads[q];
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            const int bit = side * (ZONES_WIDTH - 1);
+
+            job.end_levels[zones_word_at(job, 2 * x + side, y, z)] =
+                (uint16_t)(word.valid >> bit & 1 ? word.level(bit) : 0);
+        }
+    }
+};
+
+/* Rows of WORDS_ROWS, word by word. */
+template <typename Value, uint32_t Bits>
+__global__ void
+__launch_bounds__(ZONES_THREADS)
+    zones_words(const __grid_constant__ struct zones_job job, uint32_t first, uint32_t count)
+{
+    __shared__ typename words_table<Value, Bits>::code copy[256];
+
+    for (uint32_t z = first + blockIdx.y; z < first + count; z += gridDim.y) {
+        const words_table<Value, Bits> table = {
+            job, job.tables + (z - job.table_slice) * job.values, copy};
+        const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x,
+                       across = index / WORDS_ROWS,
+                       y = across / job.words * WORDS_ROWS + index % WORDS_ROWS;
+        const words_maker<Value, Bits> maker = {job, table, across % job.words, y, z};
+
+        table.fill();
+        if (y < job.rows)
+            maker.write(maker.make());
+    }
+}
+} // namespace
+
+void
+zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
+                  uint32_t count, cudaStream_t stream)
+{
+    const uint32_t words = ((job->rows - 1) / WORDS_ROWS + 1) * WORDS_ROWS * job->words;
+    const dim3 blocks((words - 1) / ZONES_THREADS + 1,
+                      count < WORDS_SLICES ? count : (uint32_t)WORDS_SLICES);
+    const bool few = zones_bits_of(job) == ZONES_FEW_BITS;
+
+    if (pixel == IMAGE_UINT8 && few)
+        zones_words<uint8_t, ZONES_FEW_BITS>
+            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+    else if (pixel == IMAGE_UINT8)
+        zones_words<uint8_t, ZONES_MANY_BITS>
+            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+    else if (few)
+        zones_words<uint16_t, ZONES_FEW_BITS>
+            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+    else
+        zones_words<uint16_t, ZONES_MANY_BITS>
+            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+}
