@@ -135,22 +135,6 @@ zones_word_of(const uint4 *quads)
     return word;
 }
 
-/* Voxels of `a` that are alike those so far away in `b`. */
-template <int Away, uint32_t Bits>
-static __device__ __forceinline__ uint32_t
-zones_alike(const zones_word<Bits> &a, const zones_word<Bits> &b)
-{
-    const auto moved = [](uint32_t bits) {
-        return Away < 0 ? bits << 1 : Away > 0 ? bits >> 1 : bits;
-    };
-    uint32_t differ = 0;
-
-#pragma unroll
-    for (uint32_t k = 0; k < Bits; k++)
-        differ |= a.plane[k] ^ moved(b.plane[k]);
-    return a.valid & moved(b.valid) & ~differ;
-}
-
 /* Where the run of this voxel starts. */
 static __device__ __forceinline__ int
 zones_start(uint32_t starts, int bit)
@@ -168,11 +152,21 @@ struct zones_pairs {
     }
 };
 
+/* It is the same `a` for all rows beside it that is moved. */
 template <uint32_t Bits>
 static __device__ __forceinline__ zones_pairs
 zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)
 {
-    return {zones_alike<0>(a, b), zones_alike<-1>(a, b), zones_alike<1>(a, b)};
+    uint32_t at = 0, before = 0, after = 0; /* differ; the latter two where b has them */
+
+#pragma unroll
+    for (uint32_t k = 0; k < Bits; k++) {
+        at |= a.plane[k] ^ b.plane[k];
+        before |= a.plane[k] >> 1 ^ b.plane[k];
+        after |= a.plane[k] << 1 ^ b.plane[k];
+    }
+    return {a.valid & b.valid & ~at, a.valid & (b.valid & ~before) << 1,
+            a.valid & (b.valid & ~after) >> 1};
 }
 
 /* Rows beside that of a word: by steps in y, z. */
@@ -205,22 +199,17 @@ zones_contacts_of(const zones_pairs &pairs, uint32_t starts)
     return {(uint64_t)pairs.after << 32 | pairs.at | pairs.before, pairs.before, starts};
 }
 
-/* Pairs in turn, all lanes of a warp together, those that have none left, too: visit(is there one, from, to). Those
- * for which it is true stay. */
+/* Pairs in turn, all lanes of a warp together, those that have none left, too: visit(is there one, from, to). */
 template <typename Visit>
 static __device__ __forceinline__ void
-zones_each_pair(struct zones_contacts *contacts, const Visit &visit)
+zones_each_pair(const struct zones_contacts &contacts, const Visit &visit)
 {
-    uint64_t stay = 0;
-
-    for (uint64_t left = contacts->left; __any_sync(~0u, left != 0); left &= left - 1) {
+    for (uint64_t left = contacts.left; __any_sync(~0u, left != 0); left &= left - 1) {
         const int at = __ffsll((long long)left) - 1, bit = at & (ZONES_WIDTH - 1);
 
-        if (visit(left != 0, bit,
-                  at >= ZONES_WIDTH ? bit + 1 : bit - (int)(contacts->before >> bit & 1)))
-            stay |= left & (~left + 1);
+        visit(left != 0, bit,
+              at >= ZONES_WIDTH ? bit + 1 : bit - (int)(contacts.before >> bit & 1));
     }
-    contacts->left = stay;
 }
 
 /* What a word has to do with one of another row. */

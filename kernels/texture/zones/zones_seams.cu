@@ -108,9 +108,8 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
 
         if (!(wanted >> side & 1))
             contacts[i].left = 0;
-        zones_each_pair(&contacts[i], [&](bool is, int from, int to) {
+        zones_each_pair(contacts[i], [&](bool is, int from, int to) {
             queue->push(is, at * ZONES_WIDTH + from, (at + away(side)) * ZONES_WIDTH + to);
-            return false;
         });
     }
 }
@@ -188,36 +187,43 @@ __launch_bounds__(ZONES_THREADS)
     SEAM_EACH_WARP(count, index)
     {
         const bool is = index < count;
-        const uint32_t x = index / in_column + 1, in = index % in_column, y = in % job.rows,
+        const uint32_t x = index / in_column, in = index % in_column, y = in % job.rows,
                        z = in / job.rows;
-        const size_t last = (size_t)(2 * x - 1) * in_column + in, first = last + in_column;
-        const size_t last_voxel =
-                         ((size_t)(x - 1) * in_column + in) * ZONES_WIDTH + ZONES_WIDTH - 1,
-                     first_voxel = ((size_t)x * in_column + in) * ZONES_WIDTH;
-        const uint32_t own_last = is ? job.end_levels[last] : 0,
-                       own_first = is ? job.end_levels[first] : 0;
+        const uint16_t *lasts = job.end_levels + (size_t)(2 * x + 1) * in_column + in,
+                       *firsts = lasts + in_column;
+        const uint32_t own_last = is ? *lasts : 0, own_first = is ? *firsts : 0;
         const bool alike = own_last == own_first && own_first > 0;
-        bool known = false; /* beside them are others that are alike them */
+        bool known = false;   /* beside them are others that are alike them */
+        uint32_t pending = 0; /* two bits a side: first with last, last with first; then these */
 
-        if (!__any_sync(~0u, (own_last | own_first) > 0))
-            continue;
 #pragma unroll
-        for (int i = 0; i < (Flat ? 1 : 4); i++) {
-            const enum zones_side side = Flat ? ZONES_ABOVE : (enum zones_side)i;
-            const int64_t away = zones_side_y(side) + (int64_t)zones_side_z(side) * job.rows;
-            const bool there =
-                is && y + zones_side_y(side) < job.rows && z + zones_side_z(side) < job.slices;
-            const uint32_t other_last = there ? job.end_levels[last + away] : 0,
-                           other_first = there ? job.end_levels[first + away] : 0;
+        for (int i = 0; i < ZONES_SIDES; i++) {
+            const enum zones_side side = (enum zones_side)i;
+            const int away = zones_side_y(side) + zones_side_z(side) * (int)job.rows;
+            const bool there = (own_last | own_first) > 0 && (!Flat || side == ZONES_ABOVE) &&
+                               y + zones_side_y(side) < job.rows &&
+                               z + zones_side_z(side) < job.slices;
+            const uint32_t other_last = there ? lasts[away] : 0,
+                           other_first = there ? firsts[away] : 0;
 
             known |= other_last == own_last && other_first == own_first;
-            queue.push(own_first > 0 && own_first == other_last && !alike &&
-                           other_first != own_first,
-                       first_voxel, last_voxel + away * ZONES_WIDTH);
-            queue.push(own_last > 0 && own_last == other_first && !alike && other_last != own_last,
-                       last_voxel, first_voxel + away * ZONES_WIDTH);
+            if (own_first > 0 && own_first == other_last && !alike && other_first != own_first)
+                pending |= 1u << 2 * i;
+            if (own_last > 0 && own_last == other_first && !alike && other_last != own_last)
+                pending |= 2u << 2 * i;
         }
-        queue.push(alike && !known, last_voxel, first_voxel);
+        if (alike && !known)
+            pending |= 1u << 2 * ZONES_SIDES;
+        for (uint32_t left = pending; __any_sync(~0u, left != 0); left &= left - 1) {
+            const int bit = __ffs((int)left) - 1;
+            const enum zones_side side = (enum zones_side)(bit / 2);
+            const int away =
+                side == ZONES_SIDES ? 0 : zones_side_y(side) + zones_side_z(side) * (int)job.rows;
+            const uint32_t before = x * in_column + in, after = before + in_column;
+
+            queue.push(left != 0, (before + (bit % 2 ? 0 : away)) * ZONES_WIDTH + ZONES_WIDTH - 1,
+                       (after + (bit % 2 ? away : 0)) * ZONES_WIDTH);
+        }
     }
     queue.finish();
 }

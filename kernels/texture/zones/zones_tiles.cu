@@ -7,7 +7,8 @@
 namespace
 {
 enum {
-    TILE_SLOTS = ZONES_THREADS * ZONES_WIDTH,
+    TILE_PITCH = ZONES_WIDTH + 1, /* slots of a word: words lie in all banks */
+    TILE_SLOTS = ZONES_THREADS * TILE_PITCH,
     TILE_COUNTERS = 1024, /* of sizes, and of distances */
     TILE_SHIFT = 16,      /* a root has its count above its number */
     TILE_BLOCKS = 4,      /* of a multiprocessor, whose shared memory has room for as many */
@@ -17,15 +18,16 @@ constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
                    TILE_HELD = TILE_REACHES >> TILE_SHIFT, /* above what is counted */
     TILE_FAR = TILE_HELD - 1;
 
-/* In shared memory. Words lie in all banks. */
-struct zones_memory {
+/* In shared memory. */
+template <bool Distances> struct zones_memory {
     union {
-        uint32_t forest[TILE_SLOTS + ZONES_THREADS];
-        uint4 records[ZONES_THREADS / 32][(ZONES_WIDTH + 1) * 32 / 4]; /* of a warp's words */
+        uint32_t forest[TILE_SLOTS];
+        uint4 records[ZONES_THREADS / 32][TILE_PITCH * 32 / 4]; /* of a warp's words */
     };
 
     uint32_t hung[ZONES_THREADS]; /* starts of runs that are below others since they were linked */
-    uint32_t sizes[TILE_COUNTERS], distances[TILE_COUNTERS];
+    uint32_t starts[ZONES_THREADS];
+    uint32_t sizes[TILE_COUNTERS], distances[Distances ? TILE_COUNTERS : 1];
     uint32_t queues[ZONES_THREADS / 32][ZONES_QUEUE];
     uint32_t of_warp[ZONES_THREADS / 32];
     uint32_t first_number, first_label; /* of the tile */
@@ -35,36 +37,31 @@ struct zones_memory {
 struct zones_forest {
     uint32_t *memory, *hung;
 
-    __device__ __forceinline__ uint32_t *at(uint32_t slot) const
-    {
-        return &memory[slot + slot / ZONES_WIDTH];
-    }
-
     __device__ __forceinline__ uint32_t peek(uint32_t slot) const
     {
-        return *(const volatile uint32_t *)at(slot);
+        return *(const volatile uint32_t *)&memory[slot];
     }
 
     __device__ __forceinline__ void raise(uint32_t slot, uint32_t above) const
     {
-        *at(slot) = above;
+        memory[slot] = above;
     }
 
     /* What it is below. */
     __device__ __forceinline__ uint32_t hang(uint32_t root, uint32_t below) const
     {
-        const uint32_t over = atomicCAS(at(root), root, below);
+        const uint32_t over = atomicCAS(&memory[root], root, below);
 
         if (over == root)
-            atomicOr(&hung[root / ZONES_WIDTH], 1u << root % ZONES_WIDTH);
+            atomicOr(&hung[root / TILE_PITCH], 1u << root % TILE_PITCH);
         return over;
     }
 
-    /* All lanes of a warp, until each is at its root. Roots may be counted already. */
-    __device__ __forceinline__ uint32_t root(uint32_t slot) const
+    /* All lanes of a warp, until each that has a slot is at its root. Roots may be counted already. */
+    __device__ __forceinline__ uint32_t root(bool is, uint32_t slot) const
     {
         for (;;) {
-            const uint32_t next = peek(slot) & TILE_SLOT;
+            const uint32_t next = is ? peek(slot) & TILE_SLOT : slot;
 
             if (!__any_sync(~0u, next != slot))
                 return slot;
@@ -82,7 +79,7 @@ struct zones_beside {
 
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     const struct zones_job &job;
-    zones_memory &memory;
+    zones_memory<Distances> &memory;
     uint32_t wx, y0, z0; /* where it begins */
 
     static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
@@ -90,6 +87,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     __device__ __forceinline__ zones_forest forest() const
     {
         return {memory.forest, memory.hung};
+    }
+
+    /* Of the thread's word. */
+    __device__ __forceinline__ uint32_t first_slot() const
+    {
+        return threadIdx.x * TILE_PITCH;
     }
 
     __device__ __forceinline__ uint32_t y_of(uint32_t word) const
@@ -124,24 +127,26 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return zones_side_y(side) + zones_side_z(side) * (int)rows;
     }
 
-    /* Of the first or last voxel, whether one of the next word is alike. */
-    __device__ __forceinline__ bool end_crosses(int side) const
+    /* Of the first or last voxel, whether one of the next word is alike. Beyond the box are those at its border once
+     * more. */
+    __device__ __forceinline__ bool end_crosses(const zones_word<Bits> &own, int side) const
     {
-        const uint32_t y = y_of(threadIdx.x), z = z_of(threadIdx.x), x = 2 * wx + side,
-                       other = side ? x + 1 : x - 1;
-        const uint32_t level = job.end_levels[zones_word_at(job, x, y, z)];
+        const int y = (int)y_of(threadIdx.x), z = (int)z_of(threadIdx.x), high = (int)job.rows - 1,
+                  deep = (int)job.slices - 1, bit = side * (ZONES_WIDTH - 1);
+        const uint16_t *ends =
+            job.end_levels + zones_word_at(job, side ? 2 * wx + 2 : 2 * wx - 1, 0, 0);
+        const uint32_t level = own.level(bit);
         bool crosses = false;
 
 #pragma unroll
-        for (int dz = Flat ? 0 : -1; dz <= (Flat ? 0 : 1); dz++)
-#pragma unroll
-            for (int dy = -1; dy <= 1; dy++) {
-                const uint32_t there_y = (uint32_t)min(max((int)y + dy, 0), (int)job.rows - 1),
-                               there_z = (uint32_t)min(max((int)z + dz, 0), (int)job.slices - 1);
+        for (int dz = Flat ? 0 : -1; dz <= (Flat ? 0 : 1); dz++) {
+            const uint32_t row = (uint32_t)min(max(z + dz, 0), deep) * job.rows;
 
-                crosses |= job.end_levels[zones_word_at(job, other, there_y, there_z)] == level;
-            }
-        return crosses && level > 0;
+#pragma unroll
+            for (int dy = -1; dy <= 1; dy++)
+                crosses |= ends[row + (uint32_t)min(max(y + dy, 0), high)] == level;
+        }
+        return crosses && own.valid >> bit & 1;
     }
 
     /* Marks of runs go to where they start: doubled steps downwards. */
@@ -162,15 +167,16 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                                          struct zones_beside *beside) const
     {
         const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows;
+        const uint4 *record = job.records + at(threadIdx.x) * zones_record<Bits>::count;
         uint32_t alike = own.joined() | own.joined() >> 1, crossing = 0;
         const auto look = [&](int dy, int dz) {
-            const uint32_t there_y = y_of(threadIdx.x) + dy, there_z = z_of(threadIdx.x) + dz;
+            constexpr int quads = zones_record<Bits>::count;
 
-            if (own.valid == 0 || there_y >= job.rows || there_z >= job.slices)
+            if (own.valid == 0 || y_of(threadIdx.x) + dy >= job.rows ||
+                z_of(threadIdx.x) + dz >= job.slices)
                 return zones_met{};
-            const zones_met met = zones_met_of(
-                own, zones_word_of<Bits>(job.records + zones_word_at(job, wx, there_y, there_z) *
-                                                           zones_record<Bits>::count));
+            const zones_met met =
+                zones_met_of(own, zones_word_of<Bits>(record + (dy + dz * (int)job.rows) * quads));
 
             alike |= met.pairs.any();
             if (y + dy < rows && z + dz < ZONES_THREADS / rows)
@@ -190,9 +196,9 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                 look(-zones_side_y(side), -zones_side_z(side));
         }
         if (own.valid && wx > 0)
-            crossing |= end_crosses(0) ? 1u : 0;
+            crossing |= end_crosses(own, 0) ? 1u : 0;
         if (own.valid && wx + 1 < job.words)
-            crossing |= end_crosses(1) ? 1u << (ZONES_WIDTH - 1) : 0;
+            crossing |= end_crosses(own, 1) ? 1u << (ZONES_WIDTH - 1) : 0;
         beside->alone = own.valid & ~(alike | crossing);
         beside->crossing = marked_starts(own, crossing);
     }
@@ -234,49 +240,49 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         __syncwarp();
     }
 
-    /* visit(is it one, from bit, from slot, to slot) of pairs that bring runs together, all lanes of a warp; those for
-     * which it is true stay. */
-    template <typename Visit>
-    __device__ __forceinline__ void each_pair(const zones_word<Bits> &own,
-                                              struct zones_contacts contacts[ZONES_SIDES],
-                                              const Visit &visit) const
-    {
-#pragma unroll
-        for (int i = 0; i < ZONES_SIDES; i++) {
-            const uint32_t other = threadIdx.x + away((enum zones_side)i);
-
-            if (Flat && i != ZONES_ABOVE)
-                continue;
-            zones_each_pair(&contacts[i], [&](bool is, int from, int to) {
-                const int start = zones_start(own.starts, from);
-
-                return visit(is, start, threadIdx.x * ZONES_WIDTH + start,
-                             other * ZONES_WIDTH + zones_start(contacts[i].starts, to));
-            });
-        }
-    }
-
-    /* Every run is hung below one before it that it meets: nobody else does that. What else it meets stays. Returns
-     * the starts of those that are hung. */
+    /* Every run is hung below one before it that its first voxel meets: nobody else does that. What else it meets
+     * stays. Returns the starts of those that are hung. */
     __device__ __forceinline__ uint32_t link(const zones_word<Bits> &own,
                                              struct zones_contacts contacts[ZONES_SIDES]) const
     {
-        const uint32_t first = threadIdx.x * ZONES_WIDTH;
-        uint32_t linked = 0;
+        uint32_t linked = 0, slice = 0, up = 0, down = 0, before = 0, after = 0; /* where that is */
 
-        memory.hung[threadIdx.x] = 0;
 #pragma unroll
-        for (uint32_t bit = 0; bit < ZONES_WIDTH; bit++)
-            *forest().at(first + bit) = first + bit;
-        each_pair(own, contacts, [&](bool is, int start, uint32_t slot, uint32_t other) {
-            const bool known = is && linked >> start & 1;
+        for (int i = 0; i < ZONES_SIDES; i++) {
+            const enum zones_side side = (enum zones_side)i;
+            const uint32_t low = (uint32_t)contacts[i].left & own.starts & ~linked,
+                           high = (uint32_t)(contacts[i].left >> ZONES_WIDTH) & own.starts &
+                                  ~(linked | low);
 
-            if (is && !known)
-                *forest().at(slot) = other;
-            linked |= is ? 1u << start : 0;
-            return known;
-        });
+            contacts[i].left &= ~((uint64_t)high << ZONES_WIDTH | low);
+            linked |= low | high;
+            slice |= zones_side_z(side) < 0 ? low | high : 0;
+            up |= zones_side_y(side) < 0 ? low | high : 0;
+            down |= zones_side_y(side) > 0 ? low | high : 0;
+            before |= low & contacts[i].before;
+            after |= high;
+        }
+        memory.hung[threadIdx.x] = 0;
+        for (uint32_t left = linked; left; left &= left - 1) {
+            const int bit = __ffs((int)left) - 1;
+            const uint32_t word =
+                threadIdx.x - (slice >> bit & 1) * rows - (up >> bit & 1) + (down >> bit & 1);
+            const int to = bit - (int)(before >> bit & 1) + (int)(after >> bit & 1);
+
+            memory.forest[first_slot() + bit] =
+                word * TILE_PITCH + zones_start(memory.starts[word], to);
+        }
         return linked;
+    }
+
+    /* The others are roots so far. */
+    __device__ __forceinline__ void plant(uint32_t roots) const
+    {
+        for (; roots; roots &= roots - 1) {
+            const uint32_t slot = first_slot() + __ffs((int)roots) - 1;
+
+            memory.forest[slot] = slot;
+        }
     }
 
     /* Every run shows its root so far; where few hang below others the way to it is short as it is. */
@@ -285,8 +291,11 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
             __reduce_add_sync(~0u, (uint32_t)__popc(own.starts)))
             return;
-        each_run(own, own.starts, [&](bool, uint32_t slot, int, uint32_t) {
-            *forest().at(slot) = forest().root(slot);
+        each_run(own, linked, [&](bool is, uint32_t slot, int, uint32_t) {
+            const uint32_t root = forest().root(is, slot);
+
+            if (is)
+                memory.forest[slot] = root;
         });
     }
 
@@ -309,10 +318,23 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         };
         zones_queue<uint32_t> queue = {memory.queues[threadIdx.x / 32], 0};
 
-        each_pair(own, contacts, [&](bool is, int, uint32_t slot, uint32_t other) {
-            queue.push(is, slot << TILE_SHIFT | other, both);
-            return false;
-        });
+#pragma unroll
+        for (int i = 0; i < ZONES_SIDES; i++) {
+            const enum zones_side side = (enum zones_side)i;
+            const uint32_t other =
+                threadIdx.x + zones_side_y(side) + zones_side_z(side) * (int)rows;
+
+            if (Flat && side != ZONES_ABOVE)
+                continue;
+            zones_each_pair(contacts[i], [&](bool is, int from, int to) {
+                const uint32_t slot = first_slot() + zones_start(own.starts, from);
+
+                queue.push(is,
+                           slot << TILE_SHIFT |
+                               (other * TILE_PITCH + zones_start(contacts[i].starts, to)),
+                           both);
+            });
+        }
         queue.finish(both);
     }
 
@@ -329,47 +351,25 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             const uint32_t first = left & -left, from = -first, beyond = breaks & from << 1;
             const int bit = __ffs((int)(first | 1u << (ZONES_WIDTH - 1))) - 1;
 
-            visit(left != 0, threadIdx.x * ZONES_WIDTH + bit, bit,
+            visit(left != 0, first_slot() + bit, bit,
                   beyond ? from & ((beyond & -beyond) - 1) : from);
         }
-    }
-
-    /* What a run has for its root's count. */
-    static __device__ __forceinline__ uint32_t part(uint32_t run, uint32_t crossing)
-    {
-        return (uint32_t)__popc(run) << TILE_SHIFT | (run & crossing ? TILE_REACHES : 0);
-    }
-
-    static __device__ __forceinline__ uint32_t add_part(uint32_t to, uint32_t more)
-    {
-        return (to + (more & ~TILE_REACHES)) | (more & TILE_REACHES);
     }
 
     /* Runs below others show their roots, which count their voxels. */
     __device__ __forceinline__ void count(const zones_word<Bits> &own, uint32_t hung,
                                           uint32_t crossing) const
     {
-        uint32_t last = TILE_SLOT, parts = 0;
-        const auto give = [&]() {
-            if (parts & ~TILE_REACHES)
-                atomicAdd(forest().at(last), parts & ~TILE_REACHES);
-            if (parts & TILE_REACHES && !(forest().peek(last) & TILE_REACHES))
-                atomicOr(forest().at(last), TILE_REACHES);
-            parts = 0;
-        };
-
-        each_run(own, hung, [&](bool is, uint32_t slot, int, uint32_t run) {
-            const uint32_t root = forest().root(slot), more = part(run, crossing);
+        each_run(own, hung, [&](bool is, uint32_t slot, int bit, uint32_t run) {
+            const uint32_t root = forest().root(is, slot);
 
             if (!is)
                 return;
-            *forest().at(slot) = root;
-            if (root != last)
-                give();
-            last = root;
-            parts = add_part(parts, more);
+            memory.forest[slot] = root;
+            atomicAdd(&memory.forest[root], (uint32_t)__popc(run) << TILE_SHIFT);
+            if (crossing >> bit & 1 && !(forest().peek(root) & TILE_REACHES))
+                atomicOr(&memory.forest[root], TILE_REACHES);
         });
-        give();
     }
 
     __device__ __forceinline__ uint32_t slice_group() const
@@ -389,13 +389,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         uint32_t reaching = 0;
 
         each_run(own, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
-            const uint32_t all = add_part(*forest().at(slot), part(run, crossing));
+            const uint32_t all = memory.forest[slot] + ((uint32_t)__popc(run) << TILE_SHIFT);
 
             if (!is)
                 return;
-            if (all & TILE_REACHES) {
+            if (all & TILE_REACHES || crossing >> bit & 1) {
                 reaching |= 1u << bit;
-                *forest().at(slot) = all;
+                memory.forest[slot] = all;
             } else
                 sizes.add(job, 1, group(own, bit), all >> TILE_SHIFT);
         });
@@ -445,7 +445,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         for (; reaching; reaching &= reaching - 1) {
             const int bit = __ffs((int)reaching) - 1;
 
-            visit(threadIdx.x * ZONES_WIDTH + bit, bit, number++);
+            visit(first_slot() + bit, bit, number++);
         }
     }
 
@@ -457,8 +457,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
             job.parents[id] = id;
             job.groups[id] = group(own, bit);
-            job.sizes[id] = *forest().at(slot) >> TILE_SHIFT & (TILE_HELD - 1);
-            *forest().at(slot) = TILE_REACHES | number << TILE_SHIFT | slot;
+            job.sizes[id] = memory.forest[slot] >> TILE_SHIFT & (TILE_HELD - 1);
+            memory.forest[slot] = TILE_REACHES | number << TILE_SHIFT | slot;
         });
     }
 
@@ -470,11 +470,11 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         if (exists(threadIdx.x))
             job.crossings[at(threadIdx.x)] = make_uint2(crossing, place);
         for (uint32_t left = crossing; left; left &= left - 1) {
-            const uint32_t slot = threadIdx.x * ZONES_WIDTH + __ffs((int)left) - 1,
-                           root = *forest().at(slot) & TILE_SLOT;
+            const uint32_t slot = first_slot() + __ffs((int)left) - 1,
+                           root = memory.forest[slot] & TILE_SLOT;
 
             job.labels[place++] =
-                memory.first_number + (*forest().at(root) >> TILE_SHIFT & (TILE_HELD - 1));
+                memory.first_number + (memory.forest[root] >> TILE_SHIFT & (TILE_HELD - 1));
         }
     }
 
@@ -482,12 +482,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ void lower(uint32_t slot, uint32_t distance) const
     {
-        const uint32_t root = *forest().at(slot) & TILE_SLOT;
-        const uint32_t held = *(const volatile uint32_t *)forest().at(root);
+        const uint32_t root = memory.forest[slot] & TILE_SLOT;
+        const uint32_t held = *(const volatile uint32_t *)&memory.forest[root];
         const uint32_t wanted = (held & (TILE_REACHES | TILE_SLOT)) | distance << TILE_SHIFT;
 
         if (wanted < held)
-            atomicMin(forest().at(root), wanted);
+            atomicMin(&memory.forest[root], wanted);
     }
 
     /* From the border of the volume; along a run it is smallest at an end. */
@@ -525,7 +525,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                           two[b / 2] >> 16 * (b % 2) & 0xFFFF);
                 if (ends >> bit & 1) {
                     all = min(all, run);
-                    lower(threadIdx.x * ZONES_WIDTH + zones_start(own.starts, bit), run);
+                    lower(first_slot() + zones_start(own.starts, bit), run);
                 }
             }
         }
@@ -557,7 +557,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         __syncthreads();
         each_run(own, roots, [&](bool is, uint32_t slot, int, uint32_t) {
             if (is)
-                *forest().at(slot) |= (uint32_t)TILE_FAR << TILE_SHIFT;
+                memory.forest[slot] |= (uint32_t)TILE_FAR << TILE_SHIFT;
         });
         if (threadIdx.x == 0)
             memory.nearest = TILE_FAR;
@@ -570,11 +570,11 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         nearest = memory.nearest;
         each_run(own, roots & ~reaching, [&](bool is, uint32_t slot, int bit, uint32_t) {
             if (is)
-                counters.add(job, nearest, group(own, bit), *forest().at(slot) >> TILE_SHIFT);
+                counters.add(job, nearest, group(own, bit), memory.forest[slot] >> TILE_SHIFT);
         });
         each_number(reaching, first, [&](uint32_t slot, int, uint32_t number) {
             job.least[memory.first_number + number] =
-                *forest().at(slot) >> TILE_SHIFT & (TILE_HELD - 1);
+                memory.forest[slot] >> TILE_SHIFT & (TILE_HELD - 1);
         });
         __syncthreads();
         counters.flush(job, nearest, job.per_slice ? job.first[2] + z0 : 0);
@@ -586,11 +586,14 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         const zones_word<Bits> own = read();
         struct zones_beside beside;
 
+        memory.starts[threadIdx.x] = own.starts;
         if (!__syncthreads_or(own.valid != 0))
             return;
         find(own, &beside);
         count_alone(own, beside.alone, sizes);
         const uint32_t linked = link(own, beside.contacts);
+
+        plant(own.starts & ~(linked | (Distances ? 0 : beside.alone)));
         const bool more = __syncthreads_or(any_left(beside.contacts));
 
         shorten(own, linked);
@@ -623,15 +626,14 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
 {
     typedef zones_tile<Bits, Flat, Distances> shape;
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    zones_memory &memory = *(zones_memory *)shared_memory;
+    zones_memory<Distances> &memory = *(zones_memory<Distances> *)shared_memory;
     const uint32_t each = TILE_COUNTERS / job.levels;
     const zones_counters sizes = {memory.sizes, each, false},
-                         distances = {memory.distances, each, true};
+                         distances = {memory.distances, Distances ? each : 0, true};
     const uint32_t high = (job.rows - 1) / shape::rows + 1;
 
     sizes.clear(job);
-    if (Distances)
-        distances.clear(job);
+    distances.clear(job);
     __syncthreads();
     for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const shape place = {job, memory, tile % job.words, tile / job.words % high * shape::rows,
@@ -643,7 +645,7 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
     sizes.flush(job, 1, 0);
 }
 
-/* launch(the kernel for the job). */
+/* launch(the kernel for the job, the shared memory of its blocks). */
 template <typename Launch>
 void
 with_kernel(const struct zones_job *job, const Launch &launch)
@@ -652,16 +654,20 @@ with_kernel(const struct zones_job *job, const Launch &launch)
 
     if (job->flat && job->distances)
         launch(few ? zones_tiles<ZONES_FEW_BITS, true, true>
-                   : zones_tiles<ZONES_MANY_BITS, true, true>);
+                   : zones_tiles<ZONES_MANY_BITS, true, true>,
+               sizeof(zones_memory<true>));
     else if (job->flat)
         launch(few ? zones_tiles<ZONES_FEW_BITS, true, false>
-                   : zones_tiles<ZONES_MANY_BITS, true, false>);
+                   : zones_tiles<ZONES_MANY_BITS, true, false>,
+               sizeof(zones_memory<false>));
     else if (job->distances)
         launch(few ? zones_tiles<ZONES_FEW_BITS, false, true>
-                   : zones_tiles<ZONES_MANY_BITS, false, true>);
+                   : zones_tiles<ZONES_MANY_BITS, false, true>,
+               sizeof(zones_memory<true>));
     else
         launch(few ? zones_tiles<ZONES_FEW_BITS, false, false>
-                   : zones_tiles<ZONES_MANY_BITS, false, false>);
+                   : zones_tiles<ZONES_MANY_BITS, false, false>,
+               sizeof(zones_memory<false>));
 }
 } // namespace
 
@@ -670,9 +676,9 @@ zones_tiles_allow(const struct zones_job *job)
 {
     cudaError_t result = cudaSuccess;
 
-    with_kernel(job, [&](auto kernel) {
-        result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      sizeof(zones_memory));
+    with_kernel(job, [&](auto kernel, size_t memory) {
+        result =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory);
     });
     return result;
 }
@@ -686,9 +692,9 @@ zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stre
         job->words * ((job->rows - 1) / rows + 1) * ((job->slices - 1) / slices + 1);
     const uint32_t most = (uint32_t)processors * TILE_BLOCKS;
 
-    with_kernel(job, [&](auto kernel) {
+    with_kernel(job, [&](auto kernel, size_t memory) {
         const uint32_t blocks = tiles < most ? tiles : most;
 
-        kernel<<<blocks, ZONES_THREADS, sizeof(zones_memory), stream>>>(*job, tiles);
+        kernel<<<blocks, ZONES_THREADS, memory, stream>>>(*job, tiles);
     });
 }

@@ -187,7 +187,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
         for (uint32_t p = 0; p < Bits; p++)
             word.plane[p] = planes[p];
         word.valid = valid & within;
-        word.starts = word.valid & ~zones_alike<-1>(word, word);
+        word.starts = word.valid & ~zones_pairs_of(word, word).before;
         return word;
     }
 
