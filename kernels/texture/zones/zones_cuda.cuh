@@ -225,50 +225,50 @@ zones_met_of(const zones_word<Bits> &own, const zones_word<Bits> &other)
     return {zones_pairs_of(own, other), other.joined(), other.starts};
 }
 
+/* Voxels that are of one zone with those two before them: both are alike one between them. */
+static __device__ __forceinline__ uint32_t
+zones_bridged(const zones_met &met)
+{
+    return met.pairs.before & met.pairs.after << 2;
+}
+
 /*
  * The pairs of a word's voxels with those of the rows beside it that have to be united for all that are
- * alike to hang together, by side. Left out is what others do: runs; neighbours of a voxel that touch each other
+ * alike to hang together. Left out is what others do: runs; neighbours of a voxel that touch each other
  * are united by the later of them. So no pair is left out for one of a later row, or for one of its own row
  * that comes later here. Of two that do not touch each other, under a voxel, one is enough if there is a
- * third that touches both: a chequerboard is full of them.
- *
- * look(side) is what the word has to do with the row on that side.
+ * third that touches both, and of two voxels with the one between them if they are bridged elsewhere: a
+ * chequerboard is full of them.
  */
-template <uint32_t Bits, bool Flat, typename Look>
+template <uint32_t Bits>
 static __device__ __forceinline__ void
-zones_find_pairs(const zones_word<Bits> &own, const Look &look,
-                 struct zones_contacts contacts[ZONES_SIDES])
+zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONES_SIDES],
+                    uint32_t bridged, struct zones_contacts contacts[ZONES_SIDES])
 {
+    const zones_met &under = met[ZONES_UNDER], &above = met[ZONES_ABOVE], &next = met[ZONES_AHEAD],
+                    &last = met[ZONES_BEHIND];
     const uint32_t joined = own.joined(), ahead = joined >> 1;
-    const zones_met above = look(ZONES_ABOVE), under = Flat ? zones_met{} : look(ZONES_UNDER),
-                    next = Flat ? zones_met{} : look(ZONES_AHEAD),
-                    last = Flat ? zones_met{} : look(ZONES_BEHIND);
     const uint32_t under_before = under.pairs.before & ~under.pairs.at,
                    under_after = under.pairs.after & ~under.pairs.at,
                    between = above.pairs.at | next.pairs.at | last.pairs.at;
     const uint32_t known = under.pairs.at | under_before | under_after;
     const uint32_t before = under.pairs.at | under_before | above.pairs.at | above.pairs.before,
                    after = under.pairs.at | under_after | above.pairs.at | above.pairs.after;
+    const auto needed = [&](enum zones_side side, uint32_t not_at, uint32_t not_before,
+                            uint32_t not_after) {
+        const zones_pairs &pairs = met[side].pairs;
 
-    contacts[ZONES_UNDER] =
-        zones_contacts_of({under.pairs.at & ~(joined & under.joined), under_before & ~joined,
-                           under_after & ~ahead & ~(under_before & between)},
-                          under.starts);
-    contacts[ZONES_ABOVE] = zones_contacts_of(
-        {above.pairs.at & ~known & ~(joined & above.joined),
-         above.pairs.before & ~(under.pairs.at | under_before | above.pairs.at | joined),
-         above.pairs.after & ~(under.pairs.at | under_after | above.pairs.at | ahead)},
-        above.starts);
-    contacts[ZONES_AHEAD] = zones_contacts_of(
-        {next.pairs.at & ~known & ~(joined & next.joined),
-         next.pairs.before & ~(under.pairs.at | under_before | next.pairs.at | joined),
-         next.pairs.after & ~(under.pairs.at | under_after | next.pairs.at | ahead)},
-        next.starts);
-    contacts[ZONES_BEHIND] =
-        zones_contacts_of({last.pairs.at & ~(before | after) & ~(joined & last.joined),
-                           last.pairs.before & ~(before | last.pairs.at | joined),
-                           last.pairs.after & ~(after | last.pairs.at | ahead)},
-                          last.starts);
+        contacts[side] = zones_contacts_of(
+            {pairs.at & ~(not_at | (joined & met[side].joined)),
+             pairs.before & ~(not_before | pairs.at | joined | (bridged & pairs.after << 2)),
+             pairs.after & ~(not_after | pairs.at | ahead)},
+            met[side].starts);
+    };
+
+    needed(ZONES_UNDER, 0, 0, under_before & between);
+    needed(ZONES_ABOVE, known, under.pairs.at | under_before, under.pairs.at | under_after);
+    needed(ZONES_AHEAD, known, under.pairs.at | under_before, under.pairs.at | under_after);
+    needed(ZONES_BEHIND, before | after, before, after);
 }
 
 /* The root of the later number is hung below what the other one is under, or is itself (Rem 1976). On the

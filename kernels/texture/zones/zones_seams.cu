@@ -74,7 +74,7 @@ seam_word(const struct zones_job &job, size_t at)
 }
 
 /* Unites a word, if it is one, with those beside it that `wanted` has a bit for; others that `known` has one for
- * may be read. All lanes of a warp. */
+ * are of its tile. All lanes of a warp. */
 template <uint32_t Bits, bool Flat>
 __device__ __forceinline__ void
 seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint32_t z,
@@ -86,22 +86,23 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
         return (ptrdiff_t)zones_side_y(side) + (ptrdiff_t)zones_side_z(side) * job.rows;
     };
     zones_word<Bits> own = {};
+    struct zones_met met[ZONES_SIDES] = {};
     struct zones_contacts contacts[ZONES_SIDES];
+    uint32_t bridged = 0;
 
     if (is && wanted)
         own = seam_word<Bits>(job, at);
     if (!__any_sync(~0u, own.valid != 0))
         return;
-    zones_find_pairs<Bits, Flat>(
-        own,
-        [&](enum zones_side side) {
-            const uint32_t there = y + zones_side_y(side);
+#pragma unroll
+    for (int i = 0; i < ZONES_SIDES; i++) {
+        const enum zones_side side = (enum zones_side)i;
 
-            if (own.valid == 0 || !((wanted | known) >> side & 1) || there >= job.rows)
-                return zones_met{};
-            return zones_met_of(own, seam_word<Bits>(job, at + away(side)));
-        },
-        contacts);
+        if (own.valid && (wanted | known) >> i & 1 && y + zones_side_y(side) < job.rows)
+            met[i] = zones_met_of(own, seam_word<Bits>(job, at + away(side)));
+        bridged |= wanted >> i & 1 ? 0 : zones_bridged(met[i]);
+    }
+    zones_find_contacts(own, met, bridged, contacts);
 #pragma unroll
     for (int i = 0; i < ZONES_SIDES; i++) {
         const enum zones_side side = (enum zones_side)i;

@@ -4,6 +4,8 @@
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
+#include <type_traits>
+
 namespace
 {
 enum {
@@ -19,12 +21,21 @@ constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
     TILE_FAR = TILE_HELD - 1;
 
 /* In shared memory. */
-template <bool Distances> struct zones_memory {
+template <uint32_t Bits, bool Flat, bool Distances> struct zones_memory {
+    static constexpr uint32_t pitch = (Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS) + 2,
+                              around = Flat ? pitch : pitch * pitch;
+
     union {
         uint32_t forest[TILE_SLOTS];
-        uint4 records[ZONES_THREADS / 32][TILE_PITCH * 32 / 4]; /* of a warp's words */
+
+        struct { /* before that: of the tile's rows, and of those around them */
+            uint4 records[zones_record<Bits>::count][around];
+            uint32_t
+                ends[around]; /* levels before the first voxel and, above, after the last one */
+        };
     };
 
+    uint32_t alone[ZONES_THREADS];
     uint32_t hung[ZONES_THREADS]; /* starts of runs that are below others since they were linked */
     uint32_t starts[ZONES_THREADS];
     uint32_t sizes[TILE_COUNTERS], distances[Distances ? TILE_COUNTERS : 1];
@@ -70,19 +81,26 @@ struct zones_forest {
     }
 };
 
-/* What a thread's word has to do with what is beside it. */
-struct zones_beside {
+/* A thread's word, and what it has to do with what is beside it. */
+template <uint32_t Bits> struct zones_own {
+    zones_word<Bits> word;
     struct zones_contacts contacts[ZONES_SIDES]; /* with rows of the tile */
     uint32_t alone;                              /* voxels that none beside is alike */
-    uint32_t crossing;                           /* starts of runs that one of another tile is */
+    uint32_t bridged;  /* runs of one voxel that hang together with another one two before */
+    uint32_t heads;    /* where others start that are not alone */
+    uint32_t crossing; /* starts of runs that one of another tile is alike */
+    uint32_t reaching; /* heads of which one crosses, or one that is bridged with them */
+    bool chained;      /* of the warp, whether any is bridged */
 };
 
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     const struct zones_job &job;
-    zones_memory<Distances> &memory;
+    zones_memory<Bits, Flat, Distances> &memory;
     uint32_t wx, y0, z0; /* where it begins */
 
-    static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
+    static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS,
+                              slices = ZONES_THREADS / rows, quads = zones_record<Bits>::count,
+                              pitch = zones_memory<Bits, Flat, Distances>::pitch;
 
     __device__ __forceinline__ zones_forest forest() const
     {
@@ -115,119 +133,137 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return zones_word_at(job, wx, y_of(word), z_of(word));
     }
 
-    __device__ __forceinline__ zones_word<Bits> read() const
+    /* Where memory has its row. */
+    static __device__ __forceinline__ uint32_t place_of(uint32_t word)
     {
-        if (!exists(threadIdx.x))
-            return {};
-        return zones_word_of<Bits>(job.records + at(threadIdx.x) * zones_record<Bits>::count);
+        return word % rows + 1 + (Flat ? 0 : (word / rows + 1) * pitch);
     }
 
-    static __device__ __forceinline__ int away(enum zones_side side)
+    __device__ __forceinline__ zones_word<Bits> word_at(uint32_t place) const
     {
-        return zones_side_y(side) + zones_side_z(side) * (int)rows;
-    }
-
-    /* Of the first or last voxel, whether one of the next word is alike. Beyond the box are those at its border once
-     * more. */
-    __device__ __forceinline__ bool end_crosses(const zones_word<Bits> &own, int side) const
-    {
-        const int y = (int)y_of(threadIdx.x), z = (int)z_of(threadIdx.x), high = (int)job.rows - 1,
-                  deep = (int)job.slices - 1, bit = side * (ZONES_WIDTH - 1);
-        const uint16_t *ends =
-            job.end_levels + zones_word_at(job, side ? 2 * wx + 2 : 2 * wx - 1, 0, 0);
-        const uint32_t level = own.level(bit);
-        bool crosses = false;
+        uint4 record[quads];
 
 #pragma unroll
-        for (int dz = Flat ? 0 : -1; dz <= (Flat ? 0 : 1); dz++) {
-            const uint32_t row = (uint32_t)min(max(z + dz, 0), deep) * job.rows;
+        for (uint32_t q = 0; q < quads; q++)
+            record[q] = memory.records[q][place];
+        return zones_word_of<Bits>(record);
+    }
 
+    /* All threads, before pairs are found. Has any word a voxel? */
+    __device__ __forceinline__ bool read() const
+    {
+        bool any = false;
+
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < memory.around; i += ZONES_THREADS) {
+            const uint32_t y = y0 + i % pitch - 1, z = Flat ? z0 : z0 + i / pitch - 1;
+            const bool exists = y < job.rows && z < job.slices;
+            const uint4 *record = job.records + zones_word_at(job, wx, y, z) * quads;
+            const uint32_t before = exists && wx > 0
+                                        ? job.end_levels[zones_word_at(job, 2 * wx - 1, y, z)]
+                                        : 0,
+                           after = exists && wx + 1 < job.words
+                                       ? job.end_levels[zones_word_at(job, 2 * wx + 2, y, z)]
+                                       : 0;
+
+#pragma unroll
+            for (uint32_t q = 0; q < quads; q++)
+                memory.records[q][i] = exists ? __ldg(&record[q]) : make_uint4(0, 0, 0, 0);
+            memory.ends[i] = after << 16 | before;
+            any |= word_at(i).valid != 0;
+        }
+        return __syncthreads_or(any);
+    }
+
+    /* Marks go to the first one of those that hang together with one so far before them: in doubled steps. */
+    static __device__ __forceinline__ uint32_t marked_down(uint32_t marks, uint32_t hang, int apart)
+    {
+#pragma unroll
+        for (int step = apart; step < ZONES_WIDTH; step *= 2) {
+            marks |= (marks & hang) >> step;
+            hang &= hang << step;
+        }
+        return marks;
+    }
+
+    /* Which of its first and last voxels are alike one of the next word. */
+    __device__ __forceinline__ uint32_t crossing_ends(const zones_word<Bits> &own) const
+    {
+        const uint32_t place = place_of(threadIdx.x),
+                       levels = own.level(ZONES_WIDTH - 1) << 16 | own.level(0);
+        uint32_t differ = ~0u;
+
+#pragma unroll
+        for (int dz = Flat ? 0 : -1; dz <= (Flat ? 0 : 1); dz++)
 #pragma unroll
             for (int dy = -1; dy <= 1; dy++)
-                crosses |= ends[row + (uint32_t)min(max(y + dy, 0), high)] == level;
-        }
-        return crosses && own.valid >> bit & 1;
+                differ = __vminu2(differ, levels ^ memory.ends[(int)place + dy + dz * (int)pitch]);
+        return own.valid &
+               ((differ & 0xFFFF ? 0 : 1u) | (differ >> 16 ? 0 : 1u << (ZONES_WIDTH - 1)));
     }
 
-    /* Marks of runs go to where they start: doubled steps downwards. */
-    static __device__ __forceinline__ uint32_t marked_starts(const zones_word<Bits> &own,
-                                                             uint32_t marks)
+    __device__ __forceinline__ zones_own<Bits> find() const
     {
-        uint32_t joined = own.joined();
+        const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows,
+                       place = place_of(threadIdx.x);
+        zones_own<Bits> own;
+        struct zones_met met[ZONES_SIDES] = {};
 
-#pragma unroll
-        for (int step = 1; step < ZONES_WIDTH; step *= 2) {
-            marks |= (marks & joined) >> step;
-            joined &= joined << step;
-        }
-        return marks & own.starts;
-    }
-
-    __device__ __forceinline__ void find(const zones_word<Bits> &own,
-                                         struct zones_beside *beside) const
-    {
-        const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows;
-        const uint4 *record = job.records + at(threadIdx.x) * zones_record<Bits>::count;
-        uint32_t alike = own.joined() | own.joined() >> 1, crossing = 0;
+        own.word = word_at(place);
+        const uint32_t joined = own.word.joined(), single = own.word.starts & ~(joined >> 1);
+        uint32_t alike = joined | joined >> 1, crossing = crossing_ends(own.word);
         const auto look = [&](int dy, int dz) {
-            constexpr int quads = zones_record<Bits>::count;
+            zones_met there =
+                zones_met_of(own.word, word_at((uint32_t)((int)place + dy + dz * (int)pitch)));
+            const uint32_t within = y + dy < rows && z + dz < slices ? ~0u : 0;
 
-            if (own.valid == 0 || y_of(threadIdx.x) + dy >= job.rows ||
-                z_of(threadIdx.x) + dz >= job.slices)
-                return zones_met{};
-            const zones_met met =
-                zones_met_of(own, zones_word_of<Bits>(record + (dy + dz * (int)job.rows) * quads));
-
-            alike |= met.pairs.any();
-            if (y + dy < rows && z + dz < ZONES_THREADS / rows)
-                return met;
-            crossing |= met.pairs.any();
-            return zones_met{};
+            alike |= there.pairs.any();
+            crossing |= there.pairs.any() & ~within;
+            there.pairs.at &= within;
+            there.pairs.before &= within;
+            there.pairs.after &= within;
+            return there;
         };
 
-        zones_find_pairs<Bits, Flat>(
-            own, [&](enum zones_side side) { return look(zones_side_y(side), zones_side_z(side)); },
-            beside->contacts);
+        own.bridged = 0;
 #pragma unroll
         for (int i = 0; i < ZONES_SIDES; i++) {
             const enum zones_side side = (enum zones_side)i;
 
-            if (!Flat || side == ZONES_ABOVE)
-                look(-zones_side_y(side), -zones_side_z(side));
+            if (Flat && side != ZONES_ABOVE)
+                continue;
+            met[i] = look(zones_side_y(side), zones_side_z(side));
+            look(-zones_side_y(side), -zones_side_z(side));
+            own.bridged |= zones_bridged(met[i]) & single & single << 2;
         }
-        if (own.valid && wx > 0)
-            crossing |= end_crosses(own, 0) ? 1u : 0;
-        if (own.valid && wx + 1 < job.words)
-            crossing |= end_crosses(own, 1) ? 1u << (ZONES_WIDTH - 1) : 0;
-        beside->alone = own.valid & ~(alike | crossing);
-        beside->crossing = marked_starts(own, crossing);
+        /* Few are not worth it. */
+        own.chained = 4 * __reduce_add_sync(~0u, (uint32_t)__popc(own.bridged)) >
+                      __reduce_add_sync(~0u, (uint32_t)__popc(own.word.starts));
+        own.bridged = own.chained ? own.bridged : 0;
+        zones_find_contacts(own.word, met, own.bridged, own.contacts);
+        own.alone = own.word.valid & ~(alike | crossing);
+        own.heads = own.word.starts & ~(own.alone | own.bridged);
+        own.crossing = marked_down(crossing, joined, 1) & own.word.starts;
+        own.reaching = marked_down(own.crossing, own.bridged, 2);
+        return own;
     }
 
     /* Zones of one voxel are counted, a level a lane, of all words of a warp. */
-    __device__ __forceinline__ void count_alone(const zones_word<Bits> &own, uint32_t alone,
-                                                const zones_counters &sizes) const
+    __device__ __forceinline__ void count_alone(uint32_t alone, const zones_counters &sizes) const
     {
-        constexpr uint32_t quads = zones_record<Bits>::count;
-        const uint32_t lane = threadIdx.x % 32;
-        uint4 *records = memory.records[threadIdx.x / 32];
-        zones_word<Bits> word = own;
+        const uint32_t lane = threadIdx.x % 32, first = threadIdx.x - lane;
 
         if (!__any_sync(~0u, alone != 0))
             return;
-        word.valid = alone;
-        const zones_record<Bits> record = zones_record_of(word);
-
-#pragma unroll
-        for (uint32_t q = 0; q < quads; q++)
-            records[lane * quads + q] = record.quads[q];
+        memory.alone[threadIdx.x] = alone;
         __syncwarp();
         for (uint32_t level = lane + 1; level - lane <= job.levels; level += 32) {
             uint32_t count = 0;
 
 #pragma unroll 4
             for (uint32_t i = 0; i < 32; i++) {
-                const zones_word<Bits> other = zones_word_of<Bits>(records + i * quads);
-                uint32_t alike = other.valid;
+                const zones_word<Bits> other = word_at(place_of(first + i));
+                uint32_t alike = memory.alone[first + i];
 
 #pragma unroll
                 for (uint32_t p = 0; p < Bits; p++)
@@ -237,32 +273,30 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             if (count > 0 && level <= job.levels)
                 sizes.add(job, 1, slice_group() | level, 1, count);
         }
-        __syncwarp();
     }
 
-    /* Every run is hung below one before it that its first voxel meets: nobody else does that. What else it meets
-     * stays. Returns the starts of those that are hung. */
-    __device__ __forceinline__ uint32_t link(const zones_word<Bits> &own,
-                                             struct zones_contacts contacts[ZONES_SIDES]) const
+    /* Every head is hung below a run before it that its first voxel meets: nobody else does that. What else it meets
+     * stays. Returns those that are hung. */
+    __device__ __forceinline__ uint32_t link(zones_own<Bits> &own) const
     {
         uint32_t linked = 0, slice = 0, up = 0, down = 0, before = 0, after = 0; /* where that is */
 
 #pragma unroll
         for (int i = 0; i < ZONES_SIDES; i++) {
             const enum zones_side side = (enum zones_side)i;
-            const uint32_t low = (uint32_t)contacts[i].left & own.starts & ~linked,
-                           high = (uint32_t)(contacts[i].left >> ZONES_WIDTH) & own.starts &
+            struct zones_contacts &contacts = own.contacts[i];
+            const uint32_t low = (uint32_t)contacts.left & own.heads & ~linked,
+                           high = (uint32_t)(contacts.left >> ZONES_WIDTH) & own.heads &
                                   ~(linked | low);
 
-            contacts[i].left &= ~((uint64_t)high << ZONES_WIDTH | low);
+            contacts.left &= ~((uint64_t)high << ZONES_WIDTH | low);
             linked |= low | high;
             slice |= zones_side_z(side) < 0 ? low | high : 0;
             up |= zones_side_y(side) < 0 ? low | high : 0;
             down |= zones_side_y(side) > 0 ? low | high : 0;
-            before |= low & contacts[i].before;
+            before |= low & contacts.before;
             after |= high;
         }
-        memory.hung[threadIdx.x] = 0;
         for (uint32_t left = linked; left; left &= left - 1) {
             const int bit = __ffs((int)left) - 1;
             const uint32_t word =
@@ -275,9 +309,15 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return linked;
     }
 
-    /* The others are roots so far. */
-    __device__ __forceinline__ void plant(uint32_t roots) const
+    /* What is bridged is hung below its head, others that are not linked are roots so far. */
+    __device__ __forceinline__ void plant(uint32_t bridged, uint32_t roots) const
     {
+        for (uint32_t left = bridged; left; left &= left - 1) {
+            const int bit = __ffs((int)left) - 1;
+
+            memory.forest[first_slot() + bit] =
+                first_slot() + zones_start(~bridged & every_other(bit), bit);
+        }
         for (; roots; roots &= roots - 1) {
             const uint32_t slot = first_slot() + __ffs((int)roots) - 1;
 
@@ -285,17 +325,30 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
     }
 
-    /* Every run shows its root so far; where few hang below others the way to it is short as it is. */
+    static __device__ __forceinline__ uint32_t every_other(int bit)
+    {
+        return bit % 2 ? 0xAAAAAAAA : 0x55555555;
+    }
+
+    /* Every run shows its root so far; where few hang below others the way to it is short as it is. What others
+     * show is on the way there, too. */
     __device__ __forceinline__ void shorten(const zones_word<Bits> &own, uint32_t linked) const
     {
         if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
             __reduce_add_sync(~0u, (uint32_t)__popc(own.starts)))
             return;
         each_run(own, linked, [&](bool is, uint32_t slot, int, uint32_t) {
-            const uint32_t root = forest().root(is, slot);
+            uint32_t over = is ? forest().peek(slot) : slot;
 
-            if (is)
-                memory.forest[slot] = root;
+            for (;;) {
+                const uint32_t next = is ? forest().peek(over) : over;
+
+                if (!__any_sync(~0u, next != over))
+                    return;
+                over = next;
+                if (is)
+                    forest().raise(slot, over);
+            }
         });
     }
 
@@ -310,8 +363,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return left != 0;
     }
 
-    __device__ __forceinline__ void unite(const zones_word<Bits> &own,
-                                          struct zones_contacts contacts[ZONES_SIDES]) const
+    __device__ __forceinline__ void unite(const zones_own<Bits> &own) const
     {
         const auto both = [&](uint32_t pair) {
             zones_unite_numbers(forest(), pair >> TILE_SHIFT, pair & TILE_SLOT);
@@ -326,12 +378,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
             if (Flat && side != ZONES_ABOVE)
                 continue;
-            zones_each_pair(contacts[i], [&](bool is, int from, int to) {
-                const uint32_t slot = first_slot() + zones_start(own.starts, from);
+            zones_each_pair(own.contacts[i], [&](bool is, int from, int to) {
+                const uint32_t slot = first_slot() + zones_start(own.word.starts, from);
 
                 queue.push(is,
                            slot << TILE_SHIFT |
-                               (other * TILE_PITCH + zones_start(contacts[i].starts, to)),
+                               (other * TILE_PITCH + zones_start(own.contacts[i].starts, to)),
                            both);
             });
         }
@@ -356,18 +408,31 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
     }
 
-    /* Runs below others show their roots, which count their voxels. */
-    __device__ __forceinline__ void count(const zones_word<Bits> &own, uint32_t hung,
-                                          uint32_t crossing) const
+    /* What hangs together with a head, as its root counts it. */
+    static __device__ __forceinline__ uint32_t voxels(const zones_own<Bits> &own, int bit,
+                                                      uint32_t run)
     {
-        each_run(own, hung, [&](bool is, uint32_t slot, int bit, uint32_t run) {
+        uint32_t count = (uint32_t)__popc(run);
+
+        if (own.chained) {
+            const uint32_t beyond = every_other(bit) & ~0u << bit << 1, end = beyond & ~own.bridged;
+
+            count += (uint32_t)__popc(beyond & ((end & -end) - 1));
+        }
+        return count << TILE_SHIFT;
+    }
+
+    /* Heads below others show their roots, which count their voxels. */
+    __device__ __forceinline__ void count(const zones_own<Bits> &own, uint32_t hung) const
+    {
+        each_run(own.word, hung, [&](bool is, uint32_t slot, int bit, uint32_t run) {
             const uint32_t root = forest().root(is, slot);
 
             if (!is)
                 return;
             memory.forest[slot] = root;
-            atomicAdd(&memory.forest[root], (uint32_t)__popc(run) << TILE_SHIFT);
-            if (crossing >> bit & 1 && !(forest().peek(root) & TILE_REACHES))
+            atomicAdd(&memory.forest[root], voxels(own, bit, run));
+            if (own.reaching >> bit & 1 && !(forest().peek(root) & TILE_REACHES))
                 atomicOr(&memory.forest[root], TILE_REACHES);
         });
     }
@@ -383,21 +448,21 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     }
 
     /* Roots whose zones end in the tile are counted; which are the others? These hold all of their part. */
-    __device__ __forceinline__ uint32_t list(const zones_word<Bits> &own, uint32_t roots,
-                                             uint32_t crossing, const zones_counters &sizes) const
+    __device__ __forceinline__ uint32_t list(const zones_own<Bits> &own, uint32_t roots,
+                                             const zones_counters &sizes) const
     {
         uint32_t reaching = 0;
 
-        each_run(own, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
-            const uint32_t all = memory.forest[slot] + ((uint32_t)__popc(run) << TILE_SHIFT);
+        each_run(own.word, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
+            const uint32_t all = memory.forest[slot] + voxels(own, bit, run);
 
             if (!is)
                 return;
-            if (all & TILE_REACHES || crossing >> bit & 1) {
+            if (all & TILE_REACHES || own.reaching >> bit & 1) {
                 reaching |= 1u << bit;
                 memory.forest[slot] = all;
             } else
-                sizes.add(job, 1, group(own, bit), all >> TILE_SHIFT);
+                sizes.add(job, 1, group(own.word, bit), all >> TILE_SHIFT);
         });
         return reaching;
     }
@@ -462,6 +527,16 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         });
     }
 
+    /* Heads show it. */
+    __device__ __forceinline__ uint32_t root_of(uint32_t slot) const
+    {
+        uint32_t over;
+
+        while ((over = memory.forest[slot] & TILE_SLOT) != slot)
+            slot = over;
+        return slot;
+    }
+
     /* What seams read. */
     __device__ __forceinline__ void write_labels(uint32_t crossing, uint32_t first) const
     {
@@ -470,8 +545,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         if (exists(threadIdx.x))
             job.crossings[at(threadIdx.x)] = make_uint2(crossing, place);
         for (uint32_t left = crossing; left; left &= left - 1) {
-            const uint32_t slot = first_slot() + __ffs((int)left) - 1,
-                           root = memory.forest[slot] & TILE_SLOT;
+            const uint32_t root = root_of(first_slot() + __ffs((int)left) - 1);
 
             job.labels[place++] =
                 memory.first_number + (memory.forest[root] >> TILE_SHIFT & (TILE_HELD - 1));
@@ -482,7 +556,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ void lower(uint32_t slot, uint32_t distance) const
     {
-        const uint32_t root = memory.forest[slot] & TILE_SLOT;
+        const uint32_t root = root_of(slot);
         const uint32_t held = *(const volatile uint32_t *)&memory.forest[root];
         const uint32_t wanted = (held & (TILE_REACHES | TILE_SLOT)) | distance << TILE_SHIFT;
 
@@ -583,37 +657,37 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     __device__ __forceinline__ void run(const zones_counters &sizes,
                                         const zones_counters &distances) const
     {
-        const zones_word<Bits> own = read();
-        struct zones_beside beside;
-
-        memory.starts[threadIdx.x] = own.starts;
-        if (!__syncthreads_or(own.valid != 0))
+        if (!read())
             return;
-        find(own, &beside);
-        count_alone(own, beside.alone, sizes);
-        const uint32_t linked = link(own, beside.contacts);
+        zones_own<Bits> own = find();
 
-        plant(own.starts & ~(linked | (Distances ? 0 : beside.alone)));
-        const bool more = __syncthreads_or(any_left(beside.contacts));
+        count_alone(own.alone, sizes);
+        memory.starts[threadIdx.x] = own.word.starts;
+        memory.hung[threadIdx.x] = 0;
+        __syncthreads();
+        const uint32_t linked = link(own);
 
-        shorten(own, linked);
+        plant(own.bridged, (own.heads | (Distances ? own.alone : 0)) & ~linked);
+        const bool more = __syncthreads_or(any_left(own.contacts));
+
+        shorten(own.word, linked);
         __syncthreads();
         if (more) {
-            unite(own, beside.contacts);
+            unite(own);
             __syncthreads();
         }
-        const uint32_t hung = linked | memory.hung[threadIdx.x], roots = own.starts & ~hung;
+        const uint32_t hung = linked | memory.hung[threadIdx.x], roots = own.heads & ~hung;
 
-        count(own, hung, beside.crossing);
+        count(own, hung);
         __syncthreads();
-        const uint32_t reaching = list(own, roots & ~beside.alone, beside.crossing, sizes);
-        const places first = place(reaching, beside.crossing);
+        const uint32_t reaching = list(own, roots, sizes);
+        const places first = place(reaching, own.crossing);
 
-        write_numbers(own, reaching, first.number);
+        write_numbers(own.word, reaching, first.number);
         __syncthreads();
-        write_labels(beside.crossing, first.label);
+        write_labels(own.crossing, first.label);
         if (Distances)
-            measure(own, roots, reaching, first.number, distances);
+            measure(own.word, roots | own.alone, reaching, first.number, distances);
         if (job.per_slice)
             sizes.flush(job, 1, job.first[2] + z0);
     }
@@ -626,7 +700,8 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
 {
     typedef zones_tile<Bits, Flat, Distances> shape;
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    zones_memory<Distances> &memory = *(zones_memory<Distances> *)shared_memory;
+    zones_memory<Bits, Flat, Distances> &memory =
+        *(zones_memory<Bits, Flat, Distances> *)shared_memory;
     const uint32_t each = TILE_COUNTERS / job.levels;
     const zones_counters sizes = {memory.sizes, each, false},
                          distances = {memory.distances, Distances ? each : 0, true};
@@ -650,24 +725,23 @@ template <typename Launch>
 void
 with_kernel(const struct zones_job *job, const Launch &launch)
 {
-    const bool few = zones_bits_of(job) == ZONES_FEW_BITS;
+    const auto of_levels = [&](auto bits) {
+        constexpr uint32_t Bits = decltype(bits)::value;
 
-    if (job->flat && job->distances)
-        launch(few ? zones_tiles<ZONES_FEW_BITS, true, true>
-                   : zones_tiles<ZONES_MANY_BITS, true, true>,
-               sizeof(zones_memory<true>));
-    else if (job->flat)
-        launch(few ? zones_tiles<ZONES_FEW_BITS, true, false>
-                   : zones_tiles<ZONES_MANY_BITS, true, false>,
-               sizeof(zones_memory<false>));
-    else if (job->distances)
-        launch(few ? zones_tiles<ZONES_FEW_BITS, false, true>
-                   : zones_tiles<ZONES_MANY_BITS, false, true>,
-               sizeof(zones_memory<true>));
+        if (job->flat && job->distances)
+            launch(zones_tiles<Bits, true, true>, sizeof(zones_memory<Bits, true, true>));
+        else if (job->flat)
+            launch(zones_tiles<Bits, true, false>, sizeof(zones_memory<Bits, true, false>));
+        else if (job->distances)
+            launch(zones_tiles<Bits, false, true>, sizeof(zones_memory<Bits, false, true>));
+        else
+            launch(zones_tiles<Bits, false, false>, sizeof(zones_memory<Bits, false, false>));
+    };
+
+    if (zones_bits_of(job) == ZONES_FEW_BITS)
+        of_levels(std::integral_constant<uint32_t, ZONES_FEW_BITS>());
     else
-        launch(few ? zones_tiles<ZONES_FEW_BITS, false, false>
-                   : zones_tiles<ZONES_MANY_BITS, false, false>,
-               sizeof(zones_memory<false>));
+        of_levels(std::integral_constant<uint32_t, ZONES_MANY_BITS>());
 }
 } // namespace
 

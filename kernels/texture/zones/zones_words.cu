@@ -4,6 +4,8 @@
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
+#include <type_traits>
+
 namespace
 {
 enum {
@@ -212,7 +214,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
 /* Rows of WORDS_ROWS, word by word. */
 template <typename Value, uint32_t Bits>
 __global__ void
-__launch_bounds__(ZONES_THREADS)
+__launch_bounds__(ZONES_THREADS, 6)
     zones_words(const __grid_constant__ struct zones_job job, uint32_t first, uint32_t count)
 {
     __shared__ typename words_table<Value, Bits>::code copy[256];
