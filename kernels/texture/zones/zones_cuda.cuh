@@ -374,15 +374,14 @@ struct zones_counters {
     uint32_t each;
     bool distance;
 
-    __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t group,
-                                        uint32_t value, uint32_t count = 1) const
+    /* slice: of a group, without the level. */
+    __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t slice,
+                                        uint32_t level, uint32_t value, uint32_t count = 1) const
     {
-        const uint32_t level = group & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1);
-
         if (value - base < each)
             atomicAdd(&counters[(value - base) * job.levels + level - 1], count);
         else
-            zones_add(job.table, zones_key(distance, group, value), count);
+            zones_add(job.table, zones_key(distance, slice | level, value), count);
     }
 
     /* All threads of a block, between barriers. */

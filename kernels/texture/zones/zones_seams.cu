@@ -274,9 +274,12 @@ __launch_bounds__(ZONES_THREADS) seam_count(const __grid_constant__ struct zones
     {
         if (job.parents[id] != id)
             continue;
-        sizes.add(job, 1, job.groups[id], job.sizes[id]);
+        const uint32_t group = job.groups[id],
+                       level = group & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1), slice = group - level;
+
+        sizes.add(job, 1, slice, level, job.sizes[id]);
         if (job.distances)
-            distances.add(job, 1, job.groups[id], job.least[id]);
+            distances.add(job, 1, slice, level, job.least[id]);
     }
     __syncthreads();
     sizes.flush(job, 1, 0);

@@ -68,15 +68,17 @@ struct zones_forest {
         return over;
     }
 
-    /* All lanes of a warp, until each that has a slot is at its root. Roots may be counted already. */
+    /* Of what is below others. All lanes of a warp, until each that has a slot is there. Roots may be counted already. */
     __device__ __forceinline__ uint32_t root(bool is, uint32_t slot) const
     {
-        for (;;) {
-            const uint32_t next = is ? peek(slot) & TILE_SLOT : slot;
+        uint32_t over = is ? peek(slot) & TILE_SLOT : slot;
 
-            if (!__any_sync(~0u, next != slot))
-                return slot;
-            slot = next;
+        for (;;) {
+            const uint32_t next = is ? peek(over) & TILE_SLOT : over;
+
+            if (!__any_sync(~0u, next != over))
+                return over;
+            over = next;
         }
     }
 };
@@ -260,9 +262,10 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         for (uint32_t level = lane + 1; level - lane <= job.levels; level += 32) {
             uint32_t count = 0;
 
-#pragma unroll 4
+#pragma unroll 16
             for (uint32_t i = 0; i < 32; i++) {
-                const zones_word<Bits> other = word_at(place_of(first + i));
+                const zones_word<Bits> other =
+                    word_at(place_of(first) + i % rows + i / rows * pitch);
                 uint32_t alike = memory.alone[first + i];
 
 #pragma unroll
@@ -271,7 +274,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                 count += (uint32_t)__popc(alike);
             }
             if (count > 0 && level <= job.levels)
-                sizes.add(job, 1, slice_group() | level, 1, count);
+                sizes.add(job, 1, slice_group(), level, 1, count);
         }
     }
 
@@ -337,7 +340,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
             __reduce_add_sync(~0u, (uint32_t)__popc(own.starts)))
             return;
-        each_run(own, linked, [&](bool is, uint32_t slot, int, uint32_t) {
+        each_run(own, linked, [&](bool is, int bit, uint32_t) {
+            const uint32_t slot = first_slot() + bit;
             uint32_t over = is ? forest().peek(slot) : slot;
 
             for (;;) {
@@ -390,43 +394,38 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         queue.finish(both);
     }
 
-    /* visit(is there one, slot, first voxel, the run's voxels) of some of the runs of the thread's word. All lanes of a
-     * warp, those that have none left, too, as of the last voxel: those that part in a loop would stay apart to its
-     * end. */
+    /* visit(is there one, first voxel, how many) of some of the runs of the thread's word. All lanes of a warp, those
+     * that have none left, too, as of the last voxel: those that part in a loop would stay apart to its end. */
     template <typename Visit>
     __device__ __forceinline__ void each_run(const zones_word<Bits> &own, uint32_t some,
                                              const Visit &visit) const
     {
-        const uint32_t breaks = own.starts | ~own.valid;
+        const uint32_t ends = ~(own.joined() >> 1);
 
         for (uint32_t left = some; __any_sync(~0u, left != 0); left &= left - 1) {
-            const uint32_t first = left & -left, from = -first, beyond = breaks & from << 1;
-            const int bit = __ffs((int)(first | 1u << (ZONES_WIDTH - 1))) - 1;
+            const int bit = __ffs((int)(left | 1u << (ZONES_WIDTH - 1))) - 1;
 
-            visit(left != 0, first_slot() + bit, bit,
-                  beyond ? from & ((beyond & -beyond) - 1) : from);
+            visit(left != 0, bit, (uint32_t)__ffs((int)(ends >> bit)));
         }
     }
 
-    /* What hangs together with a head, as its root counts it. */
+    /* Voxels of all runs that hang together with a head's, as its root counts them. */
     static __device__ __forceinline__ uint32_t voxels(const zones_own<Bits> &own, int bit,
                                                       uint32_t run)
     {
-        uint32_t count = (uint32_t)__popc(run);
-
         if (own.chained) {
             const uint32_t beyond = every_other(bit) & ~0u << bit << 1, end = beyond & ~own.bridged;
 
-            count += (uint32_t)__popc(beyond & ((end & -end) - 1));
+            run += (uint32_t)__popc(beyond & ((end & -end) - 1));
         }
-        return count << TILE_SHIFT;
+        return run << TILE_SHIFT;
     }
 
     /* Heads below others show their roots, which count their voxels. */
     __device__ __forceinline__ void count(const zones_own<Bits> &own, uint32_t hung) const
     {
-        each_run(own.word, hung, [&](bool is, uint32_t slot, int bit, uint32_t run) {
-            const uint32_t root = forest().root(is, slot);
+        each_run(own.word, hung, [&](bool is, int bit, uint32_t run) {
+            const uint32_t slot = first_slot() + bit, root = forest().root(is, slot);
 
             if (!is)
                 return;
@@ -442,19 +441,16 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return job.per_slice ? (job.first[2] + z_of(threadIdx.x)) << TEXTURE_ZONE_LEVEL_BITS : 0;
     }
 
-    __device__ __forceinline__ uint32_t group(const zones_word<Bits> &own, int bit) const
-    {
-        return slice_group() | own.level(bit);
-    }
-
     /* Roots whose zones end in the tile are counted; which are the others? These hold all of their part. */
     __device__ __forceinline__ uint32_t list(const zones_own<Bits> &own, uint32_t roots,
                                              const zones_counters &sizes) const
     {
+        const uint32_t slice = slice_group();
         uint32_t reaching = 0;
 
-        each_run(own.word, roots, [&](bool is, uint32_t slot, int bit, uint32_t run) {
-            const uint32_t all = memory.forest[slot] + voxels(own, bit, run);
+        each_run(own.word, roots, [&](bool is, int bit, uint32_t run) {
+            const uint32_t slot = first_slot() + bit,
+                           all = memory.forest[slot] + voxels(own, bit, run);
 
             if (!is)
                 return;
@@ -462,7 +458,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                 reaching |= 1u << bit;
                 memory.forest[slot] = all;
             } else
-                sizes.add(job, 1, group(own.word, bit), all >> TILE_SHIFT);
+                sizes.add(job, 1, slice, own.word.level(bit), all >> TILE_SHIFT);
         });
         return reaching;
     }
@@ -517,35 +513,37 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     __device__ __forceinline__ void write_numbers(const zones_word<Bits> &own, uint32_t reaching,
                                                   uint32_t first) const
     {
+        const uint32_t slice = slice_group();
+
         each_number(reaching, first, [&](uint32_t slot, int bit, uint32_t number) {
             const uint32_t id = memory.first_number + number;
 
             job.parents[id] = id;
-            job.groups[id] = group(own, bit);
+            job.groups[id] = slice | own.level(bit);
             job.sizes[id] = memory.forest[slot] >> TILE_SHIFT & (TILE_HELD - 1);
             memory.forest[slot] = TILE_REACHES | number << TILE_SHIFT | slot;
         });
     }
 
-    /* Heads show it. */
-    __device__ __forceinline__ uint32_t root_of(uint32_t slot) const
+    /* Heads show it, what is bridged is on the way there. */
+    __device__ __forceinline__ uint32_t root_of(const zones_own<Bits> &own, uint32_t slot) const
     {
-        uint32_t over;
+        uint32_t root = memory.forest[slot] & TILE_SLOT;
 
-        while ((over = memory.forest[slot] & TILE_SLOT) != slot)
-            slot = over;
-        return slot;
+        for (uint32_t over = root; own.chained && (over = memory.forest[root] & TILE_SLOT) != root;)
+            root = over;
+        return root;
     }
 
     /* What seams read. */
-    __device__ __forceinline__ void write_labels(uint32_t crossing, uint32_t first) const
+    __device__ __forceinline__ void write_labels(const zones_own<Bits> &own, uint32_t first) const
     {
         uint32_t place = memory.first_label + first;
 
         if (exists(threadIdx.x))
-            job.crossings[at(threadIdx.x)] = make_uint2(crossing, place);
-        for (uint32_t left = crossing; left; left &= left - 1) {
-            const uint32_t root = root_of(first_slot() + __ffs((int)left) - 1);
+            job.crossings[at(threadIdx.x)] = make_uint2(own.crossing, place);
+        for (uint32_t left = own.crossing; left; left &= left - 1) {
+            const uint32_t root = root_of(own, first_slot() + __ffs((int)left) - 1);
 
             job.labels[place++] =
                 memory.first_number + (memory.forest[root] >> TILE_SHIFT & (TILE_HELD - 1));
@@ -554,9 +552,10 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     /* Distances */
 
-    __device__ __forceinline__ void lower(uint32_t slot, uint32_t distance) const
+    __device__ __forceinline__ void lower(const zones_own<Bits> &own, uint32_t slot,
+                                          uint32_t distance) const
     {
-        const uint32_t root = root_of(slot);
+        const uint32_t root = root_of(own, slot);
         const uint32_t held = *(const volatile uint32_t *)&memory.forest[root];
         const uint32_t wanted = (held & (TILE_REACHES | TILE_SLOT)) | distance << TILE_SHIFT;
 
@@ -565,26 +564,25 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     }
 
     /* From the border of the volume; along a run it is smallest at an end. */
-    __device__ __forceinline__ uint32_t from_border(uint32_t run) const
+    __device__ __forceinline__ uint32_t from_border(int bit, uint32_t run) const
     {
-        const uint32_t x = wx * ZONES_WIDTH, y = y_of(threadIdx.x), z = z_of(threadIdx.x);
+        const uint32_t x = wx * ZONES_WIDTH + bit, y = y_of(threadIdx.x), z = z_of(threadIdx.x);
         const uint32_t least =
-            min(min(x + __ffs((int)run), job.columns - (x + 31 - __clz((int)run))),
-                min(y + 1, job.rows - y));
+            min(min(x + 1, job.columns - (x + run - 1)), min(y + 1, job.rows - y));
 
         return Flat ? least : min(least, min(z + 1, job.slices - z));
     }
 
     /* Returns the smallest of the thread's. */
-    __device__ __forceinline__ uint32_t lower_by_steps(const zones_word<Bits> &own) const
+    __device__ __forceinline__ uint32_t lower_by_steps(const zones_own<Bits> &own) const
     {
-        const size_t word = zones_word_at(job, wx, y_of(threadIdx.x), z_of(threadIdx.x));
-        const uint32_t ends = own.valid & ~(own.joined() >> 1);
+        const zones_word<Bits> &word = own.word;
+        const uint32_t ends = word.valid & ~(word.joined() >> 1);
         uint32_t run = TILE_FAR, all = TILE_FAR;
 
-        if (!own.valid)
+        if (!word.valid)
             return all;
-        const uint4 *steps = (const uint4 *)(job.steps + word * ZONES_WIDTH);
+        const uint4 *steps = (const uint4 *)(job.steps + at(threadIdx.x) * ZONES_WIDTH);
 
 #pragma unroll
         for (uint32_t q = 0; q < 4; q++) {
@@ -595,44 +593,43 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             for (int b = 0; b < 8; b++) {
                 const int bit = 8 * q + b;
 
-                run = min(own.starts >> bit & 1 ? (uint32_t)TILE_FAR : run,
+                run = min(word.starts >> bit & 1 ? (uint32_t)TILE_FAR : run,
                           two[b / 2] >> 16 * (b % 2) & 0xFFFF);
                 if (ends >> bit & 1) {
                     all = min(all, run);
-                    lower(first_slot() + zones_start(own.starts, bit), run);
+                    lower(own, first_slot() + zones_start(word.starts, bit), run);
                 }
             }
         }
         return all;
     }
 
-    __device__ __forceinline__ uint32_t lower_by_border(const zones_word<Bits> &own) const
+    __device__ __forceinline__ uint32_t lower_by_border(const zones_own<Bits> &own) const
     {
         uint32_t all = TILE_FAR;
 
-        each_run(own, own.starts, [&](bool is, uint32_t slot, int, uint32_t run) {
-            const uint32_t distance = from_border(run);
+        each_run(own.word, own.word.starts, [&](bool is, int bit, uint32_t run) {
+            const uint32_t distance = from_border(bit, run);
 
             if (!is)
                 return;
             all = min(all, distance);
-            lower(slot, distance);
+            lower(own, first_slot() + bit, distance);
         });
         return all;
     }
 
     /* Roots' counts give way to distances. */
-    __device__ __forceinline__ void measure(const zones_word<Bits> &own, uint32_t roots,
+    __device__ __forceinline__ void measure(const zones_own<Bits> &own, uint32_t roots,
                                             uint32_t reaching, uint32_t first,
                                             const zones_counters &counters) const
     {
+        const uint32_t slice = slice_group();
         uint32_t nearest;
 
         __syncthreads();
-        each_run(own, roots, [&](bool is, uint32_t slot, int, uint32_t) {
-            if (is)
-                memory.forest[slot] |= (uint32_t)TILE_FAR << TILE_SHIFT;
-        });
+        for (uint32_t left = roots; left; left &= left - 1)
+            memory.forest[first_slot() + __ffs((int)left) - 1] |= (uint32_t)TILE_FAR << TILE_SHIFT;
         if (threadIdx.x == 0)
             memory.nearest = TILE_FAR;
         __syncthreads();
@@ -642,9 +639,10 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             atomicMin(&memory.nearest, nearest);
         __syncthreads();
         nearest = memory.nearest;
-        each_run(own, roots & ~reaching, [&](bool is, uint32_t slot, int bit, uint32_t) {
+        each_run(own.word, roots & ~reaching, [&](bool is, int bit, uint32_t) {
             if (is)
-                counters.add(job, nearest, group(own, bit), memory.forest[slot] >> TILE_SHIFT);
+                counters.add(job, nearest, slice, own.word.level(bit),
+                             memory.forest[first_slot() + bit] >> TILE_SHIFT);
         });
         each_number(reaching, first, [&](uint32_t slot, int, uint32_t number) {
             job.least[memory.first_number + number] =
@@ -685,9 +683,9 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
         write_numbers(own.word, reaching, first.number);
         __syncthreads();
-        write_labels(own.crossing, first.label);
+        write_labels(own, first.label);
         if (Distances)
-            measure(own.word, roots | own.alone, reaching, first.number, distances);
+            measure(own, roots | own.alone, reaching, first.number, distances);
         if (job.per_slice)
             sizes.flush(job, 1, job.first[2] + z0);
     }
