@@ -10,7 +10,7 @@
 #include <type_traits>
 
 /*
- * cp.async: BYTES (8 or 16, so aligned) from the device's memory to shared memory past the registers, zeros
+ * cp.async: BYTES (4, 8 or 16, so aligned) from the device's memory to shared memory past the registers, zeros
  * unless it exists. What a thread has copied is there once it has ended the group and waited for all but the last
  * `PENDING` groups.
  */
@@ -20,14 +20,14 @@ ptx_copy(void *to, const void *from, bool exists)
 {
     const uint32_t there = (uint32_t)__cvta_generic_to_shared(to);
 
-    static_assert(BYTES == 8 || BYTES == 16, "");
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "");
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(there), "l"(from),
                      "r"(exists ? 16 : 0)
                      : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(there), "l"(from),
-                     "r"(exists ? 8 : 0)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(there), "l"(from),
+                     "r"(exists ? BYTES : 0), "n"(BYTES)
                      : "memory");
 }
 

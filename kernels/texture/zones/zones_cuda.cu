@@ -18,10 +18,10 @@ enum {
 
 struct cuda_zones {
     struct cuda_counted counted;
-    uint16_t *tables, *steps, *end_levels;
+    uint16_t *tables, *steps;
     uint4 *records;
     uint2 *crossings;
-    uint32_t *labels;
+    uint32_t *ends, *labels;
     uint32_t *parents, *sizes, *groups, *least;
     uint32_t *facts, *order;
     unsigned long long *keys; /* and as many counts */
@@ -63,7 +63,7 @@ cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->tables, TEXTURE_TABLES, texture_values(cuda_lane_of(lane)));
     cuda_take(&memory->device, &own->steps, words, ZONES_WIDTH);
     cuda_take(&memory->device, &own->records, words, ZONES_QUADS);
-    cuda_take(&memory->device, &own->end_levels, words, 2);
+    cuda_take(&memory->device, &own->ends, words);
     cuda_take(&memory->device, &own->crossings, words);
     for (uint32_t **each : {&own->labels, &own->parents, &own->sizes, &own->groups, &own->least})
         cuda_take(&memory->device, each, words, ZONES_REACH);
@@ -291,7 +291,7 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     job.per_slice = zones->per_slice;
     job.steps = zones->distances && zones->region ? own->steps : NULL;
     job.records = own->records;
-    job.end_levels = own->end_levels;
+    job.ends = own->ends;
     job.crossings = own->crossings;
     job.labels = own->labels;
     job.parents = own->parents;

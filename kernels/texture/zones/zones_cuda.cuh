@@ -21,8 +21,7 @@ enum {
     ZONES_MANY_BITS = 8,
     ZONES_QUEUE = 64, /* pairs, of a warp */
     ZONES_QUADS = 3,  /* of a record, at most */
-    ZONES_REACH =
-        10, /* runs of a word that may cross: those of a quarter of a tile's rows, and two ends */
+    ZONES_REACH = 10, /* runs of a word that may cross: a quarter of rows is whole, and two ends */
 };
 
 /* Counts by key, with open addresses: 0 is no key. */
@@ -44,7 +43,7 @@ struct zones_job {
     bool distances, flat, per_slice;
     const uint16_t *steps; /* of voxels in words; NULL: everything is of the region */
     uint4 *records;        /* of words */
-    uint16_t *end_levels;  /* of their first and last voxels; 0: has none */
+    uint32_t *ends;        /* levels of the voxels before each and, 16 bits up, after it */
     /* Runs that cross have a voxel that is alike one beside it in another tile: of each word where they start, and the
      * place of its first one's label; labels are their numbers. */
     uint2 *crossings;
@@ -152,7 +151,7 @@ struct zones_pairs {
     }
 };
 
-/* It is the same `a` for all rows beside it that is moved. */
+/* What is moved is the word that has several others beside it. */
 template <uint32_t Bits>
 static __device__ __forceinline__ zones_pairs
 zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)

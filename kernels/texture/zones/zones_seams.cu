@@ -8,7 +8,12 @@
 
 namespace
 {
-enum { SEAM_BLOCKS = 16, /* of a processor */ SEAM_COUNTERS = 8192, SEAM_SIZES = 2048 };
+enum {
+    SEAM_BLOCKS = 16, /* of a processor */
+    SEAM_COUNTERS = 8192,
+    SEAM_SIZES = 2048,
+    SEAM_AT_ONCE = 4, /* numbers, of a thread */
+};
 
 struct seam_forest {
     uint32_t *parents;
@@ -29,35 +34,33 @@ struct seam_forest {
     }
 };
 
-/* Two voxels, as words have them. */
+/* Where the labels of two runs are. */
 struct seam_pair {
     uint32_t a, b;
 };
+
+/* Of a voxel whose run crosses: that is the last one of those that start before the next voxel. */
+__device__ __forceinline__ uint32_t
+seam_label(const uint2 &crossing, int bit)
+{
+    return crossing.y - 1 + (uint32_t)__popc(crossing.x & ((2u << bit) - 1));
+}
 
 struct seam_queue {
     const struct zones_job &job;
     zones_queue<seam_pair> queue;
 
-    /* Of a voxel whose run crosses: that is the last one of those that start before the next voxel. */
-    __device__ __forceinline__ uint32_t number(uint32_t voxel) const
-    {
-        const uint2 crossing = __ldg(&job.crossings[voxel / ZONES_WIDTH]);
-
-        return __ldg(
-            &job.labels[crossing.y - 1 + __popc(crossing.x & ((2u << voxel % ZONES_WIDTH) - 1))]);
-    }
-
     __device__ __forceinline__ void unite(const seam_pair &pair) const
     {
-        const uint32_t a = number(pair.a), b = number(pair.b);
+        const uint32_t a = __ldg(&job.labels[pair.a]), b = __ldg(&job.labels[pair.b]);
 
         if (a != b)
             zones_unite_numbers(seam_forest{job.parents}, a, b);
     }
 
-    __device__ __forceinline__ void push(bool is, size_t a, size_t b)
+    __device__ __forceinline__ void push(bool is, const seam_pair &pair)
     {
-        queue.push(is, {(uint32_t)a, (uint32_t)b}, [&](const seam_pair &pair) { unite(pair); });
+        queue.push(is, pair, [&](const seam_pair &each) { unite(each); });
     }
 
     __device__ __forceinline__ void finish()
@@ -75,7 +78,7 @@ seam_word(const struct zones_job &job, size_t at)
 
 /* Unites a word, if it is one, with those beside it that `wanted` has a bit for; others that `known` has one for
  * are of its tile. All lanes of a warp. */
-template <uint32_t Bits, bool Flat>
+template <uint32_t Bits>
 __device__ __forceinline__ void
 seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint32_t z,
                 uint32_t wanted, uint32_t known)
@@ -103,14 +106,21 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
         bridged |= wanted >> i & 1 ? 0 : zones_bridged(met[i]);
     }
     zones_find_contacts(own, met, bridged, contacts);
+    const uint2 crossing = own.valid ? __ldg(&job.crossings[at]) : make_uint2(0, 0);
+
 #pragma unroll
     for (int i = 0; i < ZONES_SIDES; i++) {
         const enum zones_side side = (enum zones_side)i;
 
         if (!(wanted >> side & 1))
             contacts[i].left = 0;
+        if (!__any_sync(~0u, contacts[i].left != 0))
+            continue;
+        const uint2 there =
+            contacts[i].left ? __ldg(&job.crossings[at + away(side)]) : make_uint2(0, 0);
+
         zones_each_pair(contacts[i], [&](bool is, int from, int to) {
-            queue->push(is, at * ZONES_WIDTH + from, (at + away(side)) * ZONES_WIDTH + to);
+            queue->push(is, {seam_label(crossing, from), seam_label(there, to)});
         });
     }
 }
@@ -120,113 +130,137 @@ constexpr uint32_t UNDER = 1u << ZONES_UNDER, ABOVE = 1u << ZONES_ABOVE, AHEAD =
 
 constexpr uint32_t DEEP = ZONES_THREADS / ZONES_DEEP_ROWS;
 
-#define SEAM_EACH(count, index)                                                                    \
-    for (uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x; (index) < (count);             \
-         (index) += gridDim.x * ZONES_THREADS)
+/* What seams there are, in words. */
+struct seam_share {
+    uint32_t slices, rows, columns;
+};
 
-/* Likewise, all lanes of a warp as often. */
-#define SEAM_EACH_WARP(count, index) SEAM_EACH(((count) + 31) / 32 * 32, index)
+__host__ __device__ __forceinline__ uint32_t
+seam_blocks(uint32_t count)
+{
+    return (count + ZONES_THREADS - 1) / ZONES_THREADS;
+}
 
 /* The first slice of tiles with the one before it. */
 template <uint32_t Bits>
-__global__ void
-__launch_bounds__(ZONES_THREADS)
-    seam_slices(const __grid_constant__ struct zones_job job, uint32_t count)
+__device__ __forceinline__ void
+seam_slices(struct seam_queue *queue, uint32_t index, uint32_t count)
 {
-    __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
-    seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
+    const struct zones_job &job = queue->job;
     const uint32_t seams = (job.slices - 1) / DEEP;
+    const uint32_t y = index % job.rows, seam = index / job.rows % seams,
+                   x = index / job.rows / seams;
+    const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
 
-    SEAM_EACH_WARP(count, index)
-    {
-        const uint32_t y = index % job.rows, seam = index / job.rows % seams,
-                       x = index / job.rows / seams;
-        const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
-
-        seam_unite_word<Bits, false>(&queue, index < count, x, y, (seam + 1) * DEEP,
-                                     UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
-    }
-    queue.finish();
+    seam_unite_word<Bits>(queue, index < count, x, y, (seam + 1) * DEEP,
+                          UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
 }
 
 /* The first and last rows of tiles with those of the tiles beside. */
 template <uint32_t Bits, bool Flat>
-__global__ void
-__launch_bounds__(ZONES_THREADS)
-    seam_rows(const __grid_constant__ struct zones_job job, uint32_t count)
+__device__ __forceinline__ void
+seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
 {
-    __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
-    seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
+    const struct zones_job &job = queue->job;
     constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS, sides = Flat ? 1 : 2;
     const uint32_t seams = (job.rows - 1) / rows;
+    const bool last = index % sides == 1;
+    const uint32_t seam = index / sides % seams, z = index / sides / seams % job.slices,
+                   x = index / sides / seams / job.slices, y = (seam + 1) * rows - last;
+    const bool done = !Flat && z > 0 && z % DEEP == 0; /* by seam_slices */
+    const bool deep = !Flat && z > 0;
 
-    SEAM_EACH_WARP(count, index)
-    {
-        const bool last = index % sides == 1;
-        const uint32_t seam = index / sides % seams, z = index / sides / seams % job.slices,
-                       x = index / sides / seams / job.slices, y = (seam + 1) * rows - last;
-        const bool done = !Flat && z > 0 && z % DEEP == 0; /* by seam_slices */
-        const bool deep = !Flat && z > 0;
-
-        seam_unite_word<Bits, Flat>(&queue, index < count && !done, x, y, z,
-                                    last ? (deep ? AHEAD : 0) : ABOVE | (deep ? BEHIND : 0),
-                                    deep ? UNDER : 0);
-    }
-    queue.finish();
+    seam_unite_word<Bits>(queue, index < count && !done, x, y, z,
+                          last ? (deep ? AHEAD : 0) : ABOVE | (deep ? BEHIND : 0),
+                          deep ? UNDER : 0);
 }
 
 /* The last voxels of words and the first ones of the next, with those beside them. */
 template <bool Flat>
+__device__ __forceinline__ void
+seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
+{
+    const struct zones_job &job = queue->job;
+    const uint32_t in_column = job.rows * job.slices, in = index % in_column, y = in % job.rows,
+                   z = in / job.rows;
+    const uint32_t *firsts = job.ends + index, *lasts = firsts + in_column;
+    const uint32_t own_last = index < count ? *lasts & 0xFFFF : 0,
+                   own_first = index < count ? *firsts >> 16 : 0;
+    const bool alike = own_last == own_first && own_first > 0;
+    bool known = false;   /* beside them are others that are alike them */
+    uint32_t pending = 0; /* two bits a side: first with last, last with first; then these */
+
+#pragma unroll
+    for (int i = 0; i < ZONES_SIDES; i++) {
+        const enum zones_side side = (enum zones_side)i;
+        const int away = zones_side_y(side) + zones_side_z(side) * (int)job.rows;
+        const bool there = (own_last | own_first) > 0 && (!Flat || side == ZONES_ABOVE) &&
+                           y + zones_side_y(side) < job.rows && z + zones_side_z(side) < job.slices;
+        const uint32_t other_last = there ? lasts[away] & 0xFFFF : 0,
+                       other_first = there ? firsts[away] >> 16 : 0;
+
+        known |= other_last == own_last && other_first == own_first;
+        if (own_first > 0 && own_first == other_last && !alike && other_first != own_first)
+            pending |= 1u << 2 * i;
+        if (own_last > 0 && own_last == other_first && !alike && other_last != own_last)
+            pending |= 2u << 2 * i;
+    }
+    if (alike && !known)
+        pending |= 1u << 2 * ZONES_SIDES;
+    for (uint32_t left = pending; __any_sync(~0u, left != 0); left &= left - 1) {
+        const int bit = __ffs((int)left) - 1;
+        const enum zones_side side = (enum zones_side)(bit / 2);
+        const int away =
+            side == ZONES_SIDES ? 0 : zones_side_y(side) + zones_side_z(side) * (int)job.rows;
+        seam_pair pair = {};
+
+        if (left) {
+            const uint2 before = __ldg(&job.crossings[index + (bit % 2 ? 0 : away)]),
+                        after = __ldg(&job.crossings[index + in_column + (bit % 2 ? away : 0)]);
+
+            pair = {seam_label(before, ZONES_WIDTH - 1), seam_label(after, 0)};
+        }
+        queue->push(left != 0, pair);
+    }
+}
+
+/* Of every block's words all are of the same kind of seam. */
+template <uint32_t Bits, bool Flat>
 __global__ void
 __launch_bounds__(ZONES_THREADS)
-    seam_columns(const __grid_constant__ struct zones_job job, uint32_t count)
+    seam_unite(const __grid_constant__ struct zones_job job, struct seam_share share)
 {
     __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
     seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
-    const uint32_t in_column = job.rows * job.slices;
+    const uint32_t slices = seam_blocks(share.slices), rows = slices + seam_blocks(share.rows),
+                   all = rows + seam_blocks(share.columns);
 
-    SEAM_EACH_WARP(count, index)
-    {
-        const bool is = index < count;
-        const uint32_t x = index / in_column, in = index % in_column, y = in % job.rows,
-                       z = in / job.rows;
-        const uint16_t *lasts = job.end_levels + (size_t)(2 * x + 1) * in_column + in,
-                       *firsts = lasts + in_column;
-        const uint32_t own_last = is ? *lasts : 0, own_first = is ? *firsts : 0;
-        const bool alike = own_last == own_first && own_first > 0;
-        bool known = false;   /* beside them are others that are alike them */
-        uint32_t pending = 0; /* two bits a side: first with last, last with first; then these */
+    for (uint32_t block = blockIdx.x; block < all; block += gridDim.x)
+        if (!Flat && block < slices)
+            seam_slices<Bits>(&queue, block * ZONES_THREADS + threadIdx.x, share.slices);
+        else if (block < rows)
+            seam_rows<Bits, Flat>(&queue, (block - slices) * ZONES_THREADS + threadIdx.x,
+                                  share.rows);
+        else
+            seam_columns<Flat>(&queue, (block - rows) * ZONES_THREADS + threadIdx.x, share.columns);
+    queue.finish();
+}
+
+/* visit(ids) of as many a thread, so that their memory is awaited together; those beyond the last one, too. */
+template <typename Visit>
+__device__ __forceinline__ void
+seam_each_id(uint32_t count, const Visit &visit)
+{
+    constexpr uint32_t span = SEAM_AT_ONCE * ZONES_THREADS;
+
+    for (uint32_t base = blockIdx.x * span; base < count; base += gridDim.x * span) {
+        uint32_t ids[SEAM_AT_ONCE];
 
 #pragma unroll
-        for (int i = 0; i < ZONES_SIDES; i++) {
-            const enum zones_side side = (enum zones_side)i;
-            const int away = zones_side_y(side) + zones_side_z(side) * (int)job.rows;
-            const bool there = (own_last | own_first) > 0 && (!Flat || side == ZONES_ABOVE) &&
-                               y + zones_side_y(side) < job.rows &&
-                               z + zones_side_z(side) < job.slices;
-            const uint32_t other_last = there ? lasts[away] : 0,
-                           other_first = there ? firsts[away] : 0;
-
-            known |= other_last == own_last && other_first == own_first;
-            if (own_first > 0 && own_first == other_last && !alike && other_first != own_first)
-                pending |= 1u << 2 * i;
-            if (own_last > 0 && own_last == other_first && !alike && other_last != own_last)
-                pending |= 2u << 2 * i;
-        }
-        if (alike && !known)
-            pending |= 1u << 2 * ZONES_SIDES;
-        for (uint32_t left = pending; __any_sync(~0u, left != 0); left &= left - 1) {
-            const int bit = __ffs((int)left) - 1;
-            const enum zones_side side = (enum zones_side)(bit / 2);
-            const int away =
-                side == ZONES_SIDES ? 0 : zones_side_y(side) + zones_side_z(side) * (int)job.rows;
-            const uint32_t before = x * in_column + in, after = before + in_column;
-
-            queue.push(left != 0, (before + (bit % 2 ? 0 : away)) * ZONES_WIDTH + ZONES_WIDTH - 1,
-                       (after + (bit % 2 ? away : 0)) * ZONES_WIDTH);
-        }
+        for (uint32_t k = 0; k < SEAM_AT_ONCE; k++)
+            ids[k] = base + k * ZONES_THREADS + threadIdx.x;
+        visit(ids);
     }
-    queue.finish();
 }
 
 /* Numbers give their counts to their roots. */
@@ -235,27 +269,43 @@ __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zone
 {
     const uint32_t count = *job.numbers;
 
-    SEAM_EACH_WARP(count, id)
-    {
-        uint32_t root = id, next;
+    seam_each_id(count, [&](const uint32_t ids[SEAM_AT_ONCE]) {
+        uint32_t roots[SEAM_AT_ONCE], sizes[SEAM_AT_ONCE];
+        bool more;
 
-        while (root < count && (next = job.parents[root]) != root)
-            root = next;
-        const bool gives = id < count && root != id;
-
-        if (!__any_sync(~0u, gives))
-            continue;
-        const uint32_t same = __match_any_sync(~0u, gives ? root : ~0u);
-        const uint32_t sum = __reduce_add_sync(same, gives ? job.sizes[id] : 0);
-        const uint32_t least =
-            job.distances ? __reduce_min_sync(same, gives ? job.least[id] : ~0u) : 0;
-
-        if (gives && (int)(threadIdx.x % 32) == __ffs((int)same) - 1) {
-            atomicAdd(&job.sizes[root], sum);
-            if (job.distances)
-                atomicMin(&job.least[root], least);
+#pragma unroll
+        for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
+            roots[k] = ids[k] < count ? job.parents[ids[k]] : ids[k];
+            sizes[k] = ids[k] < count ? job.sizes[ids[k]] : 0;
         }
-    }
+        do {
+            more = false;
+#pragma unroll
+            for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
+                const uint32_t next = roots[k] < count ? job.parents[roots[k]] : roots[k];
+
+                more |= next != roots[k];
+                roots[k] = next;
+            }
+        } while (more);
+#pragma unroll
+        for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
+            const bool gives = roots[k] != ids[k];
+
+            if (!__any_sync(~0u, gives))
+                continue;
+            const uint32_t same = __match_any_sync(~0u, gives ? roots[k] : ~0u);
+            const uint32_t sum = __reduce_add_sync(same, sizes[k]);
+            const uint32_t least =
+                job.distances ? __reduce_min_sync(same, gives ? job.least[ids[k]] : ~0u) : 0;
+
+            if (gives && (int)(threadIdx.x % 32) == __ffs((int)same) - 1) {
+                atomicAdd(&job.sizes[roots[k]], sum);
+                if (job.distances)
+                    atomicMin(&job.least[roots[k]], least);
+            }
+        }
+    });
 }
 
 __global__ void
@@ -270,17 +320,30 @@ __launch_bounds__(ZONES_THREADS) seam_count(const __grid_constant__ struct zones
     sizes.clear(job);
     distances.clear(job);
     __syncthreads();
-    SEAM_EACH(count, id)
-    {
-        if (job.parents[id] != id)
-            continue;
-        const uint32_t group = job.groups[id],
-                       level = group & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1), slice = group - level;
+    seam_each_id(count, [&](const uint32_t ids[SEAM_AT_ONCE]) {
+        uint32_t groups[SEAM_AT_ONCE], values[SEAM_AT_ONCE];
+        bool roots[SEAM_AT_ONCE];
 
-        sizes.add(job, 1, slice, level, job.sizes[id]);
-        if (job.distances)
-            distances.add(job, 1, slice, level, job.least[id]);
-    }
+#pragma unroll
+        for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
+            const bool is = ids[k] < count;
+
+            roots[k] = is && job.parents[ids[k]] == ids[k];
+            groups[k] = is ? job.groups[ids[k]] : 0;
+            values[k] = is ? job.sizes[ids[k]] : 0;
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
+            const uint32_t level = groups[k] & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1),
+                           slice = groups[k] - level;
+
+            if (!roots[k])
+                continue;
+            sizes.add(job, 1, slice, level, values[k]);
+            if (job.distances)
+                distances.add(job, 1, slice, level, job.least[ids[k]]);
+        }
+    });
     __syncthreads();
     sizes.flush(job, 1, 0);
     distances.flush(job, 1, 0);
@@ -290,27 +353,21 @@ template <uint32_t Bits>
 void
 queue_words(const struct zones_job *job, uint32_t most, cudaStream_t stream)
 {
-    const auto blocks = [&](uint32_t count) {
-        const uint32_t wanted = (count - 1) / ZONES_THREADS + 1;
-
-        return wanted < most ? wanted : most;
-    };
-    const uint32_t in_columns = (job->words - 1) * job->rows * job->slices;
     const uint32_t rows = job->flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
-    const uint32_t in_rows =
-        (job->flat ? 1 : 2) * job->words * job->slices * ((job->rows - 1) / rows);
-    const uint32_t in_slices = job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / DEEP);
+    const struct seam_share share = {
+        job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / DEEP),
+        (job->flat ? 1 : 2) * job->words * job->slices * ((job->rows - 1) / rows),
+        (job->words - 1) * job->rows * job->slices};
+    const uint32_t wanted =
+        seam_blocks(share.slices) + seam_blocks(share.rows) + seam_blocks(share.columns);
+    const uint32_t blocks = wanted < most ? wanted : most;
 
-    if (in_slices > 0)
-        seam_slices<Bits><<<blocks(in_slices), ZONES_THREADS, 0, stream>>>(*job, in_slices);
-    if (in_rows > 0 && job->flat)
-        seam_rows<Bits, true><<<blocks(in_rows), ZONES_THREADS, 0, stream>>>(*job, in_rows);
-    if (in_rows > 0 && !job->flat)
-        seam_rows<Bits, false><<<blocks(in_rows), ZONES_THREADS, 0, stream>>>(*job, in_rows);
-    if (in_columns > 0 && job->flat)
-        seam_columns<true><<<blocks(in_columns), ZONES_THREADS, 0, stream>>>(*job, in_columns);
-    if (in_columns > 0 && !job->flat)
-        seam_columns<false><<<blocks(in_columns), ZONES_THREADS, 0, stream>>>(*job, in_columns);
+    if (wanted == 0)
+        return;
+    if (job->flat)
+        seam_unite<Bits, true><<<blocks, ZONES_THREADS, 0, stream>>>(*job, share);
+    else
+        seam_unite<Bits, false><<<blocks, ZONES_THREADS, 0, stream>>>(*job, share);
 }
 } // namespace
 

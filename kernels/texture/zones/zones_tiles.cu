@@ -1,9 +1,12 @@
 /*
  * zones_tiles.cu - zones as far as a block sees them: those of its tile, united in shared memory run by
- * run. Voxels that are like none beside them are no matter for that: they are counted at once.
+ * run. The rows around it come into shared memory, too, while the tile before is worked on: they tell which runs
+ * are alike one of another tile. Voxels that nothing beside is alike are counted at once.
  */
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/zones/zones_cuda.cuh"
 
+#include <algorithm>
 #include <type_traits>
 
 namespace
@@ -11,9 +14,11 @@ namespace
 enum {
     TILE_PITCH = ZONES_WIDTH + 1, /* slots of a word: words lie in all banks */
     TILE_SLOTS = ZONES_THREADS * TILE_PITCH,
-    TILE_COUNTERS = 1024, /* of sizes, and of distances */
-    TILE_SHIFT = 16,      /* a root has its count above its number */
-    TILE_BLOCKS = 4,      /* of a multiprocessor, whose shared memory has room for as many */
+    TILE_SHIFT = 16,     /* a root has its count above its number */
+    TILE_COUNTERS = 960, /* of sizes, and of distances */
+    TILE_BLOCKS = 4, /* of a multiprocessor; of many levels its shared memory has room for fewer */
+    TILE_SHARED = 228 << 10,
+    TILE_RESERVED = 1 << 10, /* of it, for each block */
 };
 
 constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
@@ -25,18 +30,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_memory {
     static constexpr uint32_t pitch = (Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS) + 2,
                               around = Flat ? pitch : pitch * pitch;
 
-    union {
-        uint32_t forest[TILE_SLOTS];
+    /* Of the tile's rows, and of those around them. */
+    uint4 records[zones_record<Bits>::count][around];
+    uint32_t ends[around];
 
-        struct { /* before that: of the tile's rows, and of those around them */
-            uint4 records[zones_record<Bits>::count][around];
-            uint32_t
-                ends[around]; /* levels before the first voxel and, above, after the last one */
-        };
-    };
-
-    uint32_t alone[ZONES_THREADS];
-    uint32_t hung[ZONES_THREADS]; /* starts of runs that are below others since they were linked */
+    uint32_t forest[TILE_SLOTS];
+    /* Starts of runs that are below others since they were linked; before that, voxels that are alone. */
+    uint32_t hung[ZONES_THREADS];
     uint32_t starts[ZONES_THREADS];
     uint32_t sizes[TILE_COUNTERS], distances[Distances ? TILE_COUNTERS : 1];
     uint32_t queues[ZONES_THREADS / 32][ZONES_QUEUE];
@@ -68,7 +68,8 @@ struct zones_forest {
         return over;
     }
 
-    /* Of what is below others. All lanes of a warp, until each that has a slot is there. Roots may be counted already. */
+    /* Of a slot that is below another one. All lanes of a warp, until each that has one is there. Roots may be
+     * counted already. */
     __device__ __forceinline__ uint32_t root(bool is, uint32_t slot) const
     {
         uint32_t over = is ? peek(slot) & TILE_SLOT : slot;
@@ -87,12 +88,12 @@ struct zones_forest {
 template <uint32_t Bits> struct zones_own {
     zones_word<Bits> word;
     struct zones_contacts contacts[ZONES_SIDES]; /* with rows of the tile */
-    uint32_t alone;                              /* voxels that none beside is alike */
-    uint32_t bridged;  /* runs of one voxel that hang together with another one two before */
-    uint32_t heads;    /* where others start that are not alone */
-    uint32_t crossing; /* starts of runs that one of another tile is alike */
-    uint32_t reaching; /* heads of which one crosses, or one that is bridged with them */
-    bool chained;      /* of the warp, whether any is bridged */
+    uint32_t alone;                              /* voxels that nothing beside them is alike */
+    uint32_t bridged;  /* runs of one voxel that are of one zone with such a one two before them */
+    uint32_t heads;    /* where the other runs start that are not alone */
+    uint32_t crossing; /* where runs start that something of another tile is alike */
+    uint32_t reaching; /* heads that cross, or with which such a one is bridged */
+    bool chained;      /* whether any of the warp is bridged */
 };
 
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
@@ -151,33 +152,24 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return zones_word_of<Bits>(record);
     }
 
-    /* All threads, before pairs are found. Has any word a voxel? */
-    __device__ __forceinline__ bool read() const
+    /* All threads: what is around the tile begins to come into memory. */
+    __device__ __forceinline__ void fetch() const
     {
-        bool any = false;
-
-        __syncthreads();
         for (uint32_t i = threadIdx.x; i < memory.around; i += ZONES_THREADS) {
             const uint32_t y = y0 + i % pitch - 1, z = Flat ? z0 : z0 + i / pitch - 1;
             const bool exists = y < job.rows && z < job.slices;
-            const uint4 *record = job.records + zones_word_at(job, wx, y, z) * quads;
-            const uint32_t before = exists && wx > 0
-                                        ? job.end_levels[zones_word_at(job, 2 * wx - 1, y, z)]
-                                        : 0,
-                           after = exists && wx + 1 < job.words
-                                       ? job.end_levels[zones_word_at(job, 2 * wx + 2, y, z)]
-                                       : 0;
+            const size_t from = exists ? zones_word_at(job, wx, y, z) : 0;
 
 #pragma unroll
             for (uint32_t q = 0; q < quads; q++)
-                memory.records[q][i] = exists ? __ldg(&record[q]) : make_uint4(0, 0, 0, 0);
-            memory.ends[i] = after << 16 | before;
-            any |= word_at(i).valid != 0;
+                ptx_copy<sizeof(uint4)>(&memory.records[q][i], &job.records[from * quads + q],
+                                        exists);
+            ptx_copy<sizeof(uint32_t)>(&memory.ends[i], &job.ends[from], exists);
         }
-        return __syncthreads_or(any);
+        ptx_copies_end_group();
     }
 
-    /* Marks go to the first one of those that hang together with one so far before them: in doubled steps. */
+    /* Marks go down along what hangs together with the voxel so far before it: in doubled steps. */
     static __device__ __forceinline__ uint32_t marked_down(uint32_t marks, uint32_t hang, int apart)
     {
 #pragma unroll
@@ -188,7 +180,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return marks;
     }
 
-    /* Which of its first and last voxels are alike one of the next word. */
+    /* Which of the first and last voxels of a word are alike one beside them in another word of the row, or of one
+     * beside it. */
     __device__ __forceinline__ uint32_t crossing_ends(const zones_word<Bits> &own) const
     {
         const uint32_t place = place_of(threadIdx.x),
@@ -204,14 +197,15 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                ((differ & 0xFFFF ? 0 : 1u) | (differ >> 16 ? 0 : 1u << (ZONES_WIDTH - 1)));
     }
 
-    __device__ __forceinline__ zones_own<Bits> find() const
+    /* Looks at all rows beside the thread's word; all lanes of a warp. */
+    __device__ __forceinline__ zones_own<Bits> find(const zones_word<Bits> &word) const
     {
         const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows,
                        place = place_of(threadIdx.x);
         zones_own<Bits> own;
         struct zones_met met[ZONES_SIDES] = {};
 
-        own.word = word_at(place);
+        own.word = word;
         const uint32_t joined = own.word.joined(), single = own.word.starts & ~(joined >> 1);
         uint32_t alike = joined | joined >> 1, crossing = crossing_ends(own.word);
         const auto look = [&](int dy, int dz) {
@@ -238,7 +232,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             look(-zones_side_y(side), -zones_side_z(side));
             own.bridged |= zones_bridged(met[i]) & single & single << 2;
         }
-        /* Few are not worth it. */
+        /* Where few are, counting them apart costs more than they do. */
         own.chained = 4 * __reduce_add_sync(~0u, (uint32_t)__popc(own.bridged)) >
                       __reduce_add_sync(~0u, (uint32_t)__popc(own.word.starts));
         own.bridged = own.chained ? own.bridged : 0;
@@ -257,7 +251,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
         if (!__any_sync(~0u, alone != 0))
             return;
-        memory.alone[threadIdx.x] = alone;
+        memory.hung[threadIdx.x] = alone;
         __syncwarp();
         for (uint32_t level = lane + 1; level - lane <= job.levels; level += 32) {
             uint32_t count = 0;
@@ -266,7 +260,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             for (uint32_t i = 0; i < 32; i++) {
                 const zones_word<Bits> other =
                     word_at(place_of(first) + i % rows + i / rows * pitch);
-                uint32_t alike = memory.alone[first + i];
+                uint32_t alike = memory.hung[first + i];
 
 #pragma unroll
                 for (uint32_t p = 0; p < Bits; p++)
@@ -276,6 +270,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             if (count > 0 && level <= job.levels)
                 sizes.add(job, 1, slice_group(), level, 1, count);
         }
+        __syncwarp();
     }
 
     /* Every head is hung below a run before it that its first voxel meets: nobody else does that. What else it meets
@@ -312,7 +307,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return linked;
     }
 
-    /* What is bridged is hung below its head, others that are not linked are roots so far. */
+    static __device__ __forceinline__ uint32_t every_other(int bit)
+    {
+        return bit % 2 ? 0xAAAAAAAA : 0x55555555;
+    }
+
+    /* What is bridged is hung below the first one of its kind; what is not hung anywhere is a root so far. */
     __device__ __forceinline__ void plant(uint32_t bridged, uint32_t roots) const
     {
         for (uint32_t left = bridged; left; left &= left - 1) {
@@ -328,13 +328,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
     }
 
-    static __device__ __forceinline__ uint32_t every_other(int bit)
-    {
-        return bit % 2 ? 0xAAAAAAAA : 0x55555555;
-    }
-
-    /* Every run shows its root so far; where few hang below others the way to it is short as it is. What others
-     * show is on the way there, too. */
+    /* Every head shows its root so far; where few hang below others the way to it is short as it is. What others show
+     * meanwhile makes it shorter. */
     __device__ __forceinline__ void shorten(const zones_word<Bits> &own, uint32_t linked) const
     {
         if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
@@ -463,13 +458,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return reaching;
     }
 
-    /* The first ones of a thread, of the block's. */
+    /* The first ones of a thread, of the tile's. */
     struct places {
         uint32_t number, label;
     };
 
     /* Numbers for the block's roots that reach further, labels for its runs that cross. */
-    __device__ __forceinline__ places place(uint32_t reaching, uint32_t crossing) const
+    __device__ __forceinline__ places reserve(uint32_t reaching, uint32_t crossing) const
     {
         const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const uint32_t own = (uint32_t)__popc(reaching) | (uint32_t)__popc(crossing) << 16;
@@ -652,17 +647,28 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         counters.flush(job, nearest, job.per_slice ? job.first[2] + z0 : 0);
     }
 
-    __device__ __forceinline__ void run(const zones_counters &sizes,
-                                        const zones_counters &distances) const
+    /* Of what was fetched; fetch_next() may overwrite that. */
+    template <typename Fetch>
+    __device__ __forceinline__ void
+    run(const zones_counters &sizes, const zones_counters &distances, const Fetch &fetch_next) const
     {
-        if (!read())
-            return;
-        zones_own<Bits> own = find();
+        zones_own<Bits> own = {};
 
-        count_alone(own.alone, sizes);
+        ptx_copies_wait<0>();
+        __syncthreads();
+        const zones_word<Bits> word = word_at(place_of(threadIdx.x));
+
+        if (__any_sync(~0u, word.valid != 0)) {
+            own = find(word);
+            count_alone(own.alone, sizes);
+        }
         memory.starts[threadIdx.x] = own.word.starts;
         memory.hung[threadIdx.x] = 0;
-        __syncthreads();
+        const bool any = __syncthreads_or(own.word.valid != 0);
+
+        fetch_next();
+        if (!any)
+            return;
         const uint32_t linked = link(own);
 
         plant(own.bridged, (own.heads | (Distances ? own.alone : 0)) & ~linked);
@@ -679,7 +685,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         count(own, hung);
         __syncthreads();
         const uint32_t reaching = list(own, roots, sizes);
-        const places first = place(reaching, own.crossing);
+        const places first = reserve(reaching, own.crossing);
 
         write_numbers(own.word, reaching, first.number);
         __syncthreads();
@@ -708,12 +714,17 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
     sizes.clear(job);
     distances.clear(job);
     __syncthreads();
-    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const shape place = {job, memory, tile % job.words, tile / job.words % high * shape::rows,
-                             tile / job.words / high * (ZONES_THREADS / shape::rows)};
+    const auto at = [&](uint32_t tile) {
+        return shape{job, memory, tile % job.words, tile / job.words % high * shape::rows,
+                     tile / job.words / high * shape::slices};
+    };
 
-        place.run(sizes, distances);
-    }
+    at(blockIdx.x).fetch();
+    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+        at(tile).run(sizes, distances, [&] {
+            if (tile + gridDim.x < tiles)
+                at(tile + gridDim.x).fetch();
+        });
     __syncthreads();
     sizes.flush(job, 1, 0);
 }
@@ -762,10 +773,11 @@ zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stre
                    slices = ZONES_THREADS / rows;
     const uint32_t tiles =
         job->words * ((job->rows - 1) / rows + 1) * ((job->slices - 1) / slices + 1);
-    const uint32_t most = (uint32_t)processors * TILE_BLOCKS;
 
     with_kernel(job, [&](auto kernel, size_t memory) {
-        const uint32_t blocks = tiles < most ? tiles : most;
+        const size_t at_once =
+            std::min<size_t>(TILE_BLOCKS, TILE_SHARED / (memory + TILE_RESERVED));
+        const uint32_t blocks = std::min(tiles, (uint32_t)processors * (uint32_t)at_once);
 
         kernel<<<blocks, ZONES_THREADS, memory, stream>>>(*job, tiles);
     });

@@ -11,10 +11,11 @@ namespace
 enum {
     WORDS_ROWS = 16,   /* that a block reads beside each other, for records lie along y */
     WORDS_ACROSS = 16, /* bytes that are read at once, where rows allow it */
+    WORDS_BLOCKS = 6,  /* of a multiprocessor */
     WORDS_SLICES = 65535,
 };
 
-/* Bytes of a row, `left` before its end, which is one of units. */
+/* Of a row, `left` bytes before its end, where a unit ends, too. */
 template <typename Unit, uint32_t Count>
 __device__ __forceinline__ void
 words_load(const unsigned char *from, uint32_t left, Unit (&units)[Count])
@@ -201,20 +202,31 @@ template <typename Value, uint32_t Bits> struct words_maker {
 #pragma unroll
         for (uint32_t q = 0; q < record.count; q++)
             to[q] = record.quads[q];
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            const int bit = side * (ZONES_WIDTH - 1);
+        if (x > 0)
+            half(x - 1, 1) = level(word, 0);
+        else
+            half(x, 0) = 0;
+        if (x + 1 < job.words)
+            half(x + 1, 0) = level(word, ZONES_WIDTH - 1);
+        else
+            half(x, 1) = 0;
+    }
 
-            job.end_levels[zones_word_at(job, 2 * x + side, y, z)] =
-                (uint16_t)(word.valid >> bit & 1 ? word.level(bit) : 0);
-        }
+    __device__ __forceinline__ uint16_t &half(uint32_t of, int which) const
+    {
+        return ((uint16_t *)&job.ends[zones_word_at(job, of, y, z)])[which];
+    }
+
+    static __device__ __forceinline__ uint16_t level(const zones_word<Bits> &word, int bit)
+    {
+        return (uint16_t)(word.valid >> bit & 1 ? word.level(bit) : 0);
     }
 };
 
 /* Rows of WORDS_ROWS, word by word. */
 template <typename Value, uint32_t Bits>
 __global__ void
-__launch_bounds__(ZONES_THREADS, 6)
+__launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
     zones_words(const __grid_constant__ struct zones_job job, uint32_t first, uint32_t count)
 {
     __shared__ typename words_table<Value, Bits>::code copy[256];
