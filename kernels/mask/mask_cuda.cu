@@ -18,7 +18,10 @@ struct cuda_mask {
     struct mask_grid grid;
     uint64_t *masks, *host_masks; /* host: pinned */
     uint64_t *spare[SPARES];
-    uint32_t *slots, *counts, *firsts, *hung;
+    uint16_t *labels;
+    struct mask_node *nodes;
+    uint8_t *firsts;
+    uint64_t *hung;
     struct mask_facts *facts, *host_facts;
     struct mask_bound *partials;
     struct mask_pass *passes, *host_passes;
@@ -80,10 +83,10 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->host, &own->host_masks, own->demand.masks, words);
     for (int i = 0; i < (own->demand.bridges ? SPARES : SPARE + 1); i++)
         cuda_take(&memory->device, &own->spare[i], words);
-    cuda_take(&memory->device, &own->slots, mask_slots(&own->grid));
-    cuda_take(&memory->device, &own->counts, mask_slots(&own->grid));
+    cuda_take(&memory->device, &own->labels, mask_runs(&own->grid));
+    cuda_take(&memory->device, &own->nodes, mask_runs(&own->grid));
     cuda_take(&memory->device, &own->firsts, words);
-    cuda_take(&memory->device, &own->hung, words);
+    cuda_take(&memory->device, &own->hung, (mask_runs(&own->grid) - 1) / 64 + 1);
     cuda_take(&memory->device, &own->facts, 1);
     cuda_take(&memory->host, &own->host_facts, 1);
     cuda_take(&memory->device, &own->partials, MASK_PARTIALS);
@@ -288,8 +291,8 @@ search_of(const struct mask_work *work, bool corners)
     search.grid = own->grid;
     search.bits = work->bits;
     search.corners = corners;
-    search.slots = own->slots;
-    search.counts = own->counts;
+    search.labels = own->labels;
+    search.nodes = own->nodes;
     search.firsts = own->firsts;
     search.hung = own->hung;
     search.facts = own->facts;

@@ -11,10 +11,10 @@
 
 enum {
     MASK_THREADS = 256,
-    MASK_PARTIALS = 1024,     /* blocks that look for the largest component, at most */
-    MASK_HALO = 15,           /* words that a warp may see beyond those that it makes */
-    MASK_SLOTS_PER_WORD = 32, /* runs that it may have */
-    MASK_NEAR = 16,           /* voxels along each axis that mask_walk.cu's balls reach, at most */
+    MASK_PARTIALS = 1024,    /* blocks that look for the largest component, at most */
+    MASK_HALO = 15,          /* words that a warp may see beyond those that it makes */
+    MASK_RUNS_PER_WORD = 32, /* at most */
+    MASK_NEAR = 16,          /* voxels along each axis that mask_walk.cu's balls reach, at most */
 };
 
 struct mask_grid {
@@ -24,7 +24,7 @@ struct mask_grid {
     uint32_t blocks; /* that go over all words, each thread over several */
 };
 
-/* What stays: components above this size, and of this size those up to this slot. */
+/* What stays: components above this size, and of this size those up to this node. */
 struct mask_bound {
     long long size;
     unsigned long long last;
@@ -80,19 +80,28 @@ void mask_range_queue(const struct mask_grid *grid, enum image_pixel pixel, cons
 
 /* mask_runs.cu: components (mask_runs.cuh) */
 
+/* A component as far as a tile sees it. */
+struct alignas(8) mask_node {
+    uint32_t parent, count;
+};
+
 struct mask_search {
     struct mask_grid grid;
     uint64_t *bits;
     uint64_t flip;              /* 0 or all ones */
     bool corners, flat, border; /* as struct mask_labels of the CPU */
-    uint32_t *slots, *counts, *firsts, *hung;
+    uint16_t *labels;           /* of each run */
+    struct mask_node *nodes;    /* of each run that is a first one */
+    uint8_t *firsts;            /* how many each word has */
+    uint64_t *hung;             /* a bit for each node */
     struct mask_facts *facts;
     struct mask_bound *partials;
 };
 
-size_t mask_slots(const struct mask_grid *grid);
+/* That the volume may have. */
+size_t mask_runs(const struct mask_grid *grid);
 
-/* Whether there are numbers for so many slots. */
+/* Whether components of such a volume can be told. */
 bool mask_runs_can(const struct mask_grid *grid);
 
 /* Each queues its kernels; a failed launch is cudaGetLastError's. */

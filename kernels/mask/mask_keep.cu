@@ -6,6 +6,85 @@
 
 #include <limits.h>
 
+/* visit(its number, what is known of it) of each component. */
+template <typename Visit>
+static __device__ __forceinline__ void
+visit_roots(const struct mask_search &search, const Visit &visit)
+{
+    SEARCH_EACH((uint32_t)search.grid.words, word)
+    {
+        const uint32_t own = word * MASK_RUNS_PER_WORD,
+                       count = word < search.grid.words ? search.firsts[word] : 0;
+
+        for (uint32_t i = 0; __any_sync(~0u, i < count); i++)
+            if (i < count) {
+                const struct mask_node node = search.nodes[own + i];
+
+                if (node.parent == own + i)
+                    visit(own + i, node);
+            }
+    }
+}
+
+/*
+ * The runs of the thread's word of those components for which is(number, what it counts), of a block that has a tile.
+ * Labels are of the tile, so all that is asked of the device's memory is what became of the nodes there. `roots`
+ * becomes which of the word's nodes are roots, and `those` which are of such components.
+ */
+template <typename Is>
+static __device__ __forceinline__ uint64_t
+runs_that(const struct mask_search &search, uint32_t word, const Is &is, uint32_t *roots,
+          uint32_t *those)
+{
+    enum { AT_ONCE = 4, LABELS = 8 };
+
+    __shared__ uint32_t tile_those[MASK_THREADS];
+    const bool exists = word < search.grid.words;
+    const uint32_t own = word * MASK_RUNS_PER_WORD, count = exists ? search.firsts[word] : 0;
+    const uint64_t bits =
+        exists ? search_word(search, word, word % (uint32_t)search.grid.words_per_row) : 0;
+    const uint4 *labels = (const uint4 *)&search.labels[(size_t)word * MASK_RUNS_PER_WORD];
+    uint64_t taken = 0;
+
+    *roots = *those = 0;
+    for (uint32_t first = 0; __any_sync(~0u, first < count); first += AT_ONCE) {
+        struct mask_node node[AT_ONCE];
+
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            node[i] = first + i < count ? search.nodes[own + first + i] : mask_node{};
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            if (first + i < count) {
+                if (node[i].parent == own + first + i)
+                    *roots |= 1U << (first + i);
+                else
+                    node[i].count = search.nodes[node[i].parent].count;
+            }
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            if (first + i < count && is(node[i].parent, node[i].count))
+                *those |= 1U << (first + i);
+    }
+    tile_those[threadIdx.x] = *those;
+    __syncthreads();
+    for (uint64_t left = bits; __any_sync(~0u, left != 0); labels++) {
+        const uint4 packed = left ? *labels : uint4{};
+        const uint32_t two[LABELS / 2] = {packed.x, packed.y, packed.z, packed.w};
+
+#pragma unroll
+        for (uint32_t i = 0; i < LABELS; i++) {
+            const uint64_t run = first_run(bits, left);
+            const uint32_t label = two[i / 2] >> 16 * (i % 2) & 0xffff;
+
+            if (tile_those[label / MASK_RUNS_PER_WORD] >> label % MASK_RUNS_PER_WORD & 1)
+                taken |= run;
+            left &= ~run;
+        }
+    }
+    return taken;
+}
+
 /* The largest */
 
 __device__ static __forceinline__ bool
@@ -49,11 +128,10 @@ __launch_bounds__(MASK_THREADS) search_next(const __grid_constant__ struct mask_
     const struct mask_bound bound = search.facts->bound;
     struct mask_bound own = {-1, ULLONG_MAX};
 
-    visit_slots(search, search.firsts, [&](uint32_t slot) {
-        const struct mask_bound candidate = {search.counts[slot], slot};
+    visit_roots(search, [&](uint32_t root, const struct mask_node &node) {
+        const struct mask_bound candidate = {node.count, root};
 
-        if (search.slots[slot] == (slot | SLOT_FIRST) && bound_before(bound, candidate) &&
-            bound_before(candidate, own))
+        if (bound_before(bound, candidate) && bound_before(candidate, own))
             own = candidate;
     });
     own = first_of_block(own, shared);
@@ -107,40 +185,48 @@ mask_search_share(const struct mask_search *search, double share, cudaStream_t s
 
 /* What stays */
 
+/* A tile a block, whose runs have their first runs there. */
 __global__ void
-__launch_bounds__(MASK_THREADS) search_drop(const __grid_constant__ struct mask_search search)
+__launch_bounds__(MASK_THREADS) search_drop(const __grid_constant__ struct mask_search search,
+                                            const __grid_constant__ struct tile_grid tiles)
 {
+    __shared__ uint32_t block_found, block_kept;
     const struct mask_bound bound = search.facts->bound;
-    uint32_t found = 0, kept = 0;
+    const uint32_t word = tile_word(search.grid, tiles);
+    uint32_t roots, goers;
 
-    SEARCH_EACH((uint32_t)search.grid.words, word)
-    {
-        uint64_t turned = 0;
+    if (threadIdx.x == 0)
+        block_found = block_kept = 0;
+    const uint64_t going = runs_that(
+        search, word,
+        [&](uint32_t root, uint32_t count) {
+            return bound_before(bound, {count, root});
+        },
+        &roots, &goers);
 
-        visit_roots(search, search_runs_at(search, word),
-                    [&](uint32_t slot, uint32_t root, uint32_t count, uint64_t run) {
-                        const bool goes = bound_before(bound, {count, root});
-
-                        found += root == slot;
-                        kept += root == slot && !goes;
-                        turned |= goes ? run : 0;
-                    });
-        if (turned)
-            search.bits[word] ^= turned;
-    }
+    if (going)
+        search.bits[word] ^= going;
     __syncwarp();
-    found = __reduce_add_sync(~0u, found);
-    kept = __reduce_add_sync(~0u, kept);
-    if (threadIdx.x % 32 == 0 && found > 0 && !search.border) {
-        atomicAdd(&search.facts->found, found);
-        atomicAdd(&search.facts->kept, kept);
+    const uint32_t found = __reduce_add_sync(~0u, (uint32_t)__popc(roots)),
+                   kept = __reduce_add_sync(~0u, (uint32_t)__popc(roots & ~goers));
+
+    if (threadIdx.x % 32 == 0 && found > 0) {
+        atomicAdd(&block_found, found);
+        atomicAdd(&block_kept, kept);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && block_found > 0 && !search.border) {
+        atomicAdd(&search.facts->found, block_found);
+        atomicAdd(&search.facts->kept, block_kept);
     }
 }
 
 void
 mask_search_drop(const struct mask_search *search, cudaStream_t stream)
 {
-    search_drop<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search);
+    const struct tile_grid tiles = mask_tiles_of(search);
+
+    search_drop<<<tiles.wide * tiles.high * tiles.deep, MASK_THREADS, 0, stream>>>(*search, tiles);
 }
 
 /* Numbers */
@@ -148,10 +234,8 @@ mask_search_drop(const struct mask_search *search, cudaStream_t stream)
 __global__ void
 __launch_bounds__(MASK_THREADS) search_number(const __grid_constant__ struct mask_search search)
 {
-    visit_slots(search, search.firsts, [&](uint32_t slot) {
-        if (search.slots[slot] != (slot | SLOT_FIRST))
-            return;
-        search.counts[slot] = (uint32_t)atomicAdd(&search.facts->found, 1ULL);
+    visit_roots(search, [&](uint32_t root, const struct mask_node &) {
+        search.nodes[root].count = (uint32_t)atomicAdd(&search.facts->found, 1ULL);
         atomicAdd(&search.facts->kept, 1ULL);
     });
 }
@@ -164,23 +248,24 @@ mask_search_number(const struct mask_search *search, cudaStream_t stream)
 
 __global__ void
 __launch_bounds__(MASK_THREADS)
-    search_part(const __grid_constant__ struct mask_search search, int bit, uint64_t *part)
+    search_part(const __grid_constant__ struct mask_search search,
+                const __grid_constant__ struct tile_grid tiles, int bit, uint64_t *part)
 {
-    SEARCH_EACH((uint32_t)search.grid.words, word)
-    {
-        uint64_t taken = 0;
+    const uint32_t word = tile_word(search.grid, tiles);
+    uint32_t roots, those;
+    const uint64_t taken = runs_that(
+        search, word, [&](uint32_t, uint32_t number) { return (number >> bit & 1) != 0; }, &roots,
+        &those);
 
-        visit_roots(search, search_runs_at(search, word),
-                    [&](uint32_t, uint32_t, uint32_t number, uint64_t run) {
-                        taken |= number >> bit & 1 ? run : 0;
-                    });
-        if (word < search.grid.words)
-            part[word] = taken;
-    }
+    if (word < search.grid.words)
+        part[word] = taken;
 }
 
 void
 mask_search_part(const struct mask_search *search, int bit, uint64_t *part, cudaStream_t stream)
 {
-    search_part<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search, bit, part);
+    const struct tile_grid tiles = mask_tiles_of(search);
+
+    search_part<<<tiles.wide * tiles.high * tiles.deep, MASK_THREADS, 0, stream>>>(*search, tiles,
+                                                                                   bit, part);
 }

@@ -1,9 +1,8 @@
 /*
- * mask_runs.cu - components on the GPU: the runs of a word, united with those that they touch in
- * the word before and in the rows before.
+ * mask_runs.cu - components on the GPU: those of tiles, united where tiles meet, and what they count.
  *
- * Union-find in two stages (Jaiganesh 2018): in the shared memory of a block those of its tile
- * (mask_tiles.cu), then in the memory of the device where tiles meet. Parents come earlier than their
+ * Union-find in two stages (Jaiganesh 2018): in the shared memory of a block the runs of its tile
+ * (mask_tiles.cu), then in the memory of the device the nodes that these leave. Parents come earlier than their
  * children, so the root of a component is its first run, whatever the order.
  */
 #include "kernels/mask/mask_runs.cuh"
@@ -11,175 +10,190 @@
 #include <algorithm>
 
 size_t
-mask_slots(const struct mask_grid *grid)
+mask_runs(const struct mask_grid *grid)
 {
-    return (size_t)grid->words * MASK_SLOTS_PER_WORD;
+    return (size_t)grid->words * MASK_RUNS_PER_WORD;
 }
 
 bool
 mask_runs_can(const struct mask_grid *grid)
 {
-    return grid->words < (int64_t)(SLOT_FIRST / MASK_SLOTS_PER_WORD);
+    return grid->words < (INT64_C(1) << 32) / 64; /* a component counts in 32 bits */
 }
 
-/* Of the volume: of the roots of tiles. Past the first cache, which knows nothing of what others
- * write. */
-struct volume_forest {
-    uint32_t *slots, *hung;
+/* A word of the volume, and that which its tile begins with. */
+struct volume_word {
+    uint64_t bits;
+    uint32_t word, tile;
+};
 
-    __device__ __forceinline__ uint32_t peek(uint32_t slot) const
+/* The nodes of all tiles. Past the first cache, which knows nothing of what others write. */
+template <typename Shape> struct volume_forest {
+    const struct mask_search &search;
+
+    /* Of what is not in the volume none. */
+    __device__ __forceinline__ struct volume_word word(uint32_t x, uint32_t y, uint32_t z) const
     {
-        return *(const volatile uint32_t *)&slots[slot];
+        const struct mask_grid &grid = search.grid;
+        const uint32_t row = (uint32_t)grid.words_per_row, rows = (uint32_t)grid.rows,
+                       word = (z * rows + y) * row + x,
+                       in_tile =
+                           (z % Shape::slices * rows + y % Shape::rows) * row + x % Shape::words;
+
+        if (x >= row || y >= rows || z >= grid.slices)
+            return {};
+        return {search_word(search, word, x), word, word - in_tile};
     }
 
-    __device__ __forceinline__ uint32_t find(uint32_t slot) const
+    __device__ __forceinline__ uint32_t of(const struct volume_word &word, uint32_t run) const
     {
-        uint32_t next = peek(slot);
+        const uint32_t label = search.labels[(size_t)word.word * MASK_RUNS_PER_WORD + run],
+                       in_tile = label / MASK_RUNS_PER_WORD,
+                       row = in_tile / (Shape::words * Shape::rows) * (uint32_t)search.grid.rows +
+                             in_tile / Shape::words % Shape::rows,
+                       first = word.tile + row * (uint32_t)search.grid.words_per_row +
+                               in_tile % Shape::words;
 
-        if (!(next & SLOT_FIRST)) {
-            slot = next;
-            next = peek(slot);
-        }
-        for (;;) {
-            next &= ~SLOT_FIRST;
-            if (next == slot)
-                return slot;
-            const uint32_t after = peek(next);
-
-            if (after == (next | SLOT_FIRST))
-                return next;
-            atomicMin(&slots[slot], after);
-            slot = after & ~SLOT_FIRST;
-            next = peek(slot);
-        }
+        return first * MASK_RUNS_PER_WORD + label % MASK_RUNS_PER_WORD;
     }
 
-    /* Unless it is hung already. */
-    __device__ __forceinline__ bool hang(uint32_t root, uint32_t below) const
+    __device__ __forceinline__ uint32_t peek(uint32_t node) const
     {
-        if (atomicCAS(&slots[root], root | SLOT_FIRST, below | SLOT_FIRST) != (root | SLOT_FIRST))
-            return false;
-        atomicOr(&hung[root / MASK_SLOTS_PER_WORD], 1U << root % MASK_SLOTS_PER_WORD);
-        return true;
+        return *(const volatile uint32_t *)&search.nodes[node].parent;
     }
 
-    /* The later of two roots is hung below the earlier one. */
-    __device__ __forceinline__ void unite(uint32_t a, uint32_t b) const
+    __device__ __forceinline__ uint32_t lower(uint32_t node, uint32_t parent) const
     {
-        for (;;) {
-            a = find(a);
-            b = find(b);
-            if (a == b || hang(max(a, b), min(a, b)))
-                return;
-        }
+        const uint32_t before = atomicMin(&search.nodes[node].parent, parent);
+
+        if (before == node)
+            atomicOr((unsigned long long *)&search.hung[node / 64], 1ULL << node % 64);
+        return before;
     }
 };
 
-/* Where tiles meet */
+/*
+ * Where tiles meet
+ *
+ * What touches need not be united where it is anyway: in a tile everything is; where a tile meets the one before along
+ * z, what touches as it does a row before, in the same two tiles; where it meets the one before along y, what touches
+ * as it does a slice before; along x, as it does a row before.
+ */
 
-__global__ void
-__launch_bounds__(MASK_THREADS) search_slices(const __grid_constant__ struct mask_search search,
-                                              uint32_t tile_slices, uint32_t count)
-{
-    const struct mask_grid &grid = search.grid;
-    const uint32_t row = (uint32_t)grid.words_per_row, slice = row * (uint32_t)grid.rows;
-    const volume_forest forest = {search.slots, search.hung};
+enum seam { SEAM_SLICES, SEAM_ROWS, SEAM_COLUMNS, SEAMS };
 
-    SEARCH_EACH(count, index)
-    {
-        const uint32_t in_slice = index % slice, x = in_slice % row,
-                       word = (index / slice + 1) * tile_slices * slice + in_slice;
-        const struct mask_word own = index < count ? search_runs(search, word, x) : mask_word{};
-        const auto before = [&](uint32_t there, bool exists) {
-            return own.bits && exists ? search_runs(search, there, x) : mask_word{};
-        };
+enum { SEAM_COLUMN_ROWS = 16 }; /* that a thread looks at where tiles meet along x */
 
-        unite_words(forest, own, before(word - slice, true), search.corners, 0);
-        if (search.corners) {
-            unite_words(forest, own, before(word - slice - row, in_slice >= row), true, 0);
-            unite_words(forest, own, before(word - slice + row, in_slice + row < slice), true, 0);
-        }
-    }
-}
+/* Threads that there is something to do for. */
+struct seam_counts {
+    uint32_t of[SEAMS];
+};
 
-__global__ void
-__launch_bounds__(MASK_THREADS)
-    search_rows(const __grid_constant__ struct mask_search search,
-                const __grid_constant__ struct tile_grid tiles, uint32_t count)
-{
-    const struct mask_grid &grid = search.grid;
-    const uint32_t row = (uint32_t)grid.words_per_row, slice = row * (uint32_t)grid.rows;
-    const volume_forest forest = {search.slots, search.hung};
-
-    SEARCH_EACH(count, index)
-    {
-        const uint32_t x = index % row, seams = tiles.high - 1,
-                       y = (index / row % seams + 1) * tiles.rows, z = index / row / seams,
-                       word = z * slice + y * row + x;
-        const auto runs = [&](uint32_t there, bool exists) {
-            return index < count && exists ? search_runs(search, there, x) : mask_word{};
-        };
-        const bool deeper = z > 0 && !search.flat;
-        const struct mask_word own = runs(word, true), before = runs(word - row, true),
-                               deep = runs(word - slice, deeper),
-                               deep_before = runs(word - slice - row, deeper);
-
-        unite_words(forest, own, before, search.corners, deep.bits & deep_before.bits);
-        if (search.corners) {
-            unite_words(forest, own, deep_before, true, 0);
-            unite_words(forest, before, deep, true, 0);
-        }
-    }
-}
-
-/* Do this word and the one before it in its row meet? */
-__device__ static __forceinline__ bool
-words_meet(const struct mask_search &search, uint32_t word, uint32_t x)
-{
-    return search_word(search, word, x) & search_word(search, word - 1, x - 1) >> 63 & 1;
-}
-
-/* The ends of a word and of those of another row that touch it at a corner. */
+template <typename Shape>
 __device__ static __forceinline__ void
-unite_corners(const struct mask_search &search, const volume_forest &forest,
-              const struct mask_word &own, uint32_t x, uint32_t other)
+unite_slices(const volume_forest<Shape> &forest, uint32_t index)
 {
-    if (x > 0)
-        unite_ends(forest, search_runs(search, other - 1, x - 1), own);
-    if (x + 1 < search.grid.words_per_row)
-        unite_ends(forest, own, search_runs(search, other + 1, x + 1));
+    const uint32_t row = (uint32_t)forest.search.grid.words_per_row,
+                   rows = (uint32_t)forest.search.grid.rows, x = index % row,
+                   y = index / row % rows, z = (index / row / rows + 1) * Shape::slices;
+    const bool corners = forest.search.corners;
+    const struct volume_word own = forest.word(x, y, z), before = forest.word(x, y, z - 1),
+                             above = forest.word(x, y - 1, z),
+                             before_above = forest.word(x, y - 1, z - 1);
+
+    unite_words(forest, own, before, corners,
+                y % Shape::rows > 0 ? above.bits & before_above.bits : 0);
+    if (corners) {
+        unite_words(forest, own, before_above, true, 0);
+        unite_words(forest, own, forest.word(x, y + 1, z - 1), true, 0);
+    }
 }
 
-__global__ void
-__launch_bounds__(MASK_THREADS)
-    search_columns(const __grid_constant__ struct mask_search search, uint32_t tile_words)
+template <typename Shape>
+__device__ static __forceinline__ void
+unite_rows(const volume_forest<Shape> &forest, uint32_t seams, uint32_t index)
 {
-    const struct mask_grid &grid = search.grid;
-    const uint32_t row = (uint32_t)grid.words_per_row, slice = row * (uint32_t)grid.rows;
-    const volume_forest forest = {search.slots, search.hung};
+    const uint32_t row = (uint32_t)forest.search.grid.words_per_row, x = index % row,
+                   y = (index / row % seams + 1) * Shape::rows, z = index / row / seams,
+                   deep = forest.search.flat ? ~0u : z - 1;
+    const bool corners = forest.search.corners;
+    const struct volume_word own = forest.word(x, y, z), above = forest.word(x, y - 1, z),
+                             before = forest.word(x, y, deep),
+                             before_above = forest.word(x, y - 1, deep);
 
-    SEARCH_EACH((uint32_t)grid.words, word)
+    unite_words(forest, own, above, corners, before.bits & before_above.bits);
+    if (corners) {
+        unite_words(forest, own, before_above, true, 0);
+        unite_words(forest, above, before, true, 0);
+    }
+}
+
+template <typename Shape>
+__device__ static __forceinline__ void
+unite_columns(const volume_forest<Shape> &forest, uint32_t seams, uint32_t groups, uint32_t index)
+{
+    const uint32_t x = (index % seams + 1) * Shape::words,
+                   y = index / seams % groups * SEAM_COLUMN_ROWS, z = index / seams / groups;
+    const auto meet = [&](uint32_t row) {
+        return forest.word(x - 1, row, z).bits >> 63 & forest.word(x, row, z).bits;
+    };
+    uint64_t touch = 0;
+
+#pragma unroll 4
+    for (uint32_t i = 0; i < SEAM_COLUMN_ROWS; i++)
+        touch |= meet(y + i) << i;
+    unite_each(forest, touch & ~(touch << 1 | meet(y - 1)), [&](uint64_t up_to) {
+        const uint32_t row = y + (uint32_t)__popcll((long long)up_to) - 1;
+        const struct volume_word low = forest.word(x - 1, row, z);
+
+        return mask_pair{forest.of(low, run_within(low.bits, ~UINT64_C(0))),
+                         forest.of(forest.word(x, row, z), 0)};
+    });
+}
+
+template <typename Shape>
+__global__ void
+__launch_bounds__(MASK_THREADS) search_seams(const __grid_constant__ struct mask_search search,
+                                             const __grid_constant__ struct tile_grid tiles,
+                                             const __grid_constant__ struct seam_counts counts)
+{
+    const volume_forest<Shape> forest = {search};
+    const uint32_t groups = ((uint32_t)search.grid.rows - 1) / SEAM_COLUMN_ROWS + 1;
+    const enum seam seam = (enum seam)blockIdx.y;
+
+    SEARCH_EACH(counts.of[seam], index)
     {
-        const uint32_t x = word % row, in_slice = word % slice;
-        const bool high = in_slice >= row, deep = !search.flat && word >= slice;
-        const struct mask_word own = search_runs_at(search, word);
+        if (seam == SEAM_SLICES)
+            unite_slices(forest, index);
+        else if (seam == SEAM_ROWS)
+            unite_rows(forest, tiles.high - 1, index);
+        else
+            unite_columns(forest, tiles.wide - 1, groups, index);
+    }
+}
 
-        if (!own.bits)
+/* The ends of words that touch those of other rows at corners. */
+template <typename Shape>
+__global__ void
+__launch_bounds__(MASK_THREADS) search_corners(const __grid_constant__ struct mask_search search)
+{
+    const volume_forest<Shape> forest = {search};
+    const uint32_t row = (uint32_t)search.grid.words_per_row, rows = (uint32_t)search.grid.rows;
+
+    SEARCH_EACH((uint32_t)search.grid.words, word)
+    {
+        const uint32_t x = word % row, y = word / row % rows, z = word / row / rows;
+        const struct volume_word own = forest.word(x, y, z);
+        const auto unite = [&](uint32_t other_y, uint32_t other_z) {
+            unite_ends(forest, forest.word(x - 1, other_y, other_z), own);
+            unite_ends(forest, own, forest.word(x + 1, other_y, other_z));
+        };
+
+        unite(y - 1, z);
+        if (search.flat)
             continue;
-        if (x > 0 && x % tile_words == 0 && words_meet(search, word, x) &&
-            !(high && words_meet(search, word - row, x)) &&
-            !(deep && words_meet(search, word - slice, x)))
-            unite_ends(forest, search_runs(search, word - 1, x - 1), own);
-        if (!search.corners)
-            continue;
-        if (high)
-            unite_corners(search, forest, own, x, word - row);
-        if (deep)
-            unite_corners(search, forest, own, x, word - slice);
-        if (deep && high)
-            unite_corners(search, forest, own, x, word - slice - row);
-        if (deep && in_slice + row < slice)
-            unite_corners(search, forest, own, x, word - slice + row);
+        for (uint32_t i = 0; i < 3; i++)
+            unite(y + i - 1, z - 1);
     }
 }
 
@@ -192,41 +206,61 @@ struct root_sum {
     uint32_t root, counted; /* the earliest so far: the largest tend to begin early */
     unsigned long long highest;
 
-    __device__ __forceinline__ void give(uint32_t slot, uint32_t count)
+    __device__ __forceinline__ void give(uint32_t node, uint32_t count)
     {
         if (count > 0)
-            highest = max(highest, rank_of(atomicAdd(&search.counts[slot], count) + count, slot));
+            highest =
+                max(highest, rank_of(atomicAdd(&search.nodes[node].count, count) + count, node));
     }
 
-    __device__ __forceinline__ void add(uint32_t slot, uint32_t count)
+    __device__ __forceinline__ void add(uint32_t node, uint32_t count)
     {
-        if (slot > root) {
-            give(slot, count);
+        if (node > root) {
+            give(node, count);
             return;
         }
-        if (slot < root) {
+        if (node < root) {
             give(root, counted);
-            root = slot;
+            root = node;
             counted = 0;
         }
         counted += count;
     }
 };
 
-/* The roots of tiles that hang below others show the root of their component, which counts what they did. */
+/* Nodes that hang below others show the root of their component, which counts what they did. A lane that has reached
+ * a root takes its next node at once. */
 __global__ void
 __launch_bounds__(MASK_THREADS) search_counts(const __grid_constant__ struct mask_search search)
 {
     struct root_sum sum = {search, ~0u, 0, 0};
+    const uint32_t count = ((uint32_t)search.grid.words + 1) / 2;
 
-    visit_slots(search, search.hung, [&](uint32_t slot) {
-        uint32_t root = search.slots[slot] & ~SLOT_FIRST, next;
+    SEARCH_EACH(count, index)
+    {
+        uint64_t left = index < count ? search.hung[index] : 0;
+        struct mask_node node = {};
+        uint32_t own = 0;
+        bool climbs = false;
 
-        while ((next = search.slots[root] & ~SLOT_FIRST) != root)
-            root = next;
-        search.slots[slot] = root | SLOT_FIRST;
-        sum.add(root, search.counts[slot]);
-    });
+        while (__any_sync(~0u, climbs || left != 0)) {
+            if (climbs) {
+                const uint32_t next = search.nodes[node.parent].parent;
+
+                climbs = next != node.parent;
+                node.parent = next;
+                if (!climbs) {
+                    search.nodes[own].parent = next;
+                    sum.add(next, node.count);
+                }
+            } else if (left) {
+                own = index * 64 + (uint32_t)__ffsll((long long)left) - 1;
+                node = search.nodes[own];
+                left &= left - 1;
+                climbs = true;
+            }
+        }
+    }
     /* The lanes of one component together: its root would be a bottleneck. */
     __syncwarp();
     const unsigned same = __match_any_sync(~0u, sum.root);
@@ -247,26 +281,35 @@ search_bound(struct mask_facts *facts, struct mask_bound bound, bool counted)
         facts->found = facts->kept = 0;
 }
 
+template <typename Shape>
+static void
+queue_unions(const struct mask_search *search, const struct tile_grid *tiles, cudaStream_t stream)
+{
+    const struct mask_grid *grid = &search->grid;
+    const uint32_t row = (uint32_t)grid->words_per_row, rows = (uint32_t)grid->rows,
+                   slices = (uint32_t)grid->slices, groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
+    const struct seam_counts counts = {{search->flat ? 0 : row * rows * (tiles->deep - 1),
+                                        row * (tiles->high - 1) * slices,
+                                        (tiles->wide - 1) * groups * slices}};
+    const uint32_t most = *std::max_element(counts.of, counts.of + SEAMS);
+    const dim3 blocks(std::min((most + MASK_THREADS - 1) / MASK_THREADS, grid->blocks), SEAMS);
+
+    if (most > 0)
+        search_seams<Shape><<<blocks, MASK_THREADS, 0, stream>>>(*search, *tiles, counts);
+    if (row > 1 && search->corners)
+        search_corners<Shape><<<grid->blocks, MASK_THREADS, 0, stream>>>(*search);
+}
+
 void
 mask_search_begin(const struct mask_search *search, struct mask_bound bound, cudaStream_t stream)
 {
-    const struct mask_grid *grid = &search->grid;
+    const struct tile_grid tiles = mask_tiles_of(search);
 
     search_bound<<<1, 1, 0, stream>>>(search->facts, bound, !search->border);
-    const struct tile_grid tiles = mask_tiles_queue(search, stream);
-    const uint32_t row = (uint32_t)grid->words_per_row;
-    const uint32_t at_slices = row * (uint32_t)grid->rows * (tiles.deep - 1);
-    const uint32_t at_rows = row * (tiles.high - 1) * (uint32_t)grid->slices;
-    const auto blocks = [&](uint32_t count) {
-        return std::min((count - 1) / MASK_THREADS + 1, grid->blocks);
-    };
-
-    if (at_slices > 0 && !search->flat)
-        search_slices<<<blocks(at_slices), MASK_THREADS, 0, stream>>>(*search, tiles.slices,
-                                                                      at_slices);
-    if (at_rows > 0)
-        search_rows<<<blocks(at_rows), MASK_THREADS, 0, stream>>>(*search, tiles, at_rows);
-    if (tiles.wide > 1 || (row > 1 && search->corners))
-        search_columns<<<grid->blocks, MASK_THREADS, 0, stream>>>(*search, tiles.words);
-    search_counts<<<grid->blocks, MASK_THREADS, 0, stream>>>(*search);
+    mask_tiles_queue(search, &tiles, stream);
+    if (search->flat)
+        queue_unions<tile_flat>(search, &tiles, stream);
+    else
+        queue_unions<tile_deep>(search, &tiles, stream);
+    search_counts<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search);
 }

@@ -1,24 +1,18 @@
 /*
- * mask_runs.cuh - what the kernels of components share: the runs of a word, and their slots.
+ * mask_runs.cuh - what the kernels of components share: the runs of a word, how they are united, tiles, and what these
+ * leave on the device.
  *
- * A word has a slot for each run that it may have, of which its runs take the first: what is known of them lies close
- * together. `slots` holds, with a flag, the parent of the first run of a component as far as a tile sees it, which is
- * itself for the first of all; of other runs the slot of that first one. `counts` holds what a component counts, at its
- * first run; a bit of `firsts` for each slot of a word says which are firsts, and of `hung` which of these hang below
- * others.
+ * A tile (mask_tiles.cu) numbers its components by their first runs: a node each, numbered within the word, 32 numbers
+ * a word. `labels` holds of each run of a word, in turn, the node of its component, by the number of the word in its
+ * tile. Nodes of one component become a tree where tiles meet, whose root is the first: `parent` is one's own number, or
+ * an earlier one; `hung` has a bit for each that is below another.
  */
 #ifndef NOCTULE_MASK_RUNS_CUH
 #define NOCTULE_MASK_RUNS_CUH
 
 #include "kernels/mask/mask_cuda.cuh"
 
-static constexpr uint32_t SLOT_FIRST = 1U << 31;
-
-/* A word and the slot of its first run; those of the others follow. */
-struct mask_word {
-    uint64_t bits;
-    uint32_t slots;
-};
+/* Runs */
 
 static __device__ __forceinline__ uint64_t
 search_word(const struct mask_search &search, uint32_t word, uint32_t x)
@@ -26,21 +20,6 @@ search_word(const struct mask_search &search, uint32_t word, uint32_t x)
     const uint64_t bits = search.bits[word] ^ search.flip;
 
     return x + 1 == search.grid.words_per_row ? bits & search.grid.tail : bits;
-}
-
-static __device__ __forceinline__ struct mask_word
-search_runs(const struct mask_search &search, uint32_t word, uint32_t x)
-{
-    return {search_word(search, word, x), word * MASK_SLOTS_PER_WORD};
-}
-
-/* Of a word beyond the last one none. */
-static __device__ __forceinline__ struct mask_word
-search_runs_at(const struct mask_search &search, uint32_t word)
-{
-    if (word >= search.grid.words)
-        return {};
-    return search_runs(search, word, word % (uint32_t)search.grid.words_per_row);
 }
 
 static __device__ __forceinline__ uint64_t
@@ -62,11 +41,11 @@ first_run(uint64_t bits, uint64_t left)
     return bits & ~(bits + (left & (0 - left)));
 }
 
-/* The slot of the last run that begins in these bits, which are all up to one of the run's. */
+/* The last run that begins in these bits, which are all up to one of the run's. */
 static __device__ __forceinline__ uint32_t
-slot_within(const struct mask_word &runs, uint64_t up_to)
+run_within(uint64_t bits, uint64_t up_to)
 {
-    return runs.slots + (uint32_t)__popcll((long long)(run_starts(runs.bits) & up_to)) - 1;
+    return (uint32_t)__popcll((long long)(run_starts(bits) & up_to)) - 1;
 }
 
 /* Whole warps go round, with an index or beyond the last one: what follows asks all lanes. */
@@ -74,49 +53,69 @@ slot_within(const struct mask_word &runs, uint64_t up_to)
     for (uint32_t index = blockIdx.x * blockDim.x + threadIdx.x; ((index) & ~31u) < (count);       \
          (index) += gridDim.x * blockDim.x)
 
+/* Unions */
+
+/* Two that are of one component; equal when nothing is left to be done. */
+struct mask_pair {
+    uint32_t one, other;
+};
+
 /*
- * Runs are visited in loops, and what is done for each of them loops, too: a warp's lanes take their next runs
- * together, until none has one, instead of going on one by one.
+ * Of the two, that whose parent is later is hung below the other's parent, and what was its parent is what is left to
+ * unite, unless it had none (Rem's algorithm, Dijkstra 1976): no root is looked for, and trees become lower on the way.
+ * Another thread may have hung it elsewhere: lower() tells below what, and that is still united.
  */
-
-/* visit(place of its slot, run) of the runs of a word. */
-template <typename Visit>
-static __device__ __forceinline__ void
-visit_runs(const struct mask_word &own, const Visit &visit)
+template <typename Forest>
+static __device__ __forceinline__ struct mask_pair
+unite_further(const Forest &forest, const struct mask_pair &pair)
 {
-    uint32_t slot = own.slots;
+    const uint32_t above_one = forest.peek(pair.one), above_other = forest.peek(pair.other);
 
-    for (uint64_t left = own.bits; __any_sync(~0u, left != 0); slot++)
-        if (left) {
-            const uint64_t run = first_run(own.bits, left);
+    if (above_one == above_other)
+        return {};
+    const uint32_t late = above_one < above_other ? pair.other : pair.one,
+                   early = above_one < above_other ? pair.one : pair.other,
+                   before = forest.lower(late, min(above_one, above_other));
 
-            left &= ~run;
-            visit(slot, run);
+    return {before, before == late ? late : early};
+}
+
+/* Of all lanes: the pair_at(all bits up to it) of each bit. One that has united a pair takes its next at once, for
+ * how far others have to go differs. */
+template <typename Forest, typename PairAt>
+static __device__ __forceinline__ void
+unite_each(const Forest &forest, uint64_t at, const PairAt &pair_at)
+{
+    struct mask_pair pair = {};
+
+    while (__any_sync(~0u, at != 0 || pair.one != pair.other)) {
+        if (at != 0 && pair.one == pair.other) {
+            pair = pair_at(at ^ (at - 1));
+            at &= at - 1;
         }
+        if (pair.one != pair.other)
+            pair = unite_further(forest, pair);
+    }
 }
 
 /* The runs of these bits of a with those `away` bits further in b: none, one before or one behind. */
-template <typename Forest>
+template <typename Forest, typename Word>
 static __device__ __forceinline__ void
-unite_at(const Forest &forest, const struct mask_word &a, const struct mask_word &b, uint64_t at,
-         int away)
+unite_at(const Forest &forest, const Word &a, const Word &b, uint64_t at, int away)
 {
-    for (; __any_sync(~0u, at != 0); at &= at - 1)
-        if (at) {
-            const uint64_t up_to = at ^ (at - 1);
-
-            forest.unite(slot_within(a, up_to), slot_within(b, away < 0   ? up_to >> 1
-                                                               : away > 0 ? up_to << 1 | 1
-                                                                          : up_to));
-        }
+    unite_each(forest, at, [&](uint64_t up_to) {
+        return mask_pair{forest.of(a, run_within(a.bits, up_to)),
+                         forest.of(b, run_within(b.bits, away < 0   ? up_to >> 1
+                                                         : away > 0 ? up_to << 1 | 1
+                                                                    : up_to))};
+    });
 }
 
 /* The runs of words of two rows that lie beside each other. Those that touch at a bit of `known` are
  * of one component without this. Of all lanes, as `corners` is. */
-template <typename Forest>
+template <typename Forest, typename Word>
 static __device__ __forceinline__ void
-unite_words(const Forest &forest, const struct mask_word &a, const struct mask_word &b,
-            bool corners, uint64_t known)
+unite_words(const Forest &forest, const Word &a, const Word &b, bool corners, uint64_t known)
 {
     unite_at(forest, a, b, run_starts(a.bits & b.bits) & ~known, 0);
     if (!corners)
@@ -128,68 +127,63 @@ unite_words(const Forest &forest, const struct mask_word &a, const struct mask_w
     unite_at(forest, a, b, alone & b.bits >> 1 & ~(a.bits >> 1), 1);
 }
 
-/* The last run of `low`, the word before, and the first of `high`, where they meet. */
-template <typename Forest>
+/* The last run of `low`, the word before, and the first of `high`, where they meet. Of all lanes. */
+template <typename Forest, typename Word>
 static __device__ __forceinline__ void
-unite_ends(const Forest &forest, const struct mask_word &low, const struct mask_word &high)
+unite_ends(const Forest &forest, const Word &low, const Word &high)
 {
-    if (low.bits >> 63 && high.bits & 1)
-        forest.unite(slot_within(low, ~UINT64_C(0)), high.slots);
+    unite_each(forest, low.bits >> 63 & high.bits, [&](uint64_t) {
+        return mask_pair{forest.of(low, run_within(low.bits, ~UINT64_C(0))), forest.of(high, 0)};
+    });
 }
 
-/* visit(slot) of those that are set: of search.firsts after mask_search_begin, or of search.hung. */
-template <typename Visit>
-static __device__ __forceinline__ void
-visit_slots(const struct mask_search &search, const uint32_t *set, const Visit &visit)
+/* Tiles: some words of some rows of some slices, a thread each */
+
+template <int Words, int Rows> struct tile_shape {
+    static constexpr uint32_t words = Words, rows = Rows, slices = MASK_THREADS / Rows / Words;
+};
+
+using tile_deep = tile_shape<1, 16>;
+using tile_flat = tile_shape<8, 32>; /* slice by slice */
+
+static_assert(tile_flat::slices == 1, "nothing to unite along z");
+
+/* How a volume is cut into them. */
+struct tile_grid {
+    uint32_t words, rows, slices; /* of a tile */
+    uint32_t wide, high, deep;    /* the volume, in tiles */
+};
+
+/* Of the search. */
+struct tile_grid mask_tiles_of(const struct mask_search *search);
+
+/* The word of a thread whose block has the tile; as many as there are if it is beyond the volume. */
+static __device__ __forceinline__ uint32_t
+tile_word(const struct mask_grid &grid, const struct tile_grid &tiles)
 {
-    SEARCH_EACH((uint32_t)search.grid.words, word)
-    for (uint32_t left = word < search.grid.words ? set[word] : 0; __any_sync(~0u, left != 0);
-         left &= left - 1)
-        if (left)
-            visit(word * MASK_SLOTS_PER_WORD + (uint32_t)__ffs((int)left) - 1);
+    const uint32_t thread = threadIdx.x, block = blockIdx.x;
+    const uint32_t x = block % tiles.wide * tiles.words + thread % tiles.words,
+                   y = block / tiles.wide % tiles.high * tiles.rows +
+                       thread / tiles.words % tiles.rows,
+                   z = block / tiles.wide / tiles.high * tiles.slices +
+                       thread / tiles.words / tiles.rows;
+
+    if (x >= grid.words_per_row || y >= grid.rows || z >= grid.slices)
+        return (uint32_t)grid.words;
+    return (z * (uint32_t)grid.rows + y) * (uint32_t)grid.words_per_row + x;
 }
 
-/* Likewise visit(slot, slot of the component's first run, what this counts, run) of the runs of a word, several
- * on their way from memory at once. */
-template <typename Visit>
-static __device__ __forceinline__ void
-visit_roots(const struct mask_search &search, const struct mask_word &own, const Visit &visit)
-{
-    enum { AT_ONCE = 4 };
+/* What tiles see for themselves: labels, nodes and how many there are. */
+void mask_tiles_queue(const struct mask_search *search, const struct tile_grid *tiles,
+                      cudaStream_t stream);
 
-    uint32_t next = own.slots;
-
-    for (uint64_t left = own.bits; __any_sync(~0u, left != 0);) {
-        uint64_t run[AT_ONCE];
-        uint32_t slot[AT_ONCE], root[AT_ONCE], count[AT_ONCE];
-
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) {
-            run[i] = left ? first_run(own.bits, left) : 0;
-            slot[i] = next++;
-            left &= ~run[i];
-        }
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++)
-            root[i] = run[i] ? search.slots[slot[i]] : SLOT_FIRST;
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++)
-            root[i] = (root[i] & SLOT_FIRST ? root[i] : search.slots[root[i]]) & ~SLOT_FIRST;
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++)
-            count[i] = run[i] ? search.counts[root[i]] : 0;
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++)
-            if (run[i])
-                visit(slot[i], root[i], count[i], run[i]);
-    }
-}
+/* The largest */
 
 /* As one number that rises with the size, and at the same size with how early the component is. */
 static __device__ __forceinline__ unsigned long long
-rank_of(uint32_t count, uint32_t slot)
+rank_of(uint32_t count, uint32_t node)
 {
-    return (unsigned long long)count << 32 | (uint32_t)~slot;
+    return (unsigned long long)count << 32 | (uint32_t)~node;
 }
 
 /* Of all lanes, the highest rank of what each of them saw. Few are above what others have told. */
@@ -204,14 +198,5 @@ search_tell_highest(const struct mask_search &search, unsigned long long rank)
         rank > *(const volatile unsigned long long *)highest)
         atomicMax(highest, rank);
 }
-
-/* How a volume is cut into tiles (mask_tiles.cu). */
-struct tile_grid {
-    uint32_t words, rows, slices; /* of a tile */
-    uint32_t wide, high, deep;    /* the volume, in tiles */
-};
-
-/* What tiles see for themselves: slots, counts and firsts as above. */
-struct tile_grid mask_tiles_queue(const struct mask_search *search, cudaStream_t stream);
 
 #endif
