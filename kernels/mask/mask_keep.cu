@@ -18,7 +18,7 @@ visit_roots(const struct mask_search &search, const Visit &visit)
 
         for (uint32_t i = 0; __any_sync(~0u, i < count); i++)
             if (i < count) {
-                const struct mask_node node = search.nodes[own + i];
+                const struct mask_node node = *node_at(search, own + i);
 
                 if (node.parent == own + i)
                     visit(own + i, node);
@@ -26,58 +26,74 @@ visit_roots(const struct mask_search &search, const Visit &visit)
     }
 }
 
-/*
- * The runs of the thread's word of those components for which is(number, what it counts), of a block that has a tile.
- * Labels are of the tile, so all that is asked of the device's memory is what became of the nodes there. `roots`
- * becomes which of the word's nodes are roots, and `those` which are of such components.
- */
+/* Which nodes of a word are of components for which is(number, what it counts), and which are roots. Of all lanes. */
 template <typename Is>
-static __device__ __forceinline__ uint64_t
-runs_that(const struct mask_search &search, uint32_t word, const Is &is, uint32_t *roots,
-          uint32_t *those)
+static __device__ __forceinline__ uint32_t
+nodes_that(const struct mask_search &search, uint32_t word, const Is &is, uint32_t *roots)
 {
-    enum { AT_ONCE = 4, LABELS = 8 };
+    const uint32_t own = word * MASK_RUNS_PER_WORD,
+                   count = word < search.grid.words ? search.firsts[word] : 0;
+    uint32_t those = 0;
 
-    __shared__ uint32_t tile_those[MASK_THREADS];
-    const bool exists = word < search.grid.words;
-    const uint32_t own = word * MASK_RUNS_PER_WORD, count = exists ? search.firsts[word] : 0;
-    const uint64_t bits =
-        exists ? search_word(search, word, word % (uint32_t)search.grid.words_per_row) : 0;
-    const uint4 *labels = (const uint4 *)&search.labels[(size_t)word * MASK_RUNS_PER_WORD];
-    uint64_t taken = 0;
+    *roots = 0;
+    for (uint32_t first = 0; __any_sync(~0u, first < count); first += NODES_ABREAST) {
+        struct mask_node node[NODES_ABREAST] = {};
 
-    *roots = *those = 0;
-    for (uint32_t first = 0; __any_sync(~0u, first < count); first += AT_ONCE) {
-        struct mask_node node[AT_ONCE];
+        if (first < count) {
+            const uint4 *const from = (const uint4 *)node_at(search, own + first);
+            const uint4 low = from[0], high = from[1];
 
+            node[0] = {low.x, low.y};
+            node[1] = {low.z, low.w};
+            node[2] = {high.x, high.y};
+            node[3] = {high.z, high.w};
+        }
 #pragma unroll
-        for (uint32_t i = 0; i < AT_ONCE; i++)
-            node[i] = first + i < count ? search.nodes[own + first + i] : mask_node{};
-#pragma unroll
-        for (uint32_t i = 0; i < AT_ONCE; i++)
+        for (uint32_t i = 0; i < NODES_ABREAST; i++)
             if (first + i < count) {
                 if (node[i].parent == own + first + i)
                     *roots |= 1U << (first + i);
                 else
-                    node[i].count = search.nodes[node[i].parent].count;
+                    node[i].count = node_at(search, node[i].parent)->count;
             }
 #pragma unroll
-        for (uint32_t i = 0; i < AT_ONCE; i++)
+        for (uint32_t i = 0; i < NODES_ABREAST; i++)
             if (first + i < count && is(node[i].parent, node[i].count))
-                *those |= 1U << (first + i);
+                those |= 1U << (first + i);
     }
-    tile_those[threadIdx.x] = *those;
+    return those;
+}
+
+/*
+ * The runs of the thread's word that show one of these nodes of the block's tile, of which each thread brings those of
+ * its word. Labels are of the tile, so runs ask nothing more of the device's memory.
+ */
+static __device__ __forceinline__ uint64_t
+runs_of(const struct mask_search &search, uint32_t word, uint32_t nodes)
+{
+    enum { LABELS = 8 };
+
+    __shared__ uint32_t tile_nodes[MASK_THREADS];
+    const uint64_t bits =
+        word < search.grid.words
+            ? search_word(search, word, word % (uint32_t)search.grid.words_per_row)
+            : 0;
+    uint64_t taken = 0;
+    uint32_t next = 0;
+
+    tile_nodes[threadIdx.x] = nodes;
     __syncthreads();
-    for (uint64_t left = bits; __any_sync(~0u, left != 0); labels++) {
-        const uint4 packed = left ? *labels : uint4{};
+    for (uint64_t left = bits; __any_sync(~0u, left != 0); next += LABELS) {
+        const uint4 packed = left ? *(const uint4 *)label_at(search, word, next) : uint4{};
         const uint32_t two[LABELS / 2] = {packed.x, packed.y, packed.z, packed.w};
 
 #pragma unroll
         for (uint32_t i = 0; i < LABELS; i++) {
             const uint64_t run = first_run(bits, left);
-            const uint32_t label = two[i / 2] >> 16 * (i % 2) & 0xffff;
+            const uint32_t label = two[i / 2] >> 16 * (i % 2), /* anything if there is no run */
+                in_tile = label / MASK_RUNS_PER_WORD % MASK_THREADS;
 
-            if (tile_those[label / MASK_RUNS_PER_WORD] >> label % MASK_RUNS_PER_WORD & 1)
+            if (tile_nodes[in_tile] >> label % MASK_RUNS_PER_WORD & 1)
                 taken |= run;
             left &= ~run;
         }
@@ -185,24 +201,24 @@ mask_search_share(const struct mask_search *search, double share, cudaStream_t s
 
 /* What stays */
 
-/* A tile a block, whose runs have their first runs there. */
+template <typename Shape>
 __global__ void
-__launch_bounds__(MASK_THREADS) search_drop(const __grid_constant__ struct mask_search search,
-                                            const __grid_constant__ struct tile_grid tiles)
+__launch_bounds__(MASK_THREADS) search_drop(const __grid_constant__ struct mask_search search)
 {
     __shared__ uint32_t block_found, block_kept;
     const struct mask_bound bound = search.facts->bound;
-    const uint32_t word = tile_word(search.grid, tiles);
-    uint32_t roots, goers;
+    const uint32_t word = word_at(search.grid, tile_place<Shape>());
+    uint32_t roots;
 
     if (threadIdx.x == 0)
         block_found = block_kept = 0;
-    const uint64_t going = runs_that(
+    const uint32_t goers = nodes_that(
         search, word,
         [&](uint32_t root, uint32_t count) {
             return bound_before(bound, {count, root});
         },
-        &roots, &goers);
+        &roots);
+    const uint64_t going = runs_of(search, word, goers);
 
     if (going)
         search.bits[word] ^= going;
@@ -224,9 +240,9 @@ __launch_bounds__(MASK_THREADS) search_drop(const __grid_constant__ struct mask_
 void
 mask_search_drop(const struct mask_search *search, cudaStream_t stream)
 {
-    const struct tile_grid tiles = mask_tiles_of(search);
-
-    search_drop<<<tiles.wide * tiles.high * tiles.deep, MASK_THREADS, 0, stream>>>(*search, tiles);
+    tiles_queue(search, [&](auto shape, dim3 tiles) {
+        search_drop<decltype(shape)><<<tiles, MASK_THREADS, 0, stream>>>(*search);
+    });
 }
 
 /* Numbers */
@@ -235,7 +251,7 @@ __global__ void
 __launch_bounds__(MASK_THREADS) search_number(const __grid_constant__ struct mask_search search)
 {
     visit_roots(search, [&](uint32_t root, const struct mask_node &) {
-        search.nodes[root].count = (uint32_t)atomicAdd(&search.facts->found, 1ULL);
+        node_at(search, root)->count = (uint32_t)atomicAdd(&search.facts->found, 1ULL);
         atomicAdd(&search.facts->kept, 1ULL);
     });
 }
@@ -246,16 +262,16 @@ mask_search_number(const struct mask_search *search, cudaStream_t stream)
     search_number<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search);
 }
 
+template <typename Shape>
 __global__ void
 __launch_bounds__(MASK_THREADS)
-    search_part(const __grid_constant__ struct mask_search search,
-                const __grid_constant__ struct tile_grid tiles, int bit, uint64_t *part)
+    search_part(const __grid_constant__ struct mask_search search, int bit, uint64_t *part)
 {
-    const uint32_t word = tile_word(search.grid, tiles);
-    uint32_t roots, those;
-    const uint64_t taken = runs_that(
-        search, word, [&](uint32_t, uint32_t number) { return (number >> bit & 1) != 0; }, &roots,
-        &those);
+    const uint32_t word = word_at(search.grid, tile_place<Shape>());
+    uint32_t roots;
+    const uint32_t those = nodes_that(
+        search, word, [&](uint32_t, uint32_t number) { return (number >> bit & 1) != 0; }, &roots);
+    const uint64_t taken = runs_of(search, word, those);
 
     if (word < search.grid.words)
         part[word] = taken;
@@ -264,8 +280,7 @@ __launch_bounds__(MASK_THREADS)
 void
 mask_search_part(const struct mask_search *search, int bit, uint64_t *part, cudaStream_t stream)
 {
-    const struct tile_grid tiles = mask_tiles_of(search);
-
-    search_part<<<tiles.wide * tiles.high * tiles.deep, MASK_THREADS, 0, stream>>>(*search, tiles,
-                                                                                   bit, part);
+    tiles_queue(search, [&](auto shape, dim3 tiles) {
+        search_part<decltype(shape)><<<tiles, MASK_THREADS, 0, stream>>>(*search, bit, part);
+    });
 }

@@ -18,7 +18,8 @@ mask_runs(const struct mask_grid *grid)
 bool
 mask_runs_can(const struct mask_grid *grid)
 {
-    return grid->words < (INT64_C(1) << 32) / 64; /* a component counts in 32 bits */
+    /* A component counts in 32 bits, and blocks go along an axis. */
+    return grid->words < (INT64_C(1) << 32) / 64 && grid->slices <= UINT16_MAX;
 }
 
 /* A word of the volume, and that which its tile begins with. */
@@ -47,7 +48,7 @@ template <typename Shape> struct volume_forest {
 
     __device__ __forceinline__ uint32_t of(const struct volume_word &word, uint32_t run) const
     {
-        const uint32_t label = search.labels[(size_t)word.word * MASK_RUNS_PER_WORD + run],
+        const uint32_t label = *label_at(search, word.word, run),
                        in_tile = label / MASK_RUNS_PER_WORD,
                        row = in_tile / (Shape::words * Shape::rows) * (uint32_t)search.grid.rows +
                              in_tile / Shape::words % Shape::rows,
@@ -59,12 +60,12 @@ template <typename Shape> struct volume_forest {
 
     __device__ __forceinline__ uint32_t peek(uint32_t node) const
     {
-        return *(const volatile uint32_t *)&search.nodes[node].parent;
+        return *(const volatile uint32_t *)&node_at(search, node)->parent;
     }
 
     __device__ __forceinline__ uint32_t lower(uint32_t node, uint32_t parent) const
     {
-        const uint32_t before = atomicMin(&search.nodes[node].parent, parent);
+        const uint32_t before = atomicMin(&node_at(search, node)->parent, parent);
 
         if (before == node)
             atomicOr((unsigned long long *)&search.hung[node / 64], 1ULL << node % 64);
@@ -84,8 +85,9 @@ enum seam { SEAM_SLICES, SEAM_ROWS, SEAM_COLUMNS, SEAMS };
 
 enum { SEAM_COLUMN_ROWS = 16 }; /* that a thread looks at where tiles meet along x */
 
-/* Threads that there is something to do for. */
+/* How many there are, and threads that there is something to do for. */
 struct seam_counts {
+    uint32_t wide, high;
     uint32_t of[SEAMS];
 };
 
@@ -154,21 +156,20 @@ unite_columns(const volume_forest<Shape> &forest, uint32_t seams, uint32_t group
 template <typename Shape>
 __global__ void
 __launch_bounds__(MASK_THREADS) search_seams(const __grid_constant__ struct mask_search search,
-                                             const __grid_constant__ struct tile_grid tiles,
-                                             const __grid_constant__ struct seam_counts counts)
+                                             const __grid_constant__ struct seam_counts seams)
 {
     const volume_forest<Shape> forest = {search};
     const uint32_t groups = ((uint32_t)search.grid.rows - 1) / SEAM_COLUMN_ROWS + 1;
     const enum seam seam = (enum seam)blockIdx.y;
 
-    SEARCH_EACH(counts.of[seam], index)
+    SEARCH_EACH(seams.of[seam], index)
     {
         if (seam == SEAM_SLICES)
             unite_slices(forest, index);
         else if (seam == SEAM_ROWS)
-            unite_rows(forest, tiles.high - 1, index);
+            unite_rows(forest, seams.high, index);
         else
-            unite_columns(forest, tiles.wide - 1, groups, index);
+            unite_columns(forest, seams.wide, groups, index);
     }
 }
 
@@ -209,8 +210,8 @@ struct root_sum {
     __device__ __forceinline__ void give(uint32_t node, uint32_t count)
     {
         if (count > 0)
-            highest =
-                max(highest, rank_of(atomicAdd(&search.nodes[node].count, count) + count, node));
+            highest = max(highest,
+                          rank_of(atomicAdd(&node_at(search, node)->count, count) + count, node));
     }
 
     __device__ __forceinline__ void add(uint32_t node, uint32_t count)
@@ -245,24 +246,24 @@ __launch_bounds__(MASK_THREADS) search_counts(const __grid_constant__ struct mas
 
         while (__any_sync(~0u, climbs || left != 0)) {
             if (climbs) {
-                const uint32_t next = search.nodes[node.parent].parent;
+                const uint32_t next = node_at(search, node.parent)->parent;
 
                 climbs = next != node.parent;
                 node.parent = next;
                 if (!climbs) {
-                    search.nodes[own].parent = next;
+                    node_at(search, own)->parent = next;
                     sum.add(next, node.count);
                 }
             } else if (left) {
                 own = index * 64 + (uint32_t)__ffsll((long long)left) - 1;
-                node = search.nodes[own];
+                node = *node_at(search, own);
                 left &= left - 1;
                 climbs = true;
             }
         }
     }
-    /* The lanes of one component together: its root would be a bottleneck. */
     __syncwarp();
+    /* The lanes of one component together: its root would be a bottleneck. */
     const unsigned same = __match_any_sync(~0u, sum.root);
     const uint32_t together = __reduce_add_sync(same, sum.counted);
 
@@ -283,19 +284,21 @@ search_bound(struct mask_facts *facts, struct mask_bound bound, bool counted)
 
 template <typename Shape>
 static void
-queue_unions(const struct mask_search *search, const struct tile_grid *tiles, cudaStream_t stream)
+queue_seams(const struct mask_search *search, dim3 tiles, cudaStream_t stream)
 {
     const struct mask_grid *grid = &search->grid;
     const uint32_t row = (uint32_t)grid->words_per_row, rows = (uint32_t)grid->rows,
-                   slices = (uint32_t)grid->slices, groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
-    const struct seam_counts counts = {{search->flat ? 0 : row * rows * (tiles->deep - 1),
-                                        row * (tiles->high - 1) * slices,
-                                        (tiles->wide - 1) * groups * slices}};
-    const uint32_t most = *std::max_element(counts.of, counts.of + SEAMS);
+                   slices = (uint32_t)grid->slices, wide = tiles.x - 1, high = tiles.y - 1,
+                   groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
+    const struct seam_counts seams = {wide,
+                                      high,
+                                      {search->flat ? 0 : row * rows * (tiles.z - 1),
+                                       row * high * slices, wide * groups * slices}};
+    const uint32_t most = *std::max_element(seams.of, seams.of + SEAMS);
     const dim3 blocks(std::min((most + MASK_THREADS - 1) / MASK_THREADS, grid->blocks), SEAMS);
 
     if (most > 0)
-        search_seams<Shape><<<blocks, MASK_THREADS, 0, stream>>>(*search, *tiles, counts);
+        search_seams<Shape><<<blocks, MASK_THREADS, 0, stream>>>(*search, seams);
     if (row > 1 && search->corners)
         search_corners<Shape><<<grid->blocks, MASK_THREADS, 0, stream>>>(*search);
 }
@@ -303,13 +306,10 @@ queue_unions(const struct mask_search *search, const struct tile_grid *tiles, cu
 void
 mask_search_begin(const struct mask_search *search, struct mask_bound bound, cudaStream_t stream)
 {
-    const struct tile_grid tiles = mask_tiles_of(search);
-
     search_bound<<<1, 1, 0, stream>>>(search->facts, bound, !search->border);
-    mask_tiles_queue(search, &tiles, stream);
-    if (search->flat)
-        queue_unions<tile_flat>(search, &tiles, stream);
-    else
-        queue_unions<tile_deep>(search, &tiles, stream);
+    mask_tiles_queue(search, stream);
+    tiles_queue(search, [&](auto shape, dim3 tiles) {
+        queue_seams<decltype(shape)>(search, tiles, stream);
+    });
     search_counts<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search);
 }

@@ -5,7 +5,8 @@
  * A tile (mask_tiles.cu) numbers its components by their first runs: a node each, numbered within the word, 32 numbers
  * a word. `labels` holds of each run of a word, in turn, the node of its component, by the number of the word in its
  * tile. Nodes of one component become a tree where tiles meet, whose root is the first: `parent` is one's own number, or
- * an earlier one; `hung` has a bit for each that is below another.
+ * an earlier one; `hung` has a bit for each that is below another. Most words have few of either, so the first few of
+ * all words lie side by side, then the next few.
  */
 #ifndef NOCTULE_MASK_RUNS_CUH
 #define NOCTULE_MASK_RUNS_CUH
@@ -137,7 +138,7 @@ unite_ends(const Forest &forest, const Word &low, const Word &high)
     });
 }
 
-/* Tiles: some words of some rows of some slices, a thread each */
+/* Tiles: some words of some rows of some slices, a thread each, and a block a tile */
 
 template <int Words, int Rows> struct tile_shape {
     static constexpr uint32_t words = Words, rows = Rows, slices = MASK_THREADS / Rows / Words;
@@ -148,34 +149,76 @@ using tile_flat = tile_shape<8, 32>; /* slice by slice */
 
 static_assert(tile_flat::slices == 1, "nothing to unite along z");
 
-/* How a volume is cut into them. */
-struct tile_grid {
-    uint32_t words, rows, slices; /* of a tile */
-    uint32_t wide, high, deep;    /* the volume, in tiles */
-};
-
-/* Of the search. */
-struct tile_grid mask_tiles_of(const struct mask_search *search);
-
-/* The word of a thread whose block has the tile; as many as there are if it is beyond the volume. */
-static __device__ __forceinline__ uint32_t
-tile_word(const struct mask_grid &grid, const struct tile_grid &tiles)
+/* queue(shape, how many tiles there are along each axis), with the shape of the search's tiles. */
+template <typename Queue>
+static void
+tiles_queue(const struct mask_search *search, const Queue &queue)
 {
-    const uint32_t thread = threadIdx.x, block = blockIdx.x;
-    const uint32_t x = block % tiles.wide * tiles.words + thread % tiles.words,
-                   y = block / tiles.wide % tiles.high * tiles.rows +
-                       thread / tiles.words % tiles.rows,
-                   z = block / tiles.wide / tiles.high * tiles.slices +
-                       thread / tiles.words / tiles.rows;
+    const struct mask_grid *grid = &search->grid;
+    const auto with = [&](auto shape) {
+        const auto tiles = [](int64_t size, uint32_t each) {
+            return (uint32_t)((size - 1) / each + 1);
+        };
 
-    if (x >= grid.words_per_row || y >= grid.rows || z >= grid.slices)
+        queue(shape, dim3(tiles(grid->words_per_row, shape.words), tiles(grid->rows, shape.rows),
+                          tiles(grid->slices, shape.slices)));
+    };
+
+    if (search->flat)
+        with(tile_flat());
+    else
+        with(tile_deep());
+}
+
+/* Of a thread of a block that has a tile; x in words. */
+template <typename Shape>
+static __device__ __forceinline__ struct mask_place
+tile_place()
+{
+    const uint32_t thread = threadIdx.x;
+
+    return {blockIdx.x * Shape::words + thread % Shape::words,
+            blockIdx.y * Shape::rows + thread / Shape::words % Shape::rows,
+            blockIdx.z * Shape::slices + thread / Shape::words / Shape::rows};
+}
+
+/* As many as there are if it is beyond the volume. */
+static __device__ __forceinline__ uint32_t
+word_at(const struct mask_grid &grid, const struct mask_place &at)
+{
+    if (at.x >= grid.words_per_row || at.y >= grid.rows || at.z >= grid.slices)
         return (uint32_t)grid.words;
-    return (z * (uint32_t)grid.rows + y) * (uint32_t)grid.words_per_row + x;
+    return ((uint32_t)at.z * (uint32_t)grid.rows + (uint32_t)at.y) * (uint32_t)grid.words_per_row +
+           (uint32_t)at.x;
 }
 
 /* What tiles see for themselves: labels, nodes and how many there are. */
-void mask_tiles_queue(const struct mask_search *search, const struct tile_grid *tiles,
-                      cudaStream_t stream);
+void mask_tiles_queue(const struct mask_search *search, cudaStream_t stream);
+
+/* Labels and nodes in memory */
+
+enum { LABELS_ABREAST = 16, NODES_ABREAST = 4 }; /* of a word */
+
+/* Where a word's label or node is, of so many of a word abreast. */
+static __device__ __forceinline__ uint32_t
+place_abreast(const struct mask_search &search, uint32_t word, uint32_t number, uint32_t abreast)
+{
+    return (number / abreast * (uint32_t)search.grid.words + word) * abreast + number % abreast;
+}
+
+/* Of the run of a word. */
+static __device__ __forceinline__ uint16_t *
+label_at(const struct mask_search &search, uint32_t word, uint32_t run)
+{
+    return &search.labels[place_abreast(search, word, run, LABELS_ABREAST)];
+}
+
+static __device__ __forceinline__ struct mask_node *
+node_at(const struct mask_search &search, uint32_t node)
+{
+    return &search.nodes[place_abreast(search, node / MASK_RUNS_PER_WORD, node % MASK_RUNS_PER_WORD,
+                                       NODES_ABREAST)];
+}
 
 /* The largest */
 

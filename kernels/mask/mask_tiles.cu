@@ -1,6 +1,6 @@
 /*
  * mask_tiles.cu - components as far as a block sees them: the runs of its tile, united in shared
- * memory.
+ * memory. There a word has a slot for each run that it may have, of which its runs take the first.
  */
 #include "kernels/mask/mask_runs.cuh"
 
@@ -13,7 +13,7 @@ enum {
 
 static_assert(TILE_SLOTS <= 1 << TILE_COUNT_SHIFT, "a slot's number");
 static_assert(64 * MASK_THREADS < 1 << (32 - TILE_COUNT_SHIFT), "a tile's voxels");
-static_assert(MASK_THREADS * MASK_RUNS_PER_WORD <= 1 << 16, "a label");
+static_assert(MASK_THREADS * MASK_RUNS_PER_WORD <= 1 << TILE_COUNT_SHIFT, "a label");
 
 /* A word of the tile and the slot of its first run; those of the others follow. */
 struct tile_word_runs {
@@ -41,16 +41,16 @@ struct tile_forest {
         return atomicMin(&slots[slot], parent);
     }
 
-    /* Also of one that is counted. */
-    __device__ __forceinline__ uint32_t parent(uint32_t slot) const
+    /* What a slot holds below a count: its parent, in the end a label. */
+    __device__ __forceinline__ volatile uint16_t &held(uint32_t slot) const
     {
-        return *(const volatile uint16_t *)&slots[slot];
+        return *(volatile uint16_t *)&slots[slot];
     }
 
     __device__ __forceinline__ uint32_t root(uint32_t slot) const
     {
         for (;;) {
-            const uint32_t next = parent(slot);
+            const uint32_t next = held(slot);
 
             if (next == slot)
                 return slot;
@@ -105,12 +105,10 @@ starts_without(uint64_t bits, uint64_t some)
     return run_starts(bits) & ~reversed(back & ~(back + reversed(some)));
 }
 
-/* A block's tile: words of a row follow each other in `words`, rows of a slice, and slices. Of each word the runs that
- * are first ones are in `firsts`, once they are known. */
+/* A block's tile: words of a row follow each other in `words`, rows of a slice, and slices. */
 template <typename Shape> struct search_tile {
     const struct mask_search &search;
-    uint64_t *words;
-    uint32_t *firsts;
+    const uint64_t *words;
     tile_forest forest;
 
     static constexpr uint32_t row = Shape::words, slice = Shape::words * Shape::rows;
@@ -161,7 +159,7 @@ template <typename Shape> struct search_tile {
                        at_slice =
                            first_touches(own.bits, starts_without(own.bits, at_row), to_slice);
 
-        for (uint32_t i = 0; i < run_count(own.bits); i++)
+        for (uint32_t i = 0; i == 0 || i < run_count(own.bits); i++)
             forest.slots[own.slots + i] = own.slots + i;
         __syncwarp();
         hang(own, above, at_row);
@@ -182,154 +180,124 @@ template <typename Shape> struct search_tile {
         }
     }
 
-    /* Every slot shows its root, and roots count. Lanes that have left the loop in it would go on one by one. */
-    __device__ __forceinline__ void count(const struct mask_place &at) const
+    /*
+     * Every slot shows its root, and roots count. Which runs of the thread's word are roots. All lanes look for a root
+     * as long as one does: those that leave a loop in a branch do not wait for the others.
+     */
+    __device__ __forceinline__ uint32_t count(const struct mask_place &at) const
     {
         const struct tile_word_runs own = runs(threadIdx.x);
-        uint32_t slot = own.slots, roots = 0;
+        uint32_t roots = 0;
+        uint64_t left = own.bits;
 
-        for (uint64_t left = own.bits; __any_sync(~0u, left != 0); slot++) {
+        for (uint32_t i = 0; __any_sync(~0u, left != 0); i++) {
             const uint64_t run = first_run(own.bits, left);
-            const uint32_t root = run ? forest.root(slot) : slot;
+            const uint32_t slot = own.slots + (run ? i : 0), root = forest.root(slot);
 
             __syncwarp();
+            roots |= (uint32_t)(run && root == slot) << i;
             if (root != slot)
-                forest.lower(slot, root);
-            else if (run)
-                roots |= 1U << (slot - own.slots);
+                forest.held(slot) = (uint16_t)root;
             if (run)
                 forest.count(root, run_counts(search, at, run));
             left &= ~run;
         }
-        firsts[threadIdx.x] = roots;
+        return roots;
     }
 
-    /* Of a run, after count. */
-    __device__ __forceinline__ uint32_t label(uint32_t slot) const
+    /* The thread's roots, two at a time, which show their labels then; the highest rank. */
+    __device__ __forceinline__ unsigned long long write_nodes(uint32_t word, uint32_t roots) const
     {
-        const uint32_t root = forest.parent(slot), word = root / TILE_PITCH,
-                       before = firsts[word] & ((1U << root % TILE_PITCH) - 1);
-
-        return word * MASK_RUNS_PER_WORD + (uint32_t)__popc(before);
-    }
-
-    __device__ __forceinline__ void write_labels(uint32_t word) const
-    {
-        const struct tile_word_runs own = runs(threadIdx.x);
-        const uint32_t end = own.slots + run_count(own.bits);
-        uint4 *to = (uint4 *)&search.labels[(size_t)word * MASK_RUNS_PER_WORD];
-
-        for (uint32_t slot = own.slots; slot < end; slot += TILE_LABELS) {
-            uint32_t two[TILE_LABELS / 2];
-
-#pragma unroll
-            for (uint32_t i = 0; i < TILE_LABELS / 2; i++)
-                two[i] = (slot + 2 * i < end ? label(slot + 2 * i) : 0) |
-                         (slot + 2 * i + 1 < end ? label(slot + 2 * i + 1) : 0) << 16;
-            *to++ = make_uint4(two[0], two[1], two[2], two[3]);
-        }
-        __syncwarp();
-    }
-
-    /* Two at a time; the highest rank. */
-    __device__ __forceinline__ unsigned long long write_nodes(uint32_t word) const
-    {
-        const uint32_t slots = runs(threadIdx.x).slots;
-        uint32_t node = word * MASK_RUNS_PER_WORD, left = firsts[threadIdx.x];
+        const uint32_t slots = runs(threadIdx.x).slots, first = word * MASK_RUNS_PER_WORD;
+        uint32_t label = threadIdx.x * MASK_RUNS_PER_WORD;
         unsigned long long highest = 0;
         const auto next_count = [&]() {
-            const uint32_t count =
-                left ? forest.counted(slots + (uint32_t)__ffs((int)left) - 1) : 0;
+            const uint32_t slot = slots + (uint32_t)__ffs((int)roots) - 1;
 
-            left &= left - 1;
-            return count;
+            if (!roots)
+                return 0u;
+            roots &= roots - 1;
+            forest.held(slot) = (uint16_t)label++;
+            return forest.counted(slot);
         };
 
-        for (; left; node += 2) {
+        for (uint32_t node = first; roots; node += 2) {
             const uint32_t one = next_count(), other = next_count();
 
-            *(uint4 *)&search.nodes[node] = make_uint4(node, one, node + 1, other);
+            *(uint4 *)node_at(search, node) = make_uint4(node, one, node + 1, other);
             highest = max(highest, max(rank_of(one, node), rank_of(other, node + 1)));
         }
+        __syncwarp();
         return highest;
+    }
+
+    /* Once all roots show their labels. */
+    __device__ __forceinline__ void write_labels(uint32_t word, uint32_t roots) const
+    {
+        const struct tile_word_runs own = runs(threadIdx.x);
+        const uint32_t count = run_count(own.bits);
+        /* Slots of no run hold anything, and nothing is looked up by it. */
+        const uint32_t shown = count < MASK_RUNS_PER_WORD ? roots | ~0u << count : roots;
+
+        for (uint32_t run = 0; run < count; run += TILE_LABELS) {
+            uint32_t label[TILE_LABELS];
+
+#pragma unroll
+            for (uint32_t i = 0; i < TILE_LABELS; i++) {
+                const uint32_t slot = own.slots + run + i, held = forest.held(slot);
+
+                label[i] = forest.held(shown >> (run + i) & 1 ? slot : held);
+            }
+            *(uint4 *)label_at(search, word, run) =
+                make_uint4(label[0] | label[1] << 16, label[2] | label[3] << 16,
+                           label[4] | label[5] << 16, label[6] | label[7] << 16);
+        }
+        __syncwarp();
     }
 };
 
 template <typename Shape>
 __global__ void
-__launch_bounds__(MASK_THREADS) search_tiles(const __grid_constant__ struct mask_search search,
-                                             const __grid_constant__ struct tile_grid tiles)
+__launch_bounds__(MASK_THREADS) search_tiles(const __grid_constant__ struct mask_search search)
 {
-    __shared__ uint32_t slots[TILE_SLOTS], firsts[MASK_THREADS];
+    __shared__ uint32_t slots[TILE_SLOTS];
     __shared__ uint64_t words[MASK_THREADS];
     const struct mask_grid &grid = search.grid;
 
     const struct search_tile<Shape> tile = {
-        search, words, firsts,
+        search, words,
         {
             slots
         }
     };
 
-    const struct mask_place at = {
-        blockIdx.x % tiles.wide * Shape::words + threadIdx.x % tile.row,
-        blockIdx.x / tiles.wide % tiles.high * Shape::rows + threadIdx.x % tile.slice / tile.row,
-        blockIdx.x / tiles.wide / tiles.high * Shape::slices + threadIdx.x / tile.slice};
-    const uint32_t word = tile_word(grid, tiles);
+    const struct mask_place at = tile_place<Shape>();
+    const uint32_t word = word_at(grid, at);
     const bool exists = word < grid.words;
     const uint64_t own = exists ? search_word(search, word, (uint32_t)at.x) : 0;
-    const uint32_t in_order = blockIdx.x * MASK_THREADS + threadIdx.x;
-    unsigned long long highest = 0;
+    uint32_t roots = 0;
 
-    if (in_order < (grid.words + 1) / 2)
-        search.hung[in_order] = 0;
     words[threadIdx.x] = own;
-    firsts[threadIdx.x] = 0;
     if (__syncthreads_or(own != 0)) {
         tile.unite();
         __syncthreads();
-        tile.count(at);
+        roots = tile.count(at);
         __syncthreads();
-        tile.write_labels(word);
-        highest = tile.write_nodes(word);
-        __syncwarp();
-        search_tell_highest(search, highest);
+        search_tell_highest(search, tile.write_nodes(word, roots));
+        __syncthreads();
+        tile.write_labels(word, roots);
     }
-    if (exists)
-        search.firsts[word] = (uint8_t)__popc(firsts[threadIdx.x]);
-}
-
-template <typename Shape>
-static struct tile_grid
-tile_grid_of(const struct mask_grid *grid)
-{
-    const auto tiles = [](int64_t size, uint32_t each) {
-        return (uint32_t)((size - 1) / each + 1);
-    };
-
-    return {Shape::words,
-            Shape::rows,
-            Shape::slices,
-            tiles(grid->words_per_row, Shape::words),
-            tiles(grid->rows, Shape::rows),
-            tiles(grid->slices, Shape::slices)};
-}
-
-struct tile_grid
-mask_tiles_of(const struct mask_search *search)
-{
-    return search->flat ? tile_grid_of<tile_flat>(&search->grid)
-                        : tile_grid_of<tile_deep>(&search->grid);
+    if (exists) {
+        search.firsts[word] = (uint8_t)__popc(roots);
+        if (word % 2 == 0)
+            search.hung[word / 2] = 0;
+    }
 }
 
 void
-mask_tiles_queue(const struct mask_search *search, const struct tile_grid *tiles,
-                 cudaStream_t stream)
+mask_tiles_queue(const struct mask_search *search, cudaStream_t stream)
 {
-    const uint32_t count = tiles->wide * tiles->high * tiles->deep;
-
-    if (search->flat)
-        search_tiles<tile_flat><<<count, MASK_THREADS, 0, stream>>>(*search, *tiles);
-    else
-        search_tiles<tile_deep><<<count, MASK_THREADS, 0, stream>>>(*search, *tiles);
+    tiles_queue(search, [&](auto shape, dim3 tiles) {
+        search_tiles<decltype(shape)><<<tiles, MASK_THREADS, 0, stream>>>(*search);
+    });
 }
