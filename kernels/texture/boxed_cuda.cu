@@ -5,7 +5,6 @@ enum {
     BOXED_THREADS = 256,
     BOXED_TURNS = 4,     /* of a thread, where one slice is enough for them */
     BOXED_SLICES = 4096, /* at a time */
-    BOXED_LEAD = 128,    /* elements before the first, for words that reach beyond the rows */
     BOXED_VALUES = 256,  /* of bytes */
 };
 
@@ -247,15 +246,18 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
     source.first[0] -= source.first[0] % BOXED_ALIGN;
     box->first_slice = found.first[2];
     box->row = (int64_t)boxed_row(box->size[0]);
+    if (form == BOXED_WINDOWS && box->row < boxed_windows(box->size[0]) * BOXED_WINDOW + 2)
+        box->row += BOXED_ALIGN;
     box->slice = box->row * (box->size[1] + 2 * margin);
     const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
-    box->levels =
-        form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
+    const bool bytes = form == BOXED_BYTES || form == BOXED_WINDOWS;
+
+    box->levels = bytes ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
     source.volume = cuda_texture_volume(lane);
     source.mark = form == BOXED_MARKED ? BOXED_MARK : 0;
     rc = cuda_counted_region(lane, &own->counted, region, &source.volume.region, error);
     if (rc)
         return rc;
-    return form == BOXED_BYTES ? boxed_fill_all<uint8_t>(lane, own, levels, &source, box, error)
-                               : boxed_fill_all<uint16_t>(lane, own, levels, &source, box, error);
+    return bytes ? boxed_fill_all<uint8_t>(lane, own, levels, &source, box, error)
+                 : boxed_fill_all<uint16_t>(lane, own, levels, &source, box, error);
 }

@@ -8,13 +8,22 @@
 #include "kernels/texture/texture_cuda.cuh"
 
 /* How a box has its levels: in two bytes; in two bytes and with BOXED_MARK, all but 0; in one byte, where
- * there are at most 255. */
-enum boxed_form { BOXED_LEVELS, BOXED_MARKED, BOXED_BYTES };
+ * there are at most 255; in one byte, with zeros after each row for all of its windows. */
+enum boxed_form { BOXED_LEVELS, BOXED_MARKED, BOXED_BYTES, BOXED_WINDOWS };
 
 enum {
     BOXED_MARK = 0x1000,
-    BOXED_ALIGN = 16, /* and that many zeros before each row */
+    BOXED_ALIGN = 16,  /* and that many zeros before each row */
+    BOXED_LEAD = 128,  /* elements before the first, for words that reach beyond the rows */
+    BOXED_WINDOW = 30, /* from one window to the next, which has two voxels more */
 };
+
+/* Windows of so many columns. */
+static __host__ __device__ __forceinline__ int64_t
+boxed_windows(int64_t columns)
+{
+    return columns > 2 ? (columns - 2 + BOXED_WINDOW - 1) / BOXED_WINDOW : 1;
+}
 
 /* As struct texture_boxed has them, all in device memory. */
 struct cuda_box {

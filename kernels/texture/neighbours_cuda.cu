@@ -1,8 +1,10 @@
 /*
- * neighbours_cuda.cu - neighbourhoods on the GPU. Of those that are one voxel away neighbours_near.cuh looks
- * at two voxels at once; of others a thread looks at all neighbours of a voxel, and counts it in the block's
- * table where that fits shared memory.
+ * neighbours_cuda.cu - neighbourhoods on the GPU. Of those that are one voxel away neighbours_bits.cuh compares
+ * 32 voxels at once, where levels are few and alike if they are equal, neighbours_near.cuh otherwise two; of
+ * others a thread looks at all neighbours of a voxel, and counts it in the block's table where that fits shared
+ * memory.
  */
+#include "kernels/texture/neighbours_bits.cuh"
 #include "kernels/texture/neighbours_near.cuh"
 
 enum { THREADS = 256 };
@@ -113,7 +115,10 @@ neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, i
 
     CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, count * job->entries * sizeof(uint64_t),
                                      lane->work));
-    if (job->distance == 1)
+    if (bits_take(job))
+        CUDA_TRY(device, bits_launch(job, first, count, (size_t)device->multiprocessors,
+                                     counted->counts, lane->work));
+    else if (job->distance == 1)
         near_launch(job, first, count, (size_t)device->multiprocessors, counted->counts,
                     lane->work);
     else if (shared <= device->shared_per_block)
@@ -151,6 +156,14 @@ neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uin
     return rc;
 }
 
+static enum boxed_form
+neighbours_form(const struct neighbours_job *job)
+{
+    if (bits_take(job))
+        return BOXED_WINDOWS;
+    return job->distance == 1 ? BOXED_MARKED : BOXED_LEVELS;
+}
+
 static int
 cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *error)
 {
@@ -176,8 +189,7 @@ cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *
                                   (int)cuda_device_of(base)->shared_per_block));
     CUDA_TRY(cuda_device_of(base), near_allow());
     rc = cuda_boxed_fill(lane, cuda_neighbours_state(base), &neighbours->levels, neighbours->region,
-                         job.distance, job.distance == 1 ? BOXED_MARKED : BOXED_LEVELS, &job.box,
-                         error);
+                         job.distance, neighbours_form(&job), &job.box, error);
     if (rc || job.box.size[0] == 0)
         return rc;
     return neighbours_run_all(lane, &job, request->counts, error);

@@ -14,17 +14,9 @@
 #define NOCTULE_NEIGHBOURS_NEAR_CUH
 
 #include "kernels/cuda/ptx.cuh"
-#include "kernels/texture/boxed_cuda.cuh"
+#include "kernels/texture/neighbours_cuda.cuh"
 
 #include <cuda_fp16.h>
-
-struct neighbours_job {
-    struct cuda_box box;
-    int32_t distance, deep; /* deep: 0 within slices */
-    int32_t alpha;
-    uint32_t levels, width, entries; /* entries: of a matrix, all kinds */
-    bool per_slice;
-};
 
 enum {
     NEAR_THREADS = 512,

@@ -377,6 +377,39 @@ check_runs(struct image_extent extent, const struct texture_levels *levels, cons
     compare_counts(extent, NULL, &request, texture_runs_size(&request, extent.slices), what);
 }
 
+/* Neighbours that are equal, of few levels and of more than have planes of bits: in space, in slices, slice by slice. */
+START_TEST(equal_neighbours_are_the_cpus)
+{
+    static const int levels[] = {2, 16, 17, 32, 33, 64, 65};
+    const struct image_extent extent = extents[_i];
+
+    random_state = (uint64_t)_i + 61;
+    for (int way = 0; way < (quick ? 3 : 24); way++) {
+        const int count = levels[(way + _i) % 7];
+        uint16_t *level_of = make_levels((enum binning)(way / 3 % 2), IMAGE_INT16, 1, count);
+        uint64_t *region = make_region((enum region)(way / 3 % REGIONS), extent);
+        const struct texture_neighbours request = {.levels = {count, level_of, 1},
+                                                   .region = region,
+                                                   .distance = 1,
+                                                   .in_slice = way % 3 != 0,
+                                                   .per_slice = way % 3 == 2};
+        const size_t matrices = request.per_slice ? (size_t)extent.slices : 1;
+        char what[128];
+
+        begin((enum content)(way % CONTENTS), IMAGE_INT16, extent);
+        snprintf(what, sizeof(what), "equal neighbours of %dx%dx%d, %d levels, way %d",
+                 (int)extent.columns, (int)extent.rows, (int)extent.slices, count, way);
+        compare_counts(extent, &request, NULL,
+                       matrices * TEXTURE_NEIGHBOUR_KINDS * (size_t)count *
+                           texture_neighbours_width(&request),
+                       what);
+        free(region);
+        free(level_of);
+    }
+}
+
+END_TEST
+
 /* Lines of levels that seldom change, along each axis: runs that are longer than there are counters for. */
 START_TEST(long_runs_are_the_cpus)
 {
@@ -1167,13 +1200,14 @@ make_suite(void)
 {
     Suite *suite = suite_create("cuda_texture");
     TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small"),
-          *zones = gpu_pair_case(suite, "zones");
+          *zones = gpu_pair_case(suite, "zones"), *neighbours = gpu_pair_case(suite, "neighbours");
     const int some = quick ? QUICK_EXTENTS : EXTENTS;
 
     tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
     tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
+    tcase_add_loop_test(neighbours, equal_neighbours_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, long_runs_are_the_cpus, 0, 3);
     tcase_add_loop_test(zones, zones_of_many_tiles_are_the_cpus, 0, CONTENTS);
     tcase_add_test(parity, runs_of_several_threads_are_the_cpus);

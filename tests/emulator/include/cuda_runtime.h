@@ -489,6 +489,24 @@ __brev(unsigned bits)
 }
 
 inline unsigned
+__float_as_uint(float value)
+{
+    unsigned bits;
+
+    std::memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+inline float
+__uint_as_float(unsigned bits)
+{
+    float value;
+
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+inline unsigned
 __byte_perm(unsigned low, unsigned high, unsigned selector)
 {
     const uint64_t bytes = (uint64_t)high << 32 | low;
