@@ -113,32 +113,59 @@ morphology_warp_sum(unsigned long long own)
     return own;
 }
 
+/* Adds a piece's voxels, from column x of row y on. */
+template <typename Value>
+static __device__ __forceinline__ void
+morphology_add_piece(const struct texture_piece<Value> &piece, const uint64_t *kept, uint32_t bias,
+                     uint32_t x, uint32_t y, unsigned long long sums[MORPHOLOGY_SUMS])
+{
+    uint32_t voxels = 0, along = 0, sum = 0, sum_along = 0; /* columns from x on */
+
+#pragma unroll
+    for (uint32_t k = 0; k < texture_piece<Value>::VALUES; k++) {
+        const uint32_t value = piece.values[k] ^ bias;
+
+        if (!(piece.in >> k & 1) || !(kept[value / 64] >> value % 64 & 1))
+            continue;
+        voxels++;
+        along += k;
+        sum += value;
+        sum_along += value * k;
+    }
+    sums[MORPHOLOGY_VOXELS] += voxels;
+    sums[MORPHOLOGY_X] += (uint64_t)voxels * x + along;
+    sums[MORPHOLOGY_Y] += (uint64_t)voxels * y;
+    sums[MORPHOLOGY_VALUE] += sum;
+    sums[MORPHOLOGY_VALUE_X] += (uint64_t)sum * x + sum_along;
+    sums[MORPHOLOGY_VALUE_Y] += (uint64_t)sum * y;
+}
+
 /* Part blockIdx.x of a slice's rows of the box. */
 template <typename Value>
 static __device__ __forceinline__ void
 morphology_sum_part(const struct morphology_job &job, int64_t z)
 {
+    const uint32_t values = texture_piece<Value>::VALUES;
     const uint64_t *kept = job.kept + (size_t)z * job.table;
-    const int64_t rows = job.end[1] - job.first[1], first = job.first[0] / 64 * 64;
-    const int64_t end = job.first[1] + rows * (blockIdx.x + 1) / gridDim.x;
+    const int64_t rows = job.end[1] - job.first[1];
+    const uint32_t first_row = (uint32_t)(job.first[1] + rows * blockIdx.x / gridDim.x),
+                   end_row = (uint32_t)(job.first[1] + rows * (blockIdx.x + 1) / gridDim.x);
+    const uint32_t first = (uint32_t)job.first[0] / values,
+                   across = ((uint32_t)job.end[0] - 1) / values + 1 - first;
     unsigned long long sums[MORPHOLOGY_SUMS] = {};
 
-    for (int64_t y = job.first[1] + rows * blockIdx.x / gridDim.x; y < end; y++) {
-        const Value *row = (const Value *)job.voxels + (z * job.rows + y) * job.columns;
+    /* Below 2^30 of 2^33 voxels. */
+    for (uint32_t i = threadIdx.x; i < (end_row - first_row) * across; i += MORPHOLOGY_THREADS) {
+        const uint32_t row = i / across, y = first_row + row;
+        const uint32_t x = (first + i - row * across) * values;
+        const size_t at = (size_t)(z * job.rows + y);
+        struct texture_piece<Value> piece;
 
-        for (int64_t x = first + threadIdx.x; x < job.end[0]; x += MORPHOLOGY_THREADS) {
-            const uint64_t value = (uint32_t)row[x] ^ job.bias;
-
-            if (!(morphology_word(job, y, z, x / 64) >> x % 64 & 1) ||
-                !(kept[value / 64] >> value % 64 & 1))
-                continue;
-            sums[MORPHOLOGY_VOXELS]++;
-            sums[MORPHOLOGY_X] += (uint64_t)x;
-            sums[MORPHOLOGY_Y] += (uint64_t)y;
-            sums[MORPHOLOGY_VALUE] += value;
-            sums[MORPHOLOGY_VALUE_X] += value * (uint64_t)x;
-            sums[MORPHOLOGY_VALUE_Y] += value * (uint64_t)y;
-        }
+        texture_load_piece((const Value *)job.voxels + at * (size_t)job.columns,
+                           job.bits ? job.bits + at * (size_t)job.words : NULL,
+                           (uint32_t)job.columns, x, &piece);
+        if (piece.in != 0)
+            morphology_add_piece(piece, kept, job.bias, x, y, sums);
     }
     for (int sum = 0; sum < MORPHOLOGY_SUMS; sum++) {
         const unsigned long long own = morphology_warp_sum(sums[sum]);

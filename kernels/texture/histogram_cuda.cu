@@ -24,38 +24,6 @@ sum_copies(const uint32_t *counters, uint32_t counter, uint32_t copies)
     return sum;
 }
 
-/* 16 bytes of values of a row. */
-template <typename Value> struct histogram_piece {
-    static const uint32_t VALUES = sizeof(uint4) / sizeof(Value);
-    uint32_t in; /* a bit a value: those of the region */
-    Value values[VALUES];
-};
-
-template <typename Value>
-static __device__ __forceinline__ void
-histogram_load(const struct glcm_volume &volume, size_t row, uint32_t x,
-               struct histogram_piece<Value> *piece)
-{
-    const uint32_t values = histogram_piece<Value>::VALUES, left = volume.columns - x;
-    const Value *from = (const Value *)volume.voxels + row * volume.columns + x;
-
-    piece->in = left < values ? (1u << left) - 1 : (1u << values) - 1;
-    if (volume.region)
-        piece->in &=
-            (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
-    if (piece->in == 0)
-        return;
-    if (volume.columns % values == 0) {
-        const uint4 loaded = __ldg((const uint4 *)from);
-
-        memcpy(piece->values, &loaded, sizeof(loaded));
-        return;
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < values; i++)
-        piece->values[i] = i < left ? __ldg(from + i) : 0;
-}
-
 /*
  * Part blockIdx.x of slices first .. first + slice_count - 1 of histogram blockIdx.y, of its values
  * those of half blockIdx.z (there is one half of bytes). Bytes have a counter for each lane.
@@ -69,7 +37,7 @@ __launch_bounds__(THREADS, 2)
     extern __shared__ __align__(16) unsigned char shared_counters[];
     const uint32_t values = sizeof(Value) == 1 ? 256 : VALUES_HALF;
     const uint32_t copies = sizeof(Value) == 1 ? WARP : 1;
-    const uint32_t of_piece = histogram_piece<Value>::VALUES;
+    const uint32_t of_piece = texture_piece<Value>::VALUES;
     const uint32_t across = (volume.columns + of_piece - 1) / of_piece;
     const uint32_t lowest = blockIdx.z * values;
     const uint64_t pieces = (uint64_t)slice_count * volume.rows * across;
@@ -80,10 +48,12 @@ __launch_bounds__(THREADS, 2)
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < pieces;
          i += (uint64_t)gridDim.x * THREADS) {
         const uint64_t row = i / across;
-        struct histogram_piece<Value> piece;
+        const size_t at = first_row + row;
+        struct texture_piece<Value> piece;
 
-        histogram_load<Value>(volume, first_row + row, (uint32_t)(i - row * across) * of_piece,
-                              &piece);
+        texture_load_piece((const Value *)volume.voxels + at * volume.columns,
+                           volume.region ? volume.region + at * volume.words_per_row : NULL,
+                           volume.columns, (uint32_t)(i - row * across) * of_piece, &piece);
         if (piece.in == 0)
             continue;
 #pragma unroll

@@ -233,6 +233,37 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
     return region == NULL || (region[row * words_per_row + x / 64] >> x % 64 & 1) != 0;
 }
 
+/* 16 bytes of values of a row. */
+template <typename Value> struct texture_piece {
+    static const uint32_t VALUES = sizeof(uint4) / sizeof(Value);
+    uint32_t in; /* a bit a value: those of the region */
+    Value values[VALUES];
+};
+
+/* That which begins at column x, a multiple of its values, of a row and of its bits (NULL: all are of the region). */
+template <typename Value>
+static __device__ __forceinline__ void
+texture_load_piece(const Value *row, const uint64_t *bits, uint32_t columns, uint32_t x,
+                   struct texture_piece<Value> *piece)
+{
+    const uint32_t values = texture_piece<Value>::VALUES, left = columns - x;
+
+    piece->in = left < values ? (1u << left) - 1 : (1u << values) - 1;
+    if (bits)
+        piece->in &= (uint32_t)(__ldg(bits + x / 64) >> x % 64);
+    if (piece->in == 0)
+        return;
+    if (columns % values == 0) {
+        const uint4 loaded = __ldg((const uint4 *)(row + x));
+
+        memcpy(piece->values, &loaded, sizeof(loaded));
+        return;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < values; i++)
+        piece->values[i] = i < left ? __ldg(row + x + i) : 0;
+}
+
 /* `steps` rows of codes through fetch(into) and count(fetched), each in its order; the loads of some
  * are under way while others are counted. */
 template <uint32_t BUFFERS, typename Fetched, typename Fetch, typename Count>
