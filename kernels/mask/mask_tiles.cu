@@ -30,12 +30,13 @@ struct tile_forest {
         return word.slots + run;
     }
 
-    /* Before anything is counted, as lower(). */
+    /* Before anything is counted. */
     __device__ __forceinline__ uint32_t peek(uint32_t slot) const
     {
         return *(const volatile uint32_t *)&slots[slot];
     }
 
+    /* Before anything is counted; and of slots that are no roots, which no count goes to. */
     __device__ __forceinline__ uint32_t lower(uint32_t slot, uint32_t parent) const
     {
         return atomicMin(&slots[slot], parent);
@@ -197,7 +198,7 @@ template <typename Shape> struct search_tile {
             __syncwarp();
             roots |= (uint32_t)(run && root == slot) << i;
             if (root != slot)
-                forest.held(slot) = (uint16_t)root;
+                forest.lower(slot, root);
             if (run)
                 forest.count(root, run_counts(search, at, run));
             left &= ~run;
