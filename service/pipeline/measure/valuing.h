@@ -5,7 +5,9 @@
  *
  * It is opened once for many jobs, which have it one after the other: beginning threads and waiting for their ends takes
  * a job half a millisecond. Once a set's values are there, whoever made them has the caller's `tell` tell of them, of
- * several sets at once. Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
+ * several sets at once.
+ *
+ * Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
  * (family.h) is of the same counts, which stay until the last set that has them is let go.
  */
 #ifndef NOCTULE_VALUING_H
