@@ -22,6 +22,7 @@
 
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/neighbours_lacking.cuh"
+#include "kernels/texture/turn_cuda.cuh"
 
 #include <cuda_fp16.h>
 
@@ -75,31 +76,6 @@ bits_place_of(uint32_t level, uint32_t alike)
     return level * BITS_PITCH + ((level ^ alike) & (BITS_COPIES - 1));
 }
 
-/* Exchanges bits of words `apart` from each other, `mask` those that stay in the first one. */
-template <uint32_t APART, uint32_t MASK>
-static __device__ __forceinline__ void
-bits_exchange(uint32_t word[8])
-{
-#pragma unroll
-    for (uint32_t j = 0; j < 8; j++) {
-        if ((j & APART) != 0)
-            continue;
-        const uint32_t first = word[j], second = word[j + APART];
-
-        word[j] = (first & MASK) | (second << APART & ~MASK);
-        word[j + APART] = (first >> APART & MASK) | (second & ~MASK);
-    }
-}
-
-/* Bit k of byte b of word j becomes bit j of byte b of word k. */
-static __device__ __forceinline__ void
-bits_turn(uint32_t word[8])
-{
-    bits_exchange<4, 0x0F0F0F0F>(word);
-    bits_exchange<2, 0x33333333>(word);
-    bits_exchange<1, 0x55555555>(word);
-}
-
 /* A window as it stands in memory; it begins with the lower or with the upper half of the first word. */
 struct bits_loaded {
     uint32_t word[9];
@@ -113,19 +89,6 @@ bits_load(const uint32_t *at, struct bits_loaded *loaded)
         loaded->word[i] = __ldg(at + i);
 }
 
-/* Bytes of four words: the first ones, the second ones ... */
-static __device__ __forceinline__ void
-bits_arrange_words(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t arranged[4])
-{
-    const uint32_t low[2] = {ptx_permute<0x5140>(a, b), ptx_permute<0x5140>(c, d)};
-    const uint32_t high[2] = {ptx_permute<0x7362>(a, b), ptx_permute<0x7362>(c, d)};
-
-    arranged[0] = ptx_permute<0x5410>(low[0], low[1]);
-    arranged[1] = ptx_permute<0x7632>(low[0], low[1]);
-    arranged[2] = ptx_permute<0x5410>(high[0], high[1]);
-    arranged[3] = ptx_permute<0x7632>(high[0], high[1]);
-}
-
 static __device__ __forceinline__ void
 bits_arrange(const struct bits_loaded &loaded, uint32_t shift, struct bits_levels *levels)
 {
@@ -133,9 +96,9 @@ bits_arrange(const struct bits_loaded &loaded, uint32_t shift, struct bits_level
 
 #pragma unroll
     for (int i = 0; i < 8; i++)
-        word[i] = __funnelshift_r(loaded.word[i], loaded.word[i + 1], shift);
-    bits_arrange_words(word[0], word[2], word[4], word[6], levels->word);
-    bits_arrange_words(word[1], word[3], word[5], word[7], levels->word + 4);
+        word[i % 2 * 4 + i / 2] = __funnelshift_r(loaded.word[i], loaded.word[i + 1], shift);
+    turn_bytes(word, levels->word);
+    turn_bytes(word + 4, levels->word + 4);
 }
 
 /* Levels below 2^PLANES and that one, whose planes are all 0. */
@@ -145,7 +108,7 @@ bits_make_planes(const struct bits_levels &levels, struct bits_planes<PLANES> *p
 {
     struct bits_levels turned = levels;
 
-    bits_turn(turned.word);
+    turn_bits(turned.word);
     planes->inside = turned.word[PLANES];
 #pragma unroll
     for (uint32_t k = 0; k < PLANES; k++) {
@@ -386,7 +349,7 @@ bits_count(const struct bits_table &table, const struct bits_counting &counting,
         0, 0, number.digit[0], number.digit[1], number.digit[2], number.digit[3], number.digit[4],
         0}; /* four times */
 
-    bits_turn(alike);
+    turn_bits(alike);
 #pragma unroll
     for (int j = 0; j < 8; j++) {
         uint32_t level = levels.word[j];

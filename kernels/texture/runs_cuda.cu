@@ -17,6 +17,7 @@
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/boxed_cuda.cuh"
+#include "kernels/texture/turn_cuda.cuh"
 
 enum {
     THREADS = 256,
@@ -229,27 +230,17 @@ runs_fetch(const Level *at, int64_t step, uint32_t left, uint32_t words[RUNS_STE
 static __device__ __forceinline__ void
 runs_fetch_rows(const uint8_t *at, int64_t row, uint32_t words[RUNS_STEPS])
 {
-    uint32_t rows[4][2];
+    uint32_t rows[2][4];
 
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         const uint2 loaded = __ldg((const uint2 *)(at + r * row));
 
-        rows[r][0] = loaded.x;
-        rows[r][1] = loaded.y;
+        rows[0][r] = loaded.x;
+        rows[1][r] = loaded.y;
     }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const uint32_t low[2] = {ptx_permute<0x5140>(rows[0][i], rows[1][i]),
-                                 ptx_permute<0x5140>(rows[2][i], rows[3][i])};
-        const uint32_t high[2] = {ptx_permute<0x7362>(rows[0][i], rows[1][i]),
-                                  ptx_permute<0x7362>(rows[2][i], rows[3][i])};
-
-        words[4 * i] = ptx_permute<0x5410>(low[0], low[1]);
-        words[4 * i + 1] = ptx_permute<0x7632>(low[0], low[1]);
-        words[4 * i + 2] = ptx_permute<0x5410>(high[0], high[1]);
-        words[4 * i + 3] = ptx_permute<0x7632>(high[0], high[1]);
-    }
+    turn_bytes(rows[0], words);
+    turn_bytes(rows[1], words + 4);
 }
 
 static __device__ __forceinline__ void

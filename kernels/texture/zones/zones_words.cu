@@ -2,6 +2,7 @@
  * zones_words.cu - words of levels: of 32 voxels beside each other the planes of their levels' bits, which
  * of them have a level, and where runs of one begin. A thread makes a word.
  */
+#include "kernels/texture/turn_cuda.cuh"
 #include "kernels/texture/zones/zones_cuda.cuh"
 
 #include <type_traits>
@@ -23,44 +24,6 @@ words_load(const unsigned char *from, uint32_t left, Unit (&units)[Count])
 #pragma unroll
     for (uint32_t k = 0; k < Count; k++)
         units[k] = k * sizeof(Unit) < left ? __ldg((const Unit *)from + k) : Unit{};
-}
-
-/* Bit p of byte i of word k becomes bit 8 * i + k of word p. */
-__device__ __forceinline__ void
-transpose(uint32_t words[8])
-{
-    const auto swap = [&](int a, int b, int by, uint32_t mask) {
-        const uint32_t differ = (words[a] >> by ^ words[b]) & mask;
-
-        words[b] ^= differ;
-        words[a] ^= differ << by;
-    };
-
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        swap(k, k + 4, 4, 0x0F0F0F0F);
-#pragma unroll
-    for (int k = 0; k < 8; k++)
-        if (k % 4 < 2)
-            swap(k, k + 2, 2, 0x33333333);
-#pragma unroll
-    for (int k = 0; k < 8; k += 2)
-        swap(k, k + 1, 1, 0x55555555);
-}
-
-/* Byte i of word k and byte k of word i change places. */
-__device__ __forceinline__ void
-transpose_bytes(const uint32_t from[4], uint32_t to[4])
-{
-    const uint32_t low[2] = {__byte_perm(from[0], from[1], 0x5140),
-                             __byte_perm(from[2], from[3], 0x5140)},
-                   high[2] = {__byte_perm(from[0], from[1], 0x7362),
-                              __byte_perm(from[2], from[3], 0x7362)};
-
-    to[0] = __byte_perm(low[0], low[1], 0x5410);
-    to[1] = __byte_perm(low[0], low[1], 0x7632);
-    to[2] = __byte_perm(high[0], high[1], 0x5410);
-    to[3] = __byte_perm(high[0], high[1], 0x7632);
 }
 
 /* Levels of stored values. Those of a byte are looked up in shared memory; in a byte, too, where that has room for
@@ -179,9 +142,9 @@ template <typename Value, uint32_t Bits> struct words_maker {
         const uint32_t even[4] = {codes[0], codes[2], codes[4], codes[6]},
                        odd[4] = {codes[1], codes[3], codes[5], codes[7]};
 
-        transpose_bytes(even, planes);
-        transpose_bytes(odd, planes + 4);
-        transpose(planes);
+        turn_bytes(even, planes);
+        turn_bytes(odd, planes + 4);
+        turn_bits(planes);
         if (Bits == ZONES_FEW_BITS) /* the last one has a bit of its own */
 #pragma unroll
             for (uint32_t p = 0; p <= ZONES_FEW_BITS; p++)
