@@ -124,37 +124,9 @@ runs_count_long(const struct runs_table &table, uint32_t level, uint32_t length)
     atomicAdd(&table.voxels[level - 1], length);
 }
 
-/* Takes runs of which something is kept out of the queue: they are the first of their chains there. */
-template <typename Level>
-static __device__ __forceinline__ void
-runs_count_kept(const struct runs_table &table, struct runs_chains *chains)
-{
-    const uint32_t one = runs_word<Level>::LEVEL;
-    struct runs_ended *left = chains->queue;
-
-    for (const struct runs_ended *at = left; at != chains->end; at += THREADS) {
-        struct runs_ended ended = *at;
-
-        for (uint32_t c = 0; c < 32; c += runs_word<Level>::BITS) {
-            const uint32_t kept = chains->kept >> c & one, length = ended.lengths >> c & one;
-
-            if (kept == 0 || length == 0)
-                continue;
-            runs_count_long(table, ended.levels >> c & one,
-                            kept * (table.reach - RUNS_STEPS) + length + 1);
-            chains->kept &= ~(one << c);
-            ended.lengths &= ~(one << c);
-        }
-        if (ended.lengths != 0) {
-            *left = ended;
-            left += THREADS;
-        }
-    }
-    chains->end = left;
-}
-
-/* Empties the queue, run by run: a thread goes to its next word while others have more of theirs. */
-template <typename Level>
+/* Empties the queue, run by run: a thread goes to its next word while others have more of theirs. A run of which something
+ * is kept is the first of its chain there. */
+template <typename Level, bool KEPT>
 static __device__ __forceinline__ void
 runs_count_queue(const struct runs_table &table, struct runs_chains *chains)
 {
@@ -170,8 +142,13 @@ runs_count_queue(const struct runs_table &table, struct runs_chains *chains)
         const uint32_t at = highest & (32 - runs_word<Level>::BITS);
         const uint32_t level = ended.levels >> at & runs_word<Level>::LEVEL,
                        length = ended.lengths >> at;
+        const uint32_t kept = KEPT ? chains->kept >> at & runs_word<Level>::LEVEL : 0;
 
-        atomicAdd(&table.counters[level * table.pitch + length], 1u);
+        if (kept == 0)
+            atomicAdd(&table.counters[level * table.pitch + length], 1u);
+        else
+            runs_count_long(table, level, kept * (table.reach - RUNS_STEPS) + length + 1);
+        chains->kept ^= kept << at;
         ended.lengths ^= length << at;
     }
     chains->end = chains->queue;
@@ -279,8 +256,9 @@ runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t 
         for (uint32_t i = 0; i < RUNS_STEPS; i++)
             runs_step<Level>(&chains, words[i]);
         if (chains.kept != 0)
-            runs_count_kept<Level>(table, &chains);
-        runs_count_queue<Level>(table, &chains);
+            runs_count_queue<Level, true>(table, &chains);
+        else
+            runs_count_queue<Level, false>(table, &chains);
         runs_keep<Level>(table, &chains);
     }
 }
