@@ -123,7 +123,7 @@ morphology_add_piece(const struct texture_piece<Value> &piece, const uint64_t *k
 
 #pragma unroll
     for (uint32_t k = 0; k < texture_piece<Value>::VALUES; k++) {
-        const uint32_t value = piece.values[k] ^ bias;
+        const uint32_t value = piece.value(k) ^ bias;
 
         if (!(piece.in >> k & 1) || !(kept[value / 64] >> value % 64 & 1))
             continue;
@@ -161,7 +161,7 @@ morphology_sum_part(const struct morphology_job &job, int64_t z)
         const size_t at = (size_t)(z * job.rows + y);
         struct texture_piece<Value> piece;
 
-        texture_load_piece((const Value *)job.voxels + at * (size_t)job.columns,
+        texture_load_piece((const Value *)job.voxels + at * (size_t)job.columns + x,
                            job.bits ? job.bits + at * (size_t)job.words : NULL,
                            (uint32_t)job.columns, x, &piece);
         if (piece.in != 0)

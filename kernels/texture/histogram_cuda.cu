@@ -49,16 +49,17 @@ __launch_bounds__(THREADS, 2)
          i += (uint64_t)gridDim.x * THREADS) {
         const uint64_t row = i / across;
         const size_t at = first_row + row;
+        const uint32_t x = (uint32_t)(i - row * across) * of_piece;
         struct texture_piece<Value> piece;
 
-        texture_load_piece((const Value *)volume.voxels + at * volume.columns,
+        texture_load_piece((const Value *)volume.voxels + at * volume.columns + x,
                            volume.region ? volume.region + at * volume.words_per_row : NULL,
-                           volume.columns, (uint32_t)(i - row * across) * of_piece, &piece);
+                           volume.columns, x, &piece);
         if (piece.in == 0)
             continue;
 #pragma unroll
         for (uint32_t k = 0; k < of_piece; k++) {
-            const uint32_t value = (piece.values[k] ^ volume.bias) - lowest;
+            const uint32_t value = (piece.value(k) ^ volume.bias) - lowest;
 
             if ((piece.in >> k & 1) != 0 && value < values)
                 atomicAdd(&counters[value * copies], 1u);
