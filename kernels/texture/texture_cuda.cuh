@@ -291,6 +291,17 @@ texture_load_piece(const Value *at, const uint64_t *bits, uint32_t columns, uint
     texture_load_unaligned(at, min(left, values) * (uint32_t)sizeof(Value), piece->words);
 }
 
+/* 1 for each value of word i that is of the region. */
+template <typename Value>
+static __device__ __forceinline__ uint32_t
+texture_piece_ones(const struct texture_piece<Value> &piece, uint32_t i)
+{
+    const uint32_t of_word = texture_piece<Value>::OF_WORD;
+    const uint32_t bits = piece.in >> of_word * i & ((1u << of_word) - 1);
+
+    return sizeof(Value) == 1 ? bits * 0x00204081 & 0x01010101 : bits * 0x8001 & 0x00010001;
+}
+
 /* `steps` rows of codes through fetch(into) and count(fetched), each in its order; the loads of some
  * are under way while others are counted. */
 template <uint32_t BUFFERS, typename Fetched, typename Fetch, typename Count>
