@@ -1,18 +1,25 @@
 /*
- * morphology_cuda.cu - configurations and sums on the GPU. A thread has 64 cells side by side, whose
- * voxels are eight words: most are of one kind, which their bits count, the rest goes into the block's
- * table. Sums are a block's by slice.
+ * morphology_cuda.cu - configurations and sums on the GPU.
+ *
+ * A lane has 32 cells side by side of each of some rows. The words of their eight corners are the planes of bytes,
+ * which are their configurations: these are counted as products of bits (tally_cuda.cuh). Most cells have corners of
+ * one kind, and are counted by their words; words with others queue in shared memory until there are 32 of the warp.
+ *
+ * Sums are a block's by slice.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/morphology.h"
+#include "kernels/morphology/tally_cuda.cuh"
 #include "kernels/texture/texture_cuda.cuh"
 
 enum {
     MORPHOLOGY_THREADS = 256,
-    MORPHOLOGY_BLOCKS = 8, /* per multiprocessor */
     MORPHOLOGY_WARP = 32,
-    MORPHOLOGY_CORNERS = 8,
-    MORPHOLOGY_PARTS = 16,   /* blocks of a slice's sums */
+    MORPHOLOGY_CELLS = 32, /* of a word */
+    MORPHOLOGY_CORNERS = TALLY_PLANES,
+    MORPHOLOGY_ROWS = 32,    /* of cells of a lane */
+    MORPHOLOGY_BUFFERS = 3,  /* rows or pieces, one of which is counted */
+    MORPHOLOGY_BLOCKS = 16,  /* of sums, of a multiprocessor */
     MORPHOLOGY_MOST = 65535, /* slices at a time: a grid's most in y */
 };
 
@@ -39,69 +46,243 @@ cuda_morphology_state(const struct kernels_lane *lane)
     return (struct cuda_morphology *)kernels_state(lane, KERNELS_MORPHOLOGY);
 }
 
-/* A word of a row of bits, or 0 beyond the volume. */
-static __device__ __forceinline__ uint64_t
-morphology_word(const struct morphology_job &job, int64_t y, int64_t z, int64_t word)
-{
-    const int64_t left = job.columns - 64 * word;
-    const uint64_t inside = left < 64 ? (1ull << left) - 1 : ~0ull;
+/* Of a row of voxels of a cell's two slices: the words there, and those before them. */
+struct morphology_row {
+    uint32_t words[2], before[2];
+};
 
-    if (y < 0 || z < 0 || word < 0 || y >= job.rows || z >= job.slices || left <= 0)
-        return 0;
-    return job.bits ? job.bits[(z * job.rows + y) * job.words + word] & inside : inside;
-}
+/* Where a lane's cells have their next one, and which bits of it there may be. */
+struct morphology_column {
+    const uint32_t *at[2]; /* if there is a region */
+    uint32_t inside[2], before[2];
+    int64_t y;
+};
 
-/* Cells of columns 64 word - 1 .. 64 word + 62, whose first voxels lie in row y of slice z. */
-static __device__ __forceinline__ void
-morphology_count_cells(const struct morphology_job &job, int64_t word, int64_t y, int64_t z,
-                       uint32_t *counters, uint32_t *full)
+/* From row y of the box on, or the one before it. */
+static __device__ __forceinline__ struct morphology_column
+morphology_column_at(const struct morphology_job &job, int64_t word, int64_t y, int64_t z)
 {
-    uint64_t corners[MORPHOLOGY_CORNERS], any = 0, all = ~0ull;
+    const int64_t left = job.columns - word * MORPHOLOGY_CELLS;
+    const uint32_t inside = left >= MORPHOLOGY_CELLS ? ~0u : left > 0 ? (1u << left) - 1 : 0;
+    struct morphology_column column;
 
 #pragma unroll
-    for (int row = 0; row < MORPHOLOGY_CORNERS / 2; row++) {
-        const uint64_t bits = morphology_word(job, y + (row & 1), z + (row >> 1), word);
-        const uint64_t before = morphology_word(job, y + (row & 1), z + (row >> 1), word - 1);
+    for (int k = 0; k < 2; k++) {
+        const bool exists = z + k >= job.first[2] && z + k < job.end[2];
 
-        corners[2 * row] = bits << 1 | before >> 63;
-        corners[2 * row + 1] = bits;
-        any |= corners[2 * row] | bits;
-        all &= corners[2 * row] & bits;
+        column.at[k] = (const uint32_t *)(job.bits + ((z + k) * job.rows + y) * job.words) + word;
+        column.inside[k] = exists ? inside : 0;
+        column.before[k] = exists && word > 0 ? ~0u : 0;
     }
-    *full += (uint32_t)__popcll(all);
-    for (uint64_t mixed = any & ~all; mixed; mixed &= mixed - 1) {
-        const int cell = __ffsll((long long)mixed) - 1;
-        uint32_t configuration = 0;
+    column.y = y;
+    return column;
+}
 
+static __device__ __forceinline__ void
+morphology_fetch_row(const struct morphology_job &job, struct morphology_column *column,
+                     struct morphology_row *row)
+{
+    const bool exists = column->y >= job.first[1] && column->y < job.end[1];
+
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        row->words[k] = row->before[k] = exists && !job.bits ? ~0u : 0;
+        if (exists && job.bits && column->inside[k])
+            row->words[k] = __ldg(column->at[k]);
+        if (exists && job.bits && column->before[k])
+            row->before[k] = __ldg(column->at[k] - 1);
+        column->at[k] += 2 * job.words;
+    }
+    column->y++;
+}
+
+/* Words of the warp that wait to be counted, the first of which are those of one part. */
+struct morphology_queue {
+    struct tally_planes parts[2];
+};
+
+struct morphology_counts {
+    struct tally tally;
+    uint32_t queued; /* words, since the beginning */
+    uint32_t full;   /* cells of the lane that were told by their words */
+};
+
+/* Counts 32 cells of each lane. */
+static __device__ __forceinline__ void
+morphology_count_cells(const uint32_t corners[MORPHOLOGY_CORNERS], struct morphology_queue *queue,
+                       struct morphology_counts *counts)
+{
+    const uint32_t lanes_before = (1u << threadIdx.x % MORPHOLOGY_WARP) - 1;
+    uint32_t any = 0, all = ~0u;
+
+#pragma unroll
+    for (int corner = 0; corner < MORPHOLOGY_CORNERS; corner++) {
+        any |= corners[corner];
+        all &= corners[corner];
+    }
+    const bool mixed = any != all;
+    const uint32_t lanes = __ballot_sync(~0u, mixed), part = counts->queued / MORPHOLOGY_WARP;
+    const uint32_t place = counts->queued + (uint32_t)__popc(lanes & lanes_before);
+
+    if (mixed)
 #pragma unroll
         for (int corner = 0; corner < MORPHOLOGY_CORNERS; corner++)
-            configuration |= (uint32_t)(corners[corner] >> cell & 1) << corner;
-        atomicAdd(&counters[configuration], 1u);
-    }
+            queue->parts[place / MORPHOLOGY_WARP % 2].plane[corner][place % MORPHOLOGY_WARP] =
+                corners[corner];
+    else
+        counts->full += (uint32_t)__popc(all);
+    counts->queued += (uint32_t)__popc(lanes);
+    if (counts->queued / MORPHOLOGY_WARP > part)
+        tally_add(queue->parts[part % 2], &counts->tally);
 }
 
+/* What still waits; where no word does there are cells of no voxel, which are not asked for. */
+static __device__ __forceinline__ void
+morphology_count_rest(struct morphology_queue *queue, struct morphology_counts *counts)
+{
+    struct tally_planes *part = &queue->parts[counts->queued / MORPHOLOGY_WARP % 2];
+    const uint32_t lane = threadIdx.x % MORPHOLOGY_WARP;
+
+    if (lane >= counts->queued % MORPHOLOGY_WARP)
+#pragma unroll
+        for (int corner = 0; corner < MORPHOLOGY_CORNERS; corner++)
+            part->plane[corner][lane] = 0;
+    tally_add(*part, &counts->tally);
+}
+
+/* So many rows of cells of a column. */
+static __device__ __forceinline__ void
+morphology_count_column(const struct morphology_job &job, struct morphology_column column,
+                        uint32_t count, struct morphology_queue *queue,
+                        struct morphology_counts *counts)
+{
+    uint32_t corners[MORPHOLOGY_CORNERS] = {};
+    const auto take = [&](const struct morphology_row &row) {
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            uint32_t *of_slice = corners + MORPHOLOGY_CORNERS / 2 * k;
+
+            of_slice[0] = of_slice[2];
+            of_slice[1] = of_slice[3];
+            of_slice[3] = row.words[k] & column.inside[k];
+            of_slice[2] = __funnelshift_l(row.before[k] & column.before[k], of_slice[3], 1);
+        }
+    };
+    struct morphology_row rows[MORPHOLOGY_BUFFERS], first;
+
+    morphology_fetch_row(job, &column, &first);
+    take(first);
+    glcm_each_row(
+        rows, count, [&](struct morphology_row *row) { morphology_fetch_row(job, &column, row); },
+        [&](const struct morphology_row &row) {
+            take(row);
+            morphology_count_cells(corners, queue, counts);
+        });
+}
+
+/* Of blockIdx.x * MORPHOLOGY_THREADS lanes' columns those from there on, of band blockIdx.y of rows. */
 static __global__ void
 __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct morphology_job job)
 {
+    __shared__ struct morphology_queue queues[MORPHOLOGY_THREADS / MORPHOLOGY_WARP];
     __shared__ uint32_t counters[MORPHOLOGY_CONFIGURATIONS];
-    const int64_t word = job.first[0] / 64, across = job.end[0] / 64 + 1 - word;
-    const int64_t rows = job.end[1] - job.first[1] + 1;
-    const int64_t cells = across * rows * (job.end[2] - job.first[2] + 1);
-    uint32_t full = 0;
+    const int64_t word = job.first[0] / MORPHOLOGY_CELLS,
+                  across = job.end[0] / MORPHOLOGY_CELLS + 1 - word;
+    const int64_t i = (int64_t)blockIdx.x * MORPHOLOGY_THREADS + threadIdx.x;
+    const int64_t y = job.first[1] - 1 + (int64_t)blockIdx.y * MORPHOLOGY_ROWS;
+    const struct morphology_column column =
+        morphology_column_at(job, word + i % across, y, job.first[2] - 1 + i / across);
+    struct morphology_queue *queue = &queues[threadIdx.x / MORPHOLOGY_WARP];
+    struct morphology_counts counts = {};
 
-    for (int i = threadIdx.x; i < MORPHOLOGY_CONFIGURATIONS; i += MORPHOLOGY_THREADS)
-        counters[i] = 0;
+    tally_begin(&counts.tally);
+    texture_clear_counters<MORPHOLOGY_THREADS>(counters, MORPHOLOGY_CONFIGURATIONS);
+    morphology_count_column(job, column, (uint32_t)min((int64_t)MORPHOLOGY_ROWS, job.end[1] - y),
+                            queue, &counts);
+    morphology_count_rest(queue, &counts);
+    tally_end(counts.tally, counters);
+    if (counts.full > 0)
+        atomicAdd(&counters[MORPHOLOGY_CONFIGURATIONS - 1], counts.full);
     __syncthreads();
-    for (int64_t i = (int64_t)blockIdx.x * MORPHOLOGY_THREADS + threadIdx.x; i < cells;
-         i += (int64_t)gridDim.x * MORPHOLOGY_THREADS)
-        morphology_count_cells(job, word + i % across, job.first[1] - 1 + i / across % rows,
-                               job.first[2] - 1 + i / across / rows, counters, &full);
-    if (full > 0)
-        atomicAdd(&counters[MORPHOLOGY_CONFIGURATIONS - 1], full);
-    __syncthreads();
     for (int i = threadIdx.x; i < MORPHOLOGY_CONFIGURATIONS; i += MORPHOLOGY_THREADS)
-        if (counters[i] > 0)
+        if (i > 0 && counters[i] > 0)
             atomicAdd(&job.counts[i], (unsigned long long)counters[i]);
+}
+
+/* Which values are kept: a byte each, or a bit. */
+template <typename Value> struct morphology_kept;
+
+template <> struct morphology_kept<uint8_t> {
+    uint8_t ones[256];
+
+    __device__ void take(const uint64_t *kept, uint32_t)
+    {
+        for (uint32_t i = threadIdx.x; i < sizeof(ones); i += MORPHOLOGY_THREADS)
+            ones[i] = kept[i / 64] >> i % 64 & 1;
+    }
+
+    /* 1 for each value of a word that is. */
+    __device__ uint32_t of(uint32_t word) const
+    {
+        return ones[word & 0xFF] | ones[word >> 8 & 0xFF] << 8 | ones[word >> 16 & 0xFF] << 16 |
+               (uint32_t)ones[word >> 24] << 24;
+    }
+};
+
+template <> struct morphology_kept<uint16_t> {
+    uint32_t bits[(1 << 16) / 32]; /* in the order of what is stored */
+
+    __device__ void take(const uint64_t *kept, uint32_t bias)
+    {
+        for (uint32_t i = threadIdx.x; i < sizeof(bits) / sizeof(*bits); i += MORPHOLOGY_THREADS)
+            bits[i] = ((const uint32_t *)kept)[i ^ bias / 32];
+    }
+
+    __device__ uint32_t of(uint32_t word) const
+    {
+        const uint32_t low = __funnelshift_r(bits[(word & 0xFFFF) / 32], 0, word),
+                       high = __funnelshift_r(bits[word >> 21], 0, word >> 16);
+
+        return (low & 1) | (high & 1) << 16;
+    }
+};
+
+/* Adds to a sum the values of a word, times the bytes of `weights`. */
+template <typename Value>
+static __device__ __forceinline__ uint32_t
+morphology_weigh(uint32_t values, uint32_t weights, uint32_t sum)
+{
+    return sizeof(Value) == 1 ? __dp4a(values, weights, sum) : __dp2a_lo(values, weights, sum);
+}
+
+/* Adds a piece's voxels, from column x of row y on. */
+template <typename Value>
+static __device__ __forceinline__ void
+morphology_add_piece(const struct texture_piece<Value> &piece,
+                     const struct morphology_kept<Value> &kept, uint32_t bias, uint32_t x,
+                     uint32_t y, unsigned long long sums[MORPHOLOGY_SUMS])
+{
+    const uint32_t of_word = texture_piece<Value>::OF_WORD, each = 0x01010101;
+    uint32_t voxels = 0, along = 0, sum = 0, sum_along = 0; /* columns from x on */
+
+#pragma unroll
+    for (uint32_t i = 0; i < TEXTURE_PIECE_WORDS; i++) {
+        const uint32_t columns = 0x03020100 + each * of_word * i;
+        const uint32_t ones = kept.of(piece.words[i]) & texture_piece_ones(piece, i);
+        const uint32_t values =
+            (piece.words[i] ^ (bias << 16 | bias)) & ones * ((1u << 8 * sizeof(Value)) - 1);
+
+        voxels = morphology_weigh<Value>(ones, each, voxels);
+        along = morphology_weigh<Value>(ones, columns, along);
+        sum = morphology_weigh<Value>(values, each, sum);
+        sum_along = morphology_weigh<Value>(values, columns, sum_along);
+    }
+    sums[MORPHOLOGY_VOXELS] += voxels;
+    sums[MORPHOLOGY_X] += (uint64_t)voxels * x + along;
+    sums[MORPHOLOGY_Y] += (uint64_t)voxels * y;
+    sums[MORPHOLOGY_VALUE] += sum;
+    sums[MORPHOLOGY_VALUE_X] += (uint64_t)sum * x + sum_along;
+    sums[MORPHOLOGY_VALUE_Y] += (uint64_t)sum * y;
 }
 
 /* The sum of all threads of a warp, in its first. */
@@ -140,33 +321,53 @@ morphology_add_piece(const struct texture_piece<Value> &piece, const uint64_t *k
     sums[MORPHOLOGY_VALUE_Y] += (uint64_t)sum * y;
 }
 
+/* Pieces at column x of every so manieth of a slice's rows y .. end - 1. */
+template <typename Value>
+static __device__ __forceinline__ void
+morphology_add_column(const struct morphology_job &job, const struct morphology_kept<Value> &kept,
+                      int64_t z, uint32_t x, uint32_t y, uint32_t end, uint32_t every,
+                      unsigned long long sums[MORPHOLOGY_SUMS])
+{
+    const uint32_t steps = y < end ? (end - y + every - 1) / every : 0;
+    const size_t row = (size_t)(z * job.rows) + y;
+    const Value *at = (const Value *)job.voxels + row * (size_t)job.columns + x;
+    const uint64_t *bits = job.bits + row * (size_t)job.words;
+    struct texture_piece<Value> pieces[MORPHOLOGY_BUFFERS];
+
+    glcm_each_row(
+        pieces, steps,
+        [&](struct texture_piece<Value> *piece) {
+            texture_load_piece(at, job.bits ? bits : NULL, (uint32_t)job.columns, x, piece);
+            at += (size_t)every * (size_t)job.columns;
+            bits += (size_t)every * (size_t)job.words;
+        },
+        [&](const struct texture_piece<Value> &piece) {
+            if (piece.in != 0)
+                morphology_add_piece(piece, kept, job.bias, x, y, sums);
+            y += every;
+        });
+}
+
 /* Part blockIdx.x of a slice's rows of the box. */
 template <typename Value>
 static __device__ __forceinline__ void
-morphology_sum_part(const struct morphology_job &job, int64_t z)
+morphology_sum_part(const struct morphology_job &job, const struct morphology_kept<Value> &kept,
+                    int64_t z)
 {
     const uint32_t values = texture_piece<Value>::VALUES;
-    const uint64_t *kept = job.kept + (size_t)z * job.table;
     const int64_t rows = job.end[1] - job.first[1];
     const uint32_t first_row = (uint32_t)(job.first[1] + rows * blockIdx.x / gridDim.x),
                    end_row = (uint32_t)(job.first[1] + rows * (blockIdx.x + 1) / gridDim.x);
     const uint32_t first = (uint32_t)job.first[0] / values,
                    across = ((uint32_t)job.end[0] - 1) / values + 1 - first;
+    const uint32_t abreast = min(across, (uint32_t)MORPHOLOGY_THREADS),
+                   every = MORPHOLOGY_THREADS / abreast, row = threadIdx.x / abreast;
     unsigned long long sums[MORPHOLOGY_SUMS] = {};
 
-    /* Below 2^30 of 2^33 voxels. */
-    for (uint32_t i = threadIdx.x; i < (end_row - first_row) * across; i += MORPHOLOGY_THREADS) {
-        const uint32_t row = i / across, y = first_row + row;
-        const uint32_t x = (first + i - row * across) * values;
-        const size_t at = (size_t)(z * job.rows + y);
-        struct texture_piece<Value> piece;
-
-        texture_load_piece((const Value *)job.voxels + at * (size_t)job.columns,
-                           job.bits ? job.bits + at * (size_t)job.words : NULL,
-                           (uint32_t)job.columns, x, &piece);
-        if (piece.in != 0)
-            morphology_add_piece(piece, kept, job.bias, x, y, sums);
-    }
+    if (row < every)
+        for (uint32_t piece = threadIdx.x % abreast; piece < across; piece += abreast)
+            morphology_add_column(job, kept, z, (first + piece) * values, first_row + row, end_row,
+                                  every, sums);
     for (int sum = 0; sum < MORPHOLOGY_SUMS; sum++) {
         const unsigned long long own = morphology_warp_sum(sums[sum]);
 
@@ -179,8 +380,14 @@ template <typename Value>
 static __global__ void
 __launch_bounds__(MORPHOLOGY_THREADS) morphology_sum_slices(struct morphology_job job)
 {
-    for (int64_t z = job.first[2] + blockIdx.y; z < job.end[2]; z += gridDim.y)
-        morphology_sum_part<Value>(job, z);
+    __shared__ struct morphology_kept<Value> kept;
+
+    for (int64_t z = job.first[2] + blockIdx.y; z < job.end[2]; z += gridDim.y) {
+        kept.take(job.kept + (size_t)z * job.table, job.bias);
+        __syncthreads();
+        morphology_sum_part(job, kept, z);
+        __syncthreads();
+    }
 }
 
 static size_t
@@ -205,15 +412,18 @@ static int
 morphology_launch(struct cuda_lane *lane, const struct morphology_job *job, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const unsigned blocks = (unsigned)(device->multiprocessors * MORPHOLOGY_BLOCKS);
-    const int64_t slices = job->end[2] - job->first[2];
-    const dim3 parts(MORPHOLOGY_PARTS,
-                     slices < MORPHOLOGY_MOST ? (unsigned)slices : (unsigned)MORPHOLOGY_MOST);
+    const int64_t rows = job->end[1] - job->first[1], slices = job->end[2] - job->first[2];
+    const int64_t across = job->end[0] / MORPHOLOGY_CELLS + 1 - job->first[0] / MORPHOLOGY_CELLS;
+    const int64_t blocks = (int64_t)device->multiprocessors * MORPHOLOGY_BLOCKS;
+    const dim3 columns((unsigned)((across * (slices + 1) - 1) / MORPHOLOGY_THREADS + 1),
+                       (unsigned)(rows / MORPHOLOGY_ROWS + 1));
+    const dim3 parts((unsigned)texture_most(1, (size_t)(blocks / slices)),
+                     (unsigned)texture_least((size_t)slices, MORPHOLOGY_MOST));
 
     CUDA_TRY(device,
              cudaMemsetAsync(job->counts, 0, morphology_size(job->slices) * sizeof(*job->counts),
                              lane->work));
-    morphology_count_configurations<<<blocks, MORPHOLOGY_THREADS, 0, lane->work>>>(*job);
+    morphology_count_configurations<<<columns, MORPHOLOGY_THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(device);
     if (lane->base.pixel == IMAGE_UINT8)
         morphology_sum_slices<uint8_t><<<parts, MORPHOLOGY_THREADS, 0, lane->work>>>(*job);

@@ -1,10 +1,61 @@
-/* histogram_cuda.cu - how often each stored value occurs, on the GPU. */
+/*
+ * histogram_cuda.cu - how often each stored value occurs, on the GPU.
+ *
+ * Bytes have a counter for each lane in shared memory. Values of 16 bits have one each, as many of them as there is room
+ * for; a block that meets larger ones counts those when it is done with the others.
+ *
+ * The last block of a histogram writes it to the host's memory, from the lowest value that occurs to the highest, for
+ * most of 65536 counters are 0.
+ */
 #include "kernels/texture/texture_cuda.cuh"
+
+#include <time.h>
 
 enum {
     THREADS = 1024,
     WARP = 32,
-    VALUES_HALF = 1 << 15, /* counters of 16-bit values that fit shared memory */
+    BYTES = 1 << 8,
+    VALUES = 1 << 16,
+    LOOKED_FOR = 200000, /* ns, before a thread sleeps */
+};
+
+/* Of a type: counters of each value, blocks of a multiprocessor, and pieces, one of which is counted. */
+template <typename Value> struct histogram_kind {
+    static const uint32_t COPIES = sizeof(Value) == 1 ? WARP : 1,
+                          BLOCKS = sizeof(Value) == 1 ? 2 : 1, BUFFERS = sizeof(Value) == 1 ? 2 : 3;
+};
+
+/* Behind the counters: values that there is none for, and those that are not of the region. */
+enum { SPARE_LARGER, SPARE_OTHERS, SPARES };
+
+/* What stands before the counters of a histogram, on the device and on the host. Begins as zeros. */
+struct histogram_span {
+    uint32_t above;           /* values from the lowest that occurs on */
+    uint32_t end;             /* the highest that does, and one */
+    unsigned long long ended; /* blocks; on the host not 0 once the histogram is there */
+};
+
+/* Where a histogram is: its span, then its counters. */
+struct histogram_place {
+    struct histogram_span *span;
+    unsigned long long *counts;
+};
+
+struct histogram_job {
+    struct glcm_volume volume;
+    uint32_t first, slice_count; /* of histogram 0; of each */
+    uint32_t values, window;     /* those that a block has counters for */
+    unsigned long long *counts, *host_counts;
+};
+
+/* A thread's way through the pieces of a histogram's rows, of which it has every so manieth. */
+template <typename Value> struct histogram_walk {
+    const Value *at, *end;
+    const uint64_t *bits;    /* of the row, if there is a region */
+    uint32_t x, across;      /* across: columns of whole pieces */
+    uint32_t x_on, words_on; /* to the next piece; to its row, if that is not one more */
+    size_t on, back;         /* values to it; so many less then */
+    uint32_t steps;          /* of all threads alike */
 };
 
 static struct cuda_counted *
@@ -13,65 +64,193 @@ cuda_histogram_state(const struct kernels_lane *lane)
     return (struct cuda_counted *)kernels_state(lane, KERNELS_HISTOGRAM);
 }
 
+/* Numbers of 8 bytes of a histogram. */
+static __host__ __device__ __forceinline__ size_t
+histogram_size(size_t values)
+{
+    return sizeof(struct histogram_span) / sizeof(unsigned long long) + values;
+}
+
+static __host__ __device__ __forceinline__ struct histogram_place
+histogram_place_of(unsigned long long *counts, size_t values, size_t i)
+{
+    struct histogram_span *span = (struct histogram_span *)(counts + i * histogram_size(values));
+
+    return {span, (unsigned long long *)(span + 1)};
+}
+
+/* The thread's first piece. */
+template <typename Value>
+static __device__ __forceinline__ histogram_walk<Value>
+histogram_begin(const struct histogram_job &job)
+{
+    const struct glcm_volume &volume = job.volume;
+    const uint32_t of_piece = texture_piece<Value>::VALUES;
+    const uint32_t across = (volume.columns + of_piece - 1) / of_piece;
+    const uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, every = gridDim.x * blockDim.x;
+    const uint64_t rows = (uint64_t)job.slice_count * volume.rows;
+    const uint64_t row = (uint64_t)(job.first + blockIdx.y) * volume.rows;
+    struct histogram_walk<Value> walk;
+
+    walk.x = first % across * of_piece;
+    walk.at = (const Value *)volume.voxels + (row + first / across) * volume.columns + walk.x;
+    walk.end = (const Value *)volume.voxels + (row + rows) * volume.columns;
+    walk.bits = volume.region + (row + first / across) * volume.words_per_row;
+    walk.across = across * of_piece;
+    walk.x_on = every % across * of_piece;
+    walk.words_on = every / across * volume.words_per_row;
+    walk.on = (size_t)(every / across) * volume.columns + walk.x_on;
+    walk.back = walk.across - volume.columns;
+    walk.steps = (uint32_t)((rows * across + every - 1) / every);
+    return walk;
+}
+
+/* The thread's next piece; nothing of it is of the region where it has had all. */
+template <typename Value>
+static __device__ __forceinline__ void
+histogram_fetch(const struct glcm_volume &volume, struct histogram_walk<Value> *walk,
+                struct texture_piece<Value> *piece)
+{
+    piece->in = 0;
+    if (walk->at < walk->end)
+        texture_load_piece(walk->at, volume.region ? walk->bits : NULL, volume.columns, walk->x,
+                           piece);
+    walk->at += walk->on;
+    walk->x += walk->x_on;
+    walk->bits += walk->words_on;
+    if (walk->x >= walk->across) {
+        walk->x -= walk->across;
+        walk->at -= walk->back;
+        walk->bits += volume.words_per_row;
+    }
+}
+
 /* All copies of a counter; each thread begins with another bank. */
-static __device__ unsigned long long
-sum_copies(const uint32_t *counters, uint32_t counter, uint32_t copies)
+template <uint32_t COPIES>
+static __device__ __forceinline__ unsigned long long
+histogram_sum_copies(const uint32_t *counters, uint32_t counter)
 {
     unsigned long long sum = 0;
 
-    for (uint32_t i = 0; i < copies; i++)
-        sum += counters[counter * copies + ((i + threadIdx.x) & (copies - 1))];
+    for (uint32_t i = 0; i < COPIES; i++)
+        sum += counters[counter * COPIES + (i + threadIdx.x) % COPIES];
     return sum;
 }
 
-/*
- * Part blockIdx.x of slices first .. first + slice_count - 1 of histogram blockIdx.y, of its values
- * those of half blockIdx.z (there is one half of bytes). Bytes have a counter for each lane.
- */
+/* Adds a block's counters, of values from `lowest` on. */
+template <uint32_t COPIES>
+static __device__ __forceinline__ void
+histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest,
+              const struct histogram_place &place)
+{
+    uint32_t above = 0, end = 0;
+
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        const unsigned long long sum = histogram_sum_copies<COPIES>(counters, i);
+
+        if (sum == 0)
+            continue;
+        atomicAdd(&place.counts[lowest + i], sum);
+        above = max(above, VALUES - lowest - i);
+        end = lowest + i + 1;
+    }
+    above = __reduce_max_sync(~0u, above);
+    end = __reduce_max_sync(~0u, end);
+    if (threadIdx.x % WARP == 0 && end > 0) {
+        atomicMax(&place.span->above, above);
+        atomicMax(&place.span->end, end);
+    }
+}
+
+/* The last block of a histogram hands it over. */
+static __device__ __forceinline__ void
+histogram_end(const struct histogram_job &job, const struct histogram_place &place)
+{
+    const struct histogram_place host = histogram_place_of(job.host_counts, job.values, blockIdx.y);
+
+    __threadfence();
+    __syncthreads();
+    if (!__syncthreads_or(threadIdx.x == 0 && atomicAdd(&place.span->ended, 1ull) + 1 == gridDim.x))
+        return;
+    __threadfence();
+    const uint32_t above = __ldcg(&place.span->above), end = __ldcg(&place.span->end);
+
+    for (uint32_t i = VALUES - above + threadIdx.x; i < end; i += blockDim.x)
+        host.counts[i] = __ldcg(&place.counts[i]);
+    if (threadIdx.x == 0) {
+        host.span->above = above;
+        host.span->end = end;
+    }
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        *(volatile unsigned long long *)&host.span->ended = 1;
+}
+
+/* Where the counter of a piece's value is, in bytes; of a byte it is told by one shift. */
+template <typename Value>
+static __device__ __forceinline__ uint32_t
+histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t bias,
+                 uint32_t lowest, uint32_t count)
+{
+    const uint32_t word = piece.words[k / texture_piece<Value>::OF_WORD], byte = k % 4;
+
+    if (sizeof(Value) == 1)
+        return (byte == 0 ? word << 7 : word >> (8 * byte - 7)) & 0xFF << 7;
+    return min((piece.value(k) ^ bias) - lowest, count + SPARE_LARGER) * sizeof(uint32_t);
+}
+
+/* ALL: of the region. */
+template <bool ALL, typename Value>
+static __device__ __forceinline__ void
+histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, uint32_t lowest,
+                      uint32_t count, unsigned char *counters)
+{
+    const uint32_t other =
+        (count + SPARE_OTHERS) * histogram_kind<Value>::COPIES * (uint32_t)sizeof(uint32_t);
+
+#pragma unroll
+    for (uint32_t k = 0; k < texture_piece<Value>::VALUES; k++) {
+        const uint32_t offset = histogram_offset(piece, k, bias, lowest, count);
+
+        atomicAdd((uint32_t *)(counters + (ALL || piece.in >> k & 1 ? offset : other)), 1u);
+    }
+}
+
+/* Part blockIdx.x of histogram blockIdx.y. */
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS, 2)
-    cuda_histogram_count_values(struct glcm_volume volume, uint32_t first, uint32_t slice_count,
-                                unsigned long long *counts)
+__launch_bounds__(THREADS, histogram_kind<Value>::BLOCKS) histogram_count(struct histogram_job job)
 {
-    extern __shared__ __align__(16) unsigned char shared_counters[];
-    const uint32_t values = sizeof(Value) == 1 ? 256 : VALUES_HALF;
-    const uint32_t copies = sizeof(Value) == 1 ? WARP : 1;
-    const uint32_t of_piece = texture_piece<Value>::VALUES;
-    const uint32_t across = (volume.columns + of_piece - 1) / of_piece;
-    const uint32_t lowest = blockIdx.z * values;
-    const uint64_t pieces = (uint64_t)slice_count * volume.rows * across;
-    const size_t first_row = (size_t)(first + blockIdx.y) * volume.rows;
-    uint32_t *counters = (uint32_t *)shared_counters + threadIdx.x % copies;
+    extern __shared__ __align__(16) uint32_t shared_counters[];
+    const uint32_t copies = histogram_kind<Value>::COPIES;
+    const uint32_t all = (1u << texture_piece<Value>::VALUES) - 1;
+    const uint32_t bias = sizeof(Value) == 1 ? 0 : job.volume.bias;
+    const struct histogram_place place = histogram_place_of(job.counts, job.values, blockIdx.y);
+    unsigned char *counters = (unsigned char *)(shared_counters + threadIdx.x % copies);
+    bool larger = true;
 
-    texture_clear_counters<THREADS>((uint32_t *)shared_counters, values * copies);
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < pieces;
-         i += (uint64_t)gridDim.x * THREADS) {
-        const uint64_t row = i / across;
-        const size_t at = first_row + row;
-        struct texture_piece<Value> piece;
+    for (uint32_t lowest = 0; larger && lowest < VALUES; lowest += job.window) {
+        const uint32_t count = sizeof(Value) == 1 ? BYTES : min(job.window, VALUES - lowest);
+        struct histogram_walk<Value> walk = histogram_begin<Value>(job);
+        struct texture_piece<Value> pieces[histogram_kind<Value>::BUFFERS];
 
-        texture_load_piece((const Value *)volume.voxels + at * volume.columns,
-                           volume.region ? volume.region + at * volume.words_per_row : NULL,
-                           volume.columns, (uint32_t)(i - row * across) * of_piece, &piece);
-        if (piece.in == 0)
-            continue;
-#pragma unroll
-        for (uint32_t k = 0; k < of_piece; k++) {
-            const uint32_t value = (piece.values[k] ^ volume.bias) - lowest;
-
-            if ((piece.in >> k & 1) != 0 && value < values)
-                atomicAdd(&counters[value * copies], 1u);
-        }
+        texture_clear_counters<THREADS>(shared_counters, (count + SPARES) * copies);
+        glcm_each_row(
+            pieces, walk.steps,
+            [&](struct texture_piece<Value> *piece) { histogram_fetch(job.volume, &walk, piece); },
+            [&](const struct texture_piece<Value> &piece) {
+                if (piece.in == all)
+                    histogram_count_piece<true>(piece, bias, lowest, count, counters);
+                else if (piece.in != 0)
+                    histogram_count_piece<false>(piece, bias, lowest, count, counters);
+            });
+        __syncthreads();
+        larger = sizeof(Value) > 1 && shared_counters[(count + SPARE_LARGER) * copies] != 0;
+        histogram_add<histogram_kind<Value>::COPIES>(shared_counters, count, lowest, place);
+        __syncthreads();
     }
-    __syncthreads();
-    counts += (size_t)blockIdx.y * values * gridDim.z + lowest;
-    for (uint32_t i = threadIdx.x; i < values; i += THREADS) {
-        unsigned long long sum = sum_copies((const uint32_t *)shared_counters, i, copies);
-
-        if (sum != 0)
-            atomicAdd(&counts[i], sum);
-    }
+    histogram_end(job, place);
 }
 
 static void
@@ -80,30 +259,73 @@ cuda_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_counted_place(lane, memory, cuda_histogram_state(lane));
 }
 
-/* Histograms first .. first + count - 1, each of slice_count slices. */
+static int64_t
+histogram_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Whether histograms are there before long: a thread that sleeps is woken as late as it takes to count one. */
+static bool
+histogram_look(const struct histogram_job *job, size_t count)
+{
+    const int64_t begun = histogram_clock();
+    size_t there = 0;
+
+    do {
+        const struct histogram_place place =
+            histogram_place_of(job->host_counts, job->values, there);
+
+        there += __atomic_load_n(&place.span->ended, __ATOMIC_ACQUIRE) != 0;
+    } while (there < count && histogram_clock() - begun < LOOKED_FOR);
+    return there == count;
+}
+
+/* Waits for the job's histograms, and hands over those values that occur. */
 static int
-run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t first, size_t count,
-               uint32_t slice_count, uint64_t *counts, struct error *error)
+histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t count,
+               uint64_t *counts, struct error *error)
+{
+    memset(counts, 0, count * job->values * sizeof(*counts));
+    if (!histogram_look(job, count))
+        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
+    for (size_t i = 0; i < count; i++) {
+        const struct histogram_place place = histogram_place_of(job->host_counts, job->values, i);
+        const size_t first = VALUES - place.span->above;
+
+        if (first < place.span->end)
+            memcpy(counts + i * job->values + first, place.counts + first,
+                   (place.span->end - first) * sizeof(*counts));
+    }
+    return 0;
+}
+
+/* `count` histograms, the first of them of the job's first slice. */
+static int
+run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t count,
+               uint64_t *counts, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_counted *counted = cuda_histogram_state(&lane->base);
-    const size_t values = texture_values(lane);
-    const unsigned parts = cuda_texture_parts(lane, count), halves = values == 256 ? 1 : 2;
-    const dim3 grid(parts * 2 / halves, (unsigned)count,
-                    halves); /* two blocks of bytes at a time */
+    const size_t counters = (job->window + SPARES) * sizeof(uint32_t);
+    const unsigned parts = cuda_texture_parts(lane, count);
 
-    CUDA_TRY(device,
-             cudaMemsetAsync(counted->counts, 0, count * values * sizeof(uint64_t), lane->work));
+    for (size_t i = 0; i < count; i++)
+        histogram_place_of(job->host_counts, job->values, i).span->ended = 0;
+    CUDA_TRY(device, cudaMemsetAsync(job->counts, 0,
+                                     count * histogram_size(job->values) * sizeof(*job->counts),
+                                     lane->work));
     if (lane->base.pixel == IMAGE_UINT8)
-        cuda_histogram_count_values<uint8_t>
-            <<<grid, THREADS, 256 * WARP * sizeof(uint32_t), lane->work>>>(
-                *volume, (uint32_t)first, slice_count, counted->counts);
+        histogram_count<uint8_t>
+            <<<dim3(parts * histogram_kind<uint8_t>::BLOCKS, (unsigned)count), THREADS,
+               counters * histogram_kind<uint8_t>::COPIES, lane->work>>>(*job);
     else
-        cuda_histogram_count_values<uint16_t>
-            <<<grid, THREADS, VALUES_HALF * sizeof(uint32_t), lane->work>>>(
-                *volume, (uint32_t)first, slice_count, counted->counts);
+        histogram_count<uint16_t>
+            <<<dim3(parts, (unsigned)count), THREADS, counters, lane->work>>>(*job);
     CUDA_LAUNCHED(device);
-    return cuda_counted_fetch(lane, counted, count * values, counts + first * values, error);
+    return histogram_take(lane, job, count, counts, error);
 }
 
 /* The slices of the region's box alone. */
@@ -130,21 +352,31 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
         (const struct texture_histogram_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
+    const struct cuda_counted *counted = cuda_histogram_state(base);
+    const size_t values = texture_values(lane);
     const size_t histograms = request->per_slice ? (size_t)base->extent.slices : 1;
-    const size_t batch = TEXTURE_COUNTERS / texture_values(lane);
-    struct glcm_volume volume = cuda_texture_volume(lane);
+    const size_t batch = TEXTURE_COUNTERS / histogram_size(values);
+    struct histogram_job job = {};
     int rc;
 
-    CUDA_TRY(device, cudaFuncSetAttribute(cuda_histogram_count_values<uint16_t>,
+    CUDA_TRY(device, cudaFuncSetAttribute(histogram_count<uint16_t>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)device->shared_per_block));
-    rc = cuda_counted_region(lane, cuda_histogram_state(base), request->region, &volume.region,
-                             error);
+    job.volume = cuda_texture_volume(lane);
+    rc = cuda_counted_region(lane, counted, request->region, &job.volume.region, error);
     if (!request->per_slice)
-        histogram_leave_slices(lane, request->region, &volume);
-    for (size_t first = 0; rc == 0 && first < histograms; first += batch)
-        rc = run_histograms(lane, &volume, first, texture_least(batch, histograms - first),
-                            request->per_slice ? 1 : volume.slices, request->counts, error);
+        histogram_leave_slices(lane, request->region, &job.volume);
+    job.slice_count = request->per_slice ? 1 : job.volume.slices;
+    job.values = (uint32_t)values;
+    job.window =
+        (uint32_t)texture_least(values, device->shared_per_block / sizeof(uint32_t) - SPARES);
+    job.counts = counted->counts;
+    job.host_counts = counted->host_counts;
+    for (size_t first = 0; rc == 0 && first < histograms; first += batch) {
+        job.first = (uint32_t)first;
+        rc = run_histograms(lane, &job, texture_least(batch, histograms - first),
+                            request->counts + first * values, error);
+    }
     return rc;
 }
 

@@ -233,35 +233,73 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
     return region == NULL || (region[row * words_per_row + x / 64] >> x % 64 & 1) != 0;
 }
 
-/* 16 bytes of values of a row. */
+/* 16 bytes of values of a row, in four words. */
+enum { TEXTURE_PIECE_WORDS = 4 };
+
 template <typename Value> struct texture_piece {
-    static const uint32_t VALUES = sizeof(uint4) / sizeof(Value);
+    static const uint32_t OF_WORD = sizeof(uint32_t) / sizeof(Value),
+                          VALUES = TEXTURE_PIECE_WORDS * OF_WORD;
     uint32_t in; /* a bit a value: those of the region */
-    Value values[VALUES];
+    uint32_t words[TEXTURE_PIECE_WORDS];
+
+    __device__ __forceinline__ uint32_t value(uint32_t k) const
+    {
+        return words[k / OF_WORD] >> k % OF_WORD * 8 * sizeof(Value) &
+               ((1u << 8 * sizeof(Value)) - 1);
+    }
 };
 
-/* That which begins at column x, a multiple of its values, of a row and of its bits (NULL: all are of the region). */
+/* Reads no word that has nothing of the row. */
+static __device__ __forceinline__ void
+texture_load_unaligned(const void *from, uint32_t bytes, uint32_t words[TEXTURE_PIECE_WORDS])
+{
+    const uint32_t past = (uintptr_t)from % sizeof(uint32_t);
+    const uint32_t *aligned = (const uint32_t *)((uintptr_t)from - past);
+    uint32_t last = __ldg(aligned);
+
+#pragma unroll
+    for (uint32_t i = 0; i < TEXTURE_PIECE_WORDS; i++) {
+        const uint32_t next =
+            (i + 1) * sizeof(uint32_t) < past + bytes ? __ldg(aligned + i + 1) : 0;
+
+        words[i] = __funnelshift_r(last, next, past * 8);
+        last = next;
+    }
+}
+
+/* That which lies there, from column x of a row on, a multiple of its values; bits are the row's (NULL: all are of the
+ * region). */
 template <typename Value>
 static __device__ __forceinline__ void
-texture_load_piece(const Value *row, const uint64_t *bits, uint32_t columns, uint32_t x,
+texture_load_piece(const Value *at, const uint64_t *bits, uint32_t columns, uint32_t x,
                    struct texture_piece<Value> *piece)
 {
+    typedef typename std::conditional<sizeof(Value) == 1, uint16_t, uint8_t>::type Bits;
     const uint32_t values = texture_piece<Value>::VALUES, left = columns - x;
 
     piece->in = left < values ? (1u << left) - 1 : (1u << values) - 1;
     if (bits)
-        piece->in &= (uint32_t)(__ldg(bits + x / 64) >> x % 64);
+        piece->in &= __ldg((const Bits *)bits + x / values);
     if (piece->in == 0)
         return;
     if (columns % values == 0) {
-        const uint4 loaded = __ldg((const uint4 *)(row + x));
+        const uint4 loaded = __ldg((const uint4 *)at);
 
-        memcpy(piece->values, &loaded, sizeof(loaded));
+        memcpy(piece->words, &loaded, sizeof(loaded));
         return;
     }
-#pragma unroll
-    for (uint32_t i = 0; i < values; i++)
-        piece->values[i] = i < left ? __ldg(row + x + i) : 0;
+    texture_load_unaligned(at, min(left, values) * (uint32_t)sizeof(Value), piece->words);
+}
+
+/* 1 for each value of word i that is of the region. */
+template <typename Value>
+static __device__ __forceinline__ uint32_t
+texture_piece_ones(const struct texture_piece<Value> &piece, uint32_t i)
+{
+    const uint32_t of_word = texture_piece<Value>::OF_WORD;
+    const uint32_t bits = piece.in >> of_word * i & ((1u << of_word) - 1);
+
+    return sizeof(Value) == 1 ? bits * 0x00204081 & 0x01010101 : bits * 0x8001 & 0x00010001;
 }
 
 /* `steps` rows of codes through fetch(into) and count(fetched), each in its order; the loads of some

@@ -5,7 +5,7 @@
  *
  * Smooth: waves, whose levels hang together in sheets. Noise: each voxel by itself, where zones of 26
  * neighbours are few. Level: all of one level but the edge, the longest runs and the largest zone. Checker:
- * two levels that meet themselves at edges alone.
+ * two levels that meet themselves at edges alone. Stored: waves and noise as int16, of which the ball is held.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/lags.h"
@@ -33,11 +33,41 @@ features_must(int rc, const struct error *error)
     exit(EXIT_FAILURE);
 }
 
-enum features_content { FEATURES_SMOOTH, FEATURES_NOISE, FEATURES_LEVEL, FEATURES_CHECKER };
+enum features_content {
+    FEATURES_SMOOTH,
+    FEATURES_NOISE,
+    FEATURES_LEVEL,
+    FEATURES_CHECKER,
+    FEATURES_STORED,
+};
+
+/* What waves are made of: by column, by row, and by column and slice. */
+struct features_waves {
+    std::vector<double> of_column, of_row, of_slice;
+
+    features_waves()
+    {
+        for (int64_t i = 0; i < EDGE; i++) {
+            of_column.push_back(60 * std::sin((double)i * 0.031));
+            of_row.push_back(std::cos((double)i * 0.027));
+        }
+        for (int64_t i = 0; i < EDGE * EDGE; i++)
+            of_slice.push_back(60 *
+                               std::sin((double)(i / EDGE) * 0.023 + (double)(i % EDGE) * 0.011));
+    }
+
+    int at(int64_t x, int64_t y, int64_t z) const
+    {
+        return (int)(127.5 + of_column[(size_t)x] * of_row[(size_t)y] +
+                     of_slice[(size_t)(z * EDGE + x)]);
+    }
+};
 
 static void
-features_fill(enum features_content content, uint8_t *voxels)
+features_fill(enum features_content content, void *given)
 {
+    static const features_waves waves;
+    uint8_t *voxels = (uint8_t *)given;
     uint64_t state = 1;
 
     for (int64_t i = 0; i < EDGE * EDGE * EDGE; i++) {
@@ -51,11 +81,17 @@ features_fill(enum features_content content, uint8_t *voxels)
             voxels[i] = inner ? 100 : 0;
         else if (content == FEATURES_CHECKER)
             voxels[i] = (x + y + z) % 2 ? 200 : 100;
+        else if (content == FEATURES_STORED)
+            ((int16_t *)given)[i] = (int16_t)(waves.at(x, y, z) * 8 - 1024 + (int)(state >> 58));
         else
-            voxels[i] =
-                (uint8_t)(127.5 + 60 * std::sin((double)x * 0.031) * std::cos((double)y * 0.027) +
-                          60 * std::sin((double)z * 0.023 + (double)x * 0.011));
+            voxels[i] = (uint8_t)waves.at(x, y, z);
     }
+}
+
+static enum image_pixel
+features_pixel(enum features_content content)
+{
+    return content == FEATURES_STORED ? IMAGE_INT16 : IMAGE_UINT8;
 }
 
 /* Voxels within `radius` of the middle. */
@@ -86,15 +122,15 @@ struct features_lane {
         struct error error = {};
         void *voxels;
 
-        for (int op : {KERNELS_HISTOGRAM, KERNELS_NEIGHBOURS, KERNELS_RUNS, KERNELS_ZONES,
-                       KERNELS_MORPHOLOGY, KERNELS_LAGS, KERNELS_PEAKS})
+        for (int op : {KERNELS_REGION, KERNELS_HISTOGRAM, KERNELS_NEIGHBOURS, KERNELS_RUNS,
+                       KERNELS_ZONES, KERNELS_MORPHOLOGY, KERNELS_LAGS, KERNELS_PEAKS})
             demand.of[op] = &kernels_asked;
         features_must(kernels_device_open(&options, &device, &error), &error);
         features_must(kernels_lane_open(device, &lane, &error), &error);
-        features_must(
-            kernels_volume_begin(lane, {EDGE, EDGE, EDGE}, IMAGE_UINT8, &demand, &voxels, &error),
-            &error);
-        features_fill(content, (uint8_t *)voxels);
+        features_must(kernels_volume_begin(lane, {EDGE, EDGE, EDGE}, features_pixel(content),
+                                           &demand, &voxels, &error),
+                      &error);
+        features_fill(content, voxels);
         features_must(kernels_volume_ready(lane, 0, EDGE, &error), &error);
     }
 
@@ -109,17 +145,19 @@ struct features_lane {
 struct features_case {
     std::string name;
     std::function<int(kernels_lane *lane, feature_counts *counts, struct error *error)> run;
+    const uint64_t *held = nullptr; /* the region, where the lane holds it */
 };
 
 static int
 features_time_case(const gpu_bench *bench, const features_lane &gpu, const features_lane &cpu,
                    const features_case &chosen)
 {
-    const size_t bytes = (size_t)(EDGE * EDGE * EDGE);
+    const size_t bytes = (size_t)(EDGE * EDGE * EDGE) * image_pixel_size(gpu.lane->pixel);
     cuda_lane *lane = cuda_lane_of(gpu.lane);
     feature_counts ours, theirs;
     struct error error = {};
 
+    features_must(texture_region_hold(gpu.lane, chosen.held, &error), &error);
     features_must(chosen.run(gpu.lane, &ours, &error), &error);
     features_must(chosen.run(cpu.lane, &theirs, &error), &error);
     int64_t differ = ours.size() != theirs.size();
@@ -263,6 +301,29 @@ features_region_cases(const uint64_t *large, const uint64_t *small)
     };
 }
 
+/* Of stored values, of the volume and of a region that is held. */
+static std::vector<features_case>
+features_stored_cases(const std::string &end, const uint64_t *region)
+{
+    static const std::vector<uint64_t> kept((1 << 16) / 64, ~UINT64_C(0));
+    const morphology_region shape = {region, kept.data(), 1};
+
+    return {
+        {"features/histogram/512/" + end,
+         [=](kernels_lane *lane, feature_counts *counts, struct error *error) {
+             counts->resize(1 << 16);
+             return texture_histogram_run(lane, region, false, counts->data(), error);
+         },
+         region},
+        {"features/morphology/512/" + end,
+         [=](kernels_lane *lane, feature_counts *counts, struct error *error) {
+             counts->resize(morphology_size(EDGE));
+             return morphology_run(lane, &shape, counts->data(), error);
+         },
+         region},
+    };
+}
+
 /* Those of one content; the lanes are opened by the first one wanted. */
 static int
 features_run_content(const gpu_bench *bench, enum features_content content,
@@ -301,5 +362,8 @@ gpu_bench_features(const struct gpu_bench *bench)
         features_run_content(bench, FEATURES_LEVEL, features_cases("512/level", table, nullptr));
     wrong += features_run_content(bench, FEATURES_CHECKER,
                                   features_cases("512/checker", table, nullptr));
+    wrong += features_run_content(bench, FEATURES_STORED, features_stored_cases("stored", nullptr));
+    wrong += features_run_content(bench, FEATURES_STORED,
+                                  features_stored_cases("stored-ball", large.data()));
     return wrong;
 }

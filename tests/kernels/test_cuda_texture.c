@@ -833,6 +833,28 @@ START_TEST(histograms_are_the_cpus)
 
 END_TEST
 
+/* Rows of more pieces than a block has threads. */
+START_TEST(wide_images_are_the_cpus)
+{
+    static const struct image_extent extent = {4200, 3, 2};
+
+    random_state = (uint64_t)_i + 77;
+    uint16_t *level_of = make_levels(WITH_GAPS, (enum image_pixel)_i, 1, 32);
+    const struct texture_levels table = {32, level_of, 1};
+
+    begin(RANDOM, (enum image_pixel)_i, extent);
+    for (int kind = 0; kind < REGIONS; kind++) {
+        uint64_t *region = make_region((enum region)kind, extent);
+
+        compare_histograms(extent, region, false);
+        check_morphology(extent, &table, region);
+        free(region);
+    }
+    free(level_of);
+}
+
+END_TEST
+
 /* Patterns */
 
 static size_t
@@ -1212,6 +1234,7 @@ make_suite(void)
     tcase_add_loop_test(zones, zones_of_many_tiles_are_the_cpus, 0, CONTENTS);
     tcase_add_test(parity, runs_of_several_threads_are_the_cpus);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
+    tcase_add_loop_test(parity, wide_images_are_the_cpus, 0, PIXELS);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);
     tcase_add_test(parity, strips_are_the_cpus);

@@ -353,6 +353,12 @@ __threadfence_block()
     __threadfence();
 }
 
+inline void
+__threadfence_system()
+{
+    __threadfence();
+}
+
 template <typename Value>
 Value
 __ldg(const Value *from)
