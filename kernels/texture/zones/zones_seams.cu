@@ -263,6 +263,28 @@ seam_each_id(uint32_t count, const Visit &visit)
     }
 }
 
+/* What a number gives to its root. The first one's root gets what all of its lanes have at once: a zone may have most
+ * numbers; where there are many roots the others' are as many adds. All lanes of a warp. */
+__device__ __forceinline__ void
+seam_give(const struct zones_job &job, bool gives, uint32_t root, uint32_t size, uint32_t least)
+{
+    const uint32_t givers = __ballot_sync(~0u, gives), lane = threadIdx.x % 32;
+
+    if (givers == 0)
+        return;
+    const uint32_t first = (uint32_t)__ffs((int)givers) - 1;
+    const uint32_t shared_root = __shfl_sync(~0u, root, (int)first);
+    const bool shared = gives && root == shared_root;
+    const uint32_t sum = __reduce_add_sync(~0u, shared ? size : 0);
+    const uint32_t smallest = job.distances ? __reduce_min_sync(~0u, shared ? least : ~0u) : 0;
+
+    if (!gives || (shared && lane != first))
+        return;
+    atomicAdd(&job.sizes[root], shared ? sum : size);
+    if (job.distances)
+        atomicMin(&job.least[root], shared ? smallest : least);
+}
+
 /* Numbers give their counts to their roots. */
 __global__ void
 __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zones_job job)
@@ -292,18 +314,8 @@ __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zone
         for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
             const bool gives = roots[k] != ids[k];
 
-            if (!__any_sync(~0u, gives))
-                continue;
-            const uint32_t same = __match_any_sync(~0u, gives ? roots[k] : ~0u);
-            const uint32_t sum = __reduce_add_sync(same, sizes[k]);
-            const uint32_t least =
-                job.distances ? __reduce_min_sync(same, gives ? job.least[ids[k]] : ~0u) : 0;
-
-            if (gives && (int)(threadIdx.x % 32) == __ffs((int)same) - 1) {
-                atomicAdd(&job.sizes[roots[k]], sum);
-                if (job.distances)
-                    atomicMin(&job.least[roots[k]], least);
-            }
+            seam_give(job, gives, roots[k], sizes[k],
+                      gives && job.distances ? job.least[ids[k]] : ~0u);
         }
     });
 }
