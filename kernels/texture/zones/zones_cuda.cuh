@@ -14,9 +14,10 @@
 #include "kernels/texture/texture_cuda.cuh"
 
 enum {
-    ZONES_THREADS = 256,
+    ZONES_THREADS = 512,
     ZONES_WIDTH = 32,
-    ZONES_DEEP_ROWS = 16, /* of a tile, in as many slices */
+    ZONES_DEEP_ROWS = 16, /* of a tile */
+    ZONES_DEEP_SLICES = ZONES_THREADS / ZONES_DEEP_ROWS,
     ZONES_FLAT_ROWS = ZONES_THREADS,
     ZONES_BUNDLE = 16,  /* words beside each other along y, whole ones in a tile */
     ZONES_FEW_BITS = 6, /* of levels, 0 being the last one */

@@ -16,7 +16,7 @@ enum {
     TILE_SLOTS = ZONES_THREADS * TILE_PITCH,
     TILE_SHIFT = 16,     /* a root has its count above its number */
     TILE_COUNTERS = 960, /* of sizes, and of distances */
-    TILE_BLOCKS = 4, /* of a multiprocessor; of many levels its shared memory has room for fewer */
+    TILE_BLOCKS = 2,     /* of a multiprocessor */
     TILE_SHARED = 228 << 10,
     TILE_RESERVED = 1 << 10, /* of it, for each block */
 };
@@ -28,7 +28,7 @@ constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
 /* In shared memory. */
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_memory {
     static constexpr uint32_t pitch = (Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS) + 2,
-                              around = Flat ? pitch : pitch * pitch;
+                              around = pitch * (Flat ? 1 : ZONES_DEEP_SLICES + 2);
 
     /* Of the tile's rows, and of those around them. */
     uint4 records[zones_record<Bits>::count][around];
@@ -102,7 +102,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     const struct zones_place begin;
 
     static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS,
-                              slices = ZONES_THREADS / rows, quads = zones_record<Bits>::count,
+                              slices = Flat ? 1 : ZONES_DEEP_SLICES,
+                              quads = zones_record<Bits>::count,
                               pitch = zones_memory<Bits, Flat, Distances>::pitch;
 
     __device__ __forceinline__ zones_forest forest() const
@@ -713,6 +714,8 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
     extern __shared__ __align__(16) unsigned char shared_memory[];
     zones_memory<Bits, Flat, Distances> &memory =
         *(zones_memory<Bits, Flat, Distances> *)shared_memory;
+
+    static_assert(TILE_BLOCKS * (sizeof(memory) + TILE_RESERVED) <= TILE_SHARED, "");
     const uint32_t each = TILE_COUNTERS / job.levels;
     const zones_counters sizes = {memory.sizes, each, false},
                          distances = {memory.distances, Distances ? each : 0, true};
@@ -777,9 +780,7 @@ zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stre
     const uint32_t tiles = zones_tiles_of(*job);
 
     with_kernel(job, [&](auto kernel, size_t memory) {
-        const size_t at_once =
-            std::min<size_t>(TILE_BLOCKS, TILE_SHARED / (memory + TILE_RESERVED));
-        const uint32_t blocks = std::min(tiles, (uint32_t)processors * (uint32_t)at_once);
+        const uint32_t blocks = std::min(tiles, (uint32_t)processors * TILE_BLOCKS);
 
         kernel<<<blocks, ZONES_THREADS, memory, stream>>>(*job);
     });

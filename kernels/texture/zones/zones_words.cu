@@ -11,7 +11,7 @@ namespace
 {
 enum {
     WORDS_ACROSS = 16, /* bytes that are read at once, where rows allow it */
-    WORDS_BLOCKS = 6,  /* of a multiprocessor */
+    WORDS_BLOCKS = 3,  /* of a multiprocessor */
     WORDS_SLICES = 65535,
 };
 
