@@ -570,9 +570,9 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
 
 END_TEST
 
-/* Of several tiles along each axis, in all ways: a ball that touches the borders, holes, sheets. */
+/* Of several tiles along each axis, in all ways: a ball that touches the borders, with holes or not, sheets. */
 static uint64_t *
-make_ball(struct image_extent extent)
+make_ball(struct image_extent extent, bool holes)
 {
     const int64_t words_per_row = (extent.columns + 63) / 64;
     uint64_t *region = allocate(words_of(extent), sizeof(*region));
@@ -586,7 +586,7 @@ make_ball(struct image_extent extent)
                 if (across[0] * across[0] * 4 < 5 * extent.columns * extent.columns -
                                                     4 * across[1] * across[1] -
                                                     4 * across[2] * across[2] &&
-                    random_below(500) > 0)
+                    (!holes || random_below(500) > 0))
                     region[(z * extent.rows + y) * words_per_row + x / 64] |= UINT64_C(1) << x % 64;
             }
     return region;
@@ -728,7 +728,8 @@ END_TEST
 START_TEST(zones_of_many_tiles_are_the_cpus)
 {
     static const struct image_extent many[] = {
-        {70, 37, 35}, {33, 17, 17}, {64, 32, 32}, {100, 530, 3}, {5, 300, 40}, {129, 9, 50},
+        {70, 37, 35}, {33, 17, 17}, {64, 32, 32},  {100, 530, 3},
+        {5, 300, 40}, {129, 9, 50}, {300, 260, 2},
     };
     static const int levels[] = {2, 32, 256, 5, 64, 3};
 
@@ -740,7 +741,7 @@ START_TEST(zones_of_many_tiles_are_the_cpus)
             const enum image_pixel pixel = (enum image_pixel)((way + _i) % PIXELS);
             const int count = levels[(way + i + _i) % 6];
             uint16_t *level_of = make_levels(binning, pixel, tables, count);
-            uint64_t *region = way % 2 == _i % 2 ? NULL : make_ball(many[i]);
+            uint64_t *region = way % 2 == _i % 2 ? NULL : make_ball(many[i], _i != CONSTANT);
 
             begin((enum content)_i, pixel, many[i]);
             for (int kind = 0; kind < 4; kind++)

@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { ZONE_TALLY_FIRST = 1024 };
+enum { ZONE_TALLY_FIRST = 1024, ZONE_DIGIT_BITS = 8, ZONE_DIGITS = 1 << ZONE_DIGIT_BITS };
 
 /* Where the key is, or belongs: there is a free place. */
 static struct texture_zone *
@@ -49,22 +50,46 @@ zone_tally_add(struct zone_tally *tally, uint64_t key, uint64_t count)
     return 0;
 }
 
-static int
-zone_compare(const void *left, const void *right)
+/* By a digit of their keys after the other, the lowest first; one that all have alike is passed over. Where they are
+ * then: `other` has as many places. */
+static struct texture_zone *
+zones_sort(struct texture_zone *zones, struct texture_zone *other, size_t count)
 {
-    const struct texture_zone *a = left, *b = right;
+    uint64_t differ = 0;
 
-    return (a->key > b->key) - (a->key < b->key);
+    for (size_t i = 0; i < count; i++)
+        differ |= zones[i].key ^ zones[0].key;
+    for (int shift = 0; shift < 64; shift += ZONE_DIGIT_BITS) {
+        struct texture_zone *const from = zones;
+        size_t next[ZONE_DIGITS + 1] = {0};
+
+        if (!(differ >> shift & (ZONE_DIGITS - 1)))
+            continue;
+        for (size_t i = 0; i < count; i++)
+            next[(from[i].key >> shift & (ZONE_DIGITS - 1)) + 1]++;
+        for (int digit = 0; digit < ZONE_DIGITS; digit++)
+            next[digit + 1] += next[digit];
+        for (size_t i = 0; i < count; i++)
+            other[next[from[i].key >> shift & (ZONE_DIGITS - 1)]++] = from[i];
+        zones = other;
+        other = from;
+    }
+    return zones;
 }
 
 void
 zone_tally_list(struct zone_tally *tally, struct texture_zone_list *list)
 {
-    *list = (struct texture_zone_list){.zones = tally->zones};
-    for (size_t i = 0; i < tally->room; i++)
-        if (tally->zones[i].count > 0)
-            list->zones[list->count++] = tally->zones[i];
-    if (list->count > 0)
-        qsort(list->zones, list->count, sizeof(*list->zones), zone_compare);
+    struct texture_zone *const zones = tally->zones;
+    const size_t used = tally->used;
+    size_t count = 0;
+
+    for (size_t i = 0; count < used; i++)
+        if (zones[i].count > 0)
+            zones[count++] = zones[i];
+    /* Of the table's places half are free at least. */
+    if (used > 0 && zones_sort(zones, zones + used, used) != zones)
+        memcpy(zones, zones + used, used * sizeof(*zones));
+    *list = (struct texture_zone_list){.zones = zones, .count = used};
     *tally = (struct zone_tally){.room = 0};
 }

@@ -10,7 +10,7 @@
 #include <cmath>
 
 enum {
-    ZONES_FACTS = 3,      /* numbers, labels and keys in use */
+    ZONES_FACTS = 4,      /* numbers, labels, keys in use, and tiles that are not of one level */
     ZONES_AT_ONCE = 8192, /* keys that are fetched with their number */
     ZONES_LIST = (1 + 2 * ZONES_AT_ONCE) * sizeof(unsigned long long),
     ZONES_MOST = TEXTURE_COUNTERS / 2 - 1,
@@ -23,6 +23,8 @@ struct cuda_zones {
     uint2 *crossings;
     uint32_t *ends, *labels;
     uint32_t *parents, *sizes, *groups, *least;
+    uint16_t *whole;
+    struct zones_place *tiles;
     uint32_t *facts, *order;
     unsigned long long *keys; /* and as many counts */
     size_t places;            /* for keys */
@@ -56,6 +58,8 @@ cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct image_extent *extent = &lane->extent;
     const size_t words = ((size_t)extent->columns + ZONES_WIDTH - 1) / ZONES_WIDTH *
                          (size_t)(extent->rows * extent->slices);
+    const size_t bundles = ((size_t)extent->columns + ZONES_WIDTH - 1) / ZONES_WIDTH *
+                           zones_bundles((uint32_t)extent->rows) * (size_t)extent->slices;
     const double columns = (double)extent->columns, rows = (double)extent->rows;
 
     own->places = zones_places(columns, rows, (double)extent->slices, TEXTURE_MAX_LEVELS);
@@ -65,6 +69,8 @@ cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->records, words, ZONES_QUADS);
     cuda_take(&memory->device, &own->ends, words);
     cuda_take(&memory->device, &own->crossings, words);
+    cuda_take(&memory->device, &own->whole, bundles);
+    cuda_take(&memory->device, &own->tiles, bundles);
     for (uint32_t **each : {&own->labels, &own->parents, &own->sizes, &own->groups, &own->least})
         cuda_take(&memory->device, each, words, ZONES_REACH);
     cuda_take(&memory->device, &own->facts, ZONES_FACTS);
@@ -214,6 +220,8 @@ zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, st
     if (rc)
         return rc;
     CUDA_TRY(device, zones_tiles_allow(job));
+    zones_whole_queue(job, lane->work);
+    CUDA_LAUNCHED(device);
     zones_tiles_queue(job, device->multiprocessors, lane->work);
     CUDA_LAUNCHED(device);
     zones_seams_queue(job, device->multiprocessors, lane->work);
@@ -293,6 +301,9 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     job.records = own->records;
     job.ends = own->ends;
     job.crossings = own->crossings;
+    job.whole = own->whole;
+    job.tiles = own->tiles;
+    job.tile_count = own->facts + 3;
     job.labels = own->labels;
     job.parents = own->parents;
     job.sizes = own->sizes;

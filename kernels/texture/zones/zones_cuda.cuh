@@ -5,7 +5,8 @@
  * of each of so many rows of some slices, or of one. Words are numbered along y, then z, then x.
  *
  * A zone that lies in one tile is counted there: tiles look at what is beside them. What the others have in
- * each tile gets a number; seams unite these numbers, and what is united is counted then.
+ * each tile gets a number; seams unite these numbers, and what is united is counted then. A tile of one level gets
+ * its number without being looked at, as if all of it went on in others.
  */
 #ifndef NOCTULE_ZONES_CUDA_CUH
 #define NOCTULE_ZONES_CUDA_CUH
@@ -13,10 +14,12 @@
 #include "kernels/texture/texture_cuda.cuh"
 
 enum {
-    ZONES_THREADS = 256,
+    ZONES_THREADS = 512,
     ZONES_WIDTH = 32,
-    ZONES_DEEP_ROWS = 16, /* of a tile, in as many slices */
+    ZONES_DEEP_ROWS = 16, /* of a tile */
+    ZONES_DEEP_SLICES = ZONES_THREADS / ZONES_DEEP_ROWS,
     ZONES_FLAT_ROWS = ZONES_THREADS,
+    ZONES_BUNDLE = 16,  /* words beside each other along y, whole ones in a tile */
     ZONES_FEW_BITS = 6, /* of levels, 0 being the last one */
     ZONES_MANY_BITS = 8,
     ZONES_QUEUE = 64, /* pairs, of a warp */
@@ -32,6 +35,11 @@ struct zones_table {
     uint32_t mask;
 };
 
+/* Where a tile begins: a word, a row and a slice of the box. */
+struct zones_place {
+    uint32_t x, y, z;
+};
+
 struct zones_job {
     struct glcm_volume volume;
     const uint16_t *tables;
@@ -41,9 +49,12 @@ struct zones_job {
     uint32_t columns, rows, slices, words;
     uint32_t levels;
     bool distances, flat, per_slice;
-    const uint16_t *steps; /* of voxels in words; NULL: everything is of the region */
-    uint4 *records;        /* of words */
-    uint32_t *ends;        /* levels of the voxels before each and, 16 bits up, after it */
+    const uint16_t *steps;     /* of voxels in words; NULL: everything is of the region */
+    uint4 *records;            /* of words */
+    uint32_t *ends;            /* levels of the voxels before each and, 16 bits up, after it */
+    uint16_t *whole;           /* of bundles: the level of all voxels; 0: there is none */
+    struct zones_place *tiles; /* that are not of one level */
+    uint32_t *tile_count;
     /* Runs that cross have a voxel that is alike one beside it in another tile: of each word where they start, and the
      * place of its first one's label; labels are their numbers. */
     uint2 *crossings;
@@ -58,6 +69,39 @@ static __device__ __forceinline__ size_t
 zones_word_at(const struct zones_job &job, uint32_t x, uint32_t y, uint32_t z)
 {
     return ((size_t)x * job.slices + z) * job.rows + y;
+}
+
+static __host__ __device__ __forceinline__ uint32_t
+zones_bundles(uint32_t rows)
+{
+    return (rows - 1) / ZONES_BUNDLE + 1;
+}
+
+static __device__ __forceinline__ size_t
+zones_bundle_at(const struct zones_job &job, uint32_t x, uint32_t y, uint32_t z)
+{
+    return ((size_t)x * job.slices + z) * zones_bundles(job.rows) + y / ZONES_BUNDLE;
+}
+
+/* Of a tile. */
+static __host__ __device__ __forceinline__ uint32_t
+zones_rows(const struct zones_job &job)
+{
+    return job.flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
+}
+
+static __host__ __device__ __forceinline__ uint32_t
+zones_tiles_high(const struct zones_job &job)
+{
+    return (job.rows - 1) / zones_rows(job) + 1;
+}
+
+static __host__ __device__ __forceinline__ uint32_t
+zones_tiles_of(const struct zones_job &job)
+{
+    const uint32_t slices = ZONES_THREADS / zones_rows(job);
+
+    return job.words * zones_tiles_high(job) * ((job.slices - 1) / slices + 1);
 }
 
 /* Words */
@@ -411,11 +455,14 @@ struct zones_counters {
 /* zones_steps.cu: steps from each voxel to what is not of the region. */
 void zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t stream);
 
-/* zones_words.cu: records and ends of the words of slices first .. first + count - 1. */
+/* zones_words.cu: what words of slices first .. first + count - 1 are, and their bundles. */
 void zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
                        uint32_t count, cudaStream_t stream);
 
-/* zones_tiles.cu */
+/* zones_whole.cu: of tiles of one level all that seams ask for; which are the others? */
+void zones_whole_queue(const struct zones_job *job, cudaStream_t stream);
+
+/* zones_tiles.cu: these. */
 cudaError_t zones_tiles_allow(const struct zones_job *job);
 void zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream);
 

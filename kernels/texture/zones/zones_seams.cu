@@ -9,7 +9,7 @@
 namespace
 {
 enum {
-    SEAM_BLOCKS = 16, /* of a processor */
+    SEAM_BLOCKS = 8, /* of a processor */
     SEAM_COUNTERS = 8192,
     SEAM_SIZES = 2048,
     SEAM_AT_ONCE = 4, /* numbers, of a thread */
@@ -128,8 +128,6 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
 constexpr uint32_t UNDER = 1u << ZONES_UNDER, ABOVE = 1u << ZONES_ABOVE, AHEAD = 1u << ZONES_AHEAD,
                    BEHIND = 1u << ZONES_BEHIND;
 
-constexpr uint32_t DEEP = ZONES_THREADS / ZONES_DEEP_ROWS;
-
 /* What seams there are, in words. */
 struct seam_share {
     uint32_t slices, rows, columns;
@@ -147,12 +145,12 @@ __device__ __forceinline__ void
 seam_slices(struct seam_queue *queue, uint32_t index, uint32_t count)
 {
     const struct zones_job &job = queue->job;
-    const uint32_t seams = (job.slices - 1) / DEEP;
+    const uint32_t seams = (job.slices - 1) / ZONES_DEEP_SLICES;
     const uint32_t y = index % job.rows, seam = index / job.rows % seams,
                    x = index / job.rows / seams;
     const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
 
-    seam_unite_word<Bits>(queue, index < count, x, y, (seam + 1) * DEEP,
+    seam_unite_word<Bits>(queue, index < count, x, y, (seam + 1) * ZONES_DEEP_SLICES,
                           UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
 }
 
@@ -167,7 +165,7 @@ seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
     const bool last = index % sides == 1;
     const uint32_t seam = index / sides % seams, z = index / sides / seams % job.slices,
                    x = index / sides / seams / job.slices, y = (seam + 1) * rows - last;
-    const bool done = !Flat && z > 0 && z % DEEP == 0; /* by seam_slices */
+    const bool done = !Flat && z > 0 && z % ZONES_DEEP_SLICES == 0; /* by seam_slices */
     const bool deep = !Flat && z > 0;
 
     seam_unite_word<Bits>(queue, index < count && !done, x, y, z,
@@ -263,6 +261,28 @@ seam_each_id(uint32_t count, const Visit &visit)
     }
 }
 
+/* What a number gives to its root. The first one's root gets what all of its lanes have at once: a zone may have most
+ * numbers; where there are many roots the others' are as many adds. All lanes of a warp. */
+__device__ __forceinline__ void
+seam_give(const struct zones_job &job, bool gives, uint32_t root, uint32_t size, uint32_t least)
+{
+    const uint32_t givers = __ballot_sync(~0u, gives), lane = threadIdx.x % 32;
+
+    if (givers == 0)
+        return;
+    const uint32_t first = (uint32_t)__ffs((int)givers) - 1;
+    const uint32_t shared_root = __shfl_sync(~0u, root, (int)first);
+    const bool shared = gives && root == shared_root;
+    const uint32_t sum = __reduce_add_sync(~0u, shared ? size : 0);
+    const uint32_t smallest = job.distances ? __reduce_min_sync(~0u, shared ? least : ~0u) : 0;
+
+    if (!gives || (shared && lane != first))
+        return;
+    atomicAdd(&job.sizes[root], shared ? sum : size);
+    if (job.distances)
+        atomicMin(&job.least[root], shared ? smallest : least);
+}
+
 /* Numbers give their counts to their roots. */
 __global__ void
 __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zones_job job)
@@ -292,18 +312,8 @@ __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zone
         for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
             const bool gives = roots[k] != ids[k];
 
-            if (!__any_sync(~0u, gives))
-                continue;
-            const uint32_t same = __match_any_sync(~0u, gives ? roots[k] : ~0u);
-            const uint32_t sum = __reduce_add_sync(same, sizes[k]);
-            const uint32_t least =
-                job.distances ? __reduce_min_sync(same, gives ? job.least[ids[k]] : ~0u) : 0;
-
-            if (gives && (int)(threadIdx.x % 32) == __ffs((int)same) - 1) {
-                atomicAdd(&job.sizes[roots[k]], sum);
-                if (job.distances)
-                    atomicMin(&job.least[roots[k]], least);
-            }
+            seam_give(job, gives, roots[k], sizes[k],
+                      gives && job.distances ? job.least[ids[k]] : ~0u);
         }
     });
 }
@@ -355,7 +365,7 @@ queue_words(const struct zones_job *job, uint32_t most, cudaStream_t stream)
 {
     const uint32_t rows = job->flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
     const struct seam_share share = {
-        job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / DEEP),
+        job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / ZONES_DEEP_SLICES),
         (job->flat ? 1 : 2) * job->words * job->slices * ((job->rows - 1) / rows),
         (job->words - 1) * job->rows * job->slices};
     const uint32_t wanted =

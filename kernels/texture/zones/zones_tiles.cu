@@ -16,7 +16,7 @@ enum {
     TILE_SLOTS = ZONES_THREADS * TILE_PITCH,
     TILE_SHIFT = 16,     /* a root has its count above its number */
     TILE_COUNTERS = 960, /* of sizes, and of distances */
-    TILE_BLOCKS = 4, /* of a multiprocessor; of many levels its shared memory has room for fewer */
+    TILE_BLOCKS = 2,     /* of a multiprocessor */
     TILE_SHARED = 228 << 10,
     TILE_RESERVED = 1 << 10, /* of it, for each block */
 };
@@ -28,7 +28,7 @@ constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
 /* In shared memory. */
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_memory {
     static constexpr uint32_t pitch = (Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS) + 2,
-                              around = Flat ? pitch : pitch * pitch;
+                              around = pitch * (Flat ? 1 : ZONES_DEEP_SLICES + 2);
 
     /* Of the tile's rows, and of those around them. */
     uint4 records[zones_record<Bits>::count][around];
@@ -99,10 +99,11 @@ template <uint32_t Bits> struct zones_own {
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     const struct zones_job &job;
     zones_memory<Bits, Flat, Distances> &memory;
-    uint32_t wx, y0, z0; /* where it begins */
+    const struct zones_place begin;
 
     static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS,
-                              slices = ZONES_THREADS / rows, quads = zones_record<Bits>::count,
+                              slices = Flat ? 1 : ZONES_DEEP_SLICES,
+                              quads = zones_record<Bits>::count,
                               pitch = zones_memory<Bits, Flat, Distances>::pitch;
 
     __device__ __forceinline__ zones_forest forest() const
@@ -118,12 +119,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ uint32_t y_of(uint32_t word) const
     {
-        return y0 + word % rows;
+        return begin.y + word % rows;
     }
 
     __device__ __forceinline__ uint32_t z_of(uint32_t word) const
     {
-        return z0 + word / rows;
+        return begin.z + word / rows;
     }
 
     __device__ __forceinline__ bool exists(uint32_t word) const
@@ -133,7 +134,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ size_t at(uint32_t word) const
     {
-        return zones_word_at(job, wx, y_of(word), z_of(word));
+        return zones_word_at(job, begin.x, y_of(word), z_of(word));
     }
 
     /* Where memory has its row. */
@@ -155,10 +156,16 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     /* All threads: what is around the tile begins to come into memory. */
     __device__ __forceinline__ void fetch() const
     {
-        for (uint32_t i = threadIdx.x; i < memory.around; i += ZONES_THREADS) {
-            const uint32_t y = y0 + i % pitch - 1, z = Flat ? z0 : z0 + i / pitch - 1;
+#pragma unroll
+        for (uint32_t first = 0; first < memory.around; first += ZONES_THREADS) {
+            const uint32_t i = first + threadIdx.x;
+
+            if (i >= memory.around)
+                break;
+            const uint32_t y = begin.y + i % pitch - 1,
+                           z = Flat ? begin.z : begin.z + i / pitch - 1;
             const bool exists = y < job.rows && z < job.slices;
-            const size_t from = exists ? zones_word_at(job, wx, y, z) : 0;
+            const size_t from = exists ? zones_word_at(job, begin.x, y, z) : 0;
 
 #pragma unroll
             for (uint32_t q = 0; q < quads; q++)
@@ -561,7 +568,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     /* From the border of the volume; along a run it is smallest at an end. */
     __device__ __forceinline__ uint32_t from_border(int bit, uint32_t run) const
     {
-        const uint32_t x = wx * ZONES_WIDTH + bit, y = y_of(threadIdx.x), z = z_of(threadIdx.x);
+        const uint32_t x = begin.x * ZONES_WIDTH + bit, y = y_of(threadIdx.x),
+                       z = z_of(threadIdx.x);
         const uint32_t least =
             min(min(x + 1, job.columns - (x + run - 1)), min(y + 1, job.rows - y));
 
@@ -644,7 +652,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                 memory.forest[slot] >> TILE_SHIFT & (TILE_HELD - 1);
         });
         __syncthreads();
-        counters.flush(job, nearest, job.per_slice ? job.first[2] + z0 : 0);
+        counters.flush(job, nearest, job.per_slice ? job.first[2] + begin.z : 0);
     }
 
     /* Of what was fetched; fetch_next() may overwrite that. */
@@ -693,36 +701,36 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         if (Distances)
             measure(own, roots | own.alone, reaching, first.number, distances);
         if (job.per_slice)
-            sizes.flush(job, 1, job.first[2] + z0);
+            sizes.flush(job, 1, job.first[2] + begin.z);
     }
 };
 
 template <uint32_t Bits, bool Flat, bool Distances>
 __global__ void
 __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
-    zones_tiles(const __grid_constant__ struct zones_job job, uint32_t tiles)
+    zones_tiles(const __grid_constant__ struct zones_job job)
 {
     typedef zones_tile<Bits, Flat, Distances> shape;
     extern __shared__ __align__(16) unsigned char shared_memory[];
     zones_memory<Bits, Flat, Distances> &memory =
         *(zones_memory<Bits, Flat, Distances> *)shared_memory;
+
+    static_assert(TILE_BLOCKS * (sizeof(memory) + TILE_RESERVED) <= TILE_SHARED, "");
     const uint32_t each = TILE_COUNTERS / job.levels;
     const zones_counters sizes = {memory.sizes, each, false},
                          distances = {memory.distances, Distances ? each : 0, true};
-    const uint32_t high = (job.rows - 1) / shape::rows + 1;
+    const uint32_t count = *job.tile_count;
 
     sizes.clear(job);
     distances.clear(job);
     __syncthreads();
-    const auto at = [&](uint32_t tile) {
-        return shape{job, memory, tile % job.words, tile / job.words % high * shape::rows,
-                     tile / job.words / high * shape::slices};
-    };
+    const auto at = [&](uint32_t tile) { return shape{job, memory, job.tiles[tile]}; };
 
-    at(blockIdx.x).fetch();
-    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+    if (blockIdx.x < count)
+        at(blockIdx.x).fetch();
+    for (uint32_t tile = blockIdx.x; tile < count; tile += gridDim.x)
         at(tile).run(sizes, distances, [&] {
-            if (tile + gridDim.x < tiles)
+            if (tile + gridDim.x < count)
                 at(tile + gridDim.x).fetch();
         });
     __syncthreads();
@@ -769,16 +777,11 @@ zones_tiles_allow(const struct zones_job *job)
 void
 zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream)
 {
-    const uint32_t rows = job->flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS,
-                   slices = ZONES_THREADS / rows;
-    const uint32_t tiles =
-        job->words * ((job->rows - 1) / rows + 1) * ((job->slices - 1) / slices + 1);
+    const uint32_t tiles = zones_tiles_of(*job);
 
     with_kernel(job, [&](auto kernel, size_t memory) {
-        const size_t at_once =
-            std::min<size_t>(TILE_BLOCKS, TILE_SHARED / (memory + TILE_RESERVED));
-        const uint32_t blocks = std::min(tiles, (uint32_t)processors * (uint32_t)at_once);
+        const uint32_t blocks = std::min(tiles, (uint32_t)processors * TILE_BLOCKS);
 
-        kernel<<<blocks, ZONES_THREADS, memory, stream>>>(*job, tiles);
+        kernel<<<blocks, ZONES_THREADS, memory, stream>>>(*job);
     });
 }

@@ -10,9 +10,8 @@
 namespace
 {
 enum {
-    WORDS_ROWS = 16,   /* that a block reads beside each other, for records lie along y */
     WORDS_ACROSS = 16, /* bytes that are read at once, where rows allow it */
-    WORDS_BLOCKS = 6,  /* of a multiprocessor */
+    WORDS_BLOCKS = 3,  /* of a multiprocessor */
     WORDS_SLICES = 65535,
 };
 
@@ -175,6 +174,19 @@ template <typename Value, uint32_t Bits> struct words_maker {
             half(x, 1) = 0;
     }
 
+    /* All lanes of a warp, which have two bundles; the word is none beyond the last row. */
+    __device__ __forceinline__ void write_whole(const zones_word<Bits> &word) const
+    {
+        const uint32_t own = word.valid == ~0u && word.starts == 1 ? word.level(0) : 0,
+                       lane = threadIdx.x % 32, first = lane / ZONES_BUNDLE * ZONES_BUNDLE,
+                       bundle = ((1u << ZONES_BUNDLE) - 1) << first;
+        const uint32_t alike = __ballot_sync(~0u, own == __shfl_sync(~0u, own, (int)first));
+
+        if (lane == first && y < job.rows)
+            job.whole[zones_bundle_at(job, x, y, z)] =
+                (uint16_t)((alike & bundle) == bundle ? own : 0);
+    }
+
     __device__ __forceinline__ uint16_t &half(uint32_t of, int which) const
     {
         return ((uint16_t *)&job.ends[zones_word_at(job, of, y, z)])[which];
@@ -186,7 +198,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
     }
 };
 
-/* Rows of WORDS_ROWS, word by word. */
+/* Bundle by bundle, for records lie along y. */
 template <typename Value, uint32_t Bits>
 __global__ void
 __launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
@@ -198,13 +210,18 @@ __launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
         const words_table<Value, Bits> table = {
             job, job.tables + (z - job.table_slice) * job.values, copy};
         const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x,
-                       across = index / WORDS_ROWS,
-                       y = across / job.words * WORDS_ROWS + index % WORDS_ROWS;
+                       across = index / ZONES_BUNDLE,
+                       y = across / job.words * ZONES_BUNDLE + index % ZONES_BUNDLE;
         const words_maker<Value, Bits> maker = {job, table, across % job.words, y, z};
 
+        zones_word<Bits> word = {};
+
         table.fill();
-        if (y < job.rows)
-            maker.write(maker.make());
+        if (y < job.rows) {
+            word = maker.make();
+            maker.write(word);
+        }
+        maker.write_whole(word);
     }
 }
 } // namespace
@@ -213,7 +230,7 @@ void
 zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
                   uint32_t count, cudaStream_t stream)
 {
-    const uint32_t words = ((job->rows - 1) / WORDS_ROWS + 1) * WORDS_ROWS * job->words;
+    const uint32_t words = zones_bundles(job->rows) * ZONES_BUNDLE * job->words;
     const dim3 blocks((words - 1) / ZONES_THREADS + 1,
                       count < WORDS_SLICES ? count : (uint32_t)WORDS_SLICES);
     const bool few = zones_bits_of(job) == ZONES_FEW_BITS;
