@@ -168,20 +168,13 @@ neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uin
     return rc;
 }
 
-static enum boxed_form
-neighbours_form(const struct neighbours_job *job)
-{
-    if (bits_take(job))
-        return BOXED_WINDOWS;
-    return job->distance == 1 ? BOXED_MARKED : BOXED_LEVELS;
-}
-
 static int
 cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_neighbours_request *request =
         (const struct texture_neighbours_request *)given;
     const struct texture_neighbours *neighbours = request->neighbours;
+    const struct cuda_boxed *own = cuda_neighbours_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
     struct neighbours_job job = {};
     int rc;
@@ -195,8 +188,12 @@ cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *
     job.per_slice = neighbours->per_slice;
     memset(request->counts, 0,
            (job.per_slice ? (size_t)base->extent.slices : 1) * job.entries * sizeof(uint64_t));
-    rc = cuda_boxed_fill(lane, cuda_neighbours_state(base), &neighbours->levels, neighbours->region,
-                         job.distance, neighbours_form(&job), &job.box, error);
+    if (bits_take(&job))
+        rc = cuda_boxed_bytes(lane, own, &neighbours->levels, neighbours->region, &job.box,
+                              &job.bytes, error);
+    else
+        rc = cuda_boxed_fill(lane, own, &neighbours->levels, neighbours->region, job.distance,
+                             job.distance == 1 ? BOXED_MARKED : BOXED_LEVELS, &job.box, error);
     if (rc || job.box.size[0] == 0)
         return rc;
     return neighbours_run_all(lane, &job, request->counts, error);
