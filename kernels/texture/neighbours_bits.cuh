@@ -45,13 +45,23 @@ struct bits_part {
     uint32_t windows;        /* of a row */
     uint32_t across, chunks; /* windows of a tile beside each other; tiles of a row */
     uint32_t rows, tiles;    /* of a tile, with one more on both sides; tiles of a slice */
-    uint32_t steps;          /* of all tiles, slice by slice: what blocks share */
+    uint32_t steps;          /* of all tiles: what blocks share */
 };
 
 /* Bytes of shared memory from level to level, and with them from place to place: factors of bytes that are added
  * up. */
 static const uint32_t BITS_OF_LEVEL = BITS_PITCH * sizeof(uint32_t);
 static const uint32_t BITS_OF_BOTH = BITS_OF_LEVEL << 8 | sizeof(uint32_t);
+
+/* Steps of a tile: one a slice, and half as many more where the box ends above or below it, for voxels that lack
+ * neighbours take their time. */
+static __host__ __device__ __forceinline__ uint32_t
+bits_steps_of(const struct bits_part &part, uint32_t tile, uint32_t slices)
+{
+    const bool outer = tile < part.chunks || tile >= part.tiles - part.chunks;
+
+    return outer ? slices + slices / 2 : slices;
+}
 
 /* Windows of so many columns. */
 static __host__ __device__ __forceinline__ int64_t
@@ -812,19 +822,24 @@ __launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struc
     struct bits_shared *shared = (struct bits_shared *)bits_memory;
     const uint32_t slice = job.per_slice ? (uint32_t)(first + blockIdx.y) : 0;
     const uint32_t slices = job.per_slice ? 1 : (uint32_t)job.box.size[2];
+    const uint32_t begin = (uint32_t)((uint64_t)part.steps * blockIdx.x / gridDim.x);
     const uint32_t end = (uint32_t)((uint64_t)part.steps * (blockIdx.x + 1) / gridDim.x);
     struct bits_column<PLANES> column;
 
     bits_make_values(job.bytes.table, &shared->values);
     texture_clear_counters<BITS_THREADS>((uint32_t *)&shared->table,
                                          (uint32_t)(sizeof(shared->table) / sizeof(uint32_t)));
-    for (uint32_t step = (uint32_t)((uint64_t)part.steps * blockIdx.x / gridDim.x); step < end;) {
-        const uint32_t from = step % slices, to = min(slices, from + (end - step));
+    for (uint32_t tile = 0, before = 0; before < end; tile++) {
+        const uint32_t steps = bits_steps_of(part, tile, slices);
+        const uint32_t from = max(begin, before) - before, to = min(end, before + steps) - before;
 
-        bits_begin(job, part, step / slices, &column);
-        bits_walk<PLANES, DEEP>(job, shared, &column, (int32_t)(slice + from),
-                                (int32_t)(slice + to));
-        step += to - from;
+        before += steps;
+        if (from >= to)
+            continue;
+        bits_begin(job, part, tile, &column);
+        bits_walk<PLANES, DEEP>(job, shared, &column,
+                                (int32_t)(slice + (uint64_t)from * slices / steps),
+                                (int32_t)(slice + (uint64_t)to * slices / steps));
     }
     bits_flush<PLANES>(job, shared->table, counts + (size_t)blockIdx.y * job.entries);
 }
@@ -852,7 +867,9 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     part.tiles = (uint32_t)((job->box.size[1] + part.rows - 3) / (part.rows - 2));
     part.rows = (uint32_t)((job->box.size[1] + part.tiles - 1) / part.tiles) + 2; /* all alike */
     part.tiles *= part.chunks;
-    part.steps = (uint32_t)(part.tiles * slices);
+    part.steps = 0;
+    for (uint32_t tile = 0; tile < part.tiles; tile++)
+        part.steps += bits_steps_of(part, tile, (uint32_t)slices);
     most = UINT32_MAX / ((size_t)BITS_LEVELS * job->width * 32 * BITS_THREADS);
     *blocks =
         (uint32_t)texture_most((part.steps + most - 1) / most,
