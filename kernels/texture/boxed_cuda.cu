@@ -224,40 +224,95 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
     return 0;
 }
 
+/* Where the box is, and what its rows are made of but for tables. */
+static int
+boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t *region,
+            struct cuda_box *box, struct boxed_source *source, struct error *error)
+{
+    struct texture_box found;
+
+    texture_region_box(&lane->base, region, &found);
+    *box = {};
+    *source = {};
+    for (int axis = 0; axis < 3; axis++) {
+        source->first[axis] = found.first[axis];
+        box->size[axis] = found.size[axis];
+    }
+    if (box->size[0] == 0)
+        return 0;
+    box->size[0] += source->first[0] % BOXED_ALIGN; /* whole words of the volume */
+    source->first[0] -= source->first[0] % BOXED_ALIGN;
+    box->first_slice = found.first[2];
+    source->volume = cuda_texture_volume(lane);
+    return cuda_counted_region(lane, &own->counted, region, &source->volume.region, error);
+}
+
+static int
+boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
+           const struct texture_levels *levels, int32_t margin, enum boxed_form form,
+           struct boxed_source *source, struct cuda_box *box, struct error *error)
+{
+    box->margin = margin;
+    box->row = (int64_t)boxed_row(box->size[0]);
+    box->slice = box->row * (box->size[1] + 2 * margin);
+    const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
+
+    box->levels =
+        form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
+    source->mark = form == BOXED_MARKED ? BOXED_MARK : 0;
+    return form == BOXED_BYTES ? boxed_fill_all<uint8_t>(lane, own, levels, source, box, error)
+                               : boxed_fill_all<uint16_t>(lane, own, levels, source, box, error);
+}
+
 int
 cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
                 const struct texture_levels *levels, const uint64_t *region, int32_t margin,
                 enum boxed_form form, struct cuda_box *box, struct error *error)
 {
-    struct boxed_source source = {};
-    struct texture_box found;
-    int rc;
+    struct boxed_source source;
+    const int rc = boxed_begin(lane, own, region, box, &source, error);
 
-    texture_region_box(&lane->base, region, &found);
-    *box = {};
-    for (int axis = 0; axis < 3; axis++) {
-        source.first[axis] = found.first[axis];
-        box->size[axis] = found.size[axis];
-    }
-    if (box->size[0] == 0)
-        return 0;
-    box->margin = margin;
-    box->size[0] += source.first[0] % BOXED_ALIGN; /* whole words of the volume */
-    source.first[0] -= source.first[0] % BOXED_ALIGN;
-    box->first_slice = found.first[2];
-    box->row = (int64_t)boxed_row(box->size[0]);
-    if (form == BOXED_WINDOWS && box->row < boxed_windows(box->size[0]) * BOXED_WINDOW + 2)
-        box->row += BOXED_ALIGN;
-    box->slice = box->row * (box->size[1] + 2 * margin);
-    const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
-    const bool bytes = form == BOXED_BYTES || form == BOXED_WINDOWS;
-
-    box->levels = bytes ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
-    source.volume = cuda_texture_volume(lane);
-    source.mark = form == BOXED_MARKED ? BOXED_MARK : 0;
-    rc = cuda_counted_region(lane, &own->counted, region, &source.volume.region, error);
-    if (rc)
+    if (rc || box->size[0] == 0)
         return rc;
-    return bytes ? boxed_fill_all<uint8_t>(lane, own, levels, &source, box, error)
-                 : boxed_fill_all<uint16_t>(lane, own, levels, &source, box, error);
+    return boxed_fill(lane, own, levels, margin, form, &source, box, error);
+}
+
+/* Bytes of the volume whose rows begin with whole words, and of which all have one table. */
+static bool
+boxed_are_values(const struct cuda_lane *lane, const struct texture_levels *levels)
+{
+    return lane->base.pixel == IMAGE_UINT8 && lane->base.extent.columns % 4 == 0 &&
+           levels->table_count == 1;
+}
+
+int
+cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own,
+                 const struct texture_levels *levels, const uint64_t *region, struct cuda_box *box,
+                 struct cuda_bytes *bytes, struct error *error)
+{
+    struct boxed_source source;
+    int rc = boxed_begin(lane, own, region, box, &source, error);
+
+    *bytes = {};
+    if (rc || box->size[0] == 0)
+        return rc;
+    if (!boxed_are_values(lane, levels)) {
+        rc = boxed_fill(lane, own, levels, 1, BOXED_BYTES, &source, box, error);
+        bytes->first = (const uint8_t *)box->levels;
+        bytes->row = box->row;
+        bytes->slice = box->slice;
+        return rc;
+    }
+    const struct glcm_volume *volume = &source.volume;
+    const int64_t row = source.first[2] * volume->rows + source.first[1];
+
+    bytes->row = volume->columns;
+    bytes->slice = bytes->row * volume->rows;
+    bytes->first = (const uint8_t *)volume->voxels + row * bytes->row + source.first[0];
+    bytes->bit = (uint32_t)source.first[0];
+    bytes->region_row = volume->words_per_row * 2;
+    bytes->region_slice = bytes->region_row * volume->rows;
+    if (volume->region)
+        bytes->region = (const uint32_t *)volume->region + row * bytes->region_row;
+    return cuda_levels_send(lane, levels, 0, 1, own->tables, &bytes->table, error);
 }

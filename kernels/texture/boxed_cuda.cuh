@@ -8,22 +8,14 @@
 #include "kernels/texture/texture_cuda.cuh"
 
 /* How a box has its levels: in two bytes; in two bytes and with BOXED_MARK, all but 0; in one byte, where
- * there are at most 255; in one byte, with zeros after each row for all of its windows. */
-enum boxed_form { BOXED_LEVELS, BOXED_MARKED, BOXED_BYTES, BOXED_WINDOWS };
+ * there are at most 255. */
+enum boxed_form { BOXED_LEVELS, BOXED_MARKED, BOXED_BYTES };
 
 enum {
     BOXED_MARK = 0x1000,
-    BOXED_ALIGN = 16,  /* and that many zeros before each row */
-    BOXED_LEAD = 128,  /* elements before the first, for words that reach beyond the rows */
-    BOXED_WINDOW = 30, /* from one window to the next, which has two voxels more */
+    BOXED_ALIGN = 16, /* and that many zeros before each row */
+    BOXED_LEAD = 128, /* elements before the first, for words that reach beyond the rows */
 };
-
-/* Windows of so many columns. */
-static __host__ __device__ __forceinline__ int64_t
-boxed_windows(int64_t columns)
-{
-    return columns > 2 ? (columns - 2 + BOXED_WINDOW - 1) / BOXED_WINDOW : 1;
-}
 
 /* As struct texture_boxed has them, all in device memory. */
 struct cuda_box {
@@ -50,6 +42,24 @@ void cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory,
 int cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
                     const struct texture_levels *levels, const uint64_t *region, int32_t margin,
                     enum boxed_form form, struct cuda_box *box, struct error *error);
+
+/* A box as bytes, in device memory: levels, or values of the volume. What is beside its rows and slices is
+ * anything. */
+struct cuda_bytes {
+    const uint8_t *first;  /* of the box's first voxel; its address is a multiple of 4 */
+    int64_t row, slice;    /* from one to the next, such multiples, too */
+    const uint16_t *table; /* of values; NULL: they are levels */
+    /* Of values: bits of the box's first row, from the volume's column 0 on; NULL: all are of the region. */
+    const uint32_t *region;
+    int64_t region_row, region_slice; /* words from one to the next */
+    uint32_t bit;                     /* of the box's first voxel */
+};
+
+/* Where the box's bytes are; the filling is queued, if it takes one: values of two bytes, and such as have a table
+ * for each slice. Levels are at most 255. */
+int cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own,
+                     const struct texture_levels *levels, const uint64_t *region,
+                     struct cuda_box *box, struct cuda_bytes *bytes, struct error *error);
 
 /* The zeros before the box's first row of its first slice: of levels of one or two bytes. */
 template <typename Level>

@@ -4,24 +4,24 @@
  *
  * A thread has a window: 32 voxels of a row that stand next to each other, of which all but the first and
  * the last are its own to count; so nothing that it shifts comes from another's. It goes with the window from
- * slice to slice. Of what is there it makes planes, of each bit of the levels one word with that bit of every
- * voxel: 32 voxels are compared with 32 neighbours by one operation a plane, and how many neighbours are alike
- * is added up likewise, as numbers whose digits are words. Of the rows beside its own a thread reads from
- * shared memory what the threads of these rows have made.
+ * slice to slice. Bytes of the volume become levels there, by a table in shared memory, and of these it makes
+ * planes, of each bit of the levels one word with that bit of every voxel: 32 voxels are compared with 32
+ * neighbours by one operation a plane, and how many neighbours are alike is added up likewise, as numbers whose
+ * digits are words. Of the rows beside its own a thread reads from shared memory what the threads of these rows
+ * have made.
  *
  * Levels are added up two in a word, as halves that are multiples of the least one: so are all whole numbers
  * below 2^11, and they are added and subtracted by what is not busy with planes.
  *
  * Turned back, a byte for each voxel, levels and what is alike are the addresses of counters. Deviations are
- * counted as if all voxels had all neighbours, levels of 0 among them; of the few that lack some this is put
- * right afterwards (neighbours_lacking.cuh), from a word for each window. Voxels without a level count among
- * those of a level 0, which nobody reads.
+ * counted as if all voxels had all neighbours, levels of 0 among them; of the few that lack some the thread puts
+ * this right, voxel by voxel. Voxels without a level count among those of a level 0, which nobody reads.
  */
 #ifndef NOCTULE_NEIGHBOURS_BITS_CUH
 #define NOCTULE_NEIGHBOURS_BITS_CUH
 
 #include "kernels/cuda/ptx.cuh"
-#include "kernels/texture/neighbours_lacking.cuh"
+#include "kernels/texture/neighbours_cuda.cuh"
 #include "kernels/texture/turn_cuda.cuh"
 
 #include <cuda_fp16.h>
@@ -29,13 +29,15 @@
 enum {
     BITS_LEVELS = 64,
     BITS_THREADS = 512,
-    BITS_SLOTS =
-        3, /* slices in shared memory: what is read, what is written, and what others still read */
-    BITS_COPIES = 32,       /* of a level's deviations: a lane has its own */
-    BITS_PITCH = 64,        /* of a level's counters: what is alike, then the copies */
-    BITS_BIAS = 0x3F000000, /* a half, whose lower bits are then what is added to it */
+    BITS_WINDOW = 30, /* from one window to the next, which has two voxels more */
+    /* Slices in shared memory: what is read, what is written, and what others still read. */
+    BITS_SLOTS = 3,
+    BITS_INSIDE = 5, /* the same, of which two before are read, too */
+    BITS_LANES = 32,
+    BITS_PITCH = 32, /* counters of a level, of each kind */
     BITS_HALVES = 0x00FF00FF,
-    BITS_ALIGN = 256, /* bytes */
+    BITS_THOUSAND = 0x64006400, /* halves of 1024, whose lower bits are then what is added to it */
+    BITS_VALUES = 256,
 };
 
 /* What the rows of a box are cut into. */
@@ -43,8 +45,30 @@ struct bits_part {
     uint32_t windows;        /* of a row */
     uint32_t across, chunks; /* windows of a tile beside each other; tiles of a row */
     uint32_t rows, tiles;    /* of a tile, with one more on both sides; tiles of a slice */
-    uint32_t steps;          /* of all tiles, slice by slice: what blocks share */
+    uint32_t steps;          /* of all tiles: what blocks share */
 };
+
+/* Bytes of shared memory from level to level, and with them from place to place: factors of bytes that are added
+ * up. */
+static const uint32_t BITS_OF_LEVEL = BITS_PITCH * sizeof(uint32_t);
+static const uint32_t BITS_OF_BOTH = BITS_OF_LEVEL << 8 | sizeof(uint32_t);
+
+/* Steps of a tile: one a slice, and half as many more where the box ends above or below it, for voxels that lack
+ * neighbours take their time. */
+static __host__ __device__ __forceinline__ uint32_t
+bits_steps_of(const struct bits_part &part, uint32_t tile, uint32_t slices)
+{
+    const bool outer = tile < part.chunks || tile >= part.tiles - part.chunks;
+
+    return outer ? slices + slices / 2 : slices;
+}
+
+/* Windows of so many columns. */
+static __host__ __device__ __forceinline__ int64_t
+bits_windows(int64_t columns)
+{
+    return columns > 2 ? (columns - 2 + BITS_WINDOW - 1) / BITS_WINDOW : 1;
+}
 
 /* The levels of a window: byte b of word j is voxel 8 b + j. */
 struct bits_levels {
@@ -61,44 +85,60 @@ struct bits_number {
     uint32_t digit[5];
 };
 
-/* What a block counts into, in shared memory. */
+/* What a block counts into, by level, of which 0 is nobody's. */
 struct bits_table {
-    uint32_t *counters; /* [1 + levels][BITS_PITCH]; see bits_place_of */
-    uint32_t levels, width;
-    uint32_t first,
-        lane; /* as bytes of an address: where the counters are, in 256 bytes; the lane's copy */
+    uint32_t alike[1 + BITS_LEVELS][BITS_PITCH]; /* see bits_place_of */
+    /* Deviations as if of voxels with all neighbours, of each lane. */
+    uint32_t copies[1 + BITS_LEVELS][BITS_LANES];
+    /* Of voxels that lack so many of 27, or 9: how many, their deviations, and what copies have of them. */
+    uint32_t lacking[1 + BITS_LEVELS][BITS_PITCH];
+    uint32_t corrected[1 + BITS_LEVELS][BITS_PITCH];
+    uint32_t removed[1 + BITS_LEVELS][BITS_PITCH];
 };
 
 /* Where those of a level are counted that have so many alike: levels that are near are in different banks. */
+template <uint32_t PLANES>
 static __device__ __forceinline__ uint32_t
 bits_place_of(uint32_t level, uint32_t alike)
 {
-    return level * BITS_PITCH + ((level ^ alike) & (BITS_COPIES - 1));
+    return alike ^ (level & ((1u << PLANES) - 1) & (BITS_PITCH - 1));
 }
+
+/* Levels of bytes; each lane has a copy in a bank of its own. */
+struct bits_values {
+    uint32_t level[BITS_VALUES][BITS_LANES];
+};
 
 /* A window as it stands in memory; it begins with the lower or with the upper half of the first word. */
 struct bits_loaded {
     uint32_t word[9];
+    uint32_t region[2]; /* which of them are of the region, if there is one */
 };
 
+/* Levels of values: byte b of the levels' word j is voxel 8 b + j. */
 static __device__ __forceinline__ void
-bits_load(const uint32_t *at, struct bits_loaded *loaded)
+bits_look_up(const struct bits_values *values, const uint32_t word[8], struct bits_levels *levels)
 {
+    const uint32_t lane = threadIdx.x % BITS_LANES * (uint32_t)sizeof(uint32_t);
+
 #pragma unroll
-    for (int i = 0; i < 9; i++)
-        loaded->word[i] = __ldg(at + i);
+    for (int j = 0; j < 8; j++) {
+        levels->word[j] = 0;
+#pragma unroll
+        for (int b = 3; b >= 0; b--)
+            levels->word[j] =
+                levels->word[j] * 0x100 +
+                *(const uint32_t *)((const char *)values->level +
+                                    __dp4a(word[2 * b + j / 4], BITS_OF_LEVEL << j % 4 * 8, lane));
+    }
 }
 
 static __device__ __forceinline__ void
-bits_arrange(const struct bits_loaded &loaded, uint32_t shift, struct bits_levels *levels)
+bits_keep(uint32_t voxels, struct bits_levels *levels)
 {
-    uint32_t word[8];
-
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        word[i % 2 * 4 + i / 2] = __funnelshift_r(loaded.word[i], loaded.word[i + 1], shift);
-    turn_bytes(word, levels->word);
-    turn_bytes(word + 4, levels->word + 4);
+    for (int j = 0; j < 8; j++)
+        levels->word[j] &= (voxels >> j & 0x01010101) * 0xFF;
 }
 
 /* Levels below 2^PLANES and that one, whose planes are all 0. */
@@ -117,9 +157,17 @@ bits_make_planes(const struct bits_levels &levels, struct bits_planes<PLANES> *p
     }
 }
 
-/* A slice of the tile: of each thread four pieces, two of levels and two of planes. */
+/* A slice of the tile: of each thread four pieces, two of levels and two of planes, which end with those inside. */
 struct bits_slot {
     uint4 piece[4][BITS_THREADS];
+};
+
+/* All that a block has of shared memory. */
+struct bits_shared {
+    struct bits_slot slots[BITS_SLOTS];
+    uint32_t inside[BITS_INSIDE][BITS_THREADS]; /* voxels that have a level */
+    struct bits_values values;
+    struct bits_table table;
 };
 
 template <uint32_t PLANES>
@@ -198,15 +246,54 @@ bits_sum_rows(const struct bits_rows &rows)
     return number;
 }
 
+/* How many of three slices are alike, of which one or two are there: what is left to be added of ones, twos, ... */
+struct bits_first {
+    uint32_t one, two[2], four;
+};
+
+struct bits_second {
+    uint32_t one[2], two[2], four, eight;
+};
+
+static __device__ __forceinline__ struct bits_first
+bits_sum_first(const struct bits_rows &rows)
+{
+    struct bits_first sum;
+
+    bits_add(rows.sum[0], rows.sum[1], rows.sum[2], &sum.one, &sum.two[0]);
+    bits_add(rows.carry[0], rows.carry[1], rows.carry[2], &sum.two[1], &sum.four);
+    return sum;
+}
+
+static __device__ __forceinline__ struct bits_second
+bits_sum_second(const struct bits_first &first, const struct bits_rows &rows)
+{
+    struct bits_second sum;
+    uint32_t two, four[2];
+
+    bits_add(first.one, rows.sum[0], rows.sum[1], &sum.one[0], &two);
+    sum.one[1] = rows.sum[2];
+    bits_add(first.two[0], first.two[1], two, &sum.two[0], &four[0]);
+    bits_add(rows.carry[0], rows.carry[1], rows.carry[2], &sum.two[1], &four[1]);
+    bits_add(first.four, four[0], four[1], &sum.four, &sum.eight);
+    return sum;
+}
+
 static __device__ __forceinline__ struct bits_number
-bits_sum(const struct bits_number &a, const struct bits_number &b)
+bits_sum_third(const struct bits_second &second, const struct bits_rows &rows)
 {
     struct bits_number number;
-    uint32_t carry = 0;
+    uint32_t one, two[4], four[4], eight[2];
 
-#pragma unroll
-    for (int k = 0; k < 5; k++)
-        bits_add(a.digit[k], b.digit[k], carry, &number.digit[k], &carry);
+    bits_add(second.one[0], second.one[1], rows.sum[0], &one, &two[0]);
+    bits_add(one, rows.sum[1], rows.sum[2], &number.digit[0], &two[1]);
+    bits_add(second.two[0], second.two[1], two[0], &two[2], &four[0]);
+    bits_add(rows.carry[0], rows.carry[1], rows.carry[2], &two[3], &four[1]);
+    bits_add(two[1], two[2], two[3], &number.digit[1], &four[2]);
+    bits_add(second.four, four[0], four[1], &four[3], &eight[0]);
+    number.digit[2] = four[2] ^ four[3];
+    eight[1] = four[2] & four[3];
+    bits_add(second.eight, eight[0], eight[1], &number.digit[3], &number.digit[4]);
     return number;
 }
 
@@ -294,13 +381,20 @@ bits_halves(uint32_t word)
     return *(const __half2 *)&word;
 }
 
+/* Even bytes of a word, or odd ones. */
+static __device__ __forceinline__ __half2
+bits_unpack_word(uint32_t word, bool odd)
+{
+    return bits_halves(odd ? ptx_permute<0x4341>(word, 0) : word & BITS_HALVES);
+}
+
 static __device__ __forceinline__ void
 bits_unpack(const uint32_t word[8], struct bits_sums *sums)
 {
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-        sums->word[j] = bits_halves(word[j] & BITS_HALVES);
-        sums->word[8 + j] = bits_halves(ptx_permute<0x4341>(word[j], 0));
+        sums->word[j] = bits_unpack_word(word[j], false);
+        sums->word[8 + j] = bits_unpack_word(word[j], true);
     }
 }
 
@@ -326,70 +420,116 @@ bits_sum_levels(const uint32_t above[8], const uint32_t own[8], const uint32_t b
     }
 }
 
-/* BITS_BIAS and a number of either sign. */
+/* Two without their signs: as such halves they are whole numbers, too. */
 static __device__ __forceinline__ uint32_t
-bits_addend(float number)
+bits_sizes(__half2 numbers)
 {
-    return __float_as_uint(fabsf(number) + __uint_as_float(BITS_BIAS));
+    return *(const uint32_t *)&numbers & 0x7FFF7FFF;
 }
 
-/* Where a window is counted. */
-struct bits_counting {
-    uint32_t keep
-        [2]; /* bytes of the first and of the last word of its levels: whose voxels are its own */
-};
-
-/* Each deviation adds BITS_BIAS, too. */
+template <uint32_t PLANES>
 static __device__ __forceinline__ void
-bits_count(const struct bits_table &table, const struct bits_counting &counting,
-           const struct bits_levels &levels, const struct bits_number &number,
+bits_count(struct bits_table *table, uint32_t own, const struct bits_levels &levels,
+           const struct bits_planes<PLANES> &planes, const struct bits_number &number,
            const struct bits_sums &deviations)
 {
-    uint32_t alike[8] = {
-        0, 0, number.digit[0], number.digit[1], number.digit[2], number.digit[3], number.digit[4],
-        0}; /* four times */
+    const uint32_t alike = ptx_shared_address(table->alike);
+    const uint32_t copy = ptx_shared_address(&table->copies[0][threadIdx.x % BITS_LANES]);
+    uint32_t place[8] = {};
 
-    turn_bits(alike);
+#pragma unroll
+    for (uint32_t k = 0; k < 5; k++)
+        place[k] = k < PLANES ? number.digit[k] ^ planes.plane[k] : number.digit[k];
+    turn_bits(place);
 #pragma unroll
     for (int j = 0; j < 8; j++) {
         uint32_t level = levels.word[j];
 
         if (j == 0)
-            level &= counting.keep[0];
+            level &= (own & 1) * 0xFF | 0xFFFFFF00;
         if (j == 7)
-            level &= counting.keep[1];
-        const uint32_t low = alike[j] ^ (level << 2 & 0x7C7C7C7C), high = level + table.first;
-        const __half2 even = deviations.word[j], odd = deviations.word[8 + j];
+            level &= (own >> 31) * 0xFF000000 | 0x00FFFFFF;
+        const uint32_t low = ptx_permute<0x5140>(place[j], level),
+                       high = ptx_permute<0x7362>(place[j], level);
+        const uint32_t even = bits_sizes(deviations.word[j]),
+                       odd = bits_sizes(deviations.word[8 + j]);
 
-        ptx_add_shared<1>(ptx_permute<0x8840>(low, high));
-        ptx_add_shared<1>(ptx_permute<0x9951>(low, high));
-        ptx_add_shared<1>(ptx_permute<0xAA62>(low, high));
-        ptx_add_shared<1>(ptx_permute<0xBB73>(low, high));
-        ptx_add_shared(ptx_permute<0x2140>(table.lane, high), bits_addend(__low2float(even)));
-        ptx_add_shared(ptx_permute<0x2150>(table.lane, high), bits_addend(__low2float(odd)));
-        ptx_add_shared(ptx_permute<0x2160>(table.lane, high), bits_addend(__high2float(even)));
-        ptx_add_shared(ptx_permute<0x2170>(table.lane, high), bits_addend(__high2float(odd)));
+        ptx_add_shared<1>(alike + __dp4a(low, BITS_OF_BOTH, 0u));
+        ptx_add_shared<1>(alike + __dp4a(low, BITS_OF_BOTH << 16, 0u));
+        ptx_add_shared<1>(alike + __dp4a(high, BITS_OF_BOTH, 0u));
+        ptx_add_shared<1>(alike + __dp4a(high, BITS_OF_BOTH << 16, 0u));
+        ptx_add_shared(__dp4a(level, BITS_OF_LEVEL, copy), __dp2a_lo(even, 0x01u, 0u));
+        ptx_add_shared(__dp4a(level, BITS_OF_LEVEL << 8, copy), __dp2a_lo(odd, 0x01u, 0u));
+        ptx_add_shared(__dp4a(level, BITS_OF_LEVEL << 16, copy), __dp2a_lo(even, 0x0100u, 0u));
+        ptx_add_shared(__dp4a(level, BITS_OF_LEVEL << 24, copy), __dp2a_lo(odd, 0x0100u, 0u));
+    }
+}
+
+/* Voxels of a window that lack so many neighbours. */
+static __device__ __forceinline__ void
+bits_correct(struct bits_table *table, uint32_t lacking, const struct bits_number &lacks,
+             const struct bits_levels &levels, const struct bits_sums &deviations)
+{
+    const uint32_t at = ptx_shared_address(table->lacking);
+    const uint32_t apart = (uint32_t)sizeof(table->lacking);
+    const __half2 bias = bits_halves(BITS_THOUSAND);
+    uint32_t number[8] = {lacks.digit[0], lacks.digit[1], lacks.digit[2], lacks.digit[3],
+                          lacks.digit[4]};
+
+    turn_bits(number);
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        const uint32_t level = levels.word[j];
+
+        if ((lacking >> j & 0x01010101) == 0)
+            continue;
+#pragma unroll
+        for (int odd = 0; odd < 2; odd++) {
+            const __half2 counted = deviations.word[8 * odd + j];
+            const __half2 own = bits_unpack_word(level, odd);
+            const __half2 less = __hsub2(
+                bias, bits_halves(odd ? ptx_permute<0x4341>(number[j], BITS_THOUSAND >> 24)
+                                      : ptx_permute<0x4240>(number[j], BITS_THOUSAND >> 24)));
+            const uint32_t corrected = bits_sizes(__hfma2(own, less, counted));
+            const uint32_t removed = bits_sizes(counted);
+
+#pragma unroll
+            for (int upper = 0; upper < 2; upper++) {
+                const int voxel = 16 * upper + 8 * odd + j;
+                const uint32_t of = 1u << 8 * upper;
+                const uint32_t place =
+                    at + __dp4a(level, BITS_OF_LEVEL << voxel / 8 * 8,
+                                __dp4a(number[j], (uint32_t)sizeof(uint32_t) << voxel / 8 * 8, 0u));
+
+                if ((lacking >> voxel & 1) == 0)
+                    continue;
+                ptx_add_shared<1>(place);
+                ptx_add_shared(place + apart, __dp2a_lo(corrected, of, 0u));
+                ptx_add_shared(place + 2 * apart, __dp2a_lo(removed, of, 0u));
+            }
+        }
     }
 }
 
 /* What a thread has of its window. */
 template <uint32_t PLANES> struct bits_column {
     const uint8_t *window; /* in slice 0 */
-    uint32_t shift;        /* of what is loaded */
-    uint32_t across;       /* threads to the next row's */
+    const uint32_t *region;
+    uint32_t shift;        /* of what is loaded, */
+    uint32_t region_shift; /* and of what of the region is */
+    uint32_t apart;        /* threads to the next row's */
     bool counts;           /* is a window, and no row beside the tile's */
-    uint32_t own;          /* voxels that it counts */
-    struct bits_counting counting;
+    uint32_t inside;       /* voxels that are of the box, */
+    uint32_t own;          /* and that it counts */
 
     struct bits_planes<PLANES>
-        planes[3]; /* of the slice before the last, of the last, of the next */
-    struct bits_levels levels[3];
-    struct bits_number alike[2]; /* so far: of the slice before, of the last one */
+        planes[3];               /* of the slice before the last, of the last, of the next */
+    struct bits_second before;   /* alike so far: of the slice before, */
+    struct bits_first at;        /* of the last one */
     struct bits_sums sums;       /* of the slice before */
     struct bits_sums deviations; /* of that slice's voxels, so far */
     uint32_t ahead[3];           /* see bits_compare_own */
-    uint32_t full[2];  /* voxels that have levels above and below, of the two slices before */
-    uint32_t *lacking; /* where it says which of a slice lack neighbours, from the next one on */
+    uint32_t full[2]; /* voxels that have levels above and below, of the two slices before */
 };
 
 /* Those that lack neighbours; `full` have such above and below. */
@@ -402,13 +542,13 @@ bits_lacking(uint32_t own, uint32_t inside, uint32_t full)
 /* Sums of a slice: with DEEP they make deviations of the slice before whole, else of this one. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_deviate(struct bits_column<PLANES> *column, const struct bits_sums &sums,
-             struct bits_sums *deviations)
+bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &levels,
+             const struct bits_sums &sums, struct bits_sums *deviations)
 {
     const __half2 all = __half2half2(__int2half_rn(DEEP ? 27 : 9));
     struct bits_sums own;
 
-    bits_unpack(column->levels[1].word, &own);
+    bits_unpack(levels.word, &own);
 #pragma unroll
     for (int i = 0; i < 16; i++) {
         const __half2 sum = sums.word[i];
@@ -424,17 +564,44 @@ bits_deviate(struct bits_column<PLANES> *column, const struct bits_sums &sums,
     }
 }
 
-/* Looks at a slice, which is in the slot; with DEEP counts the one before, else this one. */
+/* Of three rows, `apart` threads from each other: how many voxels are not there before, at and after each. */
+static __device__ __forceinline__ void
+bits_miss_rows(const uint32_t *inside, uint32_t apart, struct bits_rows *rows)
+{
+#pragma unroll
+    for (int y = 0; y < 3; y++) {
+        const uint32_t row = inside[threadIdx.x + (y - 1) * apart];
+
+        bits_add(~(row << 1), ~row, ~(row >> 1), &rows->sum[y], &rows->carry[y]);
+    }
+}
+
+/* How many neighbours voxels lack of slice z or, with DEEP, of the one before. */
+template <bool DEEP>
+static __device__ __forceinline__ struct bits_number
+bits_miss(const struct bits_shared *shared, uint32_t z, uint32_t apart)
+{
+    struct bits_rows rows[3] = {};
+
+#pragma unroll
+    for (uint32_t s = 0; s < (DEEP ? 3 : 1); s++)
+        bits_miss_rows(shared->inside[(z - s) % BITS_INSIDE], apart, &rows[s]);
+    return DEEP ? bits_sum_third(bits_sum_second(bits_sum_first(rows[0]), rows[1]), rows[2])
+                : bits_sum_rows(rows[0]);
+}
+
+/* Looks at slice number z of those that were in slots; with DEEP counts the one before, else this one. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_step(const struct bits_table &table, const struct bits_slot *slot, bool counted,
-          size_t lacking_apart, struct bits_column<PLANES> *column)
+bits_step(struct bits_shared *shared, uint32_t z, bool counted, struct bits_column<PLANES> *column)
 {
-    const uint32_t above = threadIdx.x - column->across, below = threadIdx.x + column->across;
+    const struct bits_slot *slot = &shared->slots[z % BITS_SLOTS];
+    const uint32_t above = threadIdx.x - column->apart, below = threadIdx.x + column->apart;
     struct bits_planes<PLANES> row;
     struct bits_rows rows[3];
     struct bits_sums sums, deviations;
     struct bits_number number;
+    struct bits_levels levels;
     uint32_t words[2][8], full = column->planes[1].inside;
 
     bits_read_planes(slot, above, &row);
@@ -445,21 +612,29 @@ bits_step(const struct bits_table &table, const struct bits_slot *slot, bool cou
     full &= row.inside;
     bits_compare_row<PLANES, DEEP>(column->planes, row, 2, rows);
 
+    bits_read(slot, 0, threadIdx.x, levels.word);
     bits_read(slot, 0, above, words[0]);
     bits_read(slot, 0, below, words[1]);
-    bits_sum_levels(words[0], column->levels[1].word, words[1], &sums);
+    bits_sum_levels(words[0], levels.word, words[1], &sums);
     if (DEEP) {
-        number = bits_sum(column->alike[0], bits_sum_rows(rows[0]));
-        column->alike[0] = bits_sum(column->alike[1], bits_sum_rows(rows[1]));
-        column->alike[1] = bits_sum_rows(rows[2]);
+        number = bits_sum_third(column->before, rows[0]);
+        column->before = bits_sum_second(column->at, rows[1]);
+        column->at = bits_sum_first(rows[2]);
     } else
         number = bits_sum_rows(rows[1]);
-    bits_deviate<PLANES, DEEP>(column, sums, &deviations);
+    bits_deviate<PLANES, DEEP>(column, levels, sums, &deviations);
     if (counted) {
-        bits_count(table, column->counting, column->levels[DEEP ? 0 : 1], number, deviations);
-        *column->lacking = bits_lacking(column->own, column->planes[DEEP ? 0 : 1].inside,
-                                        DEEP ? column->full[0] & full : full);
-        column->lacking += lacking_apart;
+        const int at = DEEP ? 0 : 1;
+        const uint32_t lacking = bits_lacking(column->own, column->planes[at].inside,
+                                              DEEP ? column->full[0] & full : full);
+
+        if (DEEP)
+            bits_read(&shared->slots[(z - 1) % BITS_SLOTS], 0, threadIdx.x, levels.word);
+        if (lacking != 0)
+            bits_correct(&shared->table, lacking, bits_miss<DEEP>(shared, z, column->apart), levels,
+                         deviations);
+        bits_count<PLANES>(&shared->table, column->own, levels, column->planes[at], number,
+                           deviations);
     }
     column->full[0] = column->full[1] & full;
     column->full[1] = full;
@@ -470,56 +645,95 @@ template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_go_on(struct bits_column<PLANES> *column)
 {
+    column->planes[0] = column->planes[1];
+    column->planes[1] = column->planes[2];
+}
+
+/* The window in a slice, which may be beside the box. */
+template <uint32_t PLANES>
+static __device__ __forceinline__ void
+bits_load(const struct neighbours_job &job, const struct bits_column<PLANES> &column, int32_t z,
+          struct bits_loaded *loaded)
+{
+    const int64_t there = min(max(z, 0), (int32_t)job.box.size[2] - 1);
+    const uint32_t *at = (const uint32_t *)(column.window + there * job.bytes.slice);
+
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        column->planes[i] = column->planes[i + 1];
-        column->levels[i] = column->levels[i + 1];
+    for (int i = 0; i < 9; i++)
+        loaded->word[i] = __ldg(at + i);
+    if (job.bytes.region) {
+        loaded->region[0] = __ldg(column.region + there * job.bytes.region_slice);
+        loaded->region[1] = __ldg(column.region + there * job.bytes.region_slice + 1);
     }
 }
 
+/* What was loaded of slice z. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
-bits_make_next(const struct bits_loaded &loaded, struct bits_slot *slot,
+bits_make_next(const struct neighbours_job &job, struct bits_shared *shared,
+               const struct bits_loaded &loaded, int32_t z, uint32_t slot,
                struct bits_column<PLANES> *column)
 {
-    bits_arrange(loaded, column->shift, &column->levels[2]);
-    bits_make_planes(column->levels[2], &column->planes[2]);
-    bits_hand_over(slot, column->levels[2], column->planes[2]);
+    uint32_t word[8], inside = (uint32_t)z < (uint32_t)job.box.size[2] ? column->inside : 0;
+    struct bits_levels levels;
+
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        word[i] = __funnelshift_r(loaded.word[i], loaded.word[i + 1], column->shift);
+    bits_look_up(&shared->values, word, &levels);
+    if (job.bytes.region)
+        inside &= __funnelshift_r(loaded.region[0], loaded.region[1], column->region_shift);
+    if (inside != ~0u)
+        bits_keep(inside, &levels);
+    bits_make_planes(levels, &column->planes[2]);
+    bits_hand_over(&shared->slots[slot % BITS_SLOTS], levels, column->planes[2]);
+    shared->inside[slot % BITS_INSIDE][threadIdx.x] = column->planes[2].inside;
 }
 
 /* Slices first .. end - 1 of a tile. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_walk(const struct neighbours_job &job, const struct bits_table &table, struct bits_slot *slots,
+bits_walk(const struct neighbours_job &job, struct bits_shared *shared,
           struct bits_column<PLANES> *column, int32_t first, int32_t end)
 {
-    const int32_t beside = DEEP ? 1 : 0, last = end - 1 + beside;
-    const int64_t apart = job.box.slice / (int64_t)sizeof(uint32_t);
-    const size_t words = lacking_words(job.box);
-    const uint32_t *at =
-        (const uint32_t *)(column->window - column->shift / 8) + (first - beside) * apart;
+    const int32_t beside = DEEP ? 1 : 0;
+    uint32_t slot = BITS_SLOTS * BITS_INSIDE;
     struct bits_loaded loaded;
-    uint32_t slot = 0;
 
-    column->lacking += (size_t)first * words;
     __syncthreads();
-    bits_load(at, &loaded);
-    bits_make_next(loaded, &slots[slot], column);
+    bits_load(job, *column, first - beside, &loaded);
+    bits_make_next(job, shared, loaded, first - beside, slot, column);
     bits_go_on(column);
-    at += first - beside < last ? apart : 0;
-    bits_load(at, &loaded);
-    for (int32_t z = first - beside; z <= last; z++) {
-        const uint32_t next = slot + 1 < BITS_SLOTS ? slot + 1 : 0;
-
-        bits_make_next(loaded, &slots[next], column);
-        at += z + 1 < last ? apart : 0; /* the last is loaded again, without need */
-        bits_load(at, &loaded);
+    bits_load(job, *column, first - beside + 1, &loaded);
+    for (int32_t z = first - beside; z < end + beside; z++) {
+        bits_make_next(job, shared, loaded, z + 1, slot + 1, column);
+        bits_load(job, *column, z + 2, &loaded);
         __syncthreads();
         if (column->counts)
-            bits_step<PLANES, DEEP>(table, &slots[slot], z > first || !DEEP, words, column);
+            bits_step<PLANES, DEEP>(shared, slot, z > first || !DEEP, column);
         bits_go_on(column);
-        slot = next;
+        slot++;
     }
+}
+
+/* Where a thread's window is in the tile. Those at either end come first, each with the rows beside it: of these
+ * voxels alone lack neighbours in every slice, and few warps have them. */
+struct bits_place {
+    uint32_t row, window, apart;
+};
+
+static __device__ __forceinline__ struct bits_place
+bits_place_of_thread(const struct bits_part &part)
+{
+    const uint32_t inner = part.across > 2 ? part.across - 2 : 1, thread = threadIdx.x;
+
+    if (thread < part.rows)
+        return {thread, 0, 1};
+    if (thread < 2 * part.rows && part.across > 1)
+        return {thread - part.rows, part.across - 1, 1};
+    if (part.across <= 2)
+        return {part.rows, 0, 1};
+    return {(thread - 2 * part.rows) / inner, (thread - 2 * part.rows) % inner + 1, inner};
 }
 
 /* The thread's window of a tile. */
@@ -528,60 +742,74 @@ static __device__ __forceinline__ void
 bits_begin(const struct neighbours_job &job, const struct bits_part &part, uint32_t tile,
            struct bits_column<PLANES> *column)
 {
-    const uint32_t row = threadIdx.x / part.across, inner = part.rows - 2;
-    const uint32_t wanted = tile % part.chunks * part.across + threadIdx.x % part.across;
-    const uint32_t window = min(wanted, part.windows - 1);
-    const int64_t y = (int64_t)(tile / part.chunks * inner + row) - 1;
+    const struct cuda_bytes &bytes = job.bytes;
+    const struct bits_place place = bits_place_of_thread(part);
+    const uint32_t inner = part.rows - 2, wanted = tile % part.chunks * part.across + place.window;
+    const uint32_t window = min(wanted, part.windows - 1), x = window * BITS_WINDOW;
+    const int64_t y = (int64_t)(tile / part.chunks * inner + place.row) - 1;
+    const int64_t there = min(max(y, (int64_t)0), job.box.size[1] - 1);
+    const uint32_t left = (uint32_t)job.box.size[0] - x;
     const bool starts = window == 0, ends = window == part.windows - 1;
 
     *column = {};
-    column->window = cuda_box_slice<uint8_t>(&job.box, 0) + BOXED_ALIGN +
-                     (min(y, job.box.size[1]) + job.box.margin) * job.box.row +
-                     window * BOXED_WINDOW;
-    column->shift = window % 2 * 16;
-    column->lacking = lacking_of(job.box) + (y * part.windows + window);
-    column->across = part.across;
-    column->counts = wanted == window && row > 0 && row <= inner && y < job.box.size[1];
+    column->shift = x % 4 * 8;
+    column->window = bytes.first + there * bytes.row + (x & ~3u);
+    column->region_shift = (bytes.bit + x) % 32;
+    column->region = bytes.region + there * bytes.region_row + (bytes.bit + x) / 32;
+    column->apart = place.apart;
+    column->counts = wanted == window && place.row > 0 && place.row <= inner && y < job.box.size[1];
+    column->inside = there != y ? 0 : left < 32 ? (1u << left) - 1 : ~0u;
     column->own = 0x7FFFFFFE | (starts ? 1u : 0) | (ends ? 1u << 31 : 0);
-    column->counting.keep[0] = starts ? ~0u : 0xFFFFFF00;
-    column->counting.keep[1] = ends ? ~0u : 0x00FFFFFF;
 }
 
 /* The block's table into the matrix. */
+template <uint32_t PLANES>
 static __device__ __forceinline__ void
-bits_flush(const struct bits_table &table, unsigned long long *counts)
+bits_flush(const struct neighbours_job &job, const struct bits_table &table,
+           unsigned long long *counts)
 {
-    const uint32_t plane = table.levels * table.width;
+    const uint32_t plane = job.levels * job.width, all = job.width - 1;
 
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < plane; i += BITS_THREADS) {
-        const uint32_t alike = table.counters[bits_place_of(i / table.width + 1, i % table.width)];
+        const uint32_t level = i / job.width + 1, n = i % job.width;
+        const uint32_t alike = table.alike[level][bits_place_of<PLANES>(level, n)];
+        const uint32_t lacking = table.lacking[level][all - n];
 
         if (alike != 0)
             atomicAdd(&counts[TEXTURE_ALIKE * plane + i], (unsigned long long)alike);
+        if (lacking != 0) {
+            atomicAdd(&counts[TEXTURE_PRESENT * plane + i], (unsigned long long)lacking);
+            atomicAdd(&counts[TEXTURE_DEVIATION * plane + i],
+                      (unsigned long long)table.corrected[level][all - n]);
+        }
     }
-    for (uint32_t level = threadIdx.x; level < table.levels; level += BITS_THREADS) {
-        const uint32_t *of_level = table.counters + (level + 1) * BITS_PITCH;
-        const uint32_t all = level * table.width + table.width - 1;
+    for (uint32_t level = 1 + threadIdx.x; level <= job.levels; level += BITS_THREADS) {
+        const uint32_t of_all = level * job.width - 1;
         uint32_t from = 0, voxels = 0;
 
-        for (uint32_t i = 0; i < BITS_COPIES; i++) {
-            from += of_level[BITS_COPIES + (i + level) % BITS_COPIES];
-            voxels += of_level[(i + level) % BITS_COPIES];
+        for (uint32_t i = 0; i < BITS_PITCH; i++) {
+            const uint32_t at = (i + level) % BITS_PITCH;
+
+            from += table.copies[level][at] - table.removed[level][at];
+            voxels += table.alike[level][at] - table.lacking[level][at];
         }
-        from -= voxels * BITS_BIAS;
         if (voxels != 0)
-            atomicAdd(&counts[TEXTURE_PRESENT * plane + all], (unsigned long long)voxels);
+            atomicAdd(&counts[TEXTURE_PRESENT * plane + of_all], (unsigned long long)voxels);
         if (from != 0)
-            atomicAdd(&counts[TEXTURE_DEVIATION * plane + all], (unsigned long long)from);
+            atomicAdd(&counts[TEXTURE_DEVIATION * plane + of_all], (unsigned long long)from);
     }
 }
 
-/* A block's, in shared memory from a multiple of BITS_ALIGN on; the slots follow. */
-static __host__ __device__ __forceinline__ uint32_t
-bits_counters(uint32_t levels)
+/* Of values, or of levels: those stay. */
+static __device__ __forceinline__ void
+bits_make_values(const uint16_t *table, struct bits_values *values)
 {
-    return (1 + levels) * BITS_PITCH;
+    for (uint32_t i = threadIdx.x; i < BITS_VALUES * BITS_LANES; i += BITS_THREADS) {
+        const uint32_t value = i / BITS_LANES;
+
+        values->level[value][i % BITS_LANES] = table ? table[value] : value;
+    }
 }
 
 /* Part blockIdx.x of matrix blockIdx.y: of all slices of the box, or of slice first + blockIdx.y. */
@@ -590,32 +818,30 @@ static __global__ void
 __launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struct bits_part part,
                                                 int64_t first, unsigned long long *counts)
 {
-    extern __shared__ __align__(16) unsigned char bits_shared[];
-    const uint32_t lead = (0 - ptx_shared_address(bits_shared)) & (BITS_ALIGN - 1);
+    extern __shared__ __align__(16) unsigned char bits_memory[];
+    struct bits_shared *shared = (struct bits_shared *)bits_memory;
     const uint32_t slice = job.per_slice ? (uint32_t)(first + blockIdx.y) : 0;
     const uint32_t slices = job.per_slice ? 1 : (uint32_t)job.box.size[2];
+    const uint32_t begin = (uint32_t)((uint64_t)part.steps * blockIdx.x / gridDim.x);
     const uint32_t end = (uint32_t)((uint64_t)part.steps * (blockIdx.x + 1) / gridDim.x);
-    const uint32_t counters = bits_counters(job.levels);
     struct bits_column<PLANES> column;
-    struct bits_table table;
 
-    table.counters = (uint32_t *)(bits_shared + lead);
-    table.levels = job.levels;
-    table.width = DEEP ? 27 : 9;
-    table.first = (ptx_shared_address(bits_shared) + lead) / BITS_ALIGN * 0x01010101;
-    table.lane = BITS_COPIES * 4 + threadIdx.x % 32 * 4;
-    struct bits_slot *slots = (struct bits_slot *)(table.counters + counters);
+    bits_make_values(job.bytes.table, &shared->values);
+    texture_clear_counters<BITS_THREADS>((uint32_t *)&shared->table,
+                                         (uint32_t)(sizeof(shared->table) / sizeof(uint32_t)));
+    for (uint32_t tile = 0, before = 0; before < end; tile++) {
+        const uint32_t steps = bits_steps_of(part, tile, slices);
+        const uint32_t from = max(begin, before) - before, to = min(end, before + steps) - before;
 
-    texture_clear_counters<BITS_THREADS>(table.counters, counters);
-    for (uint32_t step = (uint32_t)((uint64_t)part.steps * blockIdx.x / gridDim.x); step < end;) {
-        const uint32_t from = step % slices, to = min(slices, from + (end - step));
-
-        bits_begin(job, part, step / slices, &column);
-        bits_walk<PLANES, DEEP>(job, table, slots, &column, (int32_t)(slice + from),
-                                (int32_t)(slice + to));
-        step += to - from;
+        before += steps;
+        if (from >= to)
+            continue;
+        bits_begin(job, part, tile, &column);
+        bits_walk<PLANES, DEEP>(job, shared, &column,
+                                (int32_t)(slice + (uint64_t)from * slices / steps),
+                                (int32_t)(slice + (uint64_t)to * slices / steps));
     }
-    bits_flush(table, counts + (size_t)blockIdx.y * job.entries);
+    bits_flush<PLANES>(job, shared->table, counts + (size_t)blockIdx.y * job.entries);
 }
 
 /* Whether it counts what is asked. */
@@ -623,13 +849,6 @@ static bool
 bits_take(const struct neighbours_job *job)
 {
     return job->distance == 1 && job->alpha == 0 && job->levels <= BITS_LEVELS;
-}
-
-static size_t
-bits_bytes(const struct neighbours_job *job)
-{
-    return BITS_SLOTS * sizeof(struct bits_slot) + bits_counters(job->levels) * sizeof(uint32_t) +
-           BITS_ALIGN;
 }
 
 /* Steps of a block for every processor, and few enough that none of its counters overflows. */
@@ -640,13 +859,17 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     struct bits_part part;
     size_t most;
 
-    part.windows = (uint32_t)boxed_windows(job->box.size[0]);
+    part.windows = (uint32_t)bits_windows(job->box.size[0]);
     part.chunks = (part.windows + 31) / 32;
     part.across = (part.windows + part.chunks - 1) / part.chunks;
     part.rows =
         (uint32_t)texture_least((size_t)BITS_THREADS / part.across, (size_t)job->box.size[1] + 2);
-    part.tiles = part.chunks * (uint32_t)((job->box.size[1] + part.rows - 3) / (part.rows - 2));
-    part.steps = (uint32_t)(part.tiles * slices);
+    part.tiles = (uint32_t)((job->box.size[1] + part.rows - 3) / (part.rows - 2));
+    part.rows = (uint32_t)((job->box.size[1] + part.tiles - 1) / part.tiles) + 2; /* all alike */
+    part.tiles *= part.chunks;
+    part.steps = 0;
+    for (uint32_t tile = 0; tile < part.tiles; tile++)
+        part.steps += bits_steps_of(part, tile, (uint32_t)slices);
     most = UINT32_MAX / ((size_t)BITS_LEVELS * job->width * 32 * BITS_THREADS);
     *blocks =
         (uint32_t)texture_most((part.steps + most - 1) / most,
@@ -673,7 +896,7 @@ static cudaError_t
 bits_launch(const struct neighbours_job *job, int64_t first, size_t count, size_t processors,
             unsigned long long *counts, cudaStream_t stream)
 {
-    const size_t shared = bits_bytes(job);
+    const size_t shared = sizeof(struct bits_shared);
     uint32_t blocks;
     const struct bits_part part = bits_cut(job, count, processors, &blocks);
     const dim3 grid(blocks, (unsigned)count);
@@ -684,8 +907,6 @@ bits_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
 
         if (status == cudaSuccess)
             kernel<<<grid, BITS_THREADS, shared, stream>>>(*job, part, first, counts);
-        if (status == cudaSuccess)
-            lacking_launch(job, first, count, processors, counts, stream);
         return status;
     });
 }

@@ -91,6 +91,18 @@ __launch_bounds__(THREADS)
             atomicAdd(&counts[i], (unsigned long long)neighbours_counters[i]);
 }
 
+static cudaError_t
+neighbours_launch(const struct neighbours_job *job, int64_t first, dim3 grid, size_t shared,
+                  size_t most, unsigned long long *counts, cudaStream_t stream)
+{
+    const cudaError_t status = cudaFuncSetAttribute(
+        neighbours_count_part<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+
+    if (status == cudaSuccess)
+        neighbours_count_part<true><<<grid, THREADS, shared, stream>>>(*job, first, counts);
+    return status;
+}
+
 /* Blocks of a matrix: enough for the processors, and so many that no sum of a block overflows. */
 static unsigned
 neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job, size_t matrices)
@@ -119,11 +131,11 @@ neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, i
         CUDA_TRY(device, bits_launch(job, first, count, (size_t)device->multiprocessors,
                                      counted->counts, lane->work));
     else if (job->distance == 1)
-        near_launch(job, first, count, (size_t)device->multiprocessors, counted->counts,
-                    lane->work);
+        CUDA_TRY(device, near_launch(job, first, count, (size_t)device->multiprocessors,
+                                     counted->counts, lane->work));
     else if (shared <= device->shared_per_block)
-        neighbours_count_part<true>
-            <<<grid, THREADS, shared, lane->work>>>(*job, first, counted->counts);
+        CUDA_TRY(device, neighbours_launch(job, first, grid, shared, device->shared_per_block,
+                                           counted->counts, lane->work));
     else
         neighbours_count_part<false>
             <<<grid, THREADS, 0, lane->work>>>(*job, first, counted->counts);
@@ -156,20 +168,13 @@ neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uin
     return rc;
 }
 
-static enum boxed_form
-neighbours_form(const struct neighbours_job *job)
-{
-    if (bits_take(job))
-        return BOXED_WINDOWS;
-    return job->distance == 1 ? BOXED_MARKED : BOXED_LEVELS;
-}
-
 static int
 cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_neighbours_request *request =
         (const struct texture_neighbours_request *)given;
     const struct texture_neighbours *neighbours = request->neighbours;
+    const struct cuda_boxed *own = cuda_neighbours_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
     struct neighbours_job job = {};
     int rc;
@@ -183,13 +188,12 @@ cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *
     job.per_slice = neighbours->per_slice;
     memset(request->counts, 0,
            (job.per_slice ? (size_t)base->extent.slices : 1) * job.entries * sizeof(uint64_t));
-    CUDA_TRY(cuda_device_of(base),
-             cudaFuncSetAttribute(neighbours_count_part<true>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)cuda_device_of(base)->shared_per_block));
-    CUDA_TRY(cuda_device_of(base), near_allow());
-    rc = cuda_boxed_fill(lane, cuda_neighbours_state(base), &neighbours->levels, neighbours->region,
-                         job.distance, neighbours_form(&job), &job.box, error);
+    if (bits_take(&job))
+        rc = cuda_boxed_bytes(lane, own, &neighbours->levels, neighbours->region, &job.box,
+                              &job.bytes, error);
+    else
+        rc = cuda_boxed_fill(lane, own, &neighbours->levels, neighbours->region, job.distance,
+                             job.distance == 1 ? BOXED_MARKED : BOXED_LEVELS, &job.box, error);
     if (rc || job.box.size[0] == 0)
         return rc;
     return neighbours_run_all(lane, &job, request->counts, error);

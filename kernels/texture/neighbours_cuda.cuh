@@ -6,7 +6,8 @@
 
 struct neighbours_job {
     struct cuda_box box;
-    int32_t distance, deep; /* deep: 0 within slices */
+    struct cuda_bytes bytes; /* of neighbours_bits.cuh */
+    int32_t distance, deep;  /* deep: 0 within slices */
     int32_t alpha;
     uint32_t levels, width, entries; /* entries: of a matrix, all kinds */
     bool per_slice;

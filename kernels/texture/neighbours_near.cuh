@@ -299,27 +299,9 @@ __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
 }
 
 static size_t
-near_shared(const struct neighbours_job *job, uint32_t copies)
+near_shared(size_t levels, size_t width, uint32_t copies)
 {
-    return job->levels * (3 * job->width + copies) * sizeof(uint32_t);
-}
-
-/* Lets the kernels take what most levels need. */
-static cudaError_t
-near_allow()
-{
-    const struct neighbours_job most = {{}, 1, 1, 0, TEXTURE_MAX_LEVELS, 27, 0, false};
-    const int bytes = (int)near_shared(&most, NEAR_COPIED / TEXTURE_MAX_LEVELS);
-    const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
-
-    for (const auto kernel : {near_count_part<false, false>, near_count_part<false, true>,
-                              near_count_part<true, false>, near_count_part<true, true>}) {
-        const cudaError_t status = cudaFuncSetAttribute(kernel, most_of, bytes);
-
-        if (status != cudaSuccess)
-            return status;
-    }
-    return cudaSuccess;
+    return levels * (3 * width + copies) * sizeof(uint32_t);
 }
 
 /* Tiles for every processor, and few enough of a block that no counter overflows. */
@@ -346,29 +328,38 @@ near_cut(const struct neighbours_job *job, size_t matrices, size_t processors, s
     return part;
 }
 
+/* Calls launch(kernel) with the one that counts the job. */
+template <typename Launch>
+static cudaError_t
+near_with_kernel(const struct neighbours_job *job, const Launch &launch)
+{
+    const bool exact = job->alpha == 0;
+
+    if (job->deep != 0)
+        return launch(exact ? near_count_part<true, true> : near_count_part<false, true>);
+    return launch(exact ? near_count_part<true, false> : near_count_part<false, false>);
+}
+
 /* Adds matrices first .. first + count - 1 to counts. */
-static void
+static cudaError_t
 near_launch(const struct neighbours_job *job, int64_t first, size_t count, size_t processors,
             unsigned long long *counts, cudaStream_t stream)
 {
     size_t blocks;
     const struct near_part part = near_cut(job, count, processors, &blocks);
-    const size_t shared = near_shared(job, part.copies);
+    const size_t shared = near_shared(job->levels, job->width, part.copies);
     const dim3 grid((unsigned)blocks, (unsigned)count);
-    const bool exact = job->alpha == 0;
 
-    if (job->deep != 0 && exact)
-        near_count_part<true, true>
-            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
-    else if (job->deep != 0)
-        near_count_part<false, true>
-            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
-    else if (exact)
-        near_count_part<true, false>
-            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
-    else
-        near_count_part<false, false>
-            <<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
+    const size_t most = near_shared(TEXTURE_MAX_LEVELS, 27, NEAR_COPIED / TEXTURE_MAX_LEVELS);
+
+    return near_with_kernel(job, [&](auto *kernel) {
+        const cudaError_t status =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+
+        if (status == cudaSuccess)
+            kernel<<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
+        return status;
+    });
 }
 
 #endif

@@ -21,6 +21,14 @@ turn_bytes(const uint32_t from[4], uint32_t to[4])
     to[3] = ptx_permute<0x7632>(high[0], high[1]);
 }
 
+/* The first's bits where MASK has them, else the second's: the compiler takes two operations for it. */
+template <uint32_t MASK>
+static __device__ __forceinline__ uint32_t
+turn_choose(uint32_t first, uint32_t second)
+{
+    return ptx_logic<0xCA>(MASK, first, second);
+}
+
 /* Exchanges bits of words `APART` from each other, `MASK` those that stay in the first one. */
 template <uint32_t APART, uint32_t MASK>
 static __device__ __forceinline__ void
@@ -32,8 +40,8 @@ turn_exchange(uint32_t word[8])
             continue;
         const uint32_t first = word[j], second = word[j + APART];
 
-        word[j] = (first & MASK) | (second << APART & ~MASK);
-        word[j + APART] = (first >> APART & MASK) | (second & ~MASK);
+        word[j] = turn_choose<MASK>(first, second << APART);
+        word[j + APART] = turn_choose<MASK>(first >> APART, second);
     }
 }
 
