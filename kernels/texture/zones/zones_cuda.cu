@@ -10,8 +10,8 @@
 #include <cmath>
 
 enum {
-    ZONES_FACTS = 4,      /* numbers, labels, keys in use, and tiles that are not of one level */
-    ZONES_AT_ONCE = 8192, /* keys that are fetched with their number */
+    ZONES_FACTS = 4,       /* numbers, labels, keys in use, and tiles that are not of one level */
+    ZONES_AT_ONCE = 10240, /* keys that come with their number: of 32 levels, 512 voxels across */
     ZONES_LIST = (1 + 2 * ZONES_AT_ONCE) * sizeof(unsigned long long),
     ZONES_MOST = TEXTURE_COUNTERS / 2 - 1,
 };
