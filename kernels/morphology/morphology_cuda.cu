@@ -294,33 +294,6 @@ morphology_warp_sum(unsigned long long own)
     return own;
 }
 
-/* Adds a piece's voxels, from column x of row y on. */
-template <typename Value>
-static __device__ __forceinline__ void
-morphology_add_piece(const struct texture_piece<Value> &piece, const uint64_t *kept, uint32_t bias,
-                     uint32_t x, uint32_t y, unsigned long long sums[MORPHOLOGY_SUMS])
-{
-    uint32_t voxels = 0, along = 0, sum = 0, sum_along = 0; /* columns from x on */
-
-#pragma unroll
-    for (uint32_t k = 0; k < texture_piece<Value>::VALUES; k++) {
-        const uint32_t value = piece.values[k] ^ bias;
-
-        if (!(piece.in >> k & 1) || !(kept[value / 64] >> value % 64 & 1))
-            continue;
-        voxels++;
-        along += k;
-        sum += value;
-        sum_along += value * k;
-    }
-    sums[MORPHOLOGY_VOXELS] += voxels;
-    sums[MORPHOLOGY_X] += (uint64_t)voxels * x + along;
-    sums[MORPHOLOGY_Y] += (uint64_t)voxels * y;
-    sums[MORPHOLOGY_VALUE] += sum;
-    sums[MORPHOLOGY_VALUE_X] += (uint64_t)sum * x + sum_along;
-    sums[MORPHOLOGY_VALUE_Y] += (uint64_t)sum * y;
-}
-
 /* Pieces at column x of every so manieth of a slice's rows y .. end - 1. */
 template <typename Value>
 static __device__ __forceinline__ void
