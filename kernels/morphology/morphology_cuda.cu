@@ -53,7 +53,7 @@ struct morphology_row {
 
 /* Where a lane's cells have their next one, and which bits of it there may be. */
 struct morphology_column {
-    const uint32_t *at[2]; /* if there is a region */
+    const uint32_t *at[2]; /* NULL: there is no region */
     uint32_t inside[2], before[2];
     int64_t y;
 };
@@ -70,7 +70,10 @@ morphology_column_at(const struct morphology_job &job, int64_t word, int64_t y, 
     for (int k = 0; k < 2; k++) {
         const bool exists = z + k >= job.first[2] && z + k < job.end[2];
 
-        column.at[k] = (const uint32_t *)(job.bits + ((z + k) * job.rows + y) * job.words) + word;
+        column.at[k] = NULL;
+        if (job.bits)
+            column.at[k] =
+                (const uint32_t *)(job.bits + ((z + k) * job.rows + y) * job.words) + word;
         column.inside[k] = exists ? inside : 0;
         column.before[k] = exists && word > 0 ? ~0u : 0;
     }
@@ -91,7 +94,8 @@ morphology_fetch_row(const struct morphology_job &job, struct morphology_column 
             row->words[k] = __ldg(column->at[k]);
         if (exists && job.bits && column->before[k])
             row->before[k] = __ldg(column->at[k] - 1);
-        column->at[k] += 2 * job.words;
+        if (job.bits)
+            column->at[k] += 2 * job.words;
     }
     column->y++;
 }
@@ -304,15 +308,16 @@ morphology_add_column(const struct morphology_job &job, const struct morphology_
     const uint32_t steps = y < end ? (end - y + every - 1) / every : 0;
     const size_t row = (size_t)(z * job.rows) + y;
     const Value *at = (const Value *)job.voxels + row * (size_t)job.columns + x;
-    const uint64_t *bits = job.bits + row * (size_t)job.words;
+    const uint64_t *bits = job.bits ? job.bits + row * (size_t)job.words : NULL;
     struct texture_piece<Value> pieces[MORPHOLOGY_BUFFERS];
 
     glcm_each_row(
         pieces, steps,
         [&](struct texture_piece<Value> *piece) {
-            texture_load_piece(at, job.bits ? bits : NULL, (uint32_t)job.columns, x, piece);
+            texture_load_piece(at, bits, (uint32_t)job.columns, x, piece);
             at += (size_t)every * (size_t)job.columns;
-            bits += (size_t)every * (size_t)job.words;
+            if (bits)
+                bits += (size_t)every * (size_t)job.words;
         },
         [&](const struct texture_piece<Value> &piece) {
             if (piece.in != 0)

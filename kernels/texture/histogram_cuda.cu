@@ -51,7 +51,7 @@ struct histogram_job {
 /* A thread's way through the pieces of a histogram's rows, of which it has every so manieth. */
 template <typename Value> struct histogram_walk {
     const Value *at, *end;
-    const uint64_t *bits;    /* of the row, if there is a region */
+    const uint64_t *bits;    /* of the row; NULL: there is no region */
     uint32_t x, across;      /* across: columns of whole pieces */
     uint32_t x_on, words_on; /* to the next piece; to its row, if that is not one more */
     size_t on, back;         /* values to it; so many less then */
@@ -95,7 +95,8 @@ histogram_begin(const struct histogram_job &job)
     walk.x = first % across * of_piece;
     walk.at = (const Value *)volume.voxels + (row + first / across) * volume.columns + walk.x;
     walk.end = (const Value *)volume.voxels + (row + rows) * volume.columns;
-    walk.bits = volume.region + (row + first / across) * volume.words_per_row;
+    walk.bits =
+        volume.region ? volume.region + (row + first / across) * volume.words_per_row : NULL;
     walk.across = across * of_piece;
     walk.x_on = every % across * of_piece;
     walk.words_on = every / across * volume.words_per_row;
@@ -113,15 +114,16 @@ histogram_fetch(const struct glcm_volume &volume, struct histogram_walk<Value> *
 {
     piece->in = 0;
     if (walk->at < walk->end)
-        texture_load_piece(walk->at, volume.region ? walk->bits : NULL, volume.columns, walk->x,
-                           piece);
+        texture_load_piece(walk->at, walk->bits, volume.columns, walk->x, piece);
     walk->at += walk->on;
     walk->x += walk->x_on;
-    walk->bits += walk->words_on;
+    if (walk->bits)
+        walk->bits += walk->words_on;
     if (walk->x >= walk->across) {
         walk->x -= walk->across;
         walk->at -= walk->back;
-        walk->bits += volume.words_per_row;
+        if (walk->bits)
+            walk->bits += volume.words_per_row;
     }
 }
 
