@@ -902,12 +902,8 @@ bits_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
     const dim3 grid(blocks, (unsigned)count);
 
     return bits_with_kernel(job, [&](auto *kernel) {
-        const cudaError_t status =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-
-        if (status == cudaSuccess)
-            kernel<<<grid, BITS_THREADS, shared, stream>>>(*job, part, first, counts);
-        return status;
+        return neighbours_launch(kernel, grid, BITS_THREADS, shared, shared, stream, *job, part,
+                                 first, counts);
     });
 }
 

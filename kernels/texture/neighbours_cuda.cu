@@ -91,18 +91,6 @@ __launch_bounds__(THREADS)
             atomicAdd(&counts[i], (unsigned long long)neighbours_counters[i]);
 }
 
-static cudaError_t
-neighbours_launch(const struct neighbours_job *job, int64_t first, dim3 grid, size_t shared,
-                  size_t most, unsigned long long *counts, cudaStream_t stream)
-{
-    const cudaError_t status = cudaFuncSetAttribute(
-        neighbours_count_part<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
-
-    if (status == cudaSuccess)
-        neighbours_count_part<true><<<grid, THREADS, shared, stream>>>(*job, first, counts);
-    return status;
-}
-
 /* Blocks of a matrix: enough for the processors, and so many that no sum of a block overflows. */
 static unsigned
 neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job, size_t matrices)
@@ -134,8 +122,9 @@ neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, i
         CUDA_TRY(device, near_launch(job, first, count, (size_t)device->multiprocessors,
                                      counted->counts, lane->work));
     else if (shared <= device->shared_per_block)
-        CUDA_TRY(device, neighbours_launch(job, first, grid, shared, device->shared_per_block,
-                                           counted->counts, lane->work));
+        CUDA_TRY(device, neighbours_launch(neighbours_count_part<true>, grid, THREADS, shared,
+                                           device->shared_per_block, lane->work, *job, first,
+                                           counted->counts));
     else
         neighbours_count_part<false>
             <<<grid, THREADS, 0, lane->work>>>(*job, first, counted->counts);

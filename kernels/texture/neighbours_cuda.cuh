@@ -13,4 +13,18 @@ struct neighbours_job {
     bool per_slice;
 };
 
+/* Launches a kernel of one of these files, which may take up to `most` bytes of shared memory. */
+template <typename Kernel, typename... Arguments>
+static cudaError_t
+neighbours_launch(Kernel *kernel, dim3 grid, uint32_t threads, size_t shared, size_t most,
+                  cudaStream_t stream, const Arguments &...arguments)
+{
+    const cudaError_t status =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+
+    if (status == cudaSuccess)
+        kernel<<<grid, threads, shared, stream>>>(arguments...);
+    return status;
+}
+
 #endif

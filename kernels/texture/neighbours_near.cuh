@@ -353,12 +353,8 @@ near_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
     const size_t most = near_shared(TEXTURE_MAX_LEVELS, 27, NEAR_COPIED / TEXTURE_MAX_LEVELS);
 
     return near_with_kernel(job, [&](auto *kernel) {
-        const cudaError_t status =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
-
-        if (status == cudaSuccess)
-            kernel<<<grid, NEAR_THREADS, shared, stream>>>(*job, part, first, counts);
-        return status;
+        return neighbours_launch(kernel, grid, NEAR_THREADS, shared, most, stream, *job, part,
+                                 first, counts);
     });
 }
 
