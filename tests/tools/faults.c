@@ -596,6 +596,7 @@ HOOK_ANY(int, pthread_create,
 
 /* ------------------------------------------------------------------------------ memory ------ */
 
+#ifndef NOCTULE_SANITIZED /* AddressSanitizer replaces these three */
 void *
 malloc(size_t size)
 {
@@ -613,6 +614,7 @@ realloc(void *old, size_t size)
 {
     return fails(MALLOC) ? NULL : __libc_realloc(old, size);
 }
+#endif
 
 HOOK_ANY(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size), NULL,
          MALLOC)
