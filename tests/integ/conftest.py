@@ -1,11 +1,9 @@
 """What the integration tests share: where the programs are, a daemon in a temporary root, DICOM peers, waiting."""
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -26,6 +24,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHARED = SOURCE.parent / "shared" / "data"
 BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "release" / "bin"))
 
+SANITIZED = "ASAN_OPTIONS" in os.environ  # programs under AddressSanitizer (tests/CMakeLists.txt)
 EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/
 
 needs_emulator = pytest.mark.skipif("NOCTULE_NO_EMULATOR" in os.environ,  # as the build says, not what it left behind
@@ -51,9 +50,17 @@ def wait_for(condition, seconds=60, what="the condition"):
 
 def run_program(name, *arguments, check=True, **options):
     """Runs one of the project's programs to its end and returns the CompletedProcess."""
-    return subprocess.run(
-        [BIN / name, *map(str, arguments)], check=check, text=True, capture_output=True, **options
-    )
+    done = subprocess.run([BIN / name, *map(str, arguments)], text=True, capture_output=True, **options)
+    assert_no_sanitizer_report(done.stderr)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def assert_no_sanitizer_report(text):
+    """A sanitizer build stops a process at its first error. Another process may hide that, its report does not."""
+    report = re.search(r"(ERROR: \w+Sanitizer|: runtime error:)[\s\S]*", text)
+    assert not report, report[0][:8000]
 
 
 def open_files(pid):
@@ -65,29 +72,19 @@ def open_files(pid):
     return found
 
 
-taken_ports = []  # the locks of this run's
+held_ports = []  # sockets that hold the ports of this run
 
 
 def free_port():
     """
-    A TCP port of 127.0.0.1 that nobody uses now, nor takes before its listener is up: not one of those that the kernel
-    gives to connections, and no other run's while this one lives.
+    Takes a free TCP port from the kernel and holds it until this run ends. A bound socket that does not listen lets
+    another socket with SO_REUSEADDR listen on its port; the kernel gives the port to no other caller.
     """
-    folder = pathlib.Path(tempfile.gettempdir(), f"noctule-test-ports-{os.getuid()}")
-    folder.mkdir(exist_ok=True)
-    first = random.randrange(10_000)
-    for port in (20_000 + (first + i) % 10_000 for i in range(10_000)):
-        lock = open(folder / str(port), "wb")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", port))
-        except OSError:
-            lock.close()
-            continue
-        taken_ports.append(lock)
-        return port
-    raise RuntimeError("no port from 20000 to 29999 is free")
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("", 0))
+    held_ports.append(holder)
+    return holder.getsockname()[1]
 
 
 def is_listening(port, process="self"):
@@ -550,6 +547,8 @@ def daemon(tmp_path):
     yield make
     for each in made:
         each.kill_all()
+        if each.log.exists():
+            assert_no_sanitizer_report(each.log.read_text(errors="replace"))
         if each.log.exists() and not each.is_intruded:  # a call that the child's filter has no row for (call_filter.c)
             assert "event=role.call_unknown" not in each.log.read_text(errors="replace")
 
