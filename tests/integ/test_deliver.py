@@ -61,7 +61,7 @@ def data_set_bytes(path):
 
 
 class Courier:
-    def __init__(self, folder, *destinations, tls="", acse=2.0):
+    def __init__(self, folder, *destinations, tls="", acse=2.0, environment=None):
         self.folder = pathlib.Path(folder)
         self.config = self.folder / "courier.conf"
         self.log = self.folder / "courier.log"
@@ -74,7 +74,8 @@ class Courier:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *command], stderr=log,
                                             stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd],
-                                            env={**os.environ, "NOCTULE_TEST_PLACE": tempfile.gettempdir()})
+                                            env={**os.environ, "NOCTULE_TEST_PLACE": tempfile.gettempdir(),
+                                                 **(environment or {})})
         self.peer.child.close()
         hello = self.next("HELLO")
         assert hello["role"] == "courier"

@@ -22,7 +22,7 @@ def to_folder(folder, name="OUT"):
 
 def to_archive(port, name="PACS", ae_title="ARCHIVE", more=""):
     return (f'{{ name = "{name}"; ae_title = "{ae_title}"; host = "127.0.0.1"; port = {port}; '
-            f"connect_seconds = 2.0; dimse_seconds = 5.0; {more} }}")
+            f"connect_seconds = 60.0; dimse_seconds = 60.0; {more} }}")
 
 
 def destinations(*entries):

@@ -288,7 +288,7 @@ def test_time_for_a_connection(daemon, tmp_path):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
-        entry = to_archive(full.getsockname()[1]).replace("connect_seconds = 2.0", "connect_seconds = 0.5")
+        entry = to_archive(full.getsockname()[1]).replace("connect_seconds = 60.0", "connect_seconds = 0.5")
         d = run_with(daemon, tmp_path, entry)
         wait_for(lambda: attempts_of(d), 60, "an attempt")
         assert "PEER_UNREACHABLE" in attempts_of(d)[0] and "timed out" in attempts_of(d)[0]

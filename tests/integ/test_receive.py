@@ -17,7 +17,7 @@ import time
 
 import pydicom
 import pytest
-from conftest import PEERS, drop, echoscu, phantom, small_file_system, storescu, wait_for
+from conftest import PEERS, Clock, drop, echoscu, phantom, put, small_file_system, storescu, wait_for
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
@@ -322,23 +322,33 @@ def test_silent_connections_delay_nobody_and_are_closed(receiver, tmp_path):
     storescu(d.port, *(write(ct(i), tmp_path / f"{i}.dcm") for i in range(3)))
     assert len(stored(d)) == 3
     assert still_open(silent) == 20, "nobody was waited for"
-    d = receiver("acse_seconds = 2.0; " + PEERS)
-    start = time.monotonic()
-    for peer in silent_ones(d):
+    clock = Clock(tmp_path)
+    d = receiver("acse_seconds = 40.0; " + PEERS, environment=clock.environment)
+    silent = silent_ones(d)
+    echoscu(d.port)  # which is accepted after them
+    clock.pass_time(20)
+    echoscu(d.port)
+    assert still_open(silent) == 20, "each has its time"
+    wait_for(lambda: clock.pass_time(1) or still_open(silent) == 0, 60, "the end of all")
+    for peer in silent:
         assert peer.ended()
-    assert time.monotonic() - start > 1.5
     d.wait_log("reason=silent", 20)
 
 
-def test_associations_that_stop_are_ended(receiver):
-    d = receiver("dimse_seconds = 1.0; idle_seconds = 2.0; " + PEERS)
+def test_associations_that_stop_are_ended(receiver, tmp_path):
+    clock = Clock(tmp_path)
+    d = receiver("dimse_seconds = 20.0; idle_seconds = 40.0; " + PEERS, environment=clock.environment)
     with associated(d.port) as idle, associated(d.port) as stuck, associated(d.port) as half:
         assert stuck.store(slice_bytes(1), uid(1)) == 0
         stuck.begin_store(uid(2))
         stuck.send(data_pdu(1, 0, slice_bytes(2)[:500]))
         half.send(data_pdu(1, 3, store_command(CT, "1.2.3"))[:20])
-        assert stuck.ended() and half.ended() and idle.ended()
-    wait_for(lambda: not parts(d), 10, "an empty incoming/")
+        wait_for(lambda: parts(d), 60, "the file in incoming/")
+        wait_for(lambda: clock.pass_time(1) or still_open([stuck, half]) == 0, 60, "the end of those within a message")
+        assert stuck.ended() and half.ended()
+        wait_for(lambda: clock.pass_time(1) or still_open([idle]) == 0, 60, "the end of the idle one")
+        assert idle.ended()
+    wait_for(lambda: not parts(d), 60, "an empty incoming/")
     assert list(stored(d)) == [uid(1)]
 
 
@@ -738,17 +748,21 @@ def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_pat
     assert d.query("SELECT planes FROM stack WHERE accepted")[-1]["planes"] == 6
 
 
-def test_intake_killed_at_random_under_load(receiver):
-    d = receiver()
+def test_intake_killed_at_random_under_load(receiver, tmp_path):
+    clock = Clock(tmp_path)
+    d = receiver(environment=clock.environment)
     chance = random.Random(5)
-    deadline = time.monotonic() + 300  # an intake that was killed ten times is started ever later
+    deadline = time.monotonic() + 300
     groups = [range(i * 100, i * 100 + 40) for i in range(4)]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         senders = [pool.submit(send_until_acknowledged, d, group, deadline) for group in groups]
         kills = 0
-        while kills < 10 and not all(sender.done() for sender in senders):
-            time.sleep(chance.uniform(0.05, 0.4))
-            for pid in d.children("intake"):
+        while not all(sender.done() for sender in senders):
+            time.sleep(chance.uniform(0.05, 0.4) if kills < 10 else 0.05)
+            intakes = d.children("intake")
+            if not intakes:
+                clock.pass_time(1)  # the daemon waits longer after each death, up to 30 s
+            for pid in intakes if kills < 10 else ():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     kills += 1
@@ -854,13 +868,17 @@ def test_handshakes_of_one_host_leave_room_for_others(receiver, certificates):
         peer.close()
 
 
-def test_silent_tls_connections_delay_nobody(receiver, certificates):
+def test_silent_tls_connections_delay_nobody(receiver, certificates, tmp_path):
     d = receiver("max_associations = 5; acse_seconds = 3600.0; " + PEERS, certificates=certificates)
     silent = [Peer(d.tls_port) for _ in range(20)]
     echoscu(d.tls_port, options=certificates.dcmtk("client"))
     assert still_open(silent) == 20, "nobody was waited for"
-    d = receiver("max_associations = 5; acse_seconds = 1.0; " + PEERS, certificates=certificates)
-    for peer in [Peer(d.tls_port) for _ in range(20)]:
+    clock = Clock(tmp_path)
+    d = receiver("max_associations = 5; acse_seconds = 40.0; " + PEERS, certificates=certificates,
+                 environment=clock.environment)
+    silent = [Peer(d.tls_port) for _ in range(20)]
+    wait_for(lambda: clock.pass_time(1) or still_open(silent) == 0, 60, "the end of all")
+    for peer in silent:
         assert peer.ended()
 
 
