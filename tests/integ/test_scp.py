@@ -701,6 +701,7 @@ def test_slow_handshakes_delay_nobody(tmp_path, certificates):
     ("empty", "server_key", "ca", "TLS_CERTIFICATE_INVALID"),
     ("server", "nothing", "ca", "TLS_KEY_INVALID"),
     ("server", "client_key", "ca", "TLS_KEY_INVALID"),
+    ("elsewhere", "client_key", "ca", "TLS_KEY_INVALID"),
     ("server", "server_key", "nothing", "TLS_CA_INVALID"),
     ("server", "server_key", "empty", "TLS_CA_INVALID"),
 ])
