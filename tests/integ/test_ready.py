@@ -39,7 +39,7 @@ def wait_ready(site):
 
 
 def test_ports_and_the_disk(daemon):
-    site = Site(daemon, quiet=0.5, dicom=PEERS).start()
+    site = Site(daemon, quiet=60.0, dicom=PEERS).start()
     d = site.daemon
     wait_ready(site)
     other = free_port()
@@ -59,7 +59,7 @@ def test_ports_and_the_disk(daemon):
 
 
 def test_what_keeps_dying(daemon):
-    site = Site(daemon, quiet=0.5).start()
+    site = Site(daemon, quiet=60.0).start()
     d = site.daemon
     for role, said in (("worker", "worker: no process that computes is there: they keep ending, or say nothing"),
                        ("intake", "intake: the process that takes in keeps ending, or says nothing")):
@@ -77,7 +77,7 @@ def test_what_keeps_dying(daemon):
 
 
 def test_a_daemon_that_hangs(daemon):
-    site = Site(daemon, quiet=0.5).start()
+    site = Site(daemon, quiet=60.0).start()
     wait_ready(site)
     os.kill(site.daemon.process.pid, signal.SIGSTOP)
     try:
