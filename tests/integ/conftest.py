@@ -219,7 +219,7 @@ class Peer:
             assert self.process.poll() is None, f"{self.command()[0]} ended:\n{self.log.read_text()}"
             return self.is_ready()
 
-        wait_for(ready, 30, f"{self.command()[0]}'s port")
+        wait_for(ready, 60, f"{self.command()[0]}'s port")
         return self
 
     def stop(self):
@@ -460,7 +460,7 @@ class Daemon:
                 env=self.environment, start_new_session=True,
             )
         if wait:
-            wait_for(self.answers, 20, "the daemon's answer")
+            wait_for(self.answers, 60, "the daemon's answer")
         return self
 
     def answers(self):
@@ -541,7 +541,7 @@ class Daemon:
             print(self.log.read_text()[-8000:])
             raise
 
-    def wait_log(self, text, count=1, seconds=20):
+    def wait_log(self, text, count=1, seconds=60):
         """What a process does it tells afterwards: who has seen it done waits for its line."""
         wait_for(lambda: self.log.read_text().count(text) >= count, seconds, f"{text!r} in the log")
 

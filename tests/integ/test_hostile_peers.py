@@ -172,7 +172,7 @@ def test_strangers_cost_a_peer_nothing(receiver):
     d = receiver("max_associations = 4; " + PEERS)
 
     def rejected():
-        raw = Raw(d.port, timeout=10)
+        raw = Raw(d.port, timeout=60)
         raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
         kind, body = raw.pdu()
         assert (kind, body) == (ASSOCIATE_RJ, b"\0\1\1\3")
@@ -206,7 +206,7 @@ def test_strangers_with_a_certificate_cost_a_peer_nothing(receiver, certificates
     tls = client_context(certificates, "client")
 
     def rejected():
-        raw = Raw(d.tls_port, tls=tls, timeout=10)
+        raw = Raw(d.tls_port, tls=tls, timeout=60)
         raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
         assert raw.pdu() == (ASSOCIATE_RJ, b"\0\1\1\3")
         return raw

@@ -21,8 +21,8 @@ rules = ( { match = { modality = "CT"; }; pipeline = "head-ct"; } );
 
 
 def archive(name, port, more=""):
-    return (f'{{ name = "{name}"; ae_title = "{name}"; host = "127.0.0.1"; port = {port}; connect_seconds = 3.0; '
-            f"dimse_seconds = 3.0; {more} }}")
+    return (f'{{ name = "{name}"; ae_title = "{name}"; host = "127.0.0.1"; port = {port}; connect_seconds = 60.0; '
+            f"dimse_seconds = 60.0; {more} }}")
 
 
 def settings(root, destinations, deliver=(), more=""):

@@ -65,7 +65,7 @@ def test_drain_tells_when_no_job_runs(daemon, tmp_path):
         d.ctl("resume")
         running = len(wait_for(lambda: d.jobs("RUNNING"), 60, "a job that runs"))
         late = drain(d, "--wait", "1")
-        out, error = late.communicate(timeout=30)
+        out, error = late.communicate(timeout=60)
         assert late.returncode == 1 and "still after 1 seconds; jobs stay paused" in error
         running = len(d.jobs("RUNNING"))
         waiting = drain(d)
@@ -93,6 +93,6 @@ def test_drain_ends_with_the_daemon(daemon, tmp_path):
         waiting.stdout.readline()
         d.process.kill()
         d.process.wait()
-        out, error = waiting.communicate(timeout=30)
+        out, error = waiting.communicate(timeout=60)
     assert waiting.returncode == 4 and "noctuled has ended" in error
     d.kill_all()

@@ -130,7 +130,7 @@ def taken(port):
 def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(tmp_path / "notify"))
-        notify.settimeout(20)
+        notify.settimeout(60)
         d = daemon(environment={"NOTIFY_SOCKET": str(tmp_path / "notify")}, dicom=PEERS, certificates=certificates)
 
         def hear(word):
