@@ -18,7 +18,6 @@ from conftest import PEERS, Clock, echoscu, orthanc, put, storescp, wait_for
 from pydicom.uid import ExplicitVRLittleEndian
 from pynetdicom.sop_class import SegmentationStorage, Verification
 from raw_peer import ABORT, ASSOCIATE_RQ, DATA, RELEASE_RP, RELEASE_RQ, associate_ac, command, elements_of, pdu, pdv
-from test_daemon import events
 from test_deliver import SENT, TRANSIENT, archive, courier, data_set_bytes, destination, seg  # noqa: F401 - fixtures
 from test_deliveries import DAY, destinations, objects, small, states, to_archive, to_folder, wait_states
 

@@ -1,6 +1,5 @@
 """The intake process alone: the real noctuled --role intake, with this test as its daemon."""
 
-import contextlib
 import functools
 import io
 import json
@@ -200,7 +199,7 @@ class Intake:
         before, swept = len(self.all(*names)), self.text().count("event=inbox.swept")
 
         def ended():
-            self.clock.pass_time(0.5)
+            self.clock.pass_time(2)
             return self.text().count("event=inbox.swept") >= swept + count
 
         self.until(ended, 60, f"{count} sweeps")

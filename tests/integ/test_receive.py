@@ -17,7 +17,7 @@ import time
 
 import pydicom
 import pytest
-from conftest import PEERS, Clock, drop, echoscu, phantom, put, small_file_system, storescu, wait_for
+from conftest import PEERS, Clock, drop, echoscu, phantom, small_file_system, storescu, wait_for
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
