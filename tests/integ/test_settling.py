@@ -41,7 +41,7 @@ def completing(d, condition, what):
 
     def passing():
         if d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING'"):
-            d.clock.pass_time(2)
+            d.clock.pass_time(QUIET / 3)
         return condition()
 
     wait_for(arrived, what="all files")
