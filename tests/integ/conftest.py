@@ -106,6 +106,8 @@ class Certificates:
     host; branch with its chain, which another authority vouches for (branch_ca), and ca for that.
     """
 
+    kinds = {"elsewhere": ("rsa:2048",)}  # the others have the kind that is generated faster
+
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -121,8 +123,9 @@ class Certificates:
         self.branch.write_bytes(self.branch.read_bytes() + self.branch_ca.read_bytes())
 
     def make(self, name, *options):
+        kind = self.kinds.get(name, ("ec", "-pkeyopt", "ec_paramgen_curve:P-256"))
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "90", "-subj", f"/CN={name}",
+            ["openssl", "req", "-x509", "-newkey", *kind, "-nodes", "-days", "90", "-subj", f"/CN={name}",
              "-keyout", self.folder / f"{name}.key", "-out", self.folder / f"{name}.pem", *map(str, options)],
             check=True, capture_output=True)
         setattr(self, name, self.folder / f"{name}.pem")
@@ -164,18 +167,27 @@ def certificates(tmp_path_factory):
 
 
 class Clock:
-    """How far the wall clock of a daemon with this `environment` is ahead of this machine's (tests/tools/faults.c)."""
+    """The clocks of the processes that have this `environment`; a test moves them (tests/tools/faults.c)."""
 
     def __init__(self, folder):
         self.path = pathlib.Path(folder, "clock")
         if not self.path.exists():
-            self.path.write_bytes(bytes(8))
+            self.path.write_bytes(bytes(16))
         self.environment = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(self.path)}
 
     def jump(self, seconds):
+        """Sets the wall clock forward, or back; the monotonic clocks do not move."""
+        self.move(0, seconds)
+
+    def pass_time(self, seconds):
+        """Moves all clocks forward: timers of so many seconds expire at once."""
+        self.move(8, seconds)
+
+    def move(self, place, seconds):
         with open(self.path, "r+b") as file:  # in place: it is mapped
+            file.seek(place)
             (now,) = struct.unpack("=q", file.read(8))
-            file.seek(0)
+            file.seek(place)
             file.write(struct.pack("=q", now + int(seconds * 1e9)))
 
 
@@ -204,7 +216,7 @@ class Peer:
             assert self.process.poll() is None, f"{self.command()[0]} ended:\n{self.log.read_text()}"
             return self.is_ready()
 
-        wait_for(ready, 30, f"{self.command()[0]}'s port")
+        wait_for(ready, 60, f"{self.command()[0]}'s port")
         return self
 
     def stop(self):
@@ -445,7 +457,7 @@ class Daemon:
                 env=self.environment, start_new_session=True,
             )
         if wait:
-            wait_for(self.answers, 20, "the daemon's answer")
+            wait_for(self.answers, 60, "the daemon's answer")
         return self
 
     def answers(self):
@@ -526,7 +538,7 @@ class Daemon:
             print(self.log.read_text()[-8000:])
             raise
 
-    def wait_log(self, text, count=1, seconds=20):
+    def wait_log(self, text, count=1, seconds=60):
         """What a process does it tells afterwards: who has seen it done waits for its line."""
         wait_for(lambda: self.log.read_text().count(text) >= count, seconds, f"{text!r} in the log")
 
@@ -584,6 +596,14 @@ def drop(files, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for path in files:
         shutil.copy(path, folder / path.name)
+
+
+def put(files, folder):
+    """Moves copies of files into a folder by rename(), so that the receiver need not wait until they have settled."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        shutil.copy(path, folder / f"{path.name}.part").rename(folder / path.name)
 
 
 def assert_valid(path):
