@@ -203,6 +203,7 @@ def test_jobs_that_run_at_a_time_divide_the_threads(worker, tmp_path):
     assert (threads(2), threads(3)) == (1, 2)
 
 
+@limits_memory
 def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
     """One that finds less than was counted before it began ends by name; its process goes on, and so does its next job."""
     files = phantom(tmp_path / "in", "--size", "256x256x16")
