@@ -16,7 +16,7 @@ import time
 import proto
 import pydicom
 import pytest
-from conftest import BIN, phantom, wait_for
+from conftest import BIN, limits_memory, phantom, wait_for
 
 DEVICE = os.environ.get("NOCTULE_TEST_DEVICE", "cpu")
 BACKEND = "cpu" if DEVICE == "cpu" else "cuda"
