@@ -310,7 +310,8 @@ def test_garbage_is_sent_away(survivor, name):
     data_pdu(1, 3, store_command(CT, "1.2.3")) + data_pdu(1, 3, store_command(CT, "1.2.3")),
     pdu(0x42, bytes(10)),
     associate_request(),                                                   # a second request
-])
+], ids=["PDU of 4 GiB", "long PDV", "short PDV", "other context", "data before command", "noise", "two commands",
+        "unknown PDU", "second request"])
 def test_violations_end_the_association(survivor, after):
     d = survivor
     before = set(stored(d))
