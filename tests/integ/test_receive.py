@@ -126,7 +126,7 @@ def receiver(daemon):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A daemon that listens, for several tests of what must not stay with it."""
+    """A daemon that listens, shared by tests of hostile bytes."""
     d = Daemon(tmp_path_factory.mktemp("shared"), quiet=600.0,
                dicom="acse_seconds = 60.0; dimse_seconds = 60.0; idle_seconds = 60.0; " + PEERS)
     try:
