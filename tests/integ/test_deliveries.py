@@ -123,7 +123,7 @@ def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_pat
 
 def test_a_clock_that_is_set_changes_no_waiting(daemon, tmp_path):
     clock = Clock(tmp_path)
-    wait = 'delivery = { retry_seconds = 1.0; retry_max_seconds = 1.0; breaker_failures = 99; give_up_seconds = 3600.0; };\n'
+    wait = 'delivery = { retry_seconds = 0.3; retry_max_seconds = 0.3; breaker_failures = 99; give_up_seconds = 3600.0; };\n'
     with storescp(tmp_path / "archive") as archive:
         archive.stop()
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',

@@ -20,7 +20,7 @@ def served(daemon, tmp_path, **options):
 
 def passing(site, condition, what):
     """Waits for the condition, while time passes on the clock of the service."""
-    return wait_for(lambda: condition() or site.clock.pass_time(0.5), 60, what)
+    return wait_for(lambda: condition() or site.clock.pass_time(0.2), 60, what)
 
 
 def asked(site, path="readyz"):

@@ -126,7 +126,7 @@ def receiver(daemon):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A daemon that listens, for several tests of what must not stay with it."""
+    """A daemon that listens, shared by tests of hostile bytes."""
     d = Daemon(tmp_path_factory.mktemp("shared"), quiet=600.0,
                dicom="acse_seconds = 60.0; dimse_seconds = 60.0; idle_seconds = 60.0; " + PEERS)
     try:
@@ -310,7 +310,8 @@ def test_garbage_is_sent_away(survivor, name):
     data_pdu(1, 3, store_command(CT, "1.2.3")) + data_pdu(1, 3, store_command(CT, "1.2.3")),
     pdu(0x42, bytes(10)),
     associate_request(),                                                   # a second request
-])
+], ids=["PDU of 4 GiB", "long PDV", "short PDV", "other context", "data before command", "noise", "two commands",
+        "unknown PDU", "second request"])
 def test_violations_end_the_association(survivor, after):
     d = survivor
     before = set(stored(d))

@@ -39,9 +39,11 @@ def completing(d, condition, what):
                               "original_path LIKE '/%')")
         return count >= len([path for path in d.inbox.rglob("*") if path.is_file()]) and count > 0
 
+    steps = iter(4 * [QUIET / 3])  # no more, so that no process seems to be silent for a minute
+
     def passing():
         if d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING'"):
-            d.clock.pass_time(QUIET / 3)
+            d.clock.pass_time(next(steps, 0))
         return condition()
 
     wait_for(arrived, what="all files")

@@ -769,16 +769,24 @@ poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 }
 #endif
 
+/* Of the two versions in some C libraries dlsym() may find the older one, which has another layout of conditions. */
+static void *
+timedwait_find(void)
+{
+    static const char name[] = "pthread_cond_timedwait";
+    void *found = dlsym(RTLD_NEXT, name); /* also that of a sanitizer */
+    void *newer = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+    return newer && found == dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5") ? newer : found;
+}
+
 /* Ends early, like a spurious wakeup, so that the caller checks its condition and waits again. */
 int
 pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
                        const struct timespec *restrict end)
 {
     static int (*next)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
-    if (!next) /* not the first version of this symbol, which dlsym() may find */
-        next = (__typeof__(next))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!next)
-        next = (__typeof__(next))NEXT(pthread_cond_timedwait);
+        next = (__typeof__(next))timedwait_find();
     if (!atomic_load(&clock_moves))
         return next(condition, mutex, end);
     /* The clock of a condition cannot be read. The wall clock is decades ahead of the other one. */
