@@ -167,19 +167,28 @@ def certificates(tmp_path_factory):
 
 
 class Clock:
-    """How far the wall clock of a daemon with this `environment` is ahead of this machine's (tests/tools/faults.c)."""
+    """The wall clock and the monotonic clock of a daemon with this `environment` (tests/tools/faults.c)."""
 
     def __init__(self, folder):
         self.path = pathlib.Path(folder, "clock")
         if not self.path.exists():
-            self.path.write_bytes(bytes(8))
+            self.path.write_bytes(bytes(16))
         self.environment = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(self.path)}
 
     def jump(self, seconds):
-        with open(self.path, "r+b") as file:  # in place: it is mapped
-            (now,) = struct.unpack("=q", file.read(8))
+        """Sets the wall clock forward; back, if negative."""
+        self.add(seconds, 0)
+
+    def skip(self, seconds):
+        """Sets both clocks forward, as if the time had passed. Timers expire when their process next wakes: noctuled at its
+        tick or on a request. After 60 s noctuled takes silent children for dead."""
+        self.add(seconds, seconds)
+
+    def add(self, wall, monotonic):
+        with open(self.path, "r+b") as file:  # in place: the file is mapped
+            ahead = struct.unpack("=2q", file.read(16))
             file.seek(0)
-            file.write(struct.pack("=q", now + int(seconds * 1e9)))
+            file.write(struct.pack("=2q", ahead[0] + int(wall * 1e9), ahead[1] + int(monotonic * 1e9)))
 
 
 class Peer:
@@ -207,7 +216,7 @@ class Peer:
             assert self.process.poll() is None, f"{self.command()[0]} ended:\n{self.log.read_text()}"
             return self.is_ready()
 
-        wait_for(ready, 30, f"{self.command()[0]}'s port")
+        wait_for(ready, 60, f"{self.command()[0]}'s port")
         return self
 
     def stop(self):
@@ -377,8 +386,8 @@ def echoscu(port, called="NOCTULE", calling="ECHOSCU", options=(), check=True):
 # Timers short enough for a test; everything else as shipped.
 SETTINGS = """
 root = "{root}";
-inbox = ( {{ path = "inbox"; after = "{after}"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = {quiet}; complete_seconds = 0.3; patience_seconds = {quiet}; }};
+inbox = ( {{ path = "inbox"; after = "{after}"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = {quiet}; complete_seconds = 0.1; patience_seconds = {quiet}; }};
 jobs = {{ max_attempts = {attempts}; retry_seconds = 0.2; retry_max_seconds = 1.0; }};
 compute = {{ lanes = 2; }};
 min_free_mib = 1;
@@ -448,7 +457,7 @@ class Daemon:
                 env=self.environment, start_new_session=True,
             )
         if wait:
-            wait_for(self.answers, 20, "the daemon's answer")
+            wait_for(self.answers, 60, "the daemon's answer")
         return self
 
     def answers(self):
@@ -529,7 +538,7 @@ class Daemon:
             print(self.log.read_text()[-8000:])
             raise
 
-    def wait_log(self, text, count=1, seconds=20):
+    def wait_log(self, text, count=1, seconds=60):
         """What a process does it tells afterwards: who has seen it done waits for its line."""
         wait_for(lambda: self.log.read_text().count(text) >= count, seconds, f"{text!r} in the log")
 

@@ -1,5 +1,5 @@
 /*
- * faults.c - a library that a test preloads into noctuled: calls that fail, and a wall clock that jumps.
+ * faults.c - a library that a test preloads into noctuled: calls that fail, and clocks that jump.
  *
  * NOCTULE_FAULT="ROLE CALL N ERRNO [always], ...": in processes of ROLE (daemon, or what stands after --role) the Nth CALL
  * from the start fails with the errno ERRNO (a number), and with "always" every one after it. CALL is one of
@@ -17,8 +17,9 @@
  * its innermost frames, for what comes then hardly goes by who called. So that it is the same in all processes, addresses
  * must not be random.
  *
- * NOCTULE_CLOCK names a file of 8 bytes: nanoseconds, in the machine's byte order, that the wall clock is ahead. Whoever
- * writes there makes the clock of every process jump; the monotonic clock goes on.
+ * NOCTULE_CLOCK names a file of two 64-bit integers in the machine's byte order: the nanoseconds that the wall clock and
+ * the monotonic clock are ahead. A write to the file makes that clock jump in every process. A process notices a jump of
+ * the monotonic clock when it wakes: sleeping calls do not end earlier.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -312,7 +313,7 @@ faults_begin(void)
         (void)stack_walk(frames); /* loads what does so, which else might fail later */
     }
     if (clock)
-        atomic_store(&clock_ahead, map_file(clock, sizeof(int64_t), false));
+        atomic_store(&clock_ahead, map_file(clock, 2 * sizeof(int64_t), false));
     snprintf(is_below, sizeof is_below, "%s", under ? under : "/");
     if (told)
         faults_tell(told, role);
@@ -626,11 +627,24 @@ HOOK_ANY(void *, mmap64, (void *at, size_t size, int protection, int flags, int 
 
 /* ------------------------------------------------------------------------------- clock ------ */
 
+/* Returns the nanoseconds that this clock is ahead. */
 static int64_t
-ahead(void)
+ahead(clockid_t clock)
 {
     const volatile int64_t *map = atomic_load(&clock_ahead);
-    return map ? *map : 0;
+    if (!map)
+        return 0;
+    switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+        return map[0];
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_BOOTTIME:
+        return map[1];
+    default:
+        return 0;
+    }
 }
 
 int
@@ -638,11 +652,9 @@ clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (syscall(SYS_clock_gettime, clock, now) < 0)
         return -1;
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
-        int64_t at = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + ahead();
-        now->tv_sec = at / 1000000000;
-        now->tv_nsec = at % 1000000000;
-    }
+    int64_t at = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + ahead(clock);
+    now->tv_sec = at / 1000000000;
+    now->tv_nsec = at % 1000000000;
     return 0;
 }
 
