@@ -204,7 +204,7 @@ def test_submit_says_why_not(daemon, tmp_path):
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
     d.stop()
     change(d, "quiet_seconds = 0.5", "quiet_seconds = 600.0")
-    change(d, "complete_seconds = 0.3", "complete_seconds = 600.0")
+    change(d, "complete_seconds = 0.1", "complete_seconds = 600.0")
     d.start()
     drop(late, d.inbox / "3")
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING' AND instances = 6"), 30, "the third")

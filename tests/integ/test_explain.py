@@ -262,8 +262,8 @@ def test_real_series(name, stacks, code):
     assert [f["code"] for f in json.loads(result.stdout)["passed_over"]] == ["NOT_DICOM"]
 
 
-SERVED = """root = "%s"; inbox = ( { path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; } );
-series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; }; min_free_mib = 1;
+SERVED = """root = "%s"; inbox = ( { path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; } );
+series = { quiet_seconds = 1.0; complete_seconds = 0.1; patience_seconds = 1.0; }; min_free_mib = 1;
 pipelines = ( %s, %s, %s );
 """
 # Added when all have settled: until then no series has a job.

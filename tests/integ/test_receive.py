@@ -711,7 +711,7 @@ def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_pat
     once = tmp_path / "crashed"
     d = daemon(dicom=PEERS, quiet=600.0)
     timers = d.config.read_text()
-    d.config.write_text(timers.replace("complete_seconds = 0.3", "complete_seconds = 600.0"))
+    d.config.write_text(timers.replace("complete_seconds = 0.1", "complete_seconds = 600.0"))
     d.start()
     storescu(d.port, *files[1:])
     d.stop()

@@ -17,8 +17,8 @@ STATION = "\"><img src=x>"
 
 SETTINGS = """
 root = "{root}";
-inbox = ( {{ path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = 0.5; complete_seconds = 0.3; patience_seconds = 0.5; }};
+inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 0.5; complete_seconds = 0.1; patience_seconds = 0.5; }};
 jobs = {{ max_attempts = 2; retry_seconds = 0.2; retry_max_seconds = 1.0; memory_mib = 8.0; }};
 compute = {{ lanes = 2; backend = "cpu"; }};
 min_free_mib = 1;
