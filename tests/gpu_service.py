@@ -156,7 +156,18 @@ def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
     first, size = worker(d), "100x100x30" if IS_EMULATED else "512x512x100"  # no job ends before its worker does
     for seed in range(4):
         drop(phantom(tmp_path / str(seed), "--size", size, "--seed", str(seed)), d.inbox / str(seed))
-    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+
+    def is_caught():
+        """Stops the worker. Continues it if no job runs once the daemon has handled all frames that it sent."""
+        os.kill(first, signal.SIGSTOP)
+        for _ in range(2):
+            d.ctl("ping")
+        if d.jobs("RUNNING"):
+            return True
+        os.kill(first, signal.SIGCONT)
+        return False
+
+    wait_for(is_caught, 60, "a running job")
     os.kill(first, signal.SIGKILL)
     rows = d.wait_jobs(4, seconds=240)
     assert [row["state"] for row in rows] == ["DONE"] * 4, [row["message"] for row in rows]

@@ -87,7 +87,7 @@ class Intruders:
         d.start()
         drop(files, d.inbox)
         d.wait_jobs(states=("DONE",))
-        wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 1, 30, "the delivery")
+        wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 1, 60, "the delivery")
 
     def deeds(self, role):
         """What the child of this role could do, by name: 0, or the errno."""

@@ -175,7 +175,7 @@ def test_a_daemon_that_is_killed_while_it_is_asked(daemon):
     wait_for(lambda: all(map(has_socket, asking)), 60, "all of their connections")
     d.kill_all()
     for command, each in zip(ASKED, asking):
-        out, error = each.communicate(timeout=30)
+        out, error = each.communicate(timeout=60)
         assert (each.returncode, out) == (4, "") and error.startswith("noctule: noctuled "), (command, error)
         assert error.count("\n") == 1
 
@@ -497,7 +497,7 @@ def test_an_unknown_role_and_a_role_without_a_daemon(tmp_path):
     d = run_program("noctuled", "--role", "nobody", check=False)
     assert d.returncode == 2
     for role in ("intake", "worker"):
-        result = run_program("noctuled", "--role", role, "--config", "/nowhere", check=False, timeout=20,
+        result = run_program("noctuled", "--role", role, "--config", "/nowhere", check=False, timeout=60,
                              stdin=subprocess.DEVNULL)
         assert result.returncode > 0
 

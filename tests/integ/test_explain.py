@@ -326,7 +326,7 @@ def test_explain_says_what_submit_does(daemon, kinds, tmp_path):
     with open(d.config, "a") as config:
         config.write(LATER)
     d.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 20, "the reload")
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 60, "the reload")
     seen = set()
     for (uid,) in d.query("SELECT series_uid FROM v_series"):
         for way, options in ((PIPELINE_WAY, ["--dry-run"]), (RULES_WAY, [])):

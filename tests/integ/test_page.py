@@ -80,7 +80,7 @@ class Site:
         return self
 
     def wait(self):
-        wait_for(lambda: is_listening(self.port), 30, "the page's port")
+        wait_for(lambda: is_listening(self.port), 60, "the page's port")
 
     def ask(self, path="", method="GET", **headers):
         """The answer to a request: its status, headers and bytes."""
@@ -235,7 +235,7 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
             rows = rows_below(queue := site.text("queue"), "Pulled from archives")
             return (queue, *rows) if len(rows) == 2 and rows[0]["NOW"] == "0" and "after" in rows[0] and rows[1]["NOW"] == "1" else None
 
-        queue, one, other = wait_for(told, 30, "what is under way")
+        queue, one, other = wait_for(told, 60, "what is under way")
         assert [one[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["4", "DOWN", "0", "2", "0"]
         assert one["after"] == "PEER_UNREACHABLE" and one["message"] and one["to do"] and one["last tried"]
         assert [other[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["6", "SLOW", "1", "1", "0"]
@@ -295,7 +295,7 @@ def test_it_is_off_and_local_by_default(daemon, tmp_path):
         d.config.write_text(config + extra)
         d.process.send_signal(signal.SIGHUP)
         wait_for(lambda: set(d.children("page")).isdisjoint(before) and bool(d.children("page")) == bool(extra)
-                 and is_listening(port) == bool(extra), 30, f"the page as it is with {extra!r}")
+                 and is_listening(port) == bool(extra), 60, f"the page as it is with {extra!r}")
     with open("/proc/net/tcp") as table:
         assert f":{port:04X} 00000000:0000 0A" not in table.read()
     assert d.stop() == 0
@@ -309,7 +309,7 @@ def test_a_token(daemon, tmp_path):
         headers, text = site.get(path, status=401)
         assert headers["WWW-Authenticate"].startswith("Basic") and b"Now</h1>" not in text
     assert site.text("healthz") == "ok\n"
-    wait_for(lambda: site.ask("readyz")[::2] == (200, b"ok\n"), 30, "that it is ready")
+    wait_for(lambda: site.ask("readyz")[::2] == (200, b"ok\n"), 60, "that it is ready")
     for wrong in ("Bearer", "Bearer x", f"Bearer {TOKEN}0", f"Bearer {TOKEN[:-1]}", "Basic x", f"Basic {TOKEN}"):
         site.get("", status=401, Authorization=wrong)
     assert site.page("", Authorization=f"Bearer {TOKEN}").titled() == "Now"
@@ -322,12 +322,12 @@ def test_a_token(daemon, tmp_path):
     other = "f" * 32
     token.write_text(other)
     site.daemon.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: status_now(site, f"Bearer {other}") == 200, 30, "the other token")
+    wait_for(lambda: status_now(site, f"Bearer {other}") == 200, 60, "the other token")
     assert status_now(site, f"Bearer {TOKEN}") == 401
     token.write_text("short")
     site.daemon.process.send_signal(signal.SIGHUP)
     site.daemon.wait_log("event=page.start")
-    status = wait_for(lambda: "the page" in (text := site.daemon.ctl("status", check=False).stdout) and text, 30, "the status")
+    status = wait_for(lambda: "the page" in (text := site.daemon.ctl("status", check=False).stdout) and text, 60, "the status")
     assert "Broken" not in status
     assert site.daemon.stop() == 0
 
@@ -365,7 +365,7 @@ def test_metrics(site):
     d = site.daemon
     (worker,) = d.children("worker")
     os.kill(worker, signal.SIGKILL)
-    wait_for(lambda: site.figures().get('noctule_child_deaths_total{child="worker"}') == 1, 30, "the death")
+    wait_for(lambda: site.figures().get('noctule_child_deaths_total{child="worker"}') == 1, 60, "the death")
     drop(phantom(d.folder / "more", "--size", "32x32x6", "--seed", "9"), d.inbox / "more")
     wait_for(lambda: site.figures()['noctule_jobs_ended_total{state="DONE"}'] == 2, 60, "one more")
     after = site.figures()
@@ -380,7 +380,7 @@ def test_a_page_that_dies_is_back(site):
     for _ in range(2):
         (page,) = d.children("page")
         os.kill(page, signal.SIGKILL)
-        wait_for(lambda: d.children("page") not in ([page], []) and is_listening(site.port), 30, "another page")
+        wait_for(lambda: d.children("page") not in ([page], []) and is_listening(site.port), 60, "another page")
     assert site.page("queue").titled() == "Queue"
     assert len(d.query("SELECT 1 FROM v_events WHERE kind = 'PAGE_DIED'")) == 2
     assert "the page died 2 times" in (text := d.ctl("status", check=False).stdout) and "Broken" not in text
@@ -391,7 +391,7 @@ def test_a_port_that_is_taken_is_told(daemon):
     with socket.create_server(("127.0.0.1", 0)) as other:
         d = daemon(quiet=0.5, extra=f"page = {{ port = {other.getsockname()[1]}; }};\n").start()
         d.wait_log("event=page.listen")
-        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 30, "the status")
+        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 60, "the status")
     wait_for(lambda: d.children("page") and is_listening(other_port(d)), 60, "the page, once it is free")
     assert d.stop() == 0
 

@@ -154,7 +154,7 @@ def test_killed_meanwhile(daemon, tmp_path, point):
         once.unlink()
         assert d.ctl("accept", "1", check=False).returncode == 4
     wait_for(once.exists, 60, f"the crash at {point}")
-    d.process.wait(30)
+    d.process.wait(60)
     d.start()
     if point != "daemon_before_answer":
         wait_review(d)

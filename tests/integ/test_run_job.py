@@ -109,7 +109,7 @@ def test_the_results_are_those_of_a_worker(site, tmp_path, settings, shared):
     worker.run(7, files, settings)
     worker.until(lambda: worker.done(), what="DONE")
     worker.peer.close()
-    worker.process.wait(20)
+    worker.process.wait(60)
     folder = site.make(7, files, settings, shared=str(tmp_path / "share") if shared else "")
     assert (folder / "inputs").exists() != shared
     assert "has a manifest" in site.run(folder, environment={
