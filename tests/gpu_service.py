@@ -48,7 +48,7 @@ def compute_on(backend, devices=("0",)):
 
 
 def start(daemon, backend, jobs="", devices=("0",), **options):
-    d = daemon(quiet=0.5, **options)
+    d = daemon(quiet=600.0, **options)
     compute = compute_on(backend, devices)
     text = d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}")
     text = text.replace('modality = "CT"; ', "")  # of any modality

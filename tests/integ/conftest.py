@@ -538,6 +538,13 @@ class Daemon:
             print(self.log.read_text()[-8000:])
             raise
 
+    def declare_complete(self, files):
+        """Waits until the series of these files has them all, then declares it complete: no timer is waited for."""
+        uid = pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
+        wait_for(lambda: self.query("SELECT 1 FROM v_series WHERE series_uid = ? AND instances >= ?", uid, len(files)), 60,
+                 f"{len(files)} instances")
+        self.ctl("complete", uid)
+
     def wait_log(self, text, count=1, seconds=60):
         """What a process does it tells afterwards: who has seen it done waits for its line."""
         wait_for(lambda: self.log.read_text().count(text) >= count, seconds, f"{text!r} in the log")

@@ -69,7 +69,7 @@ class Intruders:
         environment = {"LD_PRELOAD": str(BIN / "libnoctule_intruder.so"), "NOCTULE_DEEDS": str(deeds), **(environment or {})}
         if kernel:
             environment["NOCTULE_KERNEL"] = kernel
-        self.daemon = d = daemon(quiet=0.5, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
+        self.daemon = d = daemon(quiet=600.0, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
                                  programs=programs, extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
                                  f"page = {{ port = {free_port()}; }};\n")
         d.is_intruded = True

@@ -63,7 +63,7 @@ def test_who_cannot_be_confined_does_not_begin(daemon, kernel, event):
 
 def test_a_destination_that_becomes_another_folder(daemon, tmp_path):
     out = tmp_path / "out"
-    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];',
+    d = daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];',
                extra=QUICK + f"destinations = ( {to_folder(out)} );\n").start()
     drop(phantom(tmp_path / "first", "--size", "32x32x6"), d.inbox)
     wait_for(lambda: objects(out), 60, "the first delivery")
@@ -77,7 +77,7 @@ def test_a_destination_that_becomes_another_folder(daemon, tmp_path):
 
 
 def test_an_inbox_that_becomes_another_folder(daemon, tmp_path):
-    d = daemon(quiet=0.5, after="delete").start()
+    d = daemon(quiet=600.0, after="delete").start()
     d.inbox.rename(tmp_path / "old")
     wait_for(d.inbox.is_dir, 60, "the inbox")
     drop(phantom(tmp_path / "in", "--size", "32x32x6"), d.inbox)

@@ -91,7 +91,7 @@ def test_children_die_with_the_daemon(daemon):
 
 def test_a_job_that_always_kills_its_worker_fails_in_the_end(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
-    d = daemon(quiet=0.5, attempts=2, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
+    d = daemon(quiet=600.0, attempts=2, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
     drop(files, d.inbox)
     (job,) = d.wait_jobs()
     assert (job["state"], job["code"], job["attempts"]) == ("FAILED", "CRASHED", 2)

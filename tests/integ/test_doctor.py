@@ -166,7 +166,7 @@ def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
 
 def test_the_port_of_the_page(daemon):
     port = free_port()
-    d = daemon(quiet=0.5, extra=f"page = {{ port = {port}; }};\n")
+    d = daemon(quiet=600.0, extra=f"page = {{ port = {port}; }};\n")
     d.root.chmod(0o750)
     with socket.create_server(("127.0.0.1", port)):
         only(without_daemon(d), "port", "broken", f"port {port} is taken by another program: ss -tlnp says which")

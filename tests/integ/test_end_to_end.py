@@ -17,12 +17,6 @@ from conftest import SHARED, Clock, assert_valid, drop, needs_shared, phantom, r
 from test_again import Stopped
 
 
-def declare_complete(d, count):
-    """Waits until a series has so many instances, then declares it complete: no time is waited for."""
-    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = ?", count), 60, f"{count} instances")
-    d.ctl("complete", row["series_uid"])
-
-
 def seg_path(daemon, job):
     return daemon.root / job["result_path"]
 
@@ -94,10 +88,10 @@ def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
     files = uncounted(phantom(tmp_path / "series", "--size", "32x32x8"))
     d = daemon(quiet=600.0).start()
     drop(files[:-1], d.inbox)
-    declare_complete(d, 7)
+    d.declare_complete(files[:-1])
     (first,) = d.wait_jobs()
     drop(files[-1:], d.inbox)
-    declare_complete(d, 8)
+    d.declare_complete(files)
     jobs = d.wait_jobs(2)
     assert [j["revision"] for j in jobs] == [1, 2]
     assert jobs[0]["superseded_by"] == jobs[1]["job"]
@@ -157,7 +151,7 @@ def test_the_gate_refuses_by_name(daemon, tmp_path, option, code):
     files = phantom(tmp_path / "series", "--size", "32x32x10", *option)
     d = daemon(quiet=600.0).start()
     drop(files, d.inbox)
-    declare_complete(d, len(files))
+    d.declare_complete(files)
     row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")[0]
     assert row["code"] == code and row["message"] and row["file_a"]
     assert d.jobs() == []
@@ -201,7 +195,7 @@ def test_a_series_is_whole_or_refused(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x8")
     d = daemon(quiet=600.0).start()
     drop(files[:-1], d.inbox)
-    declare_complete(d, 7)
+    d.declare_complete(files[:-1])
     (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     assert row["code"] == "INCOMPLETE_SERIES" and "7 of the 8 images" in row["message"]
     assert d.jobs() == []

@@ -45,7 +45,7 @@ def start(daemon, gpus):
 
     def begin(compute="", attempts=3, lanes=2, environment=None):
         clock = Clock(gpus.folder.parent)
-        d = daemon(quiet=0.5, attempts=attempts, programs=EMULATED,
+        d = daemon(quiet=600.0, attempts=attempts, programs=EMULATED,
                    environment={"NOCTULE_EMULATOR_GPUS": str(gpus.folder), **clock.environment, **(environment or {})})
         d.clock = clock
         configure(d, compute, lanes)
@@ -252,7 +252,7 @@ def test_a_reload_follows_the_configuration(start, gpus):
 
 
 def test_a_probe_that_dies_leaves_the_cpus(daemon, tmp_path):
-    d = daemon(quiet=0.5, programs=EMULATED, environment={"NOCTULE_CRASH_AT": "probe_before_devices"})
+    d = daemon(quiet=600.0, programs=EMULATED, environment={"NOCTULE_CRASH_AT": "probe_before_devices"})
     configure(d, 'backend = "auto";')
     d.start()
     wait_devices(d, {0: "cpu"})

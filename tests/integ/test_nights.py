@@ -42,7 +42,7 @@ def started(daemon, tmp_path, kept, text, **options):
     """A daemon whose night ends in two hours, by a clock that can be set; in UTC."""
     clock = Clock(tmp_path)
     at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=2)).strftime("%H:%M")
-    d = daemon(quiet=0.5, environment={**clock.environment, "TZ": "UTC", "KEPT": str(kept)},
+    d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "UTC", "KEPT": str(kept)},
                extra=report_at(at, script(tmp_path, text) if text else None, **options))
     return d.start(), clock
 
@@ -158,7 +158,7 @@ def test_a_night_ends_by_the_clock_here(daemon, tmp_path, kept):
     """07:00 in Apia is not 07:00 UTC, and its date is another one."""
     clock = Clock(tmp_path)
     here = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=13 + 2)
-    d = daemon(quiet=0.5, environment={**clock.environment, "TZ": "XST-13"}, extra=report_at(here.strftime("%H:%M")))
+    d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "XST-13"}, extra=report_at(here.strftime("%H:%M")))
     d.start()
     clock.jump(2 * HOUR + 60)
     (night,) = wait_for(lambda: nights(d), 60, "the night")

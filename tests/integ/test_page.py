@@ -19,9 +19,10 @@ import pydicom
 import pytest
 from conftest import PEERS, drop, free_port, is_listening, phantom, run_program, storescu, wait_for
 from test_deliveries import QUICK, to_archive
-from test_pull import CALLERS, FIRST, SECOND, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
+from test_pull import CALLERS, FIRST, SECOND, SOON, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
 from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
 
+LATER = "delivery = { retry_seconds = 600.0; retry_max_seconds = 600.0; };\n"  # failed items wait
 TOKEN = "0123456789abcdef0123456789abcdef"
 PAGES = ("", "queue", "review", "failures", "deliveries", "night", "devices", "search")
 ACCESSION = "A/17 & <b>"
@@ -124,7 +125,7 @@ def settings_of(root, pipelines=PIPELINES):
     return f"""
 root = "{root}";
 inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = 0.5; complete_seconds = 0.1; patience_seconds = 0.5; }};
+series = {{ quiet_seconds = 600.0; complete_seconds = 0.1; patience_seconds = 600.0; }};
 jobs = {{ max_attempts = 2; retry_seconds = 0.2; retry_max_seconds = 1.0; memory_mib = 8.0; }};
 compute = {{ lanes = 2; backend = "cpu"; }};
 min_free_mib = 1;
@@ -143,10 +144,12 @@ def site(daemon, tmp_path):
         drop(about(small(tmp_path / "done"), AccessionNumber=ACCESSION, PatientID=PATIENT), d.inbox / "done")
         drop(about(phantom(tmp_path / "mr", "--kind", "mr-brain", "--size", "32x32x6", "--seed", "3"),
                    SeriesDescription=DESCRIPTION), d.inbox / "mr")
-        drop(about(phantom(tmp_path / "gap", "--size", "32x32x8", "--gap", "4", "--seed", "5"),
-                   SeriesDescription=DESCRIPTION, StationName=STATION), d.inbox / "gap")
+        gap = about(phantom(tmp_path / "gap", "--size", "32x32x8", "--gap", "4", "--seed", "5"),
+                    SeriesDescription=DESCRIPTION, StationName=STATION)
+        drop(gap, d.inbox / "gap")
     drop(phantom(tmp_path / "large", "--size", "256x256x64", "--seed", "2"), d.inbox / "large")
     (d.inbox / "<photo>.dcm").write_bytes(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + bytes(range(256)) * 20)
+    d.declare_complete(gap)
     wait_for(lambda: sorted(job["state"] for job in d.jobs()) == ["DONE", "FAILED", "REVIEW"], 90, "the jobs")
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 60, "the quarantine")
@@ -208,7 +211,7 @@ def test_the_pages(site):
 
 
 def test_what_refreshes_itself_can_be_stopped(daemon):
-    site = Site(daemon, quiet=0.5).start()
+    site = Site(daemon, quiet=600.0).start()
     for path in ("", "queue"):
         page = site.page(path)
         assert ("meta", "http-equiv", "refresh") in page.attributes
@@ -222,7 +225,7 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
     with Archive(study[0]) as archive, Archive(study[0], forever) as slow:
         down = source(free_port(), "LIAR", "DOWN")
         site = Site(daemon, quiet=600.0, dicom=CALLERS,
-                    extra=pulling(source(archive.port, "LIAR"), source(slow.port, "LIAR", "SLOW"), down)).start()
+                    extra=pulling(source(archive.port, "LIAR"), source(slow.port, "LIAR", "SLOW"), down).replace(SOON, LATER)).start()
         d = site.daemon
         assert "archives" not in site.text("queue") and "pulled" not in site.text("failures")
         archive.destination = slow.destination = d.port
@@ -231,7 +234,7 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
         pull(d, "DOWN", "--accession", FIRST, SECOND)
         pull(d, "SLOW", "--accession", SECOND, FIRST)
 
-        def told():  # an item of DOWN is under way again and again, and for as long nothing is told of its last time
+        def told():
             rows = rows_below(queue := site.text("queue"), "Pulled from archives")
             return (queue, *rows) if len(rows) == 2 and rows[0]["NOW"] == "0" and "after" in rows[0] and rows[1]["NOW"] == "1" else None
 
@@ -255,7 +258,7 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
 
 @pytest.mark.parametrize("identifiers", ["hashed", "plain", "none"])
 def test_search(daemon, tmp_path, identifiers):
-    site = Site(daemon, quiet=0.5, extra=f'identifiers = "{identifiers}";\n').start()
+    site = Site(daemon, quiet=600.0, extra=f'identifiers = "{identifiers}";\n').start()
     d = site.daemon
     files = about(small(tmp_path / "in"), AccessionNumber="A/17", PatientID="P 1")
     first = pydicom.dcmread(files[0], stop_before_pixels=True)
@@ -281,7 +284,7 @@ def test_search(daemon, tmp_path, identifiers):
 
 
 def test_it_is_off_and_local_by_default(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     assert not d.children("page")
     port = free_port()
     config = d.config.read_text()
@@ -304,7 +307,7 @@ def test_it_is_off_and_local_by_default(daemon, tmp_path):
 def test_a_token(daemon, tmp_path):
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
-    site = Site(daemon, f'bind = "0.0.0.0"; token_file = "{token}";', quiet=0.5).start()
+    site = Site(daemon, f'bind = "0.0.0.0"; token_file = "{token}";', quiet=600.0).start()
     for path in (*PAGES, "metrics", "preview?id=1", "nothing"):
         headers, text = site.get(path, status=401)
         assert headers["WWW-Authenticate"].startswith("Basic") and b"Now</h1>" not in text
@@ -344,7 +347,7 @@ def status_now(site, authorization):
 
 
 def test_names_of_others_are_turned_away(daemon):
-    site = Site(daemon, 'hosts = [ "noctule.example.org" ];', quiet=0.5).start()
+    site = Site(daemon, 'hosts = [ "noctule.example.org" ];', quiet=600.0).start()
     for host in ("evil.example", f"evil.example:{site.port}", "127.0.0.1.evil.example", ""):
         for path in ("", "metrics", "healthz"):
             site.get(path, status=421, Host=host)
@@ -389,7 +392,7 @@ def test_a_page_that_dies_is_back(site):
 
 def test_a_port_that_is_taken_is_told(daemon):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        d = daemon(quiet=0.5, extra=f"page = {{ port = {other.getsockname()[1]}; }};\n").start()
+        d = daemon(quiet=600.0, extra=f"page = {{ port = {other.getsockname()[1]}; }};\n").start()
         d.wait_log("event=page.listen")
         wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 60, "the status")
     wait_for(lambda: d.children("page") and is_listening(other_port(d)), 60, "the page, once it is free")
@@ -429,7 +432,7 @@ def test_hostile_peers(site):
 
 def test_a_long_list_goes_on(daemon, tmp_path):
     """All rows of a list of several pages, each once."""
-    site = Site(daemon, quiet=0.5, dicom=PEERS).start()
+    site = Site(daemon, quiet=600.0, dicom=PEERS).start()
     d = site.daemon
     d.ctl("hold", "--queue")
     folder = tmp_path / "many"

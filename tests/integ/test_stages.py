@@ -31,7 +31,7 @@ def told(d):
 
 @pytest.fixture
 def site(daemon, tmp_path):
-    site = Site(daemon, quiet=0.5, pipeline_extra=TEXTURE, environment=STOPS).start()
+    site = Site(daemon, quiet=600.0, pipeline_extra=TEXTURE, environment=STOPS).start()
     drop(phantom(tmp_path / "in", *SIZE), site.daemon.inbox)
     return site
 

@@ -92,7 +92,7 @@ def test_a_root_that_is_read_only(daemon, tmp_path):
 
 def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
     archive, clock = StoreScp(tmp_path / "archive"), Clock(tmp_path)
-    d = daemon(quiet=0.5, environment=clock.environment, pipeline_extra='deliver = [ "PACS", "OUT" ];', extra=(
+    d = daemon(quiet=600.0, environment=clock.environment, pipeline_extra='deliver = [ "PACS", "OUT" ];', extra=(
         'delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; breaker_failures = 3; breaker_seconds = 0.5; };'
         f'destinations = ( {to_archive(archive.port)}, {to_folder(tmp_path / "out")} );')).start()
     drop(small(tmp_path / "first"), d.inbox / "first")

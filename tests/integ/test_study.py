@@ -15,8 +15,8 @@ RULES = """rules = ( {{ match = {{ modality = "CT"; description = "contrast";
 @pytest.fixture
 def started(daemon):
     def start(patience=600):
-        d = daemon(quiet=0.5)
-        text = SETTINGS.format(root=d.root, after="keep", quiet=0.5, attempts=3, pipeline_extra=f"patience_seconds = {patience};")
+        d = daemon(quiet=600.0)
+        text = SETTINGS.format(root=d.root, after="keep", quiet=600.0, attempts=3, pipeline_extra=f"patience_seconds = {patience};")
         d.config.write_text(text[:text.index("rules = (")] + RULES.format())
         return d.start()
 

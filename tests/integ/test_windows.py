@@ -27,7 +27,7 @@ def seconds_until(clock_time, now=None):
 def night(clock, daemon, window='"22:00-06:00 UTC"', at="12:00", extra="", environment=None):
     """A daemon whose clock shows this, with a pipeline that has the window."""
     clock.jump(seconds_until(at))
-    return daemon(quiet=0.5, pipeline_extra=f"window = {window}; {extra}", environment={**clock.environment, **(environment or {})})
+    return daemon(quiet=600.0, pipeline_extra=f"window = {window}; {extra}", environment={**clock.environment, **(environment or {})})
 
 
 def ask(d, sql):
