@@ -553,21 +553,30 @@ class Daemon:
         return run_program("noctule", "--config", self.config, *arguments, check=check)
 
 
-@pytest.fixture
-def daemon(tmp_path):
+@contextlib.contextmanager
+def daemons(folder):
     """Makes daemons; those still running are killed at the end, and leave no process behind."""
     made = []
 
     def make(**options):
-        folder = tmp_path / f"daemon{len(made)}"
-        made.append(Daemon(folder, **options))
+        made.append(Daemon(folder / f"daemon{len(made)}", **options))
         return made[-1]
 
-    yield make
+    try:
+        yield make
+    finally:
+        for each in made:
+            each.kill_all()
     for each in made:
-        each.kill_all()
         if each.log.exists() and not each.is_intruded:  # a call that the child's filter has no row for (call_filter.c)
             assert "event=role.call_unknown" not in each.log.read_text(errors="replace")
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """Makes daemons for one test."""
+    with daemons(tmp_path) as make:
+        yield make
 
 
 def phantom(folder, *arguments):

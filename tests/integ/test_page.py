@@ -17,7 +17,7 @@ import numpy
 import PIL.Image
 import pydicom
 import pytest
-from conftest import PEERS, drop, free_port, is_listening, phantom, run_program, storescu, wait_for
+from conftest import PEERS, daemons, drop, free_port, is_listening, phantom, run_program, storescu, wait_for
 from test_deliveries import QUICK, to_archive
 from test_pull import CALLERS, FIRST, SECOND, SOON, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
 from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
@@ -133,8 +133,7 @@ log_level = "debug";
 """ + pipelines.format(segment=SEGMENT)
 
 
-@pytest.fixture
-def site(daemon, tmp_path):
+def busy_site(daemon, tmp_path):
     """A page of a service in which one job failed, one waits for somebody, one was done and not delivered, and one series was refused;
     what a sender may write is hostile."""
     site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
@@ -155,6 +154,19 @@ def site(daemon, tmp_path):
     wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 60, "the quarantine")
     wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE attempts > 0"), 60, "a delivery")
     return site
+
+
+@pytest.fixture
+def site(daemon, tmp_path):
+    return busy_site(daemon, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory):
+    """A site for tests that only read."""
+    folder = tmp_path_factory.mktemp("shared")
+    with daemons(folder) as daemon:
+        yield busy_site(daemon, folder)
 
 
 def series_of(d, state):
@@ -468,7 +480,7 @@ chromium = shutil.which("chromium")
 @pytest.mark.skipif(not chromium, reason="chromium is not here")
 @pytest.mark.parametrize("width, dark, paths", [(1200, False, ("", "review", "failures")), (400, False, (*PAGES, "job?id=1")),
                                                 (400, True, ("review", "night"))])
-def test_in_a_browser(site, tmp_path, width, dark, paths):
+def test_in_a_browser(shared_site, tmp_path, width, dark, paths):
     """It is drawn with its style, dark where the reader's is, and fits a phone: nothing reaches into the margin at its side. Pictures are
     kept in the folder that NOCTULE_PICTURES names."""
     for path in paths:
@@ -477,7 +489,7 @@ def test_in_a_browser(site, tmp_path, width, dark, paths):
         done = subprocess.run(
             [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server", *options,
              f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1600", f"--screenshot={picture}",
-             f"http://127.0.0.1:{site.port}/{path}"], capture_output=True, text=True, timeout=120)
+             f"http://127.0.0.1:{shared_site.port}/{path}"], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         pixels = numpy.asarray(PIL.Image.open(picture).convert("L")).astype(int)
         assert (pixels[-1, 0] < 60) == dark and numpy.unique(pixels).size > 50
