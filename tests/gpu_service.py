@@ -48,7 +48,7 @@ def compute_on(backend, devices=("0",)):
 
 
 def start(daemon, backend, jobs="", devices=("0",), **options):
-    d = daemon(quiet=600.0, **options)
+    d = daemon(quiet=0.5, **options)
     compute = compute_on(backend, devices)
     text = d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}")
     text = text.replace('modality = "CT"; ', "")  # of any modality
@@ -199,8 +199,11 @@ def test_a_lost_gpu_costs_its_jobs_an_attempt(daemon, tmp_path):
     d.wait_log("child.ready child=worker", 2, 60)
     spared = [d.children("intake"), [pid for pid in d.children("worker") if other in command_of(pid)]]
     assert len(spared[1]) == 1
+    os.kill(spared[1][0], signal.SIGSTOP)  # or it might take all jobs before the other worker has enough of them
     for seed in range(12):
         drop(phantom(tmp_path / str(seed), "--size", "128x128x40", "--seed", str(seed)), d.inbox / str(seed))
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DEVICE_LOST'"), 60, "the loss")
+    os.kill(spared[1][0], signal.SIGCONT)
     rows = d.wait_jobs(12, seconds=240)
     assert [row["state"] for row in rows] == ["DONE"] * 12, [row["message"] for row in rows]
     assert {row["attempts"] for row in rows} == {1, 2}
