@@ -80,7 +80,7 @@ class Series:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what is ruined on purpose
                 ds = pydicom.dcmread(path)
-                assert str(ds), "every element can be read"
+                assert all(element.VR for element in ds.iterall()), "every element can be read"
             self.sets.append(ds)
             self.images += [Image(path, ds, frame) for frame in range(int(ds.get("NumberOfFrames", 1)))]
 
@@ -715,4 +715,4 @@ def test_cost_grows_with_the_number_of_files(tmp_path, name):
     assert (len(few), len(many)) == (800, 8000)
     least = min(cpu_seconds(few) for _ in range(3))
     # Ten times the files: what grows with their square is at a hundred times, a busy machine at up to twenty.
-    assert min(cpu_seconds(many) for _ in range(2)) <= 30 * least
+    assert any(cpu_seconds(many) <= 30 * least for _ in range(2))
