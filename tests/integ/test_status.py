@@ -102,6 +102,7 @@ def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
                         r"it is tried every 0.5 s; the last: .*refused.* \(since 20\S+Z\)", line,
                         re.IGNORECASE), line
     assert "destination PACS is down; 1 result" in check(d, "WARNING")
+    wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE destination = 'OUT' AND state = 'SENT'"), 60, "the first result")
 
     d.ctl("hold", "--pipeline", "head-ct", "--reason", "a new coil | a phantom")
     d.ctl("hold", "--destination", "OUT")
