@@ -191,6 +191,10 @@ class Clock:
             file.write(struct.pack("=2q", ahead[0] + int(wall * 1e9), ahead[1] + int(monotonic * 1e9)))
 
 
+# Divides the 10 s that a command waits for the daemon (tests/tools/faults.c).
+HURRY = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_HURRY": "10"}
+
+
 class Peer:
     """A program that listens on a port of its own; stop() and start() make an archive that is down for a while."""
 

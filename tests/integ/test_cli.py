@@ -11,7 +11,7 @@ import threading
 
 import proto
 import pytest
-from conftest import BIN, SOURCE, drop, phantom, run_program, wait_for
+from conftest import BIN, HURRY, SOURCE, drop, phantom, run_program, wait_for
 
 OK, PARTIAL, USAGE, NOT_FOUND, NO_DAEMON, CONFIG, DATABASE = range(7)
 RETRY, CANCEL, COMPLETE, PING, ANSWER = range(64, 69)
@@ -353,7 +353,7 @@ def test_a_peer_that_breaks_the_rules(fake, response):
 
 def test_a_daemon_that_does_not_answer(fake):
     root, _ = fake(lambda kind, fields: b"")
-    result = noctule("--root", root, "retry", "1", timeout=60)
+    result = noctule("--root", root, "retry", "1", env={**os.environ, "NOCTULE_CONFIG": str(SHIPPED), **HURRY}, timeout=60)
     assert result.returncode == NO_DAEMON and "did not answer within 10 seconds" in result.stderr
 
 

@@ -14,7 +14,7 @@ import subprocess
 
 import proto
 import pytest
-from conftest import BIN, SOURCE, Clock, drop, is_listening, open_files, phantom, run_program, wait_for
+from conftest import BIN, HURRY, SOURCE, Clock, drop, is_listening, open_files, phantom, run_program, wait_for
 
 BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught running
 
@@ -154,7 +154,7 @@ def test_a_daemon_that_stands_still(daemon):
     d = daemon().start()
     os.kill(d.process.pid, signal.SIGSTOP)
     asking = [subprocess.Popen([BIN / "noctule", "--config", d.config, *command], text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE) for command in ASKED]
+                               stderr=subprocess.PIPE, env={**os.environ, **HURRY}) for command in ASKED]
     told = [(each.communicate(timeout=60), each.returncode) for each in asking]
     words = f"noctule: noctuled (process {d.process.pid}) did not answer within 10 seconds\n"
     for command, ((out, error), status) in zip(ASKED, told):

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 import pytest
-from conftest import BIN, Clock, StoreScp, drop, wait_for
+from conftest import BIN, HURRY, Clock, StoreScp, drop, wait_for
 from test_daemon import reload
 from test_deliveries import small, to_archive, to_folder
 
@@ -49,7 +49,7 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
         assert told.startswith("this user may not ask noctuled: only root may | jobs_ready=0"), told
     os.kill(d.process.pid, signal.SIGSTOP)
     try:
-        told = check(d, "CRITICAL")
+        told = check(d, "CRITICAL", env={**os.environ, **HURRY})
         assert told.startswith(f"noctuled (process {d.process.pid}) did not answer within 10 seconds | jobs_ready=0")
     finally:
         os.kill(d.process.pid, signal.SIGCONT)

@@ -20,6 +20,8 @@
  * NOCTULE_CLOCK names a file of two 64-bit integers in the machine's byte order: the nanoseconds that the wall clock and
  * the monotonic clock are ahead. A write to the file makes that clock jump in every process. A process notices a jump of
  * the monotonic clock when it wakes: sleeping calls do not end earlier.
+ *
+ * NOCTULE_HURRY=N divides the send and receive timeouts of sockets by N.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -113,6 +115,7 @@ static char is_below[PATH_MAX];
 
 static atomic_long calls_made[CALLS];
 static _Atomic(const volatile int64_t *) clock_ahead;
+static int hurry = 1;
 
 /* Bytes of a file of /proc, by system calls alone: nothing here may allocate. */
 static size_t
@@ -315,6 +318,8 @@ faults_begin(void)
     if (clock)
         atomic_store(&clock_ahead, map_file(clock, 2 * sizeof(int64_t), false));
     snprintf(is_below, sizeof is_below, "%s", under ? under : "/");
+    if (getenv("NOCTULE_HURRY") && atoi(getenv("NOCTULE_HURRY")) > 1)
+        hurry = atoi(getenv("NOCTULE_HURRY"));
     if (told)
         faults_tell(told, role);
     if (counts)
@@ -676,4 +681,21 @@ time(time_t *seconds)
     if (seconds)
         *seconds = at.tv_sec;
     return at.tv_sec;
+}
+
+/* ---------------------------------------------------------------------------- timeouts ------ */
+
+int
+setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+{
+    struct timeval shorter;
+    const bool is_timeout = level == SOL_SOCKET && length == sizeof shorter &&
+                            (option == SO_RCVTIMEO || option == SO_SNDTIMEO);
+    if (is_timeout && hurry > 1) {
+        memcpy(&shorter, value, sizeof shorter);
+        const int64_t micros = ((int64_t)shorter.tv_sec * 1000000 + shorter.tv_usec) / hurry;
+        shorter = (struct timeval){micros / 1000000, micros % 1000000};
+        value = &shorter;
+    }
+    return (int)syscall(SYS_setsockopt, fd, level, option, value, length);
 }
