@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# The main job on generated data, start to end: installs what is missing, builds, starts noctuled in a
-# temporary root with the shipped configuration, drops a synthetic head CT into its inbox, waits, and
-# shows what came of it.
-#   tests/demo.sh [FOLDER]    FOLDER: where the root goes (default: a new one below /tmp)
-# NOCTULE_PRESET: the build that is shown, the one that is installed unless said otherwise.
+# Runs the main job on generated data: installs missing packages, builds, starts noctuled in a temporary root with the
+# shipped configuration, copies a synthetic head CT into its inbox, waits for the job, and prints the results.
+#   tests/demo.sh [FOLDER]    FOLDER: the folder of the root (default: a new one below /tmp)
+# NOCTULE_PRESET: the CMake preset to build (default: release). A preset that builds tests has these programs in bin/released.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/tools/install-deps.sh build
 preset=${NOCTULE_PRESET:-release}
 cmake --preset "$preset" >/dev/null
-cmake --build --preset "$preset"
+cmake --build --preset "$preset" --target noctuled noctule noctule-phantom
 bin=$PWD/build/$preset/bin
+phantom=$bin/noctule-phantom
+[[ -d $bin/released ]] && bin=$bin/released
 
 folder=$(realpath -m "${1:-$(mktemp -d /tmp/noctule-demo.XXXXXX)}")
 root=$folder/root
@@ -43,7 +44,7 @@ wait_until() {
 
 wait_until 30 "the daemon's socket" test -S "$root/run/control.sock"
 echo "== dropping a series into $root/inbox"
-"$bin/noctule-phantom" --output "$folder/series" >/dev/null
+"$phantom" --output "$folder/series" >/dev/null
 mkdir -p "$root/inbox/demo"
 for file in "$folder"/series/*.dcm; do
     # The protocol for writers: copy under a name that is ignored, then rename into place.

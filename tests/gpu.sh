@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Passes the tests that need a GPU, on a machine that has one, and times the kernels there.
-#   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
+#   tests/gpu.sh [FOLDER]    the programs' folder: build/ci/bin, or a copy of it on another machine
 # Parity with the CPU and the references, fault injection, whole runs beside the CPU's, the service with its workers (needs
 # pytest and pydicom), compute-sanitizer, then noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES
 # (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of parity objects masks texture peaks resample runs service
 # memcheck racecheck bench, or single steps below; LIMIT is how long each may take. Ends non-zero when a step fails, or is skipped for
 # want of a GPU; the summary comes last.
 set -uo pipefail
-programs=${1:-$(dirname "$0")/../build/release/bin}
+programs=${1:-$(dirname "$0")/../build/ci/bin}
 logs=${LOGS:-$(mktemp -d)}
 steps=${STEPS:-parity objects masks texture peaks resample runs service memcheck racecheck bench}
 limit=${LIMIT:-15m}

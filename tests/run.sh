@@ -1,78 +1,176 @@
 #!/usr/bin/env bash
-# Passes the tests on a fresh Debian or Ubuntu machine: installs what is missing, builds, runs a tier of them.
-#   tests/run.sh            everything, as CI runs it: all tests and the demonstration on what is shipped, with crash
-#                           points; then the C tests under the sanitizers, a share of their long loops
-#   tests/run.sh quick      what is run while one works: under two minutes of tests
-#   tests/run.sh long       what is only worth a night: all of the loops under the sanitizers, hundreds of kills, code for
-#                           every kind of GPU
-#   tests/run.sh STAGE...   some of: ci demo asan tsan kernels release soak
-# NOCTULE_TEST_SHARE=N: of long loops over like cases one case in N runs (tests/share.h).
+# Installs missing packages on Debian or Ubuntu, builds, and runs a tier of the tests (tests/README.md).
+#   tests/run.sh            the gate, which CI runs: at most 15 minutes on 2 cores
+#   tests/run.sh quick      tests for use while you edit: at most 2 minutes after the build
+#   tests/run.sh full       every test except the night's, and the thread sanitizer
+#   tests/run.sh long       a night: full sizes under the sanitizers, code for every GPU, soak tests
+#   tests/run.sh STAGE...   some of the stages below
+# NOCTULE_TURN=N: run the tests of turn N (1 to 4) instead of the turn that tests/landings.txt selects.
+# NOCTULE_TEST_SHARE=N: run one of N similar cases in long loops (tests/share.h).
+# NOCTULE_JOBS=N: run N tests at a time. STEADY_ROUNDS=N: rounds of the stage steady.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tests/tools/install-deps.sh test
+begun=$SECONDS
+reports=build/reports
+rm -rf $reports
+mkdir -p $reports
+jobs=${NOCTULE_JOBS:-$((2 * $(nproc)))} # most integration tests wait for timers, disks and peers
 share=7
-case ${1:-all} in
-all) set -- ci demo asan tsan ;;
-long) set -- release asan tsan kernels soak && share=1 ;;
+turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
+left=()       # tiers that this call does not run, with the reason
+release=plain # the preset of release code: plain, or ci with CUDA
+
+# Succeeds if a file that CUDA code depends on differs from the last landing, or if git does not have that landing.
+kernels_changed() {
+    local landed
+    landed=$(tail -n 1 tests/landings.txt | cut -d' ' -f2)
+    ! git diff --quiet "$landed" -- base kernels service/worker tests/emulator tests/kernels tests/gpu_*.py 2>/dev/null
+}
+
+case ${1:-gate} in
+gate)
+    set -- asan turn
+    for other in 1 2 3 4; do
+        [[ $other == "$turn" ]] || left+=("turn $other: runs at another landing; this one is turn $turn")
+    done
+    if [[ $turn == 4 ]] || kernels_changed; then
+        set -- "$@" cuda
+        release=ci
+    else
+        left+=("kernels: no change since the landing $(tail -n 1 tests/landings.txt)")
+    fi
+    left+=("full, thread sanitizer, night: not part of the gate")
+    ;;
+full) set -- everything asan tsan && left+=("night: tests/run.sh long runs it") ;;
+long) set -- release asan tsan kernels night && share=1 ;;
 esac
 
-build() { # PRESET: what its tests need
-    cmake --preset "$1" >/dev/null
-    cmake --build --preset "$1"
-}
-
-# once_more PRESET: tests that drive real programs wait for what other work on the machine may hold up. A few of them that failed
-# are run again alone, and named: twice is a failure. What computes, and what sanitizers find, is right at the first try.
-once_more() {
-    local failed=build/$1/Testing/Temporary/LastTestsFailed.log
-    if grep -qvE '^[0-9]+:(integ|fault)\.' "$failed" || (($(wc -l <"$failed") > 3)); then
+# build PRESET TARGET...: configures and builds; prints the log if that fails.
+build() {
+    local preset=$1 log=$reports/build-$1.log
+    shift
+    if ! { cmake --preset "$preset" && cmake --build --preset "$preset" ${1:+--target "$@"}; } >"$log" 2>&1; then
+        grep -A 20 -E '^FAILED|[Ee]rror' "$log" | head -n 200
+        tail -n 20 "$log"
         return 1
     fi
-    echo "== unsteady: $(cut -d: -f2 "$failed" | xargs)"
-    ctest --preset "$1" --rerun-failed
+    echo "built $preset, $(date +%T)"
 }
 
-for stage; do
-    echo "== $stage, $(date +%T)"
-    case $stage in
+# run FOLDER OPTION...: runs tests of that build. Up to three integration or fault tests that fail run a second time, alone.
+# A test that then passes is unsteady: tests/unsteady.txt gets its date, name and cause. A sanitizer report has no second try.
+run() {
+    local folder=$1 report status=0
+    shift
+    wait "$venv" || return 1
+    report=$PWD/$reports/$(find $reports -name '*.xml' | wc -l).xml
+    ctest --test-dir "$folder" --output-on-failure --test-output-size-passed 65536 --no-tests=error \
+        --output-junit "$report" "$@" >"$report.log" || status=$?
+    python3 tests/tools/report.py failures "$report"
+    ((status)) || return 0
+    local failed
+    failed=$(python3 tests/tools/report.py again "$report") || return 1
+    echo "== second try: $failed"
+    ctest --test-dir "$folder" --output-on-failure --output-junit "$report.again" -R "^(${failed// /|})\$" -j 1 || return 1
+    python3 tests/tools/report.py unsteady "$report" >>tests/unsteady.txt
+}
+
+# steady FOLDER ROUNDS: runs every integration and fault test so many times beside four busy processes.
+steady() (
+    busy=()
+    for _ in 1 2 3 4; do
+        sh -c 'while :; do :; done' &
+        busy+=($!)
+    done
+    trap 'kill "${busy[@]}"' EXIT
+    ctest --test-dir "$1" --output-on-failure --output-junit "$PWD/$reports/steady.xml" -L '^integ$' -LE '^night$' \
+        --repeat "until-fail:$2" -j "$jobs"
+)
+
+stage() {
+    case $1 in
     quick)
         build dev
-        NOCTULE_TEST_SHARE=$share ctest --preset dev -L quick -j "$(nproc)"
+        NOCTULE_TEST_SHARE=$share run build/dev -L '^quick$' -j "$(nproc)"
         ;;
-    # Most of these wait for timers, disks and each other.
-    ci)
-        build ci
-        ctest --preset ci -j $((2 * $(nproc))) || once_more ci
-        ;;
-    demo) NOCTULE_PRESET=ci tests/demo.sh ;;
-    release) build release ;;
-    # What Python drives from outside runs above; here the C code runs under the sanitizers. Threads are started by few.
+    # C tests and the integration tests of the state machine, with the programs under ASan and UBSan; lints.
     asan)
         build asan
-        NOCTULE_TEST_SHARE=$share ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 \
-            ctest --preset asan -L 'unit|kernels|fuzz' -j "$(nproc)"
+        NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 \
+            run build/asan -L '^gate$' -j "$jobs"
         ;;
+    # Release code: the demonstration and this landing's turn of the other tests.
+    turn)
+        build $release integ_programs
+        NOCTULE_PRESET=$release tests/demo.sh
+        run build/$release -L "^turn$turn\$" -j "$jobs"
+        ;;
+    # CUDA code compiles, and the emulator runs it.
+    cuda)
+        build ci integ_programs cuda_tests
+        run build/ci -L '^cuda$' -j "$(nproc)"
+        ;;
+    everything)
+        build ci
+        NOCTULE_PRESET=ci tests/demo.sh
+        run build/ci -L '^full$' -j "$jobs"
+        ;;
+    release) build release ;;
+    # A race shows in the first few cases, and each takes ten times as long.
     tsan)
-        build tsan
-        # A race shows in the first few cases, and each takes ten times as long.
-        NOCTULE_TEST_SHARE=$((share > 1 ? 19 : 1)) TSAN_OPTIONS=halt_on_error=1 \
-            ctest --preset tsan -L threads -j "$(nproc)"
+        build tsan threaded_tests
+        NOCTULE_TEST_SHARE=$((share > 1 ? 19 : 1)) TSAN_OPTIONS=halt_on_error=1 run build/tsan -L '^threads$' -j "$(nproc)"
         ;;
-    # What kernels read and write, as compute-sanitizer looks at it on a GPU.
+    # Memory accesses of kernels, as compute-sanitizer checks them on a GPU.
     kernels)
         cmake --preset asan -B build/kernels -DNOCTULE_CUDA=EMULATED >/dev/null
         cmake --build build/kernels --target emulated_suites
-        ctest --test-dir build/kernels --output-on-failure -L emulated -j "$(nproc)"
+        run build/kernels -L '^emulated$' -j "$(nproc)"
         ;;
-    soak)
+    night)
         build ci
-        ctest --test-dir build/ci --output-on-failure -L long
+        run build/ci -L '^night$'
+        ;;
+    steady)
+        build ci
+        steady build/ci "${STEADY_ROUNDS:-20}"
         ;;
     *)
-        echo "tests/run.sh: no stage $stage" >&2
+        echo "tests/run.sh: no stage $1" >&2
         exit 2
         ;;
     esac
+}
+
+# Prints the summary at the end, also after a failure.
+finish() {
+    local status=$? reason
+    trap - EXIT
+    for reason in "${left[@]}"; do
+        echo "not run: $reason"
+    done
+    ((status)) && times+=("and the stage that failed ")
+    echo "== stages: ${times[*]}in all $((SECONDS - begun)) s"
+    python3 tests/tools/report.py summary "$status" $reports
+    exit "$status"
+}
+trap finish EXIT
+
+times=()
+from=$SECONDS
+echo "== install, $(date +%T)"
+tests/tools/install-deps.sh packages
+times+=("packages $((SECONDS - from)) s,")
+tests/tools/install-deps.sh venv & # beside the first build
+venv=$!
+for name; do
+    from=$SECONDS
+    echo "== $name, $(date +%T)"
+    stage "$name"
+    times+=("$name $((SECONDS - from)) s,")
 done
-echo "== passed, $(date +%T)"
+if (($(grep -c . tests/unsteady.txt || true) > 3)); then
+    echo "tests/unsteady.txt has more than three tests. Fix the races and remove their lines."
+    exit 1
+fi

@@ -143,4 +143,5 @@ report_stored_clear(struct report_stored *stored)
         database_clear_row(&companion_shape, &stored->companions[i]);
     free(stored->companions);
     database_clear_row(&stored_shape, stored);
+    *stored = (struct report_stored){0};
 }

@@ -47,7 +47,9 @@ load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct err
         return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate,
                       "cannot be used as a PEM certificate");
     const char *key = is_given(settings.key) ? settings.key : settings.certificate;
-    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+    /* OpenSSL accepts a key of another type as the key of another certificate, which may follow. */
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(context) != 1)
         return refuse(error, CODE_TLS_KEY_INVALID, key,
                       "cannot be used as the key of the TLS certificate");
     return 0;

@@ -1,7 +1,7 @@
 /* fault.cu - see fault.h. */
 #include "kernels/cuda/cuda.cuh"
 
-#ifdef NOCTULE_CRASH_POINTS
+#include "base/test_hook.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +33,8 @@ has_word(const char *word)
 static void
 read_environment(void)
 {
-    const char *wanted = getenv("NOCTULE_CUDA_FAIL_AT");
-    const char *where = getenv("NOCTULE_CUDA_FAIL_IN");
+    const char *wanted = test_hook_variable("NOCTULE_CUDA_FAIL_AT");
+    const char *where = test_hook_variable("NOCTULE_CUDA_FAIL_IN");
     char *kind;
 
     if (!wanted || (where && !has_word(where)))
@@ -71,13 +71,3 @@ cuda_fault(void)
         return cudaSuccess;
     return errors[fail_as];
 }
-
-#else
-
-cudaError_t
-cuda_fault(void)
-{
-    return cudaSuccess;
-}
-
-#endif

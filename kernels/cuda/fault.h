@@ -1,5 +1,5 @@
 /*
- * fault.h - lets any one call of the CUDA runtime fail, in builds with crash points.
+ * fault.h - makes one call of the CUDA runtime fail, for tests (test_hook.h).
  *
  * The calls of this process are counted from 1. NOCTULE_CUDA_FAIL_AT=N[:memory|:lost] in the
  * environment, or cuda_fault_at, names the one that fails in place of being made; NOCTULE_CUDA_FAIL_IN=WORD
@@ -21,13 +21,11 @@ enum cuda_fault_kind {
     CUDA_FAULT_LOST,    /* this call and all after it fail, as on a device that has gone */
 };
 
-#ifdef NOCTULE_CRASH_POINTS
 /* Counts from 1 again, and lets the nth call fail; 0: none. */
 void cuda_fault_at(int64_t nth, enum cuda_fault_kind kind);
 
 /* Calls since cuda_fault_at or the start. */
 int64_t cuda_fault_calls(void);
-#endif
 
 #ifdef __cplusplus
 }

@@ -2,8 +2,8 @@
 #include "service/cluster/cluster.h"
 
 #include "base/array.h"
+#include "base/test_hook.h"
 #include "service/common/attempt/manifest.h"
-#include "service/common/crash_point.h"
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"

@@ -2,7 +2,7 @@
 #include "service/common/file_ops.h"
 
 #include "base/durable.h"
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 
 #include "base/durable.h"
 #include "base/error.h"
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/file_ops.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* puller.c - see puller.h. */
 #include "service/courier/puller.h"
 
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/pull/asking.h"
 
 #include <errno.h>

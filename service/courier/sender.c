@@ -1,10 +1,10 @@
 #include "service/courier/sender.h"
 
 #include "base/error.h"
+#include "base/test_hook.h"
 #include "dicom/net/scu.h"
 #include "dicom/value/uid.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
 #include "service/common/wire/commitment.h"

@@ -7,7 +7,7 @@
 #include "service/daemon/batch.h"
 
 #include "base/array.h"
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
  */
 #include "service/daemon/daemon.h"
 
+#include "base/test_hook.h"
 #include "db/retention.h"
 #include "service/common/clock.h"
 #include "service/common/confine/call_filter.h"
@@ -491,6 +492,14 @@ daemon_notify_status(struct daemon *daemon)
     notify_status(status);
 }
 
+/* Tests need not wait for the usual tick. */
+static uint64_t
+daemon_tick_ms(void)
+{
+    const char *text = test_hook_variable("NOCTULE_TICK_MS");
+    return text ? strtoull(text, NULL, 10) : TICK_MILLIS;
+}
+
 static void
 daemon_on_tick(uv_timer_t *timer)
 {
@@ -647,7 +656,8 @@ daemon_begin_work(struct daemon *daemon)
     daemon_fill_page(core);
     disk_watch(core);
     retention_start(core->retention);
-    uv_timer_start(&daemon->tick, daemon_on_tick, TICK_MILLIS, TICK_MILLIS);
+    const uint64_t tick = daemon_tick_ms();
+    uv_timer_start(&daemon->tick, daemon_on_tick, tick, tick);
     uint64_t watchdog_ms = notify_watchdog_ms();
     if (watchdog_ms)
         uv_timer_start(&daemon->watchdog, daemon_on_watchdog, 0, watchdog_ms);

@@ -1,10 +1,10 @@
 /* requests.c - see requests.h. */
 #include "service/daemon/requests.h"
 
+#include "base/test_hook.h"
 #include "base/text.h"
 #include "db/retention.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/json.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/deliveries.h"

@@ -4,7 +4,7 @@
  */
 #include "service/intake/intake_private.h"
 
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/log.h"
 
 #include <errno.h>

@@ -8,10 +8,10 @@
 #include "service/pipeline/pipeline.h"
 
 #include "base/error.h"
+#include "base/test_hook.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/jobs/judgement.h"
 #include "service/common/jobs/output.h"
 #include "service/pipeline/contrast.h"

@@ -1,7 +1,7 @@
 /* report_frames.c - see report_frames.h. */
 #include "service/pipeline/report_frames.h"
 
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 
 #define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 

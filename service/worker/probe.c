@@ -6,8 +6,8 @@
  */
 #include "service/common/role.h"
 
+#include "base/test_hook.h"
 #include "kernels/gpu.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/numa/numa.h"
 #include "service/common/wire/child.h"

@@ -7,8 +7,8 @@
 #include "service/worker/slots.h"
 
 #include "base/error.h"
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/pipeline/job_lane.h"
 

@@ -5,9 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cmake --preset release >/dev/null
-cmake --build --preset release >/dev/null
-bin=build/release/bin
+cmake --preset ci >/dev/null
+cmake --build --preset ci >/dev/null
+bin=build/ci/bin
 python=build/venv/bin/python
 scratch=$(mktemp -d "${1:-build}/measure.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the two readings of Masur 2022 give another code: its text, and its listings.
 
-    build/venv/bin/python tests/bench/patterns_readings.py --bench build/release/bin/bench_texture
+    build/venv/bin/python tests/bench/patterns_readings.py --bench build/ci/bin/bench_texture
 
 Codes are those of bench_texture, of which the tests say that they are those of either reading. TLBAP: > for
 >=, at a threshold of 0.9; LANADP: averages cut to integers. One JSON line a volume.

@@ -1,6 +1,6 @@
 """Contours as masks beside platipy, dcmrtstruct2nii and plastimatch, on structure sets with published masks.
 
-    PEERS/bin/python tests/bench/peers_contours.py build/release/bin ../shared/data [PLASTIMATCH [REPEAT]]
+    PEERS/bin/python tests/bench/peers_contours.py build/ci/bin ../shared/data [PLASTIMATCH [REPEAT]]
 
 PEERS is a virtual environment of its own, for platipy wants an older pydicom than the tests: `pip install platipy==0.7.2
 dcmrtstruct2nii==5`. PLASTIMATCH is the program of that name (Debian's package), "" without it.

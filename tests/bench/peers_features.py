@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times each family of features of bench_features beside pyradiomics' class of it and MIRP's family, in processor seconds.
 
-    build/venv/bin/python tests/bench/peers_features.py --bench build/release/bin/bench_features
+    build/venv/bin/python tests/bench/peers_features.py --bench build/ci/bin/bench_features
 
 Values are smooth with noise, int16, in an ellipsoid of 8.2 million; levels are 25 wide. What pyradiomics does not
 have stands by itself. --shape: its shape, too, which takes minutes. --mirp: MIRP, which takes longer still (--size

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times cupyx.scipy.ndimage on the level set's spheres and mazes, or on steps of masks; one JSON line a case.
 
-    python3 tests/bench/peers_gpu.py [--masks build/release/bin/noctule-bench]
+    python3 tests/bench/peers_gpu.py [--masks build/ci/bin/noctule-bench]
 
 Two labellings (in range, out of range), the flags of the components that hold a settled voxel, and
 the choice of voxels: the whole problem from a mask on the device to the region there. Only the two

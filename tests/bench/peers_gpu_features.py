@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times bench_features on a GPU beside flash-radiomics and fastrad on the same GPU, one after the other; one JSON line each.
 
-    python3 tests/bench/peers_gpu_features.py --bench build/release/bin/bench_features [--most SECONDS]
+    python3 tests/bench/peers_gpu_features.py --bench build/ci/bin/bench_features [--most SECONDS]
 
 Of 512x512x300 int16, smooth with noise, 32 levels of 25: a ball of half a million voxels and an ellipsoid of 24 million.
 Each family by itself and "all" that a program has; ours from what the GPU holds, "all" with the upload in it; the peers by

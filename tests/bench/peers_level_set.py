@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the level set of noctule-bench beside cc3d and SciPy, and compares every voxel.
 
-    build/venv/bin/python tests/bench/peers_level_set.py --bench build/release/bin/noctule-bench
+    build/venv/bin/python tests/bench/peers_level_set.py --bench build/ci/bin/noctule-bench
 
 Each peer solves the whole problem (both floods). cc3d labels one image, 1 in range and 2 out of
 range, with one 6-connected call; SciPy labels the mask and its complement. Only those calls are

@@ -1,6 +1,6 @@
 """Steps of masks beside scipy.ndimage, cc3d, SimpleITK and edt (PyPI), on the same voxels in the same run.
 
-    build/venv/bin/python tests/bench/peers_mask.py build/release/bin/noctule-bench [REPEAT]
+    build/venv/bin/python tests/bench/peers_mask.py build/ci/bin/noctule-bench [REPEAT]
 
 edt is not among tests/requirements.txt: `pip install edt==3.1.2`. One line a step: median wall milliseconds with all processors, and processor milliseconds of one thread, which a busy
 machine changes less; the peers run on one thread. `differ`: voxels that do.

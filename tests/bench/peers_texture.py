@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times texture of bench_texture beside scikit-image and pyradiomics, and compares every count.
 
-    build/venv/bin/python tests/bench/peers_texture.py --bench build/release/bin/bench_texture
+    build/venv/bin/python tests/bench/peers_texture.py --bench build/ci/bin/bench_texture
     ... --folder SERIES [--window LO,HI]
 
 The first runs on smooth values and on noise, the second counts a series' matrices of 32 and 64

@@ -1,11 +1,9 @@
 """What the integration tests share: where the programs are, a daemon in a temporary root, DICOM peers, waiting."""
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -26,10 +24,11 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHARED = SOURCE.parent / "shared" / "data"
 BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "release" / "bin"))
 
+SANITIZED = "ASAN_OPTIONS" in os.environ  # programs under AddressSanitizer (tests/CMakeLists.txt)
 EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/
 
 needs_emulator = pytest.mark.skipif("NOCTULE_NO_EMULATOR" in os.environ,  # as the build says, not what it left behind
-                                    reason="built without the CUDA backend, or without NOCTULE_CRASH_POINTS")
+                                    reason="built without the CUDA backend")
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real series are not here")
 
 
@@ -51,9 +50,17 @@ def wait_for(condition, seconds=60, what="the condition"):
 
 def run_program(name, *arguments, check=True, **options):
     """Runs one of the project's programs to its end and returns the CompletedProcess."""
-    return subprocess.run(
-        [BIN / name, *map(str, arguments)], check=check, text=True, capture_output=True, **options
-    )
+    done = subprocess.run([BIN / name, *map(str, arguments)], text=True, capture_output=True, **options)
+    assert_no_sanitizer_report(done.stderr)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def assert_no_sanitizer_report(text):
+    """A sanitizer build stops a process at its first error. Another process may hide that, its report does not."""
+    report = re.search(r"(ERROR: \w+Sanitizer|: runtime error:)[\s\S]*", text)
+    assert not report, report[0][:8000]
 
 
 def open_files(pid):
@@ -65,29 +72,19 @@ def open_files(pid):
     return found
 
 
-taken_ports = []  # the locks of this run's
+held_ports = []  # sockets that hold the ports of this run
 
 
 def free_port():
     """
-    A TCP port of 127.0.0.1 that nobody uses now, nor takes before its listener is up: not one of those that the kernel
-    gives to connections, and no other run's while this one lives.
+    Takes a free TCP port from the kernel and holds it until this run ends. A bound socket that does not listen lets
+    another socket with SO_REUSEADDR listen on its port; the kernel gives the port to no other caller.
     """
-    folder = pathlib.Path(tempfile.gettempdir(), f"noctule-test-ports-{os.getuid()}")
-    folder.mkdir(exist_ok=True)
-    first = random.randrange(10_000)
-    for port in (20_000 + (first + i) % 10_000 for i in range(10_000)):
-        lock = open(folder / str(port), "wb")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", port))
-        except OSError:
-            lock.close()
-            continue
-        taken_ports.append(lock)
-        return port
-    raise RuntimeError("no port from 20000 to 29999 is free")
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("", 0))
+    held_ports.append(holder)
+    return holder.getsockname()[1]
 
 
 def is_listening(port, process="self"):
@@ -109,6 +106,8 @@ class Certificates:
     host; branch with its chain, which another authority vouches for (branch_ca), and ca for that.
     """
 
+    kinds = {"elsewhere": ("rsa:2048",)}  # the others have the kind that is generated faster
+
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -124,8 +123,9 @@ class Certificates:
         self.branch.write_bytes(self.branch.read_bytes() + self.branch_ca.read_bytes())
 
     def make(self, name, *options):
+        kind = self.kinds.get(name, ("ec", "-pkeyopt", "ec_paramgen_curve:P-256"))
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "90", "-subj", f"/CN={name}",
+            ["openssl", "req", "-x509", "-newkey", *kind, "-nodes", "-days", "90", "-subj", f"/CN={name}",
              "-keyout", self.folder / f"{name}.key", "-out", self.folder / f"{name}.pem", *map(str, options)],
             check=True, capture_output=True)
         setattr(self, name, self.folder / f"{name}.pem")
@@ -167,7 +167,7 @@ def certificates(tmp_path_factory):
 
 
 class Clock:
-    """The wall clock and the monotonic clock of a daemon with this `environment` (tests/tools/faults.c)."""
+    """The clocks of the processes that have this `environment`; a test moves them (tests/tools/faults.c)."""
 
     def __init__(self, folder):
         self.path = pathlib.Path(folder, "clock")
@@ -176,19 +176,19 @@ class Clock:
         self.environment = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(self.path)}
 
     def jump(self, seconds):
-        """Sets the wall clock forward; back, if negative."""
-        self.add(seconds, 0)
+        """Sets the wall clock forward, or back; the monotonic clocks do not move."""
+        self.move(0, seconds)
 
-    def skip(self, seconds):
-        """Sets both clocks forward, as if the time had passed. Timers expire when their process next wakes: noctuled at its
-        tick or on a request. After 60 s noctuled takes silent children for dead."""
-        self.add(seconds, seconds)
+    def pass_time(self, seconds):
+        """Moves all clocks forward: timers of so many seconds expire at once."""
+        self.move(8, seconds)
 
-    def add(self, wall, monotonic):
-        with open(self.path, "r+b") as file:  # in place: the file is mapped
-            ahead = struct.unpack("=2q", file.read(16))
-            file.seek(0)
-            file.write(struct.pack("=2q", ahead[0] + int(wall * 1e9), ahead[1] + int(monotonic * 1e9)))
+    def move(self, place, seconds):
+        with open(self.path, "r+b") as file:  # in place: it is mapped
+            file.seek(place)
+            (now,) = struct.unpack("=q", file.read(8))
+            file.seek(place)
+            file.write(struct.pack("=q", now + int(seconds * 1e9)))
 
 
 # Divides the 10 s that a command waits for the daemon (tests/tools/faults.c).
@@ -391,7 +391,7 @@ def echoscu(port, called="NOCTULE", calling="ECHOSCU", options=(), check=True):
 SETTINGS = """
 root = "{root}";
 inbox = ( {{ path = "inbox"; after = "{after}"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = {quiet}; complete_seconds = 0.1; patience_seconds = {quiet}; }};
+series = {{ quiet_seconds = {quiet}; complete_seconds = 0.3; patience_seconds = {quiet}; }};
 jobs = {{ max_attempts = {attempts}; retry_seconds = 0.2; retry_max_seconds = 1.0; }};
 compute = {{ lanes = 2; }};
 min_free_mib = 1;
@@ -572,6 +572,8 @@ def daemons(folder):
         for each in made:
             each.kill_all()
     for each in made:
+        if each.log.exists():
+            assert_no_sanitizer_report(each.log.read_text(errors="replace"))
         if each.log.exists() and not each.is_intruded:  # a call that the child's filter has no row for (call_filter.c)
             assert "event=role.call_unknown" not in each.log.read_text(errors="replace")
 
@@ -614,6 +616,14 @@ def drop(files, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for path in files:
         shutil.copy(path, folder / path.name)
+
+
+def put(files, folder):
+    """Moves copies of files into a folder by rename(), so that the receiver need not wait until they have settled."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        shutil.copy(path, folder / f"{path.name}.part").rename(folder / path.name)
 
 
 def assert_valid(path):

@@ -96,7 +96,7 @@ def elements_of(data):
 class Raw:
     """One connection."""
 
-    def __init__(self, port, tls=None, timeout=30):
+    def __init__(self, port, tls=None, timeout=60):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:

@@ -6,7 +6,7 @@ import signal
 
 import pydicom
 import pytest
-from conftest import drop, phantom, storescp, wait_for
+from conftest import Clock, drop, phantom, storescp, wait_for
 from test_daemon import change, reload
 from test_deliveries import deliveries, destinations, states, to_archive, to_folder, wait_states
 
@@ -50,7 +50,7 @@ def assert_whole(d, job):
 
 def test_a_changed_pipeline_makes_new_results_and_the_old_stay_until_then(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
-        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+        d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
                    extra=destinations(to_archive(archive.port))).start()
         drop(small(tmp_path / "ct"), d.inbox)
         wait_states(d, ("PACS", "SENT"))
@@ -58,7 +58,7 @@ def test_a_changed_pipeline_makes_new_results_and_the_old_stay_until_then(daemon
         change_pipeline(d)
         with Stopped(d):
             assert "job 2" in d.ctl("retry", "--current", "1").stdout
-            wait_for(lambda: d.jobs("RUNNING"), 20, "the new job")
+            wait_for(lambda: d.jobs("RUNNING"), 60, "the new job")
             old, _ = d.jobs()
             assert (old["state"], old["superseded_by"], states(d)) == ("DONE", None, [("PACS", "SENT")])
             assert_whole(d, 1)
@@ -75,7 +75,7 @@ def test_a_changed_pipeline_makes_new_results_and_the_old_stay_until_then(daemon
 
 def test_a_job_that_runs_again_makes_the_same_bytes(daemon, tmp_path):
     """Under the same UIDs, and with the date and time at which it was made; the daemon did not note its end."""
-    d = daemon(quiet=0.5, environment={"NOCTULE_CRASH_AT": "daemon_after_done_before_commit"}).start()
+    d = daemon(quiet=60.0, environment={"NOCTULE_CRASH_AT": "daemon_after_done_before_commit"}).start()
     drop(small(tmp_path / "ct"), d.inbox)
     assert d.process.wait(60) == -signal.SIGKILL
     seg = d.root / "outbox" / "1" / "seg.dcm"
@@ -92,14 +92,14 @@ def test_a_job_that_runs_again_makes_the_same_bytes(daemon, tmp_path):
 
 def test_a_cancelled_retry_leaves_the_old_results(daemon, tmp_path):
     out = tmp_path / "out"
-    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out))).start()
+    d = daemon(quiet=60.0, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out))).start()
     drop(small(tmp_path / "ct"), d.inbox)
     wait_states(d, ("OUT", "SENT"))
     with Stopped(d):
         d.ctl("retry", "--force", "1")
-        wait_for(lambda: d.jobs("RUNNING"), 20, "the new job")
+        wait_for(lambda: d.jobs("RUNNING"), 60, "the new job")
         d.ctl("cancel", "2")
-    wait_for(lambda: not list((d.root / "jobs").iterdir()), 20, "the end of the attempt")
+    wait_for(lambda: not list((d.root / "jobs").iterdir()), 60, "the end of the attempt")
     old, new = d.jobs()
     assert (old["state"], old["superseded_by"], new["state"]) == ("DONE", None, "CANCELLED")
     assert_whole(d, 1)
@@ -109,7 +109,7 @@ def test_a_cancelled_retry_leaves_the_old_results(daemon, tmp_path):
     wait_states(d, ("OUT", "SENT"))
     # The same pipeline makes the same object, which the destination has: it is not sent twice.
     d.ctl("retry", "2")
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second run")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second run")
     assert states(d) == [("OUT", "SENT"), ("OUT", "SENT")] and uids(d, 1) == uids(d, 2)
     assert deliveries(d)[1]["attempts"] == 0 and len(list(out.iterdir())) == 1
 
@@ -118,7 +118,7 @@ def test_a_cancelled_retry_leaves_the_old_results(daemon, tmp_path):
                                    "daemon_after_done_after_commit"])
 def test_killed_while_the_new_job_runs(daemon, tmp_path, point):
     once = tmp_path / "crashed"
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=60.0).start()
     drop(small(tmp_path / "ct"), d.inbox)
     d.wait_jobs(states=("DONE",))
     d.stop()
@@ -128,11 +128,11 @@ def test_killed_while_the_new_job_runs(daemon, tmp_path, point):
     d.ctl("retry", "--current", "1")
     wait_for(once.exists, 60, f"the crash at {point}")
     if point.startswith("daemon"):
-        d.process.wait(30)
+        d.process.wait(60)
         assert_whole(d, 1)
         assert d.jobs()[0]["superseded_by"] == (2 if point.endswith("after_commit") else None)
         d.start()
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the end")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the end")
     assert d.jobs()[0]["superseded_by"] == 2
     assert_whole(d, 1)
     assert_whole(d, 2)
@@ -140,7 +140,7 @@ def test_killed_while_the_new_job_runs(daemon, tmp_path, point):
 
 
 def test_what_failed_is_retried_at_once(daemon, tmp_path):
-    d = daemon(quiet=0.5, attempts=1, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
+    d = daemon(quiet=60.0, attempts=1, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
     for seed in (1, 2):
         drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
     d.wait_jobs(2, states=("FAILED",))
@@ -152,7 +152,7 @@ def test_what_failed_is_retried_at_once(daemon, tmp_path):
     assert [row["job"] for row in json.loads(d.ctl("jobs", "--code", "crashed", "--since", "1h", "--json").stdout)] == [2, 1]
     told = d.ctl("retry", "--failed", "--pipeline", "head-ct", "--code", "CRASHED", "--since", "1h").stdout
     assert told.splitlines() == ["job 1 is ready to run again", "job 2 is ready to run again"]
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "their success")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "their success")
 
 
 # ------------------------------------------------------------------------------------ submit -------
@@ -164,12 +164,12 @@ def answers(told):
 
 
 def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
-    d = daemon(quiet=0.5)
+    d = daemon(quiet=60.0)
     change(d, 'modality = "CT"', 'modality = "PT"')
     d.start()
     for seed in (1, 2):
         drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
-    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 30, "the series")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 60, "the series")
     told = d.ctl("submit", "--rules").stdout
     assert [words for _, words in answers(told)] == ["NO_RULE: no rule asks for a pipeline"] * 2
     change(d, 'modality = "PT"', 'modality = "CT"')
@@ -180,7 +180,7 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
     assert d.jobs() == []
     assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
         ["job 1 is new (head-ct)", "job 2 is new (head-ct)"]
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the jobs")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the jobs")
     # Once more it is done already, and nothing is made.
     for _ in range(2):
         assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
@@ -191,23 +191,26 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
     change_pipeline(d)
     told = json.loads(d.ctl("submit", "--rules", "--all", "--json").stdout)
     assert [[job["job"], job["outcome"]] for series in told for job in series["jobs"]] == [[3, "new"], [4, "new"]]
-    wait_for(lambda: len(d.jobs("DONE")) == 4, 30, "the new jobs")
+    wait_for(lambda: len(d.jobs("DONE")) == 4, 60, "the new jobs")
     assert [row["superseded_by"] for row in d.jobs()] == [3, 4, None, None]
 
 
 def test_submit_says_why_not(daemon, tmp_path):
-    d = daemon(quiet=0.5, after="delete").start()  # an original would bring a missing file back
+    clock = Clock(tmp_path)
+    d = daemon(quiet=20.0, after="delete", environment=clock.environment).start()  # an original would bring a file back
     good, refused, late = (small(tmp_path / str(seed), seed) for seed in (1, 2, 3))
     drop(good, d.inbox / "1")
     drop(refused[:2] + refused[4:], d.inbox / "2")
     d.wait_jobs(states=("DONE",))
-    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_instances")) == 10, 60, "all images")
+    clock.pass_time(21)
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     d.stop()
-    change(d, "quiet_seconds = 0.5", "quiet_seconds = 600.0")
-    change(d, "complete_seconds = 0.1", "complete_seconds = 600.0")
+    change(d, "quiet_seconds = 20.0", "quiet_seconds = 600.0")
+    change(d, "complete_seconds = 0.3", "complete_seconds = 600.0")
     d.start()
     drop(late, d.inbox / "3")
-    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING' AND instances = 6"), 30, "the third")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING' AND instances = 6"), 60, "the third")
     uid = {row["state"]: row["series_uid"] for row in d.query("SELECT * FROM v_series")}
 
     def refusal(*arguments):
@@ -231,11 +234,11 @@ def test_submit_says_why_not(daemon, tmp_path):
     d.config.write_text(text)
     assert "job 1 is DONE already" in d.ctl("submit", "--pipeline", "head-ct", uid["SETTLED"]).stdout
     assert "job 2 is new" in d.ctl("submit", "--force", "--pipeline", "head-ct", "--stacks", "all", uid["SETTLED"]).stdout
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second run")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second run")
     next((d.root / "series" / uid["SETTLED"]).iterdir()).unlink()
     d.stop()
     d.start()
-    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE missing_files = 1"), 30, "the audit")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE missing_files = 1"), 60, "the audit")
     assert refusal("--force", "--pipeline", "head-ct", uid["SETTLED"]) == "FILE_UNREADABLE"
     d.ctl("purge", "--yes", uid["SETTLED"])
     assert refusal("--pipeline", "head-ct", uid["SETTLED"]) == "SERIES_REMOVED"
@@ -244,7 +247,7 @@ def test_submit_says_why_not(daemon, tmp_path):
 
 
 def test_what_was_refused_is_judged_again(daemon, tmp_path):
-    d = daemon(quiet=0.5)
+    d = daemon(quiet=60.0)
     change(d, 'name = "head-ct";', 'name = "head-ct"; tilt = "refuse";')
     d.start()
     files = small(tmp_path / "ct")
@@ -253,7 +256,7 @@ def test_what_was_refused_is_judged_again(daemon, tmp_path):
         dataset.ImagePositionPatient[2] += 0.3
         dataset.save_as(path)
     drop(files, d.inbox)
-    (series,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    (series,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     assert series["code"] == "SPACING_NOT_UNIFORM"
     change(d, 'tilt = "refuse";', 'tilt = "straighten";')
     reload(d)
@@ -265,11 +268,11 @@ def test_what_was_refused_is_judged_again(daemon, tmp_path):
 
 @pytest.mark.parametrize("point", ["daemon_after_submit_before_commit", "daemon_before_answer"])
 def test_killed_while_it_is_submitted(daemon, tmp_path, point):
-    d = daemon(quiet=0.5)
+    d = daemon(quiet=60.0)
     change(d, 'modality = "CT"', 'modality = "PT"')
     d.start()
     drop(small(tmp_path / "ct"), d.inbox)
-    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'"), 30, "the series")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'"), 60, "the series")
     d.stop()
     before = len(d.query("SELECT * FROM v_events WHERE kind = 'JOB_ADDED'"))
     once = tmp_path / "crashed"
@@ -279,25 +282,25 @@ def test_killed_while_it_is_submitted(daemon, tmp_path, point):
     d.start()
     once.unlink()
     assert d.ctl("submit", "--rules", check=False).returncode == 4
-    d.process.wait(30)
+    d.process.wait(60)
     made = d.query("SELECT * FROM v_events WHERE kind = 'JOB_ADDED'")
     assert len(made) - before == (0 if point.endswith("before_commit") else 1)
     d.start()
     told = d.ctl("submit", "--rules").stdout
     assert ("is new" in told) == (not made)
-    wait_for(lambda: [row["state"] for row in d.jobs()] == ["DONE"], 30, "the one job")
+    wait_for(lambda: [row["state"] for row in d.jobs()] == ["DONE"], 60, "the one job")
 
 
 # -------------------------------------------------------------------------- hold, priority --------
 
 
 def test_the_queue_is_held_over_a_restart(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=60.0).start()
     assert d.ctl("hold", "--queue", "--reason", "the archive moves").stdout == "queue is held\n"
     assert "held already" in d.ctl("hold", "--queue", check=False).stderr
     for seed in (1, 2):
         drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
-    wait_for(lambda: len(d.jobs("READY")) == 2, 30, "the jobs")
+    wait_for(lambda: len(d.jobs("READY")) == 2, 60, "the jobs")
     d.process.kill()
     d.process.wait()
     d.start()
@@ -314,17 +317,17 @@ def test_the_queue_is_held_over_a_restart(daemon, tmp_path):
     assert d.ctl("release", "--queue").stdout == "queue is released\n"
     assert [row["state"] for row in d.jobs()] == ["READY", "READY"]
     d.ctl("release", "--pipeline", "head-ct")
-    wait_for(lambda: len(d.jobs("DONE")) == 1, 30, "the first")
+    wait_for(lambda: len(d.jobs("DONE")) == 1, 60, "the first")
     assert [(row["state"], row["held"]) for row in d.jobs()] == [("DONE", ""), ("READY", "job")]
     d.ctl("release", "2")
-    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the second")
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second")
     assert d.ctl("release", "2", check=False).returncode == 3
     assert "Held" not in d.ctl("status").stdout
 
 
 def test_a_held_destination_waits_and_the_other_does_not(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
-        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS", "OUT" ];',
+        d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS", "OUT" ];',
                    extra=destinations(to_archive(archive.port), to_folder(tmp_path / "out"))).start()
         assert d.ctl("hold", "--destination", "NONE", check=False).stderr.startswith("noctule: NO_SUCH_DESTINATION")
         d.ctl("hold", "--destination", "PACS")

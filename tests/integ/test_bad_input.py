@@ -269,8 +269,8 @@ def test_low_disk_pauses_and_resumes(daemon, tmp_path):
         ballast.write_bytes(bytes(48 << 20))
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_LOW'"), 60, "the pause")
         drop(files, d.inbox)
-        assert "Broken      less than min_free_mib (32 MiB) is free; senders are told to come again, jobs wait (since " in \
-            d.ctl("status").stdout
+        low = "Broken      less than min_free_mib (32 MiB) is free; senders are told to come again, jobs wait (since "
+        wait_for(lambda: low in d.ctl("status").stdout, 60, "the receiver's and the queue's pause in the status")
         assert d.ctl("status", "--check", check=False).returncode == 2
         ballast.unlink()
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_OK'"), 60, "the resumption")

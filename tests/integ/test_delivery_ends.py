@@ -14,13 +14,15 @@ import time
 
 import pydicom
 import pytest
-from conftest import PEERS, Clock, drop, echoscu, orthanc, storescp, wait_for
+from conftest import PEERS, Clock, echoscu, orthanc, put, storescp, wait_for
 from pydicom.uid import ExplicitVRLittleEndian
 from pynetdicom.sop_class import SegmentationStorage, Verification
 from raw_peer import ABORT, ASSOCIATE_RQ, DATA, RELEASE_RP, RELEASE_RQ, associate_ac, command, elements_of, pdu, pdv
-from test_daemon import events
 from test_deliver import SENT, TRANSIENT, archive, courier, data_set_bytes, destination, seg  # noqa: F401 - fixtures
 from test_deliveries import DAY, destinations, objects, small, states, to_archive, to_folder, wait_states
+
+
+PATIENCE = 15.0  # seconds; less than the minute after which the daemon would replace a silent courier
 
 
 class Destination:
@@ -74,14 +76,15 @@ class Destination:
         self.server.close()
 
 
-def read_exactly(connection, size, piece=65536, pause=0.0):
+def read_exactly(connection, size, piece=65536, pause=None):
     data = b""
     while len(data) < size:
+        if pause:
+            pause()
         more = connection.recv(min(piece, size - len(data)))
         if not more:
             raise EOFError
         data += more
-        time.sleep(pause)
     return data
 
 
@@ -157,7 +160,9 @@ def answers_before_the_data(self, connection, request):
 
 
 def says_nothing(self, connection, request):
+    """Reads the request and does not answer; the clock of the service passes the dimse_seconds of impatient()."""
     reads(connection)
+    self.clock.pass_time(PATIENCE + 1)
     connection.recv(1)
 
 
@@ -165,12 +170,12 @@ def run_with(daemon, tmp_path, *entries, **options):
     """A daemon whose results go to each of these destinations; one series is on its way."""
     names = ", ".join('"%s"' % entry.split('"')[1] for entry in entries)
     d = daemon(quiet=600.0, pipeline_extra=f"deliver = [ {names} ];", extra=destinations(*entries), **options).start()
-    drop(small(tmp_path / "ct"), d.inbox)
+    put(small(tmp_path / "ct"), d.inbox)
     return d
 
 
 def impatient(port, more=""):
-    return to_archive(port, more=more).replace("dimse_seconds = 5.0", "dimse_seconds = 1.0")
+    return to_archive(port, more=more).replace("dimse_seconds = 60.0", f"dimse_seconds = {PATIENCE}")
 
 
 def row(d, destination="PACS"):
@@ -202,7 +207,8 @@ def attempts_of(d, destination="PACS"):
 def test_what_passes_is_tried_again(daemon, tmp_path, act, code, words):
     """For as long as the destination is ill it is tried, and nothing else waits for it; well again, it gets it once."""
     with listening(act) as ill:
-        d = run_with(daemon, tmp_path, impatient(ill.port), to_folder(tmp_path / "out"))
+        ill.clock = Clock(tmp_path)
+        d = run_with(daemon, tmp_path, impatient(ill.port), to_folder(tmp_path / "out"), environment=ill.clock.environment)
         wait_for(lambda: len(attempts_of(d)) >= 2, 60, "two attempts")
         assert all(code in each and words in each for each in attempts_of(d)), attempts_of(d)
         settled(d, "SENT", "OUT")
@@ -245,7 +251,7 @@ def test_what_answers_twice(daemon, tmp_path):
     with listening(act) as twice:
         d = run_with(daemon, tmp_path, to_archive(twice.port), to_folder(tmp_path / "out"))
         settled(d, "SENT")
-        drop(small(tmp_path / "other", seed=2), d.inbox / "other")
+        put(small(tmp_path / "other", seed=2), d.inbox / "other")
         wait_states(d, *2 * [("PACS", "SENT"), ("OUT", "SENT")])
         rows = d.query("SELECT * FROM v_deliveries WHERE destination = 'PACS'")
         assert [(each["code"], each["dimse_status"], each["attempts"]) for each in rows] == 2 * [("", 0, 1)]
@@ -294,11 +300,12 @@ def test_a_storescp_that_fails_and_comes_back(daemon, tmp_path, option, state, c
 def test_an_archive_that_stands_still(daemon, tmp_path, kind):
     """SIGSTOP: the kernel takes the connection, and nobody answers; then it goes on, and finds what was given up."""
     start = {"storescp": storescp, "Orthanc": orthanc}[kind]
+    clock = Clock(tmp_path)
     with start(tmp_path / "archive") as archive:
         os.killpg(archive.process.pid, signal.SIGSTOP)
         d = run_with(daemon, tmp_path, to_archive(archive.port, ae_title="ORTHANC"), to_folder(tmp_path / "out"),
-                     dicom="acse_seconds = 1.0;")
-        wait_for(lambda: len(attempts_of(d)) >= 2, 60, "two attempts")
+                     dicom=f"acse_seconds = {PATIENCE};", environment=clock.environment)
+        wait_for(lambda: clock.pass_time(1) or len(attempts_of(d)) >= 2, 60, "two attempts")
         assert all("PEER_ABORTED" in each and "silent for too long" in each for each in attempts_of(d))
         settled(d, "SENT", "OUT")
         os.killpg(archive.process.pid, signal.SIGCONT)
@@ -315,7 +322,7 @@ def test_an_archive_that_goes_away_with_an_association_open(daemon, tmp_path):
                      to_folder(tmp_path / "out"))
         settled(d, "SENT")
         archive.stop()
-        drop(small(tmp_path / "other", seed=2), d.inbox / "other")
+        put(small(tmp_path / "other", seed=2), d.inbox / "other")
         wait_for(lambda: len(attempts_of(d)) >= 2, 60, "an attempt at the second")
         assert "PEER_" in attempts_of(d)[1]
         wait_for(lambda: states(d).count(("OUT", "SENT")) == 2, 60, "what goes elsewhere")
@@ -327,11 +334,11 @@ def test_an_archive_that_goes_away_with_an_association_open(daemon, tmp_path):
 
 
 def test_children_that_stand_still_are_replaced(daemon, tmp_path):
-    """SIGSTOP: for a minute the daemon hears nothing of them; then each is killed, and the next does its work."""
-    given_up = threading.Event()
+    """SIGSTOP: the daemon kills children that are silent for a minute; the next ones do the work."""
+    clock, given_up = Clock(tmp_path), threading.Event()
     with listening(lambda *_: given_up.wait(600)) as slow:
-        d = run_with(daemon, tmp_path, to_archive(slow.port).replace("dimse_seconds = 5.0", "dimse_seconds = 600.0"),
-                     to_folder(tmp_path / "out"), dicom=PEERS)
+        d = run_with(daemon, tmp_path, to_archive(slow.port).replace("dimse_seconds = 60.0", "dimse_seconds = 3600.0"),
+                     to_folder(tmp_path / "out"), dicom=PEERS, environment=clock.environment)
         settled(d, "SENT", "OUT")
         settled(d, "SENDING")
         children = set(d.children())
@@ -340,7 +347,8 @@ def test_children_that_stand_still_are_replaced(daemon, tmp_path):
             os.kill(pid, signal.SIGSTOP)
         slow.act = Destination.take
         given_up.set()
-        drop(small(tmp_path / "other", seed=2), d.inbox / "other")
+        put(small(tmp_path / "other", seed=2), d.inbox / "other")
+        clock.pass_time(61)
         wait_for(lambda: children.isdisjoint(d.children()), 200, "the end of all four")
         wait_states(d, *2 * [("PACS", "SENT"), ("OUT", "SENT")])
         assert "COURIER_DIED" in attempts_of(d)[0] and len(objects(tmp_path / "out")) == 2
@@ -375,7 +383,7 @@ def test_what_is_not_tried_is_not_given_up(daemon, tmp_path, how):
         d = daemon(quiet=600.0, pipeline_extra='deliver = [ "PACS" ];', environment=clock.environment,
                    extra="delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; breaker_failures = 99; "
                          f"give_up_seconds = 3600.0; }};\ndestinations = ( {to_archive(away.port)} );\n").start()
-        drop(small(tmp_path / "ct"), d.inbox)
+        put(small(tmp_path / "ct"), d.inbox)
         wait_for(lambda: attempts_of(d), 60, "an attempt")
         if hold:
             d.ctl("hold", *hold)
@@ -395,8 +403,12 @@ def test_what_is_not_tried_is_not_given_up(daemon, tmp_path, how):
 # ---- how fast it takes what is sent ----
 
 
-def slowly(piece, pause):
-    """Takes so many bytes at a time, with a pause after each."""
+def slowly(piece, clock, seconds):
+    """Takes so many bytes at a time. Before each piece, while the sender waits, its clock moves by these seconds."""
+    def pause():
+        time.sleep(0.01)  # until the sender waits again: it counts the time that it waits
+        clock.pass_time(seconds)
+
     def act(self, connection, request):
         while not ends_data_set(read_pdu(connection, piece=piece, pause=pause)[1]):
             pass
@@ -415,10 +427,12 @@ def large(seg, tmp_path_factory):
 
 
 @pytest.mark.parametrize("floor, outcome, code", [(1, SENT, ""), (0, SENT, ""), (500, TRANSIENT, "PEER_ABORTED")])
-def test_a_slow_destination(courier, large, floor, outcome, code):
-    """32 KiB a second: it was 128 KiB within dimse_seconds, or none of it."""
-    with listening(slowly(2048, 1 / 16)) as slow:
-        one = courier(destination(port=slow.port, dimse=3.0, more=f"min_kib_per_second = {floor}.0;"))
+def test_a_slow_destination(courier, large, tmp_path, floor, outcome, code):
+    """32 KiB per second of its clock: the sender once wanted 128 KiB within dimse_seconds."""
+    clock = Clock(tmp_path)
+    with listening(slowly(2048, clock, 1 / 16)) as slow:
+        one = courier(destination(port=slow.port, dimse=3.0, more=f"min_kib_per_second = {floor}.0;"),
+                      environment=clock.environment)
         told = one.deliver(large, seconds=60)
         assert (told["outcome"], told["code"]) == (outcome, code), told
         assert outcome == SENT or "too slow" in told["message"]
@@ -426,20 +440,18 @@ def test_a_slow_destination(courier, large, floor, outcome, code):
 
 def test_a_destination_that_takes_a_byte_a_second(daemon, tmp_path):
     """It is left, and tried again later; what goes elsewhere goes on."""
-    crawl = slowly(1, 1.0)
+    clock = Clock(tmp_path)
+    crawl = slowly(1, clock, 1.0)
 
     def act(self, connection, request):
         (crawl if self.crawls else Destination.take)(self, connection, request)
 
     with listening(act) as slow:
         slow.crawls = True
-        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS", "OUT" ];',
-                   extra=destinations(to_archive(slow.port).replace("dimse_seconds = 5.0", "dimse_seconds = 1.0"),
-                                      to_folder(tmp_path / "out"))).start()
-        drop(small(tmp_path / "ct"), d.inbox)
-        delays = wait_for(lambda: events(d, "DELIVERY_DELAYED"), 60, "the note that it is tried again later")
-        assert "PEER_ABORTED" in delays[0]["detail"] and "too slow" in delays[0]["detail"]
-        wait_for(lambda: dict(states(d))["OUT"] == "SENT", 60, "what goes elsewhere")
+        d = run_with(daemon, tmp_path, impatient(slow.port), to_folder(tmp_path / "out"), environment=clock.environment)
+        wait_for(lambda: attempts_of(d), 60, "an attempt")
+        assert "PEER_ABORTED" in attempts_of(d)[0] and "too slow" in attempts_of(d)[0]
+        settled(d, "SENT", "OUT")
         assert not slow.stored
         slow.crawls = False
         wait_states(d, ("PACS", "SENT"), ("OUT", "SENT"))

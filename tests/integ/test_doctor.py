@@ -190,7 +190,7 @@ def test_a_port_of_another_program(daemon, tmp_path):
         found = wrong(d)
         assert f"port {d.port} is taken by another program, and noctuled waits for it" in found["port", "broken"]
         assert f"port {d.port} is not open" in found["daemon", "broken"] and len(found) == 2
-    clock.skip(5)  # until the port is tried again
+    clock.pass_time(5)  # until the port is tried again
     wait_for(lambda: not wrong(d), 60, "a healthy service")
 
 

@@ -213,7 +213,7 @@ def test_settling_survives_a_restart(daemon, tmp_path):
     d.kill_all()
     d.start()
     d.wait_log("event=child.ready child=intake", 2)  # the wait begins anew
-    clock.skip(46)
+    clock.pass_time(46)
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
 

@@ -8,7 +8,7 @@ import struct
 import threading
 
 import pytest
-from conftest import PEERS, drop, echoscu, run_program, wait_for
+from conftest import PEERS, Clock, drop, echoscu, run_program, wait_for
 from raw_peer import (ABORT, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, EXPLICIT, IMPLICIT,
                       RELEASE_RP, RELEASE_RQ, SEG, VERIFICATION, Raw, associate_ac, associate_rq, command, nested, pdu, pdv)
 from test_deliver import TRANSIENT, archive, courier, destination, seg  # noqa: F401 - fixtures
@@ -172,14 +172,14 @@ def test_strangers_cost_a_peer_nothing(receiver):
     d = receiver("max_associations = 4; " + PEERS)
 
     def rejected():
-        raw = Raw(d.port, timeout=10)
+        raw = Raw(d.port, timeout=60)
         raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
         kind, body = raw.pdu()
         assert (kind, body) == (ASSOCIATE_RJ, b"\0\1\1\3")
         return raw  # held open: it does not go by itself
 
     with flood(4, rejected) as counts:
-        wait_for(lambda: sum(counts) > 100, 30, "a flood")
+        wait_for(lambda: sum(counts) > 100, 60, "a flood")
         for _ in range(40):
             with Raw(d.port) as raw:
                 raw.associate([(VERIFICATION, [IMPLICIT])], calling="ECHOSCU")
@@ -206,21 +206,22 @@ def test_strangers_with_a_certificate_cost_a_peer_nothing(receiver, certificates
     tls = client_context(certificates, "client")
 
     def rejected():
-        raw = Raw(d.tls_port, tls=tls, timeout=10)
+        raw = Raw(d.tls_port, tls=tls, timeout=60)
         raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
         assert raw.pdu() == (ASSOCIATE_RJ, b"\0\1\1\3")
         return raw
 
     with flood(3, rejected) as counts:
-        wait_for(lambda: sum(counts) > 5, 30, "a flood")
+        wait_for(lambda: sum(counts) > 5, 60, "a flood")
         for _ in range(5):
             with Raw(d.tls_port, tls=tls) as raw:
                 raw.associate([(VERIFICATION, [IMPLICIT])], calling="ECHOSCU")
 
 
-def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver):
+def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver, tmp_path):
     """A byte now and then held every association for as long as it was sent."""
-    d = receiver("max_associations = 4; dimse_seconds = 1.0; " + PEERS)
+    clock = Clock(tmp_path)
+    d = receiver("max_associations = 4; dimse_seconds = 30.0; " + PEERS, environment=clock.environment)
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(Raw(d.port)) for _ in range(2)]
         for raw in held:
@@ -241,9 +242,10 @@ def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver):
                 if select.select([raw.socket], [], [], 0)[0]:
                     ended.add(raw)
             sent += 1
+            clock.pass_time(1)
             return len(ended) == 2
 
-        wait_for(trickles, 20, "the end of both")
+        wait_for(trickles, 60, "the end of both")
     d.wait_log("ASSOCIATION_TIMEOUT")
 
 
@@ -266,7 +268,7 @@ def test_a_data_set_without_an_end_is_ended(receiver):
         raw.command(1, command(0x0001, 1, CT, "1.2.3", x0700=0))
         sent, _ = sent_until_ended(raw)
     assert sent < 32 << 20  # and the buffers between
-    wait_for(lambda: "INSTANCE_TOO_LARGE" in d.log.read_text() and not parts(d), 10, "its end")
+    wait_for(lambda: "INSTANCE_TOO_LARGE" in d.log.read_text() and not parts(d), 60, "its end")
     echoscu(d.port)
 
 
@@ -281,7 +283,7 @@ def test_the_reserve_holds_while_a_file_is_received(daemon, tmp_path):
             raw.command(1, command(0x0001, 1, CT, "1.2.3", x0700=0))
             sent, _ = sent_until_ended(raw)
         assert sent < 400 << 20
-        wait_for(lambda: "DISK_FULL" in d.log.read_text() and not parts(d), 10, "its end")
+        wait_for(lambda: "DISK_FULL" in d.log.read_text() and not parts(d), 60, "its end")
         echoscu(d.port)
         d.kill_all()
 
@@ -337,7 +339,7 @@ def test_the_header_of_a_sender_that_has_gone_is_read_no_further(receiver, certi
     (row,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 60, "the note that it was not stored")
     assert (row["code"], row["sop_instance_uid"]) == ("NOT_RECEIVED", "2.25.2") and "broke off" in row["message"]
     assert len(stored(d)) == 1 and "level=error" not in d.log.read_text()
-    wait_for(lambda: not parts(d), 20, "an empty incoming/")
+    wait_for(lambda: not parts(d), 60, "an empty incoming/")
     echoscu(d.port)
 
 
@@ -347,7 +349,7 @@ def test_the_header_of_a_sender_that_has_gone_is_read_no_further(receiver, certi
 def test_only_the_destination_can_commit(daemon, tmp_path):
     """Any listed peer was believed."""
     with archive(commitment=True, commit_status=0x0107) as pacs:  # a warning: it takes the request, and never reports
-        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+        d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
                    dicom='peers = ( { ae_title = "ARCHIVE"; }, { ae_title = "OTHER"; } );',
                    extra=destinations(to_archive(pacs.port, more="commit = true;"))).start()
         drop(small(tmp_path / "ct"), d.inbox)

@@ -3,11 +3,12 @@ service and its courier are the real ones; the peers say what they are told to, 
 
 import contextlib
 import re
+import select
 import socket
 import struct
 
 import pytest
-from conftest import PEERS, SOURCE, echoscu, wait_for
+from conftest import PEERS, SOURCE, Clock, echoscu, wait_for
 from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, IMPLICIT, MR, SEG,
                       VERIFICATION, Raw, associate_ac, associate_rq, command, elements_of, item, nested, pdu, pdv)
 from test_deliver import archive
@@ -180,24 +181,32 @@ def test_associations_at_a_time(receiver, settings, calling, most):
         raw.socket.close()
         return taken
 
-    wait_for(room, 20, "the end of those before")
+    wait_for(room, 60, "the end of those before")
 
 
-def test_time_between_messages_and_within_one(receiver):
+def has_news(raw):
+    """Returns whether there is something to read, or the end."""
+    return bool(select.select([raw.socket], [], [], 0)[0])
+
+
+def test_time_between_messages_and_within_one(receiver, tmp_path):
     """The one that says nothing between two messages has idle_seconds, the one within a message dimse_seconds."""
-    d = receiver("dimse_seconds = 1.0; idle_seconds = 3600.0; " + PEERS)
+    clock = Clock(tmp_path)
+    d = receiver("dimse_seconds = 30.0; idle_seconds = 3600.0; " + PEERS, environment=clock.environment)
     idle, _ = called(d, context=CT)
     stuck, _ = called(d, context=CT)
     with idle, stuck:
         stuck.command(1, command(C_STORE, 1, CT, "1.2.3", x0700=0))
+        wait_for(lambda: clock.pass_time(1) or has_news(stuck), 60, "the end of the one within a message")
         assert stuck.ends() in (ABORT, None)
         ended_with(d, "ASSOCIATION_TIMEOUT")
         idle.release()
-    d = receiver("dimse_seconds = 3600.0; idle_seconds = 1.0; " + PEERS)
+    d = receiver("dimse_seconds = 3600.0; idle_seconds = 30.0; " + PEERS, environment=clock.environment)
     idle, _ = called(d, context=CT)
     stuck, _ = called(d, context=CT)
     with idle, stuck:
         stuck.command(1, command(C_STORE, 1, CT, "1.2.3", x0700=0))
+        wait_for(lambda: clock.pass_time(1) or has_news(idle), 60, "the end of the one between messages")
         assert idle.ends() in (ABORT, None)
         ended_with(d, "ASSOCIATION_TIMEOUT")
         stuck.data_set(1, b"")
@@ -288,7 +297,7 @@ def test_time_for_a_connection(daemon, tmp_path):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
-        entry = to_archive(full.getsockname()[1]).replace("connect_seconds = 2.0", "connect_seconds = 0.5")
+        entry = to_archive(full.getsockname()[1]).replace("connect_seconds = 60.0", "connect_seconds = 0.5")
         d = run_with(daemon, tmp_path, entry)
         wait_for(lambda: attempts_of(d), 60, "an attempt")
         assert "PEER_UNREACHABLE" in attempts_of(d)[0] and "timed out" in attempts_of(d)[0]

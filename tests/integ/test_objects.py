@@ -43,7 +43,7 @@ def test_it_belongs_to_its_series_whichever_came_first(daemon, files, way, first
             drop_object(d, plan)
         else:
             assert send(d.port, plan) == [0]
-        wait_for(lambda: objects(d), 20, "the object")
+        wait_for(lambda: objects(d), 60, "the object")
 
     if first == "the object":
         give()
@@ -80,7 +80,7 @@ def test_again_otherwise_and_anew(daemon, files, tmp_path):
     plan = structure_set(files)
     assert send(d.port, plan, plan) == [0, 0]
     drop_object(d, plan)
-    wait_for(lambda: not list(d.inbox.iterdir()), 20, "an empty inbox")
+    wait_for(lambda: not list(d.inbox.iterdir()), 60, "an empty inbox")
     other = structure_set(files, roi="OTHER", series=plan.SeriesInstanceUID, sop=plan.SOPInstanceUID)
     assert send(d.port, other) == [DUPLICATE]
     assert len(objects(d)) == 1 and stored(d, plan)
@@ -94,7 +94,7 @@ def test_again_otherwise_and_anew(daemon, files, tmp_path):
 def swept_known(d, count):
     """Of the files that the inbox keeps this many were known when the daemon last started."""
     line = f"event=inbox.swept inbox={d.inbox} known={count} "
-    wait_for(lambda: line in d.log.read_text().split("daemon.started")[-1], 20, "a sweep")
+    wait_for(lambda: line in d.log.read_text().split("daemon.started")[-1], 60, "a sweep")
 
 
 def test_what_an_inbox_keeps_is_not_read_again(daemon, files):
@@ -103,7 +103,7 @@ def test_what_an_inbox_keeps_is_not_read_again(daemon, files):
     drop_object(d, structure_set(files), "plan.dcm")
     drop_object(d, segmentation(files), "seg.dcm")
     (job,) = d.wait_jobs()
-    wait_for(lambda: len(objects(d)) == 2, 20, "the objects")
+    wait_for(lambda: len(objects(d)) == 2, 60, "the objects")
     d.stop()
     d.start()
     swept_known(d, len(files) + 2)
@@ -113,7 +113,7 @@ def test_what_an_inbox_keeps_is_not_read_again(daemon, files):
     swept_known(d, len(files) + 2)
     assert not objects(d, "removed_at IS NULL")
     (d.inbox / "plan.dcm").touch()  # but when somebody means it
-    wait_for(lambda: [row["kind"] for row in objects(d, "removed_at IS NULL")] == ["rtstruct"], 20, "the object")
+    wait_for(lambda: [row["kind"] for row in objects(d, "removed_at IS NULL")] == ["rtstruct"], 60, "the object")
 
 
 def test_one_bad_object_stops_nothing(daemon, files):
@@ -128,7 +128,7 @@ def test_one_bad_object_stops_nothing(daemon, files):
     (d.inbox / "cut.dcm").write_bytes(seg[:-100])
     (d.inbox / "noise.dcm").write_bytes(seg[:400] + bytes(range(256)) * 8)
     drop_object(d, segmentation(files), "good.dcm")
-    wait_for(lambda: not list(d.inbox.iterdir()), 20, "an empty inbox")
+    wait_for(lambda: not list(d.inbox.iterdir()), 60, "an empty inbox")
     codes = {row["code"] for row in d.query("SELECT code FROM v_quarantine")}
     assert {"TAG_MISSING", "FILE_TRUNCATED"} <= codes and len(d.query("SELECT 1 FROM v_quarantine")) == 3
     assert sorted(row["kind"] for row in objects(d)) == ["rtstruct", "seg"]
@@ -169,12 +169,12 @@ def test_a_file_without_a_row_is_taken_in_at_start(daemon, files):
     folder.mkdir(parents=True)
     save(plan, folder / f"{plan.SOPInstanceUID}.dcm")
     d.start()
-    wait_for(lambda: objects(d), 20, "the object")
+    wait_for(lambda: objects(d), 60, "the object")
     assert objects(d)[0]["source"] == "recovered"
     d.stop()
     (folder / f"{plan.SOPInstanceUID}.dcm").unlink()
     d.start()
-    wait_for(lambda: objects(d, "missing"), 20, "the report of the missing file")
+    wait_for(lambda: objects(d, "missing"), 60, "the report of the missing file")
     assert send(d.port, plan) == [0]
     assert not objects(d, "missing") and stored(d, plan)
 
@@ -186,10 +186,10 @@ def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
     storescu(d.port, *files)
     (job,) = d.wait_jobs()
     d.ctl("purge", "--yes", job["series_uid"])
-    wait_for(lambda: not d.query("SELECT 1 FROM removal") and len(files_below(d)) == 1, 20, "the end of the files")
+    wait_for(lambda: not d.query("SELECT 1 FROM removal") and len(files_below(d)) == 1, 60, "the end of the files")
     assert files_below(d) == [f"series/{stray.SeriesInstanceUID}/{stray.SOPInstanceUID}.dcm"]
     keep(d, "series_days = 1e-8; min_days = 0.0;")
-    wait_for(lambda: not files_below(d), 30, "the end of the stray")
+    wait_for(lambda: not files_below(d), 60, "the end of the stray")
     assert send(d.port, plan) == [0]
     assert len(objects(d, "removed_at IS NULL")) == 1
 
@@ -213,7 +213,7 @@ def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
     done = json.loads(d.ctl("purge", "--patient", patient, "--yes", "--json").stdout)
     assert [row["removed"] for row in done] == [True, True]
     assert [row["sop_instance_uid"] for row in objects(d, "removed_at IS NULL")] == [other.SOPInstanceUID]
-    wait_for(lambda: not d.query("SELECT 1 FROM removal"), 20, "the end of the files")
+    wait_for(lambda: not d.query("SELECT 1 FROM removal"), 60, "the end of the files")
     assert files_below(d) == [f"series/{other.SeriesInstanceUID}/{other.SOPInstanceUID}.dcm"]
     assert d.ctl("purge", "--patient", patient, "--yes").stdout == "there is no such series\n"
     assert f"series {other.SeriesInstanceUID}: 0 images, 1 object, " in d.ctl("purge", "--before", "2100", "--yes").stdout
@@ -231,7 +231,7 @@ def test_a_purge_that_is_killed_goes_on(daemon, files):
     assert len(objects(d, "removed_at IS NOT NULL")) == 40
     assert all(path.startswith("removed/") for path in files_below(d))
     d.start()
-    wait_for(lambda: not d.query("SELECT 1 FROM removal") and not list((d.root / "removed").iterdir()), 20, "the rest")
+    wait_for(lambda: not d.query("SELECT 1 FROM removal") and not list((d.root / "removed").iterdir()), 60, "the rest")
     assert send(d.port, plans[0]) == [0] and len(objects(d, "removed_at IS NULL")) == 1
 
 
@@ -334,7 +334,7 @@ def test_it_is_to_come_from_one_that_is_named(daemon, files, tmp_path):
     plan = structure_set(files)
     assert send(d.port, plan, structure_set(files, label="Other")) == [0, 0]
     drop_object(d, structure_set(files, label="Dropped"))
-    wait_for(lambda: len(objects(d)) == 3, 20, "the objects")
+    wait_for(lambda: len(objects(d)) == 3, 60, "the objects")
     assert gtv(d, "DELAYED")
     mine = structure_set(files, label="Mine")
     assert send(d.port, mine, calling="TPS") == [0]

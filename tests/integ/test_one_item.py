@@ -86,7 +86,7 @@ def configuration(folder, ports):
     options = {"frugal": "memory_mib = 1.0;", "hasty": "deadline_seconds = 0.5; " + LASTING, "held": ""}
     good = (PIPELINE % ("good", f"deliver = [ {names} ];")).replace("radius_mm = 5.0", "radius_mm = 30.0")
     (folder / "file").write_text("no folder")
-    patient = [to_archive(port, name).replace("connect_seconds = 2.0; dimse_seconds = 5.0;", "")
+    patient = [to_archive(port, name).replace("connect_seconds = 60.0; dimse_seconds = 60.0;", "")
                for name, port in ports.items()]
     ends = [to_folder(folder / "out"), '{ name = "SHUT"; folder = "%s"; }' % (folder / "file" / "in")]
     return SETTINGS % {

@@ -21,8 +21,8 @@ rules = ( { match = { modality = "CT"; }; pipeline = "head-ct"; } );
 
 
 def archive(name, port, more=""):
-    return (f'{{ name = "{name}"; ae_title = "{name}"; host = "127.0.0.1"; port = {port}; connect_seconds = 3.0; '
-            f"dimse_seconds = 3.0; {more} }}")
+    return (f'{{ name = "{name}"; ae_title = "{name}"; host = "127.0.0.1"; port = {port}; connect_seconds = 60.0; '
+            f"dimse_seconds = 60.0; {more} }}")
 
 
 def settings(root, destinations, deliver=(), more=""):
@@ -159,7 +159,7 @@ def outbox(daemon, tmp_path):
         instance.start()
         drop(phantom(tmp_path / "ct", "--size", "48x48x8"), instance.inbox)
         instance.wait_jobs(states=("DONE",))
-        wait_for(lambda: states(instance) == {"UP": "SENT", "DOWN": "DELAYED"}, 30, "a delivery SENT and one DELAYED")
+        wait_for(lambda: states(instance) == {"UP": "SENT", "DOWN": "DELAYED"}, 60, "a delivery SENT and one DELAYED")
         yield instance, up, down
     finally:
         up.stop()
@@ -203,7 +203,7 @@ def test_resend_what_has_not_arrived(outbox):
     down.start()
     result = daemon.ctl("resend", "--destination", "DOWN", "--failed")
     assert "1" in result.stdout
-    wait_for(lambda: states(daemon) == {"UP": "SENT", "DOWN": "SENT"}, 30, "the resent delivery")
+    wait_for(lambda: states(daemon) == {"UP": "SENT", "DOWN": "SENT"}, 60, "the resent delivery")
     assert [path.name for path in down.files()] == [path.name for path in up.files()]
     assert down.files()[0].read_bytes()[-4096:] == up.files()[0].read_bytes()[-4096:]
 
@@ -213,8 +213,8 @@ def test_resend_one_that_was_sent(outbox):
     (sent,) = deliveries(daemon, "--state", "SENT")
     os.unlink(up.files()[0])
     daemon.ctl("resend", sent["delivery"])
-    wait_for(up.files, 30, "the object in the archive")
-    wait_for(lambda: states(daemon)["UP"] == "SENT", 30, "the delivery SENT once more")
+    wait_for(up.files, 60, "the object in the archive")
+    wait_for(lambda: states(daemon)["UP"] == "SENT", 60, "the delivery SENT once more")
     kinds = [row["kind"] for row in daemon.query("SELECT kind FROM v_events WHERE delivery = ? ORDER BY event",
                                                  sent["delivery"])]
     assert kinds == ["DELIVERY_ADDED"] + ["DELIVERY_STARTED", "DELIVERY_SENT", "DELIVERY_RESENT",
@@ -226,8 +226,8 @@ def test_resend_of_a_job(outbox):
     down.start()
     os.unlink(up.files()[0])
     daemon.ctl("resend", "--job", "1")
-    wait_for(lambda: up.files() and down.files(), 30, "the object in both archives")
-    wait_for(lambda: states(daemon) == {"UP": "SENT", "DOWN": "SENT"}, 30, "both deliveries SENT")
+    wait_for(lambda: up.files() and down.files(), 60, "the object in both archives")
+    wait_for(lambda: states(daemon) == {"UP": "SENT", "DOWN": "SENT"}, 60, "both deliveries SENT")
 
 
 def test_resend_of_what_is_not_there(outbox):

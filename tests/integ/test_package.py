@@ -160,8 +160,8 @@ def test_what_is_in_it(unpacked):
 
 
 def test_a_build_for_tests_says_so(package):
-    crash_points = "NOCTULE_CRASH_POINTS:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text()
-    assert ("+test" in package.name) == crash_points
+    for_tests = "NOCTULE_TESTS:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text()
+    assert ("+test" in package.name) == for_tests
 
 
 def test_symbols_are_beside_it(package, unpacked):

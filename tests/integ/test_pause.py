@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from conftest import BIN, drop, storescp, wait_for
+from conftest import BIN, put, storescp, wait_for
 from test_again import Stopped, small
 from test_deliveries import destinations, states, to_archive, wait_states
 
@@ -24,10 +24,10 @@ def check(d):
 
 def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
-        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+        d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
                    extra=destinations(to_archive(archive.port))).start()
         d.ctl("hold", "--destination", "PACS")
-        drop(small(tmp_path / "1", 1), d.inbox / "1")
+        put(small(tmp_path / "1", 1), d.inbox / "1")
         wait_states(d, ("PACS", "PENDING"))
         d.ctl("release", "--destination", "PACS")
         wait_states(d, ("PACS", "SENT"))
@@ -35,10 +35,10 @@ def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
         assert said.startswith("no job starts until noctule resume, 0 run to the end")
         assert d.ctl("pause", check=False).stderr == "noctule: jobs are paused already\n"
         d.ctl("resend", "1")
-        wait_for(lambda: len(archive.files()) and kinds(d, "DELIVERY_RESENT"), 30, "the resend")
+        wait_for(lambda: len(archive.files()) and kinds(d, "DELIVERY_RESENT"), 60, "the resend")
         wait_states(d, ("PACS", "SENT"))
-        drop(small(tmp_path / "2", 2), d.inbox / "2")
-        wait_for(lambda: d.jobs("READY"), 30, "the second job")
+        put(small(tmp_path / "2", 2), d.inbox / "2")
+        wait_for(lambda: d.jobs("READY"), 60, "the second job")
         d.process.kill()
         d.process.wait()
         d.start()
@@ -56,16 +56,16 @@ def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
 
 
 def test_drain_tells_when_no_job_runs(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
-    for seed in (1, 2, 3, 4):
-        drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    d = daemon(quiet=60.0).start()
     d.ctl("pause")
-    wait_for(lambda: len(d.jobs("READY")) == 4, 30, "the jobs")
+    for seed in (1, 2, 3, 4):
+        put(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    wait_for(lambda: len(d.jobs("READY")) == 4, 60, "the jobs")
     with Stopped(d):
         d.ctl("resume")
-        running = len(wait_for(lambda: d.jobs("RUNNING"), 30, "a job that runs"))
+        running = len(wait_for(lambda: d.jobs("RUNNING"), 60, "a job that runs"))
         late = drain(d, "--wait", "1")
-        out, error = late.communicate(timeout=30)
+        out, error = late.communicate(timeout=60)
         assert late.returncode == 1 and "still after 1 seconds; jobs stay paused" in error
         running = len(d.jobs("RUNNING"))
         waiting = drain(d)
@@ -81,18 +81,18 @@ def test_drain_tells_when_no_job_runs(daemon, tmp_path):
 
 
 def test_drain_ends_with_the_daemon(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
-    drop(small(tmp_path / "1"), d.inbox)
+    d = daemon(quiet=60.0).start()
     d.ctl("pause")
-    wait_for(lambda: d.jobs("READY"), 30, "the job")
+    put(small(tmp_path / "1"), d.inbox)
+    wait_for(lambda: d.jobs("READY"), 60, "the job")
     with Stopped(d):
         d.ctl("resume")
-        wait_for(lambda: d.jobs("RUNNING"), 30, "it runs")
+        wait_for(lambda: d.jobs("RUNNING"), 60, "it runs")
         waiting = drain(d)
         waiting.stdout.readline()
         waiting.stdout.readline()
         d.process.kill()
         d.process.wait()
-        out, error = waiting.communicate(timeout=30)
+        out, error = waiting.communicate(timeout=60)
     assert waiting.returncode == 4 and "noctuled has ended" in error
     d.kill_all()

@@ -4,10 +4,23 @@ import os
 import re
 import signal
 
-from conftest import PEERS, free_port, wait_for
+from conftest import PEERS, Clock, free_port, wait_for
 from test_daemon import change, reload
 from test_page import Site
 from test_reload import taken
+
+
+def served(daemon, tmp_path, **options):
+    """The page of a daemon, and the clock of its processes."""
+    clock = Clock(tmp_path)
+    site = Site(daemon, quiet=60.0, environment=clock.environment, **options).start()
+    site.clock = clock
+    return site
+
+
+def passing(site, condition, what):
+    """Waits for the condition, while time passes on the clock of the service."""
+    return wait_for(lambda: condition() or site.clock.pass_time(0.5), 60, what)
 
 
 def asked(site, path="readyz"):
@@ -26,7 +39,7 @@ def wait_said(site, line):
         status, text = asked(site)
         return status == 503 and re.search(rf"^{re.escape(line)}( \(since 20\S+Z\))?$", text, re.M) and text
 
-    text = wait_for(said, 60, f"{line!r} of /readyz")
+    text = passing(site, said, f"{line!r} of /readyz")
     wait_for(lambda: asked(site, "healthz") == (200, "ok\n"), 60, "/healthz")
     assert str(site.daemon.root) not in text
     assert "Broken" in site.daemon.ctl("status", check=False).stdout
@@ -34,12 +47,12 @@ def wait_said(site, line):
 
 
 def wait_ready(site):
-    wait_for(lambda: asked(site) == (200, "ok\n"), 60, "that it is ready")
+    passing(site, lambda: asked(site) == (200, "ok\n"), "that it is ready")
     assert "Broken" not in site.daemon.ctl("status", check=False).stdout
 
 
-def test_ports_and_the_disk(daemon):
-    site = Site(daemon, quiet=0.5, dicom=PEERS).start()
+def test_ports_and_the_disk(daemon, tmp_path):
+    site = served(daemon, tmp_path, dicom=PEERS)
     d = site.daemon
     wait_ready(site)
     other = free_port()
@@ -58,8 +71,8 @@ def test_ports_and_the_disk(daemon):
     assert d.stop() == 0
 
 
-def test_what_keeps_dying(daemon):
-    site = Site(daemon, quiet=0.5).start()
+def test_what_keeps_dying(daemon, tmp_path):
+    site = served(daemon, tmp_path)
     d = site.daemon
     for role, said in (("worker", "worker: no process that computes is there: they keep ending, or say nothing"),
                        ("intake", "intake: the process that takes in keeps ending, or says nothing")):
@@ -76,13 +89,13 @@ def test_what_keeps_dying(daemon):
     assert d.stop() == 0
 
 
-def test_a_daemon_that_hangs(daemon):
-    site = Site(daemon, quiet=0.5).start()
+def test_a_daemon_that_hangs(daemon, tmp_path):
+    site = served(daemon, tmp_path)
     wait_ready(site)
     os.kill(site.daemon.process.pid, signal.SIGSTOP)
     try:
-        wait_for(lambda: asked(site) == (503, "daemon: noctuled has not told in the last 10 s how it is\n"), 60,
-                 "that it is missed")
+        passing(site, lambda: asked(site) == (503, "daemon: noctuled has not told in the last 10 s how it is\n"),
+                "that it is missed")
         assert site.text("healthz") == "ok\n"
     finally:
         os.kill(site.daemon.process.pid, signal.SIGCONT)

@@ -44,14 +44,14 @@ def move_port(d):
 
 def test_a_full_disk_keeps_no_child_from_the_new_configuration(daemon, small_disk, tmp_path):
     archive = StoreScp(tmp_path / "archive")
-    d = daemon(dicom=PEERS, quiet=0.5)
+    d = daemon(dicom=PEERS, quiet=60.0)
     d.start()
-    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 20, "the children")
+    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 60, "the children")
     fill(small_disk)
     for _ in range(2):
         old = move_port(d)
         d.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: is_listening(d.port) and not is_listening(old), 20, "the port of the new configuration")
+        wait_for(lambda: is_listening(d.port) and not is_listening(old), 60, "the port of the new configuration")
     assert d.children("intake") and set(d.children()) >= set(children), "nobody had to be replaced"
     other = tmp_path / "other"
     change(d, 'inbox = ( { path = "inbox"', f'inbox = ( {{ path = "{other}"')
@@ -60,21 +60,21 @@ def test_a_full_disk_keeps_no_child_from_the_new_configuration(daemon, small_dis
         config.write(f'destinations = ( {{ name = "ARCHIVE"; ae_title = "ARCHIVE"; host = "127.0.0.1"; '
                      f'port = {archive.port}; }} );')
     d.process.send_signal(signal.SIGHUP)
-    wait_for(other.is_dir, 20, "the new inbox")
+    wait_for(other.is_dir, 60, "the new inbox")
     (small_disk / "ballast").unlink()
     try:
         archive.start()
         drop(phantom(tmp_path / "series", *SMALL), other)
         d.wait_jobs()
-        wait_for(archive.files, 30, "the delivery")
+        wait_for(archive.files, 60, "the delivery")
     finally:
         archive.stop()
     assert "config.refused" not in d.log.read_text()
 
 
 def test_reload_after_reload_while_files_come_in(daemon, tmp_path):
-    d = daemon(dicom=PEERS, quiet=1.0, after="delete").start()
-    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 20, "the children")
+    d = daemon(dicom=PEERS, quiet=60.0, after="delete").start()
+    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 60, "the children")
     sent = [phantom(tmp_path / f"sent{seed}", *SMALL, "--seed", str(seed)) for seed in range(1, 9)]
     dropped = phantom(tmp_path / "dropped", *SMALL, "--seed", "20")
     failures = []
@@ -98,7 +98,7 @@ def test_reload_after_reload_while_files_come_in(daemon, tmp_path):
 
 def test_a_child_that_cannot_take_it_over_is_renewed(daemon, certificates, tmp_path):
     """Its keys cannot be read: the port without TLS has the new settings, the other is said to be closed."""
-    d = daemon(dicom=PEERS, certificates=certificates, quiet=0.5, after="delete").start()
+    d = daemon(dicom=PEERS, certificates=certificates, quiet=60.0, after="delete").start()
     (intake,) = d.children("intake")
     broken = tmp_path / "broken.pem"
     broken.write_text("nothing")
@@ -107,15 +107,15 @@ def test_a_child_that_cannot_take_it_over_is_renewed(daemon, certificates, tmp_p
     assert echoscu(d.port, calling="NEWCOMER", check=False).returncode != 0
     drop(phantom(tmp_path / "series", *SMALL), d.inbox)
     reload(d)
-    wait_for(lambda: d.children("intake") not in ([], [intake]), 20, "another intake")
-    wait_for(lambda: d.ctl("status", check=False).stdout.find(f"port {d.tls_port} is not open") >= 0, 20, "the trouble")
+    wait_for(lambda: d.children("intake") not in ([], [intake]), 60, "another intake")
+    wait_for(lambda: d.ctl("status", check=False).stdout.find(f"port {d.tls_port} is not open") >= 0, 60, "the trouble")
     echoscu(d.port, calling="NEWCOMER")
     assert d.wait_jobs()[0]["state"] == "DONE"
     assert not events(d, "INTAKE_DIED"), "one that was renewed did not die"
     change(d, str(broken), str(certificates.server_key))
     reload(d)
-    wait_for(lambda: is_listening(d.tls_port), 20, "the port by TLS")
-    wait_for(lambda: d.ctl("ping", check=False).returncode == 0, 20, "an answer that all is open")
+    wait_for(lambda: is_listening(d.tls_port), 60, "the port by TLS")
+    wait_for(lambda: d.ctl("ping", check=False).returncode == 0, 60, "an answer that all is open")
 
 
 @contextlib.contextmanager
@@ -130,7 +130,7 @@ def taken(port):
 def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(tmp_path / "notify"))
-        notify.settimeout(20)
+        notify.settimeout(60)
         d = daemon(environment={"NOTIFY_SOCKET": str(tmp_path / "notify")}, dicom=PEERS, certificates=certificates)
 
         def hear(word):
@@ -145,7 +145,7 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
         with taken(d.tls_port):
             d.start(wait=False)
             why = f"port {d.tls_port} is not open: Address already in use"
-            wait_for(lambda: why in ping().stderr, 20, "what ping says of the port by TLS")
+            wait_for(lambda: why in ping().stderr, 60, "what ping says of the port by TLS")
             assert is_listening(d.port)
             assert "READY=1" not in hear(f"STATUS={why}")
         hear("READY=1")
@@ -171,6 +171,6 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
         with taken(new):
             reload(d)
             assert "READY=1" in hear("READY=1"), "what is wrong is known: the reload is over"
-            wait_for(lambda: f"port {new} is not open" in ping().stderr, 20, "what ping says")
-        wait_for(lambda: ping().returncode == 0, 20, "the port to be opened after all")
+            wait_for(lambda: f"port {new} is not open" in ping().stderr, 60, "what ping says")
+        wait_for(lambda: ping().returncode == 0, 60, "the port to be opened after all")
         assert is_listening(new) and not is_listening(old)

@@ -19,7 +19,7 @@ def working(daemon, tmp_path, deliver="shelf", extra="", **options):
     destinations = (f'destinations = ( {{ name = "shelf"; folder = "{tmp_path}/shelf"; }}, {{ name = "gone"; '
                     f'ae_title = "GONE"; host = "127.0.0.1"; port = {free_port()}; }} );\n')
     options = {"after": "delete", **options}
-    return daemon(quiet=0.5, pipeline_extra=f'deliver = [ "{deliver}" ];', extra=destinations + extra, **options).start()
+    return daemon(quiet=60.0, pipeline_extra=f'deliver = [ "{deliver}" ];', extra=destinations + extra, **options).start()
 
 
 def keep(d, group):
@@ -56,7 +56,7 @@ def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
     d = working(daemon, tmp_path, dicom='peers = ( { ae_title = "STORESCU"; } );')
     files = run_series(d, tmp_path)
     (d.inbox / "junk.dcm").write_bytes(b"no DICOM")
-    wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 20, "the quarantined file")
+    wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 60, "the quarantined file")
     keep(d, NOW)
     wait_removed(d)
     (series,) = d.query("SELECT * FROM v_series")
@@ -91,7 +91,7 @@ def test_what_has_not_arrived_stays_however_full_the_disk_is(daemon, tmp_path):
     run_series(d, tmp_path, state="DELAYED")
     before = files_below(d)
     keep(d, NOW + "low_mib = 1e9; high_mib = 1e9;")
-    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RETENTION_STUCK'"), 20, "the event")
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RETENTION_STUCK'"), 60, "the event")
     assert files_below(d) == before
     assert not d.query("SELECT 1 FROM v_series WHERE removed_at IS NOT NULL")
 
@@ -108,14 +108,14 @@ def test_an_inbox_that_keeps_its_files_keeps_its_series(daemon, tmp_path):
     d = working(daemon, tmp_path, after="keep")
     files = run_series(d, tmp_path)
     keep(d, NOW)
-    wait_for(lambda: d.jobs()[0]["removed_at"], 20, "the end of the results")
+    wait_for(lambda: d.jobs()[0]["removed_at"], 60, "the end of the results")
     assert len(list((d.root / "series").rglob("*.dcm"))) == len(files)
     # The originals are known to be what is to go once the intake has found them again.
     keep(d, NOW + ' inbox = "delete";')
     d.stop()
     d.start()
     wait_removed(d)
-    wait_for(lambda: not list(d.inbox.iterdir()), 20, "the empty inbox")
+    wait_for(lambda: not list(d.inbox.iterdir()), 60, "the empty inbox")
     d.stop()
     d.start()
     assert d.query("SELECT revision FROM v_series")[0][0] == 1
@@ -134,7 +134,7 @@ def test_what_was_purged_does_not_come_back_from_its_inbox(daemon, tmp_path):
         assert [row[0] for row in d.query("SELECT revision FROM v_series WHERE removed_at IS NOT NULL")] == [1]
     for path in d.inbox.iterdir():  # meant to come again
         path.touch()
-    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE revision = 2 AND instances = ?", len(files)), 20, "the series")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE revision = 2 AND instances = ?", len(files)), 60, "the series")
 
 
 def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
@@ -145,7 +145,7 @@ def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
     for point in ("retention_after_mark", "retention_after_set_aside", "file_in_remove", "retention_after_delete"):
         d.environment["NOCTULE_CRASH_AT"] = point
         d.start(wait=False)
-        assert d.process.wait(20) == -signal.SIGKILL, point
+        assert d.process.wait(60) == -signal.SIGKILL, point
         assert d.query("SELECT 1 FROM v_series WHERE removed_at IS NOT NULL"), "the row is the first to know"
         assert d.query("SELECT 1 FROM removal"), "and what is to go is known until it is gone"
     del d.environment["NOCTULE_CRASH_AT"]
@@ -160,7 +160,7 @@ def test_a_clock_that_leaps_is_not_believed(daemon, tmp_path):
     """By a wrong clock everything is old. The last note of the free space says where the clock was."""
     d = working(daemon, tmp_path)
     run_series(d, tmp_path)
-    wait_for(lambda: d.query("SELECT 1 FROM disk"), 20, "the note")
+    wait_for(lambda: d.query("SELECT 1 FROM disk"), 60, "the note")
     d.stop()
     db = sqlite3.connect(d.root / "noctule.db")
     db.execute("UPDATE disk SET at = '2020-01-01T00:00:00.000Z'")
@@ -170,10 +170,10 @@ def test_a_clock_that_leaps_is_not_believed(daemon, tmp_path):
     before = files_below(d)
     for leaps in (1, 2):  # a restart makes it no truer
         d.start()
-        wait_for(lambda n=leaps: len(d.query("SELECT 1 FROM v_events WHERE kind = 'CLOCK_LEAPT'")) == n, 20, "the event")
+        wait_for(lambda n=leaps: len(d.query("SELECT 1 FROM v_events WHERE kind = 'CLOCK_LEAPT'")) == n, 60, "the event")
         keep(d, NOW)
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD' AND event > "
-                                 "(SELECT max(event) FROM v_events WHERE kind = 'CLOCK_LEAPT')"), 20, "the reload")
+                                 "(SELECT max(event) FROM v_events WHERE kind = 'CLOCK_LEAPT')"), 60, "the reload")
         d.stop()
     assert files_below(d) == before
 
@@ -186,7 +186,7 @@ def test_purge_removes_what_must_go_today(daemon, tmp_path):
     broken = files[0].read_bytes()[:-100]
     (d.inbox / "Doe^Jane.dcm").write_bytes(broken)
     (d.inbox / "Roe^Rita.txt").write_bytes(b"no DICOM")
-    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == 2, 20, "the quarantined files")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == 2, 60, "the quarantined files")
     before = files_below(d)
     told = d.ctl("purge", uid, check=False)
     assert told.returncode == PARTIAL and "--undelivered" in told.stderr

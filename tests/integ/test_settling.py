@@ -7,13 +7,54 @@ import signal
 
 import pydicom
 import pytest
-from conftest import PEERS, SHARED, drop, needs_shared, phantom, storescu, wait_for
+from conftest import PEERS, SHARED, Clock, needs_shared, phantom, put, storescu, wait_for
 from test_receive import data_set_of
 from upper_layer import associated, data_pdu
 
 OUT_OF_RESOURCES, MISMATCH = 0xA700, 0xA900
 SUCCESS, PARTIAL = 0, 1  # of a C-STORE; of a command (service/common/exit_codes.h)
 SLICES = 12
+QUIET = 20.0  # seconds after which a series is complete; completing() lets them pass
+
+
+@pytest.fixture
+def daemon(daemon, tmp_path):
+    """Makes daemons whose clock the test moves."""
+    def make(quiet=QUIET, **options):
+        clock = Clock(tmp_path)
+        d = daemon(quiet=quiet, environment=clock.environment, **options)
+        d.clock = clock
+        return d
+
+    return make
+
+
+def completing(d, condition, what):
+    """
+    Waits for the condition. Once all files of the inbox are stored or quarantined, lets the time pass that completes a
+    series.
+    """
+    def arrived():
+        ((count,),) = d.query("SELECT (SELECT count(*) FROM v_instances) + (SELECT count(*) FROM v_quarantine WHERE "
+                              "original_path LIKE '/%')")
+        return count >= len([path for path in d.inbox.rglob("*") if path.is_file()]) and count > 0
+
+    def passing():
+        if d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING'"):
+            d.clock.pass_time(QUIET / 3)
+        return condition()
+
+    wait_for(arrived, what="all files")
+    return wait_for(passing, what=what)
+
+
+def ended(d, count=1):
+    """The rows of the jobs, once so many have ended."""
+    def enough():
+        rows = [row for row in d.jobs() if row["state"] in ("DONE", "EMPTY", "FAILED", "CANCELLED")]
+        return len(rows) >= count and rows
+
+    return completing(d, enough, f"{count} jobs")
 
 
 def configured(d, rules=None, pipeline=None):
@@ -31,7 +72,7 @@ def configured(d, rules=None, pipeline=None):
 def judged(d, state, revision=1):
     """The row of the only series, once that revision of it is judged."""
     sql = "SELECT * FROM v_series WHERE state <> 'GATHERING' AND revision >= ?"
-    (row,) = wait_for(lambda: d.query(sql, revision), what=f"revision {revision}")
+    (row,) = completing(d, lambda: d.query(sql, revision), f"revision {revision}")
     assert (row["state"], row["revision"]) == (state, revision), dict(row)
     return row
 
@@ -65,7 +106,7 @@ def test_a_damaged_file_refuses_its_series_until_a_good_one_comes(daemon, tmp_pa
     files = head(tmp_path, announced)
     d = daemon().start()
     cut(files[-1], d.inbox / "last.dcm", -300)
-    drop(files[:-1], d.inbox)
+    put(files[:-1], d.inbox)
     row = judged(d, "REFUSED")
     assert (row["code"], row["quarantined"], row["instances"], row["jobs"]) == ("INCOMPLETE_SERIES", 1, SLICES - 1, 0)
     assert "last.dcm" in row["incomplete"] and "--accept-missing" in row["incomplete"]
@@ -76,7 +117,7 @@ def test_a_damaged_file_refuses_its_series_until_a_good_one_comes(daemon, tmp_pa
     assert file["sop_instance_uid"] == pydicom.dcmread(files[-1]).SOPInstanceUID
     assert "last.dcm" not in d.log.read_text()
     shutil.copy(files[-1], d.inbox / "again.dcm")
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     row = judged(d, "SETTLED", revision=2)
     assert (job["state"], row["code"], row["incomplete"], row["quarantined"]) == ("DONE", "", "", 0)
     assert d.query("SELECT lacking FROM v_quarantine")[0][0] == 0
@@ -86,12 +127,12 @@ def test_a_damaged_file_that_comes_late(daemon, tmp_path):
     """It had settled without; what it lacks now is known."""
     files = head(tmp_path)
     d = daemon().start()
-    drop(files[:-1], d.inbox)
-    d.wait_jobs()
+    put(files[:-1], d.inbox)
+    ended(d)
     cut(files[-1], d.inbox / "last.dcm", -300)
     assert judged(d, "REFUSED", revision=2)["code"] == "INCOMPLETE_SERIES"
     shutil.copy(files[-1], d.inbox / "again.dcm")
-    old, new = d.wait_jobs(2)
+    old, new = ended(d, 2)
     assert judged(d, "SETTLED", revision=3)["code"] == ""
     assert (old["superseded_by"], new["state"], new["revision"]) == (new["job"], "DONE", 3)
 
@@ -99,9 +140,9 @@ def test_a_damaged_file_that_comes_late(daemon, tmp_path):
 def test_a_damaged_file_beside_its_good_twin_costs_nothing(daemon, tmp_path):
     files = head(tmp_path)
     d = daemon().start()
-    drop(files, d.inbox)
+    put(files, d.inbox)
     cut(files[3], d.inbox / "half.dcm", -300)
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the quarantine")
     row = judged(d, "SETTLED")
     assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 0, "")
@@ -119,6 +160,7 @@ def test_a_c_store_that_is_broken_off(daemon, tmp_path, received):
         peer.begin_store(last)
         peer.send(data_pdu(1, 0, data_set_of(files[-1])[:received] if received else b"\0\0"))
         peer.reset()
+    wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
     row = judged(d, "REFUSED")
     assert (row["code"], row["quarantined"]) == ("INCOMPLETE_SERIES", 1)
     assert last in row["message"] and "the sender broke off" in row["message"]
@@ -127,7 +169,7 @@ def test_a_c_store_that_is_broken_off(daemon, tmp_path, received):
     assert file["original_path"] == f"scu:PYNETDICOM/{last}"
     assert not list((d.root / "quarantine").rglob("*.dcm")) and not list((d.root / "incoming").iterdir())
     storescu(d.port, files[-1])
-    assert d.wait_jobs()[0]["state"] == "DONE"
+    assert ended(d)[0]["state"] == "DONE"
     assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
 
 
@@ -139,11 +181,12 @@ def test_a_c_store_that_is_refused(daemon, tmp_path):
         for path in files[:-1]:
             assert peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
         assert peer.store(data_set_of(files[-1]), "1.2.3") == MISMATCH
+    wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
     row = judged(d, "REFUSED")
     assert row["code"] == "INCOMPLETE_SERIES" and "COMMAND_MISMATCH" in row["message"]
     storescu(d.port, files[-1])
     assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
-    d.wait_jobs()
+    ended(d)
 
 
 def test_a_c_store_while_nothing_is_taken_in(daemon, tmp_path):
@@ -165,13 +208,14 @@ def test_a_c_store_while_nothing_is_taken_in(daemon, tmp_path):
         reload("1e9")
         wait_for(lambda: store(files[0]) == OUT_OF_RESOURCES, what="the pause")
         assert store(files[-1]) == OUT_OF_RESOURCES
+    wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
     reload("1")
     row = judged(d, "REFUSED")
     assert (row["code"], row["quarantined"]) == ("INCOMPLETE_SERIES", 1)
     assert last in row["message"] and "nothing was taken in then" in row["message"]
     storescu(d.port, files[-1])
     assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
-    d.wait_jobs()
+    ended(d)
 
 
 def test_a_c_store_broken_off_is_of_another_series(daemon, tmp_path):
@@ -183,23 +227,24 @@ def test_a_c_store_broken_off_is_of_another_series(daemon, tmp_path):
             assert peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
         peer.begin_store(pydicom.dcmread(other[0]).SOPInstanceUID)
         peer.reset()
+    wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
     assert judged(d, "REFUSED")["code"] == "INCOMPLETE_SERIES"
     storescu(d.port, other[0])
     uid = pydicom.dcmread(files[0]).SeriesInstanceUID
     settled = "SELECT * FROM v_series WHERE state = 'SETTLED' AND revision = 2 AND quarantined = 0 AND series_uid = ?"
-    wait_for(lambda: d.query(settled, uid), what="the first series")
+    completing(d, lambda: d.query(settled, uid), "the first series")
 
 
 def test_what_is_missing_is_accepted_by_name(daemon, tmp_path):
     files = head(tmp_path)
     d = daemon().start()
     cut(files[-1], d.inbox / "last.dcm", -300)
-    drop(files[:-1], d.inbox)
+    put(files[:-1], d.inbox)
     uid = judged(d, "REFUSED")["series_uid"]
     plain = d.ctl("complete", uid, check=False)
     assert plain.returncode == PARTIAL and "--accept-missing" in plain.stderr
     assert "as it is" in d.ctl("complete", "--accept-missing", uid).stdout
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     row = judged(d, "SETTLED", revision=2)
     assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 1, "")
     user = getpass.getuser()
@@ -209,35 +254,35 @@ def test_what_is_missing_is_accepted_by_name(daemon, tmp_path):
     assert event.startswith(user) and "accepts what is missing" in event
     shutil.copy(files[-1], d.inbox / "again.dcm")
     assert judged(d, "SETTLED", revision=3)["missing_accepted_by"] == ""
-    d.wait_jobs(2)
+    ended(d, 2)
 
 
 def test_what_the_headers_say_is_missing(daemon, tmp_path):
     d = daemon().start()
-    drop(phantom(tmp_path / "series", "--series", "ct-end-missing-count"), d.inbox)
+    put(phantom(tmp_path / "series", "--series", "ct-end-missing-count"), d.inbox)
     row = judged(d, "REFUSED")
     assert row["code"] == "INCOMPLETE_SERIES" and row["incomplete"] and row["quarantined"] == 0
     d.ctl("complete", "--accept-missing", row["series_uid"])
-    assert d.wait_jobs()[0]["state"] in ("DONE", "EMPTY")
+    assert ended(d)[0]["state"] in ("DONE", "EMPTY")
     assert judged(d, "SETTLED", revision=2)["missing_accepted_by"]
 
 
 def test_temporal_positions_that_nobody_sent(daemon, tmp_path):
     """Those that are numbered are missing; others are taken as they are, which is told."""
     d = configured(daemon(), '{ %s stacks = "first"; }' % MR).start()
-    drop(phantom(tmp_path / "some", "--series", "fmri-some"), d.inbox)
-    (job,) = d.wait_jobs()
+    put(phantom(tmp_path / "some", "--series", "fmri-some"), d.inbox)
+    (job,) = ended(d)
     row = judged(d, "SETTLED")
     assert (row["code"], row["temporal_positions"], row["announced_temporal_positions"]) == ("", 3, 16)
     assert "; 3 of 16 temporal positions" in row["evidence"]
     assert "3 of 16 temporal positions are there" in job["note"]
     assert "temporal positions" in d.ctl("explain", row["series_uid"]).stdout
-    drop(phantom(tmp_path / "lacking", "--series", "mr-time-volume-missing"), d.inbox / "lacking")
-    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), what="the refusal")
+    put(phantom(tmp_path / "lacking", "--series", "mr-time-volume-missing"), d.inbox / "lacking")
+    (row,) = completing(d, lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), "the refusal")
     assert (row["code"], row["temporal_positions"], row["announced_temporal_positions"]) == ("INCOMPLETE_SERIES", 3, 4)
     assert "(0020,0100) 4 is of no image" in row["incomplete"] and "--accept-missing" in row["incomplete"]
     d.ctl("complete", "--accept-missing", row["series_uid"])
-    d.wait_jobs(2)
+    ended(d, 2)
 
 
 # ------------------------------------------------------------------------------------------------ how large
@@ -255,9 +300,9 @@ def test_a_series_that_is_too_large_is_stored_and_refused_and_others_go_on(daemo
     large = phantom(tmp_path / "large", "--size", size)
     storescu(d.port, *large)  # answered with success, each
     storescu(d.port, *phantom(tmp_path / "small", "--size", "32x32x11", "--seed", "2"))
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     assert job["state"] == "DONE"
-    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), what="the refusal")
+    (row,) = completing(d, lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), "the refusal")
     uid = row["series_uid"]
     assert uid != job["series_uid"] and row["code"] == "SERIES_TOO_LARGE"
     assert uid in row["message"] and why in row["message"]
@@ -285,7 +330,7 @@ MR = 'match = { modality = "MR"; }; pipeline = "head-ct";'
 
 def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path):
     d = configured(daemon(), "{ %s }" % MR).start()
-    drop(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
+    put(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
     row = judged(d, "SETTLED")
     assert (row["code"], row["accepted_stacks"], row["jobs"]) == ("TOO_MANY_STACKS", 12, 0)
     assert "12 volumes" in row["message"] and "`stacks`" in row["message"]
@@ -296,7 +341,7 @@ def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path)
     d.process.send_signal(signal.SIGHUP)
     wait_for(lambda: events(d, "RELOAD"), what="the reload")
     d.ctl("complete", row["series_uid"])
-    jobs = d.wait_jobs(2)
+    jobs = ended(d, 2)
     row = judged(d, "SETTLED", revision=2)
     assert (row["code"], row["jobs"]) == ("", 2)
     assert sorted(job["stack"] for job in jobs) == ["time 1", "time 11"]
@@ -307,12 +352,12 @@ def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path)
 ], ids=str)
 def test_the_volumes_that_a_rule_wants(daemon, tmp_path, stacks, wanted):
     d = configured(daemon(), '{ %s stacks = "%s"; }' % (MR, stacks)).start()
-    drop(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
+    put(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
     row = judged(d, "SETTLED")
     assert (row["code"], row["jobs"]) == ("" if wanted else "NO_RULE", len(wanted))
     assert {job["stack"] for job in d.jobs()} == {f"time {number}" for number in wanted}
     assert bool(events(d, "NO_RULE")) == (not wanted)
-    assert not wanted or d.wait_jobs(len(wanted))
+    assert not wanted or ended(d, len(wanted))
 
 
 def test_the_volumes_of_an_ae_title(daemon, tmp_path):
@@ -321,7 +366,7 @@ def test_the_volumes_of_an_ae_title(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12")
     storescu(d.port, *files, called="FIRST")
     d.ctl("complete", pydicom.dcmread(files[0]).SeriesInstanceUID)
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     assert job["stack"] == "time 1" and judged(d, "SETTLED")["jobs"] == 1
 
 
@@ -341,8 +386,8 @@ def test_a_real_mosaic(daemon):
     files = sorted((SHARED / "mr-mosaic").rglob("*.dcm"))
     storescu(d.port, *files)
     series = {pydicom.dcmread(path).SeriesInstanceUID for path in files}
-    rows = wait_for(lambda: (rows := d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'"))
-                    and len(rows) == len(series) and rows, what="all series")
+    rows = completing(d, lambda: (rows := d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'"))
+                      and len(rows) == len(series) and rows, "all series")
     assert {(row["state"], row["code"], row["jobs"]) for row in rows} == {("REFUSED", "MOSAIC", 0)}
 
 
@@ -365,7 +410,7 @@ def test_a_late_slice_of_another_patient(daemon, tmp_path):
     files = head(tmp_path)
     d = daemon(dicom=PEERS).start()
     storescu(d.port, *files)
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     late = pydicom.dcmread(files[-1])
     late.SOPInstanceUID = late.file_meta.MediaStorageSOPInstanceUID = late.SOPInstanceUID + ".9"
     late.PatientID, late.PatientName = "other", "Somebody^Else"
@@ -381,8 +426,8 @@ def test_a_late_slice_of_another_patient(daemon, tmp_path):
 
 def test_what_is_passed_over_is_told(daemon, tmp_path):
     d = daemon().start()
-    drop(phantom(tmp_path / "series", "--series", "ct-scout"), d.inbox)
-    (job,) = d.wait_jobs()
+    put(phantom(tmp_path / "series", "--series", "ct-scout"), d.inbox)
+    (job,) = ended(d)
     row = judged(d, "SETTLED")
     assert (row["code"], row["passed_over"], row["accepted_stacks"]) == ("", 1, 1)
     assert "1 image passed over (LOCALIZER)" in row["evidence"]
@@ -394,12 +439,12 @@ def test_what_is_passed_over_is_told(daemon, tmp_path):
 ])
 def test_what_a_pipeline_says_of_derived_images_and_duplicates(daemon, tmp_path, kind, option, code):
     d = configured(daemon(), pipeline=option).start()
-    drop(phantom(tmp_path / "series", "--series", kind), d.inbox)
+    put(phantom(tmp_path / "series", "--series", kind), d.inbox)
     if code:
         row = judged(d, "REFUSED")
         assert (row["code"], row["jobs"]) == (code, 0)
         return
-    (job,) = d.wait_jobs()
+    (job,) = ended(d)
     assert job["state"] in ("DONE", "EMPTY")
     assert judged(d, "SETTLED")["code"] == ""
 
@@ -421,8 +466,8 @@ def with_a_second(d, option, modality="CT"):
 def test_pipelines_have_their_own_volumes(daemon, tmp_path):
     """Reformats beside the slices: one takes them as a volume, the other passes them over, and both have their results."""
     d = with_a_second(daemon(), "derived = true;")
-    drop(phantom(tmp_path / "series", "--series", "ct-mpr-beside"), d.inbox)
-    jobs = d.wait_jobs(3)
+    put(phantom(tmp_path / "series", "--series", "ct-mpr-beside"), d.inbox)
+    jobs = ended(d, 3)
     assert sorted((job["pipeline"], job["stack"]) for job in jobs) == [
         ("head-ct", ""), ("lenient", "axial"), ("lenient", "coronal")]
     assert {job["state"] for job in jobs} <= {"DONE", "EMPTY"}
@@ -434,8 +479,8 @@ def test_pipelines_have_their_own_volumes(daemon, tmp_path):
 
 def test_a_pipeline_that_refuses_what_another_takes(daemon, tmp_path):
     d = with_a_second(daemon(), 'duplicates = "newest";')
-    drop(phantom(tmp_path / "series", "--series", "ct-resent"), d.inbox)
-    (job,) = d.wait_jobs()
+    put(phantom(tmp_path / "series", "--series", "ct-resent"), d.inbox)
+    (job,) = ended(d)
     assert (job["pipeline"], job["state"]) == ("lenient", "DONE")
     row = judged(d, "SETTLED")
     assert (row["code"], row["jobs"], row["accepted_stacks"]) == ("DUPLICATE_POSITION", 1, 1)
@@ -448,7 +493,7 @@ def test_a_pipeline_that_refuses_what_another_takes(daemon, tmp_path):
 def test_a_pipeline_of_other_series_admits_nothing(daemon, tmp_path):
     """That one for MR takes projections does not make jobs of those of a CT, which would fail."""
     d = with_a_second(daemon(), "derived = true;", modality="MR")
-    drop(phantom(tmp_path / "series", "--series", "ct-mip-alone"), d.inbox)
+    put(phantom(tmp_path / "series", "--series", "ct-mip-alone"), d.inbox)
     row = judged(d, "REFUSED")
     assert (row["code"], row["jobs"], row["passed_over"]) == ("DERIVED_IMAGE", 0, 8)
 
@@ -459,14 +504,14 @@ def test_a_pipeline_of_other_series_admits_nothing(daemon, tmp_path):
 def test_want_of_descriptors_is_no_fault_of_the_series(daemon, tmp_path):
     """Its files are read again, once the intake can open any."""
     files = head(tmp_path)
-    d = daemon(quiet=1.5).start()
-    drop(files, d.inbox)
+    d = daemon().start()
+    put(files, d.inbox)
     wait_for(lambda: len(d.query("SELECT 1 FROM v_instances")) == len(files), what="the instances")
     (intake,) = d.children("intake")
     usual = resource.prlimit(intake, resource.RLIMIT_NOFILE)
     resource.prlimit(intake, resource.RLIMIT_NOFILE, (3, usual[1]))
-    d.wait_log("inspection.put_off")
+    completing(d, lambda: "inspection.put_off" in d.log.read_text(), "the inspection")
     assert d.query("SELECT state FROM v_series")[0][0] == "GATHERING"
     resource.prlimit(intake, resource.RLIMIT_NOFILE, usual)
     judged(d, "SETTLED")
-    assert d.wait_jobs()[0]["state"] == "DONE"
+    assert ended(d)[0]["state"] == "DONE"

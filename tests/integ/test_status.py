@@ -119,7 +119,7 @@ def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
         os.kill(pid, signal.SIGSTOP)
     hangs = ["Broken      the worker 0 hangs: has said nothing for", "Broken      the courier for PACS hangs: has said",
              "Broken      the courier for OUT hangs: has said nothing for"]
-    clock.skip(16)  # of silence; the intake gives its next sign of life within 5 s
+    clock.pass_time(16)  # of silence; the intake gives its next sign of life within 5 s
     wait_for(lambda: all(line in (told := d.ctl("status").stdout) for line in hangs) and "the intake" not in told, 60, "who hangs")
     assert "the worker 0 hangs" in check(d, "CRITICAL")
     for pid in (worker, *couriers):

@@ -72,7 +72,7 @@ def largest_pdu(body):
 class Peer:
     """One connection; everything waits at most `seconds`."""
 
-    def __init__(self, port, seconds=30, host="127.0.0.1"):
+    def __init__(self, port, seconds=60, host="127.0.0.1"):
         """From the loopback address `host`."""
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds, source_address=(host, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

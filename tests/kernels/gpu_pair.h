@@ -51,7 +51,7 @@ gpu_pair_case(Suite *suite, const char *name)
     return tcase;
 }
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 
 /* Each call of the CUDA runtime, from the device's opening to the end of the work, fails in turn:
  * an error is told, and closing works. Ends with the work that no call failed in. */

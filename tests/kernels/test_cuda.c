@@ -769,7 +769,7 @@ END_TEST
 
 /* Faults */
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 
 /* What was reserved is what the first job finds: one call less is made in it, that which pins memory. */
 START_TEST(memory_is_reserved_before_the_first_job)
@@ -963,7 +963,7 @@ make_suite(void)
     if (quick)
         return suite;
     tcase_add_test(lanes, more_than_2_31_voxels_are_flooded);
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
     tcase_add_test(lanes, memory_is_reserved_before_the_first_job);
     tcase_add_loop_test(add_case(suite, "faults"), any_call_may_fail, CUDA_FAULT_UNKNOWN,
                         CUDA_FAULT_LOST + 1);

@@ -226,7 +226,7 @@ START_TEST(a_small_volume_is_the_cpus)
 
 END_TEST
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 
 enum { FAULT_JOBS = STEP_LISTS + 3 };
 
@@ -290,7 +290,7 @@ make_suite(void)
     tcase_add_loop_test(parity, balls_reach_over_words, 0, 3);
     tcase_add_loop_test(parity, large_volumes_are_the_cpus, 0, CONTENTS);
     tcase_add_loop_test(parity, balls_of_each_reach, 0, 19);
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
     TCase *faults = tcase_create("faults");
 
     suite_add_tcase(suite, faults);

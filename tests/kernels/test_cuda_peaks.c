@@ -32,7 +32,7 @@ START_TEST(random_cases_are_the_cpus)
 
 END_TEST
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 
 static int
 run_job(struct kernels_lane *lane, void *context)
@@ -61,7 +61,7 @@ make_suite(void)
     Suite *suite = suite_create("cuda_peaks");
 
     tcase_add_test(gpu_pair_case(suite, "parity"), random_cases_are_the_cpus);
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
     if (!quick) {
         TCase *faults = tcase_create("faults");
 

@@ -153,7 +153,7 @@ START_TEST(a_small_case_is_the_cpus)
 
 END_TEST
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 
 static int
 resample_small(struct kernels_lane *lane, void *context)
@@ -188,7 +188,7 @@ make_suite(void)
         tcase_add_loop_test(parity, stretches_alike_are_the_cpus, 0, 3);
     }
     tcase_add_loop_test(small, a_small_case_is_the_cpus, 0, 3);
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
     TCase *faults = tcase_create("faults");
 
     suite_add_tcase(suite, faults);

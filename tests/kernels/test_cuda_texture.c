@@ -1142,7 +1142,7 @@ START_TEST(real_series_are_the_cpus)
 
 END_TEST
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 
 /* A whole job, in a region of everything; its first error. */
 static int
@@ -1248,7 +1248,7 @@ make_suite(void)
     tcase_add_test(parity, halves_do_not_overflow);
     if (getenv("NOCTULE_TEST_VOLUMES"))
         tcase_add_test(parity, real_series_are_the_cpus);
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
     TCase *faults = tcase_create("faults");
 
     suite_add_tcase(suite, faults);

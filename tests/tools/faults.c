@@ -1,5 +1,5 @@
 /*
- * faults.c - a library that a test preloads into noctuled: calls that fail, and clocks that jump.
+ * faults.c - a library that a test preloads into noctuled: calls that fail, and a wall clock that jumps.
  *
  * NOCTULE_FAULT="ROLE CALL N ERRNO [always], ...": in processes of ROLE (daemon, or what stands after --role) the Nth CALL
  * from the start fails with the errno ERRNO (a number), and with "always" every one after it. CALL is one of
@@ -17,9 +17,9 @@
  * its innermost frames, for what comes then hardly goes by who called. So that it is the same in all processes, addresses
  * must not be random.
  *
- * NOCTULE_CLOCK names a file of two 64-bit integers in the machine's byte order: the nanoseconds that the wall clock and
- * the monotonic clock are ahead. A write to the file makes that clock jump in every process. A process notices a jump of
- * the monotonic clock when it wakes: sleeping calls do not end earlier.
+ * NOCTULE_CLOCK names a file of two 8-byte integers in the machine's byte order, both in nanoseconds. The first moves the
+ * wall clock alone, as if it were set. The second moves all clocks, as if that time had passed. A test that writes there
+ * moves the clocks of every process. Timed waits of poll, epoll and conditions end within 50 ms of the write.
  *
  * NOCTULE_HURRY=N divides the send and receive timeouts of sockets by N.
  */
@@ -30,6 +30,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -114,7 +115,7 @@ static const char *heap_spoilt_by;
 static char is_below[PATH_MAX];
 
 static atomic_long calls_made[CALLS];
-static _Atomic(const volatile int64_t *) clock_ahead;
+static _Atomic(const volatile int64_t *) clock_moves; /* of the wall clock, of all clocks */
 static int hurry = 1;
 
 /* Bytes of a file of /proc, by system calls alone: nothing here may allocate. */
@@ -316,7 +317,7 @@ faults_begin(void)
         (void)stack_walk(frames); /* loads what does so, which else might fail later */
     }
     if (clock)
-        atomic_store(&clock_ahead, map_file(clock, 2 * sizeof(int64_t), false));
+        atomic_store(&clock_moves, map_file(clock, 2 * sizeof(int64_t), false));
     snprintf(is_below, sizeof is_below, "%s", under ? under : "/");
     if (getenv("NOCTULE_HURRY") && atoi(getenv("NOCTULE_HURRY")) > 1)
         hurry = atoi(getenv("NOCTULE_HURRY"));
@@ -602,6 +603,7 @@ HOOK_ANY(int, pthread_create,
 
 /* ------------------------------------------------------------------------------ memory ------ */
 
+#ifndef NOCTULE_SANITIZED /* AddressSanitizer replaces these three */
 void *
 malloc(size_t size)
 {
@@ -619,6 +621,7 @@ realloc(void *old, size_t size)
 {
     return fails(MALLOC) ? NULL : __libc_realloc(old, size);
 }
+#endif
 
 HOOK_ANY(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size), NULL,
          MALLOC)
@@ -632,21 +635,36 @@ HOOK_ANY(void *, mmap64, (void *at, size_t size, int protection, int flags, int 
 
 /* ------------------------------------------------------------------------------- clock ------ */
 
-/* Returns the nanoseconds that this clock is ahead. */
+#define SECOND_NS INT64_C(1000000000)
+#define SLICE_MS  50 /* max delay until a timed wait sees that the clock has moved */
+
 static int64_t
-ahead(clockid_t clock)
+to_ns(const struct timespec *at)
 {
-    const volatile int64_t *map = atomic_load(&clock_ahead);
-    if (!map)
+    return (int64_t)at->tv_sec * SECOND_NS + at->tv_nsec;
+}
+
+static struct timespec
+from_ns(int64_t at)
+{
+    return (struct timespec){.tv_sec = at / SECOND_NS, .tv_nsec = at % SECOND_NS};
+}
+
+/* Returns the move of this clock; clocks of processor time do not move. */
+static int64_t
+moved_ns(clockid_t clock)
+{
+    const volatile int64_t *moves = atomic_load(&clock_moves);
+    if (!moves)
         return 0;
     switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
-        return map[0];
+        return moves[0] + moves[1];
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_COARSE:
     case CLOCK_BOOTTIME:
-        return map[1];
+        return moves[1];
     default:
         return 0;
     }
@@ -657,10 +675,18 @@ clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (syscall(SYS_clock_gettime, clock, now) < 0)
         return -1;
-    int64_t at = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + ahead(clock);
-    now->tv_sec = at / 1000000000;
-    now->tv_nsec = at % 1000000000;
+    const int64_t moved = moved_ns(clock);
+    if (moved)
+        *now = from_ns(to_ns(now) + moved);
     return 0;
+}
+
+static int64_t
+now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return to_ns(&now);
 }
 
 int
@@ -681,6 +707,94 @@ time(time_t *seconds)
     if (seconds)
         *seconds = at.tv_sec;
     return at.tv_sec;
+}
+
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait SYS_epoll_pwait
+#endif
+
+/* A timed wait in slices, so that it ends when the clock has moved past its end. */
+struct slices {
+    int64_t end; /* 0: one slice */
+    int ms;      /* the next slice */
+};
+
+static struct slices
+slices_of(int timeout_ms)
+{
+    if (timeout_ms <= SLICE_MS || !atomic_load(&clock_moves))
+        return (struct slices){.ms = timeout_ms};
+    const int64_t end = now_ns(CLOCK_MONOTONIC) + timeout_ms * INT64_C(1000000);
+    return (struct slices){.end = end, .ms = SLICE_MS};
+}
+
+/* Returns whether there is another slice to wait after this one. */
+static bool
+slices_next(struct slices *slices)
+{
+    const int64_t left = slices->end ? slices->end - now_ns(CLOCK_MONOTONIC) : 0;
+    slices->ms = left < SLICE_MS * INT64_C(1000000) ? (int)(left / 1000000) + 1 : SLICE_MS;
+    return left > 0;
+}
+
+static int
+wait_for_events(long call, int fd, struct epoll_event *events, int count, int timeout_ms,
+                const sigset_t *mask)
+{
+    struct slices slices = slices_of(timeout_ms);
+    int found;
+    do
+        found = (int)syscall(call, fd, events, count, slices.ms, mask, _NSIG / 8);
+    while (found == 0 && slices_next(&slices));
+    return found;
+}
+
+int
+epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
+{
+    return wait_for_events(SYS_epoll_wait, fd, events, count, timeout_ms, NULL);
+}
+
+int
+epoll_pwait(int fd, struct epoll_event *events, int count, int timeout_ms, const sigset_t *mask)
+{
+    return wait_for_events(SYS_epoll_pwait, fd, events, count, timeout_ms, mask);
+}
+
+#ifdef SYS_poll
+int
+poll(struct pollfd *polled, nfds_t count, int timeout_ms)
+{
+    struct slices slices = slices_of(timeout_ms);
+    int found;
+    do
+        found = (int)syscall(SYS_poll, polled, count, slices.ms);
+    while (found == 0 && slices_next(&slices));
+    return found;
+}
+#endif
+
+/* Ends early, like a spurious wakeup, so that the caller checks its condition and waits again. */
+int
+pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                       const struct timespec *restrict end)
+{
+    static int (*next)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    if (!next) /* not the first version of this symbol, which dlsym() may find */
+        next = (__typeof__(next))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    if (!next)
+        next = (__typeof__(next))NEXT(pthread_cond_timedwait);
+    if (!atomic_load(&clock_moves))
+        return next(condition, mutex, end);
+    /* The clock of a condition cannot be read. The wall clock is decades ahead of the other one. */
+    const clockid_t clock = end->tv_sec > 1000000000 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+    const int64_t now = now_ns(clock), left = to_ns(end) - now;
+    if (left <= 0)
+        return ETIMEDOUT;
+    const int64_t slice = left < SLICE_MS * INT64_C(1000000) ? left : SLICE_MS * INT64_C(1000000);
+    const struct timespec until = from_ns(now - moved_ns(clock) + slice);
+    const int error = next(condition, mutex, &until);
+    return error == ETIMEDOUT && now_ns(clock) < to_ns(end) ? 0 : error;
 }
 
 /* ---------------------------------------------------------------------------- timeouts ------ */

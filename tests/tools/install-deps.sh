@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Installs what the project needs on Debian or Ubuntu; says nothing and does nothing where it is all there.
+# Installs the packages of the project on Debian or Ubuntu. Prints nothing if all are installed.
 #   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
-# Not nvcc, which only the CUDA backend needs and which is not in Debian's main section: see the README.
+#   install-deps.sh packages, install-deps.sh venv    the two parts of "test"
+# It does not install nvcc, which only the CUDA backend needs and which Debian's main section lacks: see the README.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libseccomp-dev libsystemd-dev libpng-dev
-    libmicrohttpd-dev libssl-dev libcurl4-openssl-dev zlib1g-dev check libboost-context-dev)
-[[ ${1:-build} == test ]] && packages+=(clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
+    libmicrohttpd-dev libssl-dev libcurl4-openssl-dev zlib1g-dev)
+part=${1:-build}
+[[ $part == venv ]] && packages=()
+[[ $part == test || $part == packages ]] && packages+=(check libboost-context-dev clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
     chromium git groff-base iproute2 iptables mmdebstrap podman runc man-db munge prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
     slurm-client slurmctld slurmd strace systemd tzdata zsh)
 
@@ -33,14 +36,17 @@ if ((${#missing[@]})); then
     done
 fi
 
-if [[ ${1:-build} == test ]]; then
-    stamp=build/venv/requirements.txt
-    if ! cat tests/requirements.txt tests/requirements-source.txt | cmp -s - "$stamp"; then
+# Debian's Python, pinned versions with hashes. The stamp is written last, so an interrupted set-up starts again.
+if [[ $part == test || $part == venv ]]; then
+    pins=(tests/requirements.txt tests/requirements-source.txt)
+    stamp=build/venv/pins
+    if ! cat "${pins[@]}" | cmp -s - "$stamp"; then
         rm -rf build/venv
-        python3 -m venv build/venv
-        build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
-        build/venv/bin/pip install --quiet --disable-pip-version-check --no-build-isolation \
-            -r tests/requirements-source.txt
-        cat tests/requirements.txt tests/requirements-source.txt >"$stamp"
+        /usr/bin/python3 -m venv build/venv
+        pip=(build/venv/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes)
+        "${pip[@]}" --only-binary :all: -r tests/requirements.txt
+        "${pip[@]}" --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
+        cat "${pins[@]}" >"$stamp"
     fi
+    build/venv/bin/python tests/tools/check_venv.py "${pins[@]}"
 fi

@@ -40,8 +40,9 @@ bytes_free(struct dicom_bytes *bytes)
     memset(bytes, 0, sizeof(*bytes));
 }
 
-static inline void
-bytes_put(struct dicom_bytes *bytes, const void *data, size_t size)
+/* Append so many bytes, which the caller must write. NULL if there are none and never were. */
+static inline uint8_t *
+bytes_room(struct dicom_bytes *bytes, size_t size)
 {
     if (bytes->size + size > bytes->room) {
         bytes->room = 2 * (bytes->size + size);
@@ -49,9 +50,31 @@ bytes_put(struct dicom_bytes *bytes, const void *data, size_t size)
         if (!bytes->data)
             abort();
     }
-    if (size > 0)
-        memcpy(bytes->data + bytes->size, data, size);
     bytes->size += size;
+    return bytes->data ? bytes->data + bytes->size - size : NULL;
+}
+
+static inline void
+bytes_put(struct dicom_bytes *bytes, const void *data, size_t size)
+{
+    uint8_t *room = bytes_room(bytes, size);
+    if (size > 0)
+        memcpy(room, data, size);
+}
+
+/* Append copies of all bytes from `begin` on until there are n: a copy is as large as what is there already. */
+static inline void
+bytes_repeat(struct dicom_bytes *bytes, size_t begin, size_t n)
+{
+    const size_t one = bytes->size - begin, end = begin + n * one;
+    if (n == 0)
+        bytes->size = begin;
+    while (bytes->size < end) {
+        const size_t there = bytes->size - begin, missing = end - bytes->size;
+        const size_t part = there < missing ? there : missing;
+        uint8_t *room = bytes_room(bytes, part);
+        memcpy(room, bytes->data + begin, part);
+    }
 }
 
 static inline void

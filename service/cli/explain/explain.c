@@ -425,8 +425,7 @@ explain_release(struct explain *explain)
     headers_free(&explain->headers);
     collect_free(&explain->files);
     collect_free(&explain->named);
-    if (explain->is_stored)
-        report_stored_clear(&explain->stored);
+    report_stored_clear(&explain->stored);
 }
 
 static int

@@ -1,10 +1,10 @@
 /* step.c - see step.h. */
 #include "service/cli/step/step.h"
 
+#include "base/test_hook.h"
 #include "service/common/attempt/manifest.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
-#include "service/common/crash_point.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/report_frames.h"
 

@@ -2,9 +2,9 @@
 #include "service/common/attempt/attempt_folder.h"
 
 #include "base/durable.h"
+#include "base/test_hook.h"
 #include "base/text.h"
 #include "service/common/attempt/sealed.h"
-#include "service/common/crash_point.h"
 #include "service/common/file_ops.h"
 
 #include <errno.h>

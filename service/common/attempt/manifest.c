@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/durable.h"
 #include "base/limits.h"
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/file_ops.h"
 #include "service/common/jobs/output.h"
 

@@ -1,6 +1,7 @@
 /* call_filter.c - see call_filter.h. */
 #include "service/common/confine/call_filter.h"
 
+#include "base/test_hook.h"
 #include "service/common/log.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -128,13 +131,7 @@ static const struct call_case denied_cases[] = {
 
 /* ------------------------------------------------------------------------------- unknown ---- */
 
-#ifdef NOCTULE_CRASH_POINTS
-#include <signal.h>
-#include <ucontext.h>
-
-/* In builds for tests a call that no row names is told, so that they find it. */
-#define UNKNOWN_CALL SCMP_ACT_TRAP
-
+/* Test builds log a system call that no row names, so that a test fails. */
 static void
 call_on_unknown(int signal_number, siginfo_t *info, void *context)
 {
@@ -159,14 +156,12 @@ call_watch_unknown(void)
                                      .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGSYS, &action, NULL);
 }
-#else
-#define UNKNOWN_CALL SCMP_ACT_ERRNO(ENOSYS)
 
-static void
-call_watch_unknown(void)
+static uint32_t
+call_unknown_action(void)
 {
+    return test_hook_enabled() ? SCMP_ACT_TRAP : SCMP_ACT_ERRNO(ENOSYS);
 }
-#endif
 
 /* -------------------------------------------------------------------------------- filter ---- */
 
@@ -347,10 +342,11 @@ call_filter_install(enum confine_role role)
 {
     if (!call_filter_possible())
         return 0;
-    call_watch_unknown();
+    if (test_hook_enabled())
+        call_watch_unknown();
     int rc = call_filter_load(SCMP_ACT_ALLOW, call_filter_absent, role);
     if (!rc)
-        rc = call_filter_load(call_lists_allowed(role) ? UNKNOWN_CALL : SCMP_ACT_ALLOW,
+        rc = call_filter_load(call_lists_allowed(role) ? call_unknown_action() : SCMP_ACT_ALLOW,
                               call_filter_role, role);
     if (rc)
         log_error("role.call_filter", LOG_STR("error", strerror(-rc)));

@@ -2,6 +2,7 @@
 #include "service/common/confine/confine_places.h"
 
 #include "base/array.h"
+#include "base/test_hook.h"
 #include "service/common/layout.h"
 
 #include <errno.h>
@@ -262,7 +263,6 @@ places_add_driver(struct places *places)
     return rc ? rc : places_add_driver_cache(places);
 }
 
-#ifdef NOCTULE_CRASH_POINTS
 static int
 places_add_folder_of(struct places *places, const char *file, unsigned rights)
 {
@@ -272,31 +272,23 @@ places_add_folder_of(struct places *places, const char *file, unsigned rights)
     return rc;
 }
 
-/* What the tests' own hooks open in the process (crash_point.h, tests/emulator/, tests/tools/). */
+/* Adds the files that test hooks open in the process (test_hook.h, tests/emulator/, tests/tools/). */
 static int
 places_add_hooks(struct places *places)
 {
     static const char *const files[] = {"NOCTULE_CRASH_ONCE", "NOCTULE_FAULT_HIT"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof files / sizeof *files; i++) {
-        const char *file = getenv(files[i]);
+        const char *file = test_hook_variable(files[i]);
         rc = file ? places_add_folder_of(places, file, PLACE_WRITE) : 0;
     }
     static const char *const folders[] = {"NOCTULE_EMULATOR_GPUS", "NOCTULE_TEST_PLACE"};
     for (size_t i = 0; rc == 0 && i < sizeof folders / sizeof *folders; i++) {
-        const char *folder = getenv(folders[i]);
+        const char *folder = test_hook_variable(folders[i]);
         rc = folder ? places_add(places, folder, PLACE_READ) : 0;
     }
     return rc;
 }
-#else
-static int
-places_add_hooks(struct places *places)
-{
-    (void)places;
-    return 0;
-}
-#endif
 
 /* What each role needs, whoever configured it; `rc`: of what was added before. */
 static int

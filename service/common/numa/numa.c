@@ -1,6 +1,8 @@
 /* numa.c - see numa.h. */
 #include "service/common/numa/numa.h"
 
+#include "base/test_hook.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +15,8 @@ const struct numa_place numa_anywhere = {.node = -1};
 const char *
 numa_sys(void)
 {
-#ifdef NOCTULE_CRASH_POINTS
-    const char *fake = getenv("NOCTULE_FAKE_SYS");
-    if (fake && *fake)
-        return fake;
-#endif
-    return "/sys";
+    const char *fake = test_hook_variable("NOCTULE_FAKE_SYS");
+    return fake && *fake ? fake : "/sys";
 }
 
 /* ------------------------------------------------------------------------------- reading ---- */

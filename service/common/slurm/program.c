@@ -2,6 +2,7 @@
 #include "service/common/slurm/program.h"
 
 #include "base/array.h"
+#include "base/test_hook.h"
 #include "service/common/clock.h"
 
 #include <errno.h>
@@ -23,16 +24,15 @@
 
 /* Variables, and with "_" at the end beginnings of them. */
 static const char *const program_passed[] = {
-    "PATH",     "HOME", "USER", "LOGNAME", "LANG", "TZ", "SLURM_", "SBATCH_", "SQUEUE_", "MUNGE_",
-#ifdef NOCTULE_CRASH_POINTS
-    "NOCTULE_",
-#endif
+    "PATH",   "HOME",    "USER",    "LOGNAME", "LANG",     "TZ",
+    "SLURM_", "SBATCH_", "SQUEUE_", "MUNGE_",  "NOCTULE_", /* the last one for tests */
 };
 
 static bool
 program_passes(const char *variable)
 {
-    for (size_t i = 0; i < sizeof program_passed / sizeof *program_passed; i++) {
+    const size_t all = sizeof program_passed / sizeof *program_passed;
+    for (size_t i = 0; i < (test_hook_enabled() ? all : all - 1); i++) {
         const size_t length = strlen(program_passed[i]);
         if (strncmp(variable, program_passed[i], length) == 0 &&
             (program_passed[i][length - 1] == '_' || variable[length] == '='))

@@ -1,8 +1,8 @@
 /* hearing.c - what the child says; see cluster.h. */
 #include "service/daemon/cluster/cluster_private.h"
 
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* delivery_attempt.c - see delivery_attempt.h. */
 #include "service/daemon/delivery/delivery_attempt.h"
 
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/backoff.h"
 

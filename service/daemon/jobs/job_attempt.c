@@ -1,8 +1,8 @@
 /* job_attempt.c - see job_attempt.h. */
 #include "service/daemon/jobs/job_attempt.h"
 
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/routes.h"
 #include "service/daemon/jobs/backoff.h"

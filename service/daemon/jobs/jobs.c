@@ -6,9 +6,9 @@
  */
 #include "service/daemon/jobs/jobs.h"
 
+#include "base/test_hook.h"
 #include "base/text.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/jobs/job.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"

@@ -1,8 +1,8 @@
 /* submit.c - see submit.h. */
 #include "service/daemon/jobs/submit.h"
 
+#include "base/test_hook.h"
 #include "base/text.h"
-#include "service/common/crash_point.h"
 #include "service/common/json.h"
 #include "service/daemon/jobs/wish.h"
 

@@ -1,8 +1,8 @@
 /* pull_attempt.c - see pull_attempt.h. */
 #include "service/daemon/pull/pull_attempt.h"
 
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/backoff.h"
 #include "service/daemon/pull/vault.h"

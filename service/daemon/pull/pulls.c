@@ -10,8 +10,8 @@
  */
 #include "service/daemon/pull/pulls.h"
 
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/breaker.h"
 #include "service/daemon/delivery/couriers.h"

@@ -2,7 +2,7 @@
 #include "service/daemon/retention/remover.h"
 
 #include "base/durable.h"
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 

@@ -1,8 +1,8 @@
 /* retention.c - see retention.h. */
 #include "service/daemon/retention/retention.h"
 
+#include "base/test_hook.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/daemon/retention/remover.h"

@@ -6,7 +6,7 @@
  */
 #include "service/intake/net/receive.h"
 
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/log.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include "service/intake/spool/import.h"
 
 #include "base/durable.h"
-#include "service/common/crash_point.h"
+#include "base/test_hook.h"
 #include "service/common/layout.h"
 #include "service/intake/spool/replaced.h"
 

@@ -7,10 +7,10 @@
 
 #include "base/durable.h"
 #include "base/error.h"
+#include "base/test_hook.h"
 #include "base/text.h"
 #include "dicom/objects/seg/seg.h"
 #include "service/common/clock.h"
-#include "service/common/crash_point.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/record.h"
 #include "service/pipeline/results/row.h"

@@ -51,13 +51,6 @@ sample_reopen(struct sample *sample)
     plans_watch(sample->queue->db.handle, false);
 }
 
-static inline void
-sample_open(struct sample *sample)
-{
-    sample_folder(sample);
-    sample_reopen(sample);
-}
-
 static inline int
 sample_remove(const char *path, const struct stat *status, int type, struct FTW *ftw)
 {
@@ -90,6 +83,44 @@ static inline void
 sample_watch(struct sample *sample)
 {
     sample->watcher = sample_look(sample);
+}
+
+/* A database file in memory. */
+struct sample_database {
+    unsigned char *bytes;
+    sqlite3_int64 size;
+};
+
+/* Copy the database of a sample, with all that is committed. The caller must free the bytes with sqlite3_free(). */
+static inline void
+sample_store(const struct sample *sample, struct sample_database *file)
+{
+    sqlite3 *db = sample_look(sample);
+    file->bytes = sqlite3_serialize(db, "main", &file->size, 0);
+    ck_assert_ptr_nonnull(file->bytes);
+    sqlite3_close(db);
+}
+
+static inline void
+sample_restore(const struct sample *sample, const struct sample_database *file)
+{
+    FILE *to = fopen(sample->path, "wb");
+    ck_assert_ptr_nonnull(to);
+    ck_assert_uint_eq(fwrite(file->bytes, (size_t)file->size, 1, to), 1);
+    ck_assert_int_eq(fclose(to), 0);
+}
+
+/* Open an empty database. The program runs the migrations once, and later samples begin with a copy of that file. */
+static inline void
+sample_open(struct sample *sample)
+{
+    static struct sample_database migrated;
+    sample_folder(sample);
+    if (migrated.bytes)
+        sample_restore(sample, &migrated);
+    sample_reopen(sample);
+    if (!migrated.bytes)
+        sample_store(sample, &migrated);
 }
 
 static inline void

@@ -239,37 +239,14 @@ heal(void)
     failing.countdown = 0;
 }
 
-/* A database's file, kept in memory: what many lives begin with is made once. */
-struct stored {
-    unsigned char *bytes;
-    sqlite3_int64 size;
-};
-
-/* As its first opening leaves it; with 300 instances, and a file that does not shrink. */
-static struct stored opened, old;
-
-static void
-store(struct stored *stored)
-{
-    sample_watch(&s);
-    stored->bytes = sqlite3_serialize(s.watcher, "main", &stored->size, 0);
-    ck_assert_ptr_nonnull(stored->bytes);
-}
-
-static void
-restore(const struct stored *stored)
-{
-    FILE *file = fopen(s.path, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(stored->bytes, (size_t)stored->size, 1, file), 1);
-    ck_assert_int_eq(fclose(file), 0);
-}
+/* What many lives begin with is made once: the file of a first opening; 300 instances in a file that does not shrink. */
+static struct sample_database opened, old;
 
 static void
 make_opened(void)
 {
     sample_open(&s);
-    store(&opened);
+    sample_store(&s, &opened);
     sample_close(&s);
 }
 
@@ -285,7 +262,7 @@ make_old(void)
     ck_assert_int_eq(sqlite3_exec(db, "PRAGMA auto_vacuum = NONE; VACUUM", NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);
-    store(&old);
+    sample_store(&s, &old);
     sample_close(&s);
 }
 
@@ -316,7 +293,7 @@ live_with_fault(int n, struct fault fault, bool first, int group)
     int confirmed = 0;
     sample_folder(&s);
     if (!first)
-        restore(&opened);
+        sample_restore(&s, &opened);
     failing.countdown = n;
     failing.for_good = fault.for_good;
     failing.error = fault.sqlite_error;
@@ -402,7 +379,7 @@ static void
 rebuild_open_old(void)
 {
     sample_folder(&s);
-    restore(&old);
+    sample_restore(&s, &old);
     sample_reopen(&s);
 }
 

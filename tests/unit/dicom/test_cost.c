@@ -215,8 +215,9 @@ csa(struct dicom_bytes *bytes, size_t n)
 static void
 unwanted(struct dicom_bytes *bytes, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        bytes_header(bytes, 0x00210011, "LO", 0);
+    const size_t begin = bytes->size;
+    bytes_header(bytes, 0x00210011, "LO", 0);
+    bytes_repeat(bytes, begin, n);
 }
 
 /* ---- items ---- */
@@ -225,8 +226,9 @@ static void
 empty_items(struct dicom_bytes *bytes, uint32_t sequence, size_t n)
 {
     bytes_sequence(bytes, sequence);
-    for (size_t i = 0; i < n; i++)
-        bytes_delimiter(bytes, 0xFFFEE000, 0);
+    const size_t begin = bytes->size;
+    bytes_delimiter(bytes, 0xFFFEE000, 0);
+    bytes_repeat(bytes, begin, n);
     bytes_sequence_end(bytes);
 }
 
@@ -401,8 +403,9 @@ end_fragments(struct dicom_bytes *bytes)
 static void
 empty_fragments(struct dicom_bytes *bytes, size_t n)
 {
-    for (size_t i = 0; i <= n; i++)
-        bytes_fragment(bytes, "", 0);
+    const size_t begin = bytes->size;
+    bytes_fragment(bytes, "", 0);
+    bytes_repeat(bytes, begin, n + 1);
     end_fragments(bytes);
 }
 

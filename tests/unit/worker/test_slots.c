@@ -9,7 +9,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+#ifdef NOCTULE_CUDA
 #define CAN_LOSE 1 /* a device: fault.h */
 #else
 #define CAN_LOSE 0

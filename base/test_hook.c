@@ -1,0 +1,54 @@
+/* test_hook.c - see test_hook.h. NOCTULE_TEST_HOOKS selects the form whose hooks work. */
+#include "base/test_hook.h"
+
+#include <stddef.h>
+
+#ifdef NOCTULE_TEST_HOOKS
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+test_hook_enabled(void)
+{
+    return true;
+}
+
+const char *
+test_hook_variable(const char *name)
+{
+    return getenv(name);
+}
+
+void
+crash_point(const char *name)
+{
+    const char *wanted = getenv("NOCTULE_CRASH_AT");
+    if (!wanted || strcmp(wanted, name) != 0)
+        return;
+    const char *once = getenv("NOCTULE_CRASH_ONCE");
+    if (once && open(once, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600) < 0)
+        return;
+    raise(getenv("NOCTULE_CRASH_STOPS") ? SIGSTOP : SIGKILL);
+}
+#else
+bool
+test_hook_enabled(void)
+{
+    return false;
+}
+
+const char *
+test_hook_variable(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+void
+crash_point(const char *name)
+{
+    (void)name;
+}
+#endif

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""
+Checks the Python environment of the tests: versions are those of the requirement files, and modules with compiled code
+import and compute.
+
+    build/venv/bin/python tests/tools/check_venv.py REQUIREMENTS...    prints one line and fails if something is off
+"""
+
+import importlib
+import importlib.metadata
+import pathlib
+import re
+import sys
+
+MODULES = ("cc3d", "highdicom", "mahotas", "mirp", "numpy", "openjpeg", "libjpeg", "pandas", "pydicom", "pynetdicom", "pytest",
+           "pywt", "radiomics.shape", "scipy.ndimage", "SimpleITK", "skimage.feature")
+
+
+def faults(files):
+    for name, version in (pin for file in files for pin in re.findall(r"^(\S+)==(\S+)", pathlib.Path(file).read_text(), re.M)):
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found = "nothing"
+        if found != version:
+            yield f"{name}: {version} is required, {found} is installed"
+    for name in MODULES:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a library that was built against another NumPy raises its own kinds
+            yield f"{name} does not import: {str(error).splitlines()[0]}"
+
+
+if found := next(faults(sys.argv[1:]), None):
+    sys.exit(f"tests: the Python environment build/venv is not as required: {found}")
