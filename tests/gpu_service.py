@@ -156,7 +156,18 @@ def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
     first, size = worker(d), "100x100x30" if IS_EMULATED else "512x512x100"  # no job ends before its worker does
     for seed in range(4):
         drop(phantom(tmp_path / str(seed), "--size", size, "--seed", str(seed)), d.inbox / str(seed))
-    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+
+    def is_caught():
+        """Stops the worker. Continues it if no job runs once the daemon has handled all frames that it sent."""
+        os.kill(first, signal.SIGSTOP)
+        for _ in range(2):
+            d.ctl("ping")
+        if d.jobs("RUNNING"):
+            return True
+        os.kill(first, signal.SIGCONT)
+        return False
+
+    wait_for(is_caught, 60, "a running job")
     os.kill(first, signal.SIGKILL)
     rows = d.wait_jobs(4, seconds=240)
     assert [row["state"] for row in rows] == ["DONE"] * 4, [row["message"] for row in rows]
@@ -188,8 +199,11 @@ def test_a_lost_gpu_costs_its_jobs_an_attempt(daemon, tmp_path):
     d.wait_log("child.ready child=worker", 2, 60)
     spared = [d.children("intake"), [pid for pid in d.children("worker") if other in command_of(pid)]]
     assert len(spared[1]) == 1
+    os.kill(spared[1][0], signal.SIGSTOP)  # or it might take all jobs before the other worker has enough of them
     for seed in range(12):
         drop(phantom(tmp_path / str(seed), "--size", "128x128x40", "--seed", str(seed)), d.inbox / str(seed))
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DEVICE_LOST'"), 60, "the loss")
+    os.kill(spared[1][0], signal.SIGCONT)
     rows = d.wait_jobs(12, seconds=240)
     assert [row["state"] for row in rows] == ["DONE"] * 12, [row["message"] for row in rows]
     assert {row["attempts"] for row in rows} == {1, 2}

@@ -173,14 +173,14 @@ class Life:
         if operation.prepared:
             shutil.copytree(operation.prepared, self.folder)
         self.out.mkdir(parents=True, exist_ok=True)
-        ports = len(conftest.taken_ports)
+        ports = len(conftest.held_ports)
         page = conftest.free_port()
         self.d = Daemon(self.folder, dicom=PEERS, environment=Clock(self.folder.parent).environment,
                         settings=SETTINGS.format(root=self.folder / "root", out=self.out, title=self.title, port=archive.port,
                                                  page=page, deliver=operation.deliver, high=operation.high))
         self.d.page_port = page
         self.d.log = self.log  # outside: lines of the log that are not written are of no interest
-        self.ports, conftest.taken_ports[ports:] = conftest.taken_ports[ports:], []
+        self.ports, conftest.held_ports[ports:] = conftest.held_ports[ports:], []
         self.statuses = []
         self.looked_at = time.monotonic()
         self.mind = operation.begin(self)

@@ -192,6 +192,10 @@ class Clock:
             file.write(struct.pack("=q", now + int(seconds * 1e9)))
 
 
+# Divides the 10 s that a command waits for the daemon (tests/tools/faults.c).
+HURRY = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_HURRY": "10"}
+
+
 class Peer:
     """A program that listens on a port of its own; stop() and start() make an archive that is down for a while."""
 
@@ -387,7 +391,7 @@ def echoscu(port, called="NOCTULE", calling="ECHOSCU", options=(), check=True):
 # Timers short enough for a test; everything else as shipped.
 SETTINGS = """
 root = "{root}";
-inbox = ( {{ path = "inbox"; after = "{after}"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
+inbox = ( {{ path = "inbox"; after = "{after}"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
 series = {{ quiet_seconds = {quiet}; complete_seconds = 0.3; patience_seconds = {quiet}; }};
 jobs = {{ max_attempts = {attempts}; retry_seconds = 0.2; retry_max_seconds = 1.0; }};
 compute = {{ lanes = 2; }};
@@ -539,6 +543,13 @@ class Daemon:
             print(self.log.read_text()[-8000:])
             raise
 
+    def declare_complete(self, files):
+        """Waits until the series of these files has them all, then declares it complete: no timer is waited for."""
+        uid = pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
+        wait_for(lambda: self.query("SELECT 1 FROM v_series WHERE series_uid = ? AND instances >= ?", uid, len(files)), 60,
+                 f"{len(files)} instances")
+        self.ctl("complete", uid)
+
     def wait_log(self, text, count=1, seconds=60):
         """What a process does it tells afterwards: who has seen it done waits for its line."""
         wait_for(lambda: self.log.read_text().count(text) >= count, seconds, f"{text!r} in the log")
@@ -547,23 +558,32 @@ class Daemon:
         return run_program("noctule", "--config", self.config, *arguments, check=check)
 
 
-@pytest.fixture
-def daemon(tmp_path):
+@contextlib.contextmanager
+def daemons(folder):
     """Makes daemons; those still running are killed at the end, and leave no process behind."""
     made = []
 
     def make(**options):
-        folder = tmp_path / f"daemon{len(made)}"
-        made.append(Daemon(folder, **options))
+        made.append(Daemon(folder / f"daemon{len(made)}", **options))
         return made[-1]
 
-    yield make
+    try:
+        yield make
+    finally:
+        for each in made:
+            each.kill_all()
     for each in made:
-        each.kill_all()
         if each.log.exists():
             assert_no_sanitizer_report(each.log.read_text(errors="replace"))
         if each.log.exists() and not each.is_intruded:  # a call that the child's filter has no row for (call_filter.c)
             assert "event=role.call_unknown" not in each.log.read_text(errors="replace")
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """Makes daemons for one test."""
+    with daemons(tmp_path) as make:
+        yield make
 
 
 def phantom(folder, *arguments):

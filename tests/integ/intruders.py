@@ -69,7 +69,7 @@ class Intruders:
         environment = {"LD_PRELOAD": str(BIN / "libnoctule_intruder.so"), "NOCTULE_DEEDS": str(deeds), **(environment or {})}
         if kernel:
             environment["NOCTULE_KERNEL"] = kernel
-        self.daemon = d = daemon(quiet=0.5, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
+        self.daemon = d = daemon(quiet=600.0, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
                                  programs=programs, extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
                                  f"page = {{ port = {free_port()}; }};\n")
         d.is_intruded = True
@@ -87,7 +87,7 @@ class Intruders:
         d.start()
         drop(files, d.inbox)
         d.wait_jobs(states=("DONE",))
-        wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 1, 30, "the delivery")
+        wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 1, 60, "the delivery")
 
     def deeds(self, role):
         """What the child of this role could do, by name: 0, or the errno."""

@@ -8,6 +8,7 @@ on how many volumes and slices there are.
 import collections
 import contextlib
 import dataclasses
+import functools
 import json
 import pathlib
 import random
@@ -79,9 +80,15 @@ class Series:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what is ruined on purpose
                 ds = pydicom.dcmread(path)
-                assert str(ds), "every element can be read"
+                assert all(element.VR for element in ds.iterall()), "every element can be read"
             self.sets.append(ds)
             self.images += [Image(path, ds, frame) for frame in range(int(ds.get("NumberOfFrames", 1)))]
+
+    @staticmethod
+    @functools.cache
+    def of_kind(*files):
+        """Reads files that several tests share once."""
+        return Series(files)
 
     def values(self, path):
         """The different values of an attribute."""
@@ -417,7 +424,7 @@ def test_the_table_has_every_kind():
 @pytest.mark.parametrize("name", KINDS)
 def test_kind_is_what_its_name_says(kinds, name):
     """By pydicom alone."""
-    kind, series = KINDS[name], Series(kinds(name))
+    kind, series = KINDS[name], Series.of_kind(*kinds(name))
     assert len({ds.SeriesInstanceUID for ds in series.sets}) == 1
     for ds in series.sets:
         shape = (ds.Rows, ds.Columns)
@@ -443,7 +450,7 @@ def test_kind_comes_in_as_it_should(kinds, name):
     assert collections.Counter(refusal["code"] for refusal in report["refused"]) == kind.refused
     assert kind.times is None or report["times"] == kind.times
 
-    series = Series(files)
+    series = Series.of_kind(*files)
     images = {(image.path, image.frame): image for image in series.images}
     for stack in (stack for stack in report["stacks"] if stack["accepted"]):
         planes = [images[plane] for plane in stack["planes"]]
@@ -708,4 +715,4 @@ def test_cost_grows_with_the_number_of_files(tmp_path, name):
     assert (len(few), len(many)) == (800, 8000)
     least = min(cpu_seconds(few) for _ in range(3))
     # Ten times the files: what grows with their square is at a hundred times, a busy machine at up to twenty.
-    assert min(cpu_seconds(many) for _ in range(2)) <= 30 * least
+    assert any(cpu_seconds(many) <= 30 * least for _ in range(2))

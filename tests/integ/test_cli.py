@@ -11,7 +11,7 @@ import threading
 
 import proto
 import pytest
-from conftest import BIN, SOURCE, drop, phantom, run_program, wait_for
+from conftest import BIN, HURRY, SOURCE, drop, phantom, run_program, wait_for
 
 OK, PARTIAL, USAGE, NOT_FOUND, NO_DAEMON, CONFIG, DATABASE = range(7)
 RETRY, CANCEL, COMPLETE, PING, ANSWER = range(64, 69)
@@ -87,7 +87,7 @@ def on_a_terminal(*arguments, **environment):
         with contextlib.suppress(OSError):  # EIO: the other end is closed
             while more := os.read(main, 4096):
                 said += more
-        process.wait(10)
+        process.wait(60)
     os.close(main)
     return said
 
@@ -244,7 +244,7 @@ def test_reading_and_steering(daemon, tmp_path):
     assert d.ctl("complete", "1.2.3", check=False).returncode == NOT_FOUND
     assert d.ctl("retry", "1", "2", check=False).stderr.count("--force") == 2
     assert d.ctl("retry", "--force", "1", "2").stdout.count("\n") == 2
-    wait_for(lambda: len(d.jobs("DONE")) == 4, 30, "the retried jobs")
+    wait_for(lambda: len(d.jobs("DONE")) == 4, 60, "the retried jobs")
 
     d.stop()
     assert d.ctl("ping", check=False).returncode == NO_DAEMON
@@ -296,7 +296,7 @@ class FakeDaemon:
     def close(self):
         self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
-        self.thread.join(10)
+        self.thread.join(60)
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ def test_a_peer_that_breaks_the_rules(fake, response):
 
 def test_a_daemon_that_does_not_answer(fake):
     root, _ = fake(lambda kind, fields: b"")
-    result = noctule("--root", root, "retry", "1", timeout=30)
+    result = noctule("--root", root, "retry", "1", env={**os.environ, "NOCTULE_CONFIG": str(SHIPPED), **HURRY}, timeout=60)
     assert result.returncode == NO_DAEMON and "did not answer within 10 seconds" in result.stderr
 
 

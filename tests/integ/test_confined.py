@@ -63,7 +63,7 @@ def test_who_cannot_be_confined_does_not_begin(daemon, kernel, event):
 
 def test_a_destination_that_becomes_another_folder(daemon, tmp_path):
     out = tmp_path / "out"
-    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];',
+    d = daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];',
                extra=QUICK + f"destinations = ( {to_folder(out)} );\n").start()
     drop(phantom(tmp_path / "first", "--size", "32x32x6"), d.inbox)
     wait_for(lambda: objects(out), 60, "the first delivery")
@@ -72,16 +72,16 @@ def test_a_destination_that_becomes_another_folder(daemon, tmp_path):
     drop(phantom(tmp_path / "second", "--size", "32x32x6", "--seed", "2"), d.inbox)
     wait_for(lambda: objects(out), 60, "the second delivery")
     assert len(objects(tmp_path / "full")) == len(objects(out)) == 1
-    wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 2, 30, "both rows")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 2, 60, "both rows")
     assert d.stop() == 0
 
 
 def test_an_inbox_that_becomes_another_folder(daemon, tmp_path):
-    d = daemon(quiet=0.5, after="delete").start()
+    d = daemon(quiet=600.0, after="delete").start()
     d.inbox.rename(tmp_path / "old")
-    wait_for(d.inbox.is_dir, 30, "the inbox")
+    wait_for(d.inbox.is_dir, 60, "the inbox")
     drop(phantom(tmp_path / "in", "--size", "32x32x6"), d.inbox)
     d.wait_jobs(states=("DONE",))
-    wait_for(lambda: not list(d.inbox.iterdir()), 30, "the originals' removal")
+    wait_for(lambda: not list(d.inbox.iterdir()), 60, "the originals' removal")
     assert "died" not in d.ctl("status", check=False).stdout
     assert d.stop() == 0

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
+from conftest import BIN, Clock, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
 from test_deliveries import small, to_archive, to_folder
 from test_pull import pulling, source
 from test_query import a_dcmqrscp, an_orthanc
@@ -166,18 +166,19 @@ def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
 
 def test_the_port_of_the_page(daemon):
     port = free_port()
-    d = daemon(quiet=0.5, extra=f"page = {{ port = {port}; }};\n")
+    d = daemon(quiet=600.0, extra=f"page = {{ port = {port}; }};\n")
     d.root.chmod(0o750)
     with socket.create_server(("127.0.0.1", port)):
         only(without_daemon(d), "port", "broken", f"port {port} is taken by another program: ss -tlnp says which")
         d.start()
-        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 20, "the trouble")
+        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 60, "the trouble")
         assert f"port {port} is taken by another program, and noctuled waits for it" in wrong(d)["port", "broken"]
-    wait_for(lambda: is_listening(port), 30, "the page, now that it has its port")
+    wait_for(lambda: is_listening(port), 60, "the page, now that it has its port")
 
 
-def test_a_port_of_another_program(daemon):
-    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );')
+def test_a_port_of_another_program(daemon, tmp_path):
+    clock = Clock(tmp_path)
+    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', environment=clock.environment)
     d.root.chmod(0o750)
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -185,11 +186,12 @@ def test_a_port_of_another_program(daemon):
         other.listen()
         only(without_daemon(d), "port", "broken", f"port {d.port} is taken by another program: ss -tlnp says which")
         d.start(wait=False)
-        wait_for(lambda: "is not open" in d.ctl("status", check=False).stdout, 20, "the trouble")
+        wait_for(lambda: "is not open" in d.ctl("status", check=False).stdout, 60, "the trouble")
         found = wrong(d)
         assert f"port {d.port} is taken by another program, and noctuled waits for it" in found["port", "broken"]
         assert f"port {d.port} is not open" in found["daemon", "broken"] and len(found) == 2
-    wait_for(lambda: not wrong(d), 30, "a healthy service")
+    clock.pass_time(5)  # until the port is tried again
+    wait_for(lambda: not wrong(d), 60, "a healthy service")
 
 
 def test_tls(daemon, tmp_path, certificates):

@@ -13,7 +13,8 @@ import time
 import highdicom
 import pydicom
 import pytest
-from conftest import SHARED, assert_valid, drop, needs_shared, phantom, run_program, uncounted, wait_for
+from conftest import SHARED, Clock, assert_valid, drop, needs_shared, phantom, run_program, uncounted, wait_for
+from test_again import Stopped
 
 
 def seg_path(daemon, job):
@@ -86,16 +87,11 @@ def test_own_results_are_not_processed_again(daemon, tmp_path):
 def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
     files = uncounted(phantom(tmp_path / "series", "--size", "32x32x8"))
     d = daemon(quiet=600.0).start()
-
-    def complete_with(count):
-        rows = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = ?", count), 60, f"{count} instances")
-        d.ctl("complete", rows[0]["series_uid"])
-
     drop(files[:-1], d.inbox)
-    complete_with(7)
+    d.declare_complete(files[:-1])
     (first,) = d.wait_jobs()
     drop(files[-1:], d.inbox)
-    complete_with(8)
+    d.declare_complete(files)
     jobs = d.wait_jobs(2)
     assert [j["revision"] for j in jobs] == [1, 2]
     assert jobs[0]["superseded_by"] == jobs[1]["job"]
@@ -127,7 +123,7 @@ def test_same_uid_other_bytes_keeps_the_first(daemon, tmp_path):
     changed.PixelData = bytes(len(changed.PixelData))
     changed.save_as(d.inbox / "changed.dcm.part")
     (d.inbox / "changed.dcm.part").rename(d.inbox / "changed.dcm")
-    row = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 20, "the quarantine row")[0]
+    row = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 60, "the quarantine row")[0]
     assert row["code"] == "DUPLICATE_UID_DIFFERENT"
     (series,) = d.query("SELECT * FROM v_series")
     assert series["duplicate_conflicts"] == 1 and series["revision"] == 1
@@ -153,9 +149,10 @@ def test_two_echoes_are_two_stacks_and_two_results(daemon, tmp_path):
 ])
 def test_the_gate_refuses_by_name(daemon, tmp_path, option, code):
     files = phantom(tmp_path / "series", "--size", "32x32x10", *option)
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     drop(files, d.inbox)
-    row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")[0]
+    d.declare_complete(files)
+    row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")[0]
     assert row["code"] == code and row["message"] and row["file_a"]
     assert d.jobs() == []
     shown = json.loads(d.ctl("series", "--json").stdout)
@@ -186,7 +183,7 @@ def test_originals_are_handled_as_configured(daemon, tmp_path, after):
     drop(files, d.inbox / "sub")
     (d.inbox / "junk.dcm").write_bytes(b"not DICOM")
     d.wait_jobs()
-    wait_for(lambda: not [p for p in d.inbox.rglob("*") if p.is_file()], 20, "the empty inbox")
+    wait_for(lambda: not [p for p in d.inbox.rglob("*") if p.is_file()], 60, "the empty inbox")
     if after == "move":
         moved = sorted(p.name for p in (tmp_path / "done").rglob("*.dcm") if p.name != "junk.dcm")
         assert moved == [f.name for f in files]
@@ -196,9 +193,10 @@ def test_originals_are_handled_as_configured(daemon, tmp_path, after):
 
 def test_a_series_is_whole_or_refused(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x8")
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     drop(files[:-1], d.inbox)
-    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    d.declare_complete(files[:-1])
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     assert row["code"] == "INCOMPLETE_SERIES" and "7 of the 8 images" in row["message"]
     assert d.jobs() == []
     drop(files[-1:], d.inbox)
@@ -208,11 +206,14 @@ def test_a_series_is_whole_or_refused(daemon, tmp_path):
 
 def test_settling_survives_a_restart(daemon, tmp_path):
     files = uncounted(phantom(tmp_path / "series", "--size", "32x32x6"))
-    d = daemon(quiet=4.0).start()
+    clock = Clock(tmp_path)
+    d = daemon(quiet=45.0, environment=clock.environment).start()
     drop(files, d.inbox)
-    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE instances = 6"), 20, "the instances")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE instances = 6"), 60, "the instances")
     d.kill_all()
     d.start()
+    d.wait_log("event=child.ready child=intake", 2)  # the wait begins anew
+    clock.pass_time(46)
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
 
@@ -221,7 +222,7 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x8")
     d = daemon(quiet=3600.0).start()
     drop(files, d.inbox / "a")
-    wait_for(lambda: d.query("SELECT count(*) FROM instance")[0][0] == 8, 20, "its instances")
+    wait_for(lambda: d.query("SELECT count(*) FROM instance")[0][0] == 8, 60, "its instances")
     stored = {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM instance")}
 
     def restart(arrived, recovered=0):
@@ -233,8 +234,8 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
         def log():
             return d.log.read_bytes()[at:].decode()
 
-        wait_for(lambda: "event=inbox.swept" in log() and log().count("event=file.arrived") >= arrived, 20, "the files")
-        wait_for(lambda: "event=recover.done" in log(), 20, "the end of the recovery")
+        wait_for(lambda: "event=inbox.swept" in log() and log().count("event=file.arrived") >= arrived, 60, "the files")
+        wait_for(lambda: "event=recover.done" in log(), 60, "the end of the recovery")
         d.stop()  # what is in hand is stored first
         assert log().count("event=file.arrived") == arrived
         assert int(re.search(r"event=recover.done files=(\d+)", log())[1]) == recovered
@@ -271,7 +272,7 @@ def test_an_operator_completes_a_series(daemon, tmp_path):
     files = uncounted(phantom(tmp_path / "series", "--size", "32x32x6"))
     d = daemon(quiet=600).start()
     drop(files, d.inbox)
-    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = 6"), 20, "the instances")
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = 6"), 60, "the instances")
     d.ctl("complete", row["series_uid"])
     d.wait_jobs()
     (row,) = d.query("SELECT * FROM v_series")
@@ -326,10 +327,17 @@ def test_an_empty_result_is_said(daemon, tmp_path):
 
 def test_drain_gives_running_jobs_back(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "512x512x60")
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
+    d.wait_log("event=child.ready child=worker")
+    d.ctl("pause")
     drop(files, d.inbox)
-    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
-    assert d.stop(signal.SIGTERM) == 0
+    wait_for(lambda: d.jobs("READY"), 60, "a job that waits")
+    with Stopped(d):  # the job is RUNNING until the worker continues
+        d.ctl("resume")
+        wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+        d.process.send_signal(signal.SIGTERM)
+        d.wait_log("event=daemon.draining")
+    assert d.stop() == 0
     (job,) = d.jobs()
     assert job["state"] in ("DONE", "READY")
     assert not list(d.root.rglob("*.part"))
@@ -343,12 +351,12 @@ def test_reload(daemon, tmp_path):
     good = d.config.read_text()
     d.config.write_text(good + "\nno_such_option = 1;\n")
     d.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD_FAILED'"), 20, "the refusal")
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD_FAILED'"), 60, "the refusal")
     d.wait_log("no_such_option")
 
     d.config.write_text(good.replace("[ 0.0, 80.0 ]", "[ 30000.0, 30001.0 ]"))
     d.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 20, "the reload")
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 60, "the reload")
     drop(phantom(tmp_path / "series", "--size", "32x32x6"), d.inbox)
     (job,) = d.wait_jobs()
     assert job["state"] == "EMPTY"
@@ -362,7 +370,7 @@ def test_retry_and_cancel(daemon, tmp_path):
     asked = d.ctl("retry", job["job"], check=False)
     assert asked.returncode == 1 and "--force" in asked.stderr
     d.ctl("retry", "--force", job["job"])
-    old, new = wait_for(lambda: len(d.jobs("DONE")) == 2 and d.jobs(), 30, "the second run")
+    old, new = wait_for(lambda: len(d.jobs("DONE")) == 2 and d.jobs(), 60, "the second run")
     assert new["result_sop_instance_uid"] == old["result_sop_instance_uid"]
     assert (old["superseded_by"], new["superseded_by"]) == (new["job"], None)
     assert d.ctl("cancel", job["job"], check=False).returncode != 0
@@ -372,7 +380,7 @@ def test_retry_and_cancel(daemon, tmp_path):
 
 def test_a_second_daemon_is_refused(daemon):
     d = daemon().start()
-    result = subprocess.run([*d.process.args], capture_output=True, text=True, timeout=20)
+    result = subprocess.run([*d.process.args], capture_output=True, text=True, timeout=60)
     assert result.returncode not in (0, 1) and result.returncode > 0
     assert str(d.root) in result.stderr
     assert d.process.poll() is None

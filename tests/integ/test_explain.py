@@ -262,8 +262,8 @@ def test_real_series(name, stacks, code):
     assert [f["code"] for f in json.loads(result.stdout)["passed_over"]] == ["NOT_DICOM"]
 
 
-SERVED = """root = "%s"; inbox = ( { path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; } );
-series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; }; min_free_mib = 1;
+SERVED = """root = "%s"; inbox = ( { path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; } );
+series = { quiet_seconds = 1.0; complete_seconds = 0.1; patience_seconds = 1.0; }; min_free_mib = 1;
 pipelines = ( %s, %s, %s );
 """
 # Added when all have settled: until then no series has a job.
@@ -326,7 +326,7 @@ def test_explain_says_what_submit_does(daemon, kinds, tmp_path):
     with open(d.config, "a") as config:
         config.write(LATER)
     d.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 20, "the reload")
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 60, "the reload")
     seen = set()
     for (uid,) in d.query("SELECT series_uid FROM v_series"):
         for way, options in ((PIPELINE_WAY, ["--dry-run"]), (RULES_WAY, [])):

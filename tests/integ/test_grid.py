@@ -356,7 +356,7 @@ def test_the_service_refuses_where_its_pipelines_do(daemon, tmp_path):
     assert d.config.read_text() != text
     d.start()
     drop(phantom(tmp_path / "series", "--size", "48x48x12", "--tilt", "12"), d.inbox)
-    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     assert row["code"] == "GANTRY_TILT" and d.jobs() == []
 
 

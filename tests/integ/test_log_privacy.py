@@ -56,7 +56,7 @@ def ruin_and_ask_again(d, folder, sent):
     for path in objects(folder / "out"):
         path.write_bytes(b"another file")
     d.ctl("resend", str(delivered["delivery"]))
-    wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE code = 'FOLDER_CONFLICT'"), 30, "the conflict")
+    wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE code = 'FOLDER_CONFLICT'"), 60, "the conflict")
     uid = pydicom.dcmread(sent[0], stop_before_pixels=True).SeriesInstanceUID
     spooled = next((d.root / "series" / uid).glob("*.dcm"))
     spooled.write_bytes(spooled.read_bytes()[:-700])
@@ -105,8 +105,8 @@ def test_the_log_names_no_patient(daemon, tmp_path):
     drop(mixed, folder / f"{MARK} mixed")
 
     d.wait_jobs(2)
-    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'")) == 2, 40, "two refused series")
-    wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE destination = 'DOWN' AND attempts > 1"), 40, "attempts")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'")) == 2, 60, "two refused series")
+    wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE destination = 'DOWN' AND attempts > 1"), 60, "attempts")
     uid = d.query("SELECT series_uid FROM v_series WHERE code = 'INCOMPLETE_SERIES'")[0][0]
     d.ctl("complete", "--accept-missing", uid)
     d.ctl("retry", "1", check=False)  # refused while its result is being sent

@@ -42,7 +42,7 @@ def started(daemon, tmp_path, kept, text, **options):
     """A daemon whose night ends in two hours, by a clock that can be set; in UTC."""
     clock = Clock(tmp_path)
     at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=2)).strftime("%H:%M")
-    d = daemon(quiet=0.5, environment={**clock.environment, "TZ": "UTC", "KEPT": str(kept)},
+    d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "UTC", "KEPT": str(kept)},
                extra=report_at(at, script(tmp_path, text) if text else None, **options))
     return d.start(), clock
 
@@ -52,10 +52,10 @@ def test_a_night_is_counted_and_handed_over_once(daemon, tmp_path, kept):
     drop(phantom(tmp_path / "ct", "--size", "32x32x6"), d.inbox)
     drop(phantom(tmp_path / "mr", "--kind", "mr-brain", "--size", "32x32x6", "--seed", "3"), d.inbox / "mr")
     d.wait_jobs()
-    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 30, "the series")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 60, "the series")
     assert nights(d) == []  # the first begins with the service
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 30, "the report")
+    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 60, "the report")
     files = list((tmp_path / "ct").rglob("*.dcm")) + list((tmp_path / "mr").rglob("*.dcm"))
     assert (night["series_settled"], night["series_refused"], night["series_without_rule"]) == (2, 0, 1)
     assert (night["instances"], night["bytes"]) == (12, sum(path.stat().st_size for path in files))
@@ -76,9 +76,9 @@ def test_a_night_is_counted_and_handed_over_once(daemon, tmp_path, kept):
     clock.jump(-120)
     d.wait_log("clock.set", 2)
     clock.jump(24 * HOUR + 120)
-    second = wait_for(lambda: nights(d)[1:], 30, "the second night")[0]
+    second = wait_for(lambda: nights(d)[1:], 60, "the second night")[0]
     assert second["since_at"] == night["until_at"] and second["series_settled"] == 0
-    wait_for(lambda: (kept / "runs").read_text() == "x\nx\n", 30, "the second report")
+    wait_for(lambda: (kept / "runs").read_text() == "x\nx\n", 60, "the second report")
 
 
 def test_what_was_missed_is_made_up_for_once(daemon, tmp_path, kept):
@@ -86,7 +86,7 @@ def test_what_was_missed_is_made_up_for_once(daemon, tmp_path, kept):
     assert d.stop() == 0
     clock.jump(3 * 24 * HOUR)
     d.start()
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 30, "the report")
+    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 60, "the report")
     assert night["since_at"][:10] < night["until_at"][:10]
     assert (kept / "runs").read_text() == "x\n"
     d.stop()
@@ -98,7 +98,7 @@ def test_what_was_missed_is_made_up_for_once(daemon, tmp_path, kept):
 def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'echo "mail: no route to relay" >&2; echo x >> "$KEPT/runs"; exit 75')
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "FAILED"], 30, "the failure")
+    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "FAILED"], 60, "the failure")
     said = "mail: no route to relay; noctule: report.command ended with status 75"
     assert night["report_message"] == said
     (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'REPORT_FAILED'")
@@ -120,29 +120,34 @@ def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
 def test_a_command_that_hangs_is_ended_with_all_it_started(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'trap "" TERM; echo $$ > "$KEPT/pid"; sleep 1000 & sleep 1000', timeout=2)
     clock.jump(2 * HOUR + 60)
-    begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 30, "the command")
+    begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the command")
     assert d.ctl("ping").returncode == 0  # it is in nobody's way
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "FAILED"], 60, "the end")
+
+    def failed():
+        clock.pass_time(1)  # the timeout, and the wait from SIGTERM to SIGKILL
+        return [row for row in nights(d) if row["report"] == "FAILED"]
+
+    (night,) = wait_for(failed, 60, "the end")
     assert "took longer than report.timeout_seconds (2 s)" in night["report_message"]
-    wait_for(lambda: not pathlib.Path("/proc", begun).exists(), 20, "its end")
+    wait_for(lambda: not pathlib.Path("/proc", begun).exists(), 60, "its end")
 
 
 def test_one_that_the_end_of_the_daemon_cut_off_begins_anew(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'echo $$ > "$KEPT/pid"; exec sleep 1000')
     clock.jump(2 * HOUR + 60)
-    begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 30, "the command")
+    begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the command")
     assert d.stop() == 0
-    wait_for(lambda: not pathlib.Path("/proc", begun).exists(), 20, "its end")
+    wait_for(lambda: not pathlib.Path("/proc", begun).exists(), 60, "its end")
     assert [row["report"] for row in nights(d)] == ["PENDING"]
     script(tmp_path, KEEPS)
     d.start()
-    wait_for(lambda: [row["report"] for row in nights(d)] == ["DONE"], 30, "the report")
+    wait_for(lambda: [row["report"] for row in nights(d)] == ["DONE"], 60, "the report")
 
 
 def test_without_a_command_nights_are_counted_all_the_same(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, None)
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: nights(d), 30, "the night")
+    (night,) = wait_for(lambda: nights(d), 60, "the night")
     assert night["report"] == "" and night["report_at"] is None
     done = d.ctl("report", "--send", check=False)
     assert done.returncode == 5 and "report.command of the configuration is not given" in done.stderr
@@ -152,9 +157,9 @@ def test_a_night_ends_by_the_clock_here(daemon, tmp_path, kept):
     """07:00 in Apia is not 07:00 UTC, and its date is another one."""
     clock = Clock(tmp_path)
     here = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=13 + 2)
-    d = daemon(quiet=0.5, environment={**clock.environment, "TZ": "XST-13"}, extra=report_at(here.strftime("%H:%M")))
+    d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "XST-13"}, extra=report_at(here.strftime("%H:%M")))
     d.start()
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: nights(d), 30, "the night")
+    (night,) = wait_for(lambda: nights(d), 60, "the night")
     assert night["night"] == here.strftime("%Y-%m-%d")
     assert night["until_at"] == (here - datetime.timedelta(hours=13)).strftime("%Y-%m-%dT%H:%M:00.000Z")

@@ -17,11 +17,12 @@ import numpy
 import PIL.Image
 import pydicom
 import pytest
-from conftest import PEERS, drop, free_port, is_listening, phantom, run_program, storescu, wait_for
+from conftest import PEERS, daemons, drop, free_port, is_listening, phantom, storescu, wait_for
 from test_deliveries import QUICK, to_archive
-from test_pull import CALLERS, FIRST, SECOND, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
+from test_pull import CALLERS, FIRST, SECOND, SOON, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
 from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
 
+LATER = "delivery = { retry_seconds = 600.0; retry_max_seconds = 600.0; };\n"  # failed items wait
 TOKEN = "0123456789abcdef0123456789abcdef"
 PAGES = ("", "queue", "review", "failures", "deliveries", "night", "devices", "search")
 ACCESSION = "A/17 & <b>"
@@ -80,7 +81,7 @@ class Site:
         return self
 
     def wait(self):
-        wait_for(lambda: is_listening(self.port), 30, "the page's port")
+        wait_for(lambda: is_listening(self.port), 60, "the page's port")
 
     def ask(self, path="", method="GET", **headers):
         """The answer to a request: its status, headers and bytes."""
@@ -123,8 +124,8 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; }},
 def settings_of(root, pipelines=PIPELINES):
     return f"""
 root = "{root}";
-inbox = ( {{ path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = 0.5; complete_seconds = 0.3; patience_seconds = 0.5; }};
+inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 600.0; complete_seconds = 0.1; patience_seconds = 600.0; }};
 jobs = {{ max_attempts = 2; retry_seconds = 0.2; retry_max_seconds = 1.0; memory_mib = 8.0; }};
 compute = {{ lanes = 2; backend = "cpu"; }};
 min_free_mib = 1;
@@ -132,8 +133,7 @@ log_level = "debug";
 """ + pipelines.format(segment=SEGMENT)
 
 
-@pytest.fixture
-def site(daemon, tmp_path):
+def busy_site(daemon, tmp_path):
     """A page of a service in which one job failed, one waits for somebody, one was done and not delivered, and one series was refused;
     what a sender may write is hostile."""
     site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
@@ -143,15 +143,30 @@ def site(daemon, tmp_path):
         drop(about(small(tmp_path / "done"), AccessionNumber=ACCESSION, PatientID=PATIENT), d.inbox / "done")
         drop(about(phantom(tmp_path / "mr", "--kind", "mr-brain", "--size", "32x32x6", "--seed", "3"),
                    SeriesDescription=DESCRIPTION), d.inbox / "mr")
-        drop(about(phantom(tmp_path / "gap", "--size", "32x32x8", "--gap", "4", "--seed", "5"),
-                   SeriesDescription=DESCRIPTION, StationName=STATION), d.inbox / "gap")
+        gap = about(phantom(tmp_path / "gap", "--size", "32x32x8", "--gap", "4", "--seed", "5"),
+                    SeriesDescription=DESCRIPTION, StationName=STATION)
+        drop(gap, d.inbox / "gap")
     drop(phantom(tmp_path / "large", "--size", "256x256x64", "--seed", "2"), d.inbox / "large")
     (d.inbox / "<photo>.dcm").write_bytes(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + bytes(range(256)) * 20)
+    d.declare_complete(gap)
     wait_for(lambda: sorted(job["state"] for job in d.jobs()) == ["DONE", "FAILED", "REVIEW"], 90, "the jobs")
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
     wait_for(lambda: d.query("SELECT 1 FROM v_quarantine"), 60, "the quarantine")
     wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE attempts > 0"), 60, "a delivery")
     return site
+
+
+@pytest.fixture
+def site(daemon, tmp_path):
+    return busy_site(daemon, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory):
+    """A site for tests that only read."""
+    folder = tmp_path_factory.mktemp("shared")
+    with daemons(folder) as daemon:
+        yield busy_site(daemon, folder)
 
 
 def series_of(d, state):
@@ -208,7 +223,7 @@ def test_the_pages(site):
 
 
 def test_what_refreshes_itself_can_be_stopped(daemon):
-    site = Site(daemon, quiet=0.5).start()
+    site = Site(daemon, quiet=600.0).start()
     for path in ("", "queue"):
         page = site.page(path)
         assert ("meta", "http-equiv", "refresh") in page.attributes
@@ -222,7 +237,7 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
     with Archive(study[0]) as archive, Archive(study[0], forever) as slow:
         down = source(free_port(), "LIAR", "DOWN")
         site = Site(daemon, quiet=600.0, dicom=CALLERS,
-                    extra=pulling(source(archive.port, "LIAR"), source(slow.port, "LIAR", "SLOW"), down)).start()
+                    extra=pulling(source(archive.port, "LIAR"), source(slow.port, "LIAR", "SLOW"), down).replace(SOON, LATER)).start()
         d = site.daemon
         assert "archives" not in site.text("queue") and "pulled" not in site.text("failures")
         archive.destination = slow.destination = d.port
@@ -231,11 +246,11 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
         pull(d, "DOWN", "--accession", FIRST, SECOND)
         pull(d, "SLOW", "--accession", SECOND, FIRST)
 
-        def told():  # an item of DOWN is under way again and again, and for as long nothing is told of its last time
+        def told():
             rows = rows_below(queue := site.text("queue"), "Pulled from archives")
             return (queue, *rows) if len(rows) == 2 and rows[0]["NOW"] == "0" and "after" in rows[0] and rows[1]["NOW"] == "1" else None
 
-        queue, one, other = wait_for(told, 30, "what is under way")
+        queue, one, other = wait_for(told, 60, "what is under way")
         assert [one[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["4", "DOWN", "0", "2", "0"]
         assert one["after"] == "PEER_UNREACHABLE" and one["message"] and one["to do"] and one["last tried"]
         assert [other[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["6", "SLOW", "1", "1", "0"]
@@ -255,7 +270,7 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
 
 @pytest.mark.parametrize("identifiers", ["hashed", "plain", "none"])
 def test_search(daemon, tmp_path, identifiers):
-    site = Site(daemon, quiet=0.5, extra=f'identifiers = "{identifiers}";\n').start()
+    site = Site(daemon, quiet=600.0, extra=f'identifiers = "{identifiers}";\n').start()
     d = site.daemon
     files = about(small(tmp_path / "in"), AccessionNumber="A/17", PatientID="P 1")
     first = pydicom.dcmread(files[0], stop_before_pixels=True)
@@ -281,7 +296,7 @@ def test_search(daemon, tmp_path, identifiers):
 
 
 def test_it_is_off_and_local_by_default(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     assert not d.children("page")
     port = free_port()
     config = d.config.read_text()
@@ -295,7 +310,7 @@ def test_it_is_off_and_local_by_default(daemon, tmp_path):
         d.config.write_text(config + extra)
         d.process.send_signal(signal.SIGHUP)
         wait_for(lambda: set(d.children("page")).isdisjoint(before) and bool(d.children("page")) == bool(extra)
-                 and is_listening(port) == bool(extra), 30, f"the page as it is with {extra!r}")
+                 and is_listening(port) == bool(extra), 60, f"the page as it is with {extra!r}")
     with open("/proc/net/tcp") as table:
         assert f":{port:04X} 00000000:0000 0A" not in table.read()
     assert d.stop() == 0
@@ -304,12 +319,12 @@ def test_it_is_off_and_local_by_default(daemon, tmp_path):
 def test_a_token(daemon, tmp_path):
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
-    site = Site(daemon, f'bind = "0.0.0.0"; token_file = "{token}";', quiet=0.5).start()
+    site = Site(daemon, f'bind = "0.0.0.0"; token_file = "{token}";', quiet=600.0).start()
     for path in (*PAGES, "metrics", "preview?id=1", "nothing"):
         headers, text = site.get(path, status=401)
         assert headers["WWW-Authenticate"].startswith("Basic") and b"Now</h1>" not in text
     assert site.text("healthz") == "ok\n"
-    wait_for(lambda: site.ask("readyz")[::2] == (200, b"ok\n"), 30, "that it is ready")
+    wait_for(lambda: site.ask("readyz")[::2] == (200, b"ok\n"), 60, "that it is ready")
     for wrong in ("Bearer", "Bearer x", f"Bearer {TOKEN}0", f"Bearer {TOKEN[:-1]}", "Basic x", f"Basic {TOKEN}"):
         site.get("", status=401, Authorization=wrong)
     assert site.page("", Authorization=f"Bearer {TOKEN}").titled() == "Now"
@@ -322,12 +337,12 @@ def test_a_token(daemon, tmp_path):
     other = "f" * 32
     token.write_text(other)
     site.daemon.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: status_now(site, f"Bearer {other}") == 200, 30, "the other token")
+    wait_for(lambda: status_now(site, f"Bearer {other}") == 200, 60, "the other token")
     assert status_now(site, f"Bearer {TOKEN}") == 401
     token.write_text("short")
     site.daemon.process.send_signal(signal.SIGHUP)
     site.daemon.wait_log("event=page.start")
-    status = wait_for(lambda: "the page" in (text := site.daemon.ctl("status", check=False).stdout) and text, 30, "the status")
+    status = wait_for(lambda: "the page" in (text := site.daemon.ctl("status", check=False).stdout) and text, 60, "the status")
     assert "Broken" not in status
     assert site.daemon.stop() == 0
 
@@ -344,7 +359,7 @@ def status_now(site, authorization):
 
 
 def test_names_of_others_are_turned_away(daemon):
-    site = Site(daemon, 'hosts = [ "noctule.example.org" ];', quiet=0.5).start()
+    site = Site(daemon, 'hosts = [ "noctule.example.org" ];', quiet=600.0).start()
     for host in ("evil.example", f"evil.example:{site.port}", "127.0.0.1.evil.example", ""):
         for path in ("", "metrics", "healthz"):
             site.get(path, status=421, Host=host)
@@ -365,7 +380,7 @@ def test_metrics(site):
     d = site.daemon
     (worker,) = d.children("worker")
     os.kill(worker, signal.SIGKILL)
-    wait_for(lambda: site.figures().get('noctule_child_deaths_total{child="worker"}') == 1, 30, "the death")
+    wait_for(lambda: site.figures().get('noctule_child_deaths_total{child="worker"}') == 1, 60, "the death")
     drop(phantom(d.folder / "more", "--size", "32x32x6", "--seed", "9"), d.inbox / "more")
     wait_for(lambda: site.figures()['noctule_jobs_ended_total{state="DONE"}'] == 2, 60, "one more")
     after = site.figures()
@@ -380,7 +395,7 @@ def test_a_page_that_dies_is_back(site):
     for _ in range(2):
         (page,) = d.children("page")
         os.kill(page, signal.SIGKILL)
-        wait_for(lambda: d.children("page") not in ([page], []) and is_listening(site.port), 30, "another page")
+        wait_for(lambda: d.children("page") not in ([page], []) and is_listening(site.port), 60, "another page")
     assert site.page("queue").titled() == "Queue"
     assert len(d.query("SELECT 1 FROM v_events WHERE kind = 'PAGE_DIED'")) == 2
     assert "the page died 2 times" in (text := d.ctl("status", check=False).stdout) and "Broken" not in text
@@ -389,9 +404,9 @@ def test_a_page_that_dies_is_back(site):
 
 def test_a_port_that_is_taken_is_told(daemon):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        d = daemon(quiet=0.5, extra=f"page = {{ port = {other.getsockname()[1]}; }};\n").start()
+        d = daemon(quiet=600.0, extra=f"page = {{ port = {other.getsockname()[1]}; }};\n").start()
         d.wait_log("event=page.listen")
-        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 30, "the status")
+        wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 60, "the status")
     wait_for(lambda: d.children("page") and is_listening(other_port(d)), 60, "the page, once it is free")
     assert d.stop() == 0
 
@@ -429,7 +444,7 @@ def test_hostile_peers(site):
 
 def test_a_long_list_goes_on(daemon, tmp_path):
     """All rows of a list of several pages, each once."""
-    site = Site(daemon, quiet=0.5, dicom=PEERS).start()
+    site = Site(daemon, quiet=600.0, dicom=PEERS).start()
     d = site.daemon
     d.ctl("hold", "--queue")
     folder = tmp_path / "many"
@@ -465,7 +480,7 @@ chromium = shutil.which("chromium")
 @pytest.mark.skipif(not chromium, reason="chromium is not here")
 @pytest.mark.parametrize("width, dark, paths", [(1200, False, ("", "review", "failures")), (400, False, (*PAGES, "job?id=1")),
                                                 (400, True, ("review", "night"))])
-def test_in_a_browser(site, tmp_path, width, dark, paths):
+def test_in_a_browser(shared_site, tmp_path, width, dark, paths):
     """It is drawn with its style, dark where the reader's is, and fits a phone: nothing reaches into the margin at its side. Pictures are
     kept in the folder that NOCTULE_PICTURES names."""
     for path in paths:
@@ -474,7 +489,7 @@ def test_in_a_browser(site, tmp_path, width, dark, paths):
         done = subprocess.run(
             [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server", *options,
              f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1600", f"--screenshot={picture}",
-             f"http://127.0.0.1:{site.port}/{path}"], capture_output=True, text=True, timeout=120)
+             f"http://127.0.0.1:{shared_site.port}/{path}"], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         pixels = numpy.asarray(PIL.Image.open(picture).convert("L")).astype(int)
         assert (pixels[-1, 0] < 60) == dark and numpy.unique(pixels).size > 50

@@ -17,8 +17,8 @@ STATION = "\"><img src=x>"
 
 SETTINGS = """
 root = "{root}";
-inbox = ( {{ path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-series = {{ quiet_seconds = 0.5; complete_seconds = 0.3; patience_seconds = 0.5; }};
+inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 600.0; complete_seconds = 0.1; patience_seconds = 600.0; }};
 jobs = {{ max_attempts = 2; retry_seconds = 0.2; retry_max_seconds = 1.0; memory_mib = 8.0; }};
 compute = {{ lanes = 2; backend = "cpu"; }};
 min_free_mib = 1;
@@ -97,9 +97,11 @@ def night(daemon, tmp_path):
         drop(phantom(tmp_path / "mr", "--kind", "mr-brain", "--size", "32x32x6", "--seed", "3"), d.inbox / "mr")
         drop(phantom(tmp_path / "pet", "--kind", "pet", "--size", "32x32x6", "--seed", "4"), d.inbox / "pet")
         with pydicom.config.disable_value_validation():
-            drop(about(phantom(tmp_path / "gap", "--size", "32x32x8", "--gap", "4", "--seed", "5"),
-                       SeriesDescription=DESCRIPTION, StationName=STATION), d.inbox / "gap")
+            gap = about(phantom(tmp_path / "gap", "--size", "32x32x8", "--gap", "4", "--seed", "5"),
+                        SeriesDescription=DESCRIPTION, StationName=STATION)
+            drop(gap, d.inbox / "gap")
         (d.inbox / "photo.dcm").write_bytes(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + bytes(range(256)) * 20)
+        d.declare_complete(gap)
         wait_for(lambda: sorted(job["state"] for job in d.jobs()) == ["DONE", "FAILED", "REVIEW"], 90, "the jobs")
         wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state <> 'GATHERING'")) == 5, 60, "the series")
         wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state IN ('SENT', 'FAILED')")) == 2, 60, "deliveries")
@@ -188,7 +190,7 @@ def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
 
 
 def test_a_quiet_night(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     assert "Nothing needs attention." in told(d, status=0)
     report = json.loads(told(d, "--json", status=0))
     assert report["attention"] is False and report["refused"] == [] and len(report["hours"]) == 24
@@ -208,7 +210,7 @@ def test_a_quiet_night(daemon, tmp_path):
 @pytest.mark.parametrize("zone, hours", [("Europe/Berlin", ("22", "23")), ("UTC", ("00",))])
 def test_yesterday_begins_at_midnight_here(daemon, monkeypatch, zone, hours):
     monkeypatch.setenv("TZ", zone)
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     report = json.loads(told(d, "--json", "--since", "yesterday", "--until", "today", status=0))
     assert report["since"].endswith(":00:00.000Z") and len(report["hours"]) in (23, 24, 25)
     assert report["since"][11:13] in hours and report["until"][11:13] in hours

@@ -41,7 +41,7 @@ def wait_review(d, count=1):
 
 def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
-        d = expecting(daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS", "OUT" ];',
+        d = expecting(daemon(quiet=600.0, pipeline_extra='deliver = [ "PACS", "OUT" ];',
                              extra=destinations(to_archive(archive.port), to_folder(tmp_path / "out")))).start()
         assert d.ctl("review").stdout == "no job is under review\n"
         drop(small(tmp_path / "ct"), d.inbox)
@@ -92,7 +92,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
 
 def test_rejected_it_is_never_delivered(daemon, tmp_path):
     out = tmp_path / "out"
-    d = expecting(daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out)))).start()
+    d = expecting(daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out)))).start()
     drop(small(tmp_path / "ct"), d.inbox)
     wait_review(d)
     assert d.ctl("reject", "1", "", check=False).returncode == 2
@@ -118,7 +118,7 @@ def test_rejected_it_is_never_delivered(daemon, tmp_path):
 def test_review_deliver_says_so_in_the_object(daemon, tmp_path):
     out = tmp_path / "out"
     measured = 'texture = { first_order = true; }; results = [ "seg", "sr" ];'
-    d = expecting(daemon(quiet=0.5, pipeline_extra=f'deliver = [ "OUT" ]; review = "deliver"; {measured}',
+    d = expecting(daemon(quiet=600.0, pipeline_extra=f'deliver = [ "OUT" ]; review = "deliver"; {measured}',
                          extra=destinations(to_folder(out)))).start()
     drop(small(tmp_path / "ct"), d.inbox)
     wait_states(d, ("OUT", "SENT"), ("OUT", "SENT"))
@@ -140,7 +140,7 @@ def test_review_deliver_says_so_in_the_object(daemon, tmp_path):
 def test_killed_meanwhile(daemon, tmp_path, point):
     """The review is there after a restart, and its end is one or the other."""
     once, out = tmp_path / "crashed", tmp_path / "out"
-    d = expecting(daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out))))
+    d = expecting(daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out))))
     if point != "daemon_before_answer":
         d.environment.update({"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
     d.start()
@@ -154,7 +154,7 @@ def test_killed_meanwhile(daemon, tmp_path, point):
         once.unlink()
         assert d.ctl("accept", "1", check=False).returncode == 4
     wait_for(once.exists, 60, f"the crash at {point}")
-    d.process.wait(30)
+    d.process.wait(60)
     d.start()
     if point != "daemon_before_answer":
         wait_review(d)
@@ -186,7 +186,7 @@ def test_run_says_so(daemon, tmp_path):
 
 def test_nothing_found_is_not_as_expected(daemon, tmp_path):
     """It has no objects: accepted it is EMPTY."""
-    d = expecting(daemon(quiet=0.5), "expect = { };").start()
+    d = expecting(daemon(quiet=600.0), "expect = { };").start()
     change(d, "range = [ 0.0, 80.0 ]", "range = [ 20000.0, 20001.0 ]")
     reload(d)
     drop(small(tmp_path / "ct"), d.inbox)

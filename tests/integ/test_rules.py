@@ -75,7 +75,7 @@ def with_match(d, match):
 
 
 def test_what_comes_by_storescu_is_matched(daemon, series):
-    d = daemon(quiet=0.5, dicom=PEERS)
+    d = daemon(quiet=600.0, dicom=PEERS)
     with_match(d, MATCH)
     d.start()
     for files in series.values():
@@ -150,7 +150,7 @@ def test_a_configuration_is_handed_on_as_it_is(daemon, tmp_path):
 
 def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
     """By an inbox, by its name; by C-STORE, by who sent and what was called."""
-    d = daemon(quiet=0.5, dicom=PEERS)
+    d = daemon(quiet=600.0, dicom=PEERS)
     d.config.write_text(d.config.read_text().replace('{ path = "inbox";', '{ name = "ct"; path = "inbox";'))
     with_match(d, 'inbox = "ct";')
     d.start()

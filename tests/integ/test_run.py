@@ -607,9 +607,9 @@ def test_an_interrupted_run_leaves_nothing(run, tmp_path):
         process = subprocess.Popen(
             [BIN / "noctule", "--config", tmp_path / "noctule.conf", "run", "--pipeline", "ball", "--threads", "1",
              "--output", output, tmp_path / "in"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for(lambda: output.exists() or process.poll() is not None, 30, "the output folder")
+        wait_for(lambda: output.exists() or process.poll() is not None, 60, "the output folder")
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=30)
+        _, complaint = process.communicate(timeout=60)
         if process.returncode != 0:
             break
     assert process.returncode == 128 + signal.SIGINT

@@ -324,8 +324,8 @@ def test_the_daemon_makes_and_delivers_both_objects(daemon, tmp_path):
     shelf = tmp_path / "shelf"
     settings = f"""
         root = "{tmp_path / 'daemon0' / 'root'}";
-        inbox = ( {{ path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-        series = {{ quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; }};
+        inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+        series = {{ quiet_seconds = 1.0; complete_seconds = 0.1; patience_seconds = 1.0; }};
         min_free_mib = 1; log_level = "debug";
         destinations = ( {{ name = "shelf"; folder = "{shelf}"; }} );
         rules = ( {{ pipeline = "mixed"; }} );

@@ -109,7 +109,7 @@ def test_the_results_are_those_of_a_worker(site, tmp_path, settings, shared):
     worker.run(7, files, settings)
     worker.until(lambda: worker.done(), what="DONE")
     worker.peer.close()
-    worker.process.wait(20)
+    worker.process.wait(60)
     folder = site.make(7, files, settings, shared=str(tmp_path / "share") if shared else "")
     assert (folder / "inputs").exists() != shared
     assert "has a manifest" in site.run(folder, environment={
@@ -222,10 +222,12 @@ def test_two_at_once_leave_one_manifest(site, tmp_path):
 
 def test_a_folder_that_is_taken_away_is_not_made_again(site, tmp_path):
     """The job was given up while it was computed: nothing of it comes back."""
-    folder = site.make(1, phantom(tmp_path / "in", "--size", "256x256x60"))
-    process = site.start(folder)
-    wait_for(lambda: any(site.scratch.rglob("results/.*.part")) or process.poll() is not None, 60, "results")
+    folder = site.make(1, phantom(tmp_path / "in", "--size", "64x64x20"))
+    process = site.start(folder, environment={"NOCTULE_CRASH_AT": "worker_in_write", "NOCTULE_CRASH_STOPS": ""})
+    wait_for(lambda: state_of(process) == "T", 60, "a job that writes its results")
+    assert any(site.scratch.rglob("results/.*.part"))
     folder.rename(tmp_path / "gone")
+    process.send_signal(signal.SIGCONT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "was given up" in told, told
     assert list(site.share.iterdir()) == [] and not (tmp_path / "gone" / "manifest").exists()
@@ -234,11 +236,12 @@ def test_a_folder_that_is_taken_away_is_not_made_again(site, tmp_path):
 
 def test_it_stops_when_it_is_told_to(site, tmp_path):
     """What runs is left without a manifest, for why it was ended the scheduler knows; what follows is given back."""
-    folders = [site.make(number, phantom(tmp_path / f"in{number}", "--size", "512x512x60"), threads=1)
+    folders = [site.make(number, phantom(tmp_path / f"in{number}", "--size", "128x128x20"), threads=1)
                for number in (1, 2)]
-    process = site.start(*folders)
-    wait_for(lambda: any(site.scratch.rglob("results")), 60, "a job that runs")
-    process.send_signal(signal.SIGTERM)
+    process = site.start(*folders, environment={"NOCTULE_CRASH_AT": "worker_before_read", "NOCTULE_CRASH_STOPS": ""})
+    wait_for(lambda: state_of(process) == "T", 60, "a job that runs")
+    process.send_signal(signal.SIGTERM)  # pending until the process continues
+    process.send_signal(signal.SIGCONT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM and "was left: STOPPED" in told, told
     assert not (folders[0] / "manifest").exists()

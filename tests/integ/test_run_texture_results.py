@@ -380,8 +380,8 @@ def test_the_daemon_keeps_and_delivers_what_was_measured(daemon, tmp_path):
         texture = f'regions = [ "segments", "volume" ]; glcm = {{ distances = [ 1, 2 ]; }}; {ALL_PATTERNS}'
         settings = f"""
             root = "{tmp_path / 'daemon0' / 'root'}";
-            inbox = ( {{ path = "inbox"; settle_seconds = 0.3; sweep_seconds = 1.0; }} );
-            series = {{ quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; }};
+            inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+            series = {{ quiet_seconds = 1.0; complete_seconds = 0.1; patience_seconds = 1.0; }};
             min_free_mib = 1; log_level = "debug"; {QUICK}
             destinations = ( {to_folder(tmp_path / "shelf", "SHELF")}, {to_archive(archive.port)} );
             rules = ( {{ pipeline = "texture"; }} );

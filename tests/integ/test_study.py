@@ -15,8 +15,8 @@ RULES = """rules = ( {{ match = {{ modality = "CT"; description = "contrast";
 @pytest.fixture
 def started(daemon):
     def start(patience=600):
-        d = daemon(quiet=0.5)
-        text = SETTINGS.format(root=d.root, after="keep", quiet=0.5, attempts=3, pipeline_extra=f"patience_seconds = {patience};")
+        d = daemon(quiet=600.0)
+        text = SETTINGS.format(root=d.root, after="keep", quiet=600.0, attempts=3, pipeline_extra=f"patience_seconds = {patience};")
         d.config.write_text(text[:text.index("rules = (")] + RULES.format())
         return d.start()
 
@@ -33,7 +33,7 @@ def series(folder, description, study="1.2.3.4", seed=1, kind="ct-head"):
 
 
 def settled(d, count):
-    return wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == count, 30, "the series")
+    return wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == count, 60, "the series")
 
 
 def lacks(d, *what):
@@ -45,7 +45,7 @@ def lacks(d, *what):
 def test_a_job_waits_for_each_of_them(started, tmp_path):
     d = started()
     drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
-    (job,) = wait_for(d.jobs, 30, "the job")
+    (job,) = wait_for(d.jobs, 60, "the job")
     assert (job["state"], job["code"]) == ("DELAYED", "STUDY_WAITING")
     assert job["message"] == 'It waits for another series of the study: CT "native".' and job["not_before_at"]
     status = d.ctl("status").stdout
@@ -61,7 +61,7 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     assert [job["message"] for job in d.jobs()] == ['It waits for another series of the study: CT "native".']
     drop(series(tmp_path / "b", "Native 5 mm", seed=3), d.inbox / "b")
     settled(d, 3)
-    wait_for(lambda: [job["message"] for job in d.jobs()] == ["It waits for another series of the study: MR."], 20, "the rest")
+    wait_for(lambda: [job["message"] for job in d.jobs()] == ["It waits for another series of the study: MR."], 60, "the rest")
     wanted, notes = lacks(d, job["series_uid"])
     assert wanted == "MR" and notes[0].startswith("it is there: 2.25.") and notes[1].startswith("it is not there")
     assert "would wait for another series of the study: MR" in re.sub(r"\s+", " ", d.ctl("explain", job["series_uid"]).stdout)

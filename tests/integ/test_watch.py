@@ -39,7 +39,7 @@ class Terminal:
         return self.said
 
     def wait_for(self, words, count=1):
-        return wait_for(lambda: len(re.findall(words, self.read())) >= count, 30, words)
+        return wait_for(lambda: len(re.findall(words, self.read())) >= count, 60, words)
 
     def screen(self):
         """The lines of the latest drawing."""
@@ -50,7 +50,7 @@ class Terminal:
         os.write(self.main, keys)
 
     def end(self):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while self.process.poll() is None and time.monotonic() < deadline:
             self.read()
         self.read()
@@ -61,7 +61,7 @@ class Terminal:
 
 
 def test_jobs_are_drawn_as_they_come(daemon, tmp_path):
-    d = daemon(quiet=0.5).start()
+    d = daemon(quiet=600.0).start()
     terminal = Terminal(d, "jobs", "--watch", "--interval", "1")
     terminal.wait_for("noctule jobs .*every 1 s; q ends", 2)
     assert "head-ct" not in terminal.said

@@ -26,7 +26,7 @@ class Machine:
         self.users = ["--user", "--map-root-user"] if os.geteuid() else []
         self.init = subprocess.Popen(["unshare", *self.users, "--pid", "--fork", "--kill-child", "--mount-proc",
                                       "sleep", "infinity"], stderr=subprocess.PIPE)
-        self.first = wait_for(self.child, 10, "the first process")
+        self.first = wait_for(self.child, 60, "the first process")
 
     def child(self):
         if self.init.poll() is not None:
@@ -61,17 +61,17 @@ class Machine:
             waits = subprocess.Popen(self.command(*wrapper, BIN / "noctuled", *words, folder=folder, user=user), stdout=log,
                                      stderr=log, env=self.environment(**named))
         ping = ("--config", config, *(("--root", root) if root else ()), "ping")
-        wait_for(lambda: self.noctule(*ping, user=user, status=None).returncode == 0, 30, "the daemon's answer")
+        wait_for(lambda: self.noctule(*ping, user=user, status=None).returncode == 0, 60, "the daemon's answer")
         (number,) = set(self.processes()) - before
         return number, waits
 
     def kill(self, number, waits):
         subprocess.run(self.command("kill", "-KILL", str(number)), check=True)
-        waits.wait(30)
+        waits.wait(60)
 
     def end(self):
         self.init.kill()
-        self.init.wait(30)
+        self.init.wait(60)
         self.init.stderr.close()
 
 
@@ -178,16 +178,16 @@ def test_one_that_is_dead_or_elsewhere(machine, tmp_path):
     number, waits = machine.start(config, "--config", config)
     waits.send_signal(signal.SIGSTOP)
     subprocess.run(machine.command("kill", "-KILL", str(number)), check=True)
-    wait_for(lambda: number not in machine.processes(), 20, "its death")
+    wait_for(lambda: number not in machine.processes(), 60, "its death")
     assert subprocess.run(machine.command("cat", f"/proc/{number}/comm"), capture_output=True).stdout == b"noctuled\n"
     without_daemon(machine)
     waits.send_signal(signal.SIGCONT)
-    waits.wait(30)
+    waits.wait(60)
     _, inside = machine.start(config, "--config", config, wrapper=("unshare", "--pid", "--fork", "--kill-child"))
     without_daemon(machine)
     assert machine.noctule("--config", config, "ping").returncode == 0
     inside.kill()
-    inside.wait(30)
+    inside.wait(60)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")

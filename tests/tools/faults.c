@@ -20,6 +20,8 @@
  * NOCTULE_CLOCK names a file of two 8-byte integers in the machine's byte order, both in nanoseconds. The first moves the
  * wall clock alone, as if it were set. The second moves all clocks, as if that time had passed. A test that writes there
  * moves the clocks of every process. Timed waits of poll, epoll and conditions end within 50 ms of the write.
+ *
+ * NOCTULE_HURRY=N divides the send and receive timeouts of sockets by N.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -114,6 +116,7 @@ static char is_below[PATH_MAX];
 
 static atomic_long calls_made[CALLS];
 static _Atomic(const volatile int64_t *) clock_moves; /* of the wall clock, of all clocks */
+static int hurry = 1;
 
 /* Bytes of a file of /proc, by system calls alone: nothing here may allocate. */
 static size_t
@@ -316,6 +319,8 @@ faults_begin(void)
     if (clock)
         atomic_store(&clock_moves, map_file(clock, 2 * sizeof(int64_t), false));
     snprintf(is_below, sizeof is_below, "%s", under ? under : "/");
+    if (getenv("NOCTULE_HURRY") && atoi(getenv("NOCTULE_HURRY")) > 1)
+        hurry = atoi(getenv("NOCTULE_HURRY"));
     if (told)
         faults_tell(told, role);
     if (counts)
@@ -798,4 +803,21 @@ pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *rest
     const struct timespec until = from_ns(now - moved_ns(clock) + slice);
     const int error = next(condition, mutex, &until);
     return error == ETIMEDOUT && now_ns(clock) < to_ns(end) ? 0 : error;
+}
+
+/* ---------------------------------------------------------------------------- timeouts ------ */
+
+int
+setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+{
+    struct timeval shorter;
+    const bool is_timeout = level == SOL_SOCKET && length == sizeof shorter &&
+                            (option == SO_RCVTIMEO || option == SO_SNDTIMEO);
+    if (is_timeout && hurry > 1) {
+        memcpy(&shorter, value, sizeof shorter);
+        const int64_t micros = ((int64_t)shorter.tv_sec * 1000000 + shorter.tv_usec) / hurry;
+        shorter = (struct timeval){micros / 1000000, micros % 1000000};
+        value = &shorter;
+    }
+    return (int)syscall(SYS_setsockopt, fd, level, option, value, length);
 }
