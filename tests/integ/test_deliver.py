@@ -363,7 +363,11 @@ def test_silence_does_not_last(courier, seg, tmp_path):
         stuck = patient.send(seg)
         assert patient.deliver(seg, "OTHER")["outcome"] == SENT, "another destination held this one up"
         assert stuck not in [frame["delivery"] for frame in patient.peer.frames if frame.name == "DELIVERED"]
-        told = one.deliver(seg, clock=clock)
+        number = one.send(seg)
+        clock.pass_time(30)
+        one.next("ALIVE")
+        assert "DELIVERED" not in [frame.name for frame in one.peer.frames], "acse_seconds are 60"
+        told = one.next("DELIVERED", clock=clock, delivery=number)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
         os.killpg(pacs.process.pid, signal.SIGCONT)
         assert one.deliver(seg)["outcome"] == SENT
