@@ -440,7 +440,7 @@ class Daemon:
                                                pipeline_extra=pipeline_extra)
         self.config.write_text(settings + self.dicom_settings(dicom, certificates, crl) + extra)
         self.log = self.folder / "log"
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {**os.environ, "NOCTULE_TICK_MS": "200", **(environment or {})}
         self.process = None
         self.database = None  # a connection, while reading()
         self.is_intruded = False  # its children are made to do what they never do

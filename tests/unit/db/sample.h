@@ -27,26 +27,6 @@ struct sample {
     sqlite3 *watcher; /* whom sample_ask asks while there is one */
 };
 
-/*
- * Give SQLite memory for its pages. ASan would keep each freed page in its quarantine of 256 MiB, whose pages the kernel
- * must clear first and copy at each fork.
- */
-__attribute__((constructor)) static void
-sample_give_pages(void)
-{
-    enum { PAGES = 2048, PAGE = 4096 + 512 }; /* with SQLite's header */
-
-    static union {
-        uint64_t aligned;
-        unsigned char bytes[PAGES * PAGE];
-    } pages;
-
-    int header;
-    if (sqlite3_config(SQLITE_CONFIG_PCACHE_HDRSZ, &header) != SQLITE_OK || header > PAGE - 4096 ||
-        sqlite3_config(SQLITE_CONFIG_PAGECACHE, pages.bytes, PAGE, PAGES) != SQLITE_OK)
-        abort();
-}
-
 /* In memory, where there is a place for it: what is tested does not go by the disk, and each commit waits for one. */
 static inline void
 sample_folder(struct sample *sample)
