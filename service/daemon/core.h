@@ -56,6 +56,7 @@ struct core {
     struct retention *retention;
     struct nights *nights;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
+    struct due executors_due, pulls_due; /* when these have work before the next tick */
     int64_t windows_due_ms;              /* when one opens or closes; 0: that is not known */
     int intake;                          /* its slot; -1: there is none yet */
     int page;                            /* the same, empty where none is configured */

@@ -251,10 +251,12 @@ daemon_child_ready(void *context, int slot)
     }
     if (slot == cluster_slot(core->cluster)) {
         due_now(&core->jobs_due);
+        due_now(&core->executors_due);
         return;
     }
     if (slot != core->intake) {
         deliveries_courier_ready(core->deliveries);
+        due_now(&core->pulls_due);
         return;
     }
     arrivals_intake_ready(core);
@@ -553,6 +555,8 @@ daemon_open_parts(struct daemon *daemon)
     core->on_trouble = arrivals_pause_or_resume;
     due_init(&core->jobs_due, &core->loop);
     due_init(&core->deliveries_due, &core->loop);
+    due_init(&core->executors_due, &core->loop);
+    due_init(&core->pulls_due, &core->loop);
     int signals = daemon_catch_signal(daemon, &daemon->terminate, SIGTERM, daemon_on_stop_signal) |
                   daemon_catch_signal(daemon, &daemon->interrupt, SIGINT, daemon_on_stop_signal) |
                   daemon_catch_signal(daemon, &daemon->hangup, SIGHUP, daemon_on_hangup);
@@ -601,6 +605,8 @@ daemon_close_parts(struct daemon *daemon)
         (uv_handle_t *)&daemon->hangup,
         (uv_handle_t *)&core->jobs_due.timer,
         (uv_handle_t *)&core->deliveries_due.timer,
+        (uv_handle_t *)&core->executors_due.timer,
+        (uv_handle_t *)&core->pulls_due.timer,
     };
     audit_stop(daemon->audit);
     batch_close(core->batch); /* answers what waits */

@@ -445,6 +445,7 @@ handle_pull(struct core *core, const struct control_request *request, struct ans
     char by[2 * USER_NAME];
     request_name(request, told->login, by);
     log_info("control.pull", LOG_STR("source", told->source), LOG_STR("by", by));
+    due_now(&core->pulls_due);
     return pull_order(core, told, by, answer->message, sizeof answer->message);
 }
 

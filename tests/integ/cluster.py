@@ -33,9 +33,10 @@ SETTINGS = {
     "ProctrackType": "proctrack/pgid", "TaskPlugin": "task/none", "JobAcctGatherType": "jobacct_gather/none",
     "AccountingStorageType": "accounting_storage/none", "MpiDefault": "none", "SwitchType": "switch/none",
     "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CPU",
-    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,defer",
-    "ReturnToService": "2", "SlurmdTimeout": "5", "SlurmctldTimeout": "5", "KillWait": "1",
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0",
+    "ReturnToService": "2", "SlurmdTimeout": "300", "SlurmctldTimeout": "5", "KillWait": "1",
     "MinJobAge": "600", "MaxJobCount": "20000", "SlurmdParameters": "config_overrides"}
+SOON = "MessageTimeout=2\n"  # for `asking`: commands give up a controller that does not answer after 2 s
 MUNGE = {"AuthType": "auth/munge", "CryptoType": "crypto/munge", "CredType": "cred/munge"}
 
 
@@ -95,11 +96,11 @@ def may_lay_cables():
 class Cluster:
     """
     Slurm with `nodes` nodes of `cpus` processors each; `settings` are others than SETTINGS, `lines` more of slurm.conf,
-    `control_groups` cgroup.conf; nodes that are `apart` need may_lay_cables. The folder is short-lived and its name short, for sockets lie in it.
+    `control_groups` cgroup.conf, `asking` lines of slurm.conf for commands only; nodes that are `apart` need may_lay_cables. The folder is short-lived and its name short, for sockets lie in it.
     """
 
     def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups="",
-                 apart=False):
+                 asking="", apart=False):
         self.folder = pathlib.Path(folder)
         self.share = self.folder / "share"
         self.share.mkdir(parents=True)
@@ -118,7 +119,8 @@ class Cluster:
         of_all = self.describe(nodes, cpus, {**SETTINGS, **(MUNGE if munge else {}), **(settings or {})}) + lines
         for name, munged in (("slurm", "munge"), ("asking", "munge-asking")):
             (self.folder / f"{name}.conf").write_text(
-                of_all + (f"\nAuthInfo=socket={self.folder}/{munged}.socket\n" if munge else "\n"))
+                of_all + (f"\nAuthInfo=socket={self.folder}/{munged}.socket\n" if munge else "\n")
+                + (asking if name == "asking" else ""))
         (self.folder / "cgroup.conf").write_text(control_groups)
         self.config = self.folder / "slurm.conf"
         self.environment = {"SLURM_CONF": str(self.folder / "asking.conf"), "PATH": ADMIN_PATH}
@@ -189,6 +191,10 @@ class Cluster:
         return subprocess.run(command, check=check, text=True, capture_output=True, timeout=60,
                               env={**os.environ, **self.environment}).stdout
 
+    def set_partition(self, state):
+        """DOWN: jobs are taken and wait; UP: they start."""
+        self.ask("scontrol", "update", "PartitionName=main", f"State={state}")
+
     def node_states(self):
         with contextlib.suppress(subprocess.CalledProcessError):
             return dict(line.split() for line in self.ask("sinfo", "-hN", "-o", "%N %T").splitlines())
@@ -222,7 +228,8 @@ class Cluster:
         if not self.is_whole or any(process.poll() is not None for process in self.processes.values()):
             return False
         self.cancel_all()
-        wait_for(self.is_idle, 30, "idle nodes")
+        self.set_partition("UP")
+        wait_for(self.is_idle, 60, "idle nodes")
         self.first_job = max(self.jobs(), default=self.first_job)
         self.share = self.folder / f"share-{self.first_job}"  # in the old one a daemon may be at work still
         self.share.mkdir(exist_ok=True)

@@ -86,6 +86,30 @@ cluster_submit_picked(struct cluster *cluster)
     }
 }
 
+uint64_t
+cluster_poll_ms(const struct cluster *cluster)
+{
+    return (uint64_t)(1000 * cluster->base.core->conf->compute.slurm.poll_seconds);
+}
+
+void
+cluster_set_next_tick(const struct cluster *cluster)
+{
+    struct core *core = cluster->base.core;
+    const uint64_t now = uv_now(&core->loop), hold = cluster->hold_until;
+    const uint64_t poll = cluster->polling ? 0 : cluster->poll_due;
+    const uint64_t next = hold > now && (poll <= now || hold < poll) ? hold : poll;
+    if (next > now)
+        due_in(&core->executors_due, (int64_t)(next - now));
+}
+
+void
+cluster_poll_in(struct cluster *cluster, uint64_t ms)
+{
+    cluster->poll_due = uv_now(&cluster->base.core->loop) + ms;
+    cluster_set_next_tick(cluster);
+}
+
 void
 cluster_poll(struct cluster *cluster)
 {

@@ -29,6 +29,12 @@ struct cluster {
 
 bool cluster_hears(const struct cluster *cluster); /* its child */
 void cluster_poll(struct cluster *cluster);
+/* Returns the configured interval between two polls. */
+uint64_t cluster_poll_ms(const struct cluster *cluster);
+/* Sets the time of the next poll, and a tick for it. */
+void cluster_poll_in(struct cluster *cluster, uint64_t ms);
+/* Requests a tick at the next poll or at the end of a hold, whichever comes first. The daemon's own tick may be late. */
+void cluster_set_next_tick(const struct cluster *cluster);
 /* Tasks that were picked: the foremost, as many as may be on their way at a time. All are given back when Slurm takes
  * nothing now. */
 void cluster_submit_picked(struct cluster *cluster);

@@ -190,6 +190,7 @@ cluster_start_attempt(struct executor *base, struct job_attempt *attempt)
         return -ENOENT;
     attempt->recorded = cluster_recorded;
     task_join(task, attempt);
+    due_now(&base->core->executors_due);
     return 0;
 }
 
@@ -234,6 +235,7 @@ cluster_tick(struct executor *base)
         cluster->hold_until = 0;
         due_now(&core->jobs_due);
     }
+    cluster_set_next_tick(cluster);
     if (!cluster_hears(cluster))
         return;
     cluster_submit_picked(cluster);

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRACE_MS 60000 /* for a manifest, once Slurm said COMPLETED */
+#define GRACE_MS      60000 /* for a manifest, once Slurm said COMPLETED */
+#define FIRST_POLL_MS 1000
 
 /* The one under way with that nonce; NULL: it is void. */
 static struct job_attempt *
@@ -40,9 +41,19 @@ cluster_record_submitted(struct cluster *cluster, const struct cluster_task *tas
     }
 }
 
+/* The first poll after a submission comes early, so that a short job need not wait for a long interval. */
+static void
+cluster_poll_soon(struct cluster *cluster)
+{
+    const uint64_t interval = cluster_poll_ms(cluster);
+    if (!cluster->polling && cluster->poll_due <= uv_now(&cluster->base.core->loop))
+        cluster_poll_in(cluster, interval < FIRST_POLL_MS ? interval : FIRST_POLL_MS);
+}
+
 static void
 cluster_found(struct cluster *cluster, struct cluster_task *task, int64_t slurm_id)
 {
+    cluster_poll_soon(cluster);
     task->phase = TASK_SUBMITTED;
     task->slurm_id = slurm_id;
     task->first_poll = cluster->polls + 1;
@@ -197,7 +208,6 @@ cluster_look_without_slurm(struct cluster *cluster)
 static void
 cluster_handle_tasks(struct cluster *cluster, struct proto_reader *reader)
 {
-    const struct core *core = cluster->base.core;
     struct message_tasks told;
     struct message_task row;
     if (message_read_tasks(reader, &told))
@@ -212,8 +222,7 @@ cluster_handle_tasks(struct cluster *cluster, struct proto_reader *reader)
         return;
     cluster->polling = false;
     cluster->looked = told.number;
-    cluster->poll_due =
-        uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
+    cluster_poll_in(cluster, cluster_poll_ms(cluster));
     cluster_set_away(cluster, told.code != CODE_NONE);
     if (cluster->away) {
         cluster_tell_trouble(cluster, told.code, told.message);

@@ -308,11 +308,20 @@ jobs_start(struct jobs *jobs)
         due_in(&core->jobs_due, due_ms - clock_unix_ms());
 }
 
+static void
+jobs_tick_executors(struct jobs *jobs)
+{
+    for (size_t i = 0; i < EXECUTOR_COUNT; i++)
+        jobs->executors[i]->ops->tick(jobs->executors[i]);
+}
+
 void
 jobs_before_commit(struct jobs *jobs)
 {
     if (jobs->core->trouble && !jobs->core->probing)
         return;
+    if (due_take(&jobs->core->executors_due))
+        jobs_tick_executors(jobs);
     attempts_write(&jobs->attempts);
     jobs_start(jobs);
 }
@@ -414,8 +423,7 @@ jobs_stop_all(struct jobs *jobs)
 void
 jobs_tick(struct jobs *jobs)
 {
-    for (size_t i = 0; i < EXECUTOR_COUNT; i++)
-        jobs->executors[i]->ops->tick(jobs->executors[i]);
+    jobs_tick_executors(jobs);
     jobs_note_stages(jobs);
 }
 

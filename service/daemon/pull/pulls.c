@@ -37,7 +37,7 @@ struct pulls {
     struct pull_target *targets; /* one per source of the configuration */
     size_t target_count;
     struct attempts attempts;
-    bool look;     /* something may be to be started */
+    uint64_t retry_at; /* of the loop's clock: the earliest start that was put off; 0: none was */
     bool outdated; /* there was no memory to follow the configuration: nothing begins */
     bool
         swept; /* since the configuration came: what waits for sources that it has no more has failed */
@@ -106,7 +106,7 @@ pulls_reload(struct pulls *pulls)
 {
     const int error = pulls_renew_targets(pulls);
     pulls->outdated = error != 0;
-    pulls->look = true;
+    due_now(&pulls->core->pulls_due);
     pulls->swept = false;
     return error;
 }
@@ -271,12 +271,22 @@ pulls_begin(struct pulls *pulls, const struct pull_target *target, struct queue_
     return batch_on_commit(core->batch, pull_attempt_on_start, attempt);
 }
 
+static void
+pulls_start_later(struct pulls *pulls, int64_t wait_ms)
+{
+    const uint64_t at = uv_now(&pulls->core->loop) + (uint64_t)wait_ms;
+    if (!pulls->retry_at || at < pulls->retry_at)
+        pulls->retry_at = at;
+}
+
 /* Is it time for the next of the source? */
 static int
 pulls_may_begin(struct pulls *pulls, const struct conf_source *source, int64_t due_ms)
 {
     const int64_t now_ms = clock_unix_ms();
     int64_t moved_ms;
+    if (due_ms > now_ms)
+        pulls_start_later(pulls, due_ms - now_ms);
     if (due_ms > now_ms || (source->window && !time_window_is_open(source->window->times, now_ms)))
         return 0;
     int rc = source->per_hour ? queue_last_move(pulls->core->queue, source->name, &moved_ms) : 0;
@@ -374,9 +384,10 @@ static void
 pulls_start(struct pulls *pulls)
 {
     struct core *core = pulls->core;
-    if (!pulls->look || pulls->outdated || core->draining || core->disk_low || core->trouble)
+    if (pulls->outdated || core->draining || core->disk_low || core->trouble ||
+        !due_take(&core->pulls_due))
         return;
-    pulls->look = false;
+    pulls->retry_at = 0;
     int rc = pulls->swept ? 0 : pulls_sweep(pulls);
     for (size_t i = 0; i < pulls->target_count && rc == 0; i++)
         rc = pulls_start_of(pulls, &pulls->targets[i]);
@@ -497,8 +508,46 @@ pulls_watch(struct pulls *pulls, struct pull_attempt *attempt)
             "The source took longer than its deadline_seconds, and was told to stop.");
         pulls_stop(pulls, attempt);
     } else if (attempt->stopped && now >= attempt->kill_at) {
+        attempt->kill_at = UINT64_MAX;
         pool_kill(pulls->core->pool, attempt->courier, "a pull did not stop when it was told to");
     }
+}
+
+static void
+pulls_watch_all(struct pulls *pulls)
+{
+    for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
+        struct pull_attempt *attempt = (struct pull_attempt *)base;
+        if (!base->ended && attempt->asked)
+            pulls_watch(pulls, attempt);
+    }
+}
+
+/* When the attempt needs the daemon next if its source stays silent; 0: never. */
+static uint64_t
+pull_attempt_next(const struct pull_attempt *attempt)
+{
+    if (attempt->base.ended)
+        return 0;
+    if (attempt->asked)
+        return attempt->stopped ? attempt->kill_at : attempt->stop_at;
+    return attempt->stage == PULL_ARRIVING ? attempt->stop_at : 0;
+}
+
+/* Sets the timer to the earliest deadline or retry. */
+static void
+pulls_set_timer(struct pulls *pulls)
+{
+    struct core *core = pulls->core;
+    const uint64_t now = uv_now(&core->loop);
+    uint64_t next = pulls->retry_at > now ? pulls->retry_at : UINT64_MAX;
+    for (const struct attempt *base = pulls->attempts.first; base; base = base->next) {
+        const uint64_t at = pull_attempt_next((const struct pull_attempt *)base);
+        if (at > now && at < next)
+            next = at;
+    }
+    if (next < UINT64_MAX)
+        due_in(&core->pulls_due, (int64_t)(next - now));
 }
 
 void
@@ -506,12 +555,8 @@ pulls_tick(struct pulls *pulls)
 {
     if (pulls->outdated)
         (void)pulls_reload(pulls);
-    for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
-        struct pull_attempt *attempt = (struct pull_attempt *)base;
-        if (!base->ended && attempt->asked)
-            pulls_watch(pulls, attempt);
-    }
-    pulls->look = true;
+    pulls_watch_all(pulls);
+    due_now(&pulls->core->pulls_due);
 }
 
 /* Those that wait for nobody but the database, or for what is to arrive. */
@@ -538,9 +583,11 @@ pulls_before_commit(struct pulls *pulls)
     const struct core *core = pulls->core;
     if (core->trouble && !core->probing)
         return;
+    pulls_watch_all(pulls);
     pulls_go_on(pulls);
     attempts_write(&pulls->attempts);
     pulls_start(pulls);
+    pulls_set_timer(pulls);
 }
 
 /* ------------------------------------------------------------------------------- frames ---- */
@@ -664,7 +711,7 @@ pulls_frame(struct pulls *pulls, struct proto_reader *reader)
         pulls_handle_found(pulls, reader);
     else
         pulls_handle_moved(pulls, reader);
-    pulls->look = true;
+    due_now(&pulls->core->pulls_due);
 }
 
 void
@@ -681,7 +728,7 @@ pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
                                     : "the courier died while it was at this");
         pull_attempt_end(attempt, returned ? PULL_UNTRIED : PULL_SHORT);
     }
-    pulls->look = true;
+    due_now(&pulls->core->pulls_due);
 }
 
 const char *

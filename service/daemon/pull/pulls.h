@@ -1,6 +1,7 @@
 /*
  * pulls.h - the daemon's dealings with archives that are asked for studies (noctule pull): one item at a time of each source, in
- * its window and at its pace, by a courier of its own. What starts is looked for once a second, and when one has ended.
+ * its window and at its pace, by a courier of its own. Looks for items to start when one was added, has ended or is due again,
+ * and once a second.
  */
 #ifndef NOCTULE_PULLS_DAEMON_H
 #define NOCTULE_PULLS_DAEMON_H
