@@ -13,11 +13,10 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import time
 import types
 
 import pytest
-from conftest import free_port, is_listening, wait_for
+from conftest import Clock, free_port, is_listening, wait_for
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo", "scontrol", "munged")
 ADMIN_PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -110,9 +109,11 @@ class Cluster:
         self.cables = Cables(self.port, self.names) if apart else None
         self.processes = {}
         self.is_whole = True  # nobody has ended anything of it
+        self.is_closed = False  # its partition is
         self.first_job = 0  # those before were another test's
         self.log = self.folder / "log"
         self.log.mkdir()
+        self.clock = Clock(self.folder)  # slurmctld's
         for name in ("state", *self.names):
             (self.folder / name).mkdir()
         self.munges = ("munge", "munge-asking") if munge else ()
@@ -139,11 +140,17 @@ class Cluster:
                   for name, port in self.ports.items()]
         return "\n".join([*lines, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""])
 
-    def spawn(self, name, *command):
+    def pass_time(self, seconds):
+        """
+        Sets slurmctld's clock forward. It checks time limits twice a minute, and starts its scheduler 3 s after its own start.
+        """
+        self.clock.jump(seconds)
+
+    def spawn(self, name, *command, **environment):
         with open(self.log / f"{name}.out", "ab") as log:
             self.processes[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **self.environment, "SLURM_CONF": str(self.config)})
+                env={**os.environ, **self.environment, "SLURM_CONF": str(self.config), **environment})
 
     def start_munge(self, name, key=b"of this cluster"):
         """Who has another key makes credentials that the others do not believe."""
@@ -157,7 +164,7 @@ class Cluster:
         wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 30, "munged's socket")
 
     def start_controller(self):
-        self.spawn("slurmctld", "slurmctld", "-D")
+        self.spawn("slurmctld", "slurmctld", "-D", **self.clock.environment)
         wait_for(lambda: self.lives("slurmctld") and is_listening(self.port), 30, "slurmctld's port")
 
     def start_node(self, name):
@@ -179,6 +186,7 @@ class Cluster:
             self.start_node(name)
         wait_for(lambda: all(state.startswith(("idle", "mixed", "allocated")) for state in self.node_states().values()),
                  60, "nodes that are idle")
+        self.pass_time(5)
         return self
 
     def kill(self, name, number=signal.SIGKILL):
@@ -194,6 +202,7 @@ class Cluster:
     def set_partition(self, state):
         """DOWN: jobs are taken and wait; UP: they start."""
         self.ask("scontrol", "update", "PartitionName=main", f"State={state}")
+        self.is_closed = state != "UP"
 
     def node_states(self):
         with contextlib.suppress(subprocess.CalledProcessError):
@@ -228,30 +237,29 @@ class Cluster:
         if not self.is_whole or any(process.poll() is not None for process in self.processes.values()):
             return False
         self.cancel_all()
-        self.set_partition("UP")
+        if self.is_closed:
+            self.set_partition("UP")
         wait_for(self.is_idle, 60, "idle nodes")
         self.first_job = max(self.jobs(), default=self.first_job)
         self.share = self.folder / f"share-{self.first_job}"  # in the old one a daemon may be at work still
         self.share.mkdir(exist_ok=True)
         return True
 
+    def has_ended(self):
+        """Kills what is left; a slurmstepd may have started more meanwhile."""
+        left = list(self.leftover())
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
+
     def stop(self):
-        with contextlib.suppress(Exception):
-            self.cancel_all()
-        for number in (signal.SIGCONT, signal.SIGTERM):
-            for process in self.processes.values():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-        deadline = time.monotonic() + 10
+        """Kills all of it: nobody needs its state, and an orderly end takes slurmctld up to 10 s."""
         for process in self.processes.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.1, deadline - time.monotonic()))
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(20)
-        for pid in self.leftover():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        wait_for(self.has_ended, 60, "the end of what Slurm has started")
         if self.cables:
             self.cables.take_away()
 

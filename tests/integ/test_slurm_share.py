@@ -21,7 +21,7 @@ def gate(folder):
 
 def wait_running(site, count=1):
     """RUNNING says that Slurm has given a job its node; what it runs there has begun a moment later."""
-    wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count <= len(site.steps()), 60, "steps that run")
+    wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count <= len(site.steps()), 90, "steps that run")
 
 
 def test_images_on_the_share_stay_where_they_are(daemon, cluster, tmp_path):
@@ -69,13 +69,13 @@ def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
         if until == "manifest":  # the steps have ended, and the daemon is about to look
             d.process.send_signal(signal.SIGSTOP)
             (tmp_path / "go").touch()
-            wait_for(lambda: len(list(share.folder.rglob("manifest"))) == 2, 60, "manifests")
+            wait_for(lambda: len(list(share.folder.rglob("manifest"))) == 2, 90, "manifests")
         share.stall()
         try:
             (tmp_path / "go").touch()
             d.process.send_signal(signal.SIGCONT)
             drop(many(tmp_path / "later", 3)[2], d.inbox / "later")
-            wait_for(lambda: len(d.jobs()) == 3, 60, "a job of the series that came meanwhile")
+            wait_for(lambda: len(d.jobs()) == 3, 90, "a job of the series that came meanwhile")
             assert d.ctl("ping").returncode == 0
             assert not d.jobs("FAILED") and not d.jobs("DELAYED")
         finally:
