@@ -95,7 +95,8 @@ def may_lay_cables():
 class Cluster:
     """
     Slurm with `nodes` nodes of `cpus` processors each; `settings` are others than SETTINGS, `lines` more of slurm.conf,
-    `control_groups` cgroup.conf, `asking` lines of slurm.conf for commands only; nodes that are `apart` need may_lay_cables. The folder is short-lived and its name short, for sockets lie in it.
+    `control_groups` cgroup.conf, `asking` lines of slurm.conf for commands only; nodes that are `apart` need may_lay_cables.
+    The folder is short-lived and its name short, for sockets lie in it.
     """
 
     def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups="",

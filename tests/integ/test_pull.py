@@ -73,8 +73,10 @@ def wait_vault_empty(d):
 
 def wait_put_off(d, code=None):
     """The item that WAITs after a failure: it is tried again soon, and then another state is there for a while."""
-    return wait_for(lambda: [row for row in items(d) if row["state"] == "WAITING" and row["code"] and code in (None, row["code"])],
-                    90, f"a failure {code or ''}")[0]
+    def put_off():
+        return [row for row in items(d) if row["state"] == "WAITING" and row["code"] and code in (None, row["code"])]
+
+    return wait_for(put_off, 90, f"a failure {code or ''}")[0]
 
 
 def closed_window():

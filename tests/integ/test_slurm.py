@@ -26,7 +26,8 @@ def on_slurm(make, site, text=None, environment=None, **options):
     """A daemon whose jobs go to that Slurm."""
     d = make(environment={**site.environment, **(environment or {})}, **options)
     before = d.config.read_text()
-    for old, new in (("compute = { lanes = 2; };\n", text or settings(site)), ("complete_seconds = 0.3", "complete_seconds = 0.05")):
+    for old, new in (("compute = { lanes = 2; };\n", text or settings(site)),
+                     ("complete_seconds = 0.3", "complete_seconds = 0.05")):
         assert old in before
         before = before.replace(old, new)
     d.config.write_text(before)

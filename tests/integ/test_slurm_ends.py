@@ -200,8 +200,9 @@ echo "${{job%%.*}}" """)
     d.ctl("resume")
     wait_for(lambda: len(d.query("SELECT 1 FROM v_jobs WHERE slurm_state = 'SUBMITTED'")) == len(FATES), 90, "all of them")
     nonces = dict(line.split() for line in (tmp_path / "jobs").read_text().splitlines())
-    (tmp_path / "states").write_text("".join(f"{job}|{state}|{nonces[str(job)]}|n{job}|None\n" for job, state in enumerate(FATES, 1)))
-    (tmp_path / "states").rename(queue)
+    states = tmp_path / "states"
+    states.write_text("".join(f"{job}|{state}|{nonces[str(job)]}|n{job}|None\n" for job, state in enumerate(FATES, 1)))
+    states.rename(queue)
     count = sum(code is not None for code in FATES.values())
     wait_for(lambda: len(details(d, "JOB_DELAYED")) == count and details(d, "JOB_RETURNED"), 90, "their ends")
     told = {row["job"]: row["detail"].partition(":")[0]

@@ -38,7 +38,7 @@ struct pulls {
     size_t target_count;
     struct attempts attempts;
     uint64_t retry_at; /* of the loop's clock: the earliest start that was put off; 0: none was */
-    bool outdated; /* there was no memory to follow the configuration: nothing begins */
+    bool outdated;     /* there was no memory to follow the configuration: nothing begins */
     bool
         swept; /* since the configuration came: what waits for sources that it has no more has failed */
 };
