@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 from cluster import cluster, waiting  # noqa: F401, the fixture
-from conftest import BIN, drop, small_file_system, stalling_file_system, wait_for
-from test_slurm import assert_once, attempts, drop_all, many, on_slurm, settings, wait_swept
+from conftest import BIN, small_file_system, stalling_file_system, wait_for
+from test_slurm import assert_once, attempts, drop_all, many, move_in, on_slurm, settings, wait_swept
 
 
 def gate(folder):
@@ -74,7 +74,7 @@ def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
         try:
             (tmp_path / "go").touch()
             d.process.send_signal(signal.SIGCONT)
-            drop(many(tmp_path / "later", 3)[2], d.inbox / "later")
+            move_in(d, many(tmp_path / "later", 3)[2])
             wait_for(lambda: len(d.jobs()) == 3, 90, "a job of the series that came meanwhile")
             assert d.ctl("ping").returncode == 0
             assert not d.jobs("FAILED") and not d.jobs("DELAYED")
