@@ -217,8 +217,18 @@ class Cluster:
         return {number: state for number, state in known.items() if number > self.first_job}
 
     def steps(self):
-        """Processes of jobs, whichever node they are on, and whether anybody knows of them."""
-        return [pid for pid in self.leftover() if b"run-job" in self.command_of(pid)]
+        """
+        Processes of jobs, whichever node they are on, and whether anybody knows of them. A copy that a shell forks has the command
+        of its parent until it runs another program, and does not count.
+        """
+        found = {pid: self.parent_of(pid) for pid in self.leftover() if b"run-job" in self.command_of(pid)}
+        return [pid for pid, parent in found.items() if parent not in found]
+
+    @staticmethod
+    def parent_of(pid):
+        with contextlib.suppress(OSError):
+            return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return None
 
     @staticmethod
     def command_of(pid):
