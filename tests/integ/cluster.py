@@ -162,16 +162,16 @@ class Cluster:
         # By force: it would have its socket where everybody may look for it.
         self.spawn(name, "munged", "--foreground", "--force", f"--socket={path}.socket", f"--key-file={secret}",
                    f"--pid-file={path}.pid", f"--seed-file={path}.seed", f"--log-file={self.log}/{name}")
-        wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 30, "munged's socket")
+        wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 90, "munged's socket")
 
     def start_controller(self):
         self.spawn("slurmctld", "slurmctld", "-D", **self.clock.environment)
-        wait_for(lambda: self.lives("slurmctld") and is_listening(self.port), 30, "slurmctld's port")
+        wait_for(lambda: self.lives("slurmctld") and is_listening(self.port), 90, "slurmctld's port")
 
     def start_node(self, name):
         where = ("nsenter", f"--net=/run/netns/{self.cables.spaces[name]}") if self.cables else ()
         self.spawn(name, *where, "slurmd", "-D", "-N", name)
-        wait_for(lambda: self.lives(name) and is_listening(self.ports[name], self.processes[name].pid), 30, f"the port of {name}")
+        wait_for(lambda: self.lives(name) and is_listening(self.ports[name], self.processes[name].pid), 90, f"the port of {name}")
 
     def lives(self, name):
         assert self.processes[name].poll() is None, (self.log / f"{name}.out").read_text()[-4000:]
@@ -186,7 +186,7 @@ class Cluster:
         for name in self.names:
             self.start_node(name)
         wait_for(lambda: all(state.startswith(("idle", "mixed", "allocated")) for state in self.node_states().values()),
-                 60, "nodes that are idle")
+                 90, "nodes that are idle")
         self.pass_time(5)
         return self
 
@@ -194,10 +194,10 @@ class Cluster:
         """One of its daemons, by this name alone: what slurmd has started goes on."""
         self.is_whole = False
         self.processes[name].send_signal(number)
-        self.processes[name].wait(20)
+        self.processes[name].wait(60)
 
     def ask(self, *command, check=True):
-        return subprocess.run(command, check=check, text=True, capture_output=True, timeout=60,
+        return subprocess.run(command, check=check, text=True, capture_output=True, timeout=120,
                               env={**os.environ, **self.environment}).stdout
 
     def set_partition(self, state):
@@ -269,7 +269,7 @@ class Cluster:
         for process in self.processes.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
+            process.wait(60)
         wait_for(self.has_ended, 60, "the end of what Slurm has started")
         if self.cables:
             self.cables.take_away()

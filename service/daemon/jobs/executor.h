@@ -8,7 +8,7 @@
  *              - the attempts are committed as RUNNING, each in its place -
  *     start    run it
  *     stop     it is not wanted any more: cancelled, and is to end soon; or the daemon stops
- *     tick     now and then: deadlines
+ *     tick     once a second, and when core->executors_due is due: deadlines
  *     ended    of each attempt that was started, once: the executor calls job_attempt_end
  *
  * local_executor.c runs jobs in the workers of this machine. They do not outlive the daemon, so
