@@ -93,6 +93,7 @@ cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
         cluster_set_away(cluster, true);
         task->phase = TASK_UNSURE;
         task->first_poll = cluster->polls + 1;
+        cluster_poll_soon(cluster);
     } else if (told.code != CODE_NONE) {
         cluster_refused(cluster, task, told.code, told.message);
     } else { /* none of its attempts had a folder */
