@@ -384,8 +384,10 @@ static void
 pulls_start(struct pulls *pulls)
 {
     struct core *core = pulls->core;
-    if (pulls->outdated || core->draining || core->disk_low || core->trouble ||
-        !due_take(&core->pulls_due))
+    if (pulls->outdated || core->draining || core->disk_low || core->trouble)
+        return;
+    /* A source that cannot connect to our port would use up the attempts of an item. */
+    if (!core->reception.open || !due_take(&core->pulls_due))
         return;
     pulls->retry_at = 0;
     int rc = pulls->swept ? 0 : pulls_sweep(pulls);
