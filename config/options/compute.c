@@ -46,8 +46,9 @@ static const struct option_row slurm_rows[] = {
     {"max_submitted", &option_integer, AT(struct conf_slurm, max_submitted), "2000",
      LIMITS(1, 9000),
      .help = "Slurm jobs at a time that wait or run; below MaxJobCount of slurm.conf"},
-    {"poll_seconds", &option_number, AT(struct conf_slurm, poll_seconds), "5.0", LIMITS(1, 600),
-     .help = "between two looks at Slurm's queue and for results, while there are jobs in it"},
+    {"poll_seconds", &option_number, AT(struct conf_slurm, poll_seconds), "5.0", LIMITS(0.05, 600),
+     .help = "between two polls of Slurm's queue and of results while jobs are in it; also the "
+             "first wait after Slurm refused a job"},
     {"backlog_jobs", &option_integer, AT(struct conf_slurm, backlog_jobs), "32", LIMITS(0, 10000),
      .help = "with executor = \"both\": so many of the jobs that wait are left to this machine"},
 };

@@ -13,11 +13,10 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import time
 import types
 
 import pytest
-from conftest import free_port, is_listening, wait_for
+from conftest import Clock, free_port, is_listening, wait_for
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo", "scontrol", "munged")
 ADMIN_PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -33,9 +32,10 @@ SETTINGS = {
     "ProctrackType": "proctrack/pgid", "TaskPlugin": "task/none", "JobAcctGatherType": "jobacct_gather/none",
     "AccountingStorageType": "accounting_storage/none", "MpiDefault": "none", "SwitchType": "switch/none",
     "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CPU",
-    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,defer",
-    "ReturnToService": "2", "SlurmdTimeout": "5", "SlurmctldTimeout": "5", "KillWait": "1",
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0",
+    "ReturnToService": "2", "SlurmdTimeout": "300", "SlurmctldTimeout": "5", "KillWait": "1",
     "MinJobAge": "600", "MaxJobCount": "20000", "SlurmdParameters": "config_overrides"}
+SOON = "MessageTimeout=2\n"  # for `asking`: commands give up a controller that does not answer after 2 s
 MUNGE = {"AuthType": "auth/munge", "CryptoType": "crypto/munge", "CredType": "cred/munge"}
 
 
@@ -95,11 +95,12 @@ def may_lay_cables():
 class Cluster:
     """
     Slurm with `nodes` nodes of `cpus` processors each; `settings` are others than SETTINGS, `lines` more of slurm.conf,
-    `control_groups` cgroup.conf; nodes that are `apart` need may_lay_cables. The folder is short-lived and its name short, for sockets lie in it.
+    `control_groups` cgroup.conf, `asking` lines of slurm.conf for commands only; nodes that are `apart` need may_lay_cables.
+    The folder is short-lived and its name short, for sockets lie in it.
     """
 
     def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups="",
-                 apart=False):
+                 asking="", apart=False):
         self.folder = pathlib.Path(folder)
         self.share = self.folder / "share"
         self.share.mkdir(parents=True)
@@ -109,16 +110,19 @@ class Cluster:
         self.cables = Cables(self.port, self.names) if apart else None
         self.processes = {}
         self.is_whole = True  # nobody has ended anything of it
+        self.is_closed = False  # its partition is
         self.first_job = 0  # those before were another test's
         self.log = self.folder / "log"
         self.log.mkdir()
+        self.clock = Clock(self.folder)  # slurmctld's
         for name in ("state", *self.names):
             (self.folder / name).mkdir()
         self.munges = ("munge", "munge-asking") if munge else ()
         of_all = self.describe(nodes, cpus, {**SETTINGS, **(MUNGE if munge else {}), **(settings or {})}) + lines
         for name, munged in (("slurm", "munge"), ("asking", "munge-asking")):
             (self.folder / f"{name}.conf").write_text(
-                of_all + (f"\nAuthInfo=socket={self.folder}/{munged}.socket\n" if munge else "\n"))
+                of_all + (f"\nAuthInfo=socket={self.folder}/{munged}.socket\n" if munge else "\n")
+                + (asking if name == "asking" else ""))
         (self.folder / "cgroup.conf").write_text(control_groups)
         self.config = self.folder / "slurm.conf"
         self.environment = {"SLURM_CONF": str(self.folder / "asking.conf"), "PATH": ADMIN_PATH}
@@ -137,11 +141,17 @@ class Cluster:
                   for name, port in self.ports.items()]
         return "\n".join([*lines, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""])
 
-    def spawn(self, name, *command):
+    def pass_time(self, seconds):
+        """
+        Sets slurmctld's clock forward. It checks time limits twice a minute, and starts its scheduler 3 s after its own start.
+        """
+        self.clock.jump(seconds)
+
+    def spawn(self, name, *command, **environment):
         with open(self.log / f"{name}.out", "ab") as log:
             self.processes[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **self.environment, "SLURM_CONF": str(self.config)})
+                env={**os.environ, **self.environment, "SLURM_CONF": str(self.config), **environment})
 
     def start_munge(self, name, key=b"of this cluster"):
         """Who has another key makes credentials that the others do not believe."""
@@ -152,16 +162,16 @@ class Cluster:
         # By force: it would have its socket where everybody may look for it.
         self.spawn(name, "munged", "--foreground", "--force", f"--socket={path}.socket", f"--key-file={secret}",
                    f"--pid-file={path}.pid", f"--seed-file={path}.seed", f"--log-file={self.log}/{name}")
-        wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 30, "munged's socket")
+        wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 90, "munged's socket")
 
     def start_controller(self):
-        self.spawn("slurmctld", "slurmctld", "-D")
-        wait_for(lambda: self.lives("slurmctld") and is_listening(self.port), 30, "slurmctld's port")
+        self.spawn("slurmctld", "slurmctld", "-D", **self.clock.environment)
+        wait_for(lambda: self.lives("slurmctld") and is_listening(self.port), 90, "slurmctld's port")
 
     def start_node(self, name):
         where = ("nsenter", f"--net=/run/netns/{self.cables.spaces[name]}") if self.cables else ()
         self.spawn(name, *where, "slurmd", "-D", "-N", name)
-        wait_for(lambda: self.lives(name) and is_listening(self.ports[name], self.processes[name].pid), 30, f"the port of {name}")
+        wait_for(lambda: self.lives(name) and is_listening(self.ports[name], self.processes[name].pid), 90, f"the port of {name}")
 
     def lives(self, name):
         assert self.processes[name].poll() is None, (self.log / f"{name}.out").read_text()[-4000:]
@@ -176,18 +186,24 @@ class Cluster:
         for name in self.names:
             self.start_node(name)
         wait_for(lambda: all(state.startswith(("idle", "mixed", "allocated")) for state in self.node_states().values()),
-                 60, "nodes that are idle")
+                 90, "nodes that are idle")
+        self.pass_time(5)
         return self
 
     def kill(self, name, number=signal.SIGKILL):
         """One of its daemons, by this name alone: what slurmd has started goes on."""
         self.is_whole = False
         self.processes[name].send_signal(number)
-        self.processes[name].wait(20)
+        self.processes[name].wait(60)
 
     def ask(self, *command, check=True):
-        return subprocess.run(command, check=check, text=True, capture_output=True, timeout=60,
+        return subprocess.run(command, check=check, text=True, capture_output=True, timeout=120,
                               env={**os.environ, **self.environment}).stdout
+
+    def set_partition(self, state):
+        """DOWN: jobs are taken and wait; UP: they start."""
+        self.ask("scontrol", "update", "PartitionName=main", f"State={state}")
+        self.is_closed = state != "UP"
 
     def node_states(self):
         with contextlib.suppress(subprocess.CalledProcessError):
@@ -201,8 +217,18 @@ class Cluster:
         return {number: state for number, state in known.items() if number > self.first_job}
 
     def steps(self):
-        """Processes of jobs, whichever node they are on, and whether anybody knows of them."""
-        return [pid for pid in self.leftover() if b"run-job" in self.command_of(pid)]
+        """
+        Processes of jobs, whichever node they are on, and whether anybody knows of them. A copy that a shell forks has the command
+        of its parent until it runs another program, and does not count.
+        """
+        found = {pid: self.parent_of(pid) for pid in self.leftover() if b"run-job" in self.command_of(pid)}
+        return [pid for pid, parent in found.items() if parent not in found]
+
+    @staticmethod
+    def parent_of(pid):
+        with contextlib.suppress(OSError):
+            return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return None
 
     @staticmethod
     def command_of(pid):
@@ -222,29 +248,29 @@ class Cluster:
         if not self.is_whole or any(process.poll() is not None for process in self.processes.values()):
             return False
         self.cancel_all()
-        wait_for(self.is_idle, 30, "idle nodes")
+        if self.is_closed:
+            self.set_partition("UP")
+        wait_for(self.is_idle, 60, "idle nodes")
         self.first_job = max(self.jobs(), default=self.first_job)
         self.share = self.folder / f"share-{self.first_job}"  # in the old one a daemon may be at work still
         self.share.mkdir(exist_ok=True)
         return True
 
-    def stop(self):
-        with contextlib.suppress(Exception):
-            self.cancel_all()
-        for number in (signal.SIGCONT, signal.SIGTERM):
-            for process in self.processes.values():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-        deadline = time.monotonic() + 10
-        for process in self.processes.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.1, deadline - time.monotonic()))
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
-        for pid in self.leftover():
+    def has_ended(self):
+        """Kills what is left; a slurmstepd may have started more meanwhile."""
+        left = list(self.leftover())
+        for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        return not left
+
+    def stop(self):
+        """Kills all of it: nobody needs its state, and an orderly end takes slurmctld up to 10 s."""
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(60)
+        wait_for(self.has_ended, 60, "the end of what Slurm has started")
         if self.cables:
             self.cables.take_away()
 

@@ -12,20 +12,27 @@ import sys
 
 import pandas
 import pytest
-from conftest import BIN, SOURCE, drop, phantom, run_program
+from conftest import BIN, SOURCE, Daemon, drop, phantom, run_program
 
 TEXTURE = """texture = ( { profile = "ibsi-b"; regions = [ "segments", "volume" ]; resample = { in_plane_mm = 7.0; }; },
                          { families = [ "glcm" ]; discretisation = "fixed-bin-size"; bin_width = 30.0; } );"""
 USAGE, NOT_FOUND = 2, 3
 
 
-@pytest.fixture
-def measured(daemon, tmp_path):
-    d = daemon(quiet=0.5, pipeline_extra=TEXTURE).start()
-    for number in (1, 2):
-        drop(phantom(tmp_path / f"series{number}", "--size", "48x40x8", "--seed", number), d.inbox)
-        d.wait_jobs(count=number)
-    return d
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Two jobs that have ended. Tests read the database only, so that one daemon serves all."""
+    folder = tmp_path_factory.mktemp("measured")
+    d = Daemon(folder / "daemon", quiet=0.5, pipeline_extra=TEXTURE)
+    try:
+        d.start()
+        for number in (1, 2):
+            drop(phantom(folder / f"series{number}", "--size", "48x40x8", "--seed", number), d.inbox)
+            d.wait_jobs(count=number)
+        yield d
+    finally:
+        d.kill_all()
+    assert "event=role.call_unknown" not in d.log.read_text(errors="replace")
 
 
 def ask(d, *arguments, **options):

@@ -156,7 +156,7 @@ class Container:
         self.wait()
 
     def wait(self):
-        wait_for(lambda: self.echo().returncode == 0, 60, "the port of the container")
+        wait_for(lambda: self.echo().returncode == 0, 90, "the port of the container")
 
     def echo(self):
         return do("echoscu", "-aet", "DCMSEND", "-aec", "NOCTULE", "127.0.0.1", self.port, check=False)
@@ -192,12 +192,12 @@ def test_its_life(container, tmp_path):
     assert container.inside("id", "-u").stdout.split() == [str(NUMBER)]
     do("dcmsend", "-aet", "DCMSEND", "-aec", "NOCTULE", "127.0.0.1", container.port, "+sd",
        phantom(tmp_path / "ct", "--kind", "ct-head", "--size", "64x64x24")[0].parent)
-    (seg,) = wait_for(lambda: list((tmp_path / "out").glob("*.dcm")), 60, "the result")
+    (seg,) = wait_for(lambda: list((tmp_path / "out").glob("*.dcm")), 90, "the result")
     assert_valid(seg)
     # Reloaded, stopped as an engine does it, begun again; then another container on the same data, as at an upgrade.
     (tmp_path / "conf.d" / "site.conf").write_text(CONF.replace("DCMSEND", "OTHER"))
     container.engine("kill", "--signal", "HUP", container.name)
-    wait_for(lambda: container.echo().returncode != 0, 30, "the reload")
+    wait_for(lambda: container.echo().returncode != 0, 90, "the reload")
     (tmp_path / "conf.d" / "site.conf").write_text(CONF)
     container.engine("stop", container.name)
     assert container.state() == ["exited", "0"]
@@ -212,7 +212,7 @@ def test_its_life(container, tmp_path):
 def test_a_folder_of_somebody_else_is_refused_by_number(container, tmp_path):
     os.chown(tmp_path / "data", 0, 0)
     container.engine(*container.line)
-    wait_for(lambda: container.state()[0] == "exited", 30, "its end")
+    wait_for(lambda: container.state()[0] == "exited", 90, "its end")
     done = container.engine("logs", container.name)
     assert f"of user {NUMBER}" in done.stdout + done.stderr and container.state() == ["exited", "73"]
 

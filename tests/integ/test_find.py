@@ -49,7 +49,7 @@ def test_who_the_patient_is_stands_there_as_the_site_wants(daemon, tmp_path, how
     assert [date, description, manufacturer, model, station, institution] == list(ABOUT.values())[2:]
     assert identifiers == {"none": ["", ""], "plain": ["ACC-4711", "PAT-0815"],
                            "hashed": how == "hashed" and [hashed(d, "ACC-4711"), hashed(d, "PAT-0815")]}[how]
-    wait_for(lambda: d.query("SELECT 1 FROM v_jobs"), 30, "the job")
+    wait_for(lambda: d.query("SELECT 1 FROM v_jobs"), 90, "the job")
     for arguments in (["--patient", "PAT-0815"], ["--accession", "ACC-4711", "--modality", "ct"],
                       ["--patient", "PAT-0815", "--sender", "STORESCU"]):
         for command in ("series", "jobs"):
@@ -65,13 +65,13 @@ def test_who_the_patient_is_stands_there_as_the_site_wants(daemon, tmp_path, how
 def test_the_same_patient_is_the_same_word_after_a_restart(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     drop(series(tmp_path / "one"), d.inbox)
-    wait_for(lambda: len(rows(d)) == 1, 20, "the first series")
+    wait_for(lambda: len(rows(d)) == 1, 90, "the first series")
     assert d.stop() == 0
     key = d.root / "identifier.key"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600 and len(key.read_bytes()) == 32
     d.start()
     drop(series(tmp_path / "two", SeriesInstanceUID="1.2.3", AccessionNumber=""), d.inbox)
-    wait_for(lambda: len(rows(d)) == 2, 20, "the second series")
+    wait_for(lambda: len(rows(d)) == 2, 90, "the second series")
     first, second = rows(d)
     assert first[1] == second[1] == hashed(d, "PAT-0815")
     assert {first[0], second[0]} == {hashed(d, "ACC-4711"), ""}
@@ -88,7 +88,7 @@ def on_terminal(d, columns, *arguments):
         while piece := os.read(ours, 65536):
             text += piece
     os.close(ours)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     return re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).splitlines()
 
 
@@ -96,7 +96,7 @@ def test_lists_fit_the_terminal_and_say_that_there_is_more(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     for number in (1, 2):
         drop(series(tmp_path / f"{number}", SeriesInstanceUID=f"1.2.{number}.{'3' * 40}"), d.inbox)
-        wait_for(lambda count=number: len(rows(d)) == count, 20, "the series")
+        wait_for(lambda count=number: len(rows(d)) == count, 90, "the series")
     wide = on_terminal(d, 400, "series")
     assert max(map(len, wide)) > 100 and all(f"1.2.{number}.{'3' * 40}" in "\n".join(wide) for number in (1, 2))
     for columns in (80, 100):

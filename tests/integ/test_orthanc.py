@@ -116,7 +116,7 @@ def test_there_and_back(site, tmp_path, way):
     files = head(tmp_path / "ct")
     storescu(here.orthanc.port, *files, called="ORTHANC", calling="CT1")
     wait_for(lambda: delivered(here.noctule), 90, "the delivery")
-    (result,) = wait_for(lambda: here.series("SEG"), 30, "the result in Orthanc, stable")
+    (result,) = wait_for(lambda: here.series("SEG"), 90, "the result in Orthanc, stable")
     # It is what Noctule wrote, beside its images, and complete.
     (row,) = here.noctule.query("SELECT * FROM v_deliveries")
     (instance,) = result["Instances"]
@@ -124,12 +124,12 @@ def test_there_and_back(site, tmp_path, way):
     assert held == pydicom.dcmread(here.noctule.root / row["path"])  # but for the file meta, which is Orthanc's
     assert len(here.orthanc.rest("/studies")) == 1 and len(here.series("CT")) == 1
     if way == "orthanc":
-        wait_for(lambda: here.noctule.query("SELECT 1 FROM v_deliveries WHERE commitment = 'COMMITTED'"), 30, "the commitment")
+        wait_for(lambda: here.noctule.query("SELECT 1 FROM v_deliveries WHERE commitment = 'COMMITTED'"), 90, "the commitment")
     # Nothing goes in a circle. Orthanc's script is called for one series after the other: what it had made of the result is there before
     # the next series is.
     storescu(here.orthanc.port, *head(tmp_path / "next", seed=2), called="ORTHANC", calling="CT1")
     wait_for(lambda: len(here.series("SEG")) == 2, 90, "the result of the next")
-    assert here.routes() == ["Success"] * 2
+    wait_for(lambda: here.routes() == ["Success"] * 2, 60, "the end of both jobs of Orthanc")
     assert len(here.noctule.query("SELECT * FROM instance")) == 2 * len(files) and len(here.noctule.jobs()) == 2
     assert not here.noctule.query("SELECT * FROM v_quarantine")
 
@@ -138,11 +138,11 @@ def test_what_could_not_be_sent_goes_by_the_script(site, tmp_path):
     here = site("orthanc")
     here.orthanc.start()
     storescu(here.orthanc.port, *head(tmp_path / "ct"), called="ORTHANC", calling="CT1")
-    wait_for(lambda: here.routes() == ["Failure"], 60, "the failure of Orthanc's job")
+    wait_for(lambda: here.routes() == ["Failure"], 90, "the failure of Orthanc's job")
     here.noctule.start()
     here.begin_failed_again()
     wait_for(lambda: here.series("SEG"), 90, "the result in Orthanc")
-    assert here.routes() == ["Success"]
+    wait_for(lambda: here.routes() == ["Success"], 60, "the end of Orthanc's job")
     here.begin_failed_again()  # there is nothing more to do
     assert here.routes() == ["Success"]
 
@@ -152,10 +152,10 @@ def test_an_archive_that_is_away_gets_it_later(site, tmp_path):
     here.start()
     here.noctule.ctl("hold", "--queue")
     storescu(here.orthanc.port, *head(tmp_path / "ct"), called="ORTHANC", calling="CT1")
-    wait_for(lambda: here.routes() == ["Success"], 60, "the series in Noctule")
+    wait_for(lambda: here.routes() == ["Success"], 90, "the series in Noctule")
     here.orthanc.stop()
     here.noctule.ctl("release", "--queue")
     wait_for(lambda: here.noctule.query("SELECT 1 FROM v_deliveries WHERE code = 'PEER_UNREACHABLE'"), 90, "a delivery that failed")
     here.orthanc.start()
-    wait_for(lambda: delivered(here.noctule), 60, "the delivery")
-    wait_for(lambda: here.series("SEG"), 30, "the result in Orthanc")
+    wait_for(lambda: delivered(here.noctule), 90, "the delivery")
+    wait_for(lambda: here.series("SEG"), 90, "the result in Orthanc")

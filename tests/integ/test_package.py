@@ -97,7 +97,7 @@ class Machine:
                 ["chroot", "--userspec=noctule:noctule", self.root, "/usr/bin/noctuled", "--config", f"/{CONF}"],
                 cwd="/", stdout=log, stderr=log, start_new_session=True)
         try:
-            wait_for(lambda: self.answers(process), 30, "the service's answer")
+            wait_for(lambda: self.answers(process), 90, "the service's answer")
             yield
         finally:
             if process.poll() is None:
@@ -233,7 +233,7 @@ def test_upgraded(machine, before, package, tmp_path):
     assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service", "restart noctule.service"]
     assert machine.path(CONF).read_text() == configured and machine.path(SITE).exists()
     with machine.service():
-        wait_for(lambda: machine.query("SELECT 1 FROM v_jobs WHERE ended_at IS NOT NULL OR state = 'REVIEW'"), 60,
+        wait_for(lambda: machine.query("SELECT 1 FROM v_jobs WHERE ended_at IS NOT NULL OR state = 'REVIEW'"), 90,
                  "the end of a job of the series that was there")
     ((version,),) = machine.query("PRAGMA user_version")
     assert version == len(list((SOURCE / "db" / "migrations").glob("*.sql")))

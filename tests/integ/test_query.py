@@ -1,6 +1,7 @@
 """Archives that are asked what they have, and made to send it: Orthanc, dcmqrscp, and peers that do as they should not."""
 
 import contextlib
+import os
 import subprocess
 import threading
 
@@ -18,10 +19,12 @@ FIND, MOVE = "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.2.2.2"
 PENDING, SUCCESS, CANCELLED, SOME_FAILED, DESTINATION_UNKNOWN, NO_RESOURCES = 0xFF00, 0, 0xFE00, 0xB000, 0xA801, 0xA702
 
 
-def query(port, called, *arguments):
-    """The lines that it says, split; the last but one word of a failure is its code."""
+def query(port, called, *arguments, seconds=60):
+    """
+    The lines that it says, split; the last but one word of a failure is its code. An answer may take so many seconds.
+    """
     done = subprocess.run([BIN / "query", str(port), called, *map(str, arguments)], text=True, capture_output=True,
-                          timeout=120)
+                          timeout=300, env={**os.environ, "NOCTULE_QUERY_SECONDS": str(seconds)})
     assert done.stderr == "" and done.returncode in (0, 1), done
     return [line.split(maxsplit=1) for line in done.stdout.splitlines()]
 
@@ -192,7 +195,7 @@ def test_a_query_that_cannot_be_cancelled():
             yield PENDING, match(StudyInstanceUID=f"1.2.{number}", AccessionNumber="A-1")
 
     with Liar(find) as liar:
-        lines = query(liar.port, "LIAR", "find", "study", "A-1", "3")
+        lines = query(liar.port, "LIAR", "find", "study", "A-1", "3", seconds=2)
     assert len(said(lines, "MATCH")) == 3 and code(lines) == "PEER_ABORTED"
 
 
@@ -202,7 +205,7 @@ def test_an_archive_that_never_answers():
         yield SUCCESS, None
 
     with Liar(find) as liar:
-        lines = query(liar.port, "LIAR", "find", "study", "A-1")
+        lines = query(liar.port, "LIAR", "find", "study", "A-1", seconds=0.5)
     assert code(lines) == "PEER_ABORTED" and "silent" in lines[-1][1]
 
 

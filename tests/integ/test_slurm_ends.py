@@ -7,7 +7,7 @@ import signal
 import sys
 
 import pytest
-from cluster import Cluster, cluster, may_lay_cables, missing, played, waiting  # noqa: F401, the fixture
+from cluster import SOON, Cluster, cluster, may_lay_cables, missing, played, waiting  # noqa: F401, the fixture
 from conftest import BIN, run_program, wait_for
 from test_slurm import assert_once, drop_all, many, on_slurm, settings, wait_swept
 from test_slurm_many import with_jobs
@@ -65,8 +65,8 @@ def test_sbatch_heard_long_after_it_was_killed(daemon, cluster, tmp_path):
     wait_running(site)
     ours = d.jobs()[0]["slurm_id"]
     (tmp_path / "late").touch()
-    late = wait_for(lambda: set(site.jobs()) - {ours}, 30, "the late one").pop()
-    wait_for(lambda: site.jobs()[late] == "CANCELLED", 30, "its end")
+    late = wait_for(lambda: set(site.jobs()) - {ours}, 90, "the late one").pop()
+    wait_for(lambda: site.jobs()[late] == "CANCELLED", 90, "its end")
     (tmp_path / "go").touch()
     (job,) = d.wait_jobs(1)
     assert (job["slurm_id"], job["attempts"]) == (ours, 1)
@@ -77,19 +77,20 @@ def test_sbatch_heard_long_after_it_was_killed(daemon, cluster, tmp_path):
 # ----------------------------------------------------------------------------------------- what Slurm has ended ----
 
 def test_a_time_limit_and_another_job(daemon, cluster, tmp_path):
-    """TIMEOUT costs an attempt, PREEMPTED none; neither speaks against a node. Slurm looks at limits twice a minute."""
+    """TIMEOUT costs an attempt, PREEMPTED none; neither speaks against a node."""
     site = cluster(nodes=2, cpus=1, settings={"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"},
                    lines="PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP\n")
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 2))
     wait_running(site, 2)
-    slow, pushed = wait_for(lambda: d.jobs() if all(job["node"] for job in d.jobs()) else None, 30, "their nodes")
-    site.ask("scontrol", "update", f"JobId={slow['slurm_id']}", "EndTime=now+1")
+    slow, pushed = wait_for(lambda: d.jobs() if all(job["node"] for job in d.jobs()) else None, 90, "their nodes")
+    site.ask("scontrol", "update", f"JobId={slow['slurm_id']}", "EndTime=now+60")
     urgent = site.ask("sbatch", "--parsable", "--partition=urgent", f"--nodelist={pushed['node']}", "--output=/dev/null",
                       "--wrap=sleep 1000").strip()
-    (returned,) = wait_for(lambda: details(d, "JOB_RETURNED"), 60, "the one that was preempted")
+    (returned,) = wait_for(lambda: details(d, "JOB_RETURNED"), 90, "the one that was preempted")
     assert "Slurm ended it for another job (PREEMPTED)" in returned
     site.ask("scancel", urgent)
+    site.pass_time(120)
     (delayed,) = wait_for(lambda: details(d, "JOB_DELAYED"), 90, "the time limit")
     assert delayed.startswith("SLURM_TIMEOUT") and f"Slurm job {slow['slurm_id']} on {slow['node']} ended as TIMEOUT" in delayed
     (tmp_path / "go").touch()
@@ -116,7 +117,7 @@ def first_waits(folder):
 
 def test_a_node_that_is_cut_off_for_a_moment(daemon, cables, cluster, tmp_path):
     """It goes on, and Slurm has not given it up: nothing is lost."""
-    site = cluster(apart=True, settings={"SlurmdTimeout": "300"})
+    site = cluster(apart=True)
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 2))
     wait_running(site, 2)
@@ -135,13 +136,19 @@ def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
     Slurm gives it up by itself, its job is tried again on the other one; and what it goes on to compute, for both reach the share,
     comes to nothing.
     """
-    site = cluster(apart=True, nodes=2, cpus=1)
+    site = cluster(apart=True, nodes=2, cpus=1, settings={"SlurmdTimeout": "5", "MessageTimeout": "5"})
     d = on_slurm(daemon, site, settings(site, program=first_waits(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 1))
-    node = wait_for(lambda: d.jobs() and d.jobs()[0]["node"], 30, "its node")
+    node = wait_for(lambda: d.jobs() and d.jobs()[0]["node"], 90, "its node")
     wait_running(site)
     (late,) = site.steps()
     site.cut(node)
+
+    def node_is(state):
+        site.pass_time(2)
+        return site.node_states()[node].startswith(state)
+
+    wait_for(lambda: node_is("down"), 180, "the end of Slurm's patience")
     (job,) = d.wait_jobs(1, seconds=180)
     assert job["attempts"] == 2 and job["node"] != node
     (delayed,) = details(d, "JOB_DELAYED")
@@ -152,7 +159,7 @@ def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
     (tmp_path / "go").touch()
     wait_for(lambda: late not in site.steps(), 60, "its end")
     site.cables.mend(node)
-    wait_for(lambda: site.node_states()[node] == "idle", 90, "the node's return")
+    wait_for(lambda: node_is("idle"), 180, "the node's return")
     wait_swept(site)
     assert_once(d, 1)
     assert before == (seg.stat().st_ino, seg.read_bytes())
@@ -160,7 +167,7 @@ def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
 
 def test_a_slurmd_that_is_killed_while_steps_run(daemon, cluster, tmp_path):
     """They go on without it, and nothing is begun anew when it is back."""
-    site = cluster(settings={"SlurmdTimeout": "300"})
+    site = cluster()
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 2))
     wait_running(site, 2)
@@ -179,21 +186,25 @@ FATES = {"NODE_FAIL": "SLURM_NODE_FAILED", "BOOT_FAIL": "SLURM_NODE_FAILED", "TI
 
 
 def test_what_each_word_of_slurm_means(daemon, tmp_path):
-    """Played: a Slurm job for each, in its state at once, without a manifest. None: no attempt is lost."""
+    """
+    Played: a Slurm job for each, in its state at once, without a manifest. None: no attempt is lost. squeue answers when all are
+    submitted, and the second sbatch of a job never does.
+    """
     queue = tmp_path / "queue"
-    site = played(tmp_path, squeue=f"cat {queue}", scancel="exit 0", sbatch=f"""
+    site = played(tmp_path, squeue=f"{waiting(queue)}\ncat {queue}", scancel="exit 0", sbatch=f"""
 for each; do case $each in --comment=*) nonce=${{each#--comment=}} ;; */job-*) job=${{each##*/job-}} ;; esac; done
-case ${{job#*.}} in 1.*) ;; *) echo 99; exit ;; esac
+mkdir {tmp_path}/submitted-${{job%%.*}} || {{ {waiting(tmp_path / "never")}; }}
 echo "${{job%%.*}} $nonce" >>{tmp_path}/jobs
 echo "${{job%%.*}}" """)
-    queue.touch()
     d = with_jobs(daemon, tmp_path, site, len(FATES)).start()
     d.ctl("resume")
-    wait_for(lambda: len(d.query("SELECT 1 FROM v_jobs WHERE slurm_state = 'SUBMITTED'")) == len(FATES), 60, "all of them")
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_jobs WHERE slurm_state = 'SUBMITTED'")) == len(FATES), 90, "all of them")
     nonces = dict(line.split() for line in (tmp_path / "jobs").read_text().splitlines())
-    queue.write_text("".join(f"{job}|{state}|{nonces[str(job)]}|n{job}|None\n" for job, state in enumerate(FATES, 1)))
+    states = tmp_path / "states"
+    states.write_text("".join(f"{job}|{state}|{nonces[str(job)]}|n{job}|None\n" for job, state in enumerate(FATES, 1)))
+    states.rename(queue)
     count = sum(code is not None for code in FATES.values())
-    wait_for(lambda: len(details(d, "JOB_DELAYED")) == count and details(d, "JOB_RETURNED"), 60, "their ends")
+    wait_for(lambda: len(details(d, "JOB_DELAYED")) == count and details(d, "JOB_RETURNED"), 90, "their ends")
     told = {row["job"]: row["detail"].partition(":")[0]
             for row in d.query("SELECT job, detail FROM v_events WHERE kind = 'JOB_DELAYED'")}
     assert told == {job: code for job, code in enumerate(FATES.values(), 1) if code}
@@ -237,7 +248,7 @@ def test_more_memory_than_was_asked_for(daemon, control_groups, cluster, tmp_pat
 
 def test_munge(daemon, cluster, tmp_path):
     """Without it, or with another key than Slurm's, jobs wait, it is said why, and they go on when it is right again."""
-    site = cluster(munge=True)
+    site = cluster(munge=True, asking=SOON)
     d = on_slurm(daemon, site).start()
     made = many(tmp_path / "in", 3)
 
@@ -252,7 +263,7 @@ def test_munge(daemon, cluster, tmp_path):
         if key:
             site.start_munge("munge-asking", key=key)
         drop_all(d, made[count - 1:count])
-        unavailable = wait_for(lambda n=count - 1: details(d, "SLURM_UNAVAILABLE")[n - 1:], 60, "SLURM_UNAVAILABLE")[0]
+        unavailable = wait_for(lambda n=count - 1: details(d, "SLURM_UNAVAILABLE")[n - 1:], 120, "SLURM_UNAVAILABLE")[0]
         assert said in unavailable, unavailable
         assert "see to slurmctld and munge" in ask_doctor()
         assert "SLURM_UNAVAILABLE" in d.ctl("status", check=False).stdout

@@ -21,8 +21,8 @@ def test_polls_do_not_wait_for_what_is_submitted(daemon, tmp_path):
     first, asked, vain, calls, count = (*(tmp_path / name for name in ("first", "asked", "vain", "calls")), 100)
     site = played(tmp_path, scancel="exit 0", squeue=f"touch {asked}", sbatch=f"""
 echo >>{calls}; i=0
-mkdir {first} 2>{tmp_path}/words || for i in `seq 200`; do [ -e {asked} ] && break; sleep 0.1; done
-[ $i != 200 ] || touch {vain}
+mkdir {first} 2>{tmp_path}/words || for i in `seq 500`; do [ -e {asked} ] && break; sleep 0.1; done
+[ $i != 500 ] || touch {vain}
 echo $$""")
     d = with_jobs(daemon, tmp_path, site, count).start()
     d.ctl("resume")

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 from cluster import cluster, waiting  # noqa: F401, the fixture
-from conftest import BIN, drop, small_file_system, stalling_file_system, wait_for
-from test_slurm import assert_once, attempts, drop_all, many, on_slurm, settings, wait_swept
+from conftest import BIN, small_file_system, stalling_file_system, wait_for
+from test_slurm import assert_once, attempts, drop_all, many, move_in, on_slurm, settings, wait_swept
 
 
 def gate(folder):
@@ -21,7 +21,7 @@ def gate(folder):
 
 def wait_running(site, count=1):
     """RUNNING says that Slurm has given a job its node; what it runs there has begun a moment later."""
-    wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count <= len(site.steps()), 60, "steps that run")
+    wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count <= len(site.steps()), 90, "steps that run")
 
 
 def test_images_on_the_share_stay_where_they_are(daemon, cluster, tmp_path):
@@ -69,13 +69,13 @@ def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
         if until == "manifest":  # the steps have ended, and the daemon is about to look
             d.process.send_signal(signal.SIGSTOP)
             (tmp_path / "go").touch()
-            wait_for(lambda: len(list(share.folder.rglob("manifest"))) == 2, 60, "manifests")
+            wait_for(lambda: len(list(share.folder.rglob("manifest"))) == 2, 90, "manifests")
         share.stall()
         try:
             (tmp_path / "go").touch()
             d.process.send_signal(signal.SIGCONT)
-            drop(many(tmp_path / "later", 3)[2], d.inbox / "later")
-            wait_for(lambda: len(d.jobs()) == 3, 60, "a job of the series that came meanwhile")
+            move_in(d, many(tmp_path / "later", 3)[2])
+            wait_for(lambda: len(d.jobs()) == 3, 90, "a job of the series that came meanwhile")
             assert d.ctl("ping").returncode == 0
             assert not d.jobs("FAILED") and not d.jobs("DELAYED")
         finally:
@@ -117,7 +117,7 @@ def test_a_step_that_runs_twice(daemon, cluster, tmp_path):
     other = subprocess.Popen([tmp_path / "gate", "run-job", "--scratch", tmp_path, folder], stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True)
     (tmp_path / "go").touch()
-    told, _ = other.communicate(timeout=60)
+    told, _ = other.communicate(timeout=120)
     assert "has a manifest" in told or "was given up" in told or "was left" in told, told
     (job,) = d.wait_jobs(1)
     assert job["attempts"] == 1

@@ -3,7 +3,7 @@
  *   query PORT CALLED find study ACCESSION            MATCH study series accession modality instances; ...
  *   query PORT CALLED find series STUDY [most]        STATUS 0x....; CODE message
  *   query PORT CALLED move DESTINATION STUDY SERIES [most]    PROGRESS and MOVED remaining completed failed warned; ...
- * most: so many matches or answers, then C-CANCEL. An answer may take 5 s.
+ * most: so many matches or answers, then C-CANCEL. An answer may take NOCTULE_QUERY_SECONDS, or 60 s.
  */
 #include "dicom/net/scu_query.h"
 
@@ -66,6 +66,7 @@ main(int argc, char **argv)
         {DICOM_FIND_CLASS, "1.2.840.10008.1.2"},
         {DICOM_MOVE_CLASS, "1.2.840.10008.1.2"},
     };
+    const char *seconds = getenv("NOCTULE_QUERY_SECONDS");
     if (argc < 6)
         return 2;
     signal(SIGPIPE, SIG_IGN);
@@ -76,7 +77,7 @@ main(int argc, char **argv)
                                     .port = atoi(argv[1]),
                                     .connect_seconds = 60,
                                     .acse_seconds = 60,
-                                    .dimse_seconds = 5,
+                                    .dimse_seconds = seconds ? atof(seconds) : 60,
                                     .max_pdu = DICOM_PDU_MAX};
     struct dicom_association *association;
     struct dicom_answer answer;

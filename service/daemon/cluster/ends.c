@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOLD_FIRST_MS 5000 /* after Slurm took nothing; doubled each time */
-#define HOLD_MOST_MS  300000
+#define HOLD_MOST_MS 300000
 
 /* ------------------------------------------------------------------------------ attempts ---- */
 
@@ -122,12 +121,12 @@ cluster_tell_trouble(struct cluster *cluster, enum code code, const char *messag
         snprintf(cluster->trouble, sizeof cluster->trouble, "%s: %s", code_name(code), message);
 }
 
-/* Held back longer each time, up to five minutes. */
+/* Holds submissions for the interval between two polls, doubled at each refusal in a row up to five minutes. */
 static void
 cluster_hold(struct cluster *cluster)
 {
     const struct core *core = cluster->base.core;
-    uint64_t wait = HOLD_FIRST_MS;
+    uint64_t wait = (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
     for (int i = 0; i < cluster->refusals && wait < HOLD_MOST_MS; i++)
         wait *= 2;
     cluster->refusals++;

@@ -376,6 +376,9 @@ pulls_start(struct pulls *pulls)
     struct core *core = pulls->core;
     if (!pulls->look || pulls->outdated || core->draining || core->disk_low || core->trouble)
         return;
+    /* A source that cannot connect to our port would use up the attempts of an item. */
+    if (!core->reception.open)
+        return;
     pulls->look = false;
     int rc = pulls->swept ? 0 : pulls_sweep(pulls);
     for (size_t i = 0; i < pulls->target_count && rc == 0; i++)
