@@ -21,16 +21,18 @@ turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
 left=()       # tiers that this call does not run, with the reason
 release=plain # the preset of release code: plain, or ci with CUDA
 
-# Succeeds if a file that CUDA code depends on differs from the last landing, or if git does not have that landing.
+landed=$(tail -n 1 tests/landings.txt | cut -d' ' -f2)
+git cat-file -e "$landed^{commit}" 2>/dev/null || landed= # a shallow clone
+
+# Succeeds if CUDA code or its tests differ from the last landing, or if git does not have that landing.
 kernels_changed() {
-    local landed
-    landed=$(tail -n 1 tests/landings.txt | cut -d' ' -f2)
-    ! git diff --quiet "$landed" -- base kernels service/worker tests/emulator tests/kernels tests/gpu_*.py 2>/dev/null
+    [[ -z $landed ]] || ! git diff --quiet "$landed" -- kernels service/worker tests/emulator tests/kernels tests/gpu_*.py
 }
 
 case ${1:-gate} in
 gate)
     set -- asan turn
+    export NOCTULE_LINT_SINCE=$landed # cppcheck and clang-tidy read changed files only
     for other in 1 2 3 4; do
         [[ $other == "$turn" ]] || left+=("turn $other: runs at another landing; this one is turn $turn")
     done
@@ -38,7 +40,7 @@ gate)
         set -- "$@" cuda
         release=ci
     else
-        left+=("kernels: no change since the landing $(tail -n 1 tests/landings.txt)")
+        left+=("kernels: no change since the landing $landed")
     fi
     left+=("full, thread sanitizer, night: not part of the gate")
     ;;
@@ -100,11 +102,11 @@ stage() {
         NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 \
             run build/asan -L '^gate$' -j "$jobs"
         ;;
-    # Release code: the demonstration and this landing's turn of the other tests.
+    # Release code: the demonstration, further tests of each landing, and this landing's turn of the others.
     turn)
         build $release integ_programs
         NOCTULE_PRESET=$release tests/demo.sh
-        run build/$release -L "^turn$turn\$" -j "$jobs"
+        run build/$release -L "^(plain|turn$turn)\$" -j "$jobs"
         ;;
     # CUDA code compiles, and the emulator runs it.
     cuda)

@@ -5,9 +5,14 @@ set -uo pipefail
 cd "$1" || exit
 rooms=(base kernels dicom db config service)
 
-# The production sources in C, NUL after each.
+# The production sources in C, NUL after each. NOCTULE_LINT_SINCE=COMMIT: those that changed since then, untracked ones included.
 production() {
-    find "${rooms[@]}" -name '*.c' -print0
+    if [[ -n ${NOCTULE_LINT_SINCE:-} ]]; then
+        { git diff --name-only --diff-filter=d -z "$NOCTULE_LINT_SINCE" -- "${rooms[@]/%//*.c}" &&
+            git ls-files --others --exclude-standard -z -- "${rooms[@]/%//*.c}"; }
+    else
+        find "${rooms[@]}" -name '*.c' -print0
+    fi
 }
 
 case $2 in
@@ -23,7 +28,7 @@ cppcheck)
     # internalAstError: it cannot parse two members of a structure behind a compound literal in one call.
     # VALUES: 2.10 gives up a file where another address follows what it stands for; it may be any function.
     # autoVariables: the pool's caller waits below its local for those who use it.
-    production | xargs -0 cppcheck --quiet --language=c --error-exitcode=1 --inline-suppr --template=gcc \
+    production | xargs -0 -r cppcheck --quiet --language=c --error-exitcode=1 --inline-suppr --template=gcc \
         --enable=warning,performance,portability --suppress=uninitvar --suppress=ctuuninitvar \
         --suppress=internalAstError \
         --suppress=autoVariables:kernels/cpu/pool.c \
@@ -34,7 +39,7 @@ shellcheck)
     ;;
 tidy) # .clang-tidy says what is asked; sh, as the files stand before the compiler's options
     # shellcheck disable=SC2016
-    production | xargs -0 -n 12 -P "$(nproc)" \
+    production | xargs -0 -r -n 12 -P "$(nproc)" \
         sh -c 'clang-tidy --quiet "$@" -- -std=c11 -D_GNU_SOURCE -DNOCTULE_VERSION=\"0\" -I. 2>/dev/null' sh
     ;;
 esac

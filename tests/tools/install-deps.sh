@@ -43,7 +43,7 @@ if [[ $part == test || $part == venv ]]; then
     if ! cat "${pins[@]}" | cmp -s - "$stamp"; then
         rm -rf build/venv
         /usr/bin/python3 -m venv build/venv
-        pip=(build/venv/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes)
+        pip=(build/venv/bin/pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes)
         "${pip[@]}" --only-binary :all: -r tests/requirements.txt
         "${pip[@]}" --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
         cat "${pins[@]}" >"$stamp"
