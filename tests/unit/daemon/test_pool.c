@@ -184,8 +184,9 @@ run_child(const char *role)
 
 /* --------------------------------------------------------------------------- the pool ------ */
 
-static struct pool_timing quick = {.hello = 300,
-                                   .silence = 400,
+/* A child may take long to start on a busy machine, so only tests of these timers shorten them (be_hasty). */
+static struct pool_timing quick = {.hello = 60000,
+                                   .silence = 60000,
                                    .term = 200,
                                    .young = 60000,
                                    .calm = 60000,
@@ -267,14 +268,15 @@ tear_down(void)
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
-/* From now on nobody is blamed for being slow or silent. */
+/* From now on a child that sends no HELLO, or is silent, for so many milliseconds is ended. */
 static void
-be_patient(void)
+be_hasty(uint64_t hello, uint64_t silence)
 {
-    struct pool_timing patient = quick;
-    patient.hello = patient.silence = 60000;
+    struct pool_timing hasty = quick;
+    hasty.hello = hello;
+    hasty.silence = silence;
     tear_down();
-    set_up_pool(&patient);
+    set_up_pool(&hasty);
 }
 
 START_TEST(a_good_child_is_ready_answers_and_leaves_when_told)
@@ -352,6 +354,7 @@ END_TEST
 
 START_TEST(who_has_not_even_begun_can_be_replaced)
 {
+    be_hasty(300, quick.silence);
     int slot = pool_add(pool, "silent", 0);
     pool_fill(pool, slot, NULL);
     turn_until(seen.gone == 1);
@@ -365,7 +368,6 @@ END_TEST
 
 START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
 {
-    be_patient();
     int slot = pool_add(pool, "reloads", 0);
     pool_set_config(pool, "/elsewhere", "root = \"/\";");
     pool_reload(pool, slot);
@@ -384,7 +386,6 @@ END_TEST
 /* There is no memory for the frame: the next one has read the new configuration. */
 START_TEST(one_that_cannot_be_told_of_a_reload_is_replaced)
 {
-    be_patient();
     int slot = pool_add(pool, "reloads", 0);
     turn_until(seen.ready == 1);
     hit = false;
@@ -406,7 +407,6 @@ on_any_trouble(void *context, const struct pool_trouble *trouble)
 
 START_TEST(one_that_asks_for_it_is_renewed)
 {
-    be_patient();
     int slot = pool_add(pool, "reloads", 0);
     for (int times = 1; times <= 4;
          times++) { /* more often than one may die without being throttled */
@@ -456,6 +456,8 @@ static const struct {
 
 START_TEST(misfits_are_ended_and_replaced)
 {
+    be_hasty(strcmp(misfits[_i].role, "silent") == 0 ? 300 : quick.hello,
+             strcmp(misfits[_i].role, "falls-silent") == 0 ? 400 : quick.silence);
     pool_add(pool, misfits[_i].role, 0);
     turn_until(seen.gone == 2);
     ck_assert_int_eq(seen.ready, misfits[_i].was_ready ? 2 : 0);
@@ -502,7 +504,6 @@ END_TEST
 
 START_TEST(who_does_not_read_is_ended)
 {
-    be_patient();
     int slot = pool_add(pool, "does-not-read", 0);
     turn_until(seen.ready == 1);
     char *text = calloc(1, 1u << 20);
@@ -576,7 +577,6 @@ trouble(void)
 
 START_TEST(who_keeps_dying_is_told_and_why)
 {
-    be_patient();
     const int64_t before = clock_unix_ms();
     pool_add(pool, "good", 0);
     turn_until(seen.ready == 1);
@@ -606,6 +606,7 @@ END_TEST
 
 START_TEST(who_says_nothing_is_told_before_it_is_ended)
 {
+    be_hasty(quick.hello, 2000);
     bool ticked = false;
     uv_timer_t tick; /* the loop turns while nothing happens */
     uv_timer_init(&loop, &tick);
@@ -616,7 +617,7 @@ START_TEST(who_says_nothing_is_told_before_it_is_ended)
     ck_assert_str_eq(trouble(), "");
     turn_until(*trouble());
     ck_assert_int_eq(seen.gone, 0);
-    ck_assert_ptr_nonnull(strstr(told.last.text, "hangs: has said nothing for 0 s"));
+    ck_assert_ptr_nonnull(strstr(told.last.text, "hangs: has said nothing for "));
     ck_assert(!told.last.works);
     turn_until(seen.gone == 1);
     ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time it was ended"));
