@@ -22,7 +22,7 @@ import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHARED = SOURCE.parent / "shared" / "data"
-BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "release" / "bin"))
+BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "ci" / "bin"))
 
 SANITIZED = "ASAN_OPTIONS" in os.environ  # programs under AddressSanitizer (tests/CMakeLists.txt)
 EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/

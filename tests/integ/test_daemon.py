@@ -581,16 +581,18 @@ def test_systemd_hears_ready_reloading_watchdog_and_stopping(daemon, tmp_path):
         d.start()
         heard = []
 
-        def hear(word):
-            while not any(word in message for message in heard):
+        def hear(*words):
+            """Waits until each word was heard, in any order; returns the message with the last word."""
+            def next_heard():
                 heard.append(notify.recv(4096).decode())
-            found = [message for message in heard if word in message]
+                return all(any(word in message for message in heard) for word in words)
+
+            wait_for(next_heard, 60, f"{words} from the daemon")
+            found = [message for message in heard if words[-1] in message]
             heard.clear()
             return found[0]
 
-        hear("READY=1")
-        hear("WATCHDOG=1")
-        hear("STATUS=working")
+        hear("READY=1", "WATCHDOG=1", "STATUS=working")
         d.process.send_signal(signal.SIGHUP)
         assert "MONOTONIC_USEC=" in hear("RELOADING=1")
         hear("READY=1")
