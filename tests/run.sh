@@ -75,7 +75,7 @@ run() {
     failed=$(python3 tests/tools/report.py again "$report") || return 1
     echo "== second try: $failed"
     ctest --test-dir "$folder" --output-on-failure --output-junit "$report.again" -R "^(${failed// /|})\$" -j 1 || return 1
-    python3 tests/tools/report.py unsteady "$report" >>tests/unsteady.txt
+    python3 tests/tools/report.py unsteady "$report" | tee -a tests/unsteady.txt
 }
 
 # steady FOLDER ROUNDS: runs every integration and fault test so many times beside four busy processes.
