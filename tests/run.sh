@@ -15,7 +15,7 @@ begun=$SECONDS
 reports=build/reports
 rm -rf $reports
 mkdir -p $reports
-jobs=${NOCTULE_JOBS:-$((3 * $(nproc)))} # most integration tests wait for timers, disks and peers
+jobs=${NOCTULE_JOBS:-$((2 * $(nproc)))} # most integration tests wait for timers, disks and peers
 share=7
 turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
 left=()       # tiers that this call does not run, with the reason
