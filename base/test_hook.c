@@ -1,4 +1,4 @@
-/* test_hook.c - see test_hook.h. NOCTULE_TEST_HOOKS selects the form whose hooks work. */
+/* test_hook.c - see test_hook.h. Set NOCTULE_TEST_HOOKS to compile the enabled form. */
 #include "base/test_hook.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
- * test_hook.h - hooks for tests: points at which a test kills the process, and variables that only tests set.
+ * test_hook.h - hooks for tests: crash points, and environment variables for tests only.
  *
- * test_hook.c is compiled in two forms. Test builds link the form whose hooks work. Programs that are installed
- * link the other form, in which every hook does nothing. Any thread may call these functions.
+ * test_hook.c is compiled in two forms. Test builds link the enabled form. Installed programs must link the disabled
+ * form: its crash points have no effect, and its variables are unset. Any thread may call these functions.
  */
 #ifndef NOCTULE_TEST_HOOK_H
 #define NOCTULE_TEST_HOOK_H
@@ -13,10 +13,10 @@
 extern "C" {
 #endif
 
-/* Returns whether this program has working hooks. */
+/* Returns true in the enabled form. */
 bool test_hook_enabled(void);
 
-/* Returns the environment variable `name`; NULL if it is unset, or if hooks are disabled. */
+/* Returns the environment variable `name`, or NULL if it is unset or hooks are disabled. The caller must not free it. */
 const char *test_hook_variable(const char *name);
 
 /*

@@ -98,6 +98,12 @@ class Courier:
             if clock:
                 clock.pass_time(1)
 
+    def pass_waiting(self, clock, seconds, why):
+        """Lets time pass: the sender must show that it lives, and must not end a delivery."""
+        clock.pass_time(seconds)
+        self.next("ALIVE")
+        assert "DELIVERED" not in [frame.name for frame in self.peer.frames], why
+
     def send(self, path, to="PACS"):
         """Asks for a delivery and returns its number."""
         meta = pydicom.dcmread(path, stop_before_pixels=True).file_meta
@@ -364,9 +370,7 @@ def test_silence_does_not_last(courier, seg, tmp_path):
         assert patient.deliver(seg, "OTHER")["outcome"] == SENT, "another destination held this one up"
         assert stuck not in [frame["delivery"] for frame in patient.peer.frames if frame.name == "DELIVERED"]
         number = one.send(seg)
-        clock.pass_time(30)
-        one.next("ALIVE")
-        assert "DELIVERED" not in [frame.name for frame in one.peer.frames], "acse_seconds are 60"
+        one.pass_waiting(clock, 30, "acse_seconds are 60")
         told = one.next("DELIVERED", clock=clock, delivery=number)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
         os.killpg(pacs.process.pid, signal.SIGCONT)
@@ -380,9 +384,7 @@ def test_an_archive_that_stops_in_the_middle(courier, seg, tmp_path):
         one = courier(destination(port=pacs.port), environment=clock.environment)
         number = one.send(seg)
         assert begun.wait(60)
-        clock.pass_time(30)
-        one.next("ALIVE")
-        assert "DELIVERED" not in [frame.name for frame in one.peer.frames], "it has a minute"
+        one.pass_waiting(clock, 30, "dimse_seconds are 60")
         told = one.next("DELIVERED", clock=clock, delivery=number)
         given_up.set()
         assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
@@ -592,9 +594,7 @@ def test_it_says_that_it_lives(courier, seg, tmp_path):
         one = courier(destination(port=pacs.port), environment=clock.environment)
         number = one.send(seg)
         assert begun.wait(60)
-        clock.pass_time(5)
-        one.next("ALIVE")
-        assert "DELIVERED" not in [frame.name for frame in one.peer.frames], "it says so while it waits"
+        one.pass_waiting(clock, 5, "the archive has not answered")
         said.set()
         assert one.next("DELIVERED", delivery=number)["outcome"] == SENT
 
