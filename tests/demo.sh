@@ -2,13 +2,17 @@
 # Runs the main job on generated data: installs missing packages, builds, starts noctuled in a temporary root with the
 # shipped configuration, copies a synthetic head CT into its inbox, waits for the job, and prints the results.
 #   tests/demo.sh [FOLDER]    FOLDER: the folder of the root (default: a new one below /tmp)
-# NOCTULE_PRESET: the CMake preset to build (default: release). A preset that builds tests has these programs in bin/released.
+# NOCTULE_PRESET: the CMake preset to build (default: demo, with CUDA code for the GPU of this machine only). A preset that builds tests has these programs in bin/released.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/tools/install-deps.sh build
-preset=${NOCTULE_PRESET:-release}
-cmake --preset "$preset" >/dev/null
+preset=${NOCTULE_PRESET:-demo}
+gpu=()
+if [[ $preset == demo ]] && nvidia-smi -L >/dev/null 2>&1; then
+    gpu=(-D NOCTULE_CUDA=AUTO -D CMAKE_CUDA_ARCHITECTURES=native)
+fi
+cmake --preset "$preset" "${gpu[@]}" >/dev/null
 cmake --build --preset "$preset" --target noctuled noctule noctule-phantom
 bin=$PWD/build/$preset/bin
 phantom=$bin/noctule-phantom

@@ -47,8 +47,8 @@ static const struct option_row slurm_rows[] = {
      LIMITS(1, 9000),
      .help = "Slurm jobs at a time that wait or run; below MaxJobCount of slurm.conf"},
     {"poll_seconds", &option_number, AT(struct conf_slurm, poll_seconds), "5.0", LIMITS(0.05, 600),
-     .help = "between two polls of Slurm's queue and of results while jobs are in it; also the "
-             "first wait after Slurm refused a job"},
+     .help = "between two polls of Slurm's queue and of results while jobs are in it; after "
+             "Slurm refused a job, the first wait is 5 s or this time, if it is shorter"},
     {"backlog_jobs", &option_integer, AT(struct conf_slurm, backlog_jobs), "32", LIMITS(0, 10000),
      .help = "with executor = \"both\": so many of the jobs that wait are left to this machine"},
 };

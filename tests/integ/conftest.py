@@ -30,6 +30,7 @@ EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/
 needs_emulator = pytest.mark.skipif("NOCTULE_NO_EMULATOR" in os.environ,  # as the build says, not what it left behind
                                     reason="built without the CUDA backend")
 limits_memory = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer needs more memory than this test allows")
+released_only = pytest.mark.skipif(SANITIZED, reason="runs with release code, in integ.released")
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real series are not here")
 
 

@@ -13,7 +13,7 @@ import time
 import highdicom
 import pydicom
 import pytest
-from conftest import SHARED, Clock, assert_valid, drop, needs_shared, phantom, run_program, uncounted, wait_for
+from conftest import SHARED, Clock, assert_valid, drop, needs_shared, phantom, released_only, run_program, uncounted, wait_for
 from test_again import Stopped
 
 
@@ -279,6 +279,7 @@ def test_an_operator_completes_a_series(daemon, tmp_path):
     assert "operator" in row["evidence"]
 
 
+@released_only
 def test_ten_thousand_files_do_not_stall_it(daemon, tmp_path):
     source = tmp_path / "source"
     run_program("noctule-phantom", "--output", source, "--size", "16x16x100", "--count", "100")

@@ -17,7 +17,7 @@ import numpy
 import PIL.Image
 import pydicom
 import pytest
-from conftest import PEERS, daemons, drop, free_port, is_listening, phantom, storescu, wait_for
+from conftest import PEERS, daemons, drop, free_port, is_listening, phantom, released_only, storescu, wait_for
 from test_deliveries import QUICK, to_archive
 from test_pull import CALLERS, FIRST, SECOND, SOON, Archive, forever, pull, pulling, source, study, wait_ended  # noqa: F401
 from test_report_night import DESCRIPTION, SEGMENT, STATION, about, small
@@ -477,6 +477,7 @@ def test_another_database(site):
 chromium = shutil.which("chromium")
 
 
+@released_only
 @pytest.mark.skipif(not chromium, reason="chromium is not here")
 @pytest.mark.parametrize("width, dark, paths", [(1200, False, ("", "review", "failures")), (400, False, (*PAGES, "job?id=1")),
                                                 (400, True, ("review", "night"))])

@@ -5,22 +5,23 @@ set -uo pipefail
 cd "$1" || exit
 rooms=(base kernels dicom db config service)
 
-# The production sources in C, NUL after each. NOCTULE_LINT_SINCE=COMMIT: those that changed since then, untracked ones included.
-production() {
+# files FOLDER... PATTERN: the files of the pattern, with NUL after each; with NOCTULE_LINT_SINCE=COMMIT only those that changed since
+# then or that git does not know.
+files() {
+    local pattern=${*: -1} folders=("${@:1:$#-1}")
     if [[ -n ${NOCTULE_LINT_SINCE:-} ]]; then
-        { git diff --name-only --diff-filter=d -z "$NOCTULE_LINT_SINCE" -- "${rooms[@]/%//*.c}" &&
-            git ls-files --others --exclude-standard -z -- "${rooms[@]/%//*.c}"; }
+        git diff --name-only --diff-filter=d -z "$NOCTULE_LINT_SINCE" -- "${folders[@]}"
+        git ls-files --others --exclude-standard -z -- "${folders[@]}"
     else
-        find "${rooms[@]}" -name '*.c' -print0
-    fi
+        find "${folders[@]}" -type f -print0
+    fi | grep -zE "$pattern"
 }
 
 case $2 in
 format)
-    # Every version breaks lines in its own way; these are version 14's.
+    # Versions differ in line breaks; the sources have those of version 14.
     clang-format --version | grep -q ' version 14\.' || { echo "clang-format 14 is not here"; exit 77; }
-    find "${rooms[@]}" tests -name '*.[ch]' -print0 -o -name '*.cc' -print0 -o -name '*.hh' -print0 \
-        -o -name '*.cu' -print0 -o -name '*.cuh' -print0 | xargs -0 clang-format --dry-run -Werror
+    files "${rooms[@]}" tests '\.([ch]|cc|hh|cuh?)$' | xargs -0 -r clang-format --dry-run -Werror
     ;;
 cppcheck)
     # uninitvar, ctuuninitvar: 2.10 takes an address that is given to a function for a read where a compound literal
@@ -28,7 +29,7 @@ cppcheck)
     # internalAstError: it cannot parse two members of a structure behind a compound literal in one call.
     # VALUES: 2.10 gives up a file where another address follows what it stands for; it may be any function.
     # autoVariables: the pool's caller waits below its local for those who use it.
-    production | xargs -0 -r cppcheck --quiet --language=c --error-exitcode=1 --inline-suppr --template=gcc \
+    files "${rooms[@]}" '\.c$' | xargs -0 -r cppcheck --quiet --language=c --error-exitcode=1 --inline-suppr --template=gcc \
         --enable=warning,performance,portability --suppress=uninitvar --suppress=ctuuninitvar \
         --suppress=internalAstError \
         --suppress=autoVariables:kernels/cpu/pool.c \
@@ -39,7 +40,7 @@ shellcheck)
     ;;
 tidy) # .clang-tidy says what is asked; sh, as the files stand before the compiler's options
     # shellcheck disable=SC2016
-    production | xargs -0 -r -n 12 -P "$(nproc)" \
+    files "${rooms[@]}" '\.c$' | xargs -0 -r -n 12 -P "$(nproc)" \
         sh -c 'clang-tidy --quiet "$@" -- -std=c11 -D_GNU_SOURCE -DNOCTULE_VERSION=\"0\" -I. 2>/dev/null' sh
     ;;
 esac

@@ -3,10 +3,12 @@
 
 #include "service/common/log.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HOLD_MOST_MS 300000
+#define HOLD_FIRST_SECONDS 5.0
+#define HOLD_MOST_MS       300000
 
 /* ------------------------------------------------------------------------------ attempts ---- */
 
@@ -121,12 +123,14 @@ cluster_tell_trouble(struct cluster *cluster, enum code code, const char *messag
         snprintf(cluster->trouble, sizeof cluster->trouble, "%s: %s", code_name(code), message);
 }
 
-/* Holds submissions for the interval between two polls, doubled at each refusal in a row up to five minutes. */
+/* Holds submissions for 5 s, or for the interval between two polls if that is shorter; doubled at each refusal in a row up to five
+ * minutes. */
 static void
 cluster_hold(struct cluster *cluster)
 {
     const struct core *core = cluster->base.core;
-    uint64_t wait = (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
+    uint64_t wait =
+        (uint64_t)(1000 * fmin(HOLD_FIRST_SECONDS, core->conf->compute.slurm.poll_seconds));
     for (int i = 0; i < cluster->refusals && wait < HOLD_MOST_MS; i++)
         wait *= 2;
     cluster->refusals++;

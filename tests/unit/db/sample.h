@@ -118,17 +118,18 @@ sample_restore(const struct sample *sample, const struct sample_database *file)
     ck_assert_int_eq(fclose(to), 0);
 }
 
+static struct sample_database sample_migrated;
+
 /* Open an empty database. The program runs the migrations once, and later samples begin with a copy of that file. */
 static inline void
 sample_open(struct sample *sample)
 {
-    static struct sample_database migrated;
     sample_folder(sample);
-    if (migrated.bytes)
-        sample_restore(sample, &migrated);
+    if (sample_migrated.bytes)
+        sample_restore(sample, &sample_migrated);
     sample_reopen(sample);
-    if (!migrated.bytes)
-        sample_store(sample, &migrated);
+    if (!sample_migrated.bytes)
+        sample_store(sample, &sample_migrated);
 }
 
 static inline void
