@@ -15,7 +15,7 @@ begun=$SECONDS
 reports=build/reports
 rm -rf $reports
 mkdir -p $reports
-jobs=${NOCTULE_JOBS:-$((2 * $(nproc)))} # most integration tests wait for timers, disks and peers
+jobs=${NOCTULE_JOBS:-$((2 * $(nproc) + 1))} # most integration tests wait for timers, disks and peers
 share=7
 uar=0 # 1: C tests find uses of a stack frame after its function has returned, at up to twice the time
 turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
@@ -25,9 +25,12 @@ release=plain # the preset of release code: plain, or ci with CUDA
 landed=$(tail -n 1 tests/landings.txt | cut -d' ' -f2)
 git cat-file -e "$landed^{commit}" 2>/dev/null || landed= # a shallow clone
 
-# Succeeds if CUDA code or its tests differ from the last landing, or if git does not have that landing.
+# Succeeds if CUDA code, a header that it includes, or its tests differ from the last landing, or if git does not have that landing.
 kernels_changed() {
-    [[ -z $landed ]] || ! git diff --quiet "$landed" -- kernels service/worker tests/emulator tests/kernels tests/gpu_*.py
+    local headers
+    mapfile -t headers < <(git grep -hoE '"(kernels|base)/[^"]+\.h"' -- 'kernels/*.cu' 'kernels/*.cuh' | tr -d '"' | sort -u)
+    [[ -z $landed ]] || ! git diff --quiet "$landed" -- 'kernels/*.cu' 'kernels/*.cuh' "${headers[@]}" tests/emulator \
+        'tests/kernels/*cuda*' 'tests/gpu_*.py'
 }
 
 case ${1:-gate} in
