@@ -38,6 +38,18 @@ void dicom_init(void);
 /* Is there a data dictionary, without which dicom_init ends the process? From the thread that calls dicom_init, before. */
 bool dicom_has_dictionary(void);
 
+/* Elements that announce the number of slice locations (counts.def). */
+enum dicom_count {
+
+#define COUNT(id, ...) DICOM_COUNT_##id,
+#include "dicom/read/counts.def"
+#undef COUNT
+    DICOM_COUNTS
+};
+
+/* Returns the element's name, for messages. */
+const char *dicom_count_name(enum dicom_count count);
+
 /* One plane of pixels: a classic instance, or one frame of an enhanced multi-frame one. */
 struct dicom_frame {
     bool has_position;             /* Image Position (Patient), within 1e6 mm */
@@ -50,6 +62,9 @@ struct dicom_frame {
     double slice_thickness;        /* mm; 0 when absent or impossible */
     double spacing_between_slices; /* mm; 0 when absent or impossible */
     double slope, intercept;       /* real-world value = slope * stored + intercept */
+    /* The first Real World Value Mapping (0040,9096) with a slope; it is not applied. */
+    bool has_mapping;
+    double mapping_slope, mapping_intercept;
     /* The first window of the VOI LUT module or macro (PS3.3 C.11.2), where it is linear: as it
      * says, and the real-world values that are black and white. */
     bool has_window;
@@ -96,6 +111,10 @@ struct dicom_instance {
     int32_t expected_instances; /* of the whole series, from the tags that say so; 0 when unknown */
     int32_t images_in_acquisition; /* Images in Acquisition by itself; 0 when absent */
     int32_t temporal_positions;    /* Number of Temporal Positions by itself; 0 when absent */
+    int32_t counts[DICOM_COUNTS];  /* slice locations that are announced; 0 when absent */
+    /* One part of a multi-frame image (PS3.3 C.7.6.16.2.2.4). */
+    char concatenation_uid[DICOM_UID_SIZE];            /* "" when absent */
+    int32_t concatenation_number, concatenation_total; /* from 1; 0 when absent */
     int32_t rows, columns;
     int32_t bits_allocated, bits_stored, high_bit;
     bool is_signed;

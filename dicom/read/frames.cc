@@ -132,6 +132,19 @@ read_rescale(const Source &source, struct dicom_frame &frame)
     frame.intercept = rescale_number(values, DCM_RescaleIntercept);
 }
 
+void
+read_mapping(const Source &source, struct dicom_frame &frame)
+{
+    const Header own = source.group(DCM_RealWorldValueMappingSequence);
+    const Header mapping = source.has_groups() && !own.empty()
+                               ? own
+                               : source.dataset().item(DCM_RealWorldValueMappingSequence);
+    frame.has_mapping =
+        header_number(mapping, DCM_RealWorldValueSlope, &frame.mapping_slope) &&
+        header_number(mapping, DCM_RealWorldValueIntercept, &frame.mapping_intercept) &&
+        std::isfinite(frame.mapping_slope) && std::isfinite(frame.mapping_intercept);
+}
+
 /*
  * LINEAR goes from c - 0.5 - (w - 1) / 2 to c - 0.5 + (w - 1) / 2 (PS3.3 C.11.2.1.2.1), which no
  * width below 1 can; what has one, of real numbers, means what LINEAR_EXACT says.
@@ -190,16 +203,18 @@ frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &f
 }
 
 static void
-frame_read(const Source &source, const std::string &acquired, const struct dicom_instance &instance,
+frame_read(const Source &source, const std::string &acquired, struct dicom_instance &instance,
            struct dicom_frame &frame)
 {
     const std::vector<std::string> types = source_types(source);
     frame_read_geometry(source, instance.frame_count == 1, frame);
     read_rescale(source, frame);
+    read_mapping(source, frame);
     read_window(source, frame);
     read_acquired(source, acquired, frame);
     keys_read(source, types, frame);
     exclude_read(source, types, instance, frame);
+    counts_read_frame(source, instance);
 }
 
 int
@@ -208,6 +223,7 @@ frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, 
     const std::string acquired = header_date_time(
         source.dataset(), {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
     bool had_own = true;
+    counts_read(source, instance);
     for (int32_t i = 0; i < instance.frame_count; i++) {
         source.advance();
         if (source.has_own() || had_own)

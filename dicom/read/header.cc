@@ -408,6 +408,8 @@ header_private_number(const Header &header, const struct private_attribute &attr
             return unknown_number<double>(*element, value, index);
         if (attribute.vr == EVR_FL)
             return unknown_number<float>(*element, value, index);
+        if (attribute.vr == EVR_SL)
+            return unknown_number<int32_t>(*element, value, index);
         if (attribute.vr == EVR_SS)
             return unknown_number<int16_t>(*element, value, index);
         if (attribute.vr == EVR_US)

@@ -117,7 +117,7 @@ bool header_parse_number(const std::string &text, double *value);
 /*
  * A private attribute, which is told by its creator: the block that this one reserved says the rest
  * of its number (PS3.5 7.8.1). The VR is what UN bytes are read by; the numbers that are read are
- * texts (EVR_IS for DS, too), FL, FD, SS and US.
+ * texts (EVR_IS for DS, too), FL, FD, SL, SS and US.
  */
 struct private_attribute {
     uint16_t group;

@@ -6,6 +6,7 @@
  * whether the pixel data are all there. Pixel data are never read, only measured.
  */
 #include "dicom/read/source.hh"
+#include "dicom/value/charset.hh"
 #include "dicom/value/sop_class.h"
 
 #include <algorithm>
@@ -29,18 +30,24 @@ constexpr uint32_t wanted_tags[] = {
     0x00189329, 0x00189353, 0x00189364, 0x0018937C, 0x00189601, 0x00189602, 0x00189603, 0x00189604,
     0x00189605, 0x00189606, 0x00189607, 0x00189751, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012,
     0x00200013, 0x00200032, 0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00204000,
-    0x00209056, 0x00209111, 0x00209113, 0x00209116, 0x00209128, 0x00209153, 0x00209156, 0x00209241,
-    0x00209245, 0x00209253, 0x0020930D, 0x00209310, 0x00280002, 0x00280004, 0x00280008, 0x00280010,
-    0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120, 0x00280121,
-    0x00281050, 0x00281051, 0x00281052, 0x00281053, 0x00281054, 0x00281056, 0x00282110, 0x00282112,
-    0x00282114, 0x00283000, 0x00289110, 0x00289132, 0x00289145, 0x00540061, 0x00540071, 0x00540081,
-    0x00540101, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
+    0x00209056, 0x00209057, 0x00209111, 0x00209113, 0x00209116, 0x00209128, 0x00209153, 0x00209156,
+    0x00209161, 0x00209162, 0x00209163, 0x00209241, 0x00209245, 0x00209253, 0x0020930D, 0x00209310,
+    0x00280002, 0x00280004, 0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101,
+    0x00280102, 0x00280103, 0x00280120, 0x00280121, 0x00281050, 0x00281051, 0x00281052, 0x00281053,
+    0x00281054, 0x00281056, 0x00282110, 0x00282112, 0x00282114, 0x00283000, 0x00289110, 0x00289132,
+    0x00289145, 0x00409096, 0x00409224, 0x00409225, 0x00540061, 0x00540071, 0x00540081, 0x00540101,
+    0x00541000, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
 };
 
 constexpr uint32_t wanted_private_tags[] = {
-    0x0019000A, 0x0019000C, 0x0019000E, 0x00190027, 0x001900BB, 0x001900BC, 0x001900BD, 0x00290010,
-    0x0043002F, 0x00430039, 0x00650009, 0x00650037, 0x00650050, 0x20010003, 0x20010004, 0x20010008,
+    0x0019000A, 0x0019000C, 0x0019000E, 0x0019000F, 0x00190027, 0x001900BB, 0x001900BC,
+    0x001900BD, 0x0021004F, 0x00290010, 0x00290020, 0x0043002F, 0x00430039, 0x00650009,
+    0x00650037, 0x00650050, 0x20010003, 0x20010004, 0x20010008, 0x20010018, 0x20010081,
     0x2005000F, 0x20050011, 0x20050029, 0x200500A0, 0x200500B0, 0x200500B1, 0x200500B2,
+};
+
+constexpr struct private_attribute philips_dynamics {
+    0x2001, 0x81, "Philips Imaging DD 001", EVR_IS
 };
 
 constexpr uint32_t private_sequence_tag = 0x2005000F;
@@ -200,6 +207,11 @@ read_description(Peek &peek)
                                                              DCM_InstanceCreationTime}));
     instance.images_in_acquisition = count_of(dataset, DCM_ImagesInAcquisition);
     instance.temporal_positions = count_of(dataset, DCM_NumberOfTemporalPositions);
+    double dynamics;
+    if (instance.temporal_positions == 0 &&
+        header_private_number(dataset, philips_dynamics, &dynamics))
+        instance.temporal_positions =
+            dynamics > 1 && dynamics < LIMIT_FRAMES ? static_cast<int32_t>(dynamics) : 0;
     instance.contrast = !header_text(dataset, DCM_ContrastBolusAgent).empty() ||
                         header_has(dataset, DCM_ContrastBolusAgentSequence);
     if (!header_integer(dataset, DCM_InstanceNumber, &instance.instance_number))
@@ -208,23 +220,55 @@ read_description(Peek &peek)
         instance.series_number = 0;
 }
 
-/* Without the delimiters of components that are empty, which come and go on a patient's way. */
-std::string
-plain_name(std::string name)
+/* Returns a letter of ASCII or Latin-1 in UTF-8, `last` and `c`, as a capital. */
+char
+capital(char last, char c)
 {
-    name.resize(name.find_last_not_of("^= ") + 1);
-    return name;
+    const bool is_latin = last == '\xC3' && c >= '\xA0' && c <= '\xBE' && c != '\xB7';
+    return (c >= 'a' && c <= 'z') || is_latin ? static_cast<char>(c - 0x20) : c;
 }
 
-void
+/*
+ * Returns a form of a name that is equal for one patient whatever the character set, capitals, empty components and
+ * ideographic or phonetic groups, which systems change or drop.
+ */
+std::string
+comparable_name(const Header &dataset)
+{
+    std::string name = header_text(dataset, DCM_PatientName);
+    const bool is_ascii =
+        std::none_of(name.begin(), name.end(), [](char c) { return c < 0 || c == '\x1B'; });
+    if (std::string utf8; !is_ascii && Charset(header_character_sets(dataset)).decode(name, utf8))
+        name = utf8;
+    if (const size_t groups = name.find('='); groups != std::string::npos && groups > 0)
+        name.resize(groups);
+    std::string text;
+    char last = 0;
+    for (const char c : name) {
+        const char letter = capital(last, c);
+        last = c;
+        if (letter != '^' && letter != ' ')
+            text += letter;
+        else if (!text.empty() && text.back() != '^')
+            text += '^';
+    }
+    text.resize(text.find_last_not_of('^') + 1);
+    return text;
+}
+
+int
 read_patient(Peek &peek)
 {
+    const std::vector<std::string> values = header_texts(peek.dataset, DCM_PatientID);
+    if (values.size() > 1)
+        return peek.invalid(DCM_PatientID, "it has a backslash, which separates values");
     std::string patient = header_text(peek.dataset, DCM_PatientID);
     const std::string issuer = header_text(peek.dataset, DCM_IssuerOfPatientID);
     if (!issuer.empty())
         patient += "\\" + issuer;
     header_copy(peek.instance.patient, patient);
-    header_copy(peek.instance.patient_name, plain_name(header_text(peek.dataset, DCM_PatientName)));
+    header_copy(peek.instance.patient_name, comparable_name(peek.dataset));
+    return 0;
 }
 
 /* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
@@ -270,6 +314,23 @@ factor(const Header &dataset, const DcmTagKey &tag)
 }
 
 /*
+ * Volumes of a PET series. Series Type (PS3.3 C.8.9.1.1.4) decides which counts apply: GE writes Number of Time Slices into
+ * STATIC series too.
+ */
+int64_t
+pet_volumes(const Header &dataset)
+{
+    const std::string type = header_text(dataset, DCM_SeriesType);
+    int64_t volumes = 1;
+    if (type != "STATIC" && type != "WHOLE BODY" && type != "GATED")
+        volumes *= factor(dataset, DCM_NumberOfTimeSlices);
+    if (type != "STATIC" && type != "WHOLE BODY" && type != "DYNAMIC")
+        volumes *=
+            factor(dataset, DCM_NumberOfRRIntervals) * factor(dataset, DCM_NumberOfTimeSlots);
+    return volumes;
+}
+
+/*
  * How many instances the series should have. Images in Acquisition is written per temporal position
  * by most senders and for all of them by some; multiplied, it is never too small, so that no series
  * counts as complete too early.
@@ -282,14 +343,21 @@ read_expected_instances(Peek &peek)
     if (peek.has_groups())
         expected = 0;
     else if (header_has(dataset, DCM_NumberOfSlices))
-        expected = factor(dataset, DCM_NumberOfSlices) * factor(dataset, DCM_NumberOfTimeSlices) *
-                   factor(dataset, DCM_NumberOfRRIntervals) *
-                   factor(dataset, DCM_NumberOfTimeSlots);
+        expected = factor(dataset, DCM_NumberOfSlices) * pet_volumes(dataset);
     else if (header_has(dataset, DCM_ImagesInAcquisition))
         expected = factor(dataset, DCM_ImagesInAcquisition) *
                    factor(dataset, DCM_NumberOfTemporalPositions);
     peek.instance.expected_instances =
         expected > 1 && expected <= INT32_MAX ? static_cast<int32_t>(expected) : 0;
+}
+
+int
+read_concatenation(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    instance.concatenation_number = count_of(peek.dataset, DCM_InConcatenationNumber);
+    instance.concatenation_total = count_of(peek.dataset, DCM_InConcatenationTotalNumber);
+    return peek_read_uid(peek, DCM_ConcatenationUID, false, instance.concatenation_uid);
 }
 
 int
@@ -440,6 +508,10 @@ read_sizes(Peek &peek)
                                                       std::to_string(instance.frame_count) +
                                                       " frames, more than is ever processed.");
     instance.multi_frame = instance.frame_count > 1 || peek.has_groups();
+    if (peek.scan.frame_count > instance.frame_count)
+        return peek.invalid(DCM_NumberOfFrames, std::to_string(instance.frame_count) + ", but " +
+                                                    std::to_string(peek.scan.frame_count) +
+                                                    " frames have functional groups");
     return 0;
 }
 
@@ -477,6 +549,12 @@ measure_native(Peek &peek)
                            instance.frame_count * (instance.bits_allocated / 8);
     if (scan.pixel_length < needed)
         return truncated(peek, scan.pixel_length, needed);
+    const int64_t extra = scan.pixel_length - needed;
+    if (instance.multi_frame && extra > 1 && extra >= needed / instance.frame_count)
+        return peek.invalid(DCM_NumberOfFrames,
+                            std::to_string(instance.frame_count) + ", but the pixel data are of " +
+                                std::to_string(scan.pixel_length * instance.frame_count / needed) +
+                                " frames");
     if (scan.pixel_length > stream_remaining(&peek.stream))
         return truncated(peek, stream_remaining(&peek.stream), scan.pixel_length);
     if (scan.syntax->deflated) {
@@ -554,11 +632,14 @@ peek_judge(Peek &peek)
     if (error)
         return error;
     read_description(peek);
-    read_patient(peek);
     read_value_unit(peek);
     read_expected_instances(peek);
     read_lossiness(peek);
-    error = read_pixel_format(peek);
+    error = read_patient(peek);
+    if (!error)
+        error = read_concatenation(peek);
+    if (!error)
+        error = read_pixel_format(peek);
     if (error)
         return error;
     read_padding(peek);

@@ -342,6 +342,7 @@ struct Gathering : Refusal {
     size_t count, room;
     std::vector<size_t> ends;
     std::vector<std::string> images;
+    std::vector<bool> is_xor;
 
     /* What is there already is not copied where the C library can move pages. */
     void append(double number)
@@ -437,6 +438,7 @@ rtstruct_read_contour(Gathering &gathering, const Header &item)
                                 "has an invalid " + header_tag_name(DCM_ReferencedSOPInstanceUID) +
                                     gathering.of_roi() + ".");
     gathering.images.push_back(image);
+    gathering.is_xor.push_back(type == "CLOSEDPLANAR_XOR");
     return rtstruct_read_points(gathering, item);
 }
 
@@ -452,7 +454,8 @@ rtstruct_hand_over(const Gathering &gathering, struct rtstruct_contours &contour
     size_t start = 0;
     for (size_t i = 0; i < count; i++) {
         contours.contours[i] = {contours.points + start,
-                                static_cast<int64_t>((gathering.ends[i] - start) / 3)};
+                                static_cast<int64_t>((gathering.ends[i] - start) / 3),
+                                gathering.is_xor[i]};
         header_copy(contours.images[i], gathering.images[i]);
         start = gathering.ends[i];
     }
@@ -463,7 +466,8 @@ rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contour
                 struct error *error)
 {
     const int32_t number = set.items->of_roi[static_cast<size_t>(roi)];
-    Gathering gathering{{set.items->path.c_str(), error}, set.rois[roi], contours, 0, 0, {}, {}};
+    Gathering gathering{
+        {set.items->path.c_str(), error}, set.rois[roi], contours, 0, 0, {}, {}, {}};
     if (number >= 0) {
         DcmDataset parsed;
         rtstruct_parse_item(*set.items, number, parsed);

@@ -16,6 +16,7 @@
 #define TAG_MEDIA_CLASS     0x00020002u
 #define TAG_TRANSFER_SYNTAX 0x00020010u
 #define TAG_SIEMENS_CSA     0x00290010u
+#define TAG_SIEMENS_SERIES  0x00290020u
 #define TAG_PADDING         0xFFFCFFFCu
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
@@ -247,6 +248,14 @@ scan_tell(const struct walk *walk, uint32_t tag, uint32_t length)
         walk->wanted->content(walk->wanted->context, bytes, sizeof(bytes));
 }
 
+/* Returns whether a value is encapsulated: fragments in items, up to a delimiter (PS3.5 A.4). Icons may have such pixels. */
+static bool
+is_encapsulated(const struct element *element)
+{
+    return element->length == UNDEFINED_LENGTH &&
+           (strcmp(element->vr, "OB") == 0 || strcmp(element->vr, "OW") == 0);
+}
+
 /*
  * Goes past a value that is no sequence. As content, an element is its tag, length and value, a
  * sequence an empty element with items behind it, each between TAG_ITEM and TAG_ITEM_END.
@@ -377,6 +386,8 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
     const enum dictionary_form form =
         parsed && is_unknown ? dictionary_form(element->tag) : DICTIONARY_UNKNOWN;
     *nested = false;
+    if (is_encapsulated(element))
+        return 0;
     if (element->length == UNDEFINED_LENGTH) {
         if ((!is_sequence && !is_unknown) || (!element->vr[0] && form == DICTIONARY_VALUE))
             return scan_invalid(walk, "an element that is no sequence has no length");
@@ -443,6 +454,8 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
         return nested || element->length <= wanted->most_private_bytes;
     if (nested)
         return tag == wanted->private_sequence;
+    if (tag == TAG_SIEMENS_SERIES)
+        return element->length <= LIMIT_CSA_SERIES_BYTES;
     return element->length <= (tag == TAG_SIEMENS_CSA ? LIMIT_CSA_BYTES : LIMIT_PRIVATE_BYTES);
 }
 
@@ -456,10 +469,35 @@ pass_element_header(struct walk *walk, struct level *level, const struct element
     int error = is_nested(walk, element, level->encoding, wanted, nested);
     if (error)
         return error;
-    const bool kept = wanted && (level->all || is_fit(walk->wanted, element, *nested));
+    const bool kept = wanted && !is_encapsulated(element) &&
+                      (level->all || is_fit(walk->wanted, element, *nested));
     walk->into = kept ? level->into : NULL;
     error = check_order(walk, level, element);
     return error ? error : pass_header(walk, element);
+}
+
+/* Skips the fragments of an encapsulated value. None may reach beyond `limit`. */
+static int
+skip_fragments(struct walk *walk, const struct element *element, struct encoding encoding,
+               int64_t limit)
+{
+    scan_tell(walk, element->tag, element->length);
+    for (;;) {
+        struct element item;
+        int error = peek_element(walk, encoding, &item);
+        if (!error && item.tag != TAG_ITEM && item.tag != TAG_SEQUENCE_END)
+            error = scan_invalid(walk, "an encapsulated value holds something that is no fragment");
+        if (!error)
+            error = pass_header(walk, &item);
+        if (!error &&
+            (item.length == UNDEFINED_LENGTH || walk->stream->position + item.length > limit))
+            error = scan_invalid(walk, "a fragment reaches beyond what contains it");
+        if (error || item.tag == TAG_SEQUENCE_END)
+            return error;
+        error = scan_pass_value(walk, &item);
+        if (error)
+            return error;
+    }
 }
 
 static int
@@ -557,6 +595,16 @@ pop_at_delimiter(struct walk *walk, struct level *levels, int *depth)
     return error ? error : pop(walk, levels, depth);
 }
 
+/* Skips a delimiter that a sequence or item of known length does not need. Philips writes such, and DCMTK ignores them. */
+static int
+skip_delimiter(struct walk *walk, const struct level *level, const struct element *element)
+{
+    walk->into = NULL;
+    if (walk->stream->position + 8 > level->end)
+        return scan_invalid(walk, "a delimiter reaches beyond what contains it");
+    return pass_header(walk, element);
+}
+
 /* One step inside a sequence: the next item begins, or the sequence ends. */
 static int
 step_in_sequence(struct walk *walk, struct level *levels, int *depth)
@@ -568,6 +616,8 @@ step_in_sequence(struct walk *walk, struct level *levels, int *depth)
         return error;
     if (element.tag == TAG_SEQUENCE_END && level->end < 0)
         return pop_at_delimiter(walk, levels, depth);
+    if (element.tag == TAG_SEQUENCE_END)
+        return skip_delimiter(walk, level, &element);
     if (element.tag != TAG_ITEM)
         return scan_invalid(walk, "a sequence holds something that is no item");
     walk->into = level->into;
@@ -594,9 +644,10 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     if (error)
         return error;
     if (element.tag >> 16 == 0xFFFE) {
-        if (element.tag != TAG_ITEM_END || level->end >= 0)
+        if (element.tag != TAG_ITEM_END)
             return scan_invalid(walk, "an item holds a misplaced delimiter");
-        return pop_at_delimiter(walk, levels, depth);
+        return level->end >= 0 ? skip_delimiter(walk, level, &element)
+                               : pop_at_delimiter(walk, levels, depth);
     }
     bool nested;
     error = pass_element_header(walk, level, &element, &nested);
@@ -609,6 +660,8 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
         scan_tell(walk, element.tag, 0);
         return push(walk, levels, depth, &element, &sequence);
     }
+    if (is_encapsulated(&element))
+        return skip_fragments(walk, &element, level->encoding, level->limit);
     if (walk->stream->position + element.length > level->limit)
         return scan_invalid(walk, "an element reaches beyond what contains it");
     return scan_pass_value(walk, &element);
@@ -798,6 +851,8 @@ static int
 walk_value(struct walk *walk, const struct level *data_set, const struct element *element,
            bool nested)
 {
+    if (is_encapsulated(element))
+        return skip_fragments(walk, element, data_set->encoding, INT64_MAX);
     if (!nested)
         return scan_pass_value(walk, element);
     struct level sequence = {.into = walk->into,

@@ -74,7 +74,8 @@ struct scan_wanted {
     bool nested;         /* in the items of what is wanted, too, only what is wanted is kept */
     /* Private elements in whatever block they stand, (gggg,xxee) as gggg00ee; the creators of their
      * groups are kept with them. What is longer than LIMIT_PRIVATE_BYTES is none of them, but for
-     * the one that is a sequence, and Siemens' CSA header, which may have LIMIT_CSA_BYTES. */
+     * the one that is a sequence, and Siemens' CSA headers, which may have LIMIT_CSA_BYTES (image) and
+     * LIMIT_CSA_SERIES_BYTES (series, with the protocol). */
     const uint32_t *private_tags;
     size_t private_count;
     uint32_t private_sequence;

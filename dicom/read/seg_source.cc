@@ -334,6 +334,7 @@ seg_source_read_geometry(const Source &groups, int32_t frame_count, struct seg_s
     frame.spacing[0] = read.pixel_spacing[1];
     frame.spacing[1] = read.pixel_spacing[0];
     frame.between = read.spacing_between_slices;
+    frame.thickness = read.slice_thickness;
 }
 
 int

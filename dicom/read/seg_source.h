@@ -39,7 +39,8 @@ struct seg_source_frame {
     double position[3];    /* mm, LPS, of the centre of pixel (0, 0) */
     double orientation[6]; /* along the columns' index, then the rows' */
     double spacing[2];     /* mm between columns, mm between rows */
-    double between;        /* Spacing Between Slices, mm; 0: it is not told */
+    double between;        /* Spacing Between Slices, mm; 0: unknown */
+    double thickness;      /* Slice Thickness, mm; 0: unknown */
 };
 
 struct seg_source {

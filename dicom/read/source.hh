@@ -80,6 +80,9 @@ void keys_read(const Source &source, const std::vector<std::string> &types,
 /* Fills `excluded` and `derived`. (exclude.cc) */
 void exclude_read(const Source &source, const std::vector<std::string> &types,
                   const struct dicom_instance &instance, struct dicom_frame &frame);
+/* Fills the counts that the data set has, and adds those of the current frame. (counts.cc) */
+void counts_read(const Source &source, struct dicom_instance &instance);
+void counts_read_frame(const Source &source, struct dicom_instance &instance);
 /* Fills frame_count frames. Codes of scan_check_time. (frames.cc) */
 int frames_read(Source &source, struct scan &scan, struct dicom_instance &instance,
                 struct error *error);

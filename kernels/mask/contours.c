@@ -1,8 +1,9 @@
 /* contours.c - see contours.h. A crossing flips the bit where it enters a row; the sums of the bits
- * before each are the mask. */
+ * before each are the area of a contour. */
 #include "kernels/mask/contours.h"
 #include "base/limits.h"
 #include "kernels/mask/between.h"
+#include "kernels/mask/contours_overlap.h"
 
 #include <errno.h>
 #include <math.h>
@@ -27,6 +28,12 @@ struct contours_work {
     double normal[3];
     int64_t words_per_row;
     int64_t crossings;
+    int64_t budget;     /* words that may still be compared */
+    int64_t kept;       /* words of areas of the current plane */
+    int64_t *planes_of; /* by contour; -1: it encloses nothing */
+    int64_t *order;     /* contours by plane */
+    uint64_t *area;     /* of one contour, a plane; 0 between contours */
+    struct contours_part *parts;
     uint64_t *bits;
     struct contours_drawn *drawn;
     struct error *error;
@@ -156,9 +163,14 @@ contours_column(struct contours_point low, struct contours_point high, int64_t r
     return (int64_t)quotient + (over % under > 0);
 }
 
+/* Rows of a plane. */
+struct contours_rows {
+    int64_t first, end;
+};
+
 /* Flips, in each row that the edge crosses, the first voxel that is not left of it. */
 static int
-contours_edge(struct contours_work *work, int64_t plane, struct contours_point low,
+contours_edge(struct contours_work *work, struct contours_rows *rows, struct contours_point low,
               struct contours_point high)
 {
     const struct image_extent *extent = &work->planes->extent;
@@ -178,7 +190,9 @@ contours_edge(struct contours_work *work, int64_t plane, struct contours_point l
         return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
                          "The contours cross rows of pixels more than %d times 2^20 times.",
                          LIMIT_ROI_CROSSINGS_MI);
-    uint64_t *words = work->bits + (plane * extent->rows + first) * work->words_per_row;
+    rows->first = first < rows->first ? first : rows->first;
+    rows->end = end > rows->end ? end : rows->end;
+    uint64_t *words = work->area + first * work->words_per_row;
     for (int64_t row = first; row < end; row++, words += work->words_per_row) {
         const int64_t crossing = contours_column(low, high, row);
         const int64_t column = crossing > 0 ? crossing : 0;
@@ -189,28 +203,30 @@ contours_edge(struct contours_work *work, int64_t plane, struct contours_point l
     return 0;
 }
 
+/* Flips the area of a contour in work->area, whose rows must still be filled. */
 static int
 contours_draw(struct contours_work *work, const struct contour *contour, int64_t number,
-              int64_t plane)
+              struct contours_rows *rows)
 {
     struct contours_point first = {0, 0}, before = {0, 0}, place;
+    const int64_t plane = work->planes_of[number];
     int rc = 0;
 
     for (int64_t i = 0; i < contour->count && !rc; i++) {
         if (!contours_place(work, plane, contour->points + 3 * i, &place))
             return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
                              "Point %lld of contour %lld lies more than 2^20 pixels away.",
-                             (long long)i + 1, (long long)number);
+                             (long long)i + 1, (long long)number + 1);
         if (i == 0)
             first = place;
         else
-            rc = contours_edge(work, plane, before, place);
+            rc = contours_edge(work, rows, before, place);
         before = place;
     }
-    return rc ? rc : contours_edge(work, plane, before, first);
+    return rc ? rc : contours_edge(work, rows, before, first);
 }
 
-/* Each bit becomes the sum, modulo 2, of those up to it; the bits set of the row. */
+/* Each bit becomes the sum, modulo 2, of those up to it. Returns the number of bits set. */
 static int64_t
 contours_fill_row(uint64_t *words, int64_t columns)
 {
@@ -232,17 +248,116 @@ contours_fill_row(uint64_t *words, int64_t columns)
     return voxels;
 }
 
-static void
-contours_fill_plane(struct contours_work *work, int64_t plane)
+static int64_t
+contours_fill(const struct contours_work *work, const struct contours_rows *rows)
 {
-    const struct image_extent *extent = &work->planes->extent;
-    uint64_t *words = work->bits + plane * extent->rows * work->words_per_row;
+    int64_t voxels = 0;
 
-    for (int64_t row = 0; row < extent->rows; row++, words += work->words_per_row)
-        work->drawn->voxels += contours_fill_row(words, extent->columns);
+    for (int64_t row = rows->first; row < rows->end; row++)
+        voxels +=
+            contours_fill_row(work->area + row * work->words_per_row, work->planes->extent.columns);
+    return voxels;
 }
 
-/* What is drawn: `has` says it of each plane. */
+static int
+contours_too_many(const struct contours_work *work)
+{
+    return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                     "The contours of one slice have areas of more than %d times 2^20 words of "
+                     "pixels, or those of all "
+                     "slices overlap in more than %d times 2^20.",
+                     LIMIT_ROI_AREAS_MI, LIMIT_ROI_OVERLAP_MI);
+}
+
+static int
+contours_no_memory(const struct contours_work *work)
+{
+    return error_set(work->error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                     "There is not enough memory to draw contours.");
+}
+
+/* Moves the area of a contour to a part of its own. */
+static int
+contours_keep(struct contours_work *work, const struct contours_rows *rows, int64_t voxels,
+              struct contours_part *part)
+{
+    const int64_t words = (rows->end - rows->first) * work->words_per_row;
+    uint64_t *area = work->area + rows->first * work->words_per_row;
+
+    work->kept += words;
+    if (work->kept > (int64_t)LIMIT_ROI_AREAS_MI << 20)
+        return contours_too_many(work);
+    *part = (struct contours_part){.first_row = rows->first,
+                                   .end_row = rows->end,
+                                   .first_word = work->words_per_row,
+                                   .voxels = voxels};
+    part->words = malloc((size_t)words * sizeof(*part->words));
+    if (!part->words)
+        return contours_no_memory(work);
+    for (int64_t i = 0; i < words; i++) {
+        const int64_t word = i % work->words_per_row;
+
+        if (area[i] && word < part->first_word)
+            part->first_word = word;
+        if (area[i] && word >= part->end_word)
+            part->end_word = word + 1;
+        part->words[i] = area[i];
+        area[i] = 0;
+    }
+    return 0;
+}
+
+/* Flips work->area in the mask of a plane, and clears it. */
+static void
+contours_flip(struct contours_work *work, const struct contours_rows *rows, uint64_t *bits)
+{
+    for (int64_t i = rows->first * work->words_per_row; i < rows->end * work->words_per_row; i++) {
+        bits[i] ^= work->area[i];
+        work->area[i] = 0;
+    }
+}
+
+/* Draws `count` contours of one plane: CLOSEDPLANAR_XOR flips, others are combined by their overlaps. */
+static int
+contours_draw_plane(struct contours_work *work, const struct contour *contours,
+                    const int64_t *items, int64_t count, uint64_t *bits)
+{
+    struct contours_overlaps found = {0};
+    int64_t parts = 0;
+    int rc = 0;
+
+    work->kept = 0;
+    for (int64_t i = 0; i < count && !rc; i++) {
+        struct contours_rows rows = {work->planes->extent.rows, 0};
+        const struct contour *contour = &contours[items[i]];
+
+        rc = contours_draw(work, contour, items[i], &rows);
+        const int64_t voxels = rc ? 0 : contours_fill(work, &rows);
+        if (rc || voxels == 0 || contour->is_xor || count == 1)
+            contours_flip(work, &rows, bits);
+        else
+            rc = contours_keep(work, &rows, voxels, &work->parts[parts++]);
+    }
+    if (!rc && parts > 0)
+        rc = contours_combine(work->parts, parts, work->words_per_row, &work->budget, bits, &found);
+    for (int64_t i = 0; i < parts; i++)
+        free(work->parts[i].words);
+    work->drawn->copies += found.copies;
+    work->drawn->crossed += found.crossed;
+    return rc == -E2BIG ? contours_too_many(work) : rc == -ENOMEM ? contours_no_memory(work) : rc;
+}
+
+static int64_t
+contours_count_voxels(const struct contours_work *work, const uint64_t *bits)
+{
+    int64_t voxels = 0;
+
+    for (int64_t i = 0; i < work->planes->extent.rows * work->words_per_row; i++)
+        voxels += __builtin_popcountll(bits[i]);
+    return voxels;
+}
+
+/* Fills what is known of the planes: `has` tells which have a contour. */
 static void
 contours_finish(struct contours_work *work, const bool *has)
 {
@@ -251,7 +366,6 @@ contours_finish(struct contours_work *work, const bool *has)
     for (int64_t plane = 0; plane < work->planes->extent.slices; plane++) {
         if (!has[plane])
             continue;
-        contours_fill_plane(work, plane);
         drawn->first = drawn->first < 0 ? plane : drawn->first;
         drawn->last = plane;
         drawn->planes++;
@@ -263,22 +377,54 @@ contours_finish(struct contours_work *work, const bool *has)
             drawn->first_missing = plane;
 }
 
-/* Contours in their order; `has` becomes which planes have one. */
+/* Finds the plane of each contour, and sorts the contours by plane; ends[z] is where those of plane z end in the order. */
 static int
-contours_draw_all(struct contours_work *work, const struct contours_request *request, bool *has)
+contours_sort(struct contours_work *work, const struct contours_request *request, bool *has,
+              int64_t *ends)
 {
+    const int64_t slices = work->planes->extent.slices;
+    int64_t sum = 0;
+
+    for (int64_t i = 0; i < request->count; i++) {
+        int64_t plane = -1;
+        const int rc = request->contours[i].count < CONTOURS_ENCLOSE
+                           ? 0
+                           : contours_find_plane(work, &request->contours[i], i + 1, &plane);
+        if (rc)
+            return rc;
+        work->planes_of[i] = plane;
+        if (plane >= 0) {
+            has[plane] = true;
+            ends[plane]++;
+        }
+    }
+    for (int64_t z = 0; z < slices; z++) {
+        const int64_t count = ends[z];
+        ends[z] = sum;
+        sum += count;
+    }
+    for (int64_t i = 0; i < request->count; i++)
+        if (work->planes_of[i] >= 0)
+            work->order[ends[work->planes_of[i]]++] = i;
+    return 0;
+}
+
+static int
+contours_draw_all(struct contours_work *work, const struct contours_request *request,
+                  const int64_t *ends)
+{
+    const int64_t plane_words = work->planes->extent.rows * work->words_per_row;
     int rc = 0;
 
-    for (int64_t i = 0; i < request->count && !rc; i++) {
-        int64_t plane;
+    for (int64_t z = 0, first = 0; z < work->planes->extent.slices && !rc; first = ends[z++]) {
+        uint64_t *bits = work->bits + z * plane_words;
 
-        if (request->contours[i].count < CONTOURS_ENCLOSE)
+        if (ends[z] == first)
             continue;
-        rc = contours_find_plane(work, &request->contours[i], i + 1, &plane);
+        rc = contours_draw_plane(work, request->contours, work->order + first, ends[z] - first,
+                                 bits);
         if (!rc)
-            rc = contours_draw(work, &request->contours[i], i + 1, plane);
-        if (!rc)
-            has[plane] = true;
+            work->drawn->voxels += contours_count_voxels(work, bits);
     }
     return rc;
 }
@@ -292,6 +438,29 @@ contours_interpolate(struct contours_work *work, const bool *has)
                                      : 0;
 }
 
+/* `numbers` has room for two per contour and one per slice. */
+static int
+contours_run(struct contours_work *work, const struct contours_request *request, bool *has,
+             int64_t *numbers)
+{
+    const struct image_extent *extent = &request->planes->extent;
+    int64_t *ends = numbers + 2 * request->count;
+
+    work->planes_of = numbers;
+    work->order = numbers + request->count;
+    image_planes_normal(work->planes, work->normal);
+    *work->drawn = (struct contours_drawn){.first = -1, .last = -1, .first_missing = -1};
+    memset(work->bits, 0,
+           (size_t)(extent->slices * extent->rows * work->words_per_row) * sizeof(*work->bits));
+    int rc = contours_sort(work, request, has, ends);
+    if (!rc)
+        rc = contours_draw_all(work, request, ends);
+    if (rc)
+        return rc;
+    contours_finish(work, has);
+    return request->interpolate ? contours_interpolate(work, has) : 0;
+}
+
 int
 kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
                       struct contours_drawn *drawn, struct error *error)
@@ -299,22 +468,22 @@ kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
     const struct image_extent *extent = &request->planes->extent;
     struct contours_work work = {.planes = request->planes,
                                  .words_per_row = (extent->columns + 63) / 64,
+                                 .budget = (int64_t)LIMIT_ROI_OVERLAP_MI << 20,
                                  .bits = bits,
                                  .drawn = drawn,
                                  .error = error};
-    bool *has = calloc((size_t)extent->slices, sizeof(*has));
+    const size_t count = (size_t)request->count, slices = (size_t)extent->slices;
+    bool *has = calloc(slices, sizeof(*has));
+    int64_t *numbers = calloc(2 * count + slices, sizeof(*numbers));
 
-    if (!has)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to draw contours.");
-    image_planes_normal(work.planes, work.normal);
-    *drawn = (struct contours_drawn){.first = -1, .last = -1, .first_missing = -1};
-    memset(bits, 0, (size_t)(extent->slices * extent->rows * work.words_per_row) * sizeof(*bits));
-    int rc = contours_draw_all(&work, request, has);
-    if (!rc) {
-        contours_finish(&work, has);
-        rc = request->interpolate ? contours_interpolate(&work, has) : 0;
-    }
+    work.area = calloc((size_t)(extent->rows * work.words_per_row) + 1, sizeof(*work.area));
+    work.parts = calloc(count + 1, sizeof(*work.parts));
+    const int rc = has && numbers && work.area && work.parts
+                       ? contours_run(&work, request, has, numbers)
+                       : contours_no_memory(&work);
+    free(work.parts);
+    free(work.area);
+    free(numbers);
     free(has);
     return rc;
 }

@@ -4,17 +4,19 @@
  * A point belongs to the plane that is nearest along the normal (row direction x column direction),
  * and is projected on it along the normal: its place there is ((p - origin) . axis) / spacing, in
  * pixels from the centre of pixel (0, 0), in double precision, rounded to 2^-32 of a pixel. All
- * that follows is exact. A voxel belongs to the mask when its centre is inside an odd number of the
- * contours of its plane: so holes, islands within holes and keyholes come out, in any order of the
- * contours, and what is drawn twice cancels. A centre on an edge belongs by the half-open rule: it
+ * that follows is exact. The area of a contour is the voxels whose centres it encloses, an odd number of times if it crosses
+ * itself; so a keyhole has a hole. Contours of one plane (PS3.3 C.8.8.6.3), in any order: those of equal areas count once;
+ * those whose areas cross are united; a voxel belongs to the mask when it is inside an odd number of what remains, so a
+ * contour within another is a hole, and one within the hole an island. Those of CLOSEDPLANAR_XOR then flip the voxels of
+ * their areas. A centre on an edge belongs by the half-open rule: it
  * does on edges with the inside to the right or below (larger column or row), it does not on the
  * others; so contours that share an edge share no voxel, and leave none out. A vertex on a row is
  * the end of the edge above it and not of that below. What has fewer than three points encloses
  * nothing and is passed over. Planes between two drawn ones are empty, or, if that is asked for, filled
  * by between.h.
  *
- * Plain C on one thread; nothing is kept. The cost grows with the points and the rows that their
- * edges cross (LIMIT_ROI_CROSSINGS_MI).
+ * Plain C on one thread; nothing is kept. The cost grows with the points, the rows that their edges cross
+ * (LIMIT_ROI_CROSSINGS_MI), and the overlaps of contours of one plane (LIMIT_ROI_OVERLAP_MI).
  */
 #ifndef NOCTULE_CONTOURS_H
 #define NOCTULE_CONTOURS_H
@@ -43,12 +45,14 @@ struct contours_drawn {
     bool interpolated;
     int64_t first_missing; /* -1 when there is none */
     double farthest;       /* mm from a point to its plane */
+    int64_t copies;        /* contours that are equal to another of their plane */
+    int64_t crossed;       /* contours that were united with another */
 };
 
 /*
  * Writes the mask of all planes: rows of (columns + 63) / 64 words, as in struct image_mask. Codes,
  * -EBADMSG but for OUT_OF_MEMORY: CONTOUR_OFF_PLANES, CONTOUR_OBLIQUE, and SIZE_IMPLAUSIBLE for what lies 2^20 pixels
- * away or crosses more rows than LIMIT_ROI_CROSSINGS_MI, and what kernels_mask_between says; the mask is then
+ * away or crosses more rows than LIMIT_ROI_CROSSINGS_MI or overlaps more than LIMIT_ROI_OVERLAP_MI, and what kernels_mask_between says; the mask is then
  * undefined.
  */
 int kernels_mask_contours(const struct contours_request *request, uint64_t *bits,

@@ -4,6 +4,7 @@
 #include "service/cli/cli.h"
 
 #include "service/cli/input/collect.h"
+#include "service/cli/input/found_objects.h"
 #include "service/cli/input/units.h"
 #include "service/cli/progress.h"
 #include "service/common/parallel.h"
@@ -42,6 +43,8 @@ struct direct_run {
     struct headers headers;
     struct units units;
     struct passed_over passed_over;
+    struct found_objects found; /* among the images; used where no --object is given */
+    char **unit_objects;        /* of the current unit; room for all of them */
     size_t faulty;
     size_t refused, empty, review;
     char *settings;
@@ -133,7 +136,30 @@ run_is_given_object(const struct direct_run *run, const char *path)
     return false;
 }
 
-/* Tells of the files that cannot be read; folders hold other things than images, too. */
+static bool
+run_wants_objects(const struct direct_run *run)
+{
+    const struct conf_pipeline *pipeline = run->options.pipeline;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (pipeline->segments[i].method == CONF_OBJECT)
+            return run->options.objects.count == 0;
+    return false;
+}
+
+/* Adds a file that is no image to the objects, or to the files that are passed over. */
+static int
+sort_other(struct direct_run *run, char *path, const struct error *error)
+{
+    struct error reason = *error;
+    int rc = 0;
+    if (error->code == CODE_SOP_CLASS_UNSUPPORTED && run_wants_objects(run))
+        rc = found_objects_add(&run->found, path, &reason);
+    if (rc != 0 || run_is_given_object(run, path))
+        return rc < 0 ? rc : 0;
+    return passed_over_add(&run->passed_over, path, reason.code, reason.message);
+}
+
+/* Reports the files that cannot be read; folders hold other things than images, too. */
 static int
 sort_out(struct direct_run *run)
 {
@@ -143,14 +169,14 @@ sort_out(struct direct_run *run)
         if (run->headers.rc[i] == 0)
             continue;
         if (sorted_is_other_thing(error)) {
-            if (!run_is_given_object(run, run->files.paths[i]))
-                rc = passed_over_add(&run->passed_over, run->files.paths[i], error->code,
-                                     error->message);
+            rc = sort_other(run, run->files.paths[i], error);
             continue;
         }
         run->faulty++;
         complain_error(run, run->files.paths[i], error);
     }
+    if (rc == 0 && !(run->unit_objects = calloc(run->found.count + 1, sizeof *run->unit_objects)))
+        rc = -ENOMEM;
     return rc;
 }
 
@@ -388,6 +414,10 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .object_count = run->options.objects.count,
                             .note = unit->note};
     struct pipeline_report report;
+    if (run->found.count > 0) {
+        spec.objects = run->unit_objects;
+        spec.object_count = found_objects_of(&run->found, unit->headers, run->unit_objects);
+    }
     if (unit->refusal.code == CODE_NONE)
         run_compute(run, unit, &spec, &report);
     else
@@ -474,6 +504,8 @@ run_release(struct direct_run *run)
     job_device_close(run->device);
     units_free(&run->units);
     passed_over_clear(&run->passed_over);
+    found_objects_free(&run->found);
+    free(run->unit_objects);
     headers_free(&run->headers);
     collect_free(&run->files);
     progress_close(run->progress);
@@ -515,7 +547,8 @@ const struct cli_command cli_run = {
              .help = "of each series all, first, last or b0, or those whose names fit a pattern",
              .noun = "WHICH"},
             {"object", 0, &cli_files, CLI_AT(struct options, objects),
-             .help = "what was drawn on them; may be given several times"},
+             .help = "RTSTRUCT, SEG or SR object; may be given several times; default: those among "
+                     "the inputs"},
             {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),
              .help = "take series that are known to be incomplete"},
             {"threads", 't', &cli_count, CLI_AT(struct options, wanted_threads),

@@ -193,7 +193,7 @@ inspect_add_stacks(struct inspect *inspect, int judgement)
 {
     const struct message_inspect *request = &inspect->request;
     struct geometry_limits limits = {
-        .min_planes = 1,
+        .min_planes = (int32_t)request->min_slices,
         .spacing_tolerance = request->spacing_tolerance,
         .allow_missing = request->allow_missing != 0,
     };

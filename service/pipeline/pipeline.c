@@ -119,6 +119,23 @@ note_times(struct job *job)
     pipeline_note(job->report, text);
 }
 
+static void
+note_mapping(struct job *job)
+{
+    const struct geometry_plane *plane = &job->stack->planes[0];
+    const struct dicom_frame *frame =
+        &job->headers->instances[plane->instance]->frames[plane->frame];
+    char text[160];
+    if (!frame->has_mapping ||
+        (frame->mapping_slope == frame->slope && frame->mapping_intercept == frame->intercept))
+        return;
+    snprintf(text, sizeof text,
+             "Real World Value Mapping (slope %.6g, intercept %.6g) is not applied; values are "
+             "those of the rescale",
+             frame->mapping_slope, frame->mapping_intercept);
+    pipeline_note(job->report, text);
+}
+
 static int
 choose_stack(struct job *job)
 {
@@ -143,6 +160,7 @@ choose_stack(struct job *job)
         return -EINVAL;
     }
     note_times(job);
+    note_mapping(job);
     return 0;
 }
 

@@ -40,7 +40,7 @@ struct pipeline_segment {
     struct segment_number numbers[4];
     int number_count;
     int64_t measured_voxels;
-    char told[160]; /* for the note; "": nothing */
+    char told[320]; /* for the note; "": nothing */
 };
 
 struct pipeline_report {

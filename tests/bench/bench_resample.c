@@ -165,7 +165,7 @@ time_contours(void)
         points[3 * i] = 204.8 + radius * cos(turn);
         points[3 * i + 1] = 204.8 + radius * sin(turn);
         points[3 * i + 2] = (double)(i / POINTS);
-        contours[i / POINTS] = (struct contour){points + 3 * (i / POINTS) * POINTS, POINTS};
+        contours[i / POINTS] = (struct contour){points + 3 * (i / POINTS) * POINTS, POINTS, false};
     }
     for (int i = 0; i < repeats; i++) {
         const struct contours_request request = {&planes, contours, COUNT, false};

@@ -732,7 +732,7 @@ def test_reload_opens_and_closes_inboxes(intake):
 
 
 def inspect(i, paths, tolerance=0.01, number=7):
-    i.peer.send("INSPECT", number, 3, tolerance, 0, 1, "", [[str(path)] for path in paths])
+    i.peer.send("INSPECT", number, 3, 1, tolerance, 0, 1, "", [[str(path)] for path in paths])
     frame = i.until(lambda: [f for f in i.all("INSPECTED") if f["series_id"] == number], what="INSPECTED")[-1]
     assert frame["revision"] == 3
     return frame["stacks"]

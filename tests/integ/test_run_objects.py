@@ -560,7 +560,7 @@ def test_frames_between_the_slices_are_taken_by_the_nearest(run, tmp_path, serie
     assert expected.any() and not expected.any(axis=(1, 2)).all()
     output = run(found(), [path], tmp_path / "series")
     assert np.array_equal(mask_of(output, [file.filename for file in files])[0], expected)
-    assert "its frames lie between the slices, " in record_of(output)["note"]
+    assert "each slice has the nearest frame" in record_of(output)["note"]
 
 
 def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, series):
@@ -575,11 +575,11 @@ def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, seri
     printed = run(found(), [path], tmp_path / "series", status=1)
     assert "SEG_GRID_DIFFERS" in printed and "lies closer to the one before than its Spacing Between Slices" in printed
     frames_on_heights(path, planes, heights, f"{1.004 * mm:.4g}")  # rounded
-    assert "its frames lie between the slices, " in record_of(run(found(), [path], tmp_path / "series"))["note"]
+    assert "each slice has the nearest frame" in record_of(run(found(), [path], tmp_path / "series"))["note"]
 
 
 @pytest.mark.parametrize(("code", "words"), [
-    ("SEG_GRID_DIFFERS", "is not parallel to the slices of the series. Have it made on the slices of this series."), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
+    ("SEG_GRID_DIFFERS", "is not parallel to the slices of the series, or turned within their plane. Have it made on the slices of this series."), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
     ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),
     ("OBJECT_OTHER_SERIES", "was not drawn on this series"), ("OBJECT_OTHER_FRAME", "another frame of reference"),
     ("ROI_EMPTY", "nothing is drawn in it"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),

@@ -2,6 +2,8 @@
 #include "tests/kernels/ref_contours.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 __extension__ typedef __int128 ref_product;
 
@@ -52,17 +54,101 @@ nearest(const struct image_planes *planes, const struct contour *contour)
     return best;
 }
 
-bool
-ref_contours_has(const struct image_planes *planes, const struct contour *contours, int64_t count,
-                 const int64_t voxel[3])
+/* The voxels of one plane that a contour encloses. */
+static bool *
+ref_area(const struct image_planes *planes, const struct contour *contour, int64_t z)
 {
-    bool inside = false;
+    const struct image_extent *extent = &planes->extent;
+    bool *area = calloc((size_t)(extent->rows * extent->columns), sizeof(*area));
 
+    for (int64_t y = 0; y < extent->rows; y++)
+        for (int64_t x = 0; x < extent->columns; x++)
+            for (int64_t edge = 0; edge < contour->count; edge++)
+                area[y * extent->columns + x] ^=
+                    is_left(planes, contour, edge, (const int64_t[3]){x, y, z});
+    return area;
+}
+
+/* Voxels of a, of b, and of both. */
+static void
+ref_compare(const bool *a, const bool *b, int64_t count, int64_t of[3])
+{
+    of[0] = of[1] = of[2] = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (contours[i].count < 3 || nearest(planes, &contours[i]) != voxel[2])
-            continue;
-        for (int64_t edge = 0; edge < contours[i].count; edge++)
-            inside ^= is_left(planes, &contours[i], edge, voxel);
+        of[0] += a[i];
+        of[1] += b[i];
+        of[2] += a[i] && b[i];
     }
-    return inside;
+}
+
+/* Leaves one of equal areas, and replaces two that cross by their union, until none do. */
+static int64_t
+ref_reduce(bool **areas, int64_t areas_count, int64_t voxels)
+{
+    bool again = true;
+
+    /* Copies first: a union may equal an area by chance. */
+    for (int64_t i = 0; i < areas_count; i++)
+        for (int64_t k = i + 1; k < areas_count; k++) {
+            int64_t of[3];
+            ref_compare(areas[i], areas[k], voxels, of);
+            if (of[2] == of[0] && of[2] == of[1]) {
+                free(areas[k]);
+                areas[k--] = areas[--areas_count];
+            }
+        }
+    int64_t *whole = calloc((size_t)areas_count + 1, sizeof(*whole));
+    for (int64_t i = 0; i < areas_count; i++)
+        whole[i] = i;
+    while (again) {
+        again = false;
+        for (int64_t i = 0; i < areas_count; i++)
+            for (int64_t k = 0; k < areas_count; k++) {
+                int64_t of[3];
+                ref_compare(areas[i], areas[k], voxels, of);
+                if (of[2] > 0 && of[2] < of[0] && of[2] < of[1] && whole[k] > whole[i]) {
+                    whole[k] = whole[i];
+                    again = true;
+                }
+            }
+    }
+    for (int64_t i = 0; i < areas_count; i++)
+        for (int64_t v = 0; v < voxels && whole[i] < i; v++)
+            areas[whole[i]][v] |= areas[i][v];
+    int64_t kept = 0;
+    for (int64_t i = 0; i < areas_count; i++)
+        if (whole[i] == i)
+            areas[kept++] = areas[i];
+        else
+            free(areas[i]);
+    free(whole);
+    return kept;
+}
+
+void
+ref_contours_plane(const struct image_planes *planes, const struct contour *contours, int64_t count,
+                   int64_t z, bool *mask)
+{
+    const int64_t voxels = planes->extent.rows * planes->extent.columns;
+    bool **areas = calloc((size_t)count + 1, sizeof(*areas));
+    int64_t of_plane = 0;
+
+    memset(mask, 0, (size_t)voxels * sizeof(*mask));
+    for (int64_t i = 0; i < count; i++)
+        if (contours[i].count >= 3 && !contours[i].is_xor && nearest(planes, &contours[i]) == z)
+            areas[of_plane++] = ref_area(planes, &contours[i], z);
+    of_plane = ref_reduce(areas, of_plane, voxels);
+    for (int64_t i = 0; i < count; i++)
+        if (contours[i].count >= 3 && contours[i].is_xor && nearest(planes, &contours[i]) == z) {
+            bool *area = ref_area(planes, &contours[i], z);
+            for (int64_t v = 0; v < voxels; v++)
+                mask[v] ^= area[v];
+            free(area);
+        }
+    for (int64_t i = 0; i < of_plane; i++) {
+        for (int64_t v = 0; v < voxels; v++)
+            mask[v] ^= areas[i][v];
+        free(areas[i]);
+    }
+    free(areas);
 }

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Whether the centre of voxel (x, y, z) is in the mask; what is on no plane is on none here. */
-bool ref_contours_has(const struct image_planes *planes, const struct contour *contours,
-                      int64_t count, const int64_t voxel[3]);
+/* Fills the mask of plane z, rows of columns; each contour lies on its nearest plane. */
+void ref_contours_plane(const struct image_planes *planes, const struct contour *contours,
+                        int64_t count, int64_t z, bool *mask);
 
 #endif

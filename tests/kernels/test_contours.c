@@ -126,16 +126,19 @@ expect_reference(void)
     const struct image_extent *extent = &drawing.planes.extent;
     int64_t voxels = 0, wrong = 0;
 
+    bool *mask = calloc((size_t)(extent->rows * extent->columns), sizeof(*mask));
+
     ck_assert_msg(draw() == 0, "%s", drawing.error.message);
-    for (int64_t z = 0; z < extent->slices; z++)
+    for (int64_t z = 0; z < extent->slices; z++) {
+        ref_contours_plane(&drawing.planes, drawing.contours, drawing.count, z, mask);
         for (int64_t y = 0; y < extent->rows; y++)
             for (int64_t x = 0; x < (extent->columns + 63) / 64 * 64; x++) {
-                const bool expected = x < extent->columns &&
-                                      ref_contours_has(&drawing.planes, drawing.contours,
-                                                       drawing.count, (const int64_t[3]){x, y, z});
+                const bool expected = x < extent->columns && mask[y * extent->columns + x];
                 voxels += expected;
                 wrong += has(x, y, z) != expected;
             }
+    }
+    free(mask);
     ck_assert_int_eq(wrong, 0);
     ck_assert_int_eq(drawing.drawn.voxels, voxels);
 }
@@ -167,6 +170,7 @@ random_drawing(uint64_t seed)
             add_point(z, random_place(&random, drawing.planes.extent.columns, coarse),
                       random_place(&random, drawing.planes.extent.rows, coarse),
                       0.05 * (double)ref_random_below(&random, 2));
+        drawing.contours[drawing.count].is_xor = ref_random_below(&random, 6) == 0;
         end_contour();
     }
 }
@@ -236,6 +240,35 @@ START_TEST(what_rounding_moves_is_on_the_edge)
 
 END_TEST
 
+/* Two boxes that cross, one of them with a hole that crosses nothing: united, with the hole. */
+START_TEST(crossing_contours_are_united)
+{
+    draw_on(100, 30, 1);
+    add_box(0, 9.5, 4.5, 49.5, 25.5);
+    add_box(0, 39.5, 9.5, 79.5, 20.5);
+    add_box(0, 14.5, 9.5, 24.5, 14.5);
+    expect_reference();
+    ck_assert_int_eq(drawing.drawn.voxels, 40 * 21 + 30 * 11 - 10 * 5);
+    ck_assert_int_eq(drawing.drawn.crossed, 2);
+    ck_assert_int_eq(drawing.drawn.copies, 0);
+}
+
+END_TEST
+
+/* What is drawn as CLOSEDPLANAR_XOR cancels where it overlaps. */
+START_TEST(xor_contours_cancel)
+{
+    draw_on(100, 30, 1);
+    add_box(0, 9.5, 4.5, 49.5, 25.5);
+    add_box(0, 39.5, 9.5, 79.5, 20.5);
+    drawing.contours[0].is_xor = drawing.contours[1].is_xor = true;
+    expect_reference();
+    ck_assert_int_eq(drawing.drawn.voxels, 40 * 21 + 40 * 11 - 2 * 10 * 11);
+    ck_assert_int_eq(drawing.drawn.crossed, 0);
+}
+
+END_TEST
+
 START_TEST(holes_islands_and_twice_the_same)
 {
     draw_on(100, 30, 3);
@@ -245,7 +278,9 @@ START_TEST(holes_islands_and_twice_the_same)
     add_box(2, 3.5, 3.5, 10.5, 10.5);
     add_box(2, 3.5, 3.5, 10.5, 10.5);
     expect_reference();
-    ck_assert_int_eq(drawing.drawn.voxels, 80 * 21 - 60 * 11 + 10 * 7);
+    ck_assert_int_eq(drawing.drawn.voxels, 80 * 21 - 60 * 11 + 10 * 7 + 7 * 7);
+    ck_assert_int_eq(drawing.drawn.copies, 1);
+    ck_assert_int_eq(drawing.drawn.crossed, 0);
 }
 
 END_TEST
@@ -425,7 +460,7 @@ zigzag(int64_t n, double rows)
 static int
 draw_zigzag(const double *points, int64_t n)
 {
-    const struct contour contour = {points, n};
+    const struct contour contour = {points, n, false};
 
     const struct contours_request request = {&drawing.planes, &contour, 1, false};
 
@@ -443,6 +478,59 @@ START_TEST(limit_of_crossings)
     ck_assert_int_eq(draw_zigzag(points, most + 2), -EBADMSG);
     ck_assert_int_eq(drawing.error.code, edge.code);
     free(points);
+}
+
+END_TEST
+
+/* Boxes of one height, each narrower than the one before: every area is compared with all others. */
+static int
+draw_nested(int64_t count)
+{
+    double *points = calloc((size_t)count * 12, sizeof(*points));
+    struct contour *contours = calloc((size_t)count, sizeof(*contours));
+    const struct contours_request request = {&drawing.planes, contours, count, false};
+
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t p = 0; p < 4; p++) {
+            points[12 * i + 3 * p] = p == 1 || p == 2 ? 3000.5 : -0.5 + (double)i;
+            points[12 * i + 3 * p + 1] = p < 2 ? -0.5 : 63.5;
+        }
+        contours[i] = (struct contour){points + 12 * i, 4, false};
+    }
+    const int rc = kernels_mask_contours(&request, drawing.bits, &drawing.drawn, &drawing.error);
+    free(points);
+    free(contours);
+    return rc;
+}
+
+/* Each of n areas has 64 rows of 47 words. */
+START_TEST(limit_of_areas)
+{
+    static const struct edge edge = EDGE(ROI_AREAS_MI);
+    const int64_t most = (edge.most << 20) / (64 * 47);
+
+    draw_on(3000, 64, 1);
+    ck_assert_int_eq(draw_nested(most + 1), -EBADMSG);
+    ck_assert_int_eq(drawing.error.code, edge.code);
+    ck_assert_int_eq(draw_nested(most / 4), 0);
+}
+
+END_TEST
+
+/* Two areas of one slice are compared in 64 rows of as many words as they share, and once more. */
+START_TEST(limit_of_overlaps)
+{
+    static const struct edge edge = EDGE(ROI_OVERLAP_MI);
+    int64_t words = 0, count = 1;
+
+    draw_on(3000, 64, 1);
+    while (words <= edge.most << 20) {
+        words += count * (1 + 64 * (47 - count / 64));
+        count++;
+    }
+    ck_assert_int_eq(draw_nested(count - 1), 0);
+    ck_assert_int_eq(draw_nested(count), -EBADMSG);
+    ck_assert_int_eq(drawing.error.code, edge.code);
 }
 
 END_TEST
@@ -481,7 +569,7 @@ planes_cost(const void *kind, size_t n)
             points[9 * i + 3 * p + 1] = (double)(p % 2) * 2;
             points[9 * i + 3 * p + 2] = (double)i;
         }
-        contours[i] = (struct contour){points + 9 * i, 3};
+        contours[i] = (struct contour){points + 9 * i, 3, false};
     }
     const struct contours_request request = {&planes, contours, (int64_t)n, false};
     const double begun = growth_clock();
@@ -517,6 +605,8 @@ main(void)
     tcase_add_test(tests, parts_share_nothing_and_leave_nothing);
     tcase_add_test(tests, what_rounding_moves_is_on_the_edge);
     tcase_add_test(tests, holes_islands_and_twice_the_same);
+    tcase_add_test(tests, crossing_contours_are_united);
+    tcase_add_test(tests, xor_contours_cancel);
     tcase_add_test(tests, keyhole);
     tcase_add_test(tests, degenerate_lines);
     tcase_add_test(tests, beyond_the_image);
@@ -527,6 +617,8 @@ main(void)
     tcase_add_test(tests, oblique);
     tcase_add_loop_test(tests, no_numbers_and_too_far_away, 0, 10);
     tcase_add_test(tests, limit_of_crossings);
+    tcase_add_test(tests, limit_of_areas);
+    tcase_add_test(tests, limit_of_overlaps);
     tcase_add_test(tests, cost_is_linear);
     suite_add_tcase(suite, tests);
     const int status = suite_run(suite);

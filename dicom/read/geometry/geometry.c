@@ -222,6 +222,7 @@ static void
 grouping_release(struct grouping *grouping)
 {
     free(grouping->beside);
+    free(grouping->parts);
     free(grouping->numbers);
     free(grouping->groups);
     free(grouping->orientations);
@@ -236,7 +237,7 @@ geometry_group(struct dicom_instance *const *instances, int32_t count,
                struct error *error)
 {
     *series = NULL;
-    int rc = geometry_check_series(instances, count, error);
+    int rc = geometry_check_series(instances, count, limits->allow_missing, error);
     if (rc)
         return rc;
     struct grouping grouping = {.limits = limits, .instances = instances, .instance_count = count};

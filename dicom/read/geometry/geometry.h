@@ -16,14 +16,18 @@
  * With include_derived, what is derived is an image. Nothing that follows looks at what was set
  * aside, but for "Whole".
  *
- * Stacks. Frames of one orientation (each direction cosine within 1e-3) belong together. They are
- * split further by the keys of keys.def, in that order, where a value really means another volume
- * and does not merely vary from slice to slice:
- *   - keys of VOLUMES always split, unless there are fewer than two frames for each value (a value
- *     for every slice is no volume);
- *   - any key does when at least half of the positions are repeated, splitting leaves fewer repeats,
+ * Stacks. Frames of one orientation (each direction cosine within 4e-3) belong together. They are
+ * split further by the keys of keys.def, in that order:
+ *   - a key of VOLUMES splits wherever its values differ, unless more than half as many values as frames
+ *     occur (a value for every slice is no volume). Numbers within the key's tolerance are one value where
+ *     no position of their frames repeats;
+ *   - any key splits where at least half of the positions are repeated, splitting leaves fewer repeats,
  *     and its values cover at least half of the positions each, on average. So trigger times of an
- *     ungated series, image types and acquisition numbers that change along the body split nothing.
+ *     ungated series and image types that change along the body split nothing;
+ *   - a key of SCANS (Acquisition Number) also splits where one value has a frame at most positions, once
+ *     each, and some position repeats (bolus tracking); and where each value has a regular stack, two of
+ *     them reach into one another, and all together are uneven or overlap by more than a quarter of the
+ *     Slice Thickness. Blocks and interleaved halves of one volume stay together.
  * Then the general rule: where no key is left and every position occurs k >= 2 times, the first of
  * Acquisition Number, Acquisition Date and Time, Instance Number (with the order of frames in a
  * file) and Content Date and Time that every frame has and that sorts the frames into k volumes,
@@ -34,17 +38,23 @@
  *     each: the j-th of each position is of volume j.
  * A stack's name has the value of each key that split it ("b 1000, direction 3", "volume 2"), none
  * is twice (" #2"), and split_by has the attributes. Sizes never split: they make SIZE_MIXED.
- * Positions closer than 0.02 mm are one position.
+ * Positions closer than 0.02 mm are one position. Images at one position alone are no volumes.
+ *
+ * Pieces. Stacks of orientations within 2e-2 that share no position and together are one regular stack,
+ * whose slices do not overlap by more than a quarter of their thickness, are refused as
+ * INCOMPLETE_SERIES: they are parts of several volumes, or of one whose header varies.
  *
  * Duplicates. With newest_of_duplicates, where fewer than half of the positions are repeated, the
  * newest of each is taken: by Instance Creation Date and Time, else Content, else Acquisition, the
  * first that both have and in which they differ. The others are a stack "older slices" that is
- * passed over. Where nothing says which is the newest of a position, nothing is taken.
+ * passed over. Where nothing says which is the newest of a position, or a key of keys.def differs, nothing
+ * is taken.
  *
  * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
- * least within 0.02 mm; so is the shift within the planes from one to the next, beyond which the
- * stack is sheared. Where the digits that the file writes are coarser than that (the most decimals
- * of each coordinate in the stack, over the three of them along the normal), the regular step is the
+ * least within 0.02 mm, if each plane lies within a quarter of a step of the grid with the mean step. The
+ * shift within the planes from one to the next, beyond which the stack is sheared, may be 0.01 of the step
+ * at most. Where the digits that the file writes are coarser than that (the most decimals, without zeros
+ * at the end, of each coordinate in the stack, over the three of them along the normal), the regular step is the
  * mean of those that they can have made of one, each is regular within the digits, and what the
  * digits can have shifted is no shear, unless it adds up from the first plane to the last. No
  * tolerance is more than a quarter of the step. The spacing of an accepted stack is its mean step. A
@@ -53,7 +63,7 @@
  * Straightening. With `straighten`, a stack that is only sheared or unevenly spaced is accepted, and
  * says so (tilted, uneven): whoever computes with it resamples it to an upright grid. It stays
  * refused as it is without where
- *   - a step is too long to be filled, for a slice may be missing: one and a half times as long as the
+ *   - allow_missing is not set and a step is too long to be filled, for a slice may be missing: one and a half times as long as the
  *     longer step beside it, or as is to be expected: the median step; or, where every plane tells its
  *     Slice Thickness, the mean thickness of the two planes times the median of what steps are of it
  *     (so 2.5 mm slices that go on as 5 mm ones are unevenly spaced, and none is missing);
@@ -72,12 +82,20 @@
  *     in all keys before phase and are numbered in equal steps; or as many as there are images, all of
  *     them in stacks of the same planes that share their positions, and as many stacks as
  *     expected_instances is times that, at least;
- *   - it is the only stack of its orientation, its Instance Numbers run with the planes in steps of
+ *   - Instance Numbers are not 1 (or 0) to the number of files, each once, and
+ *     it is the only stack of its orientation, its Instance Numbers run with the planes in steps of
  *     which at least half are the same, n, and one goes on in another volume: by a whole number of
  *     stacks more where n is 1, and else by no multiple of n;
  *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
  *     least one) before or after them are of no file of the series, though a number before (or 0)
  *     and one after it are; unless the stacks that share its positions lack as many.
+ *   - parts of a concatenation are missing, by In-concatenation Total Number or a gap in the numbers, or all
+ *     files are multi-frame and numbered in a row from 2 or more on;
+ *   - original images announce more slice locations (counts.def) than all stacks have positions, or, of one
+ *     grid, two such elements announce different numbers;
+ *   - the slices are regularly two or more times Spacing Between Slices apart; or at least 1.5 times their
+ *     thickness, numbered evenly, and the series lacks 4 of 10 numbers between the first and the last.
+ *     Neither counts for derived images;
  *   - images have at least two different Temporal Position Identifiers (or indices, or times) and
  *     there are fewer of them in the series than Number of Temporal Positions, the largest of all
  *     images; what has no identifier is not refused for that.

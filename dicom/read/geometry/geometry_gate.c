@@ -13,6 +13,9 @@
 /* Pixel spacings within one stack may differ by rounding alone. */
 #define PIXEL_SPACING_TOLERANCE 1e-3
 
+/* Shift within the planes from one to the next, per step, beyond which a stack is sheared. */
+#define SHEAR_TOLERANCE 0.01
+
 /* What is straightened: a shear of so much at most, and steps of less than so many expected ones. */
 #define STRAIGHTEN_DEGREES 45
 #define STRAIGHTEN_STEPS   1.5
@@ -115,6 +118,23 @@ check_pixels(struct verdict *verdict, const struct group *group)
 }
 
 static void
+check_units(struct verdict *verdict, const struct group *group)
+{
+    const struct plane *first = &group->planes[0];
+    for (int32_t i = 1; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        const char *a = first->instance->value_unit, *b = plane->instance->value_unit;
+        if (strcmp(a, b) == 0)
+            continue;
+        geometry_refuse(verdict, CODE_PIXELS_MIXED, first, plane,
+                        "The values of %s are in %s and those of %s in %s.",
+                        geometry_plane_name(first), a[0] ? a : "an unknown unit",
+                        geometry_plane_name(plane), b[0] ? b : "an unknown unit");
+        return;
+    }
+}
+
+static void
 check_rescale(struct verdict *verdict, const struct group *group)
 {
     for (int32_t i = 0; i < group->count; i++) {
@@ -135,6 +155,35 @@ check_rescale(struct verdict *verdict, const struct group *group)
                         "%s, frame %d, has an impossible rescale: slope %g, intercept %g.",
                         geometry_plane_name(plane), plane->frame_index + 1, frame->slope,
                         frame->intercept);
+        return;
+    }
+}
+
+/* A mapping that repeats the rescale needs no use of its own. */
+static bool
+has_own_mapping(const struct dicom_frame *frame)
+{
+    return frame->has_mapping &&
+           (frame->mapping_slope != frame->slope || frame->mapping_intercept != frame->intercept);
+}
+
+/* Mappings that differ from slice to slice scale the stored values, so a volume of these means nothing. */
+static void
+check_mapping(struct verdict *verdict, const struct group *group)
+{
+    const struct plane *first = &group->planes[0];
+    const struct dicom_frame *a = first->frame;
+    for (int32_t i = 1; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        const struct dicom_frame *b = plane->frame;
+        if ((!has_own_mapping(a) && !has_own_mapping(b)) ||
+            (a->has_mapping == b->has_mapping && a->mapping_slope == b->mapping_slope &&
+             a->mapping_intercept == b->mapping_intercept))
+            continue;
+        geometry_refuse(verdict, CODE_RESCALE_INVALID, first, plane,
+                        "Real World Value Mapping (0040,9096) is not the same for %s and %s, and "
+                        "it is not applied.",
+                        geometry_plane_name(first), geometry_plane_name(plane));
         return;
     }
 }
@@ -162,12 +211,14 @@ struct ruler {
     double tolerance;
 };
 
-/* How many decimals a text has: 2 for "1.25", -1 for "1e1". */
+/* Returns how many decimals a text has: 2 for "1.25" and "1.2500", -1 for "1e1". */
 static int
 decimals_of(const char *text)
 {
     const char *dot = strchr(text, '.');
-    const size_t fraction = dot ? strspn(dot + 1, "0123456789") : 0;
+    size_t fraction = dot ? strspn(dot + 1, "0123456789") : 0;
+    while (fraction > 0 && dot[fraction] == '0')
+        fraction--;
     const char *exponent = strpbrk(text, "eE");
     return (int)fraction - (exponent ? (int)strtol(exponent + 1, NULL, 10) : 0);
 }
@@ -227,9 +278,9 @@ mean_step(const struct group *group, double middle, double reach)
 }
 
 static double
-tolerance_for(double step, const struct geometry_limits *limits)
+tolerance_for(double step, double fraction)
 {
-    return fmin(fmax(limits->spacing_tolerance * step, POSITION_FLOOR_MM), step / 4);
+    return fmin(fmax(fraction * step, POSITION_FLOOR_MM), step / 4);
 }
 
 static struct ruler
@@ -240,7 +291,7 @@ find_ruler(const struct grouping *grouping, const struct group *group)
     find_digits(group, &ruler);
     geometry_normal(group->planes[0].frame->orientation, normal);
     const double rounding = rounding_of_step(&ruler, normal);
-    ruler.tolerance = tolerance_for(ruler.regular, grouping->limits);
+    ruler.tolerance = tolerance_for(ruler.regular, grouping->limits->spacing_tolerance);
     if (rounding <= ruler.tolerance || ruler.regular == 0)
         return ruler;
     ruler.regular = mean_step(group, ruler.regular, fmin(2 * rounding, ruler.regular / 4));
@@ -305,6 +356,15 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
     const struct repeats r = count_repeats(group, tolerance);
     if (r.most <= 1)
         return true;
+    if (r.positions == 1) {
+        geometry_refuse(verdict, CODE_DUPLICATE_POSITION, &group->planes[0],
+                        &group->planes[group->count - 1],
+                        "All %d images of the stack lie at one position, %.4g mm along the normal: "
+                        "a series over time, "
+                        "or slices without their own position.",
+                        group->count, group->planes[0].position);
+        return false;
+    }
     if (2 * r.full > r.positions && r.full < r.positions && !grouping->limits->allow_missing) {
         const struct plane *plane = &group->planes[r.first_short];
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
@@ -315,6 +375,17 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
         return false;
     }
     const struct plane *a = find_repeated(&group->planes[r.first_full], r.most), *b = a + 1;
+    const char *difference = geometry_difference(a, b);
+    if (difference) {
+        geometry_refuse(
+            verdict, CODE_DUPLICATE_POSITION, a, b,
+            "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the normal) "
+            "and differ in "
+            "%s, which sorts the slices into no whole volumes. Separate them into series.",
+            geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
+            a->position, difference);
+        return false;
+    }
     geometry_refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
                     "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
                     "normal) and nothing that is known tells them apart. Remove the wrong one, or "
@@ -358,7 +429,7 @@ is_upright(const struct ruler *ruler, const struct plane *a, const struct plane 
     double normal[3], shift[3];
     const double step = (b->position - a->position) / steps;
     const double length = shift_between(a, b, normal, shift);
-    const double tolerance = tolerance_for(step, limits);
+    const double tolerance = tolerance_for(step, fmin(limits->spacing_tolerance, SHEAR_TOLERANCE));
     return length <= steps * tolerance ||
            (length <= steps * step / 4 &&
             shift_beyond_digits(ruler, normal, shift) <= steps * tolerance);
@@ -518,7 +589,7 @@ static void
 check_steps(struct verdict *verdict, const struct group *group, double regular, double tolerance,
             const char *why)
 {
-    int32_t gap = -1, irregular = -1;
+    int32_t gap = -1, last_gap = -1, irregular = -1;
     int64_t missing = 0; /* at most a thousand for each of 2^31 steps */
     double shortest = regular, longest = regular;
     for (int32_t i = 0; i + 1 < group->count; i++) {
@@ -529,20 +600,29 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
             continue;
         if (is_gap(step, regular, tolerance)) {
             missing += (int64_t)round(step / regular) - 1;
+            last_gap = i;
             if (gap < 0)
                 gap = i;
         } else if (irregular < 0) {
             irregular = i;
         }
     }
-    if (gap >= 0)
+    const struct plane *before = &group->planes[gap < 0 ? 0 : gap];
+    if (gap >= 0 && gap == last_gap && missing > 2 && gap > 0 && gap + 2 < group->count)
+        geometry_refuse(verdict, CODE_MISSING_SLICE, before, before + 1,
+                        "Two slabs of %d and %d slices are %.4g mm apart, between %s and %s, where "
+                        "%.4g mm are regular; or %lld "
+                        "slices are missing.",
+                        gap + 1, group->count - gap - 1, step_after(group, gap),
+                        geometry_plane_name(before), geometry_plane_name(before + 1), regular,
+                        (long long)missing);
+    else if (gap >= 0)
         geometry_refuse(
-            verdict, CODE_MISSING_SLICE, &group->planes[gap], &group->planes[gap + 1],
+            verdict, CODE_MISSING_SLICE, before, before + 1,
             "%lld %s missing; the first gap is %.4g mm, between %s and %s, where %.4g mm are "
             "regular.",
             (long long)missing, missing == 1 ? "slice is" : "slices are", step_after(group, gap),
-            geometry_plane_name(&group->planes[gap]), geometry_plane_name(&group->planes[gap + 1]),
-            regular);
+            geometry_plane_name(before), geometry_plane_name(before + 1), regular);
     if (irregular >= 0)
         geometry_refuse(
             verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
@@ -551,13 +631,24 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
             "steps are from %.4g to %.4g mm.%s",
             step_after(group, irregular), geometry_plane_name(&group->planes[irregular]),
             geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest, why);
+    if (gap < 0 && irregular < 0)
+        geometry_refuse(
+            verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[0], &group->planes[group->count - 1],
+            "The spacing drifts: all steps are from %.4g to %.4g mm, and slices lie more than a "
+            "quarter of a step beside a regular grid.%s",
+            shortest, longest, why);
 }
 
+/* Returns whether each step is regular, and each plane within a quarter of a step of the grid with the stack's mean step. */
 static bool
 is_even(const struct group *group, const struct ruler *ruler)
 {
-    for (int32_t i = 0; i + 1 < group->count; i++)
-        if (fabs(step_after(group, i) - ruler->regular) > ruler->tolerance)
+    const struct plane *planes = group->planes;
+    const int32_t last = group->count - 1;
+    const double mean = (planes[last].position - planes[0].position) / last;
+    for (int32_t i = 0; i < last; i++)
+        if (fabs(step_after(group, i) - ruler->regular) > ruler->tolerance ||
+            fabs(planes[i].position - planes[0].position - i * mean) > mean / 4)
             return false;
     return true;
 }
@@ -569,7 +660,8 @@ check_spacing(struct verdict *verdict, struct grouping *grouping, const struct g
     if (is_even(group, ruler))
         return;
     const char *obstacle = straighten_obstacle(group, grouping->limits);
-    if (!obstacle && has_long_step(group, ruler->regular, grouping->scratch))
+    if (!obstacle && !grouping->limits->allow_missing &&
+        has_long_step(group, ruler->regular, grouping->scratch))
         obstacle = " It is not straightened, for a slice may be missing where a step is much "
                    "longer than those beside it or than its slices are thick.";
     if (obstacle)
@@ -597,7 +689,9 @@ geometry_judge(struct grouping *grouping, const struct group *group, struct geom
     stack->has_geometry = check_geometry_is_there(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);
+    check_units(&verdict, group);
     check_rescale(&verdict, group);
+    check_mapping(&verdict, group);
     check_count(&verdict, group, grouping->limits->min_planes);
     if (stack->has_geometry && group->count > 1)
         check_positions(&verdict, grouping, group, stack);

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Direction cosines are strings too; planes closer than this in every component are parallel. */
-#define ORIENTATION_TOLERANCE 1e-3
+/* Planes closer than this in each direction cosine are parallel: cosines are decimal strings, and some scanners write an
+ * orientation per slice that drifts. */
+#define ORIENTATION_TOLERANCE 4e-3
+
+/* Slices closer than this part of their thickness overlap. */
+#define OVERLAP 0.75
 
 /* What can set stacks of one orientation apart, in the order in which they are tried. */
 enum discriminator {
@@ -24,12 +28,14 @@ enum discriminator {
 static const struct discriminator_row {
     size_t offset; /* of its text in struct dicom_frame */
 
-    enum { VOLUMES, REPEATS } rule;
+    enum { VOLUMES, REPEATS, SCANS } rule;
 
+    double tolerance; /* relative */
     const char *prefix, *what;
 } discriminators[DISCRIMINATORS] = {
 
-#define KEY(id, rule, prefix, what) {offsetof(struct dicom_frame, id), rule, prefix, what},
+#define KEY(id, rule, tolerance, prefix, what)                                                     \
+    {offsetof(struct dicom_frame, id), rule, tolerance, prefix, what},
 #include "dicom/read/keys.def"
 #undef KEY
 };
@@ -38,6 +44,15 @@ static const char *
 key_of(const struct plane *plane, enum discriminator discriminator)
 {
     return (const char *)plane->frame + discriminators[discriminator].offset;
+}
+
+const char *
+geometry_difference(const struct plane *a, const struct plane *b)
+{
+    for (int d = 0; d < DISCRIMINATORS; d++)
+        if (strcmp(key_of(a, (enum discriminator)d), key_of(b, (enum discriminator)d)) != 0)
+            return discriminators[d].what;
+    return NULL;
 }
 
 static int
@@ -154,14 +169,53 @@ find_spread(struct grouping *grouping, const struct plane *planes, int32_t count
     return spread;
 }
 
+static bool
+has_repeats(struct grouping *grouping, const struct plane *planes, int32_t count)
+{
+    return find_spread(grouping, planes, count).positions < count;
+}
+
+/* Returns whether two keys are texts that differ in their last number alone, by no more than the tolerance. */
+static bool
+is_near(const char *a, const char *b, double tolerance)
+{
+    size_t same = 0, number;
+    while (a[same] && a[same] == b[same])
+        same++;
+    for (number = same; number > 0 && strchr("0123456789.-", a[number - 1]);)
+        number--;
+    char *rest_a, *rest_b;
+    const double x = strtod(a + number, &rest_a), y = strtod(b + number, &rest_b);
+    return rest_a > a + number && rest_b > b + number && strcmp(rest_a, rest_b) == 0 &&
+           fabs(x - y) <= tolerance * fmax(fabs(x), fabs(y));
+}
+
 /* First plane after `start` whose key differs; the planes are sorted by key. */
 static int32_t
-end_of_key(const struct group *group, int32_t start, enum discriminator discriminator)
+end_of_exact_key(const struct group *group, int32_t start, enum discriminator discriminator)
 {
     int32_t end = start + 1;
     while (end < group->count && strcmp(key_of(&group->planes[start], discriminator),
                                         key_of(&group->planes[end], discriminator)) == 0)
         end++;
+    return end;
+}
+
+/* The same, where keys within the tolerance are one value if no position of their planes repeats. */
+static int32_t
+end_of_key(struct grouping *grouping, const struct group *group, int32_t start,
+           enum discriminator discriminator)
+{
+    const double tolerance = discriminators[discriminator].tolerance;
+    const char *key = key_of(&group->planes[start], discriminator);
+    int32_t end = end_of_exact_key(group, start, discriminator);
+    while (tolerance > 0 && end < group->count &&
+           is_near(key, key_of(&group->planes[end], discriminator), tolerance)) {
+        const int32_t next = end_of_exact_key(group, end, discriminator);
+        if (has_repeats(grouping, group->planes + start, next - start))
+            break;
+        end = next;
+    }
     return end;
 }
 
@@ -175,19 +229,94 @@ is_one_key(const struct group *group, enum discriminator discriminator)
     return true;
 }
 
+/* ---- scans: volumes that share no position, or few ---- */
+
+/* Some planes along the normal: from where to where, and in equal steps, or 0. */
+struct scan_reach {
+    double first, last, step;
+};
+
+static struct scan_reach
+find_reach(struct grouping *grouping, const struct plane *planes, int32_t count)
+{
+    double *sorted = grouping->scratch;
+    for (int32_t i = 0; i < count; i++)
+        sorted[i] = planes[i].position;
+    geometry_sort_numbers(sorted, count);
+    struct scan_reach reach = {.first = sorted[0], .last = sorted[count - 1]};
+    const double step = (reach.last - reach.first) / (count - 1);
+    for (int32_t i = 0; i < count; i++)
+        if (fabs(sorted[i] - reach.first - i * step) > fmax(step / 10, POSITION_FLOOR_MM))
+            return reach;
+    reach.step = count > 2 && step > POSITION_FLOOR_MM ? step : 0;
+    return reach;
+}
+
+/* Returns whether slices that are this far apart overlap: they belong to different scans. */
+static bool
+slices_overlap(double step, const struct plane *plane)
+{
+    return step < OVERLAP * plane->frame->slice_thickness;
+}
+
+/*
+ * Returns whether the values name scans: at least two values have a regular stack each, which reach into one another, and
+ * all of them together are no regular stack of slices that only touch.
+ */
+static bool
+are_scans(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
+{
+    const struct scan_reach all = find_reach(grouping, group->planes, group->count);
+    struct scan_reach before = {0};
+    bool cross = false;
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_key(grouping, group, start, discriminator);
+        const struct scan_reach reach =
+            end - start > 2 ? find_reach(grouping, group->planes + start, end - start)
+                            : (struct scan_reach){0};
+        if (reach.step <= 0)
+            return false;
+        cross |= start > 0 && reach.first < before.last && reach.last > before.first;
+        before = reach;
+    }
+    return cross && (all.step <= 0 || slices_overlap(all.step, group->planes));
+}
+
+/* Returns whether one value has a plane at most positions, and none twice: planes of other values are of other scans. */
+static bool
+has_main_scan(struct grouping *grouping, const struct group *group,
+              enum discriminator discriminator)
+{
+    const int32_t positions = find_spread(grouping, group->planes, group->count).positions;
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_key(grouping, group, start, discriminator);
+        if (2 * (end - start) > positions && end - start > 2 &&
+            !has_repeats(grouping, group->planes + start, end - start))
+            return has_repeats(grouping, group->planes, group->count);
+    }
+    return false;
+}
+
 /* See "Stacks" in geometry.h. The planes are sorted by this discriminator's key, of two or more
  * values. */
 static bool
 should_split(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
 {
-    int32_t values = 0, repeats_after = 0;
+    int32_t values = 0, exact_values = 0, repeats_after = 0;
     for (int32_t start = 0, end; start < group->count; start = end) {
-        end = end_of_key(group, start, discriminator);
+        end = end_of_key(grouping, group, start, discriminator);
         values++;
         repeats_after +=
             end - start - find_spread(grouping, group->planes + start, end - start).positions;
     }
-    if (discriminators[discriminator].rule == VOLUMES && group->count >= 2 * (int64_t)values)
+    for (int32_t start = 0; start < group->count;
+         start = end_of_exact_key(group, start, discriminator))
+        exact_values++;
+    const int rule = discriminators[discriminator].rule;
+    if (rule == VOLUMES && group->count >= 2 * (int64_t)exact_values)
+        return true;
+    if (rule == SCANS && (has_main_scan(grouping, group, discriminator) ||
+                          are_scans(grouping, group, discriminator)))
         return true;
     const struct position_spread spread = find_spread(grouping, group->planes, group->count);
     return repeats_after < group->count - spread.positions &&
@@ -202,7 +331,7 @@ split_by_key(struct grouping *grouping, const struct group *group, enum discrimi
 {
     const struct discriminator_row *row = &discriminators[discriminator];
     for (int32_t start = 0, end; start < group->count; start = end) {
-        end = end_of_key(group, start, discriminator);
+        end = end_of_key(grouping, group, start, discriminator);
         struct group part = *group;
         part.planes += start;
         part.count = end - start;
@@ -225,6 +354,8 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
         return geometry_add_volumes(grouping, group);
     qsort_r(group->planes, (size_t)group->count, sizeof(*group->planes), compare_key,
             &discriminator);
+    if (end_of_key(grouping, group, 0, discriminator) == group->count)
+        return split(grouping, group, discriminator + 1);
     if (should_split(grouping, group, discriminator))
         return split_by_key(grouping, group, discriminator);
     group->varies |= discriminator < BY_phase;

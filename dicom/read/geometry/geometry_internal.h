@@ -2,7 +2,7 @@
  * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
  * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
  * image), geometry_groups.c (orientations and keys), geometry_order.c (the general rule and the
- * newest of duplicates), geometry_names.c, geometry_siblings.c, geometry_times.c and
+ * newest of duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c, geometry_counts.c, geometry_times.c and
  * geometry_whole.c (is anything missing), geometry_gate.c (the judge); geometry.c makes the stacks.
  * Private to geometry*.c.
  */
@@ -48,6 +48,9 @@ struct group {
     /* Positions that stacks beside it have and it lacks, and a plane of theirs at the first. */
     int32_t lacking;
     const struct plane *lacks;
+    int32_t grid; /* index of the largest stack that shares positions with this one, or its own */
+    const struct plane
+        *piece_of; /* of a stack that completes this one to a regular stack; NULL: none */
 };
 
 /* A frame that is derived, beside originals: its place along the normal of an orientation. */
@@ -76,6 +79,9 @@ struct grouping {
     /* Images in Acquisition and expected_instances of every such file that was set aside. */
     int32_t *aside_announced, *aside_expected;
     int32_t aside_count;
+    const struct dicom_instance **parts; /* of concatenations, by UID and number */
+    int32_t part_count;
+    int32_t grid_count, location_count; /* of all stacks: grids, and positions in them */
     struct beside *beside;
     int32_t beside_count;
     /* Temporal positions (geometry_times.c). */
@@ -107,8 +113,9 @@ bool geometry_is_placed(const struct group *group);
 /* For messages: the file's name. */
 const char *geometry_plane_name(const struct plane *plane);
 
-/* Whether all are of one series, patient, study, modality and frame of reference: 0, or -EINVAL. */
-int geometry_check_series(struct dicom_instance *const *instances, int32_t count,
+/* Whether all are of one series, patient, study, modality and frame of reference: 0, or -EINVAL. With
+ * `accept`, names and frames of reference may differ. */
+int geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept,
                           struct error *error);
 
 /* Moves what is no image to the end of the planes and makes a group of each kind. */
@@ -135,6 +142,9 @@ int32_t geometry_find_orientation(const struct grouping *grouping, const struct 
  * -E2BIG. */
 int geometry_make_groups(struct grouping *grouping);
 
+/* Returns the attributes of the first key of keys.def in which two planes differ; NULL: none. */
+const char *geometry_difference(const struct plane *a, const struct plane *b);
+
 /* Adds a group that no key splits, by volumes where positions repeat. */
 int geometry_add_volumes(struct grouping *grouping, struct group *group);
 
@@ -142,8 +152,14 @@ int geometry_add_volumes(struct grouping *grouping, struct group *group);
  * and stay. */
 int geometry_gather_evidence(struct grouping *grouping);
 
-/* Fills alone, stacks_of_grid, lost_of_grid, lacking and lacks of every group. */
+/* Fills alone, stacks_of_grid, lost_of_grid, lacking, lacks and grid of every group, and the counts of grids and locations. */
 int geometry_compare_siblings(struct grouping *grouping);
+
+/* Fills parts. */
+int geometry_sort_parts(struct grouping *grouping);
+
+/* Fills piece_of of every group. geometry_compare_siblings must have filled grid. */
+void geometry_find_pieces(struct grouping *grouping);
 
 /* Fills times and what stands with it. The planes of every group are in their order. */
 int geometry_count_times(struct grouping *grouping);
@@ -165,6 +181,13 @@ void geometry_check_whole(struct verdict *verdict, const struct grouping *groupi
 /* INCOMPLETE_SERIES, and true, where temporal positions are missing. */
 bool geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
                           const struct group *group);
+
+/* INCOMPLETE_SERIES, and true, where parts of a concatenation or announced slice locations are missing, or the announced
+ * counts contradict each other. */
+bool geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
+                          const struct group *group);
+bool geometry_check_locations(struct verdict *verdict, const struct grouping *grouping,
+                              const struct group *group);
 
 /* Whether the group may be a stack, and else why not: accepted, has_geometry and error. Planes are
  * in ascending position. */

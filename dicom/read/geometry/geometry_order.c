@@ -267,7 +267,7 @@ compare_age(const struct plane *a, const struct plane *b)
     return 0;
 }
 
-/* Sets all but the newest of some planes aside; false when nothing says which it is. */
+/* Sets all but the newest of some planes aside; false when nothing says which it is, or a key differs: they are no copies. */
 static bool
 keep_newest(struct plane *planes, int32_t count)
 {
@@ -278,7 +278,7 @@ keep_newest(struct plane *planes, int32_t count)
     for (int32_t i = 0; i < count; i++) {
         if (&planes[i] == newest)
             continue;
-        if (compare_age(newest, &planes[i]) <= 0)
+        if (compare_age(newest, &planes[i]) <= 0 || geometry_difference(newest, &planes[i]))
             return false;
         planes[i].set_aside = CODE_DUPLICATE_POSITION;
     }
@@ -370,7 +370,7 @@ geometry_add_volumes(struct grouping *grouping, struct group *group)
     const int32_t places = number_places(group);
     bool equal;
     const int32_t repeated = count_repeated(group, &equal);
-    if (repeated > 0 && equal) {
+    if (repeated > 0 && equal && places > 1) {
         const struct order_row *order = find_order(grouping, group, places);
         if (order)
             return add_each_volume(grouping, group, places, order);

@@ -11,22 +11,26 @@
 static const struct trait {
     size_t offset; /* of its text in struct dicom_instance */
     enum code code;
-    bool of_images; /* what is passed over may differ */
+    bool of_images;  /* what is passed over may differ */
+    bool acceptable; /* limits->allow_missing accepts different values */
     const char *what, *remedy;
 } traits[] = {
-    {offsetof(struct dicom_instance, series_uid), CODE_SERIES_MIXED, false,
+    {offsetof(struct dicom_instance, series_uid), CODE_SERIES_MIXED, false, false,
      "Series Instance UID (0020,000E)", "Give the files of one series."},
-    {offsetof(struct dicom_instance, patient), CODE_MIXED_PATIENTS, false,
+    {offsetof(struct dicom_instance, patient), CODE_MIXED_PATIENTS, false, false,
      "Patient ID (0010,0020) or its issuer", "Find out whose images they are."},
-    {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false,
-     "Patient's Name (0010,0010)", "Find out whose images they are."},
-    {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false,
+    {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false, true,
+     "Patient's Name (0010,0010)",
+     "Find out whose images they are. If they are of one patient, accept them (--accept-missing)."},
+    {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false, false,
      "Study Instance UID (0020,000D)", "Send each study's images as a series of its own."},
-    {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, "Modality (0008,0060)",
-     "Send each modality's images as a series of its own."},
+    {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, false,
+     "Modality (0008,0060)", "Send each modality's images as a series of its own."},
     {offsetof(struct dicom_instance, frame_of_reference_uid), CODE_MIXED_FRAMES_OF_REFERENCE, true,
-     "Frame of Reference UID (0020,0052)",
-     "Send what lies in one patient coordinate system as a series of its own."},
+     true, "Frame of Reference UID (0020,0052)",
+     "Send what lies in one patient coordinate system as a series of its own. If positions are of "
+     "one "
+     "system nevertheless, accept them (--accept-missing)."},
 };
 
 static const char *
@@ -71,10 +75,13 @@ series_first(struct dicom_instance *const *instances, int32_t count, const struc
 }
 
 int
-geometry_check_series(struct dicom_instance *const *instances, int32_t count, struct error *error)
+geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept,
+                      struct error *error)
 {
     for (size_t i = 0; i < sizeof(traits) / sizeof(traits[0]); i++) {
         const struct trait *trait = &traits[i];
+        if (trait->acceptable && accept)
+            continue;
         const struct dicom_instance *a = series_first(instances, count, trait, NULL);
         const struct dicom_instance *b = a ? series_first(instances, count, trait, a) : NULL;
         if (b)

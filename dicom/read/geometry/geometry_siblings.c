@@ -29,7 +29,9 @@ struct siblings {
     int32_t *lost;    /* by grid: how many planes its stacks lack */
     int32_t *seen;    /* by grid: how many places were seen */
     int32_t *first;   /* by grid: where its places begin in `places` */
+    int32_t *largest; /* by grid: its stack of the most planes */
     int32_t *places;  /* the first cell of every place, grid by grid */
+    int32_t start;    /* index of the first group in the series */
 };
 
 static int
@@ -131,11 +133,14 @@ siblings_tell(struct siblings *s)
         const int32_t grid = siblings_grid(s, g);
         s->stacks[grid]++;
         s->lost[grid] += s->total[grid] - s->own[g];
+        if (s->groups[g].count > s->groups[s->largest[grid]].count)
+            s->largest[grid] = g;
     }
     for (int32_t g = 0; g < s->group_count; g++) {
         const int32_t grid = siblings_grid(s, g);
         struct group *group = &s->groups[g];
         group->stacks_of_grid = s->stacks[grid];
+        group->grid = s->start + s->largest[grid];
         group->lost_of_grid = s->lost[grid];
         group->lacking = is_sibling(group) ? s->total[grid] - s->own[g] : 0;
         if (group->lacking > 0)
@@ -143,22 +148,51 @@ siblings_tell(struct siblings *s)
     }
 }
 
+/* The positions of a group in ascending order. */
+static int32_t
+count_locations(const struct group *group)
+{
+    int32_t count = 0;
+    double first = 0;
+    for (int32_t i = 0; i < group->count; i++)
+        if (count == 0 || group->planes[i].position - first > POSITION_FLOOR_MM) {
+            count++;
+            first = group->planes[i].position;
+        }
+    return count;
+}
+
+static void
+count_grids(struct grouping *grouping, const struct siblings *s, int32_t stacks)
+{
+    for (int32_t g = 0; g < s->group_count; g++) {
+        const int32_t locations = stacks > 1                  ? s->total[g]
+                                  : is_sibling(&s->groups[g]) ? count_locations(&s->groups[g])
+                                                              : 0;
+        grouping->location_count += locations;
+        grouping->grid_count += locations > 0;
+    }
+}
+
 static int
-siblings_compare(struct siblings *s)
+siblings_compare(struct grouping *grouping, struct siblings *s)
 {
     const size_t groups = (size_t)s->group_count, cells = (size_t)s->cell_count;
-    int32_t *numbers = calloc(8 * groups + cells, sizeof(*numbers));
+    int32_t *numbers = calloc(9 * groups + cells, sizeof(*numbers));
     if (!numbers)
         return -ENOMEM;
-    int32_t **const arrays[] = {&s->grid,  &s->own,  &s->leading, &s->stacks,
-                                &s->total, &s->lost, &s->seen,    &s->first};
-    for (size_t i = 0; i < 8; i++)
+    int32_t **const arrays[] = {&s->grid, &s->own,  &s->leading, &s->stacks, &s->total,
+                                &s->lost, &s->seen, &s->first,   &s->largest};
+    for (size_t i = 0; i < 9; i++)
         *arrays[i] = numbers + i * groups;
-    s->places = numbers + 8 * groups;
+    s->places = numbers + 9 * groups;
     siblings_number_places(s);
     siblings_find_grids(s);
+    for (int32_t g = 0; g < s->group_count; g++)
+        s->largest[g] = g;
     siblings_list_places(s);
     siblings_tell(s);
+    count_grids(grouping, s, 2);
     free(numbers);
     return 0;
 }
@@ -180,7 +214,7 @@ geometry_compare_siblings(struct grouping *grouping)
     struct sibling_plane *cells = calloc((size_t)grouping->plane_count, sizeof(*cells));
     int rc = cells ? 0 : -ENOMEM;
     for (int32_t start = 0, end; start < grouping->group_count && !rc; start = end) {
-        struct siblings s = {.groups = grouping->groups + start, .cells = cells};
+        struct siblings s = {.groups = grouping->groups + start, .cells = cells, .start = start};
         const int32_t orientation = s.groups[0].planes[0].orientation;
         int32_t stacks = 0;
         for (end = start; end < grouping->group_count &&
@@ -188,10 +222,14 @@ geometry_compare_siblings(struct grouping *grouping)
              end++)
             stacks += siblings_add_cells(&s, end - start);
         s.group_count = end - start;
-        for (int32_t g = 0; g < s.group_count; g++)
+        for (int32_t g = 0; g < s.group_count; g++) {
             s.groups[g].alone = stacks == 1;
+            s.groups[g].grid = start + g;
+        }
         if (stacks > 1)
-            rc = siblings_compare(&s);
+            rc = siblings_compare(grouping, &s);
+        else
+            count_grids(grouping, &s, stacks);
     }
     free(cells);
     return rc;

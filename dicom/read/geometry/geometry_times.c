@@ -97,8 +97,10 @@ geometry_count_times(struct grouping *grouping)
             grouping->times_of = plane;
         }
     }
-    if (grouping->times_announced <= 1)
+    if (grouping->times_announced <= 1) {
+        grouping->times_announced = 0;
         return 0;
+    }
     const char **found = calloc((size_t)grouping->image_count, sizeof(*found));
     if (!found)
         return -ENOMEM;

@@ -147,10 +147,16 @@ geometry_gather_evidence(struct grouping *grouping)
 {
     int rc = gather_numbers(grouping);
     if (!rc)
+        rc = geometry_sort_parts(grouping);
+    if (!rc)
         rc = gather_beside(grouping);
     if (!rc)
         rc = geometry_count_times(grouping);
-    return rc ? rc : geometry_compare_siblings(grouping);
+    if (!rc)
+        rc = geometry_compare_siblings(grouping);
+    if (!rc)
+        geometry_find_pieces(grouping);
+    return rc;
 }
 
 /* ---- stacks beside this one ---- */
@@ -414,25 +420,112 @@ check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
     return false;
 }
 
+/* Returns whether the series has each Instance Number from 1, or 0, to the largest once: no file is missing. */
+static bool
+is_numbered_completely(const struct grouping *grouping)
+{
+    const int32_t *numbers = grouping->numbers, count = grouping->instance_count;
+    for (int32_t i = 1; i < count; i++)
+        if (numbers[i] != numbers[i - 1] + 1)
+            return false;
+    return count > 1 && (numbers[0] == 0 || numbers[0] == 1);
+}
+
 static bool
 check_numbers(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     if (group->count < 2 || !all_single(group))
         return false;
     const int64_t usual = usual_step(grouping, group);
+    if (is_numbered_completely(grouping))
+        return false;
     if (group->alone && check_one_volume(verdict, group, usual))
         return true;
     return (usual == 1 || usual == -1) && is_numbered_evenly(group) &&
            check_numbers_around(verdict, grouping, group, usual < 0);
 }
 
-/* The first evidence is told. */
+/* ---- every second slice ---- */
+
+/* Returns the whole number of announced slice distances that the stack's mean step is, if that is 2 or more; else 0. */
+static int32_t
+distances_of_step(const struct group *group, double step)
+{
+    const struct dicom_frame *frame = group->planes[0].frame;
+    const double distance = frame->spacing_between_slices;
+    const double ratio = distance > 0 ? step / distance : 0;
+    if (ratio < 1.5 || distance < frame->slice_thickness / 2 || fabs(ratio - round(ratio)) > 0.02)
+        return 0;
+    return (int32_t)fmin(round(ratio), 1000);
+}
+
+/* Returns whether the numbers run evenly with the slices, and the series lacks most of the numbers between them. */
+static bool
+lacks_numbers_between(const struct grouping *grouping, const struct group *group)
+{
+    if (!is_numbered_evenly(group))
+        return false;
+    const int64_t a = group->planes[0].instance->instance_number;
+    const int64_t b = group->planes[group->count - 1].instance->instance_number;
+    const int64_t low = a < b ? a : b, high = a < b ? b : a;
+    const int32_t there = numbers_below(grouping->numbers, grouping->instance_count, high + 1) -
+                          numbers_below(grouping->numbers, grouping->instance_count, low);
+    return 10 * (int64_t)there < 6 * (high - low + 1);
+}
+
+/* A stack whose slices are regularly further apart than they were acquired. */
+static bool
+check_thinned(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
+{
+    const struct plane *first = &group->planes[0], *last = &group->planes[group->count - 1];
+    if (group->count < 3 || first->frame->derived)
+        return false;
+    const double step = (last->position - first->position) / (group->count - 1);
+    const double thickness = first->frame->slice_thickness;
+    const int32_t distances = distances_of_step(group, step);
+    if (distances > 0) {
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, NULL,
+                        "The slices are %.4g mm apart, %d times Spacing Between Slices (0018,0088) "
+                        "of %s, %.4g mm.",
+                        step, distances, geometry_plane_name(first),
+                        first->frame->spacing_between_slices);
+        return true;
+    }
+    if (thickness <= 0 || step < 1.5 * thickness || !lacks_numbers_between(grouping, group))
+        return false;
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, last,
+                    "The slices are %.4g mm apart and %.4g mm thick, and the series lacks most "
+                    "Instance Numbers "
+                    "(0020,0013) between the %d of %s and the %d of %s.",
+                    step, thickness, first->instance->instance_number, geometry_plane_name(first),
+                    last->instance->instance_number, geometry_plane_name(last));
+    return true;
+}
+
+static bool
+check_pieces(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
+{
+    if (!group->piece_of)
+        return false;
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], group->piece_of,
+                    "Stacks \"%s\" and \"%s\" share no position and together are one regular "
+                    "stack: parts of two "
+                    "volumes, or one volume whose headers differ in %s.",
+                    group->name, find_group(grouping, group->piece_of)->name, group->split_by);
+    return true;
+}
+
+/* Uses the first evidence that is found. */
 void
 geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)
 {
-    (void)(check_siblings(verdict, grouping, group) ||
+    (void)(check_pieces(verdict, grouping, group) ||
+           geometry_check_parts(verdict, grouping, group) ||
+           geometry_check_locations(verdict, grouping, group) ||
+           check_siblings(verdict, grouping, group) ||
            geometry_check_times(verdict, grouping, group) ||
            check_beside(verdict, grouping, group) || check_acquisition(verdict, grouping, group) ||
-           check_series_count(verdict, grouping, group) || check_numbers(verdict, grouping, group));
+           check_series_count(verdict, grouping, group) ||
+           check_numbers(verdict, grouping, group) || check_thinned(verdict, grouping, group));
 }

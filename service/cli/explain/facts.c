@@ -120,6 +120,27 @@ FACT(announced)
         snprintf(text, size, "%d", instance->images_in_acquisition);
 }
 
+FACT(mapping)
+{
+    (void)instance;
+    text[0] = '\0';
+    if (frame->has_mapping)
+        snprintf(text, size, "slope %.6g, intercept %.6g (not applied)", frame->mapping_slope,
+                 frame->mapping_intercept);
+}
+
+FACT(locations)
+{
+    (void)frame;
+    text[0] = '\0';
+    for (int i = 0; i < DICOM_COUNTS; i++)
+        if (instance->counts[i] > 0) {
+            const size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%d by %s", used ? ", " : "", instance->counts[i],
+                     dicom_count_name((enum dicom_count)i));
+        }
+}
+
 FACT(expected)
 {
     (void)frame;
@@ -128,7 +149,7 @@ FACT(expected)
         snprintf(text, size, "%d", instance->expected_instances);
 }
 
-#define KEY(id, rule, prefix, what)                                                                \
+#define KEY(id, rule, tolerance, prefix, what)                                                     \
     FACT(key_##id)                                                                                 \
     {                                                                                              \
         (void)instance;                                                                            \
@@ -148,11 +169,13 @@ const struct explained_fact explained_facts[] = {
     {"slice thickness", "slice_thickness", false, fact_thickness},
     {"orientation", "orientation", false, fact_orientation},
     {"rescale", "rescale", false, fact_rescale},
+    {"Real World Value Mapping", "real_world_value_mapping", false, fact_mapping},
+    {"slice locations announced", "slice_locations", false, fact_locations},
     {"Frame of Reference", "frame_of_reference_uid", false, fact_frame_of_reference},
     {"Images in Acquisition", "images_in_acquisition", false, fact_announced},
     {"expected files", "expected_instances", false, fact_expected},
 
-#define KEY(id, rule, prefix, what) {what, #id, true, fact_key_##id},
+#define KEY(id, rule, tolerance, prefix, what) {what, #id, true, fact_key_##id},
 #include "dicom/read/keys.def"
 #undef KEY
     {0},

@@ -69,8 +69,10 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
     case FTS_ERR:
     case FTS_NS:
         return entry->fts_errno ? -entry->fts_errno : -EIO;
-    case FTS_SLNONE:
-        return is_replaced(entry) ? 0 : -ENOENT;
+    case FTS_SLNONE: /* a link to nothing is a file that cannot be read */
+        return is_replaced(entry) || is_hidden(entry) || is_unfinished(entry)
+                   ? 0
+                   : collect_add(collection, entry->fts_path);
     default: /* the way back out of a folder, loops of links, sockets and devices */
         return 0;
     }

@@ -13,8 +13,8 @@ struct collection {
 };
 
 /*
- * Adds `input`: a file itself; a folder every regular file below it, through symbolic links, but
- * none whose name or folder begins with a dot or that ends in .part or .tmp. 0 or -errno with
+ * Adds `input`: a file itself; a folder every regular file below it, through symbolic links, also
+ * those that point nowhere, but none whose name or folder begins with a dot or that ends in .part or .tmp. 0 or -errno with
  * *where (the caller frees it) naming what could not be read.
  */
 int collect_input(struct collection *collection, const char *input, char **where);

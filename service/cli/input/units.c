@@ -259,11 +259,18 @@ judge_strictly(struct units *units, size_t first, const struct sorted_series *se
                struct geometry_limits limits)
 {
     struct geometry_series *strict;
+    struct error refusal;
     limits.allow_missing = false;
     int rc = geometry_group(series->headers.instances, (int32_t)series->headers.count, &limits,
-                            &strict, NULL);
+                            &strict, &refusal);
+    for (size_t i = first; rc == -EINVAL && i < units->count; i++) {
+        struct unit *unit = &units->items[i];
+        snprintf(unit->note, sizeof unit->note, "accepted: %s: %.140s", code_name(refusal.code),
+                 refusal.message);
+        text_utf8_mend_end(unit->note);
+    }
     if (rc)
-        return rc;
+        return rc == -EINVAL ? 0 : rc;
     note_missing(units, first, series, strict);
     geometry_series_free(strict);
     return 0;
@@ -347,16 +354,20 @@ is_taken(const struct units *units, const struct unit *unit)
 static char *
 folder_name(const struct units *units, const struct unit *unit, const char *output, int again)
 {
-    char series[DICOM_UID_SIZE + 16], stack[sizeof unit->stack], repeat[16] = "", *path;
-    int32_t number = unique_number(units, unit->headers);
-    if (number > 0)
-        snprintf(series, sizeof series, "series-%d", number);
-    else
-        snprintf(series, sizeof series, "%s", unit->headers->instances[0]->series_uid);
+    char modality[DICOM_CS_SIZE], description[49], stack[sizeof unit->stack],
+        number[DICOM_UID_SIZE];
+    char repeat[16] = "", *path;
+    const struct dicom_instance *first = unit->headers->instances[0];
+    plain_name(modality, sizeof modality, first->modality);
+    plain_name(description, sizeof description, first->series_description);
     plain_name(stack, sizeof stack, unit->stack);
+    snprintf(number, sizeof number, "%d", first->series_number);
+    if (unique_number(units, unit->headers) <= 0)
+        snprintf(number, sizeof number, "%s", first->series_uid);
     if (again > 1)
         snprintf(repeat, sizeof repeat, "-%d", again);
-    return asprintf(&path, "%s/%s%s%s%s", output, series, stack[0] ? "-" : "", stack, repeat) < 0
+    return asprintf(&path, "%s/%s-%s%s%s%s%s%s", output, modality, number,
+                    description[0] ? "-" : "", description, stack[0] ? "-" : "", stack, repeat) < 0
                ? NULL
                : path;
 }

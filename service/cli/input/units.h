@@ -40,8 +40,8 @@ struct units_request {
 
 /*
  * Sorts and judges. One unit goes into `output` itself; several into folders below it:
- * "series-<Series Number>", or the Series Instance UID where the number is missing or not unique,
- * with "-<stack>" for each of several stacks. 0 or -errno with the error.
+ * "<Modality>-<Series Number>-<Series Description>", with the Series Instance UID where the number is missing or not
+ * unique, and "-<stack>" for each of several stacks. 0 or -errno with the error.
  */
 int units_make(const struct units_request *request, struct units *units, struct error *error);
 void units_free(struct units *units);

@@ -194,6 +194,15 @@ inspection_tolerance(const struct conf *conf)
     return tolerance;
 }
 
+static int
+inspection_min_slices(const struct conf *conf)
+{
+    int least = conf->pipeline_count > 0 ? conf->pipelines[0].min_slices : 1;
+    for (size_t i = 1; i < conf->pipeline_count; i++)
+        least = conf->pipelines[i].min_slices < least ? conf->pipelines[i].min_slices : least;
+    return least;
+}
+
 /* The paths of its files; -ENOMEM is the writer's to tell. */
 static void
 inspection_add_paths(const struct core *core, struct queue_file *files, size_t count,
@@ -222,6 +231,7 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     struct proto_writer writer;
     struct message_inspect inspect = {.series_id = inspection->series_id,
                                       .revision = inspection->revision,
+                                      .min_slices = inspection_min_slices(core->conf),
                                       .spacing_tolerance = inspection_tolerance(core->conf),
                                       .allow_missing = inspection->allow_missing,
                                       .judgements = inspection->judgements,

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,6 +318,21 @@ object_describe(const struct segmentation *segmentation, size_t segment,
                        region->between);
 }
 
+/* Adds text to the note of a segment. */
+static void __attribute__((format(printf, 2, 3)))
+object_note(struct pipeline_segment *report, const char *format, ...)
+{
+    char text[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (report->told[0])
+        segment_append(report->told, sizeof report->told, "; %s", text);
+    else
+        snprintf(report->told, sizeof report->told, "%.64s: %s", report->label, text);
+}
+
 static void
 object_report(const struct segmentation *segmentation, size_t segment,
               struct pipeline_segment *report)
@@ -335,15 +351,20 @@ object_report(const struct segmentation *segmentation, size_t segment,
     report->numbers[report->number_count++] =
         (struct segment_number){"farthest_mm", "farthest mm", region->drawn.farthest, false};
     if (region->drawn.missing > 0)
-        snprintf(report->told, sizeof report->told,
-                 "%.64s: %" PRId64 " slices between drawn ones have no contour, and %s",
-                 report->label, region->drawn.missing,
-                 region->drawn.interpolated ? "are interpolated" : "stay empty");
+        object_note(report, "%" PRId64 " slices between drawn ones have no %s, and %s",
+                    region->drawn.missing, region->frames > 0 ? "frame" : "contour",
+                    region->drawn.interpolated ? "are interpolated" : "stay empty");
+    if (region->drawn.copies > 0)
+        object_note(report, "%" PRId64 " contours are drawn twice and count once",
+                    region->drawn.copies);
+    if (region->drawn.crossed > 0)
+        object_note(report, "%" PRId64 " contours cross others and are united",
+                    region->drawn.crossed);
     if (region->between > 0)
-        snprintf(
-            report->told, sizeof report->told,
-            "%.64s: its frames lie between the slices, %.3g mm apart: each slice has the nearest",
-            report->label, region->between);
+        object_note(
+            report,
+            "its frames are %.3g mm apart, other than the slices: each slice has the nearest frame",
+            region->between);
 }
 
 const struct segment_method segment_object = {

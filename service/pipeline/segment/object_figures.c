@@ -170,7 +170,7 @@ figures_gather(const struct object_figures *figures, const struct figures_work *
                                   error);
         rc = figures_place(figures, figure, points, error);
         if (figure->form == SR_SOURCE_OUTLINE)
-            work->outlines[figured->outlines++] = (struct contour){points, figure->count};
+            work->outlines[figured->outlines++] = (struct contour){points, figure->count, false};
         points += 3 * figure->count;
     }
     return rc;

@@ -15,6 +15,7 @@
 #define STEP_TOLERANCE 1e-4 /* of the distance between frames: heights are texts of ten digits */
 #define TOLD_TOLERANCE 0.01 /* of the distance that is told, in fewer digits than positions */
 #define PARTS          65536.0
+#define THICK_FRAMES   1.5 /* times the distance of slices */
 
 static int
 frames_refuse(const struct object_frames *frames, int32_t frame, const char *why,
@@ -62,24 +63,45 @@ frames_nearest_plane(const struct image_planes *planes, double height, double *o
     return nearest;
 }
 
+/* A frame's axis (0: along its rows, 1: along its columns) runs along an axis of the planes, or against it. */
+struct frames_axis {
+    int plane_axis;
+    double sign;
+};
+
+/* Finds the plane's axes along which the frame's run; false: the frame is not parallel, or turned within its plane. */
 static bool
-frames_is_parallel(const struct image_planes *planes, const struct seg_source_frame *frame)
+frames_find_axes(const struct image_planes *planes, const struct seg_source_frame *frame,
+                 struct frames_axis axes[2])
 {
-    for (int i = 0; i < 6; i++)
-        if (!(fabs(planes->axes[i] - frame->orientation[i]) <= AXES_TOLERANCE))
-            return false;
-    return true;
+    for (int a = 0; a < 2; a++) {
+        const double *own = frame->orientation + (ptrdiff_t)3 * a;
+        axes[a] = (struct frames_axis){-1, 0};
+        for (int b = 0; b < 2; b++)
+            for (int sign = -1; sign <= 1; sign += 2) {
+                const double *other = planes->axes + (ptrdiff_t)3 * b;
+                if (fabs(own[0] - sign * other[0]) <= AXES_TOLERANCE &&
+                    fabs(own[1] - sign * other[1]) <= AXES_TOLERANCE &&
+                    fabs(own[2] - sign * other[2]) <= AXES_TOLERANCE)
+                    axes[a] = (struct frames_axis){b, sign};
+            }
+    }
+    return axes[0].plane_axis >= 0 && axes[1].plane_axis >= 0 &&
+           axes[0].plane_axis != axes[1].plane_axis;
 }
 
-/* Which of the frame's pixels along an axis each of the plane's is nearest to; -1: none. */
+/* Which of the frame's pixels along its axis `a` each of the plane's along axis.plane_axis is nearest to; -1: none. */
 static void
 frames_places(const struct image_planes *planes, const struct seg_source_frame *frame, int64_t z,
-              int axis, int32_t size, int64_t count, int32_t *places)
+              int a, struct frames_axis axis, int32_t size, int32_t *places)
 {
-    const double *direction = planes->axes + (ptrdiff_t)3 * axis;
-    const double shift = image_planes_along(planes->origins + 3 * z, frame->position, direction);
+    const int b = axis.plane_axis;
+    const int64_t count = b == 0 ? planes->extent.columns : planes->extent.rows;
+    const double shift = axis.sign * image_planes_along(planes->origins + 3 * z, frame->position,
+                                                        planes->axes + (ptrdiff_t)3 * b);
     for (int64_t i = 0; i < count; i++) {
-        const double place = (shift + (double)i * planes->spacing[axis]) / frame->spacing[axis];
+        const double place =
+            (shift + axis.sign * (double)i * planes->spacing[b]) / frame->spacing[a];
         const double nearest = floor(floor(place * PARTS + 0.5) / PARTS + 0.5);
         places[i] = nearest >= 0 && nearest < size ? (int32_t)nearest : -1;
     }
@@ -96,7 +118,8 @@ struct frames_slice {
 struct frames_work {
     struct dicom_pixels *reader;
     uint16_t *pixels;            /* of a frame */
-    int32_t *across, *down;      /* places of columns and rows */
+    int32_t *across, *down;      /* places on the frame, of the planes' columns and rows */
+    bool turned;                 /* the frame's rows run along the planes' columns */
     struct frames_slice *slices; /* by their heights */
     int32_t count;
     int32_t *of_plane; /* the frame that a plane takes; -1: none */
@@ -128,9 +151,10 @@ frames_copy(const struct object_frames *frames, const struct frames_work *work, 
         uint64_t *row = bits + (z * extent->rows + y) * words;
         if (work->down[y] < 0)
             continue;
-        const uint16_t *from = work->pixels + (int64_t)work->down[y] * frames->source->columns;
+        const int64_t columns = frames->source->columns, step = work->turned ? columns : 1;
+        const uint16_t *from = work->pixels + work->down[y] * (work->turned ? 1 : columns);
         for (int64_t x = 0; x < extent->columns; x++)
-            if (work->across[x] >= 0 && frames_is_in(frames, from[work->across[x]])) {
+            if (work->across[x] >= 0 && frames_is_in(frames, from[work->across[x] * step])) {
                 row[x / 64] |= UINT64_C(1) << x % 64;
                 voxels++;
             }
@@ -158,8 +182,11 @@ frames_gather(const struct object_frames *frames, struct frames_work *work, stru
             continue;
         if (!frame->has_geometry)
             return frames_refuse(frames, i, "has no position, orientation or pixel spacing", error);
-        if (!frames_is_parallel(frames->planes, frame))
-            return frames_refuse(frames, i, "is not parallel to the slices of the series", error);
+        struct frames_axis axes[2];
+        if (!frames_find_axes(frames->planes, frame, axes))
+            return frames_refuse(
+                frames, i,
+                "is not parallel to the slices of the series, or turned within their plane", error);
         struct frames_slice *slice = &work->slices[work->count++];
         slice->height = frames_height(frames->planes, frame->position);
         slice->plane = frames_nearest_plane(frames->planes, slice->height, &slice->off);
@@ -179,7 +206,7 @@ frames_lie_on_planes(const struct object_frames *frames, const struct frames_wor
     return true;
 }
 
-/* How far frames are apart: as it is told, or as the closest two are; 0: nobody knows. */
+/* How far frames are apart: Spacing Between Slices, else the smallest distance of two frames; 0: unknown. */
 static double
 frames_step(const struct object_frames *frames, const struct frames_work *work)
 {
@@ -190,9 +217,31 @@ frames_step(const struct object_frames *frames, const struct frames_work *work)
     return told > 0 ? told : isfinite(least) ? least : 0;
 }
 
-/* The frame of the height that is nearest, of two alike the lower; -1: all are further than that away. */
+/*
+ * Returns how thick the frames are by what the header announces: Spacing Between Slices or Slice Thickness, but no more than
+ * the smallest distance of two frames; 0: unknown.
+ */
+static double
+frames_thickness(const struct object_frames *frames, const struct frames_work *work)
+{
+    const struct seg_source_frame *first = &frames->source->frames[work->slices[0].frame];
+    double thickness = first->between > 0 ? first->between : first->thickness;
+    for (int32_t i = 1; i < work->count; i++)
+        thickness = fmin(thickness, work->slices[i].height - work->slices[i - 1].height);
+    return thickness;
+}
+
+/* Returns whether frames are thicker than the slices, so that each of them is of several slices. */
+static bool
+frames_are_thick(const struct object_frames *frames, const struct frames_work *work)
+{
+    const double distance = frames_distance(frames->planes, work->slices[0].plane);
+    return frames_thickness(frames, work) > THICK_FRAMES * distance;
+}
+
+/* The frame of the height that is nearest, of two alike the lower; -1: all are further than that away, to within `slack`. */
 static int32_t
-frames_nearest(const struct frames_work *work, double height, double farthest)
+frames_nearest(const struct frames_work *work, double height, double farthest, double slack)
 {
     int32_t low = 0, end = work->count;
     while (low < end) {
@@ -204,9 +253,10 @@ frames_nearest(const struct frames_work *work, double height, double farthest)
     }
     const double above = low < work->count ? work->slices[low].height - height : INFINITY;
     const double below = low > 0 ? height - work->slices[low - 1].height : INFINITY;
-    if (fmin(above, below) > farthest)
-        return -1;
-    return work->slices[below <= above ? low - 1 : low].frame;
+    /* A plane half-way takes the frame below it, so a frame half-way between two planes is of one of them. */
+    if (below <= above)
+        return below <= farthest + slack ? work->slices[low - 1].frame : -1;
+    return above < farthest - slack ? work->slices[low].frame : -1;
 }
 
 /* Frames on the planes are theirs, and each plane has one at most; else a plane takes the nearest, up to half a step away. */
@@ -215,8 +265,10 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
               struct error *error)
 {
     const struct image_planes *planes = frames->planes;
-    const bool exact = frames_lie_on_planes(frames, work);
-    const double step = exact ? 0 : frames_step(frames, work);
+    const bool exact = frames_lie_on_planes(frames, work) && !frames_are_thick(frames, work);
+    const double step = exact                            ? 0
+                        : frames_are_thick(frames, work) ? frames_thickness(frames, work)
+                                                         : frames_step(frames, work);
     if (!exact && !(step > 0))
         return frames_refuse(frames, work->slices[0].frame, "lies on none of the series' slices",
                              error);
@@ -235,8 +287,8 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
     for (int64_t z = 0; z < planes->extent.slices; z++)
         work->of_plane[z] =
             exact ? -1
-                  : frames_nearest(work, frames_height(planes, planes->origins + 3 * z),
-                                   step * (0.5 + STEP_TOLERANCE));
+                  : frames_nearest(work, frames_height(planes, planes->origins + 3 * z), step / 2,
+                                   step * STEP_TOLERANCE);
     for (int32_t i = 0; i < work->count && exact; i++)
         work->of_plane[work->slices[i].plane] = work->slices[i].frame;
     *between = step;
@@ -247,7 +299,7 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
 
 /* All planes that take the frame, which is read once. */
 static int
-frames_fill_one(const struct object_frames *frames, int32_t number, const struct frames_work *work,
+frames_fill_one(const struct object_frames *frames, int32_t number, struct frames_work *work,
                 uint64_t *bits, struct object_filled *filled, struct error *error)
 {
     const struct seg_source *source = frames->source;
@@ -262,8 +314,13 @@ frames_fill_one(const struct object_frames *frames, int32_t number, const struct
         if (rc)
             return rc;
         is_read = true;
-        frames_places(planes, frame, z, 0, source->columns, planes->extent.columns, work->across);
-        frames_places(planes, frame, z, 1, source->rows, planes->extent.rows, work->down);
+        struct frames_axis axes[2];
+        (void)frames_find_axes(planes, frame, axes);
+        work->turned = axes[0].plane_axis == 1;
+        frames_places(planes, frame, z, 0, axes[0], source->columns,
+                      work->turned ? work->down : work->across);
+        frames_places(planes, frame, z, 1, axes[1], source->rows,
+                      work->turned ? work->across : work->down);
         const int64_t voxels = frames_copy(frames, work, z, bits);
         const double off = fabs(frames_height(planes, planes->origins + 3 * z) -
                                 frames_height(planes, frame->position));

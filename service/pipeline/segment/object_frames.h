@@ -1,10 +1,11 @@
 /*
  * object_frames.h - the mask of a segment of a Segmentation, on the planes of a series.
  *
- * Frames have to be parallel to the planes, rows with rows. Where all of the segment lie on planes, within a tenth of the
- * distance to the nearest other one, each is its plane's; else a plane takes the frame that is nearest, of two alike the
- * lower, up to half as far away as frames are from each other: Spacing Between Slices, or the least of their distances. A
- * pixel of a plane takes the frame's that is nearest to it, its place rounded to 2^-16 of a frame's pixel, the later of
+ * Frames must be parallel to the planes; their rows may run along the planes' rows or columns, in either direction. If all
+ * frames of the segment lie on planes, within a tenth of the distance to the next plane, and are not thicker than the slices,
+ * each frame belongs to its plane. Otherwise a plane takes the nearest frame, of two alike the lower, up to half of the
+ * frames' distance away: Spacing Between Slices, Slice Thickness, or the smallest distance of two frames. So thick frames fill
+ * all slices within them. A pixel of a plane takes the frame's that is nearest to it, its place rounded to 2^-16 of a frame's pixel, the later of
  * two; what is beyond the frame is not in the mask: so frames on the very pixels of the planes are copied, and all others
  * are resampled. A plane without a frame is empty.
  *

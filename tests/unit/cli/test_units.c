@@ -73,6 +73,7 @@ add_series(const char *uid, int32_t number, const char *echo)
         file_paths[i] = paths[i];
         instances[i] = (struct dicom_instance){.path = paths[i],
                                                .series_number = number,
+                                               .modality = "CT",
                                                .rows = 4,
                                                .columns = 4,
                                                .bits_allocated = 16,
@@ -122,10 +123,10 @@ START_TEST(series_are_apart_and_named_by_number_or_uid)
     add_series("1.2.5", 7, "");
     make();
     ck_assert_uint_eq(units.count, 4);
-    ck_assert_str_eq(units.items[0].output, "/out/series-4");
-    ck_assert_str_eq(units.items[1].output, "/out/1.2.9");
-    ck_assert_str_eq(units.items[2].output, "/out/1.2.4");
-    ck_assert_str_eq(units.items[3].output, "/out/1.2.5");
+    ck_assert_str_eq(units.items[0].output, "/out/CT-4");
+    ck_assert_str_eq(units.items[1].output, "/out/CT-1.2.9");
+    ck_assert_str_eq(units.items[2].output, "/out/CT-1.2.4");
+    ck_assert_str_eq(units.items[3].output, "/out/CT-1.2.5");
     for (size_t i = 0; i < units.count; i++)
         ck_assert_uint_eq(units.items[i].headers->count, 3);
 }
@@ -140,7 +141,7 @@ START_TEST(stacks_are_apart_and_can_be_picked)
     ck_assert_uint_eq(units.count, 2);
     ck_assert_str_ne(units.items[0].stack, units.items[1].stack);
     ck_assert_str_ne(units.items[0].output, units.items[1].output);
-    ck_assert_int_eq(strncmp(units.items[0].output, "/out/series-4-", 14), 0);
+    ck_assert_int_eq(strncmp(units.items[0].output, "/out/CT-4-", 10), 0);
     ck_assert_ptr_null(strpbrk(units.items[0].output + 5, " /\\:"));
     char name[128];
     snprintf(name, sizeof name, "%s", units.items[1].stack);

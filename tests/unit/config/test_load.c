@@ -106,8 +106,8 @@ START_TEST(a_pipeline_gets_its_defaults)
     ck_assert_ptr_null(conf_find_pipeline(conf, "b"));
     ck_assert_uint_eq(pipeline->results, CONF_RESULT_SEG);
     ck_assert(pipeline->omit_empty_frames);
-    ck_assert_int_eq(pipeline->min_slices, 1);
-    ck_assert_double_eq(pipeline->spacing_tolerance, 0.01);
+    ck_assert_int_eq(pipeline->min_slices, 3);
+    ck_assert_double_eq(pipeline->spacing_tolerance, 0.03);
     ck_assert_str_eq(pipeline->series_description, "");
     ck_assert_int_eq(pipeline->series_number, 9000);
     ck_assert_uint_eq(pipeline->deliver_count, 0);

@@ -216,7 +216,7 @@ static void
 unwanted(struct dicom_bytes *bytes, size_t n)
 {
     const size_t begin = bytes->size;
-    bytes_header(bytes, 0x00210011, "LO", 0);
+    bytes_header(bytes, 0x00230011, "LO", 0);
     bytes_repeat(bytes, begin, n);
 }
 
@@ -890,6 +890,26 @@ csa_b_value(struct dicom_bytes *bytes, size_t n)
     bytes_free(&header);
 }
 
+static void
+csa_protocol(struct dicom_bytes *bytes, size_t n)
+{
+    static const char protocol[] =
+        "### ASCCONV BEGIN ###\nsSliceArray.lSize\t = \t35\nsKSpace.ucDimension\t = \t0x2\n"
+        "### ASCCONV END ###";
+    char *text = calloc(1, n + 1);
+    ck_assert_ptr_nonnull(text);
+    memcpy(text + n - sizeof(protocol), protocol, sizeof(protocol));
+    bytes_text(bytes, 0x00290010, "LO", "SIEMENS CSA HEADER");
+    bytes_element(bytes, 0x00291020, "OB", text, n);
+    free(text);
+}
+
+static bool
+has_protocol(const struct dicom_instance *instance)
+{
+    return instance->counts[DICOM_COUNT_siemens] == 35;
+}
+
 static bool
 has_b_value(const struct dicom_instance *instance)
 {
@@ -924,6 +944,7 @@ static const struct {
     {EDGE(TEXT_BYTES), 2, 0x0008103E, description, has_description},
     {EDGE(PRIVATE_BYTES), 2, 0, private_b_value, has_b_value},
     {EDGE(CSA_BYTES), 2, 0, csa_b_value, has_b_value},
+    {EDGE(CSA_SERIES_BYTES), 2, 0, csa_protocol, has_protocol},
     {EDGE(VALUES), 1, 0x00080008, word_behind_others, is_localizer},
 };
 

@@ -20,7 +20,7 @@ struct kind {
 static void
 turn(struct dicom_frame *frame, size_t number)
 {
-    const double angle = 0.0015 * (double)number;
+    const double angle = 0.006 * (double)number;
     frame->orientation[0] = cos(angle);
     frame->orientation[1] = sin(angle);
 }
@@ -30,8 +30,8 @@ static void
 orientations(struct dicom_instance *instance, struct dicom_frame *frame, size_t i, size_t n)
 {
     (void)instance;
-    const double tilt = 0.0015 * (double)(i / 2000);
-    turn(frame, i % 2000);
+    const double tilt = 0.006 * (double)(i / 1000);
+    turn(frame, i % 1000);
     frame->orientation[3] = -frame->orientation[1] * cos(tilt);
     frame->orientation[4] = frame->orientation[0] * cos(tilt);
     frame->orientation[5] = sin(tilt);

@@ -657,7 +657,7 @@ START_TEST(patients_are_told_apart)
     struct sample_image image = SAMPLE_IMAGE;
     struct dicom_instance *i = write_and_peek(&image);
     ck_assert_str_eq(i->patient, "42");
-    ck_assert_str_eq(i->patient_name, "Doe^Jane");
+    ck_assert_str_eq(i->patient_name, "DOE^JANE");
     ck_assert_int_eq(i->images_in_acquisition, 0);
     dicom_instance_free(i);
     image.extra = patient;

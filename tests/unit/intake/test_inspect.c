@@ -51,7 +51,7 @@ release(struct wire *wire)
 }
 
 static const struct message_inspect strict = {
-    .series_id = 42, .revision = 3, .spacing_tolerance = 0.01};
+    .series_id = 42, .revision = 3, .min_slices = 1, .spacing_tolerance = 0.01};
 static int64_t judgements = 1; /* that are asked for */
 static const char *attributes = "";
 

@@ -1,0 +1,116 @@
+/*
+ * counts.cc - what the header announces of the number of slice locations: see counts.def.
+ *
+ * Private elements: the dictionary private.dic of DCMTK. Siemens' protocol: sSliceArray.lSize is the number of slices of a 2-D
+ * sequence and of slabs of a 3-D one, which has sKSpace.lImagesPerSlab slices per slab (NiBabel,
+ * https://nipy.org/nibabel/dicom/siemens_csa.html; dcm2niix).
+ */
+#include "dicom/read/source.hh"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace
+{
+
+constexpr struct private_attribute philips_slices {
+    0x2001, 0x18, "Philips Imaging DD 001", EVR_SL
+};
+
+constexpr struct private_attribute philips_part_slices {
+    0x0019, 0x0F, "PHILIPS MR/PART", EVR_IS
+};
+
+constexpr struct private_attribute ge_locations {
+    0x0021, 0x4F, "GEMS_RELA_01", EVR_SS
+};
+
+constexpr struct private_attribute siemens_protocol {
+    0x0029, 0x20, "SIEMENS CSA HEADER", EVR_OB
+};
+
+int32_t
+private_count(const Header &dataset, const struct private_attribute &attribute)
+{
+    double value;
+    return header_private_number(dataset, attribute, &value) && value >= 1 && value <= LIMIT_FRAMES
+               ? static_cast<int32_t>(value)
+               : 0;
+}
+
+/* The number behind `name` and "=" in the ASCII part of a protocol; 0 when it is not there. */
+int32_t
+protocol_number(std::string_view text, std::string_view name)
+{
+    const size_t at = text.find(name);
+    if (at == std::string_view::npos)
+        return 0;
+    size_t begin = at + name.size();
+    while (begin < text.size() && (text[begin] == ' ' || text[begin] == '\t' || text[begin] == '='))
+        begin++;
+    const bool is_hex = text.substr(begin, 2) == "0x";
+    int32_t value = 0;
+    const char *from = text.data() + begin + (is_hex ? 2 : 0), *end = text.data() + text.size();
+    std::from_chars(from, end, value, is_hex ? 16 : 10);
+    return value > 0 && value <= LIMIT_FRAMES ? value : 0;
+}
+
+/* Slabs of a 3-D sequence overlap, so only one slab is a count. */
+int32_t
+protocol_slices(std::string_view text)
+{
+    constexpr int32_t three_dimensional = 4;
+    const size_t begin = text.find("### ASCCONV BEGIN");
+    if (begin == std::string_view::npos)
+        return 0;
+    text = text.substr(begin, text.find("### ASCCONV END", begin) - begin);
+    const int32_t slices = protocol_number(text, "\nsSliceArray.lSize");
+    if (protocol_number(text, "\nsKSpace.ucDimension") != three_dimensional)
+        return slices;
+    return slices == 1 ? protocol_number(text, "\nsKSpace.lImagesPerSlab") : 0;
+}
+
+int32_t
+siemens_count(const Header &dataset)
+{
+    DcmElement *element = dataset.find(header_private(dataset, siemens_protocol));
+    Uint8 *bytes = nullptr;
+    if (!element || !header_is_good(element->getUint8Array(bytes)) || !bytes)
+        return 0;
+    return protocol_slices({reinterpret_cast<const char *>(bytes), element->getLength()});
+}
+
+} // namespace
+
+const char *
+dicom_count_name(enum dicom_count count)
+{
+    static const char *const names[] = {
+#define COUNT(id, name) name,
+#include "dicom/read/counts.def"
+#undef COUNT
+    };
+    return names[count];
+}
+
+void
+counts_read(const Source &source, struct dicom_instance &instance)
+{
+    const Header &dataset = source.dataset();
+    instance.counts[DICOM_COUNT_philips] = private_count(dataset, philips_slices);
+    instance.counts[DICOM_COUNT_philips_part] = private_count(dataset, philips_part_slices);
+    instance.counts[DICOM_COUNT_ge] = private_count(dataset, ge_locations);
+    instance.counts[DICOM_COUNT_siemens] = siemens_count(dataset);
+}
+
+void
+counts_read_frame(const Source &source, struct dicom_instance &instance)
+{
+    int32_t position;
+    if (source.has_groups() && header_integer(source.group(DCM_FrameContentSequence),
+                                              DCM_InStackPositionNumber, &position))
+        instance.counts[DICOM_COUNT_stack_positions] =
+            std::max(instance.counts[DICOM_COUNT_stack_positions],
+                     std::min<int32_t>(position, LIMIT_FRAMES));
+}

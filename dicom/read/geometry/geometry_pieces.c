@@ -1,0 +1,118 @@
+/*
+ * geometry_pieces.c - stacks that share no position and together are one regular stack: pieces of one volume whose header
+ * varies, or parts of several volumes. See "Pieces" in geometry.h.
+ */
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <math.h>
+
+/* Direction cosines closer than this may be of one volume: 1.1 degrees. */
+#define SAME_VOLUME_TOLERANCE 2e-2
+
+/* Grids that are compared pair by pair. */
+#define PAIRS_MAX 32
+
+/* Slices closer than this part of their thickness overlap, so they are of different volumes. */
+#define OVERLAP 0.75
+
+static bool
+is_parallel(const struct group *a, const struct group *b)
+{
+    for (int i = 0; i < 6; i++)
+        if (fabs(a->planes[0].frame->orientation[i] - b->planes[0].frame->orientation[i]) >
+            SAME_VOLUME_TOLERANCE)
+            return false;
+    return true;
+}
+
+static bool
+is_like(const struct group *a, const struct group *b)
+{
+    const struct dicom_instance *p = a->planes[0].instance, *q = b->planes[0].instance;
+    return p->rows == q->rows && p->columns == q->columns && is_parallel(a, b);
+}
+
+/* Adds the positions of a group along the normal to the scratch. */
+static int32_t
+add_positions(const struct grouping *grouping, const struct group *group, const double normal[3],
+              int32_t count)
+{
+    for (int32_t i = 0; i < group->count; i++)
+        grouping->scratch[count++] = dot(normal, group->planes[i].frame->position);
+    return count;
+}
+
+/* Returns whether some groups together are one regular stack of slices that do not overlap. */
+static bool
+is_one_stack(const struct grouping *grouping, struct group *const *groups, int32_t group_count)
+{
+    double normal[3], *positions = grouping->scratch;
+    int32_t count = 0;
+    geometry_normal(groups[0]->planes[0].frame->orientation, normal);
+    for (int32_t i = 0; i < group_count; i++)
+        count = add_positions(grouping, groups[i], normal, count);
+    geometry_sort_numbers(positions, count);
+    const double step = (positions[count - 1] - positions[0]) / (count - 1);
+    if (count < 3 || step < OVERLAP * groups[0]->planes[0].frame->slice_thickness ||
+        step <= POSITION_FLOOR_MM)
+        return false;
+    for (int32_t i = 1; i < count; i++)
+        if (fabs(positions[i] - positions[i - 1] - step) > fmax(step / 10, POSITION_FLOOR_MM))
+            return false;
+    return true;
+}
+
+static void
+mark_pieces(struct group *const *groups, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        groups[i]->piece_of = &groups[(i + 1) % count]->planes[0];
+}
+
+/* Every grid is represented by its largest stack. Stacks of one grid are pieces if that one is. */
+static void
+mark_grids(struct grouping *grouping)
+{
+    for (int32_t i = 0; i < grouping->group_count; i++) {
+        struct group *group = &grouping->groups[i];
+        if (group->grid != i && !group->piece_of)
+            group->piece_of = grouping->groups[group->grid].piece_of;
+    }
+}
+
+/* Collects the representatives of the grids from `first` on that may be of one volume with that one. */
+static int32_t
+collect_like(struct grouping *grouping, int32_t first, struct group **like)
+{
+    int32_t count = 0;
+    for (int32_t i = first; i < grouping->group_count && count < PAIRS_MAX; i++) {
+        struct group *group = &grouping->groups[i];
+        if (group->grid == i && group->set_aside == CODE_NONE && geometry_is_placed(group) &&
+            is_like(&grouping->groups[first], group))
+            like[count++] = group;
+    }
+    return count;
+}
+
+void
+geometry_find_pieces(struct grouping *grouping)
+{
+    struct group *like[PAIRS_MAX];
+    int32_t grids = 0;
+    for (int32_t i = 0; i < grouping->group_count && grids < PAIRS_MAX; i++) {
+        struct group *group = &grouping->groups[i];
+        if (group->piece_of || group->grid != i || group->set_aside != CODE_NONE ||
+            !geometry_is_placed(group))
+            continue;
+        grids++;
+        const int32_t count = collect_like(grouping, i, like);
+        if (count > 1 && is_one_stack(grouping, like, count))
+            mark_pieces(like, count);
+        for (int32_t k = 1; k < count && !group->piece_of; k++) {
+            struct group *const pair[2] = {group, like[k]};
+            if (is_one_stack(grouping, pair, 2))
+                mark_pieces(pair, 2);
+        }
+    }
+    mark_grids(grouping);
+}

@@ -1,0 +1,414 @@
+/* Values that distinguish volumes where no position repeats; counts that headers announce. Expected stacks come from the
+ * description of each series, not from the program. */
+#include "tests/unit/series_sample.h"
+
+enum { SLICES = 20 };
+
+/* Slices that touch: 2.5 mm thick and apart, numbered from 1. */
+static struct dicom_frame *
+add_touching(int32_t i)
+{
+    return add_slice(2.5 * i);
+}
+
+/* ---- values by turns, by halves, at random ---- */
+
+static void
+set_component(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->component, other ? "phase" : "magnitude");
+}
+
+static void
+set_kernel(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->kernel, other ? "H70" : "H30");
+}
+
+static void
+set_energy(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->energy, other ? "140 kV" : "80 kV");
+}
+
+static void
+set_inversion(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->inversion, other ? "2500 ms" : "100 ms");
+}
+
+static void
+set_direction(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->direction, other ? "1.000 0.000 0.000" : "0.000 1.000 0.000");
+}
+
+static void
+set_echo(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->echo, other ? "20 ms" : "10 ms");
+}
+
+static void
+set_absent_echo(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->echo, other ? "" : "10 ms");
+}
+
+static void
+set_temporal(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->temporal, other ? "2" : "1");
+}
+
+static void
+set_flip(struct dicom_frame *frame, bool other)
+{
+    strcpy(frame->flip, other ? "30" : "5");
+}
+
+static void (*const keys[])(struct dicom_frame *frame, bool other) = {
+    set_component, set_kernel, set_energy,      set_inversion, set_direction,
+    set_echo,      set_flip,   set_absent_echo, set_temporal,
+};
+
+enum { KEYS = sizeof(keys) / sizeof(keys[0]), MIXTURES = 3 };
+
+static bool
+is_other(int mixture, int32_t i)
+{
+    static const bool at_random[SLICES] = {0, 1, 1, 0, 1, 0, 0, 0, 1, 1,
+                                           1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
+    return mixture == 0 ? i % 2 : mixture == 1 ? i >= SLICES / 2 : at_random[i];
+}
+
+/* Half of the slices of one volume and the other half of another: never one volume, and no half is whole. */
+START_TEST(mixed_volumes_are_refused)
+{
+    for (int mixture = 0; mixture < MIXTURES; mixture++) {
+        for (int32_t i = 0; i < SLICES; i++)
+            keys[_i](add_touching(i), is_other(mixture, i));
+        shuffle((uint32_t)mixture);
+        struct geometry_series *result = group();
+        ck_assert_int_eq(result->stack_count, 2);
+        for (int32_t s = 0; s < 2; s++)
+            ck_assert_msg(!result->stacks[s].accepted, "key %d, mixture %d, stack \"%s\"", _i,
+                          mixture, result->stacks[s].name);
+        geometry_series_free(result);
+        free_series();
+    }
+}
+
+END_TEST
+
+/* Two whole volumes, the second shifted by half a slice: slices that overlap are of different volumes. */
+START_TEST(shifted_volumes_are_two)
+{
+    for (int other = 0; other < 2; other++)
+        for (int32_t i = 0; i < SLICES; i++)
+            set_kernel(add_slice(2.5 * i + 1.25 * other), other);
+    ck_assert_str_eq(stacks_of_group(), "kernel H30:20 | kernel H70:20");
+}
+
+END_TEST
+
+START_TEST(jitter_is_one_value)
+{
+    for (int32_t i = 0; i < SLICES; i++)
+        strcpy(add_touching(i)->echo, i % 2 ? "9.99 ms" : "10.01 ms");
+    ck_assert_str_eq(stacks_of_group(), ":20");
+    free_series();
+    /* Where positions repeat, close values are volumes. */
+    for (int32_t i = 0; i < SLICES; i++) {
+        strcpy(add_touching(i)->echo, "9.99 ms");
+        strcpy(add_touching(i)->echo, "10.01 ms");
+    }
+    ck_assert_str_eq(stacks_of_group(), "echo 9.99 ms:20 | echo 10.01 ms:20");
+}
+
+END_TEST
+
+/* ---- acquisitions ---- */
+
+static void
+add_acquisition(int number, int32_t count, double first, double step)
+{
+    for (int32_t i = 0; i < count; i++)
+        sprintf(add_slice(first + i * step)->acquisition, "%d", number);
+}
+
+START_TEST(acquisitions_that_reach_into_one_another_are_two)
+{
+    add_acquisition(1, SLICES, 0, 2.5);
+    add_acquisition(2, SLICES, 43.75, 2.5);
+    ck_assert_str_eq(stacks_of_group(), "acquisition 1:20 | acquisition 2:20");
+}
+
+END_TEST
+
+/* A scanner that moves the table between acquisitions, and one that acquires every second slice first. */
+START_TEST(acquisitions_of_one_volume_are_one)
+{
+    for (int number = 0; number < 5; number++)
+        add_acquisition(number, 4, 10.0 * number, 2.5);
+    ck_assert_str_eq(stacks_of_group(), ":20");
+    free_series();
+    add_acquisition(1, 10, 0, 5);
+    add_acquisition(2, 10, 2.5, 5);
+    for (int32_t i = 0; i < 10; i++) { /* numbered as acquired */
+        series.storage[i].instance_number = 2 * i + 1;
+        series.storage[10 + i].instance_number = 2 * i + 2;
+    }
+    ck_assert_str_eq(stacks_of_group(), ":20");
+}
+
+END_TEST
+
+/* Bolus tracking: monitoring slices at one position of the volume. "newest" must not put one of them into it. */
+START_TEST(monitoring_slices_are_no_part_of_the_volume)
+{
+    const struct geometry_limits newest = {
+        .min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    add_acquisition(1, SLICES, 0, 2.5);
+    for (int k = 0; k < 6; k++) {
+        add_acquisition(3 + k, 1, 25, 1);
+        strcpy(last()->created, "20300101000000");
+    }
+    struct geometry_series *result = group_with(&newest);
+    ck_assert_int_eq(result->stack_count, 7);
+    for (int32_t s = 0; s < 7; s++) {
+        const struct geometry_stack *stack = &result->stacks[s];
+        ck_assert_int_eq(stack->accepted, s == 0);
+        ck_assert_ptr_null(strstr(stack->error.message, "newest"));
+    }
+    ck_assert_int_eq(result->stacks[0].plane_count, SLICES);
+    for (int32_t i = 0; i < SLICES; i++)
+        ck_assert_int_lt(series.instances[result->stacks[0].planes[i].instance]->instance_number,
+                         SLICES + 1);
+    geometry_series_free(result);
+}
+
+END_TEST
+
+START_TEST(one_position_is_no_volume)
+{
+    for (int32_t i = 0; i < 6; i++)
+        add_slice(10);
+    ck_assert_str_eq(stacks_of_group(), ":6!DUPLICATE_POSITION");
+}
+
+END_TEST
+
+/* ---- counts ---- */
+
+static void
+announce(enum dicom_count count, int32_t number)
+{
+    for (int32_t i = 0; i < series.count; i++)
+        series.storage[i].counts[count] = number;
+}
+
+START_TEST(announced_locations_are_needed)
+{
+    for (int32_t i = 0; i < SLICES; i++)
+        add_touching(i);
+    announce((enum dicom_count)_i, SLICES);
+    ck_assert_str_eq(stacks_of_group(), ":20");
+    announce((enum dicom_count)_i, SLICES + 1);
+    ck_assert_str_eq(stacks_of_group(), ":20!INCOMPLETE_SERIES");
+    ck_assert_ptr_nonnull(strstr(error_of_group()->message, "20 of the 21 slice locations"));
+    for (int32_t i = 0; i < series.count; i++)
+        series.storage[i].frames[0].derived = true; /* a reformat has the counts of its source */
+    ck_assert_str_eq(stacks_of_group(), ":20");
+}
+
+END_TEST
+
+/* Two echoes of half of the slices: as many images as locations are announced. */
+START_TEST(images_are_no_locations)
+{
+    for (int32_t i = 0; i < SLICES / 2; i++)
+        for (int echo = 0; echo < 2; echo++)
+            set_echo(add_touching(i), echo);
+    announce(DICOM_COUNT_philips, SLICES);
+    ck_assert_str_eq(stacks_of_group(),
+                     "echo 10 ms:10!INCOMPLETE_SERIES | echo 20 ms:10!INCOMPLETE_SERIES");
+    announce(DICOM_COUNT_philips, SLICES / 2);
+    ck_assert_str_eq(stacks_of_group(), "echo 10 ms:10 | echo 20 ms:10");
+}
+
+END_TEST
+
+START_TEST(counts_that_disagree_hold_the_series)
+{
+    for (int32_t i = 0; i < SLICES; i++)
+        add_touching(i);
+    announce(DICOM_COUNT_siemens, SLICES);
+    announce(DICOM_COUNT_ge, SLICES - 2);
+    const struct error *error = error_of_group();
+    ck_assert_int_eq(error->code, CODE_INCOMPLETE_SERIES);
+    ck_assert_ptr_nonnull(strstr(error->message, "20 slice locations"));
+    ck_assert_ptr_nonnull(strstr(error->message, "18 by Locations in Acquisition"));
+}
+
+END_TEST
+
+/* A multi-frame image in parts of five frames. */
+static void
+add_part(int32_t number, int32_t total)
+{
+    struct dicom_frame *frames = add_frames(5);
+    for (int32_t f = 0; f < 5; f++)
+        place_frame(&frames[f], axial, 0, 0, 2.5 * (5 * (number - 1) + f));
+    last()->multi_frame = true;
+    last()->concatenation_number = number;
+    last()->concatenation_total = total;
+    strcpy(last()->concatenation_uid, "1.5");
+}
+
+START_TEST(all_parts_of_a_concatenation_are_needed)
+{
+    add_part(1, 3);
+    add_part(2, 3);
+    ck_assert_str_eq(stacks_of_group(), ":10!INCOMPLETE_SERIES");
+    ck_assert_ptr_nonnull(strstr(error_of_group()->message, "2 of the 3 parts"));
+    add_part(3, 3);
+    ck_assert_str_eq(stacks_of_group(), ":15");
+    free_series();
+    add_part(2, 0); /* without a total */
+    add_part(3, 0);
+    ck_assert_str_eq(stacks_of_group(), ":10!INCOMPLETE_SERIES");
+}
+
+END_TEST
+
+/* Files 2 to 4 of a multi-frame series that is no concatenation. */
+START_TEST(the_first_multi_frame_file_is_needed)
+{
+    for (int32_t number = 2; number <= 4; number++) {
+        add_part(number, 0);
+        last()->concatenation_uid[0] = '\0';
+        last()->instance_number = number;
+    }
+    ck_assert_str_eq(stacks_of_group(), ":15!INCOMPLETE_SERIES");
+    add_part(1, 0);
+    last()->concatenation_uid[0] = '\0';
+    last()->instance_number = 1;
+    ck_assert_str_eq(stacks_of_group(), ":20");
+}
+
+END_TEST
+
+START_TEST(numbers_from_1_to_n_are_complete)
+{
+    for (int32_t i = 0; i < SLICES; i++) {
+        add_touching(i);
+        last()->instance_number = (i + 6) % SLICES + 1;
+    }
+    ck_assert_str_eq(stacks_of_group(), ":20");
+}
+
+END_TEST
+
+START_TEST(every_second_slice_is_no_volume)
+{
+    for (int32_t i = 0; i < SLICES; i += 2) {
+        add_touching(i);
+        last()->instance_number = i + 1;
+    }
+    ck_assert_str_eq(stacks_of_group(), ":10!INCOMPLETE_SERIES");
+    for (int32_t i = 0; i < series.count; i++)
+        series.storage[i].instance_number = i + 1; /* slices with gaps */
+    ck_assert_str_eq(stacks_of_group(), ":10");
+    for (int32_t i = 0; i < series.count; i++)
+        series.storage[i].frames[0].spacing_between_slices = 2.5;
+    ck_assert_str_eq(stacks_of_group(), ":10!INCOMPLETE_SERIES");
+}
+
+END_TEST
+
+/* ---- positions ---- */
+
+static void
+write_positions(void)
+{
+    for (int32_t i = 0; i < series.count; i++)
+        for (int c = 0; c < 3; c++)
+            sprintf(series.storage[i].frames[0].position_text[c], "%.4f",
+                    series.storage[i].frames[0].position[c]);
+}
+
+START_TEST(rounded_positions_are_regular)
+{
+    const struct geometry_limits straighten = {
+        .min_planes = 2, .spacing_tolerance = 0.03, .straighten = true};
+    for (int32_t i = 0; i < 40; i++)
+        add_slice((double)(int)(6.25 * i + 0.5) /
+                  10); /* 0.625 mm rounded to 0.1, written with four decimals */
+    write_positions();
+    struct geometry_series *result = group_with(&straighten);
+    ck_assert(result->stacks[0].accepted && !result->stacks[0].uneven);
+    geometry_series_free(result);
+    free_series();
+    for (int32_t i = 0; i < 40; i++)
+        add_slice(3.27 * i + (i > 20 ? 0.04 : 0)); /* one step of 3.31 */
+    write_positions();
+    result = group_with(&straighten);
+    ck_assert(result->stacks[0].accepted && !result->stacks[0].uneven);
+    geometry_series_free(result);
+}
+
+END_TEST
+
+/* Each step differs little from the one before, but the stack is far from regular. */
+START_TEST(steps_that_grow_are_uneven)
+{
+    const struct geometry_limits straighten = {
+        .min_planes = 2, .spacing_tolerance = 0.03, .straighten = true};
+    for (int32_t i = 0; i < 100; i++)
+        add_slice(i < 50 ? 3 * i : 150 + 3.08 * (i - 50));
+    struct geometry_series *result = group_with(&straighten);
+    ck_assert(result->stacks[0].accepted && result->stacks[0].uneven);
+    geometry_series_free(result);
+    ck_assert_int_eq(code_of_group(), CODE_SPACING_NOT_UNIFORM);
+}
+
+END_TEST
+
+START_TEST(an_accepted_gap_is_filled)
+{
+    const struct geometry_limits accept = {
+        .min_planes = 2, .spacing_tolerance = 0.03, .straighten = true, .allow_missing = true};
+    for (int32_t i = 0; i < SLICES; i++)
+        add_slice(i < 10 ? 3 * i : 30 + 6 * (i - 10));
+    struct geometry_series *result = group_with(&accept);
+    ck_assert(result->stacks[0].accepted && result->stacks[0].uneven);
+    geometry_series_free(result);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_geometry_pieces");
+    TCase *pieces = new_case(suite, "pieces");
+    tcase_add_loop_test(pieces, mixed_volumes_are_refused, 0, KEYS);
+    tcase_add_test(pieces, shifted_volumes_are_two);
+    tcase_add_test(pieces, jitter_is_one_value);
+    tcase_add_test(pieces, acquisitions_that_reach_into_one_another_are_two);
+    tcase_add_test(pieces, acquisitions_of_one_volume_are_one);
+    tcase_add_test(pieces, monitoring_slices_are_no_part_of_the_volume);
+    tcase_add_test(pieces, one_position_is_no_volume);
+    tcase_add_loop_test(pieces, announced_locations_are_needed, DICOM_COUNT_siemens, DICOM_COUNTS);
+    tcase_add_test(pieces, images_are_no_locations);
+    tcase_add_test(pieces, counts_that_disagree_hold_the_series);
+    tcase_add_test(pieces, all_parts_of_a_concatenation_are_needed);
+    tcase_add_test(pieces, the_first_multi_frame_file_is_needed);
+    tcase_add_test(pieces, numbers_from_1_to_n_are_complete);
+    tcase_add_test(pieces, every_second_slice_is_no_volume);
+    tcase_add_test(pieces, rounded_positions_are_regular);
+    tcase_add_test(pieces, steps_that_grow_are_uneven);
+    tcase_add_test(pieces, an_accepted_gap_is_filled);
+    return suite_run(suite);
+}
