@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the main job on generated data: installs missing packages, builds, starts noctuled in a temporary root with the
-# shipped configuration, copies a synthetic head CT into its inbox, waits for the job, and prints the results.
+# shipped configuration, copies a synthetic head CT into its inbox, waits for the job, accepts its result, and prints it.
 #   tests/demo.sh [FOLDER]    FOLDER: the folder of the root (default: a new one below /tmp)
 # NOCTULE_PRESET: the CMake preset to build (default: demo, with CUDA code for the GPU of this machine only). A preset that builds tests has these programs in bin/released.
 set -euo pipefail
@@ -57,7 +57,7 @@ for file in "$folder"/series/*.dcm; do
 done
 
 job_has_ended() {
-    [[ $(ask 2>/dev/null <<<"SELECT count(*) FROM v_jobs WHERE state IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED')") -gt 0 ]]
+    [[ $(ask 2>/dev/null <<<"SELECT count(*) FROM v_jobs WHERE state IN ('DONE', 'REVIEW', 'EMPTY', 'FAILED', 'CANCELLED')") -gt 0 ]]
 }
 wait_until 120 "the end of the job" job_has_ended
 
@@ -65,7 +65,11 @@ echo "== v_jobs"
 ask -line <<<'SELECT * FROM v_jobs'
 state=$(ask <<<'SELECT state FROM v_jobs LIMIT 1')
 result=$(ask <<<'SELECT result_path FROM v_jobs LIMIT 1')
-[[ $state == DONE ]] || { echo "demo: the job ended as $state" >&2; exit 1; }
+[[ $state == REVIEW ]] || { echo "demo: the job ended as $state" >&2; exit 1; }
+echo "== the preset is not validated, so its result waits for REVIEW; this accepts it"
+"$bin/noctule" --config config/noctule.conf --root "$root" accept 1
+state=$(ask <<<'SELECT state FROM v_jobs LIMIT 1')
+[[ $state == DONE ]] || { echo "demo: the accepted job is $state" >&2; exit 1; }
 echo "== result"
 echo "SEG      $root/$result"
 echo "preview  $root/${result%/*}/preview.png"

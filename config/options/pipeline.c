@@ -360,6 +360,9 @@ static const struct option_row pipeline_rows[] = {
          "what is not as a segment's expect says: \"hold\" it, written and delivered to nobody, "
          "until somebody says noctule accept or noctule reject; or \"deliver\" it all the same, "
          "and say so in Content Description (0070,0081)"},
+    {"unreviewed", &option_boolean, AT(struct conf_pipeline, unreviewed), "false", .later = true,
+     .help = "deliver results of segments whose expect has `unvalidated`, such as those of some "
+             "presets, without REVIEW"},
     {"series_description", &option_text, AT(struct conf_pipeline, series_description), "\"\"",
      LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the result; made from the name when empty"},

@@ -259,10 +259,17 @@ comparable_name(const Header &dataset)
 int
 read_patient(Peek &peek)
 {
-    const std::vector<std::string> values = header_texts(peek.dataset, DCM_PatientID);
-    if (values.size() > 1)
-        return peek.invalid(DCM_PatientID, "it has a backslash, which separates values");
     std::string patient = header_text(peek.dataset, DCM_PatientID);
+    const bool has_control = std::any_of(patient.begin(), patient.end(),
+                                         [](char c) { return c >= 0 && c < ' ' && c != '\x1B'; });
+    /* Results must have the same ID, so one that no valid object can have is refused. */
+    if (header_texts(peek.dataset, DCM_PatientID).size() > 1 || has_control ||
+        patient.size() >= DICOM_LO_SIZE - 4 ||
+        (patient.size() > 64 &&
+         std::all_of(patient.begin(), patient.end(), [](char c) { return c >= 0; })))
+        return peek.invalid(
+            DCM_PatientID,
+            "it must be one text of at most 64 characters without control characters");
     const std::string issuer = header_text(peek.dataset, DCM_IssuerOfPatientID);
     if (!issuer.empty())
         patient += "\\" + issuer;

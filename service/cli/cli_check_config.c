@@ -48,6 +48,20 @@ print_pipeline(const struct conf_pipeline *pipeline)
     putchar(')');
 }
 
+/* Prints why results of the pipeline's segments are held, or that the site delivers them nevertheless. */
+static void
+print_unvalidated(const struct conf_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[i];
+        if (segment->expect && segment->expect->unvalidated)
+            printf("  %s: not validated, %s: %s\n", segment->label,
+                   pipeline->unreviewed ? "delivered without REVIEW (unreviewed = true)"
+                                        : "each result is held for REVIEW unless the pipeline has unreviewed = true",
+                   segment->expect->unvalidated);
+    }
+}
+
 /* Ends the line of one that another file than the one that was asked about has. */
 static void
 print_place(const char *path, const struct conf_findings *findings, size_t number)
@@ -116,6 +130,7 @@ check_config_summary(const char *path, const struct conf *conf,
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);
+        print_unvalidated(&conf->pipelines[i]);
     }
     for (size_t i = 0; i < conf->rule_count; i++) {
         print_rule(&conf->rules[i]);

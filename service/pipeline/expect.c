@@ -201,6 +201,9 @@ look_at_segment(const struct expect_look *look)
         look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
         return 0;
     }
+    if (expect->unvalidated && !look->pipeline->unreviewed)
+        look_add(look, &(struct expect_breach){.expectation = "unvalidated"}, "not validated for use without REVIEW: %s",
+                 expect->unvalidated);
     struct expect_facts facts = {.volume = look->volume,
                                  .mask = mask,
                                  .boxes = expect->slices.given || expect->share_of_box.given,
@@ -221,7 +224,7 @@ look_at_segment(const struct expect_look *look)
     return rc;
 }
 
-enum { MOST_OF_A_SEGMENT = 10 }; /* one an option */
+enum { MOST_OF_A_SEGMENT = 11 }; /* one an option */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,

@@ -529,6 +529,8 @@ check_expectations(struct job *job)
     char text[sizeof report->error.message];
     expect_tell(&report->breaches, text, sizeof text);
     report->review = job->pipeline->review == CONF_HOLD;
+    for (size_t i = 0; i < report->breaches.count; i++)
+        report->review |= strcmp(report->breaches.at[i].expectation, "unvalidated") == 0;
     return error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
 }
 

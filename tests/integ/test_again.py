@@ -248,10 +248,10 @@ def test_submit_says_why_not(daemon, tmp_path):
 
 def test_what_was_refused_is_judged_again(daemon, tmp_path):
     d = daemon(quiet=60.0)
-    change(d, 'name = "head-ct";', 'name = "head-ct"; tilt = "refuse";')
+    change(d, 'name = "head-ct";', 'name = "head-ct"; spacing_tolerance = 0.01; tilt = "refuse";')
     d.start()
     files = small(tmp_path / "ct")
-    for path in files[3:]:  # 5 mm apart, and once 5.3
+    for path in files[3:]:  # 26.7 mm apart, and once 27
         dataset = pydicom.dcmread(path)
         dataset.ImagePositionPatient[2] += 0.3
         dataset.save_as(path)

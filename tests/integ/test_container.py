@@ -21,7 +21,7 @@ dicom = { port = 11112; peers = ( { ae_title = "DCMSEND"; } ); };
 series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; };
 destinations = ( { name = "OUT"; folder = "/out"; } );
 pipelines = (
-  { name = "head-ct"; min_slices = 5; deliver = [ "OUT" ];
+  { name = "head-ct"; min_slices = 5; unreviewed = true; deliver = [ "OUT" ];
 @include "presets/head-ct.conf"
   } );
 """

@@ -42,9 +42,6 @@ RUINED = [
     ("PatientName", "Do\x07e^J", "Do?e^J"),
     ("PatientName", "a^b^c^d^e^f", None),
     ("PatientName", ["a", "b"], None),
-    ("PatientID", "1" * 70, None),
-    ("PatientID", ["a", "b"], None),
-    ("PatientID", "a\x01b", None),
     ("PatientBirthDate", "***", None),
     ("PatientBirthDate", "1970.01.01", None),
     ("PatientBirthDate", "19701301", None),
@@ -182,3 +179,10 @@ def test_all_results_of_a_ruined_source(tmp_path, run):  # noqa: F811
         assert errors_of(path) == [], path
     note = json.loads((tmp_path / "out" / "job.json").read_text())["note"]
     assert "not taken over from the source, being invalid: SpecificCharacterSet (0008,0005), StudyDate" in note
+
+
+@pytest.mark.parametrize("value", ["1" * 70, ["a", "b"], "a\x01b"])
+def test_a_patient_id_that_no_result_can_have_is_refused(tmp_path, value):
+    """A result without Patient ID, or with another, is of nobody or of somebody else."""
+    with pytest.raises(AssertionError, match="TAG_INVALID.*PatientID"):
+        segmentation_of(tmp_path, PatientID=value)

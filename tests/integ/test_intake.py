@@ -934,7 +934,7 @@ def test_ten_thousand_files_at_once(intake, tmp_path):
         if asked is None:  # an empty inspection shows whether the loop and the pool answer
             rounds += 1
             asked = len(told)
-            i.peer.send("INSPECT", rounds, 0, 0.01, 0, 1, "", [[str(tmp_path / "none")]])
+            i.peer.send("INSPECT", rounds, 0, 1, 0.01, 0, 1, "", [[str(tmp_path / "none")]])
         i.peer.read(0.05)
         for frame in i.peer.frames[position:]:
             if frame.name == "ARRIVED":

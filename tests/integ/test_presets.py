@@ -22,9 +22,10 @@ PRESETS = sorted(path.stem for path in (SOURCE / "config" / "presets").glob("*.c
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    """Every preset as a pipeline of its name; found as an installed one is, not beside this file."""
+    """Every preset as a pipeline of its name; found as an installed one is, not beside this file. All that is not validated is
+    accepted, so that a test sees the preset's own expectations."""
     path = tmp_path_factory.mktemp("config") / "noctule.conf"
-    pipelines = ",\n".join(f'{{ name = "{name}";\n@include "presets/{name}.conf"\n}}' for name in PRESETS)
+    pipelines = ",\n".join(f'{{ name = "{name}"; unreviewed = true;\n@include "presets/{name}.conf"\n}}' for name in PRESETS)
     path.write_text(f'root = "{path.parent}/root";\npipelines = (\n{pipelines} );\n')
     return path
 
@@ -78,6 +79,26 @@ def union(truth, *names):
 
 def filled(mask):
     return np.stack([scipy.ndimage.binary_fill_holes(plane) for plane in mask])
+
+
+# ------------------------------------------------------------------------------- not validated
+
+
+@pytest.mark.parametrize("preset, kind, reason", [
+    ("head-ct", "ct-head", "a calf, a leg and an upper abdomen passed"), ("lung", "chest", "a sharp kernel passed"),
+    ("emphysema", "chest", "a sharp kernel passed"), ("fat", "body", "passed as subcutaneous"), ("body", "body", "passed as Body")])
+def test_presets_that_are_not_validated_end_in_review(config, series, tmp_path, preset, kind, reason):
+    """Also where the site delivers what is unexpected; only `unreviewed` accepts it."""
+    held = tmp_path / "noctule.conf"
+    held.write_text(f'root = "{tmp_path}/root"; pipelines = ( {{ name = "{preset}"; review = "deliver";\n'
+                    f'@include "presets/{preset}.conf"\n}} );')
+    folder, _ = series(kind)
+    told = run(held, preset, tmp_path / "held", folder, status=REVIEW)
+    assert "not validated for use without REVIEW" in told and reason in told
+    assert "not validated" not in run(config, preset, tmp_path / "out", folder)
+    for path, words in ((held, "each result is held for REVIEW unless"), (config, "delivered without REVIEW")):
+        checked = subprocess.run([BIN / "noctule", "--config", path, "check-config"], text=True, capture_output=True, check=True)
+        assert words in checked.stdout and reason in checked.stdout
 
 
 # ---------------------------------------------------------------- on phantoms, against their truth

@@ -80,7 +80,7 @@ def test_patterns_of_real_series(run, tmp_path, name):
 
 def test_slices_without_a_pattern(run, tmp_path):
     """Two rows: there are no codes, which is no reason to fail beside other results; alone it is."""
-    source = series(tmp_path / "in", np.arange(2 * 2 * 9, dtype=np.uint16).reshape(2, 2, 9))
+    source = series(tmp_path / "in", np.arange(3 * 2 * 9, dtype=np.uint16).reshape(3, 2, 9))
     whole = [segment(0, 100, (4, 0, 0))]
     told = run(source, tmp_path / "out", ALL_PATTERNS, whole, ("seg", "pmap")).stdout
     assert "less than 3 x 3" in told and not list((tmp_path / "out").glob("pmap*"))

@@ -129,7 +129,7 @@ def test_measurements_are_told_before_the_end(worker, tmp_path):
     w = worker(lanes=2)
     w.run(1, files, TEXTURE)
     w.run(2, files, TEXTURE)
-    w.run(3, files[:3] + files[5:], TEXTURE)
+    w.run(3, files[:3], TEXTURE.replace("min_slices = 1", "min_slices = 5"))
     w.until(lambda: len(w.done()) == 3, what="three DONEs")
     assert [w.done()[job]["verdict"] for job in (1, 2, 3)] == ["DONE", "DONE", "REJECT"]
     of = {job: [f for f in w.peer.frames if f.name in ("FEATURES", "HISTOGRAM", "DONE")
@@ -151,7 +151,7 @@ def test_every_verdict(worker, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
     w = worker()
     w.run(1, files)
-    w.run(2, files[:3] + files[5:])
+    w.run(2, files[:3], SETTINGS.replace("min_slices = 1", "min_slices = 5"))
     w.run(3, [*files, tmp_path / "nowhere.dcm"])
     w.peer.send("RUN", 4, tmp_path / "nowhere.job")
     (tmp_path / "root" / "outbox").mkdir(exist_ok=True)
@@ -159,10 +159,10 @@ def test_every_verdict(worker, tmp_path):
     w.run(5, files)
     w.until(lambda: len(w.done()) == 5, what="five DONEs")
     told = {job: (row["verdict"], row["code"]) for job, row in w.done().items()}
-    assert told == {1: ("DONE", ""), 2: ("REJECT", "MISSING_SLICE"), 3: ("REJECT", "FILE_UNREADABLE"),
+    assert told == {1: ("DONE", ""), 2: ("REJECT", "TOO_FEW_SLICES"), 3: ("REJECT", "FILE_UNREADABLE"),
                     4: ("RETRY", "JOB_FILE_UNREADABLE"), 5: ("RETRY", "OUTPUT_UNWRITABLE")}
     assert all(row["message"] for job, row in w.done().items() if job != 1)
-    assert w.done()[2]["file_a"] == str(files[2])
+    assert w.done()[2]["file_a"] == str(files[0])
 
 
 # Every slice and direction has a matrix, and all of them are kept until they are written.
