@@ -171,7 +171,8 @@ struct conf_expect {
     struct conf_bounds slice_mm;
     char *unit; /* UCUM; NULL: any */
     bool has_contrast, contrast;
-    char *unvalidated; /* why results are held unless the pipeline is `unreviewed`; NULL: they are not */
+    char *
+        unvalidated; /* why results are held unless the pipeline is `unreviewed`; NULL: they are not */
 };
 
 struct conf_segment {
@@ -243,7 +244,7 @@ struct conf_pipeline {
     double grid_mm; /* between slices of a straightened stack; 0: as its closest planes */
     bool derived;   /* reformats, projections and maps are images, too */
     enum conf_review review;
-    bool unreviewed;         /* the site delivers results of segments that were not validated */
+    bool unreviewed;          /* the site delivers results of segments that were not validated */
     char *series_description; /* "": made from the name */
     int series_number;
 #define CONF_PATIENCE_SECONDS 86400.0 /* by default */

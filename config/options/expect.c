@@ -81,7 +81,8 @@ static const struct option_row expect_rows[] = {
      GIVEN(struct conf_expect, has_contrast),
      .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given in one of the "
              "images"},
-    {"unvalidated", &option_text, AT(struct conf_expect, unvalidated), "", LIMITS(1, 200), .form = &form_dicom,
+    {"unvalidated", &option_text, AT(struct conf_expect, unvalidated), "", LIMITS(1, 200),
+     .form = &form_dicom,
      .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
 };
 

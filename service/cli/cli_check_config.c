@@ -56,8 +56,9 @@ print_unvalidated(const struct conf_pipeline *pipeline)
         const struct conf_segment *segment = &pipeline->segments[i];
         if (segment->expect && segment->expect->unvalidated)
             printf("  %s: not validated, %s: %s\n", segment->label,
-                   pipeline->unreviewed ? "delivered without REVIEW (unreviewed = true)"
-                                        : "each result is held for REVIEW unless the pipeline has unreviewed = true",
+                   pipeline->unreviewed
+                       ? "delivered without REVIEW (unreviewed = true)"
+                       : "each result is held for REVIEW unless the pipeline has unreviewed = true",
                    segment->expect->unvalidated);
     }
 }

@@ -202,8 +202,8 @@ look_at_segment(const struct expect_look *look)
         return 0;
     }
     if (expect->unvalidated && !look->pipeline->unreviewed)
-        look_add(look, &(struct expect_breach){.expectation = "unvalidated"}, "not validated for use without REVIEW: %s",
-                 expect->unvalidated);
+        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
+                 "not validated for use without REVIEW: %s", expect->unvalidated);
     struct expect_facts facts = {.volume = look->volume,
                                  .mask = mask,
                                  .boxes = expect->slices.given || expect->share_of_box.given,

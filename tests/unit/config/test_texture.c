@@ -530,6 +530,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "};\n"
                            "derived = false;\n"
                            "review = \"hold\";\n"
+                           "unreviewed = false;\n"
                            "series_description = \"\";\n"
                            "series_number = 9000;\n"
                            "memory_mib = 0.0;\n"
