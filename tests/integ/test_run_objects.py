@@ -563,6 +563,73 @@ def test_frames_between_the_slices_are_taken_by_the_nearest(run, tmp_path, serie
     assert "each slice has the nearest frame" in record_of(output)["note"]
 
 
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_thick_frames_fill_their_slices(run, tmp_path, series, times):
+    """Frames on every second, third or fourth slice: each slice has the nearest, of two alike the lower."""
+    pixels, files = parts(series)
+    planes = Planes(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
+    at = np.array([np.dot(origin - planes.origins[0], planes.normal) for origin in planes.origins])
+    heights = at[::times]
+    frames = frames_on_heights(path, planes, heights, f"{heights[1] - heights[0]:.10g}")
+    expected = np.zeros(planes.shape, bool)
+    for z in range(len(at)):
+        below, above = z // times, min(-(-z // times), len(heights) - 1)
+        if z - times * below <= times / 2 or (below < above and times * above - z < times / 2):
+            expected[z] = frames[below if z - times * below <= abs(times * above - z) else above]
+    output = run(found(), [path], tmp_path / "series")
+    assert np.array_equal(mask_of(output, [file.filename for file in files])[0], expected)
+    assert "each slice has the nearest frame" in record_of(output)["note"]
+    frames_on_heights(path, planes, heights, "")
+    ds = pydicom.dcmread(path)
+    del ds.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0].SliceThickness
+    ds.save_as(path)
+    sparse = run(found("B"), [path], tmp_path / "series")
+    masks = mask_of(sparse, [file.filename for file in files])[0]
+    assert not masks[1::times].any() and "slices between drawn ones have no frame, and stay empty" in record_of(sparse)["note"]
+
+
+@pytest.mark.parametrize("off, planes_above", [(0.5, 0), (-0.5, 1)])
+def test_frames_half_way_between_slices_are_of_one_of_them(run, tmp_path, series, off, planes_above):
+    pixels, files = parts(series)
+    planes = Planes(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
+    at = np.array([np.dot(origin - planes.origins[0], planes.normal) for origin in planes.origins])
+    mm = float(np.median(np.diff(at)))
+    frames = frames_on_heights(path, planes, at[2:6] + off * mm, f"{mm:.10g}")
+    expected = np.zeros(planes.shape, bool)
+    expected[3 - planes_above:7 - planes_above] = frames
+    output = run(found(), [path], tmp_path / "series")
+    assert np.array_equal(mask_of(output, [file.filename for file in files])[0], expected)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("rows, columns", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+def test_frames_turned_within_their_plane_are_taken(run, tmp_path, series, rows, columns, transposed):
+    """As other software stores them: rows or columns from the other end, or exchanged."""
+    pixels, files = parts(series)
+    path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
+    ds = pydicom.dcmread(path)
+    shared = ds.SharedFunctionalGroupsSequence[0]
+    across, down = np.split(np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float), 2)
+    measures = shared.PixelMeasuresSequence[0]
+    row_mm, column_mm = (float(value) for value in measures.PixelSpacing)
+    frames = ds.pixel_array[:, ::rows, ::columns]
+    shift = (down * row_mm * (ds.Rows - 1) if rows < 0 else 0) + (across * column_mm * (ds.Columns - 1) if columns < 0 else 0)
+    for group in ds.PerFrameFunctionalGroupsSequence:
+        position = group.PlanePositionSequence[0]
+        position.ImagePositionPatient = [f"{value:.10g}" for value in np.array(position.ImagePositionPatient, float) + shift]
+    axes = [across * columns, down * rows]
+    if transposed:
+        frames, axes = frames.transpose(0, 2, 1), axes[::-1]
+        ds.Rows, ds.Columns, measures.PixelSpacing = ds.Columns, ds.Rows, [column_mm, row_mm]
+    shared.PlaneOrientationSequence[0].ImageOrientationPatient = [f"{value:.8g}" for value in np.concatenate(axes)]
+    ds.PixelData = np.packbits(frames.ravel(), bitorder="little").tobytes().ljust((frames.size + 15) // 16 * 2, b"\0")
+    ds.save_as(path)
+    output = run(found(), [path], tmp_path / "series")
+    assert np.array_equal(mask_of(output, [file.filename for file in files])[0], np.moveaxis(pixels, 3, 0)[0])
+
+
 def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, series):
     """By what is told, slices where nothing was drawn would take the frame beside a gap."""
     pixels, files = parts(series)

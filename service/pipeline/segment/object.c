@@ -66,8 +66,10 @@ object_fill(const struct object_search *search, const struct image_planes *plane
     int rc = object_frames_fill(&frames, region->bits, &filled, error);
     region->frames = filled.frames;
     region->between = filled.between;
-    region->drawn = (struct contours_drawn){
-        .voxels = filled.voxels, .planes = filled.planes, .farthest = filled.farthest};
+    region->drawn = (struct contours_drawn){.voxels = filled.voxels,
+                                            .planes = filled.planes,
+                                            .missing = filled.empty,
+                                            .farthest = filled.farthest};
     return rc;
 }
 
@@ -309,8 +311,8 @@ object_describe(const struct segmentation *segmentation, size_t segment,
              region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     if (region->drawn.missing > 0)
         segment_append(text, SEGMENT_DESCRIPTION,
-                       "; %" PRId64 " slices between them have no contour and are %s",
-                       region->drawn.missing,
+                       "; %" PRId64 " slices between them have no %s and are %s",
+                       region->drawn.missing, region->frames > 0 ? "frame" : "contour",
                        region->drawn.interpolated ? "interpolated by shape" : "left empty");
     if (region->between > 0)
         segment_append(text, SEGMENT_DESCRIPTION,

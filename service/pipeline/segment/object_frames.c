@@ -254,8 +254,8 @@ frames_nearest(const struct frames_work *work, double height, double farthest, d
     const double above = low < work->count ? work->slices[low].height - height : INFINITY;
     const double below = low > 0 ? height - work->slices[low - 1].height : INFINITY;
     /* A plane half-way takes the frame below it, so a frame half-way between two planes is of one of them. */
-    if (below <= above)
-        return below <= farthest + slack ? work->slices[low - 1].frame : -1;
+    if (below <= above + 2 * slack && below <= farthest + slack)
+        return work->slices[low - 1].frame;
     return above < farthest - slack ? work->slices[low].frame : -1;
 }
 
@@ -293,6 +293,17 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
         work->of_plane[work->slices[i].plane] = work->slices[i].frame;
     *between = step;
     return 0;
+}
+
+/* Planes between frames on planes, if all frames are further apart than the slices: each may be of several slices. */
+static int64_t
+frames_empty(const struct frames_work *work)
+{
+    const struct frames_slice *first = &work->slices[0], *last = first + work->count - 1;
+    for (int32_t i = 1; i < work->count; i++)
+        if (work->slices[i].plane - work->slices[i - 1].plane < 2)
+            return 0;
+    return work->count > 1 ? last->plane - first->plane + 1 - work->count : 0;
 }
 
 /* ------------------------------------------------------------------------------- filling ---- */
@@ -371,6 +382,8 @@ object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct ob
     filled->frames = work.count;
     if (rc == 0 && work.count > 0)
         rc = frames_assign(frames, &work, &filled->between, error);
+    if (rc == 0 && work.count > 0 && filled->between == 0)
+        filled->empty = frames_empty(&work);
     if (rc == 0)
         rc = dicom_pixels_open(source->image, &work.reader, error);
     for (int32_t i = 0; i < source->frame_count && rc == 0 && work.count > 0; i++)

@@ -30,6 +30,7 @@ struct object_filled {
     int64_t frames;  /* of the segment */
     int64_t planes;  /* with a voxel */
     double farthest; /* mm from a frame to its plane */
+    int64_t empty;   /* planes between frames that are further apart than the slices, and of unknown thickness */
     double between;  /* mm from frame to frame, where planes took the nearest; else 0 */
 };
 
