@@ -30,8 +30,9 @@ struct object_filled {
     int64_t frames;  /* of the segment */
     int64_t planes;  /* with a voxel */
     double farthest; /* mm from a frame to its plane */
-    int64_t empty;   /* planes between frames that are further apart than the slices, and of unknown thickness */
-    double between;  /* mm from frame to frame, where planes took the nearest; else 0 */
+    int64_t
+        empty; /* planes between frames that are further apart than the slices, and of unknown thickness */
+    double between; /* mm from frame to frame, where planes took the nearest; else 0 */
 };
 
 /* Sets bits of a mask of all planes, which are 0. Codes: those of dicom_pixels_open, seg_source_read, OUT_OF_MEMORY, and
