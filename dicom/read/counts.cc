@@ -1,5 +1,5 @@
 /*
- * counts.cc - what the header announces of the number of slice locations: see counts.def.
+ * counts.cc - number of slice locations that the header announces: see counts.def.
  *
  * Private elements: the dictionary private.dic of DCMTK. Siemens' protocol: sSliceArray.lSize is the number of slices of a 2-D
  * sequence and of slabs of a 3-D one, which has sKSpace.lImagesPerSlab slices per slab (NiBabel,
@@ -39,7 +39,7 @@ private_count(const Header &dataset, const struct private_attribute &attribute)
                : 0;
 }
 
-/* The number behind `name` and "=" in the ASCII part of a protocol; 0 when it is not there. */
+/* Returns the number behind `name` and "=" in the ASCII part of a protocol; 0 if it is absent. */
 int32_t
 protocol_number(std::string_view text, std::string_view name)
 {

@@ -203,7 +203,7 @@ contours_edge(struct contours_work *work, struct contours_rows *rows, struct con
     return 0;
 }
 
-/* Flips the area of a contour in work->area, whose rows must still be filled. */
+/* Flips the area of a contour in work->area. The caller must fill the rows. */
 static int
 contours_draw(struct contours_work *work, const struct contour *contour, int64_t number,
               struct contours_rows *rows)
@@ -357,7 +357,7 @@ contours_count_voxels(const struct contours_work *work, const uint64_t *bits)
     return voxels;
 }
 
-/* Fills what is known of the planes: `has` tells which have a contour. */
+/* Counts the planes that have a contour by `has`, and finds the first and last of them. */
 static void
 contours_finish(struct contours_work *work, const bool *has)
 {
@@ -377,7 +377,7 @@ contours_finish(struct contours_work *work, const bool *has)
             drawn->first_missing = plane;
 }
 
-/* Finds the plane of each contour, and sorts the contours by plane; ends[z] is where those of plane z end in the order. */
+/* Finds the plane of each contour, and sorts the contours by plane. Fills ends[z] with the end of plane z in the order. */
 static int
 contours_sort(struct contours_work *work, const struct contours_request *request, bool *has,
               int64_t *ends)

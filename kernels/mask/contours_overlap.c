@@ -27,7 +27,7 @@ overlap_root(struct contours_part *parts, int64_t part)
     return part;
 }
 
-/* The number of voxels that two parts have in common. */
+/* Returns the number of voxels that two parts have in common. */
 static int64_t
 overlap_common(const struct contours_part *a, const struct contours_part *b, int64_t words_per_row,
                int64_t *budget)

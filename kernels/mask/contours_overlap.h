@@ -2,8 +2,8 @@
  * contours_overlap.h - contours of one plane whose areas may overlap; private to kernels/mask.
  *
  * The areas of two contours have no voxel in common, or one is within the other, or they are equal, or they cross. Equal ones
- * count once. Those that cross are united. A voxel belongs to the mask when it is inside an odd number of what remains: so a
- * contour within another is a hole, and one within the hole an island.
+ * count once. Contours that cross are united. A voxel belongs to the mask if an odd number of the remaining areas has it, so a
+ * contour within another is a hole, and one within the hole is an island.
  */
 #ifndef NOCTULE_CONTOURS_OVERLAP_H
 #define NOCTULE_CONTOURS_OVERLAP_H

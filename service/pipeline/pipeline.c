@@ -126,8 +126,7 @@ note_mapping(struct job *job)
     const struct dicom_frame *frame =
         &job->headers->instances[plane->instance]->frames[plane->frame];
     char text[160];
-    if (!frame->has_mapping ||
-        (frame->mapping_slope == frame->slope && frame->mapping_intercept == frame->intercept))
+    if (!geometry_has_own_mapping(frame))
         return;
     snprintf(text, sizeof text,
              "Real World Value Mapping (slope %.6g, intercept %.6g) is not applied; values are "

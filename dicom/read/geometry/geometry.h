@@ -191,6 +191,14 @@ geometry_is_crooked(const struct geometry_stack *stack)
     return stack->tilted || stack->uneven;
 }
 
+/* Returns whether a frame has a Real World Value Mapping that differs from its rescale. */
+static inline bool
+geometry_has_own_mapping(const struct dicom_frame *frame)
+{
+    return frame->has_mapping &&
+           (frame->mapping_slope != frame->slope || frame->mapping_intercept != frame->intercept);
+}
+
 /* Voxel coordinates (may be fractional or outside) of a point in mm, LPS. */
 void geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3],
                             double voxel[3]);

@@ -37,7 +37,7 @@ compare_uid(const struct dicom_instance *a, const struct dicom_instance *b)
     return strcmp(a->concatenation_uid, b->concatenation_uid);
 }
 
-/* The first part of a concatenation. */
+/* Returns the index of the first part of a concatenation. */
 static int32_t
 find_parts(const struct grouping *grouping, const char *uid)
 {

@@ -159,14 +159,6 @@ check_rescale(struct verdict *verdict, const struct group *group)
     }
 }
 
-/* A mapping that repeats the rescale needs no use of its own. */
-static bool
-has_own_mapping(const struct dicom_frame *frame)
-{
-    return frame->has_mapping &&
-           (frame->mapping_slope != frame->slope || frame->mapping_intercept != frame->intercept);
-}
-
 /* Mappings that differ from slice to slice scale the stored values, so a volume of these means nothing. */
 static void
 check_mapping(struct verdict *verdict, const struct group *group)
@@ -176,7 +168,7 @@ check_mapping(struct verdict *verdict, const struct group *group)
     for (int32_t i = 1; i < group->count; i++) {
         const struct plane *plane = &group->planes[i];
         const struct dicom_frame *b = plane->frame;
-        if ((!has_own_mapping(a) && !has_own_mapping(b)) ||
+        if ((!geometry_has_own_mapping(a) && !geometry_has_own_mapping(b)) ||
             (a->has_mapping == b->has_mapping && a->mapping_slope == b->mapping_slope &&
              a->mapping_intercept == b->mapping_intercept))
             continue;

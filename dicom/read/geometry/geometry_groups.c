@@ -12,9 +12,6 @@
  * orientation per slice that drifts. */
 #define ORIENTATION_TOLERANCE 4e-3
 
-/* Slices closer than this part of their thickness overlap. */
-#define OVERLAP 0.75
-
 /* What can set stacks of one orientation apart, in the order in which they are tried. */
 enum discriminator {
 
@@ -147,6 +144,17 @@ group_place(struct group *group)
             placed ? dot(normal, group->planes[i].frame->position) : (double)i;
 }
 
+/* Returns the positions of some planes in ascending order, in the scratch. */
+static const double *
+sort_positions(struct grouping *grouping, const struct plane *planes, int32_t count)
+{
+    double *sorted = grouping->scratch;
+    for (int32_t i = 0; i < count; i++)
+        sorted[i] = planes[i].position;
+    geometry_sort_numbers(sorted, count);
+    return sorted;
+}
+
 /* The different positions of some planes, and how many of them are of several planes. */
 struct position_spread {
     int32_t positions, repeated;
@@ -155,10 +163,7 @@ struct position_spread {
 static struct position_spread
 find_spread(struct grouping *grouping, const struct plane *planes, int32_t count)
 {
-    double *sorted = grouping->scratch;
-    for (int32_t i = 0; i < count; i++)
-        sorted[i] = planes[i].position;
-    geometry_sort_numbers(sorted, count);
+    const double *sorted = sort_positions(grouping, planes, count);
     struct position_spread spread = {0};
     for (int32_t start = 0, end; start < count; start = end) {
         for (end = start; end < count && sorted[end] - sorted[start] <= POSITION_FLOOR_MM;)
@@ -239,10 +244,7 @@ struct scan_reach {
 static struct scan_reach
 find_reach(struct grouping *grouping, const struct plane *planes, int32_t count)
 {
-    double *sorted = grouping->scratch;
-    for (int32_t i = 0; i < count; i++)
-        sorted[i] = planes[i].position;
-    geometry_sort_numbers(sorted, count);
+    const double *sorted = sort_positions(grouping, planes, count);
     struct scan_reach reach = {.first = sorted[0], .last = sorted[count - 1]};
     const double step = (reach.last - reach.first) / (count - 1);
     for (int32_t i = 0; i < count; i++)
@@ -250,13 +252,6 @@ find_reach(struct grouping *grouping, const struct plane *planes, int32_t count)
             return reach;
     reach.step = count > 2 && step > POSITION_FLOOR_MM ? step : 0;
     return reach;
-}
-
-/* Returns whether slices that are this far apart overlap: they belong to different scans. */
-static bool
-slices_overlap(double step, const struct plane *plane)
-{
-    return step < OVERLAP * plane->frame->slice_thickness;
 }
 
 /*
@@ -279,7 +274,7 @@ are_scans(struct grouping *grouping, const struct group *group, enum discriminat
         cross |= start > 0 && reach.first < before.last && reach.last > before.first;
         before = reach;
     }
-    return cross && (all.step <= 0 || slices_overlap(all.step, group->planes));
+    return cross && (all.step <= 0 || geometry_slices_overlap(all.step, group->planes));
 }
 
 /* Returns whether one value has a plane at most positions, and none twice: planes of other values are of other scans. */

@@ -97,6 +97,13 @@ dot(const double *a, const double *b)
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
+/* Returns whether slices this far apart overlap by more than a quarter of their thickness: they are of different volumes. */
+static inline bool
+geometry_slices_overlap(double step, const struct plane *plane)
+{
+    return step < 0.75 * plane->frame->slice_thickness;
+}
+
 /* Unit normal of a plane: row direction x column direction. */
 void geometry_normal(const double orientation[6], double normal[3]);
 

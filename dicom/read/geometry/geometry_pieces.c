@@ -12,9 +12,6 @@
 /* Grids that are compared pair by pair. */
 #define PAIRS_MAX 32
 
-/* Slices closer than this part of their thickness overlap, so they are of different volumes. */
-#define OVERLAP 0.75
-
 static bool
 is_parallel(const struct group *a, const struct group *b)
 {
@@ -53,7 +50,7 @@ is_one_stack(const struct grouping *grouping, struct group *const *groups, int32
         count = add_positions(grouping, groups[i], normal, count);
     geometry_sort_numbers(positions, count);
     const double step = (positions[count - 1] - positions[0]) / (count - 1);
-    if (count < 3 || step < OVERLAP * groups[0]->planes[0].frame->slice_thickness ||
+    if (count < 3 || geometry_slices_overlap(step, &groups[0]->planes[0]) ||
         step <= POSITION_FLOOR_MM)
         return false;
     for (int32_t i = 1; i < count; i++)

@@ -69,7 +69,7 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
     case FTS_ERR:
     case FTS_NS:
         return entry->fts_errno ? -entry->fts_errno : -EIO;
-    case FTS_SLNONE: /* a link to nothing is a file that cannot be read */
+    case FTS_SLNONE: /* a dangling link is a file that cannot be read */
         return is_replaced(entry) || is_hidden(entry) || is_unfinished(entry)
                    ? 0
                    : collect_add(collection, entry->fts_path);

@@ -31,20 +31,18 @@ found_objects_add(struct found_objects *all, char *path, struct error *reason)
 }
 
 static bool
-has_instance(const struct headers *series, const char *uid, size_t length)
-{
-    for (size_t i = 0; i < series->count; i++) {
-        const char *own = series->instances[i]->sop_instance_uid;
-        if (strncmp(own, uid, length) == 0 && !own[length])
-            return true;
-    }
-    return false;
-}
-
-static bool
 uid_is(const char *uid, const char *text, size_t length)
 {
     return strncmp(uid, text, length) == 0 && !uid[length];
+}
+
+static bool
+has_instance(const struct headers *series, const char *uid, size_t length)
+{
+    for (size_t i = 0; i < series->count; i++)
+        if (uid_is(series->instances[i]->sop_instance_uid, uid, length))
+            return true;
+    return false;
 }
 
 /* Returns whether a line of an object's references, without its end, names the series. */
