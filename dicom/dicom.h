@@ -50,7 +50,7 @@ enum dicom_count {
 /* Returns the element's name, for messages. */
 const char *dicom_count_name(enum dicom_count count);
 
-/* One plane of pixels: a classic instance, or one frame of an enhanced multi-frame one. */
+/* One plane of pixels: a classic instance, one frame of an enhanced multi-frame one, or one tile of a mosaic. */
 struct dicom_frame {
     bool has_position;             /* Image Position (Patient), within 1e6 mm */
     bool has_orientation;          /* Image Orientation (Patient), orthonormal to 1e-3 */
@@ -83,7 +83,7 @@ struct dicom_frame {
     /* Not for processing, whatever the gate says: CODE_MOSAIC, CODE_LOCALIZER, CODE_SCREENSHOT or
      * CODE_DERIVED_IMAGE (a reformat, projection or map); CODE_NONE: an image. */
     enum code excluded;
-    int32_t tiles; /* slices in the plane of a MOSAIC; 0 when it does not say */
+    int32_t tiles; /* slices in the plane of a mosaic; 0 when the header does not say */
     bool derived;  /* Image Type value 1: excluded beside originals of its series */
 };
 
@@ -115,7 +115,9 @@ struct dicom_instance {
     /* One part of a multi-frame image (PS3.3 C.7.6.16.2.2.4). */
     char concatenation_uid[DICOM_UID_SIZE];            /* "" when absent */
     int32_t concatenation_number, concatenation_total; /* from 1; 0 when absent */
-    int32_t rows, columns;
+    int32_t rows, columns;                             /* of a frame */
+    /* A mosaic that is taken apart: each frame is a tile of its only plane, row by row; 0: no mosaic. */
+    int32_t tile_rows, tile_columns;
     int32_t bits_allocated, bits_stored, high_bit;
     bool is_signed;
     bool monochrome1; /* display inversion only: values are never inverted */
@@ -227,7 +229,7 @@ int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels
 int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
                       struct error *error);
 void dicom_pixels_close(struct dicom_pixels *pixels);
-/* Whether each frame costs all before it, unless one reader reads them in their order. */
+/* Returns whether one reader should read all frames, in their order: each costs those before it, or all of a mosaic. */
 bool dicom_pixels_in_order(const struct dicom_instance *instance);
 
 /* One attribute as Explicit VR Little Endian bytes: tag, VR, length and value, ready to be written.

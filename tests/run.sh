@@ -108,14 +108,14 @@ stage() {
         ;;
     # Release code: the demonstration, further tests of each landing, and this landing's turn of the others.
     turn)
-        build $release integ_programs
+        build $release integ_programs $([[ $turn != 4 ]] || echo cuda_tests)
         NOCTULE_PRESET=$release tests/demo.sh
         run build/$release -L "^(plain|turn$turn)\$" -j "$jobs"
         ;;
     # CUDA code compiles, and the emulator runs it.
     cuda)
         build ci integ_programs cuda_tests
-        run build/ci -L '^cuda$' -j "$(nproc)"
+        NOCTULE_TEST_SHARE=$share run build/ci -L '^cuda$' -j "$(nproc)"
         ;;
     everything)
         build ci

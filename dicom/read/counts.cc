@@ -8,8 +8,6 @@
 #include "dicom/read/source.hh"
 
 #include <algorithm>
-#include <charconv>
-#include <string_view>
 
 namespace
 {
@@ -26,10 +24,6 @@ constexpr struct private_attribute ge_locations {
     0x0021, 0x4F, "GEMS_RELA_01", EVR_SS
 };
 
-constexpr struct private_attribute siemens_protocol {
-    0x0029, 0x20, "SIEMENS CSA HEADER", EVR_OB
-};
-
 int32_t
 private_count(const Header &dataset, const struct private_attribute &attribute)
 {
@@ -39,46 +33,22 @@ private_count(const Header &dataset, const struct private_attribute &attribute)
                : 0;
 }
 
-/* Returns the number behind `name` and "=" in the ASCII part of a protocol; 0 if it is absent. */
 int32_t
-protocol_number(std::string_view text, std::string_view name)
+protocol_number(std::string_view protocol, std::string_view key)
 {
-    const size_t at = text.find(name);
-    if (at == std::string_view::npos)
-        return 0;
-    size_t begin = at + name.size();
-    while (begin < text.size() && (text[begin] == ' ' || text[begin] == '\t' || text[begin] == '='))
-        begin++;
-    const bool is_hex = text.substr(begin, 2) == "0x";
-    int32_t value = 0;
-    const char *from = text.data() + begin + (is_hex ? 2 : 0), *end = text.data() + text.size();
-    std::from_chars(from, end, value, is_hex ? 16 : 10);
-    return value > 0 && value <= LIMIT_FRAMES ? value : 0;
+    const double value = siemens_protocol_number(protocol, key);
+    return value >= 1 && value <= LIMIT_FRAMES ? static_cast<int32_t>(value) : 0;
 }
 
 /* Slabs of a 3-D sequence overlap, so only one slab is a count. */
 int32_t
-protocol_slices(std::string_view text)
+protocol_slices(std::string_view protocol)
 {
     constexpr int32_t three_dimensional = 4;
-    const size_t begin = text.find("### ASCCONV BEGIN");
-    if (begin == std::string_view::npos)
-        return 0;
-    text = text.substr(begin, text.find("### ASCCONV END", begin) - begin);
-    const int32_t slices = protocol_number(text, "\nsSliceArray.lSize");
-    if (protocol_number(text, "\nsKSpace.ucDimension") != three_dimensional)
+    const int32_t slices = protocol_number(protocol, "\nsSliceArray.lSize");
+    if (protocol_number(protocol, "\nsKSpace.ucDimension") != three_dimensional)
         return slices;
-    return slices == 1 ? protocol_number(text, "\nsKSpace.lImagesPerSlab") : 0;
-}
-
-int32_t
-siemens_count(const Header &dataset)
-{
-    DcmElement *element = dataset.find(header_private(dataset, siemens_protocol));
-    Uint8 *bytes = nullptr;
-    if (!element || !header_is_good(element->getUint8Array(bytes)) || !bytes)
-        return 0;
-    return protocol_slices({reinterpret_cast<const char *>(bytes), element->getLength()});
+    return slices == 1 ? protocol_number(protocol, "\nsKSpace.lImagesPerSlab") : 0;
 }
 
 } // namespace
@@ -101,7 +71,7 @@ counts_read(const Source &source, struct dicom_instance &instance)
     instance.counts[DICOM_COUNT_philips] = private_count(dataset, philips_slices);
     instance.counts[DICOM_COUNT_philips_part] = private_count(dataset, philips_part_slices);
     instance.counts[DICOM_COUNT_ge] = private_count(dataset, ge_locations);
-    instance.counts[DICOM_COUNT_siemens] = siemens_count(dataset);
+    instance.counts[DICOM_COUNT_siemens] = protocol_slices(siemens_protocol(dataset));
 }
 
 void

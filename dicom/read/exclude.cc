@@ -1,6 +1,5 @@
 /*
- * exclude.cc - frames that are not for processing, whatever the gate would say: several slices
- * tiled in one plane, localizers, pictures of a screen, and what was computed from images.
+ * exclude.cc - frames that are not for processing, whatever the gate would say: mosaics that are not taken apart, localizers, pictures of a screen, and what was computed from images.
  */
 #include "dicom/read/source.hh"
 
@@ -9,10 +8,6 @@
 
 namespace
 {
-
-constexpr struct private_attribute uih_tiles {
-    0x0065, 0x50, "Image Private Header", EVR_IS
-};
 
 /* No scanner has a field of view like this; a mosaic's is that of all its tiles. */
 constexpr double max_field_of_view_mm = 700;
@@ -60,17 +55,6 @@ types_have(const std::vector<std::string> &types, const char *value)
     return false;
 }
 
-/* How many slices the vendor says are in the plane, 0 when it does not. */
-int32_t
-tiles_told(const Source &source)
-{
-    double count;
-    if (!siemens_number(source, siemens_tiles, &count) &&
-        !header_private_number(source.dataset(), uih_tiles, &count))
-        return 0;
-    return count > 1 && count < INT16_MAX ? static_cast<int32_t>(count) : 0;
-}
-
 /* Whether so many pixels hold the acquired ones twice or more; the acquisition has one of two. */
 bool
 is_multiple(int32_t pixels, double acquired, double otherwise)
@@ -98,8 +82,9 @@ bool
 is_mosaic(const Header &dataset, const std::vector<std::string> &types,
           const struct dicom_instance &instance, const struct dicom_frame &frame)
 {
-    return types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
-           has_tile_geometry(dataset, instance, frame);
+    return instance.tile_columns == 0 &&
+           (types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
+            has_tile_geometry(dataset, instance, frame));
 }
 
 /* Volume Based Calculation Technique (0008,9207), of the frame where it has its own. */
@@ -123,7 +108,8 @@ exclude_read(const Source &source, const std::vector<std::string> &types,
              const struct dicom_instance &instance, struct dicom_frame &frame)
 {
     frame.derived = !types.empty() && types[0] == "DERIVED";
-    frame.tiles = tiles_told(source);
+    frame.tiles = mosaic_tiles(source);
+    frame.excluded = CODE_NONE;
     if (is_mosaic(source.dataset(), types, instance, frame))
         frame.excluded = CODE_MOSAIC;
     else if (types_say(types, CODE_LOCALIZER))

@@ -97,13 +97,6 @@ is_spacing(double millimetres)
     return millimetres >= min_spacing_mm && millimetres <= max_spacing_mm;
 }
 
-bool
-is_position(const double (&p)[3])
-{
-    return std::fabs(p[0]) <= max_position_mm && std::fabs(p[1]) <= max_position_mm &&
-           std::fabs(p[2]) <= max_position_mm;
-}
-
 double
 spacing_or_zero(const Header &header, const DcmTagKey &tag)
 {
@@ -182,6 +175,13 @@ read_acquired(const Source &source, const std::string &instance, struct dicom_fr
 
 } // namespace
 
+bool
+frame_is_position(const double (&p)[3])
+{
+    return std::fabs(p[0]) <= max_position_mm && std::fabs(p[1]) <= max_position_mm &&
+           std::fabs(p[2]) <= max_position_mm;
+}
+
 void
 frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame)
 {
@@ -189,7 +189,7 @@ frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &f
         (source.has_groups() || only_frame) &&
         read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
                       frame.position, frame.position_text) &&
-        is_position(frame.position);
+        frame_is_position(frame.position);
     frame.has_orientation =
         read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
                       frame.orientation, frame.orientation_text) &&
@@ -217,6 +217,17 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
     counts_read_frame(source, instance);
 }
 
+/* Takes a mosaic apart. Its tiles are what else the header makes of the plane. */
+static void
+mosaic_read(const Source &source, struct dicom_instance &instance)
+{
+    if (instance.frames[0].excluded != CODE_MOSAIC || !mosaic_split(source, instance))
+        return;
+    exclude_read(source, source_types(source), instance, instance.frames[0]);
+    for (int32_t i = 1; i < instance.frame_count; i++)
+        instance.frames[i].excluded = instance.frames[0].excluded;
+}
+
 int
 frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, struct error *error)
 {
@@ -234,5 +245,6 @@ frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, 
         if (const int rc = scan_check_time(&scan, instance.path, error))
             return rc;
     }
+    mosaic_read(source, instance);
     return 0;
 }

@@ -25,6 +25,10 @@ struct dicom_pixels {
     uint8_t last;                  /* of them; frames of bits may share a byte */
     std::vector<uint8_t> bytes;    /* of one compressed frame, or one of bits */
     std::vector<uint16_t> samples; /* of one compressed frame of 8-bit pixels */
+    /* A mosaic: its instance has tiles for frames, and `instance` is that of the plane, decoded once. */
+    const struct dicom_instance *mosaic;
+    struct dicom_instance plane;
+    std::vector<uint8_t> decoded;
 };
 
 namespace
@@ -105,6 +109,14 @@ open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
                                strerror(-rc));
     std::unique_ptr<struct dicom_pixels, Close> pixels(bare.release());
     pixels->instance = instance;
+    if (instance->tile_columns > 0) {
+        pixels->mosaic = instance;
+        pixels->instance = &pixels->plane;
+        pixels->plane = *instance;
+        pixels->plane.rows *= instance->tile_rows;
+        pixels->plane.columns *= instance->tile_columns;
+        pixels->plane.frame_count = 1;
+    }
     pixels->syntax = transfer_find(instance->transfer_syntax_uid);
     pixels->pixel_offset = instance->pixel_offset;
     if (pixels->stream.file_size != instance->file_size || !pixels->syntax)
@@ -347,13 +359,43 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     return 0;
 }
 
+int
+read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+{
+    return pixels.syntax->codec == TRANSFER_NATIVE
+               ? read_native_frame(pixels, frame, destination, error)
+               : read_compressed_frame(pixels, frame, destination, error);
+}
+
+int
+read_tile(struct dicom_pixels &pixels, int32_t tile, uint8_t *destination, struct error *error)
+{
+    const struct dicom_instance &mosaic = *pixels.mosaic;
+    const size_t pixel = image_pixel_size(mosaic.pixel);
+    if (pixels.decoded.empty()) {
+        std::vector<uint8_t> plane(frame_pixels(pixels.plane) * pixel);
+        if (const int rc = read_frame(pixels, 0, plane.data(), error))
+            return rc;
+        pixels.decoded = std::move(plane);
+    }
+    const size_t row = static_cast<size_t>(mosaic.columns) * pixel;
+    const size_t plane_row = row * static_cast<size_t>(mosaic.tile_columns);
+    const uint8_t *from = pixels.decoded.data() +
+                          static_cast<size_t>(tile / mosaic.tile_columns) *
+                              static_cast<size_t>(mosaic.rows) * plane_row +
+                          static_cast<size_t>(tile % mosaic.tile_columns) * row;
+    for (int32_t y = 0; y < mosaic.rows; y++, from += plane_row, destination += row)
+        memcpy(destination, from, row);
+    return 0;
+}
+
 } // namespace
 
 bool
 dicom_pixels_in_order(const struct dicom_instance *instance)
 {
     const struct transfer_syntax *syntax = transfer_find(instance->transfer_syntax_uid);
-    return syntax && syntax->deflated && instance->frame_count > 1;
+    return instance->tile_columns > 0 || (syntax && syntax->deflated && instance->frame_count > 1);
 }
 
 int
@@ -369,15 +411,15 @@ int
 dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
                   struct error *error)
 {
-    const struct dicom_instance *instance = pixels->instance;
+    const struct dicom_instance *instance = pixels->mosaic ? pixels->mosaic : pixels->instance;
     if (frame < 0 || frame >= instance->frame_count)
         return error_set_files(error, -EINVAL, CODE_PIXELS_UNDECODABLE, instance->path, nullptr,
                                "%s has %d frames; there is no frame %d.",
                                text_base_name(instance->path), instance->frame_count, frame + 1);
     return header_guard(instance->path, error, [&] {
-        return pixels->syntax->codec == TRANSFER_NATIVE
-                   ? read_native_frame(*pixels, frame, destination, error)
-                   : read_compressed_frame(*pixels, frame, destination, error);
+        return pixels->mosaic
+                   ? read_tile(*pixels, frame, static_cast<uint8_t *>(destination), error)
+                   : read_frame(*pixels, frame, destination, error);
     });
 }
 

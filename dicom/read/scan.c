@@ -452,8 +452,11 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
     const uint32_t tag = element->tag & 0xFFFF00FF;
     if (wanted->most_private_bytes > 0)
         return nested || element->length <= wanted->most_private_bytes;
-    if (nested)
-        return tag == wanted->private_sequence;
+    if (nested) {
+        const size_t place =
+            scan_lower_bound(wanted->private_sequences, wanted->sequence_count, tag);
+        return place < wanted->sequence_count && wanted->private_sequences[place] == tag;
+    }
     if (tag == TAG_SIEMENS_SERIES)
         return element->length <= LIMIT_CSA_SERIES_BYTES;
     return element->length <= (tag == TAG_SIEMENS_CSA ? LIMIT_CSA_BYTES : LIMIT_PRIVATE_BYTES);

@@ -74,11 +74,12 @@ struct scan_wanted {
     bool nested;         /* in the items of what is wanted, too, only what is wanted is kept */
     /* Private elements in whatever block they stand, (gggg,xxee) as gggg00ee; the creators of their
      * groups are kept with them. What is longer than LIMIT_PRIVATE_BYTES is none of them, but for
-     * the one that is a sequence, and Siemens' CSA headers, which may have LIMIT_CSA_BYTES (image) and
+     * those that are sequences, and Siemens' CSA headers, which may have LIMIT_CSA_BYTES (image) and
      * LIMIT_CSA_SERIES_BYTES (series, with the protocol). */
     const uint32_t *private_tags;
     size_t private_count;
-    uint32_t private_sequence;
+    const uint32_t *private_sequences; /* ascending */
+    size_t sequence_count;
     uint32_t most_private_bytes; /* of each of them, sequences too, in place of that; 0: that */
     /* Is told what the elements before the pixel data hold, in a form that does not depend on how
      * they are written (dicom_compare); or NULL. */

@@ -1,27 +1,34 @@
-/* siemens.cc - what Siemens' software writes twice: see source.hh. */
+/*
+ * siemens.cc - reads what Siemens' software writes twice, the CSA headers, and the protocol in them: see source.hh.
+ */
 #include "dicom/read/csa.h"
 #include "dicom/read/source.hh"
+
+#include <charconv>
+#include <cmath>
 
 namespace
 {
 
 constexpr char creator[] = "SIEMENS MR HEADER";
 
-constexpr struct private_attribute csa_header {
+constexpr struct private_attribute csa_image_header {
     0x0029, 0x10, "SIEMENS CSA HEADER", EVR_OB
 };
 
-bool
-csa_number(const Header &dataset, const char *name, double *value, unsigned long index)
+constexpr struct private_attribute csa_series_header {
+    0x0029, 0x20, "SIEMENS CSA HEADER", EVR_OB
+};
+
+/* Returns the bytes of a header; empty if it is absent. */
+std::string_view
+csa_bytes(const Header &dataset, const struct private_attribute &attribute)
 {
-    char values[6][CSA_VALUE];
     Uint8 *bytes = nullptr;
-    DcmElement *element = dataset.find(header_private(dataset, csa_header));
-    if (!element || !header_is_good(element->getUint8Array(bytes)) || !bytes ||
-        index >= std::size(values))
-        return false;
-    return csa_values(bytes, element->getLength(), name, values, index + 1) == index + 1 &&
-           header_parse_number(values[index], value);
+    DcmElement *element = dataset.find(header_private(dataset, attribute));
+    if (!element || !header_is_good(element->getUint8Array(bytes)) || !bytes)
+        return {};
+    return {reinterpret_cast<const char *>(bytes), element->getLength()};
 }
 
 } // namespace
@@ -33,11 +40,67 @@ const struct siemens_attribute siemens_direction = {{0x0019, 0x0E, creator, EVR_
                                                     "DiffusionGradientDirection"};
 const struct siemens_attribute siemens_b_matrix = {{0x0019, 0x27, creator, EVR_FD}, "B_matrix"};
 
+std::vector<double>
+siemens_csa(const Source &source, const char *name, size_t room)
+{
+    const std::string_view bytes = csa_bytes(source.dataset(), csa_image_header);
+
+    struct Value {
+        char text[CSA_VALUE];
+    };
+
+    std::vector<Value> values(room);
+    std::vector<double> numbers(csa_values(bytes.data(), bytes.size(), name,
+                                           reinterpret_cast<char(*)[CSA_VALUE]>(values.data()),
+                                           room));
+    for (size_t i = 0; i < numbers.size(); i++)
+        if (!header_parse_number(values[i].text, &numbers[i]))
+            return {};
+    return numbers;
+}
+
 bool
 siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value,
                unsigned long index)
 {
-    const Header &dataset = source.dataset();
-    return header_private_number(dataset, attribute.element, value, index) ||
-           (!source.has_groups() && csa_number(dataset, attribute.csa, value, index));
+    if (header_private_number(source.dataset(), attribute.element, value, index))
+        return true;
+    if (source.has_groups())
+        return false;
+    const std::vector<double> numbers = siemens_csa(source, attribute.csa, index + 1);
+    if (numbers.size() <= index)
+        return false;
+    *value = numbers[index];
+    return true;
+}
+
+std::string_view
+siemens_protocol(const Header &dataset)
+{
+    const std::string_view text = csa_bytes(dataset, csa_series_header);
+    const size_t begin = text.find("### ASCCONV BEGIN");
+    return begin == std::string_view::npos
+               ? std::string_view()
+               : text.substr(begin, text.find("### ASCCONV END", begin) - begin);
+}
+
+double
+siemens_protocol_number(std::string_view protocol, std::string_view key)
+{
+    const size_t at = protocol.find(key);
+    if (at == std::string_view::npos)
+        return 0;
+    const size_t begin = protocol.find_first_not_of(" \t=", at + key.size());
+    if (begin == std::string_view::npos)
+        return 0;
+    const bool is_hex = protocol.substr(begin, 2) == "0x";
+    const char *from = protocol.data() + begin, *end = protocol.data() + protocol.size();
+    long integer = 0;
+    double value = 0;
+    if (is_hex)
+        std::from_chars(from + 2, end, integer, 16);
+    else
+        std::from_chars(from, end, value);
+    value = is_hex ? static_cast<double>(integer) : value;
+    return std::isfinite(value) ? value : 0;
 }

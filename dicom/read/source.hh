@@ -9,6 +9,8 @@
 
 #include "dicom/read/header.hh"
 
+#include <string_view>
+
 class Source
 {
   public:
@@ -68,10 +70,18 @@ extern const struct siemens_attribute siemens_tiles, siemens_b_value, siemens_di
 
 bool siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value,
                     unsigned long index = 0);
+/* Returns the first `room` numbers of an attribute of the CSA image header. */
+std::vector<double> siemens_csa(const Source &source, const char *name, size_t room);
+/* Returns the ASCII part of the protocol in the CSA series header; empty if it is absent. */
+std::string_view siemens_protocol(const Header &dataset);
+/* Returns the number behind "\n<key>" and "=" in the protocol; 0 if it is absent. */
+double siemens_protocol_number(std::string_view protocol, std::string_view key);
 
 /* What the type of the frame says: Image Type, or Frame Type of an enhanced frame. */
 std::vector<std::string> source_types(const Source &source);
 
+/* Returns whether a position can be one of a patient. (frames.cc) */
+bool frame_is_position(const double (&position)[3]);
 /* Fills where the frame lies and how large its pixels are. (frames.cc) */
 void frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame);
 /* Fills the keys that set the frame apart (keys.def). (keys.cc) */
@@ -80,6 +90,11 @@ void keys_read(const Source &source, const std::vector<std::string> &types,
 /* Fills `excluded` and `derived`. (exclude.cc) */
 void exclude_read(const Source &source, const std::vector<std::string> &types,
                   const struct dicom_instance &instance, struct dicom_frame &frame);
+/* Returns the number of slices that a mosaic's header announces; 0 if it announces none. (mosaic.cc) */
+int32_t mosaic_tiles(const Source &source);
+/* Replaces the only frame by one per tile; the pixels must have been measured. Returns false, and changes nothing, if the
+ * header lacks or contradicts the places of the tiles. (mosaic.cc) */
+bool mosaic_split(const Source &source, struct dicom_instance &instance);
 /* Fills the counts that the data set has, and adds those of the current frame. (counts.cc) */
 void counts_read(const Source &source, struct dicom_instance &instance);
 void counts_read_frame(const Source &source, struct dicom_instance &instance);

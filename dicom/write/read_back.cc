@@ -300,6 +300,28 @@ StackObject::check_each_frame(int32_t count, const std::function<void(DcmItem &)
     }
 }
 
+/* Returns the tile of a mosaic that lies where the frame does; -1 if there is none. */
+int32_t
+StackObject::tile_of(DcmItem &frame, const std::string &uid) const
+{
+    constexpr double tolerance_mm = 1e-3; /* of decimals of 16 characters */
+    DcmItem &item = item_of(frame, ATTRIBUTE(PlanePositionSequence));
+    for (int32_t p = 0; p < stack_.plane_count; p++) {
+        const struct dicom_frame &tile = *derived_plane_frame(&source_, p);
+        if (uid != derived_plane_instance(&source_, p)->sop_instance_uid)
+            continue;
+        bool equal = true;
+        for (unsigned long i = 0; i < 3 && equal; i++) {
+            Float64 value;
+            equal = item.findAndGetFloat64(DCM_ImagePositionPatient, value, i).good() &&
+                    std::fabs(value - tile.position[i]) <= tolerance_mm;
+        }
+        if (equal)
+            return p;
+    }
+    return -1;
+}
+
 int32_t
 StackObject::plane_of(DcmItem &frame) const
 {
@@ -311,21 +333,25 @@ StackObject::plane_of(DcmItem &frame) const
     if (!numbered)
         number = 1;
     const auto found = planes_.find(source_key(uid, int64_t{number} - 1));
-    if (found == planes_.end())
+    int32_t plane = found == planes_.end() ? -1 : found->second;
+    if (!numbered && (plane < 0 || derived_plane_instance(&source_, plane)->tile_columns > 0))
+        plane = tile_of(frame, uid);
+    if (plane < 0)
         differ("it refers to frame %d of %.64s, which is no plane of the stack",
                static_cast<int>(number), uid.c_str());
-    const struct dicom_instance &instance = *derived_plane_instance(&source_, found->second);
+    const struct dicom_instance &instance = *derived_plane_instance(&source_, plane);
     if (numbered != instance.multi_frame)
         differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
     expect_text(source, ATTRIBUTE(ReferencedSOPClassUID), instance.sop_class_uid);
-    expect_text(source, ATTRIBUTE(SpatialLocationsPreserved), "YES");
+    expect_text(source, ATTRIBUTE(SpatialLocationsPreserved),
+                instance.tile_columns > 0 ? "NO" : "YES");
     DcmItem &position = item_of(frame, ATTRIBUTE(PlanePositionSequence));
-    const struct dicom_frame &expected = *derived_plane_frame(&source_, found->second);
+    const struct dicom_frame &expected = *derived_plane_frame(&source_, plane);
     for (unsigned long i = 0; i < 3; i++)
         expect_decimal(position, ATTRIBUTE(ImagePositionPatient), expected.position[i], i);
     if (derived_measures_differ(&source_))
-        check_measures(frame, found->second);
-    return found->second;
+        check_measures(frame, plane);
+    return plane;
 }
 
 const Uint32 *

@@ -106,6 +106,7 @@ class StackObject
     void check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check);
     /* The plane that a frame's Derivation Image names; its Plane Position must be there. */
     int32_t plane_of(DcmItem &frame) const;
+    int32_t tile_of(DcmItem &frame, const std::string &uid) const;
     void check_measures(DcmItem &groups, int32_t plane) const;
     /* The Dimension Index Values of a frame, of which there are so many. */
     static const Uint32 *indices_of(DcmItem &frame, unsigned long count);

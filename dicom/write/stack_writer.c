@@ -329,7 +329,7 @@ stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, in
         snprintf(number, sizeof(number), "%d", w->set.source->stack->planes[plane].frame + 1);
         element_text(to, TAG_ReferencedFrameNumber, "IS", number);
     }
-    element_text(to, TAG_SpatialLocationsPreserved, "CS", "YES");
+    element_text(to, TAG_SpatialLocationsPreserved, "CS", source->tile_columns ? "NO" : "YES");
     dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
     element_close_only_item(to, item);
     dataset_add_code(&w->set, to, TAG_DerivationCodeSequence, w->object.derivation);

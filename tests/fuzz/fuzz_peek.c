@@ -45,6 +45,9 @@ check_instance(const struct dicom_instance *i)
          i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 <=
              i->file_size);
     must(i->padding_lo <= i->padding_hi);
+    must((i->tile_rows == 0) == (i->tile_columns == 0));
+    must(i->tile_rows == 0 ||
+         (i->frame_count <= i->tile_rows * i->tile_columns && !i->multi_frame));
     for (int32_t f = 0; f < i->frame_count; f++)
         check_frame(&i->frames[f]);
 }

@@ -604,7 +604,7 @@ OTHERWISE = {
     **dict.fromkeys(["asl-standard", "ct-enhanced-energy", "ct-enhanced-gated", "ct-enhanced-kernels",
                      "mr-enhanced-complex", "philips-enhanced-asl", "uih-enhanced"], [16]),
     "siemens-xa": [32],
-    # It converts what is no image of a volume, too, and takes a mosaic apart.
+    # It converts what is no image of a volume, too, and takes a mosaic apart without the normal of its slices.
     **dict.fromkeys(["ct-scout", "ct-screenshot", "ct-dose-sheet", "ct-capture"], [1, 8]),
     "ct-scout-counted": [1, 8],
     "ct-scout-alone": [1],
@@ -653,6 +653,7 @@ def real(folder):
 @needs_shared
 @pytest.mark.parametrize("folder,volumes", [
     ("ct-head-5mm", [28]), ("mr-brain-t1", [384]), ("mr-dti-canon", 13 * [40]), ("mr-fmri-ge", 3 * [8]),
+    ("mr-mosaic", 2 * [35]),
     *((f"sarcoma/STS_00{patient}/{modality}/image", [slices]) for patient, modality, slices in (
         (1, "CT", 59), (1, "PET", 59), (1, "MR_T1", 59), (2, "CT", 48), (2, "PET", 48), (2, "MR_T1", 35))),
 ])
@@ -667,8 +668,6 @@ def test_real_series_come_in(tmp_path, folder, volumes):
 
 @needs_shared
 @pytest.mark.parametrize("folder,expected,theirs", [
-    # dcm2niix takes the mosaic apart.
-    ("mr-mosaic", {"mosaic": (2, "MOSAIC")}, [35, 35]),
     # It keeps the sheared slices, with a warning, beside what it resamples.
     ("ct-head-tilted", {"": (28, "GANTRY_TILT")}, [28]),
     # It takes 10 frames of no known place for slices; five encodings are one instance, of which it reads one.
@@ -678,21 +677,6 @@ def test_real_series_that_do_not_come_in(tmp_path, folder, expected, theirs):
     assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == theirs
     report = admit(real(folder))
     assert report["code"] == expected if isinstance(expected, str) else told(report) == expected
-
-
-@needs_shared
-def test_a_real_csa_header_tells_of_tiles(tmp_path):
-    """What is left of a mosaic of VB17 once group 0019 and Image Type's word are gone."""
-    files = []
-    for path in real("mr-mosaic"):
-        dataset = pydicom.dcmread(path)
-        dataset.ImageType = ["ORIGINAL", "PRIMARY", "M", "ND"]
-        for element in [element.tag for element in dataset if element.tag.group == 0x19]:
-            del dataset[element]
-        files.append(tmp_path / path.name)
-        dataset.save_as(files[-1])
-    report = admit(files)
-    assert told(report) == {"mosaic": (2, "MOSAIC")} and "35 tiles" in report["stacks"][0]["message"]
 
 
 # ---------------------------------------------------------------------------------------- cost ----

@@ -390,7 +390,7 @@ def test_a_real_mosaic(daemon):
     series = {pydicom.dcmread(path).SeriesInstanceUID for path in files}
     rows = completing(d, lambda: (rows := d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'"))
                       and len(rows) == len(series) and rows, "all series")
-    assert {(row["state"], row["code"], row["jobs"]) for row in rows} == {("REFUSED", "MOSAIC", 0)}
+    assert {(row["state"], row["code"], row["jobs"]) for row in rows} == {("SETTLED", "", 2)}
 
 
 @pytest.mark.parametrize("kind,code", [

@@ -97,7 +97,10 @@ print_plane(const struct inputs *inputs, const struct geometry_plane *plane)
     print_string(instance->path);
     printf(", \"frame\": %d, \"position\": %.17g, \"has_rescale\": %s", plane->frame,
            plane->position, frame->has_rescale ? "true" : "false");
-    printf(", \"slope\": %.17g, \"intercept\": %.17g}", frame->slope, frame->intercept);
+    printf(", \"slope\": %.17g, \"intercept\": %.17g, \"acquired\": ", frame->slope,
+           frame->intercept);
+    print_string(frame->acquired);
+    printf("}");
 }
 
 static void

@@ -295,7 +295,8 @@ static char *
 frame_numbers(struct sr_writer *w, int32_t instance)
 {
     const struct geometry_stack *stack = w->request->seg->source.stack;
-    const int32_t all = w->request->seg->source.instances[instance]->frame_count;
+    const struct dicom_instance *source = w->request->seg->source.instances[instance];
+    const int32_t all = source->multi_frame ? source->frame_count : 0;
     int32_t count = 0;
     for (int32_t p = 0; p < stack->plane_count && count < all; p++)
         count += stack->planes[p].instance == instance;

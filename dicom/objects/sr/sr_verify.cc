@@ -295,7 +295,7 @@ class SrVerifier
         const Code source_of_measurement = CODE_DCM_SourceOfMeasurement;
         for (const struct dicom_instance *source : sources_) {
             std::vector<int32_t> &numbers = frames[source];
-            if (numbers.size() == static_cast<size_t>(source->frame_count))
+            if (!source->multi_frame || numbers.size() == static_cast<size_t>(source->frame_count))
                 numbers.clear();
             walk.image(&source_of_measurement,
                        {source->sop_class_uid, source->sop_instance_uid, 0, numbers});

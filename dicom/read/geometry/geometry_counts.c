@@ -70,7 +70,7 @@ count_parts(const struct grouping *grouping, const struct dicom_instance *instan
     return count;
 }
 
-/* Multi-frame files that follow one another from a number above 1 on: those before them are missing. */
+/* Multi-frame files that follow one another from a number above 1 on: those before them are missing. A mosaic is whole. */
 static bool
 check_first_files(struct verdict *verdict, const struct grouping *grouping,
                   const struct group *group)
@@ -79,7 +79,8 @@ check_first_files(struct verdict *verdict, const struct grouping *grouping,
     if (count < 2 || numbers[0] < 2 || numbers[0] > count + 1)
         return false;
     for (int32_t i = 0; i < count; i++)
-        if (numbers[i] != numbers[0] + i || grouping->instances[i]->frame_count < 2)
+        if (numbers[i] != numbers[0] + i || grouping->instances[i]->frame_count < 2 ||
+            grouping->instances[i]->tile_columns > 0)
             return false;
     geometry_refuse(
         verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], NULL,
