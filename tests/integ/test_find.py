@@ -22,7 +22,7 @@ COLUMNS = ("accession_number", "patient_id", "study_date", "study_description", 
 
 
 def series(folder, **about):
-    files = phantom(folder, "--size", "16x16x2")
+    files = phantom(folder, "--size", "16x16x3")
     for file in files:
         dataset = pydicom.dcmread(file)
         dataset.SpecificCharacterSet = "ISO_IR 192"

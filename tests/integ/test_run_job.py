@@ -135,10 +135,10 @@ def test_a_second_run_does_nothing(site, tmp_path):
 
 
 def test_several_series_end_each_for_itself(site, tmp_path):
-    """One whose slices are missing, one whose input was altered, one that is void, and one that is nothing."""
+    """One of too few slices, one whose input was altered, one that is void, and one that is nothing."""
     files = phantom(tmp_path / "in", "--size", "32x32x8")
-    first, rejected, altered, void, last = (site.make(number, files[:3] + files[5:] if number == 2 else files)
-                                            for number in (1, 2, 3, 4, 5))
+    first, altered, void, last = (site.make(number, files) for number in (1, 3, 4, 5))
+    rejected = site.make(2, files[:2], SETTINGS.replace("min_slices = 1", "min_slices = 3"))
     with open(next((altered / "inputs").iterdir()), "r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"x")
@@ -146,7 +146,7 @@ def test_several_series_end_each_for_itself(site, tmp_path):
     told = site.run(first, rejected, site.share, altered, void, last, status=1)
     assert "was left: ATTEMPT_OTHER" in told and f"{void}: was given up" in told
     site.ended(first)
-    site.ended(rejected, REJECT, "MISSING_SLICE")
+    site.ended(rejected, REJECT, "TOO_FEW_SLICES")
     site.ended(altered, RETRY, "ATTEMPT_FILE_DIFFERS")
     site.ended(last)
     assert not (void / "manifest").exists() and list(void.glob("run-*")) == []

@@ -49,7 +49,7 @@ def around_middle(low, high, radius_mm):
 def pipeline(texture, segments, results=("seg",), extra=""):
     names = ", ".join(f'"{name}"' for name in results)
     return (f'pipelines = ( {{ name = "texture"; segments = ( {", ".join(segments)} ); results = [ {names} ]; '
-            f"texture = {{ {texture} }}; {extra} }} );\n")
+            f"texture = {{ {texture} }}; min_slices = 1; {extra} }} );\n")
 
 
 @pytest.fixture
