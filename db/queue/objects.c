@@ -300,7 +300,7 @@ queue_add_object(struct queue *queue, const struct queue_object *object, int64_t
     if (rc == 0)
         rc = queue_keep_in_mind(queue, object->source, &object->kept, object->path);
     if (rc == 0)
-        rc = queue_cure(queue, object->series_uid, object->sop_instance_uid, now_ms);
+        rc = queue_cure(queue, object->series_uid, object->sop_instance_uid);
     if (rc == 0)
         rc = object_read(queue, object, &row);
     rc = rc == 1 ? 0 : rc; /* it is to go, and has no row any more */

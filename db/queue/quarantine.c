@@ -163,50 +163,13 @@ queue_adopt_quarantine(struct queue *queue, const char *path, const char *text, 
 
 /* --------------------------------------------------------------------------------- lacking ---- */
 
-/* The instance was thought to be another series': that one is judged again without this blame. */
-static int
-clear_others(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
-             int64_t now_ms)
-{
-    char **series;
-    size_t count;
-    int rc = queue_list(queue,
-                        "SELECT DISTINCT series_uid FROM quarantine "
-                        "WHERE sop_instance_uid = ? AND lacking AND series_uid <> ?",
-                        VALUES(value_text(sop_instance_uid), value_text(series_uid)),
-                        &database_string, &series, &count);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < count; i++) {
-        struct series_row row;
-        if (rc == 0)
-            rc = queue_read_series(queue, series[i], &row);
-        if (rc == 0 && row.state == SERIES_REFUSED && !row.removed)
-            rc =
-                queue_reopen_series(queue, &row, "INSTANCE", "what it lacked is another's", now_ms);
-        rc = rc == 1 ? 0 : rc;
-        free(series[i]);
-    }
-    free(series);
-    return rc;
-}
-
 int
-queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
-           int64_t now_ms)
+queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid)
 {
-    int64_t lacking;
-    int rc = database_get(&queue->db,
-                          "SELECT 1 FROM quarantine WHERE sop_instance_uid = ? AND lacking LIMIT 1",
-                          VALUES(value_text(sop_instance_uid)), &lacking);
-    if (rc <= 0)
-        return rc;
-    rc = clear_others(queue, series_uid, sop_instance_uid, now_ms);
-    return rc < 0 ? rc
-                  : database_run(&queue->db,
-                                 "UPDATE quarantine SET lacking = 0 "
-                                 "WHERE sop_instance_uid = ? AND lacking",
-                                 VALUES(value_text(sop_instance_uid)));
+    return database_run(&queue->db,
+                        "UPDATE quarantine SET lacking = 0 "
+                        "WHERE series_uid = ? AND sop_instance_uid = ? AND lacking",
+                        VALUES(value_text(series_uid), value_text(sop_instance_uid)));
 }
 
 #define LACKING_FIELDS(FIELD)                                                                      \

@@ -92,9 +92,8 @@ int queue_refuse_removed(struct queue *queue, const char *series_uid);
 int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
                        const char *path);
 
-/* A good file of this instance came: it is not lacking any more (quarantine.c). */
-int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid,
-               int64_t now_ms);
+/* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine.c). */
+int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid);
 
 /* The objects that are of a series, or lie in its folder, and whose files are not removed (objects.c). */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);

@@ -370,8 +370,7 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
     *series_id = row.id;
     if (rc >= 0)
         rc = queue_keep_in_mind(queue, instance->source, &instance->kept, instance->path);
-    return rc < 0 ? rc
-                  : queue_cure(queue, instance->series_uid, instance->sop_instance_uid, now_ms);
+    return rc < 0 ? rc : queue_cure(queue, instance->series_uid, instance->sop_instance_uid);
 }
 
 int

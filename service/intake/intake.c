@@ -184,7 +184,7 @@ on_turn(uv_prepare_t *turn)
         return;
     }
     intake_take_handovers(intake);
-    receiver_allow(intake->receiver, intake->begun && !intake->paused && !intake->child.draining);
+    receiver_allow(intake->receiver, intake->begun && !intake->child.draining, intake->paused);
     if (intake->child.draining) {
         intake_drain(intake);
         return;

@@ -156,7 +156,7 @@ class Night:
             for path in broken[:-1]:
                 assert leaves.store(data_set_bytes(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
             leaves.begin_store(pydicom.dcmread(broken[-1]).SOPInstanceUID)
-            leaves.send(data_pdu(1, 0, data_set_bytes(broken[-1])[:300]))
+            leaves.send(data_pdu(1, 0, data_set_bytes(broken[-1])[:900]))
             noise.send(NOISE)
             storescu(self.d.port, *good[:3])
             leaves.reset()

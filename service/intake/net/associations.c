@@ -29,7 +29,7 @@ struct session {
     bool over;                    /* guarded: only the end of its connection is waited for */
     bool rejected, opened;
     struct staged staged;
-    char series_uid[DICOM_UID_SIZE]; /* of the latest instance that named it */
+    bool refused; /* the instance being received */
 };
 
 struct associations {
@@ -173,7 +173,7 @@ reception_of(struct session *session, const struct dicom_store *store)
 {
     return (struct reception){.store = store,
                               .staged = &session->staged,
-                              .series_uid = session->series_uid,
+                              .refused = &session->refused,
                               .resent = session->peer->resent}; /* no other thread changes it now */
 }
 
@@ -192,7 +192,8 @@ static int
 on_store_room(void *context)
 {
     const struct session *session = context;
-    return receiver_room(session->associations->receiver, session->settings->conf->min_free_mib);
+    return receiver_room(session->associations->receiver, session->settings->conf->min_free_mib,
+                         session->refused);
 }
 
 static uint16_t

@@ -20,13 +20,15 @@
 #define ANSWER_SECONDS 20  /* for the daemon; senders commonly wait 30 */
 #define MAX_LOST       256 /* reports that wait for the loop */
 
+static const char refused_reason[] = "nothing was taken in then";
+
 struct receiver {
     struct store *store;
     uv_async_t wake;
 
     pthread_mutex_t lock;
     STAILQ_HEAD(handover_queue, handover) waiting;
-    bool allowed, stopped;
+    bool allowed, paused, stopped;
     int lost; /* of those that wait */
 };
 
@@ -175,12 +177,12 @@ give_lost(struct receiver *receiver, struct handover *handover)
     pthread_mutex_unlock(&receiver->lock);
 }
 
-/* Of an instance that belongs to no series that is known, nobody would learn from the report. */
+/* Reports an instance that was not stored; series_uid is "" if its header did not arrive. */
 static void
 report_lost(struct receiver *receiver, const struct reception *reception, const char *series_uid,
             const char *why)
 {
-    struct handover *handover = *series_uid ? file_handover(reception->store) : NULL;
+    struct handover *handover = file_handover(reception->store);
     if (!handover)
         return;
     struct import_report *report = &handover->item.report;
@@ -210,23 +212,24 @@ receiver_begin(struct receiver *receiver, double min_free_mib, const struct rece
     *reception->staged = (struct staged){.fd = -1};
     pthread_mutex_lock(&receiver->lock);
     const bool allowed = receiver->allowed && !receiver->stopped;
+    *reception->refused = receiver->paused || is_disk_low(receiver, min_free_mib);
     pthread_mutex_unlock(&receiver->lock);
-    if (!allowed || is_disk_low(receiver, min_free_mib)) {
-        report_lost(receiver, reception, reception->series_uid, "nothing was taken in then");
+    if (!allowed) {
+        report_lost(receiver, reception, "", refused_reason);
         return DICOM_OUT_OF_RESOURCES;
     }
     int error = store_create(receiver->store, reception->staged);
     if (!error)
         return DICOM_SUCCESS;
     log_error("receive.create", LOG_STR("error", strerror(-error)));
-    report_lost(receiver, reception, reception->series_uid, strerror(-error));
+    report_lost(receiver, reception, "", strerror(-error));
     return status_of_error(error);
 }
 
 int
-receiver_room(const struct receiver *receiver, double min_free_mib)
+receiver_room(const struct receiver *receiver, double min_free_mib, bool refused)
 {
-    return is_disk_low(receiver, min_free_mib) ? -ENOSPC : 0;
+    return refused || is_disk_low(receiver, min_free_mib) ? -ENOSPC : 0;
 }
 
 static const char *
@@ -251,11 +254,10 @@ receiver_abandon(struct receiver *receiver, const struct reception *reception, i
     if (store_staged_path(receiver->store, reception->staged, path, sizeof path) == 0)
         dicom_identify(path, &identity);
     store_discard(receiver->store, reception->staged);
-    if (!broken_off)
+    if (!broken_off && !*reception->refused)
         log_error("receive.write", LOG_STR("error", strerror(-error)));
-    report_lost(receiver, reception,
-                *identity.series_uid ? identity.series_uid : reception->series_uid,
-                abandon_reason(error));
+    report_lost(receiver, reception, identity.series_uid,
+                *reception->refused ? refused_reason : abandon_reason(error));
     return status_of_error(error);
 }
 
@@ -302,8 +304,6 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
 {
     const struct import_item *item = &handover->item;
     uint16_t status = status_of_error(item->error);
-    if (*item->report.series_uid)
-        memcpy(reception->series_uid, item->report.series_uid, DICOM_UID_SIZE);
     switch (item->outcome) {
     case IMPORT_ARRIVED:
         return settle_arrived(receiver, handover);
@@ -321,7 +321,7 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
     case IMPORT_GONE:
         if (item->error != -ECONNABORTED)
             log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
-        report_lost(receiver, reception, reception->series_uid, abandon_reason(item->error));
+        report_lost(receiver, reception, item->report.series_uid, abandon_reason(item->error));
         break;
     }
     destroy_handover(handover);
@@ -337,6 +337,8 @@ receiver_sender_gone(const void *context)
 uint16_t
 receiver_end(struct receiver *receiver, const struct reception *reception)
 {
+    if (*reception->refused)
+        return receiver_abandon(receiver, reception, -ENOSPC);
     const struct dicom_store *store = reception->store;
     struct handover *handover = file_handover(store);
     if (!handover)
@@ -403,10 +405,11 @@ receiver_open(uv_loop_t *loop, struct store *store, struct receiver **out)
 }
 
 void
-receiver_allow(struct receiver *receiver, bool allowed)
+receiver_allow(struct receiver *receiver, bool allowed, bool paused)
 {
     pthread_mutex_lock(&receiver->lock);
     receiver->allowed = allowed;
+    receiver->paused = paused;
     pthread_mutex_unlock(&receiver->lock);
 }
 

@@ -35,17 +35,18 @@ struct receiver;
 struct reception {
     const struct dicom_store *store;
     struct staged *staged;
-    /* DICOM_UID_SIZE: of the association's instances so far, which is taken to be that of one whose
-     * header has not come; "": none yet */
-    char *series_uid;
+    bool *refused;           /* set by receiver_begin: it is received for its header only */
     enum conf_newest resent; /* the peer's */
 };
 
-/* Opens the file to receive into: DICOM_SUCCESS, or why not. */
+/*
+ * Opens the file to receive into: DICOM_SUCCESS, or why not. While reception is paused or the disk is low, the instance is
+ * refused later, by receiver_room or receiver_end: its header names the series that lacks it.
+ */
 uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
                         const struct reception *reception);
 /* Is there room for more of it? 0 or -ENOSPC. */
-int receiver_room(const struct receiver *receiver, double min_free_mib);
+int receiver_room(const struct receiver *receiver, double min_free_mib, bool refused);
 /* The file is complete: returns when its fate is known, with the status to answer. */
 uint16_t receiver_end(struct receiver *receiver, const struct reception *reception);
 /* It is not, for the reason -errno. */
@@ -76,8 +77,8 @@ struct handover {
 
 /* The loop turns when there may be handovers. Keeps `store`. */
 int receiver_open(uv_loop_t *loop, struct store *store, struct receiver **receiver);
-/* May files be received? Not at first. */
-void receiver_allow(struct receiver *receiver, bool allowed);
+/* Sets whether files may be received, and whether reception is paused. Neither at first. */
+void receiver_allow(struct receiver *receiver, bool allowed, bool paused);
 /* The next one, which the caller lets go with an answer; NULL: none is waiting. */
 struct handover *receiver_next(struct receiver *receiver);
 void receiver_answer(struct receiver *receiver, struct handover *handover,

@@ -183,26 +183,26 @@ START_TEST(a_damaged_file_that_comes_late)
 
 END_TEST
 
-/* One whose header never came was thought to be of the series before it. */
-START_TEST(what_was_another_series_is_cured_too)
+/* A file of the same SOP Instance UID in another series, and one without a series, change nothing. */
+START_TEST(a_file_of_another_series_cures_nothing)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     add_file((struct queue_quarantine){.original_path = "scu:CT1/1.2.4.1",
                                        .series_uid = "1.2.3",
                                        .sop_instance_uid = "1.2.4.1",
                                        .code = CODE_NOT_RECEIVED});
-    add_file((struct queue_quarantine){.original_path = "scu:CT1/1.2.4.1",
-                                       .series_uid = "1.2.9",
-                                       .sop_instance_uid = "1.2.4.1",
-                                       .code = CODE_TAG_INVALID}); /* of no series that is there */
+    add_file((struct queue_quarantine){.original_path = "scu:CT1/1.2.4.2",
+                                       .series_uid = "",
+                                       .sop_instance_uid = "1.2.4.2",
+                                       .code = CODE_NOT_RECEIVED});
     struct queue_stack stack = {.name = "", .code = CODE_INCOMPLETE_SERIES, .message = "one"};
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "", &stack, 1, SAMPLE_NOW), 0);
     sample_series(s.queue, "1.2.4", 2);
     assert_answer(&s,
                   "SELECT state || revision || quarantined FROM v_series "
                   "WHERE series_uid = '1.2.3'",
-                  "GATHERING20");
-    assert_answer(&s, "SELECT sum(lacking) FROM v_quarantine", "0");
+                  "REFUSED11");
+    assert_answer(&s, "SELECT group_concat(lacking) FROM v_quarantine", "1,0");
 }
 
 END_TEST
@@ -210,4 +210,5 @@ END_TEST
 SAMPLE_MAIN("db_quarantine", open_sample, close_sample, a_file_is_told_once,
             a_file_that_nobody_told_of_is_told_by_its_reason, a_reason_that_is_none_is_not_believed,
             other_bytes_under_a_known_uid_flag_the_series, what_is_lacking_is_told,
-            a_good_file_cures, a_damaged_file_that_comes_late, what_was_another_series_is_cured_too)
+            a_good_file_cures, a_damaged_file_that_comes_late,
+            a_file_of_another_series_cures_nothing)
