@@ -13,7 +13,8 @@ static const struct aside_kind {
     const char *name, *is, *then;
 } aside_kinds[] = {
     {CODE_MOSAIC, false, "mosaic",
-     "cannot be taken apart: its header lacks the positions of the slices, or contradicts itself. It is a mosaic",
+     "cannot be taken apart: its header lacks the positions of the slices, or contradicts itself. "
+     "It is a mosaic",
      "Let the scanner store single slices, or convert it."},
     {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is passed over."},
     {CODE_SCREENSHOT, true, "screenshot", "is a picture of a screen or a report",
