@@ -341,8 +341,10 @@ static const struct option_row pipeline_rows[] = {
      .help = "how far slice distances may differ, as a part of the median distance"},
     {"duplicates", &option_choice, AT(struct conf_pipeline, duplicates), "\"refuse\"",
      .choices = newest_choices, .later = true,
-     .help = "of several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or "
-             "take the \"newest\" where creation, content or acquisition time says which it is"},
+     .help =
+         "of several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or "
+         "take the \"newest\" by creation or content time where they are copies: equal Instance "
+         "Number, acquisition time and contrast"},
     {"tilt", &option_choice, AT(struct conf_pipeline, tilt), "\"straighten\"",
      .choices = tilt_choices, .later = true,
      .help = "stacks that are sheared (a tilted gantry) or unevenly spaced: \"straighten\" them to "

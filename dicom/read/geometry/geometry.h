@@ -27,7 +27,11 @@
  *   - a key of SCANS (Acquisition Number) also splits where one value has a frame at most positions, once
  *     each, and some position repeats (bolus tracking); and where each value has a regular stack, two of
  *     them reach into one another, and all together are uneven or overlap by more than a quarter of the
- *     Slice Thickness. Blocks and interleaved halves of one volume stay together.
+ *     Slice Thickness, or share positions. Blocks and interleaved halves of one volume stay together,
+ *     also with gaps.
+ * Then by acquisition time. Runs lie between pauses of more than half of the longest pause. They split where one run
+ * has most positions, once each, and all others lie at one position each; and where each is a regular stack, two of
+ * them reach into one another, and all together are no stack of slices that only touch, with gaps or without.
  * Then the general rule: where no key is left and every position occurs k >= 2 times, the first of
  * Acquisition Number, Acquisition Date and Time, Instance Number (with the order of frames in a
  * file) and Content Date and Time that every frame has and that sorts the frames into k volumes,
@@ -45,10 +49,10 @@
  * INCOMPLETE_SERIES: they are parts of several volumes, or of one whose header varies.
  *
  * Duplicates. With newest_of_duplicates, where fewer than half of the positions are repeated, the
- * newest of each is taken: by Instance Creation Date and Time, else Content, else Acquisition, the
- * first that both have and in which they differ. The others are a stack "older slices" that is
- * passed over. Where nothing says which is the newest of a position, or a key of keys.def differs, nothing
- * is taken.
+ * newest of each is taken: by Instance Creation Date and Time, else Content, the first that both have
+ * and in which they differ. The others are a stack "older slices" that is passed over. Where nothing says which is
+ * the newest of a position, or two are no copies, nothing is taken: copies agree in the keys of keys.def, in
+ * Instance Number and, if both have it, in Acquisition Date and Time.
  *
  * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
  * least within 0.02 mm, if each plane lies within a quarter of a step of the grid with the mean step. The
@@ -86,6 +90,11 @@
  *     it is the only stack of its orientation, its Instance Numbers run with the planes in steps of
  *     which at least half are the same, n, and one goes on in another volume: by a whole number of
  *     stacks more where n is 1, and else by no multiple of n;
+ *   - it is the only stack of its orientation, and its Instance Numbers along the planes, which do not run in equal
+ *     steps, are those of several volumes of as many slices; or each is among the n numbers of its slice, for n volumes
+ *     that are numbered slice by slice;
+ *   - runs in time (see "Stacks") reach into one another, are no regular stacks each, and together are unevenly spaced
+ *     or overlap;
  *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
  *     least one) before or after them are of no file of the series, though a number before (or 0)
  *     and one after it are; unless the stacks that share its positions lack as many.
@@ -95,7 +104,7 @@
  *     grid, two such elements announce different numbers;
  *   - the slices are regularly two or more times Spacing Between Slices apart; or at least 1.5 times their
  *     thickness, numbered evenly, and the series lacks 4 of 10 numbers between the first and the last.
- *     Neither counts for derived images;
+ *     The former does not count for derived images;
  *   - images have at least two different Temporal Position Identifiers (or indices, or times) and
  *     there are fewer of them in the series than Number of Temporal Positions, the largest of all
  *     images; what has no identifier is not refused for that.

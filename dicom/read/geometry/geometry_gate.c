@@ -367,7 +367,7 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
         return false;
     }
     const struct plane *a = find_repeated(&group->planes[r.first_full], r.most), *b = a + 1;
-    const char *difference = geometry_difference(a, b);
+    const char *difference = geometry_copy_difference(a, b);
     if (difference) {
         geometry_refuse(
             verdict, CODE_DUPLICATE_POSITION, a, b,

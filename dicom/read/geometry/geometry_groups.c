@@ -144,42 +144,6 @@ group_place(struct group *group)
             placed ? dot(normal, group->planes[i].frame->position) : (double)i;
 }
 
-/* Returns the positions of some planes in ascending order, in the scratch. */
-static const double *
-sort_positions(struct grouping *grouping, const struct plane *planes, int32_t count)
-{
-    double *sorted = grouping->scratch;
-    for (int32_t i = 0; i < count; i++)
-        sorted[i] = planes[i].position;
-    geometry_sort_numbers(sorted, count);
-    return sorted;
-}
-
-/* The different positions of some planes, and how many of them are of several planes. */
-struct position_spread {
-    int32_t positions, repeated;
-};
-
-static struct position_spread
-find_spread(struct grouping *grouping, const struct plane *planes, int32_t count)
-{
-    const double *sorted = sort_positions(grouping, planes, count);
-    struct position_spread spread = {0};
-    for (int32_t start = 0, end; start < count; start = end) {
-        for (end = start; end < count && sorted[end] - sorted[start] <= POSITION_FLOOR_MM;)
-            end++;
-        spread.positions++;
-        spread.repeated += end - start > 1;
-    }
-    return spread;
-}
-
-static bool
-has_repeats(struct grouping *grouping, const struct plane *planes, int32_t count)
-{
-    return find_spread(grouping, planes, count).positions < count;
-}
-
 /* Returns whether two keys are texts that differ in their last number alone, by no more than the tolerance. */
 static bool
 is_near(const char *a, const char *b, double tolerance)
@@ -217,7 +181,7 @@ end_of_key(struct grouping *grouping, const struct group *group, int32_t start,
     while (tolerance > 0 && end < group->count &&
            is_near(key, key_of(&group->planes[end], discriminator), tolerance)) {
         const int32_t next = end_of_exact_key(group, end, discriminator);
-        if (has_repeats(grouping, group->planes + start, next - start))
+        if (geometry_has_repeats(grouping, group->planes + start, next - start))
             break;
         end = next;
     }
@@ -234,62 +198,17 @@ is_one_key(const struct group *group, enum discriminator discriminator)
     return true;
 }
 
-/* ---- scans: volumes that share no position, or few ---- */
-
-/* Some planes along the normal: from where to where, and in equal steps, or 0. */
-struct scan_reach {
-    double first, last, step;
-};
-
-static struct scan_reach
-find_reach(struct grouping *grouping, const struct plane *planes, int32_t count)
-{
-    const double *sorted = sort_positions(grouping, planes, count);
-    struct scan_reach reach = {.first = sorted[0], .last = sorted[count - 1]};
-    const double step = (reach.last - reach.first) / (count - 1);
-    for (int32_t i = 0; i < count; i++)
-        if (fabs(sorted[i] - reach.first - i * step) > fmax(step / 10, POSITION_FLOOR_MM))
-            return reach;
-    reach.step = count > 2 && step > POSITION_FLOOR_MM ? step : 0;
-    return reach;
-}
-
-/*
- * Returns whether the values name scans: at least two values have a regular stack each, which reach into one another, and
- * all of them together are no regular stack of slices that only touch.
- */
-static bool
-are_scans(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
-{
-    const struct scan_reach all = find_reach(grouping, group->planes, group->count);
-    struct scan_reach before = {0};
-    bool cross = false;
-    for (int32_t start = 0, end; start < group->count; start = end) {
-        end = end_of_key(grouping, group, start, discriminator);
-        const struct scan_reach reach =
-            end - start > 2 ? find_reach(grouping, group->planes + start, end - start)
-                            : (struct scan_reach){0};
-        if (reach.step <= 0)
-            return false;
-        cross |= start > 0 && reach.first < before.last && reach.last > before.first;
-        before = reach;
-    }
-    return cross && (all.step <= 0 || geometry_slices_overlap(all.step, group->planes));
-}
-
-/* Returns whether one value has a plane at most positions, and none twice: planes of other values are of other scans. */
-static bool
-has_main_scan(struct grouping *grouping, const struct group *group,
+/* Numbers the values of a key as scans. The planes are sorted by this discriminator's key. */
+static void
+number_values(struct grouping *grouping, const struct group *group,
               enum discriminator discriminator)
 {
-    const int32_t positions = find_spread(grouping, group->planes, group->count).positions;
-    for (int32_t start = 0, end; start < group->count; start = end) {
+    int32_t scan = 0;
+    for (int32_t start = 0, end; start < group->count; start = end, scan++) {
         end = end_of_key(grouping, group, start, discriminator);
-        if (2 * (end - start) > positions && end - start > 2 &&
-            !has_repeats(grouping, group->planes + start, end - start))
-            return has_repeats(grouping, group->planes, group->count);
+        for (int32_t i = start; i < end; i++)
+            group->planes[i].scan = scan;
     }
-    return false;
 }
 
 /* See "Stacks" in geometry.h. The planes are sorted by this discriminator's key, of two or more
@@ -302,7 +221,8 @@ should_split(struct grouping *grouping, const struct group *group, enum discrimi
         end = end_of_key(grouping, group, start, discriminator);
         values++;
         repeats_after +=
-            end - start - find_spread(grouping, group->planes + start, end - start).positions;
+            end - start -
+            geometry_find_spread(grouping, group->planes + start, end - start).positions;
     }
     for (int32_t start = 0; start < group->count;
          start = end_of_exact_key(group, start, discriminator))
@@ -310,10 +230,13 @@ should_split(struct grouping *grouping, const struct group *group, enum discrimi
     const int rule = discriminators[discriminator].rule;
     if (rule == VOLUMES && group->count >= 2 * (int64_t)exact_values)
         return true;
-    if (rule == SCANS && (has_main_scan(grouping, group, discriminator) ||
-                          are_scans(grouping, group, discriminator)))
-        return true;
-    const struct position_spread spread = find_spread(grouping, group->planes, group->count);
+    if (rule == SCANS) {
+        number_values(grouping, group, discriminator);
+        if (geometry_has_main_scan(grouping, group) || geometry_are_scans(grouping, group))
+            return true;
+    }
+    const struct position_spread spread =
+        geometry_find_spread(grouping, group->planes, group->count);
     return repeats_after < group->count - spread.positions &&
            2 * spread.repeated >= spread.positions &&
            (int64_t)values * spread.positions <= 2 * (int64_t)group->count;
@@ -346,7 +269,7 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
     while (discriminator < DISCRIMINATORS && is_one_key(group, discriminator))
         discriminator++;
     if (discriminator == DISCRIMINATORS)
-        return geometry_add_volumes(grouping, group);
+        return geometry_add_scans(grouping, group);
     qsort_r(group->planes, (size_t)group->count, sizeof(*group->planes), compare_key,
             &discriminator);
     if (end_of_key(grouping, group, 0, discriminator) == group->count)

@@ -1,7 +1,7 @@
 /*
  * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
  * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
- * image), geometry_groups.c (orientations and keys), geometry_order.c (the general rule and the
+ * image), geometry_groups.c (orientations and keys), geometry_scans.c (volumes that share few positions), geometry_order.c (the general rule and the
  * newest of duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c, geometry_counts.c, geometry_times.c and
  * geometry_whole.c (is anything missing), geometry_gate.c (the judge); geometry.c makes the stacks.
  * Private to geometry*.c.
@@ -19,7 +19,10 @@
  * that puts a step between two of them off by up to 0.0173 mm. What differs by less than this is
  * one position, and no step is known better.
  */
-#define POSITION_FLOOR_MM     0.02
+#define POSITION_FLOOR_MM 0.02
+
+/* Against the rounding of times of day in seconds. */
+#define ORDER_EPSILON         1e-4
 
 #define GEOMETRY_LACKING_SIZE 80
 
@@ -30,6 +33,7 @@ struct plane {
     enum code set_aside; /* why it is no image of a stack; CODE_NONE: it is */
     int32_t orientation; /* its number in the series */
     int32_t place;       /* the number of its position in its group */
+    int32_t scan;        /* the number of its value of a key of SCANS, or of its run in time */
     double position;     /* along the normal of its orientation; the index without geometry */
     double order;        /* what the general rule sorts by */
 };
@@ -41,8 +45,9 @@ struct group {
     enum code set_aside; /* as its planes' */
     char name[GEOMETRY_NAME_SIZE];
     char split_by[GEOMETRY_SPLIT_SIZE];
-    bool varies;            /* its planes differ in a key of contrast or time */
-    bool alone;             /* the only stack of its orientation */
+    bool varies;     /* its planes differ in a key of contrast or time */
+    bool alone;      /* the only stack of its orientation */
+    bool mixes_runs; /* runs in time reach into one another, and are no regular stack together */
     int32_t stacks_of_grid; /* that share positions, itself among them */
     int32_t lost_of_grid;   /* planes that they lack */
     /* Positions that stacks beside it have and it lacks, and a plane of theirs at the first. */
@@ -117,6 +122,22 @@ int geometry_compare_position(const void *left, const void *right);
 /* Whether all planes have a position along a normal. */
 bool geometry_is_placed(const struct group *group);
 
+/* For qsort, of planes: by order. */
+int geometry_compare_order(const void *left, const void *right);
+
+/* Returns the seconds of "YYYYMMDDHHMMSS.F" or "HHMMSS.F", in ascending order, exact within a day; NAN: there are none. */
+double geometry_seconds(const char *text);
+
+/* The different positions of some planes, and how many of them have several planes. */
+struct position_spread {
+    int32_t positions, repeated;
+};
+
+/* Leaves the positions in ascending order in the scratch. */
+struct position_spread geometry_find_spread(struct grouping *grouping, const struct plane *planes,
+                                            int32_t count);
+bool geometry_has_repeats(struct grouping *grouping, const struct plane *planes, int32_t count);
+
 /* For messages: the file's name. */
 const char *geometry_plane_name(const struct plane *plane);
 
@@ -151,6 +172,20 @@ int geometry_make_groups(struct grouping *grouping);
 
 /* Returns the attributes of the first key of keys.def in which two planes differ; NULL: none. */
 const char *geometry_difference(const struct plane *a, const struct plane *b);
+
+/*
+ * Return whether the scans of a group, planes of equal `scan` that follow one another, are volumes of their own: one has a plane
+ * at most positions, once each, and some position repeats; or each is a regular stack, two reach into one another, and they
+ * share positions or cannot be one stack of slices that only touch.
+ */
+bool geometry_has_main_scan(struct grouping *grouping, const struct group *group);
+bool geometry_are_scans(struct grouping *grouping, const struct group *group);
+
+/* Returns the attributes in which two planes at one position differ, so that neither is a copy of the other; NULL: none. */
+const char *geometry_copy_difference(const struct plane *a, const struct plane *b);
+
+/* Adds a group that no key splits, by acquisition time where that names scans. */
+int geometry_add_scans(struct grouping *grouping, struct group *group);
 
 /* Adds a group that no key splits, by volumes where positions repeat. */
 int geometry_add_volumes(struct grouping *grouping, struct group *group);

@@ -13,9 +13,6 @@
 /* Frames in a file are fewer than this (dicom_peek). */
 #define ORDER_FRAMES (1 << 18)
 
-/* Against the rounding of times of day in seconds. */
-#define ORDER_EPSILON 1e-4
-
 /* ---- what may sort frames into volumes ---- */
 
 static double
@@ -32,9 +29,8 @@ two_digits(const char *text, size_t at, size_t length)
     return at + 1 < length ? 10 * (text[at] - '0') + (text[at + 1] - '0') : 0;
 }
 
-/* Seconds of "YYYYMMDDHHMMSS.F" or "HHMMSS.F", in ascending order, exact within a day. */
-static double
-order_by_time(const char *text)
+double
+geometry_seconds(const char *text)
 {
     const size_t length = strspn(text, "0123456789"), date = length >= 8 ? 8 : 0;
     if (length < 2)
@@ -54,7 +50,7 @@ order_by_time(const char *text)
 static double
 order_by_acquired(const struct plane *plane)
 {
-    return order_by_time(plane->frame->acquired);
+    return geometry_seconds(plane->frame->acquired);
 }
 
 static double
@@ -66,7 +62,7 @@ order_by_number(const struct plane *plane)
 static double
 order_by_content(const struct plane *plane)
 {
-    return order_by_time(plane->instance->content);
+    return geometry_seconds(plane->instance->content);
 }
 
 /* In the order in which they are tried. */
@@ -81,8 +77,8 @@ static const struct order_row {
     {order_by_content, false, "Content Date and Time (0008,0023)"},
 };
 
-static int
-compare_order(const void *left, const void *right)
+int
+geometry_compare_order(const void *left, const void *right)
 {
     const struct plane *a = left, *b = right;
     const int order = (a->order > b->order) - (a->order < b->order);
@@ -97,7 +93,7 @@ order_planes(struct group *group, const struct order_row *row)
         if (!isfinite(group->planes[i].order))
             return false;
     }
-    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_order);
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), geometry_compare_order);
     return true;
 }
 
@@ -207,7 +203,7 @@ order_by_volume(struct group *group, int32_t places)
     const int32_t volumes = group->count / places;
     for (int32_t i = 0; i < group->count; i++)
         group->planes[i].order = i % volumes;
-    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_order);
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), geometry_compare_order);
 }
 
 /* ---- the general rule ---- */
@@ -249,14 +245,13 @@ add_each_volume(struct grouping *grouping, const struct group *group, int32_t pl
 
 /* ---- the newest of duplicates ---- */
 
-/* 1, -1, or 0 where nothing says which. */
+/* Compares the ages of two copies of a slice: 1, -1, or 0 if no time is newer. */
 static int
 compare_age(const struct plane *a, const struct plane *b)
 {
     const char *const times[][2] = {
         {a->instance->created, b->instance->created},
         {a->instance->content, b->instance->content},
-        {a->frame->acquired, b->frame->acquired},
     };
 
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
@@ -267,7 +262,27 @@ compare_age(const struct plane *a, const struct plane *b)
     return 0;
 }
 
-/* Sets all but the newest of some planes aside; false when nothing says which it is, or a key differs: they are no copies. */
+/* Returns whether two values are there and differ. */
+static bool
+differ(const char *a, const char *b)
+{
+    return a[0] && b[0] && strcmp(a, b) != 0;
+}
+
+const char *
+geometry_copy_difference(const struct plane *a, const struct plane *b)
+{
+    const char *difference = geometry_difference(a, b);
+    if (difference)
+        return difference;
+    if (differ(a->frame->acquired, b->frame->acquired))
+        return "Acquisition Date and Time (0008,002A)";
+    if (a->instance->instance_number != b->instance->instance_number)
+        return "Instance Number (0020,0013)";
+    return a->frame_index != b->frame_index ? "the order of the frames" : NULL;
+}
+
+/* Sets all but the newest of some planes aside. Returns false if no time is the newest, or if two are no copies. */
 static bool
 keep_newest(struct plane *planes, int32_t count)
 {
@@ -278,7 +293,7 @@ keep_newest(struct plane *planes, int32_t count)
     for (int32_t i = 0; i < count; i++) {
         if (&planes[i] == newest)
             continue;
-        if (compare_age(newest, &planes[i]) <= 0 || geometry_difference(newest, &planes[i]))
+        if (compare_age(newest, &planes[i]) <= 0 || geometry_copy_difference(newest, &planes[i]))
             return false;
         planes[i].set_aside = CODE_DUPLICATE_POSITION;
     }

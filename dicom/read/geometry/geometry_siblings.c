@@ -132,7 +132,8 @@ siblings_tell(struct siblings *s)
     for (int32_t g = 0; g < s->group_count; g++) {
         const int32_t grid = siblings_grid(s, g);
         s->stacks[grid]++;
-        s->lost[grid] += s->total[grid] - s->own[g];
+        /* A slice that monitors one position is no volume that lacks the others. */
+        s->lost[grid] += s->own[g] > 1 ? s->total[grid] - s->own[g] : 0;
         if (s->groups[g].count > s->groups[s->largest[grid]].count)
             s->largest[grid] = g;
     }

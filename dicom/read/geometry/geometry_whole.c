@@ -259,7 +259,7 @@ static bool
 is_numbered_evenly(const struct group *group)
 {
     const int64_t step = group->count > 1 ? number_step(group, 0) : 0;
-    if (step == 0 || !all_single(group))
+    if (step == 0)
         return false;
     for (int32_t i = 1; i + 1 < group->count; i++)
         if (number_step(group, i) != step)
@@ -368,6 +368,51 @@ changes_volume(int64_t step, int64_t usual, int32_t planes)
     return (step > 0) == (usual > 0) && step % usual != 0;
 }
 
+/* Returns whether the numbers, less those of one volume in this direction, are all a whole number of volumes apart. */
+static bool
+are_of_volumes(const struct group *group, int64_t direction)
+{
+    bool several = false;
+    for (int32_t i = 0; i + 1 < group->count; i++) {
+        const int64_t jump = number_step(group, i) - direction;
+        if (jump % group->count != 0)
+            return false;
+        several |= jump != 0;
+    }
+    return several;
+}
+
+/* Returns whether each number is among the `volumes` numbers of its slice, and not always in the same place. */
+static bool
+are_of_slices(const struct group *group, int64_t volumes)
+{
+    int64_t place = 0, low = 0, high = 0;
+    for (int32_t i = 0; i + 1 < group->count; i++) {
+        place += number_step(group, i) - volumes;
+        low = place < low ? place : low;
+        high = place > high ? place : high;
+    }
+    const int64_t size = volumes < 0 ? -volumes : volumes;
+    return size >= 2 && high > low && high - low < size;
+}
+
+/* Returns whether the numbers are those of several volumes, by turns or at random. */
+static bool
+mixes_volumes(const struct group *group)
+{
+    const int32_t steps = group->count - 1;
+    const int64_t range = (int64_t)group->planes[steps].instance->instance_number -
+                          group->planes[0].instance->instance_number;
+    if (steps < 2 || is_numbered_evenly(group))
+        return false;
+    if (are_of_volumes(group, 1) || are_of_volumes(group, -1))
+        return true;
+    for (int64_t more = -1; more <= 1; more++)
+        if (are_of_slices(group, range / steps + more))
+            return true;
+    return false;
+}
+
 /* What is left of several volumes looks like one, but for its numbers. */
 static bool
 check_one_volume(struct verdict *verdict, const struct group *group, int64_t usual)
@@ -441,6 +486,12 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
         return false;
     if (group->alone && check_one_volume(verdict, group, usual))
         return true;
+    if (group->alone && mixes_volumes(group)) {
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], &group->planes[1],
+                        "The Instance Numbers (0020,0013) along the stack are those of several "
+                        "volumes, and all lack slices.");
+        return true;
+    }
     return (usual == 1 || usual == -1) && is_numbered_evenly(group) &&
            check_numbers_around(verdict, grouping, group, usual < 0);
 }
@@ -478,11 +529,12 @@ static bool
 check_thinned(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     const struct plane *first = &group->planes[0], *last = &group->planes[group->count - 1];
-    if (group->count < 3 || first->frame->derived)
+    if (group->count < 3)
         return false;
     const double step = (last->position - first->position) / (group->count - 1);
     const double thickness = first->frame->slice_thickness;
-    const int32_t distances = distances_of_step(group, step);
+    /* Reformats keep the distance of their source. */
+    const int32_t distances = first->frame->derived ? 0 : distances_of_step(group, step);
     if (distances > 0) {
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, NULL,
                         "The slices are %.4g mm apart, %d times Spacing Between Slices (0018,0088) "
@@ -515,12 +567,30 @@ check_pieces(struct verdict *verdict, const struct grouping *grouping, const str
     return true;
 }
 
+/* Slices of several runs in time that are no regular stack together, and none each. */
+static bool
+check_passes(struct verdict *verdict, const struct group *group)
+{
+    for (int32_t i = 0; group->mixes_runs && i + 1 < group->count; i++) {
+        const struct plane *a = &group->planes[i], *b = a + 1;
+        if (a->scan == b->scan)
+            continue;
+        geometry_refuse(
+            verdict, CODE_INCOMPLETE_SERIES, a, b,
+            "The slices overlap or are unevenly spaced, and %s and %s were acquired in two "
+            "passes that cover the same region: parts of several volumes.",
+            geometry_plane_name(a), geometry_plane_name(b));
+        return true;
+    }
+    return false;
+}
+
 /* Uses the first evidence that is found. */
 void
 geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)
 {
-    (void)(check_pieces(verdict, grouping, group) ||
+    (void)(check_pieces(verdict, grouping, group) || check_passes(verdict, group) ||
            geometry_check_parts(verdict, grouping, group) ||
            geometry_check_locations(verdict, grouping, group) ||
            check_siblings(verdict, grouping, group) ||

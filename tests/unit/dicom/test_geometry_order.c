@@ -177,29 +177,47 @@ code_of_newest(void)
     return code;
 }
 
-START_TEST(newest_by_creation_content_or_acquisition)
+START_TEST(newest_by_creation_or_content)
+{
+    add_slices(10, 0, 2);
+    struct dicom_instance *first = &series.storage[4];
+    add_slice(8);
+    struct dicom_instance *again = last();
+    again->instance_number = first->instance_number;
+    ck_assert_int_eq(code_of_newest(), CODE_DUPLICATE_POSITION);
+    strcpy(again->content, "20261101120000.5");
+    ck_assert_int_eq(code_of_newest(), CODE_DUPLICATE_POSITION); /* the other has none */
+    strcpy(first->content, "20261101120000.4");
+    ck_assert_int_eq(code_of_newest(), CODE_NONE);
+    strcpy(first->created, "20261101120002");
+    strcpy(again->created, "20261101120001"); /* before the content */
+    struct geometry_series *result = group_with(&newest);
+    ck_assert_ptr_eq(series.instances[result->stacks[0].planes[4].instance], first);
+    geometry_series_free(result);
+    ck_assert_int_eq(code_of_group(), CODE_DUPLICATE_POSITION);
+}
+
+END_TEST
+
+/* A slice of another number or time was acquired again, or is of another volume: it is no newer copy. */
+START_TEST(newest_of_copies_only)
 {
     add_slices(10, 0, 2);
     struct dicom_instance *first = &series.storage[4];
     struct dicom_frame *frame = add_slice(8);
-    struct dicom_instance *again = last();
-    again->instance_number = first->instance_number;
+    strcpy(first->created, "20261101120000");
+    strcpy(last()->created, "20261101120001");
     ck_assert_int_eq(code_of_newest(), CODE_DUPLICATE_POSITION);
-    strcpy(frame->acquired, "20261101120000.5");
-    ck_assert_int_eq(code_of_newest(), CODE_DUPLICATE_POSITION); /* the other has none */
-    strcpy(first->frames[0].acquired, "20261101120000.4");
+    ck_assert_ptr_nonnull(strstr(error_of_group()->message, "Instance Number"));
+    ck_assert_ptr_null(strstr(error_of_group()->message, "newest"));
+    last()->instance_number = first->instance_number;
     ck_assert_int_eq(code_of_newest(), CODE_NONE);
-    strcpy(again->content, "20261101120000");
-    strcpy(first->content, "20261101120001"); /* says more than the acquisition */
-    struct geometry_series *result = group_with(&newest);
-    ck_assert_ptr_eq(series.instances[result->stacks[0].planes[4].instance], first);
-    geometry_series_free(result);
-    strcpy(again->created, "20261101120002");
-    strcpy(first->created, "20261101120001");
-    result = group_with(&newest);
-    ck_assert_ptr_eq(series.instances[result->stacks[0].planes[4].instance], again);
-    geometry_series_free(result);
-    ck_assert_int_eq(code_of_group(), CODE_DUPLICATE_POSITION);
+    ck_assert_ptr_nonnull(strstr(error_of_group()->message, "newest"));
+    strcpy(first->frames[0].acquired, "20261101115900");
+    strcpy(frame->acquired, "20261101115901");
+    ck_assert_int_eq(code_of_newest(), CODE_DUPLICATE_POSITION);
+    ck_assert_ptr_nonnull(strstr(error_of_group()->message, "Acquisition Date and Time"));
+    ck_assert_ptr_null(strstr(error_of_group()->message, "newest"));
 }
 
 END_TEST
@@ -227,7 +245,8 @@ main(void)
     tcase_add_test(volumes, frames_of_a_file_are_in_order);
     tcase_add_test(volumes, what_split_is_told);
     TCase *duplicates = new_case(suite, "newest");
-    tcase_add_test(duplicates, newest_by_creation_content_or_acquisition);
+    tcase_add_test(duplicates, newest_by_creation_or_content);
+    tcase_add_test(duplicates, newest_of_copies_only);
     tcase_add_test(duplicates, newest_of_few_only);
     return suite_run(suite);
 }

@@ -190,6 +190,142 @@ START_TEST(monitoring_slices_are_no_part_of_the_volume)
 
 END_TEST
 
+/* ---- passes that differ in acquisition time alone ---- */
+
+static void
+add_pass(double time, double pause, int32_t count, double first, double step)
+{
+    for (int32_t i = 0; i < count; i++)
+        snprintf(add_slice(first + i * step)->acquired, DICOM_DS_SIZE, "20260101%013.6f",
+                 time + i * pause);
+}
+
+START_TEST(passes_in_time_are_volumes)
+{
+    static const double shifts[] = {1.25, 43.75, 20.625}; /* of slices of 2.5 mm */
+    for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
+        add_pass(120000, 0.5, SLICES, 0, 2.5);
+        add_pass(120200, 0.5, SLICES, shifts[i], 2.5);
+        ck_assert_str_eq(stacks_of_group(), "pass 1:20 | pass 2:20");
+        free_series();
+    }
+}
+
+END_TEST
+
+/* A pass that lacks a slice is no stack, and both together are none. */
+START_TEST(passes_that_lack_slices_are_refused)
+{
+    for (int lost = 1; lost < SLICES - 1; lost += 6) {
+        add_pass(120000, 0, SLICES, 0, 2.5);
+        add_pass(120200, 0, SLICES, 1.25, 2.5);
+        series.instances[SLICES + lost] = series.instances[series.count - 1];
+        series.count--;
+        ck_assert(code_of_group() != CODE_NONE);
+        series.count++;
+        free_series();
+    }
+}
+
+END_TEST
+
+/* Odd slices first, with or without a slice; overlapping slices of a moving table; all at one time. */
+START_TEST(runs_in_time_of_one_volume_are_one)
+{
+    add_pass(120000, 0.5, SLICES / 2, 0, 5);
+    add_pass(120200, 0.5, SLICES / 2, 2.5, 5);
+    for (int32_t i = 0; i < SLICES; i++)
+        series.storage[i].instance_number = 2 * (i % 10) + i / 10 + 1;
+    ck_assert_str_eq(stacks_of_group(), ":20");
+    series.instances[9] = series.instances[SLICES - 1]; /* the last but one of the stack */
+    series.count--;
+    ck_assert_str_eq(stacks_of_group(), ":19!MISSING_SLICE");
+    series.count++;
+    free_series();
+    add_pass(120000, 0.5, SLICES, 0, 1.25);
+    ck_assert_str_eq(stacks_of_group(), ":20");
+    free_series();
+    add_pass(120000, 0, SLICES, 0, 1.25);
+    ck_assert_str_eq(stacks_of_group(), ":20");
+}
+
+END_TEST
+
+START_TEST(slices_that_monitor_are_a_pass)
+{
+    const struct geometry_limits newest = {
+        .min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    add_pass(120000, 2, 5, 25, 0);
+    add_pass(120030, 0.5, SLICES, 0, 2.5);
+    struct geometry_series *result = group_with(&newest);
+    ck_assert_int_eq(result->stack_count, 2);
+    ck_assert(!result->stacks[0].accepted && result->stacks[1].accepted);
+    ck_assert_int_eq(result->stacks[1].plane_count, SLICES);
+    geometry_series_free(result);
+}
+
+END_TEST
+
+/* Each slice twice: volumes are made of one acquisition each. */
+START_TEST(copies_of_passes_stay_apart)
+{
+    for (int copy = 0; copy < 2; copy++) {
+        add_acquisition(1, SLICES, 0, 2.5);
+        add_acquisition(2, SLICES, 1.25, 2.5);
+    }
+    ck_assert_str_eq(stacks_of_group(), "acquisition 1, volume 1:20 | acquisition 1, volume 2:20 | "
+                                        "acquisition 2, volume 1:20 | acquisition 2, volume 2:20");
+}
+
+END_TEST
+
+/* ---- numbers of several volumes ---- */
+
+static void
+add_numbered(const int32_t *numbers, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        add_touching(i);
+        last()->instance_number = numbers[i];
+    }
+}
+
+START_TEST(numbers_of_several_volumes_are_refused)
+{
+    static const int32_t numbers[][8] = {
+        {1, 10, 3, 12, 5, 14, 7, 16},    /* of 2 volumes of 8 slices, by turns */
+        {1, 2, 11, 12, 5, 14, 7, 8},     /* at random */
+        {24, 15, 22, 21, 12, 19, 18, 9}, /* of 3 volumes, downwards */
+        {1, 4, 5, 8, 9, 12, 13, 16},     /* of 2 volumes, slice by slice */
+        {1, 5, 8, 10, 14, 16, 19, 23},   /* of 3 volumes */
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        add_numbered(numbers[i], 8);
+        ck_assert_msg(code_of_group() == CODE_INCOMPLETE_SERIES, "numbers of row %zu", i);
+        free_series();
+    }
+}
+
+END_TEST
+
+START_TEST(numbers_of_one_volume_are_accepted)
+{
+    static const int32_t numbers[][8] = {
+        {1, 2, 3, 4, 5, 6, 7, 8},        {8, 7, 6, 5, 4, 3, 2, 1},
+        {1, 5, 2, 6, 3, 7, 4, 8},      /* odd slices first */
+        {5, 6, 7, 8, 1, 2, 3, 4},      /* cyclic */
+        {1, 4, 7, 10, 13, 16, 19, 22}, /* the first of 3 echoes, the others in series of their own */
+        {10, 19, 28, 37, 46, 55, 64, 73} /* steps of a whole volume and one */
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        add_numbered(numbers[i], 8);
+        ck_assert_msg(code_of_group() == CODE_NONE, "numbers of row %zu", i);
+        free_series();
+    }
+}
+
+END_TEST
+
 START_TEST(one_position_is_no_volume)
 {
     for (int32_t i = 0; i < 6; i++)
@@ -410,5 +546,14 @@ main(void)
     tcase_add_test(pieces, rounded_positions_are_regular);
     tcase_add_test(pieces, steps_that_grow_are_uneven);
     tcase_add_test(pieces, an_accepted_gap_is_filled);
+    TCase *passes = new_case(suite, "passes");
+    tcase_add_test(passes, passes_in_time_are_volumes);
+    tcase_add_test(passes, passes_that_lack_slices_are_refused);
+    tcase_add_test(passes, runs_in_time_of_one_volume_are_one);
+    tcase_add_test(passes, slices_that_monitor_are_a_pass);
+    tcase_add_test(passes, copies_of_passes_stay_apart);
+    TCase *mixed = new_case(suite, "numbers");
+    tcase_add_test(mixed, numbers_of_several_volumes_are_refused);
+    tcase_add_test(mixed, numbers_of_one_volume_are_accepted);
     return suite_run(suite);
 }

@@ -148,9 +148,11 @@ END_TEST
 START_TEST(older_slices_are_not_counted)
 {
     add_slices(10, 0, 2);
-    strcpy(add_slice(4)->acquired, "20200101");
+    add_slice(4);
+    last()->instance_number = series.storage[2].instance_number;
+    strcpy(last()->created, "20200101");
     for (int32_t i = 0; i < 10; i++)
-        strcpy(series.storage[i].frames[0].acquired, "20200102");
+        strcpy(series.storage[i].created, "20200102");
     announce(11, 11);
     const struct geometry_limits newest = {
         .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
