@@ -532,6 +532,7 @@ def test_a_changed_series_is_its_volumes_or_a_code(config, tmp_path, name):
 # Volumes and slices, from the sources that README.md of the data names: dcm2niix for mr-fmri-ge and mr-dti-canon (13 directions).
 REAL = {
     "mr-brain-t1": (1, 384), "ct-head-5mm": (1, 28), "ct-head-tilted": (1, 28), "mr-fmri-ge": (3, 8), "mr-dti-canon": (13, 40),
+    "mr-mosaic": (2, 35),
     "sarcoma/STS_001/CT/image": (1, 59), "sarcoma/STS_001/MR_T1/image": (1, 59), "sarcoma/STS_001/PET/image": (1, 59),
     "sarcoma/STS_002/CT/image": (1, 48), "sarcoma/STS_002/MR_T1/image": (1, 35), "sarcoma/STS_002/PET/image": (1, 48),
     "sarcoma/STS_006/CT/image": (1, 68), "sarcoma/STS_006/MR_T1/image": (1, 68), "sarcoma/STS_006/PET/image": (1, 68),
@@ -546,7 +547,7 @@ REAL = {
 
 
 # Of several volumes, or with a count: files of PET, and the parts of three slices, which are too few.
-COUNTED = {name for name in REAL if "/PET/" in name or name.startswith("pet-headers/")} | {"mr-fmri-ge"}
+COUNTED = {name for name in REAL if "/PET/" in name or name.startswith("pet-headers/")} | {"mr-fmri-ge", "mr-mosaic"}
 
 
 def untold_of_real(name, first_number):
