@@ -67,6 +67,10 @@ kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_se
     const struct level_set_request request = {.labels = labels, .count = count};
     int rc = level_set_check(lane, &request, error);
 
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (labels[i].within_count > 0)
+            rc = error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                           "label %zu of a hint lies within masks", i);
     return rc ? rc : kernels_op_begin(lane, KERNELS_LEVEL_SET, &request, error);
 }
 

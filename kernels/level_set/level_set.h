@@ -49,6 +49,13 @@ struct kernels_level_set_label {
     /* As struct image_mask's bits, of as few words a row as will do; the padding bits may be
      * anything. NULL: none. */
     const uint64_t *mask;
+    /* Masks like `mask`, in each of which a voxel must lie to be in range. Labels of a hint must have
+     * none. */
+    const uint64_t *const *within;
+    size_t within_count;
+    /* Remove voxels that are not in range from the region. Else those of the initial region stay
+     * that the front does not reach, as in Trapani 2018. */
+    bool strict;
 };
 
 /*
@@ -63,7 +70,9 @@ int kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_leve
  * Stages 1 and 2, to convergence, for every label: as many as the demand said. Needs every slice
  * announced (-EBUSY otherwise); may be called again with other labels, which takes the results of
  * the run before away. masks[i] is the final region of label i: all voxels whose state ends at 1 or
- * 2. The lane owns the words.
+ * 2: the 6-connected components of voxels in range that hold a voxel of the initial region and,
+ * unless `strict`, those of voxels not in range that lie in the initial region as a whole. The lane
+ * owns the words.
  */
 int kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
                           size_t count, struct image_mask *masks, struct error *error);

@@ -197,6 +197,37 @@ draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
     return voxels;
 }
 
+/* Limits what is in range to the label's masks; returns the number of runs, or more. */
+static int64_t
+level_set_bound_slice(const struct bits_extent *extent, const struct kernels_level_set_label *label,
+                      int64_t z, int64_t runs, uint64_t *range)
+{
+    const int64_t words = extent->words_per_slice, first = z * words;
+    int64_t bounded = 0;
+
+    if (label->within_count == 0)
+        return runs;
+    for (size_t m = 0; m < label->within_count; m++)
+        for (int64_t i = 0; i < words; i++)
+            range[i] &= label->within[m][first + i];
+    for (int64_t i = 0; i < words; i++)
+        bounded += __builtin_popcountll(range[i] & ~(range[i] << 1));
+    return bounded;
+}
+
+/* Removes what is not in range from a slice of the initial region; returns its number of voxels. */
+static int64_t
+level_set_cut_slice(int64_t words, const uint64_t *range, uint64_t *inside)
+{
+    int64_t voxels = 0;
+
+    for (int64_t i = 0; i < words; i++) {
+        inside[i] &= range[i];
+        voxels += __builtin_popcountll(inside[i]);
+    }
+    return voxels;
+}
+
 /* Stage 1 of a slice. */
 static void
 prepare_slice(void *context, int64_t z)
@@ -213,6 +244,10 @@ prepare_slice(void *context, int64_t z)
                              label->given.padding, z, label->range + first);
         int64_t voxels = draw_slice(lane, label, z, label->inside + first);
 
+        runs = level_set_bound_slice(&extent, &label->given, z, runs, label->range + first);
+        if (label->given.strict && voxels > 0)
+            voxels = level_set_cut_slice(extent.words_per_slice, label->range + first,
+                                         label->inside + first);
         __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);
         __atomic_fetch_add(&label->voxels, voxels, __ATOMIC_RELAXED);
     }

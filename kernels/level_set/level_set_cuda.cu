@@ -214,6 +214,11 @@ cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, st
 
     level_set_pack(job, first, count, lane->work);
     CUDA_LAUNCHED(device);
+    for (uint32_t i = 0; i < job->labels; i++)
+        for (size_t m = 0; m < own->begun[i].within_count; m++) {
+            CUDA_TRY(device, level_set_bound(job, i, own->begun[i].within[m], lane->work));
+            CUDA_LAUNCHED(device);
+        }
     if (!whole_layers(own, first, count, &from, &layers))
         return 0;
     level_set_release(job, from, layers, lane->work);
@@ -235,15 +240,21 @@ begin_resident(struct kernels_lane *lane, const void *request, struct error *err
     return rc ? rc : cuda_level_set_ready(lane, 0, lane->extent.slices, error);
 }
 
-/* Queues the regions and counts for the host and waits for them. */
+/* Queues the regions and counts for the host and waits for them. A region that is not final yet may be
+ * cut: the flood would remove the same voxels, or keep them. */
 static int
-fetch(struct cuda_lane *lane, struct error *error)
+fetch(struct cuda_lane *lane, const struct kernels_level_set_label *labels, struct error *error)
 {
     const struct cuda_level_set *own = cuda_level_set_state(&lane->base);
     const struct level_set_job *job = &own->job;
     const size_t words = job->labels * (size_t)job->words;
     const char *numbers = (const char *)own->voxels_in, *end = (const char *)(own->counts + 1);
 
+    for (uint32_t i = 0; i < job->labels; i++)
+        if (labels[i].strict) {
+            level_set_cut(job, i, lane->work);
+            CUDA_LAUNCHED(cuda_device_of(&lane->base));
+        }
     CUDA_FETCH(lane, own->masks, job->inside, words);
     CUDA_FETCH(lane, own->voxels_in, (const char *)job->voxels_in, (size_t)(end - numbers));
     CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
@@ -251,7 +262,7 @@ fetch(struct cuda_lane *lane, struct error *error)
 }
 
 static int
-unite_all(struct cuda_lane *lane, struct error *error)
+unite_all(struct cuda_lane *lane, const struct kernels_level_set_label *labels, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct level_set_job *job = &cuda_level_set_state(&lane->base)->job;
@@ -260,7 +271,7 @@ unite_all(struct cuda_lane *lane, struct error *error)
         CUDA_TRY(device, level_set_unite(job, i, lane->work));
         CUDA_LAUNCHED(device);
     }
-    return fetch(lane, error);
+    return fetch(lane, labels, error);
 }
 
 static int
@@ -275,9 +286,9 @@ cuda_level_set_run(struct kernels_lane *base, const void *given, struct error *e
     if (own->begun != request->labels)
         rc = begin_resident(base, request, error);
     if (!rc)
-        rc = fetch(lane, error);
+        rc = fetch(lane, request->labels, error);
     if (!rc && own->counts->stopped)
-        rc = unite_all(lane, error);
+        rc = unite_all(lane, request->labels, error);
     for (uint32_t i = 0; i < job->labels && !rc; i++) {
         request->masks[i].bits = own->masks + i * (size_t)job->words;
         request->masks[i].words_per_row = job->words_per_row;

@@ -122,6 +122,8 @@ struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_r
  *   begin     everything to zero; `resident`: the whole volume is there, no layer needs release
  *   draw      the initial region of a label, and what it makes of the tiles
  *   pack      the range bits of slices first .. first + count - 1
+ *   bound     limits the range bits of a label, which are there, to a mask of the host
+ *   cut       removes what is not in range from a label's final region
  *   release   queues what waits in the layers of tiles first .. first + count - 1, which are there
  *   flood     to the fixed point of all layers that are there. Lazily: range bits are made at the
  *             first visit. Stops after `budget` cycles of a processor (0: never), or when part of
@@ -133,6 +135,9 @@ cudaError_t level_set_draw(const struct level_set_job *job, uint32_t number,
                            const struct kernels_level_set_label *label, cudaStream_t stream);
 void level_set_pack(const struct level_set_job *job, int64_t first, int64_t count,
                     cudaStream_t stream);
+cudaError_t level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask,
+                            cudaStream_t stream);
+void level_set_cut(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 void level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count,
                        cudaStream_t stream);
 cudaError_t level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,

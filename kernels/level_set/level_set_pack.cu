@@ -279,6 +279,80 @@ level_set_pack(const struct level_set_job *job, int64_t first, int64_t count, cu
         launch_pack<uint16_t>(job, first, count, stream);
 }
 
+/* Where the range bits of a word of the region lie, of one label. */
+__device__ static __forceinline__ size_t
+range_number(const struct level_set_job &job, int64_t word)
+{
+    const int64_t row = word / job.words_per_row, x = word % job.words_per_row;
+    const int64_t y = row % job.rows, z = row / job.rows;
+    const int64_t tile = (z / TILE_SLICES * job.tiles_y + y / TILE_ROWS) * job.tiles_x + x;
+
+    return (size_t)(tile * TILE_WORDS + z % TILE_SLICES * TILE_ROWS + y % TILE_ROWS);
+}
+
+__global__ void
+__launch_bounds__(CLEAR_THREADS) bound_range(const __grid_constant__ struct level_set_job job,
+                                             const uint64_t *mask, uint64_t *range)
+{
+    for (int64_t word = (int64_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; word < job.words;
+         word += (int64_t)gridDim.x * CLEAR_THREADS)
+        range[range_number(job, word)] &= mask[word];
+}
+
+/* The words of one label, each thread over several. */
+static unsigned
+word_blocks(const struct level_set_job *job)
+{
+    const int64_t most = CLEAR_BLOCKS, blocks = (job->words - 1) / CLEAR_THREADS + 1;
+
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* The mask goes to `initial`, which the flood writes later. */
+cudaError_t
+level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask,
+                cudaStream_t stream)
+{
+    const size_t first = (size_t)label * job->tiles * TILE_WORDS;
+    cudaError_t error =
+        CUDA_OF(cudaMemcpyAsync(job->initial + first, mask, (size_t)job->words * sizeof(*mask),
+                                cudaMemcpyHostToDevice, stream));
+
+    if (error == cudaSuccess)
+        bound_range<<<word_blocks(job), CLEAR_THREADS, 0, stream>>>(*job, job->initial + first,
+                                                                    job->range + first);
+    return error;
+}
+
+__global__ void
+__launch_bounds__(CLEAR_THREADS)
+    cut_region(const __grid_constant__ struct level_set_job job, uint32_t label)
+{
+    const uint64_t *range = job.range + (size_t)label * job.tiles * TILE_WORDS;
+    uint64_t *region = job.inside + label * job.words;
+    uint32_t cut = 0;
+
+    for (int64_t word = (int64_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; word < job.words;
+         word += (int64_t)gridDim.x * CLEAR_THREADS) {
+        const uint64_t own = region[word],
+                       outside = own ? own & ~range[range_number(job, word)] : 0;
+
+        if (!outside)
+            continue;
+        region[word] = own ^ outside;
+        cut += (uint32_t)__popcll(outside);
+    }
+    cut = __reduce_add_sync(~0u, cut);
+    if (threadIdx.x % 32 == 0 && cut)
+        atomicAdd((unsigned long long *)&job.voxels_in[label], -(unsigned long long)cut);
+}
+
+void
+level_set_cut(const struct level_set_job *job, uint32_t label, cudaStream_t stream)
+{
+    cut_region<<<word_blocks(job), CLEAR_THREADS, 0, stream>>>(*job, label);
+}
+
 /* The initial region */
 
 /* All that a run begins with, in pieces of 16 bytes; layers are there or not. */

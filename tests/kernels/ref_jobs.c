@@ -314,6 +314,7 @@ struct random_job {
     struct kernels_shape shapes[REF_MOST][REF_MOST];
     struct kernels_fuzzy_object objects[REF_MOST];
     struct kernels_voxel seeds[REF_MOST][REF_MOST];
+    const uint64_t *bounds[REF_MOST];
 };
 
 void
@@ -429,9 +430,22 @@ random_mask(uint64_t *random, struct image_extent extent)
     return bits;
 }
 
+/* Dense bits, and any beyond the last column. */
+static const uint64_t *
+random_bound(uint64_t *random, struct image_extent extent)
+{
+    int64_t words = ref_mask_words(extent);
+    uint64_t *bits = allocate(words, sizeof(*bits));
+
+    for (int64_t i = 0; i < words; i++)
+        bits[i] = ref_random(random) | ref_random(random) | ref_random(random);
+    return bits;
+}
+
+/* `bound`: where a mask may go that it lies within; NULL: it has none. */
 static void
 random_label(uint64_t *random, struct image_extent extent, struct kernels_shape *shapes,
-             struct kernels_level_set_label *label)
+             struct kernels_level_set_label *label, const uint64_t **bound)
 {
     bool for_each = ref_random_below(random, 3) == 0;
     struct image_range *ranges = allocate(extent.slices, sizeof(*ranges));
@@ -443,6 +457,12 @@ random_label(uint64_t *random, struct image_extent extent, struct kernels_shape 
     label->padding = random_padding(random);
     if (ref_random_below(random, 4) == 0)
         label->mask = random_mask(random, extent);
+    if (bound && ref_random_below(random, 2) == 0) {
+        *bound = random_bound(random, extent);
+        label->within = bound;
+        label->within_count = 1;
+    }
+    label->strict = ref_random_below(random, 2) == 0;
     for (size_t s = 0; s < label->shape_count; s++)
         shapes[s] = random_shape(random, extent);
     for (size_t r = 0; r < label->range_count; r++)
@@ -505,7 +525,8 @@ ref_random_job(uint64_t seed)
     job->labels = own->labels;
     job->label_count = (size_t)ref_random_below(&random, REF_MOST + 1);
     for (size_t i = 0; i < job->label_count; i++)
-        random_label(&random, job->extent, own->shapes[i], &own->labels[i]);
+        random_label(&random, job->extent, own->shapes[i], &own->labels[i],
+                     seed % 2 == 1 ? &own->bounds[i] : NULL); /* a hint takes none */
     own->whole.objects = own->objects;
     own->whole.object_count = (size_t)ref_random_below(&random, REF_MOST + 1);
     for (size_t i = 0; i < own->whole.object_count; i++)
@@ -534,6 +555,8 @@ ref_random_job_free(struct ref_whole *whole)
     for (size_t i = 0; i < whole->job.label_count; i++) {
         free_const(whole->job.labels[i].ranges);
         free_const(whole->job.labels[i].mask);
+        if (whole->job.labels[i].within_count > 0)
+            free_const(whole->job.labels[i].within[0]);
     }
     for (size_t i = 0; i < whole->object_count; i++)
         free_const(whole->objects[i].start);

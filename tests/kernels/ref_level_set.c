@@ -71,6 +71,9 @@ ref_level_set_start(struct image_extent extent, enum image_pixel pixel, const vo
                 bool initial =
                     in_any_shape(label, x, y, z) || in_mask(extent, label->mask, x, y, z);
 
+                for (size_t m = 0; m < label->within_count; m++)
+                    in_range = in_range && in_mask(extent, label->within[m], x, y, z);
+                initial = initial && (in_range || !label->strict);
                 states[i] = (int8_t)(in_range ? (initial ? 1 : -1) : (initial ? 2 : -2));
             }
 }

@@ -92,7 +92,7 @@ check_variant(const struct variant *variant, const struct ref_job *job,
     int8_t *codes = allocate(count, 1);
 
     own.threads = variant->threads;
-    own.no_hint = no_hint;
+    own.no_hint = no_hint || job->no_hint;
     ck_assert_int_eq(ref_segment(variant->lane, &own, masks, NULL), 0);
     for (size_t i = 0; i < job->label_count; i++) {
         ck_assert_int_eq(masks[i].words_per_row, (job->extent.columns + 63) / 64);
@@ -257,8 +257,9 @@ check_random_volume(uint64_t seed)
     struct kernels_level_set_label labels[MAX_LABELS] = {0};
     struct kernels_shape shapes[MAX_LABELS][MAX_SHAPES];
     struct image_range *ranges[MAX_LABELS];
-    uint64_t *masks[MAX_LABELS];
+    uint64_t *masks[MAX_LABELS], *bounds[MAX_LABELS];
     void *voxels = allocate(ref_voxels(job.extent), 2);
+    const bool bounded = ref_random_below(&random, 3) == 0; /* and without a hint */
     char what[64];
 
     random_values(&random, job.pixel, ref_voxels(job.extent), voxels);
@@ -275,16 +276,22 @@ check_random_volume(uint64_t seed)
         labels[i].padding = random_padding(&random);
         masks[i] = random_mask(&random, job.extent);
         labels[i].mask = ref_random_below(&random, 2) ? masks[i] : NULL;
+        bounds[i] = random_mask(&random, job.extent);
+        labels[i].within = (const uint64_t *const *)&bounds[i];
+        labels[i].within_count = bounded ? (size_t)ref_random_below(&random, 2) : 0;
+        labels[i].strict = ref_random_below(&random, 2) > 0;
         for (size_t s = 0; s < labels[i].shape_count; s++)
             shapes[i][s] = random_shape(&random, job.extent);
         for (size_t r = 0; r < labels[i].range_count; r++)
             ranges[i][r] = random_range(&random);
     }
+    job.no_hint = bounded;
     snprintf(what, sizeof(what), "random volume %llu", (unsigned long long)seed);
     check_job(&job, true, what);
     for (size_t i = 0; i < job.label_count; i++) {
         free(ranges[i]);
         free(masks[i]);
+        free(bounds[i]);
     }
     free(voxels);
 }
