@@ -223,7 +223,8 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
         bool start;
     } lists[] = {{"from", &segment->from, segment->from != NULL, true},
                  {"range.of", &segment->range.of, segment->range.of != NULL, true},
-                 {"within", segment->within, segment->within_count, conf_segment_looks(segment)},
+                 {"within", segment->within, segment->within_count,
+                  segment->method == CONF_LEVEL_SET || conf_segment_looks(segment)},
                  {"minus", segment->minus, segment->minus_count, false},
                  {"intersect", segment->intersect, segment->intersect_count, false}};
 

@@ -183,7 +183,7 @@ struct conf_segment {
 #define METHOD_OPTION(methods, member, ...) member;
 #include "base/methods.def"
     /* Labels of other segments: it lies in each of `within` and of `intersect`, and in none of
-     * `minus`. Then the steps, in their order. */
+     * `minus`, before the steps and after each of them. */
     char **within, **minus, **intersect;
     size_t within_count, minus_count, intersect_count;
     struct conf_step *then;

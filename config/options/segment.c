@@ -242,22 +242,25 @@ static const struct option_section range_section = {
 
 static const struct option_row step_rows[] = {
     {"keep", &option_integer, AT(struct conf_step, keep), "", LIMITS(1, 256),
-     EITHER(struct conf_step, kind, CONF_STEP_KEEP), .help = "so many of the largest components"},
+     EITHER(struct conf_step, kind, CONF_STEP_KEEP),
+     .help = "keep this many of the largest components"},
     STEP("keep_at_least", CONF_STEP_KEEP_AT_LEAST, 0, 1,
-         "components with at least this share of the largest one's voxels"),
-    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6, "without components of less ml"),
+         "keep components with at least this share of the largest one's voxels"),
+    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6, "remove components of less ml"),
     {"fill", &option_choice, AT(struct conf_step, fill), "", .choices = fill_choices,
      EITHER(struct conf_step, kind, CONF_STEP_FILL),
-     .help = "with its holes: what is not connected, outside of it, with the border of its slice, "
-             "or of the volume"},
-    BALL("open_mm", CONF_STEP_OPEN, "shrunk, then grown: without what is thinner than the ball"),
-    BALL("close_mm", CONF_STEP_CLOSE, "grown, then shrunk: with gaps thinner than the ball"),
-    BALL("grow_mm", CONF_STEP_GROW, "with all voxels in a ball of this radius around each"),
-    BALL("shrink_mm", CONF_STEP_SHRINK, "the voxels whose ball of this radius lies in it"),
+     .help = "add the holes: voxels outside it that are not connected with the border of their "
+             "slice, or of the volume"},
+    BALL("open_mm", CONF_STEP_OPEN, "shrink, then grow: removes parts thinner than the ball"),
+    BALL("close_mm", CONF_STEP_CLOSE, "grow, then shrink: adds gaps thinner than the ball"),
+    BALL("grow_mm", CONF_STEP_GROW, "add all voxels in a ball of this radius around each voxel"),
+    BALL("shrink_mm", CONF_STEP_SHRINK,
+         "keep the voxels whose ball of this radius, as far as it is in the volume, lies in it"),
     BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
-         "as open_mm, and parts that only what is thinner than the ball joins stay apart"),
+         "open, and leave a gap between parts that shrinking separates"),
     {"connectivity", &option_integer, AT(struct conf_step, connectivity), "6", LIMITS(6, 26),
-     .help = "what hangs together: 6, voxels with a common face, or 26, an edge or a corner too"},
+     .help =
+         "neighbours in components and holes: 6, a common face, or 26, also an edge or a corner"},
 };
 
 static const struct option_section step_section = {
@@ -326,12 +329,18 @@ static const struct option_row segment_rows[] = {
 #define METHOD_OPTION(methods, member, ...)                                                        \
     {__VA_ARGS__, .uses = (const struct option_use[]){{"method", (methods)}, {NULL, 0}}},
 #include "base/methods.def"
-    LABELS("within", within, "labels of segments: it lies in each of them"),
-    LABELS("minus", minus, "labels of segments: it lies in none of them"),
-    LABELS("intersect", intersect, "labels of segments: what was found is cut to each of them"),
+    LABELS("within", within,
+           "labels of segments: it lies in each of them, after all steps of then; a level set does "
+           "not "
+           "grow beyond them"),
+    LABELS("minus", minus, "labels of segments: it lies in none of them, after all steps of then"),
+    LABELS("intersect", intersect,
+           "labels of segments: it lies in each of them, after all steps of then; the method may "
+           "leave "
+           "them"),
     {"then", &option_list, AT(struct conf_segment, then), MANY(struct conf_segment, then_count),
      .fallback = "", LIMITS(1, 32), .section = &step_section, .later = true,
-     .help = "what is done with it then, step by step; each is exactly one of those below"},
+     .help = "steps that change the mask, in this order; each is exactly one of those below"},
     {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
      .help = "it is of use to other segments only, and not written, drawn or measured"},
     {"category", &option_group, AT(struct conf_segment, category),

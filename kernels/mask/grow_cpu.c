@@ -1,7 +1,6 @@
 /*
  * grow_cpu.c - balls on the CPU: a row of the result is the union of rows of the source, each
- * widened by its span (ball.h). Shrinking is growing the complement, but for what lies nearer to
- * the volume's end than the ball reaches, where it finds nothing.
+ * widened by its span (ball.h). Shrinking is growing the complement within the volume.
  *
  * Rows of a slice are made in tiles, of the words that may have some. Whatever a ball has of a slice
  * it has of the one as far on the other side: so a tile begins with the unions of all such two
@@ -113,20 +112,22 @@ find_grown(const struct mask_growing *growing, int64_t z)
     return to;
 }
 
-/* What all slices around z have, and lies in their own as deep as the ball reaches. */
+/* The intersection of the rectangles of all slices in reach of z, its own reduced by the reach except
+ * at the volume's faces. */
 static struct mask_rectangle
 find_shrunk(const struct mask_growing *growing, int64_t z)
 {
     const int64_t *size = growing->volume->extent.size, *reach = growing->ball->reach.size;
+    const int64_t end = grow_least(z + reach[2], size[2] - 1);
     struct mask_rectangle to = growing->space->slices[z];
 
-    for (int axis = 0; axis < 2; axis++) {
-        to.first[axis] += reach[axis];
-        to.last[axis] -= reach[axis];
+    for (int axis = 0; axis < 2 && !mask_rectangle_is_empty(&growing->space->slices[z]); axis++) {
+        if (to.first[axis] > 0)
+            to.first[axis] += reach[axis];
+        if (to.last[axis] < size[axis] - 1)
+            to.last[axis] -= reach[axis];
     }
-    if (z < reach[2] || z + reach[2] >= size[2])
-        return mask_no_rectangle;
-    for (int64_t k = z - reach[2]; k <= z + reach[2]; k++) {
+    for (int64_t k = grow_most(z - reach[2], 0); k <= end; k++) {
         const struct mask_rectangle *from = &growing->space->slices[k];
 
         for (int axis = 0; axis < 2; axis++) {
@@ -158,6 +159,15 @@ find_slice(const struct grow_tile *tile, int64_t z)
     return growing->source + z * extent->words_per_slice + tile->word;
 }
 
+/* Clears the bits beyond the last column, which complements have set. */
+static void
+clear_tails(uint64_t *rows, int64_t count, int64_t words, uint64_t tail)
+{
+    if (tail != ~UINT64_C(0))
+        for (int64_t row = 0; row < count; row++)
+            rows[(row + 1) * words - 1] &= tail;
+}
+
 /* Of the slices k before and k behind, the rows that the ball reaches; complements where it shrinks. */
 static void
 unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
@@ -180,7 +190,10 @@ unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
         return;
     rows.a = one + first * rows.stride;
     rows.b = other + first * rows.stride;
-    growing->volume->isa->unite_pair(&rows, pair + (first - begin) * tile->words);
+    pair += (first - begin) * tile->words;
+    growing->volume->isa->unite_pair(&rows, pair);
+    if (growing->shrink && tile->word + tile->words == extent->words_per_row)
+        clear_tails(pair, rows.count, rows.words, mask_tail(extent));
 }
 
 /* The rows of the ball in the pairs, from a row of the slice itself. */
@@ -208,12 +221,15 @@ put_row(const struct grow_tile *tile, const uint64_t *found, int64_t y)
     const struct bits_extent *extent = &growing->volume->extent;
     const uint64_t flip = growing->shrink ? ~UINT64_C(0) : 0;
     const int64_t first = tile->to->first[0] / 64, last = tile->to->last[0] / 64;
-    uint64_t *row = growing->target + tile->z * extent->words_per_slice + y * extent->words_per_row;
+    const int64_t at = tile->z * extent->words_per_slice + y * extent->words_per_row;
+    uint64_t *row = growing->target + at;
 
     for (int64_t word = first; word <= last; word++)
         row[word] = found[word - tile->word] ^ flip;
     row[first] &= ~UINT64_C(0) << tile->to->first[0] % 64;
     row[last] &= ~UINT64_C(0) >> (63 - tile->to->last[0] % 64);
+    if (growing->bounds)
+        mask_bound(growing->bounds, at + first, last - first + 1, row + first);
 }
 
 static void
@@ -259,8 +275,8 @@ grow_tile(const struct mask_growing *growing, struct grow_thread *thread, int64_
                (size_t)((end - begin) * extent->words_per_row) * sizeof(*growing->target));
     if (mask_rectangle_is_empty(to) || tile.first > tile.last)
         return;
-    tile.word = (to->first[0] - reach) / 64;
-    tile.words = (to->last[0] + reach) / 64 - tile.word + 1;
+    tile.word = grow_most(to->first[0] - reach, 0) / 64;
+    tile.words = grow_least(to->last[0] + reach, extent->size[0] - 1) / 64 - tile.word + 1;
     grow_tile_rows(&tile, thread);
 }
 

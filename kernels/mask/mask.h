@@ -6,8 +6,8 @@
  *
  * Components are 6-connected, 4-connected in a slice, or with `corners` 26- and 8-connected. A ball
  * of r mm is the set of offsets (i, j, k) with (i sx)^2 + (j sy)^2 + (k sz)^2 <= r^2, in double
- * precision in this order without FMA. Beyond the volume lies nothing: what a ball does not find
- * there is absent.
+ * precision in this order without FMA. Voxels outside the volume do not exist: growing finds nothing
+ * there, and shrinking removes nothing because of them.
  */
 #ifndef NOCTULE_MASK_H
 #define NOCTULE_MASK_H
@@ -40,8 +40,8 @@ enum kernels_mask_step_kind {
      * the volume. */
     KERNELS_MASK_FILL_SLICES,
     KERNELS_MASK_FILL_VOLUME,
-    /* By a ball of `amount` mm: union of the balls around its voxels; voxels whose ball lies in it;
-     * shrunk, then grown; grown, then shrunk. */
+    /* By a ball of `amount` mm: union of the balls around its voxels; voxels whose ball, as far as
+     * it is in the volume, lies in it; shrunk, then grown; grown, then shrunk. */
     KERNELS_MASK_GROW,
     KERNELS_MASK_SHRINK,
     KERNELS_MASK_OPEN,
@@ -63,15 +63,17 @@ struct kernels_mask_step {
 
 /*
  * The voxels whose stored value lies in ranges[z] and not in padding (without ranges: all), that
- * lie in each mask of `within` and in none of `minus`, through the steps. Masks are bits as of
- * struct image_mask, of as few words a row as will do, their padding bits anything; they may be
- * those that this or another operation has left in the lane, but that of the same place. All is
- * borrowed for the call.
+ * lie in `found`, in each mask of `within` and in none of `minus`, through the steps. Each step that
+ * adds voxels (grow, close, fill) is cut to `within` and `minus` again, and not to `found` or the
+ * ranges. Masks are bits as of struct image_mask, of as few words a row as will do, their padding
+ * bits anything; they may be those that this or another operation has left in the lane, but that of
+ * the same place. All is borrowed for the call.
  */
 struct kernels_mask_request {
     const struct image_range *ranges; /* one a slice, or one for all: range_count is either, or 0 */
     size_t range_count;
     struct image_range padding; /* lo > hi: none */
+    const uint64_t *found;      /* NULL: every voxel */
     const uint64_t *const *within;
     size_t within_count;
     const uint64_t *const *minus;

@@ -76,6 +76,7 @@ struct mask_making {
     struct cpu_mask *own;
     struct mask_volume volume;
     const struct kernels_mask_request *given;
+    struct mask_bounds bounds;
     struct kernels_mask_result *result;
     uint64_t *bits;  /* the mask as it is */
     uint64_t *spare; /* as large */
@@ -89,7 +90,7 @@ begin_slice(void *context, int64_t z)
     const struct kernels_mask_request *given = making->given;
     const struct bits_extent *extent = &making->volume.extent;
     const int64_t words = extent->words_per_slice, first = z * words;
-    const bool sets = given->within_count + given->minus_count > 0;
+    const bool sets = given->found || given->within_count + given->minus_count > 0;
     const struct image_range *range =
         given->range_count > 0 ? &given->ranges[given->range_count > 1 ? z : 0] : NULL;
     const uint64_t tail = mask_tail(extent);
@@ -99,17 +100,33 @@ begin_slice(void *context, int64_t z)
         range_pack_slice(making->lane, *range, given->padding, z, bits);
         return;
     }
-    memset(bits, 0xFF, (size_t)words * sizeof(*bits));
-    for (size_t m = 0; m < given->within_count; m++)
-        for (int64_t i = 0; i < words; i++)
-            bits[i] &= given->within[m][first + i];
-    for (size_t m = 0; m < given->minus_count; m++)
-        for (int64_t i = 0; i < words; i++)
-            bits[i] &= ~given->minus[m][first + i];
+    if (given->found)
+        memcpy(bits, given->found + first, (size_t)words * sizeof(*bits));
+    else
+        memset(bits, 0xFF, (size_t)words * sizeof(*bits));
+    mask_bound(&making->bounds, first, words, bits);
     for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
         bits[last] &= tail;
     if (range)
         range_narrow_slice(making->lane, *range, given->padding, z, bits);
+}
+
+/* NULL: there are none. */
+static const struct mask_bounds *
+bounds_of(const struct mask_making *making)
+{
+    const struct mask_bounds *bounds = &making->bounds;
+
+    return bounds->within_count + bounds->minus_count > 0 ? bounds : NULL;
+}
+
+static void
+bound_slice(void *context, int64_t z)
+{
+    const struct mask_making *making = context;
+    const int64_t words = making->volume.extent.words_per_slice;
+
+    mask_bound(&making->bounds, z * words, words, making->bits + z * words);
 }
 
 /* Components, and holes */
@@ -143,19 +160,22 @@ fill_holes(struct mask_making *making, const struct kernels_mask_step *step)
     labels.border = true;
     mask_label(&labels);
     mask_drop(&labels, at_border);
+    if (bounds_of(making))
+        cpu_pool_for(making->volume.pool, making->volume.extent.size[2], bound_slice, making);
 }
 
 /* Balls */
 
 static void
-grow_in_place(struct mask_making *making, bool shrink)
+grow_in_place(struct mask_making *making, bool shrink, const struct mask_bounds *bounds)
 {
     const struct mask_growing growing = {.volume = &making->volume,
                                          .ball = &making->own->ball,
                                          .space = &making->own->grow,
                                          .source = making->bits,
                                          .target = making->spare,
-                                         .shrink = shrink};
+                                         .shrink = shrink,
+                                         .bounds = bounds};
 
     mask_measure(&making->volume, making->bits, making->own->grow.slices);
     mask_grow(&growing);
@@ -341,7 +361,7 @@ cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
     struct mask_labels labels;
     int64_t apart[3];
 
-    grow_in_place(making, true);
+    grow_in_place(making, true, NULL);
     find_apart(&own->ball, apart);
     labels = labels_of(making, making->bits, step->corners);
     mask_label(&labels);
@@ -355,7 +375,7 @@ cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
                                      own->spare[CUT], step->corners};
 
     if (numbers < 2) {
-        grow_in_place(making, false);
+        grow_in_place(making, false, NULL);
         return;
     }
     if (numbers > MOST_VALUES)
@@ -389,12 +409,15 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
         break;
     case KERNELS_MASK_GROW:
     case KERNELS_MASK_SHRINK:
-        grow_in_place(making, step->kind == KERNELS_MASK_SHRINK);
+        grow_in_place(making, step->kind == KERNELS_MASK_SHRINK, bounds_of(making));
         break;
     case KERNELS_MASK_OPEN:
+        grow_in_place(making, true, NULL);
+        grow_in_place(making, false, NULL);
+        break;
     case KERNELS_MASK_CLOSE:
-        grow_in_place(making, step->kind == KERNELS_MASK_OPEN);
-        grow_in_place(making, step->kind == KERNELS_MASK_CLOSE);
+        grow_in_place(making, false, NULL);
+        grow_in_place(making, true, bounds_of(making));
         break;
     case KERNELS_MASK_CUT_BRIDGES:
         cut_bridges(making, step);
@@ -522,6 +545,9 @@ cpu_mask_run(struct kernels_lane *lane, const void *given, struct error *error)
                                  .own = own,
                                  .volume = cpu_mask_volume(lane),
                                  .given = request->given,
+                                 .bounds = {request->given->within, request->given->minus,
+                                            request->given->within_count,
+                                            request->given->minus_count},
                                  .result = request->result,
                                  .spare = own->spare[SPARE]};
     const size_t words = (size_t)bits_words(&making.volume.extent);

@@ -21,6 +21,24 @@ mask_tail(const struct bits_extent *extent)
     return ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
 }
 
+/* Masks that limit a mask through all of its steps. */
+struct mask_bounds {
+    const uint64_t *const *within, *const *minus;
+    size_t within_count, minus_count;
+};
+
+/* Clears the bits outside the bounds in `words` words of a mask, of which `bits` is number `first`. */
+static inline void
+mask_bound(const struct mask_bounds *bounds, int64_t first, int64_t words, uint64_t *bits)
+{
+    for (size_t m = 0; m < bounds->within_count; m++)
+        for (int64_t i = 0; i < words; i++)
+            bits[i] &= bounds->within[m][first + i];
+    for (size_t m = 0; m < bounds->minus_count; m++)
+        for (int64_t i = 0; i < words; i++)
+            bits[i] &= ~bounds->minus[m][first + i];
+}
+
 /* Of a slice, first .. last along x and y; none from 0 to -1. */
 struct mask_rectangle {
     int64_t first[2];
@@ -138,6 +156,7 @@ struct mask_growing {
     uint64_t *target;
     bool shrink;
     bool sparse; /* what nothing reaches of the target is not written: space->reached tells */
+    const struct mask_bounds *bounds; /* of the target; NULL: none */
 };
 
 /* target = the source grown by the ball, or shrunk. */

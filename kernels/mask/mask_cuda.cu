@@ -188,8 +188,9 @@ __launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struc
 struct mask_work {
     struct cuda_lane *lane;
     struct cuda_mask *own;
-    uint64_t *bits;  /* the mask as it is, on the device */
-    uint64_t *spare; /* as large */
+    uint64_t *bits;                           /* the mask as it is, on the device */
+    uint64_t *spare;                          /* as large */
+    const struct kernels_mask_request *given; /* NULL: steps without bounds */
 };
 
 static void
@@ -260,10 +261,24 @@ begin_ranges(const struct mask_work *work, const struct kernels_mask_request *gi
     return 0;
 }
 
+/* Cuts the mask to `within` and `minus`. */
 static int
-begin_mask(const struct mask_work *work, const struct kernels_mask_request *given,
-           struct error *error)
+bound_mask(const struct mask_work *work, struct error *error)
 {
+    const struct kernels_mask_request *given = work->given;
+    int rc = 0;
+
+    for (size_t m = 0; given && m < given->within_count && !rc; m++)
+        rc = join_set(work, given->within[m], MASK_AND, error);
+    for (size_t m = 0; given && m < given->minus_count && !rc; m++)
+        rc = join_set(work, given->minus[m], MASK_AND_NOT, error);
+    return rc;
+}
+
+static int
+begin_mask(const struct mask_work *work, struct error *error)
+{
+    const struct kernels_mask_request *given = work->given;
     const struct mask_grid *grid = &work->own->grid;
     int rc = 0;
 
@@ -273,11 +288,9 @@ begin_mask(const struct mask_work *work, const struct kernels_mask_request *give
         mask_whole<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, work->bits);
         CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     }
-    for (size_t m = 0; m < given->within_count && !rc; m++)
-        rc = join_set(work, given->within[m], MASK_AND, error);
-    for (size_t m = 0; m < given->minus_count && !rc; m++)
-        rc = join_set(work, given->minus[m], MASK_AND_NOT, error);
-    return rc;
+    if (given->found && !rc)
+        rc = join_set(work, given->found, MASK_AND, error);
+    return rc ? rc : bound_mask(work, error);
 }
 
 /* Components, and holes */
@@ -343,7 +356,7 @@ fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, 
     mask_search_begin(&search, at_border, stream);
     mask_search_drop(&search, stream);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
-    return 0;
+    return bound_mask(work, error);
 }
 
 /* Balls */
@@ -496,11 +509,14 @@ queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct 
         return fill_inside(work, step, error);
     case KERNELS_MASK_GROW:
     case KERNELS_MASK_SHRINK:
-        return grow_in_turn(work, step->kind == KERNELS_MASK_SHRINK, error);
+        rc = grow_in_turn(work, step->kind == KERNELS_MASK_SHRINK, error);
+        return rc || step->kind == KERNELS_MASK_SHRINK ? rc : bound_mask(work, error);
     case KERNELS_MASK_OPEN:
     case KERNELS_MASK_CLOSE:
         rc = grow_in_turn(work, step->kind == KERNELS_MASK_OPEN, error);
-        return rc ? rc : grow_in_turn(work, step->kind == KERNELS_MASK_CLOSE, error);
+        if (!rc)
+            rc = grow_in_turn(work, step->kind == KERNELS_MASK_CLOSE, error);
+        return rc || step->kind == KERNELS_MASK_OPEN ? rc : bound_mask(work, error);
     case KERNELS_MASK_CUT_BRIDGES:
         return cut_apart(work, step, error);
     case KERNELS_MASK_STEPS:
@@ -534,7 +550,7 @@ cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to,
     struct cuda_mask *own = cuda_mask_state(base);
     const size_t words = (size_t)own->grid.words;
     uint64_t *mask = own->masks + to * words;
-    struct mask_work work = {lane, own, mask, own->spare[SPARE]};
+    struct mask_work work = {lane, own, mask, own->spare[SPARE], NULL};
 
     CUDA_TRY(cuda_device_of(base),
              cudaMemcpyAsync(mask, own->masks + from * words, words * sizeof(*mask),
@@ -583,13 +599,13 @@ cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_mask *own = cuda_mask_state(base);
     const size_t first = request->place * (size_t)own->grid.words;
-    struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE]};
+    struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE], request->given};
     int rc;
 
     /* After a request that failed, its work may still be on its way. */
     CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
     CUDA_TRY(cuda_device_of(base), cudaMemsetAsync(own->facts, 0, sizeof(*own->facts), lane->work));
-    rc = begin_mask(&work, request->given, error);
+    rc = begin_mask(&work, error);
     if (!rc)
         rc = queue_steps(&work, own->masks + first, request->given->steps,
                          request->given->step_count, error);

@@ -114,7 +114,8 @@ four_words(const uint64_t *word, int4 away)
     return Shrink ? ~(a & b & c & d) : a | b | c | d;
 }
 
-/* As four_words, of rows that may lie outside the volume, where nothing is. */
+/* As four_words, of rows that may lie outside the volume, where nothing is found. */
+template <bool Shrink>
 __device__ static __forceinline__ uint64_t
 four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &ball, int32_t quad,
                   const uint64_t *word, int32_t y, int32_t z)
@@ -126,7 +127,7 @@ four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &bal
 
         if (y + away.j >= 0 && y + away.j < grid.rows && z + away.k >= 0 &&
             z + away.k < grid.slices)
-            found |= word[ball.offsets[entry]];
+            found |= Shrink ? ~word[ball.offsets[entry]] : word[ball.offsets[entry]];
     }
     return found;
 }
@@ -158,8 +159,8 @@ __launch_bounds__(MASK_THREADS, 5)
         const int32_t low = (int32_t)min(facts->first[axis], (long long)size[axis]),
                       high = (int32_t)facts->last[axis];
 
-        first[axis] = Shrink ? max(low, reach) : max(low - reach, 0);
-        last[axis] = Shrink ? min(high, end - reach) : min(high + reach, end);
+        first[axis] = Shrink ? (low > 0 ? low + reach : 0) : max(low - reach, 0);
+        last[axis] = Shrink ? (high < end ? high - reach : end) : min(high + reach, end);
         if (axis > 0)
             inner &= axis == 1 ? y >= reach && y <= end - reach : z >= reach && z <= end - reach;
     }
@@ -184,7 +185,9 @@ __launch_bounds__(MASK_THREADS, 5)
                 found |= four_words<Shrink>(source + word, ((const int4 *)ball.offsets)[quad]);
         else
             for (; quad < own.end; quad++)
-                found |= four_words_within(grid, ball, quad, source + word, y, z);
+                found |= four_words_within<Shrink>(grid, ball, quad, source + word, y, z);
+        if (Shrink && x + 1 == grid.words_per_row)
+            found &= grid.tail;
         __syncwarp();
         /* As the CPU's isa.unite: by no more than what has been widened, and one. */
         for (int32_t done = 0, step; done < own.widen; done += step) {

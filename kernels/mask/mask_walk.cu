@@ -8,7 +8,7 @@
  * -j of the widest window whose k the ball has there, unless a longer span had that window already.
  *
  * Where the widest window is full so is the result, and where it is empty in all rows in reach there is none: of what
- * is made of tissue, that is half of it. Shrinking is growing the complement, to which all beyond the volume belongs.
+ * is made of tissue, that is half of it. Shrinking is growing the complement within the volume.
  */
 #include "kernels/mask/mask_cuda.cuh"
 
@@ -38,15 +38,15 @@ struct walk_source {
     const uint64_t *next;
     int64_t slice; /* words */
     uint32_t z, slices;
-    uint64_t flip;
+    uint64_t flip; /* of the bits that exist */
 
     __device__ __forceinline__ uint64_t read()
     {
-        const uint64_t word = z < slices ? __ldg(next) : 0;
+        const uint64_t word = z < slices ? __ldg(next) ^ flip : 0;
 
         next += slice;
         z++;
-        return word ^ flip;
+        return word;
     }
 };
 
@@ -85,8 +85,7 @@ template <int Depth> struct walk_column {
 
 /* A lane that makes a word, or is seen by those that do. */
 struct walk_lane {
-    uint64_t own; /* bits that it makes */
-    uint64_t flip;
+    uint64_t own;     /* bits that it makes */
     bool first, last; /* beyond these nothing of the row is seen */
 
     /* The word and what is one voxel beside it. */
@@ -94,8 +93,7 @@ struct walk_lane {
     {
         const uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
         const uint32_t lower = __shfl_up_sync(~0u, high, 1), higher = __shfl_down_sync(~0u, low, 1);
-        const uint32_t before = first ? (uint32_t)flip : lower,
-                       behind = last ? (uint32_t)flip : higher;
+        const uint32_t before = first ? 0 : lower, behind = last ? 0 : higher;
         const uint32_t wide_low =
             low | __funnelshift_l(before, low, 1) | __funnelshift_r(low, high, 1);
         const uint32_t wide_high =
@@ -115,21 +113,18 @@ walk_make(const struct mask_walk &ball, const struct walk_lane &lane, const ulon
 
     if (__all_sync(~0u, ((widest.x & widest.y) | ~lane.own) == ~UINT64_C(0)))
         return {~UINT64_C(0), ~UINT64_C(0)};
-    /* Beyond the ends of a row lies what is shrunk. */
-    if (!lane.flip) {
-        uint64_t near = 0;
+    uint64_t near = 0;
 
-        for (int32_t j = -ball.reach;; j += ball.warp_rows) {
-            const ulonglong2 there =
-                at(ball.widest + min(j, ball.reach) * ball.words * (int32_t)sizeof(made));
+    for (int32_t j = -ball.reach;; j += ball.warp_rows) {
+        const ulonglong2 there =
+            at(ball.widest + min(j, ball.reach) * ball.words * (int32_t)sizeof(made));
 
-            near |= there.x | there.y;
-            if (j >= ball.reach)
-                break;
-        }
-        if (!__any_sync(~0u, near != 0))
-            return made;
+        near |= there.x | there.y;
+        if (j >= ball.reach)
+            break;
     }
+    if (!__any_sync(~0u, near != 0))
+        return made;
     for (int32_t span = ball.span, i = 0;; span--) {
         const int32_t end = ball.ends[span];
 
@@ -172,7 +167,7 @@ __launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
     const bool exists = sees && seen_x >= 0 && seen_x < words && seen_y >= 0 && seen_y < rows;
     walk_source source = {job.source + (int64_t)(z_first - Depth) * slice + seen_y * words + seen_x,
                           slice, (uint32_t)(z_first - Depth), exists ? (uint32_t)slices : 0,
-                          job.flip};
+                          seen_x + 1 == words ? job.flip & grid.tail : job.flip};
     /* What it makes; lanes beyond the rows of a warp do as the last one does. */
     const int32_t row = thread / 32 * ball.warp_rows,
                   lane = min(thread % 32, ball.warp_rows * ball.words - 1), at = lane % ball.words;
@@ -183,7 +178,7 @@ __launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
     const walk_lane own = {!makes           ? 0
                            : x + 1 == words ? grid.tail
                                             : ~UINT64_C(0),
-                           job.flip, at == 0, at == ball.words - 1};
+                           at == 0, at == ball.words - 1};
     const ulonglong2 *windows = walk_memory + (row + ball.reach) * ball.words + lane;
     uint64_t *target = job.target + (int64_t)z_first * slice + y * words + x;
     walk_column<Depth> seen;

@@ -56,13 +56,11 @@ struct mask_lane {
 
     kernels_mask_result run(const mask_case *chosen)
     {
-        const uint64_t *within[1] = {begun.mask.bits};
         kernels_mask_request request = {};
         kernels_mask_result result;
         struct error error = {};
 
-        request.within = within;
-        request.within_count = 1;
+        request.found = begun.mask.bits;
         request.steps = chosen->steps;
         request.step_count = chosen->count;
         mask_must(kernels_mask_run(lane, 1, &request, &result, &error), &error);

@@ -613,9 +613,8 @@ measure_mask(const struct bench *bench, const struct mask_case *chosen, enum ima
 {
     const int repeat = bench->options->repeat;
     const struct kernels_mask_result begun = begin_masks(bench, chosen, pixel, voxels, range);
-    const uint64_t *within[1] = {begun.mask.bits};
     const struct kernels_mask_request request = {
-        .within = within, .within_count = 1, .steps = chosen->steps, .step_count = chosen->count};
+        .found = begun.mask.bits, .steps = chosen->steps, .step_count = chosen->count};
     const int64_t floor = mask_case_floor(chosen->extent);
     double *seconds = allocate((size_t)(repeat + 1) * sizeof(*seconds));
     struct kernels_mask_result result;

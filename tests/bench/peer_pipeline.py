@@ -64,18 +64,12 @@ def components(mask, engine):
 
 
 def level_set(in_range, initial, engine="scipy"):
-    """The final region: every in-range component that the initial region touches, and every
-    out-of-range component that lies in it as a whole."""
+    """The final region: every in-range component that the initial region touches."""
     labels, count = components(in_range, engine)
     reached = np.zeros(count + 1, bool)
     reached[labels[initial]] = True
     reached[0] = False
-    inside = reached[labels]
-    labels, count = components(~in_range, engine)
-    enclosed = np.ones(count + 1, bool)
-    enclosed[labels[~initial]] = False
-    enclosed[0] = False
-    return inside | enclosed[labels]
+    return reached[labels]
 
 
 def write_seg(datasets, mask, path):

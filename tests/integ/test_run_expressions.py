@@ -10,7 +10,7 @@ import pydicom
 import pytest
 from conftest import BIN, SHARED, SOURCE, assert_valid, needs_shared, phantom
 from scipy import ndimage
-from test_mask_peers import CORNERS, FACES, ball, kept
+from test_mask_peers import CORNERS, FACES, ball, bridges_cut, closed, eroded, kept, opened, serpentine, smooth
 from test_run import change, exact_values, seg_masks
 
 sys.path.insert(0, str(SOURCE / "tests" / "bench"))
@@ -57,10 +57,10 @@ def chest():
     return np.round(values + random.normal(scale=25, size=values.shape))
 
 
-def write(folder, values, edit=lambda number, dataset: None):
+def write(folder, values, edit=lambda number, dataset: None, spacing=SPACING):
     """The series with these values: every second slice has another slope."""
     slices, rows, columns = values.shape
-    files = phantom(folder, "--size", f"{columns}x{rows}x{slices}", "--spacing", ",".join(map(str, SPACING)),
+    files = phantom(folder, "--size", f"{columns}x{rows}x{slices}", "--spacing", ",".join(map(str, spacing)),
                     "--bits", "16", "--signed")
     order = {path: index for index, path in enumerate(
         sorted(files, key=lambda path: float(pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient[2])))}
@@ -102,20 +102,20 @@ def test_lungs_within_a_body(run, tmp_path):
         segment("Body", 'method = "range"; range = [ -500, 5000 ]; then = ( { keep = 1; }, { fill = "slices"; } );',
                 hidden=True),
         segment("Rind", 'method = "range"; range = [ -5000, 5000 ]; within = [ "Grown" ]; minus = [ "Lungs" ];'),
-        segment("Grown", 'method = "range"; range = [ -5000, 5000 ]; intersect = [ "Lungs" ];'
+        segment("Grown", 'method = "range"; range = [ -5000, 5000 ]; from = "Lungs";'
                          'then = ( { grow_mm = 4; }, { fill = "volume"; }, { shrink_mm = 2; } );', hidden=True),
     ]), tmp_path / "out", tmp_path / "in", more='results = [ "seg", "sr" ]; texture = { };')
 
     body = filled(largest(within(values, -500, 5000)))
     air = within(values, -1000, -320) & body
-    lungs = filled(kept(air, False, lambda rank, size, most: size >= 0.2 * most))
-    bone = ndimage.binary_closing(within(values, 300, 3000), ball(SPACING, 4.0))
+    lungs = filled(kept(air, False, lambda rank, size, most: size >= 0.2 * most)) & body
+    bone = closed(within(values, 300, 3000), ball(SPACING, 4.0))
     bone = kept(bone, False, lambda rank, size, most: size * 0.012 >= 1)
     wall = within(values, -200, 3000) & body & ~lungs & ~bone
-    wall = cut(ndimage.binary_opening(wall, ball(SPACING, 4.5)), 6.0, CORNERS)
+    wall = bridges_cut(opened(wall, ball(SPACING, 4.5)), ball(SPACING, 6.0), CORNERS)
     wall = largest(wall)
     grown = ndimage.binary_fill_holes(ndimage.binary_dilation(lungs, ball(SPACING, 4.0)))
-    grown = ndimage.binary_erosion(grown, ball(SPACING, 2.0))
+    grown = eroded(grown, ball(SPACING, 2.0))
     expected = [lungs, wall, grown & ~lungs]
     masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
     assert len(masks) == 3
@@ -141,16 +141,117 @@ def test_lungs_within_a_body(run, tmp_path):
     assert "(hidden)" in result.stdout
 
 
-def cut(mask, mm, near):
-    """cut_bridges_mm: cores grown alone, without what another one, or a neighbour of it, reaches."""
-    structure = ball(SPACING, mm)
-    labels, count = ndimage.label(ndimage.binary_erosion(mask, structure), near)
-    reached, grown = np.zeros(mask.shape, int), np.zeros(mask.shape, bool)
-    for label in range(1, count + 1):
-        one = ndimage.binary_dilation(labels == label, structure)
-        grown |= one
-        reached += ndimage.binary_dilation(one, near)
-    return grown & (reached == 1)
+def hollow(shape):
+    """Boxes with walls of one voxel, which touch all faces of the volume or none."""
+    distance = np.minimum.reduce([np.minimum(i, size - 1 - i) for i, size in zip(np.indices(shape), shape)])
+    return distance % 3 == 0
+
+
+STEP_VOLUMES = {
+    "blobs": (smooth((13, 40, 67), 2.0, 0.45, 1), (0.8, 1.3, 2.5)),
+    "sponge": (smooth((9, 33, 64), 1.1, 0.6, 2), (1.0, 0.7, 1.9)),
+    "noise": (np.random.default_rng(5).random((8, 30, 70)) < 0.4, (1.1, 1.0, 0.6)),
+    "slice": (smooth((1, 40, 130), 2, 0.5, 4), (0.5, 0.6, 5.0)),
+    "serpentine": (serpentine((7, 24, 66)), (1.0, 1.0, 1.5)),
+    "checkerboard": (np.indices((5, 21, 65)).sum(axis=0) % 2 == 0, (1.0, 0.7, 2.0)),
+    "hollow": (hollow((11, 26, 65)), (1.2, 0.9, 2.2)),
+    "full": (np.ones((4, 20, 30), bool), (1.0, 1.0, 3.0)),
+}
+
+
+class Reference:
+    """The steps as noctule.conf(5), "Segments, voxel for voxel", defines them."""
+
+    def __init__(self, spacing):
+        self.spacing = spacing
+
+    def step(self, mask, name, amount, connectivity):
+        corners = connectivity == 26
+        near = CORNERS if corners else FACES
+        ml = self.spacing[0] * self.spacing[1] * self.spacing[2] / 1000
+        if name.endswith("_mm"):
+            structure = ball(self.spacing, amount)
+            return {"grow_mm": ndimage.binary_dilation, "shrink_mm": eroded, "open_mm": opened, "close_mm": closed,
+                    "cut_bridges_mm": lambda m, s: bridges_cut(m, s, near)}[name](mask, structure)
+        if name == "fill":
+            if amount == '"volume"':
+                return ndimage.binary_fill_holes(mask, near)
+            return np.stack([ndimage.binary_fill_holes(plane, near[1]) for plane in mask])
+        if not mask.any():
+            return mask
+        stays = {"keep": lambda rank, size, most: rank < amount,
+                 "keep_at_least": lambda rank, size, most: size >= amount * most,
+                 "drop_below_ml": lambda rank, size, most: size * ml >= amount}[name]
+        return kept(mask, corners, stays)
+
+    def steps(self, mask, steps, bounds):
+        for step in steps:
+            mask = self.step(mask, *step) & bounds
+        return mask
+
+
+def chains(spacing):
+    """Each step alone, and some one after the other."""
+    near, far = 1.01 * min(spacing), 2.3 * max(spacing[:2])
+    ml = spacing[0] * spacing[1] * spacing[2] / 1000
+    single = [(name, mm, 6) for name in ("grow_mm", "shrink_mm", "open_mm", "close_mm") for mm in (near, far)]
+    for connectivity in (6, 26):
+        single += [("keep", 1, connectivity), ("keep", 3, connectivity), ("keep_at_least", 0.1, connectivity),
+                   ("drop_below_ml", 9 * ml, connectivity), ("fill", '"slices"', connectivity),
+                   ("fill", '"volume"', connectivity), ("cut_bridges_mm", near, connectivity),
+                   ("cut_bridges_mm", far, connectivity)]
+    random = np.random.default_rng(8)
+    return [[step] for step in single] + [[single[i] for i in random.choice(len(single), 4)] for _ in range(8)]
+
+
+def then(steps):
+    parts = (f"{{ {name} = {amount}; }}" if connectivity == 6 or name.endswith(("grow_mm", "shrink_mm"))
+             else f"{{ {name} = {amount}; connectivity = {connectivity}; }}" for name, amount, connectivity in steps)
+    return f"then = ( {', '.join(parts)} );"
+
+
+@pytest.mark.parametrize("name", STEP_VOLUMES)
+def test_every_step_as_the_manual_defines_it(run, tmp_path, name):
+    """Ranges, level sets, each step and chains of steps, alone and within, without and cut to other segments."""
+    volume, spacing = STEP_VOLUMES[name]
+    values = np.where(volume, 50, 0) + np.random.default_rng(3).integers(0, 10, volume.shape)
+    datasets, values = write(tmp_path / "in", values.astype(float), spacing=spacing)
+    spaces = (*map(float, datasets[0].PixelSpacing[::-1]), spacing[2])
+    reference = Reference(spaces)
+    other = {"Inner": within(values, 2, 57), "Hole": within(values, 9, 50), "Cut": within(values, 0, 58)}
+    bounds = other["Inner"] & ~other["Hole"] & other["Cut"]
+    limits = 'within = [ "Inner" ]; minus = [ "Hole" ]; intersect = [ "Cut" ];'
+    box = ("shapes = ( { kind = \"box\"; center = { fraction = [ 0.4, 0.5, 0.5 ]; };"
+           "radius_voxels = [ 8.0, 6.0, 3.0 ]; } );")
+    at = np.indices(volume.shape)[::-1]
+    start = np.logical_and.reduce([abs(i - share * (size - 1)) <= radius for i, share, size, radius in zip(
+        at, (0.4, 0.5, 0.5), volume.shape[::-1], (8, 6, 3))])
+    soft = within(values, 50, 59)
+    segments, expected = [], []
+
+    def add(body, mask):
+        segments.append(segment(f"S{len(segments)}", body))
+        expected.append(mask)
+
+    for steps in chains(spaces):
+        add(f'method = "range"; range = [ 50, 59 ]; {then(steps)}', reference.steps(soft, steps, True))
+        add(f'method = "range"; range = [ 50, 59 ]; {limits} {then(steps)}',
+            reference.steps(soft & bounds, steps, bounds))
+    steps = chains(spaces)[3:5]
+    add(f'method = "range"; range = [ 3, 55 ]; from = "Cut"; within = [ "Inner" ]; {then(steps[0])}',
+        reference.steps(within(values, 3, 55) & other["Cut"] & other["Inner"], steps[0], other["Inner"]))
+    add(f'range = [ 50, 59 ]; {box}', peer.level_set(soft, start))
+    add(f'range = [ 50, 59 ]; {box} {limits} {then(steps[1])}',
+        reference.steps(peer.level_set(soft & other["Inner"], start) & bounds, steps[1], bounds))
+    add('range = [ 50, 56 ]; from = "Hole"; within = [ "Inner", "Cut" ];',
+        peer.level_set(within(values, 50, 56) & other["Inner"] & other["Cut"], other["Hole"]))
+    for label, (low, high) in {"Inner": (2, 57), "Hole": (9, 50), "Cut": (0, 58)}.items():
+        segments.append(segment(label, f'method = "range"; range = [ {low}, {high} ];', hidden=True))
+    run(", ".join(segments), tmp_path / "out", tmp_path / "in")
+    masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    assert len(masks) == len(expected) and any(mask.any() for mask in expected)
+    for body, found, wanted in zip(segments, masks, expected):
+        assert np.array_equal(found, wanted), f"{(found & ~wanted).sum()} too many, {(wanted & ~found).sum()} missing: {body}"
 
 
 def test_methods_use_each_other(run, tmp_path):
@@ -159,7 +260,7 @@ def test_methods_use_each_other(run, tmp_path):
     run(", ".join([
         segment("Third", 'range = [ -1000, 80 ]; from = "Second"; intersect = [ "Body" ];'),
         segment("Second", 'range = [ -1000, -320 ]; from = "Seed"; then = ( { fill = "volume"; } );'),
-        segment("Seed", 'method = "range"; range = [ -1000, -700 ]; within = [ "First" ]; then = ( { keep = 1; } );',
+        segment("Seed", 'method = "range"; range = [ -1000, -820 ]; within = [ "First" ]; then = ( { keep = 1; } );',
                 hidden=True),
         segment("First", 'range = [ -1000, -320 ];'
                          'shapes = ( { center = { voxel = [ 30.0, 34.0, 9.0 ]; }; radius_voxels = 4.0; } );'),
@@ -167,7 +268,7 @@ def test_methods_use_each_other(run, tmp_path):
                 hidden=True),
     ]), tmp_path / "out", tmp_path / "in", more='results = [ "seg", "codes" ];')
     first = peer.level_set(within(values, -1000, -320), peer.sphere(values.shape, (30, 34, 9), 4))
-    seed = largest(within(values, -1000, -700) & first)
+    seed = largest(within(values, -1000, -820) & first)
     second = ndimage.binary_fill_holes(peer.level_set(within(values, -1000, -320), seed))
     body = filled(largest(within(values, -500, 5000)))
     found = peer.level_set(within(values, -1000, 80), second)
@@ -199,7 +300,7 @@ def test_fuzzy_objects_are_cut(run, tmp_path):
     ]), tmp_path / "out", tmp_path / "in")
     cut_off, air, found = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
     assert np.array_equal(air, ndimage.binary_dilation(values <= -320, ball(SPACING, 4.0)))
-    expected = ndimage.binary_fill_holes(ndimage.binary_opening(found & ~air, ball(SPACING, 3.0)))
+    expected = ndimage.binary_fill_holes(opened(found & ~air, ball(SPACING, 3.0))) & ~air
     assert 0 < expected.sum() < found.sum() and np.array_equal(cut_off, expected)
 
 
@@ -237,12 +338,12 @@ def test_level_sets_find_their_start(run, tmp_path):
         segment("Body", 'method = "range"; range = [ -500, 5000 ]; then = ( { keep = 1; }, { fill = "slices"; } );',
                 hidden=True)]), tmp_path / "out", tmp_path / "in")
     body = filled(largest(within(values, -500, 5000)))
-    lung = peer.level_set(within(values, -1000, -320), largest(within(values, -1000, -320) & body)) & body
+    lung = peer.level_set(within(values, -1000, -320) & body, largest(within(values, -1000, -320) & body))
     air = peer.level_set(within(values, -2000, -320), largest(within(values, -2000, -320)))
     middle = np.zeros(values.shape, bool)
     middle[9:11, 39:41, 47:49] = True
     middle = peer.level_set(within(values, -200, 200), middle)
-    expected = [ndimage.binary_fill_holes(lung), air, middle]
+    expected = [ndimage.binary_fill_holes(lung) & body, air, middle]
     for found, wanted in zip(seg_masks(tmp_path / "out" / "seg.dcm", datasets), expected):
         assert 0 < wanted.sum() < wanted.size and np.array_equal(found, wanted)
     assert not (air & lung).any()
@@ -300,7 +401,7 @@ def test_level_sets_start_where_the_mean_is_extreme(run, tmp_path, alike):
 
     low, high = start(-1, 8), start(1, 10)
     air = ndimage.binary_dilation(peer.level_set(sigma(low, 3), low), ball(SPACING, 6.0))
-    vessel = peer.level_set(within(values, -2000, -400) & ~padded, start(1, 4, air)) & air
+    vessel = peer.level_set(within(values, -2000, -400) & ~padded & air, start(1, 4, air))
     bone = peer.level_set(within(values, 300, 3000) & ~padded, high)
     for found, wanted in zip(seg_masks(tmp_path / "out" / "seg.dcm", datasets), [bone, vessel, air]):
         assert 0 < wanted.sum() < wanted.size and np.array_equal(found, wanted)
@@ -410,8 +511,8 @@ def test_a_phantom_of_a_head(run, tmp_path):
     datasets, _ = peer.read_series(source)
     values = exact_values(datasets)
     spacing = json.loads((tmp_path / "out" / "job.json").read_text())["volume"]["spacing_mm"]
-    head = filled(largest(ndimage.binary_opening(within(values, -300, 4000), ball(spacing, 3.0))))
-    inside = ndimage.binary_opening(within(values, 0, 80) & head, ball(spacing, 2.0))
+    head = filled(largest(opened(within(values, -300, 4000), ball(spacing, 3.0))))
+    inside = opened(within(values, 0, 80) & head, ball(spacing, 2.0))
     inside = largest(inside, 3, True)
     assert 0 < inside.sum() < head.sum()
     masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)

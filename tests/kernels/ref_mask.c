@@ -163,7 +163,6 @@ struct offset {
     int64_t i, j, k;
 };
 
-/* One voxel farther than the volume is wide, so that the outside is met. */
 static struct offset *
 ball_offsets(struct image_extent extent, const double spacing[3], double mm, int64_t *count)
 {
@@ -180,7 +179,7 @@ ball_offsets(struct image_extent extent, const double spacing[3], double mm, int
     return offsets;
 }
 
-/* Grown: a voxel of the ball is in. Shrunk: none is out, or outside. */
+/* Grown: a voxel of the ball is in. Shrunk: none in the volume is out. */
 static void
 by_ball(struct image_extent extent, const double spacing[3], double mm, bool shrink, uint8_t *in)
 {
@@ -195,9 +194,8 @@ by_ball(struct image_extent extent, const double spacing[3], double mm, bool shr
 
         for (int64_t o = 0; o < count && !met; o++) {
             int64_t i = x + offsets[o].i, j = y + offsets[o].j, k = z + offsets[o].k;
-            bool present = is_inside(extent, i, j, k) && in[place_of(extent, i, j, k)];
 
-            met = present != shrink;
+            met = is_inside(extent, i, j, k) && in[place_of(extent, i, j, k)] != shrink;
         }
         result[at] = met != shrink;
     }
@@ -302,6 +300,23 @@ bit_of(struct image_extent extent, const uint64_t *bits, int64_t at)
     return bits[row * ((extent.columns + 63) / 64) + x / 64] >> x % 64 & 1;
 }
 
+/* Whether the voxel is within the request's bounds. */
+static bool
+is_bounded(const struct ref_mask_job *job, const struct ref_mask_request *request,
+           const uint64_t *before, int64_t at)
+{
+    const struct kernels_mask_request *given = &request->given;
+
+    for (size_t m = 0; m < given->within_count; m++)
+        if (!bit_of(job->extent, given->within[m], at))
+            return false;
+    for (size_t m = 0; m < given->minus_count; m++)
+        if (bit_of(job->extent, given->minus[m], at))
+            return false;
+    return !(request->within_before && !bit_of(job->extent, before, at)) &&
+           !(request->minus_before && bit_of(job->extent, before, at));
+}
+
 static bool
 begins_in(const struct ref_mask_job *job, const struct ref_mask_request *request,
           const uint64_t *before, int64_t at)
@@ -317,14 +332,8 @@ begins_in(const struct ref_mask_job *job, const struct ref_mask_request *request
             (value >= given->padding.lo && value <= given->padding.hi))
             return false;
     }
-    for (size_t m = 0; m < given->within_count; m++)
-        if (!bit_of(job->extent, given->within[m], at))
-            return false;
-    for (size_t m = 0; m < given->minus_count; m++)
-        if (bit_of(job->extent, given->minus[m], at))
-            return false;
-    return !(request->within_before && !bit_of(job->extent, before, at)) &&
-           !(request->minus_before && bit_of(job->extent, before, at));
+    return (!given->found || bit_of(job->extent, given->found, at)) &&
+           is_bounded(job, request, before, at);
 }
 
 static void
@@ -361,13 +370,17 @@ ref_mask_expect(const struct ref_mask_job *job, struct ref_mask_found *found)
 
     for (size_t r = 0; r < job->count; r++) {
         const struct ref_mask_request *request = &job->requests[r];
+        const uint64_t *before = r > 0 ? found[r - 1].bits : NULL;
 
         found[r].found = found[r].kept = 0;
         for (int64_t at = 0; at < ref_voxels(job->extent); at++)
-            in[at] = begins_in(job, request, r > 0 ? found[r - 1].bits : NULL, at);
-        for (size_t i = 0; i < request->given.step_count; i++)
+            in[at] = begins_in(job, request, before, at);
+        for (size_t i = 0; i < request->given.step_count; i++) {
             ref_mask_step(job->extent, job->demand.spacing, &request->steps[i], in, &found[r].found,
                           &found[r].kept);
+            for (int64_t at = 0; at < ref_voxels(job->extent); at++)
+                in[at] = in[at] && is_bounded(job, request, before, at);
+        }
         tell_found(job->extent, in, &found[r]);
     }
     free(in);
@@ -525,6 +538,8 @@ random_request(const struct ref_mask_job *job, struct ref_mask_request *request,
         request->within[m] = request->own[m] = random_set(extent, random);
     for (size_t m = 0; m < given->minus_count; m++)
         request->minus[m] = request->own[REF_MASK_SETS + m] = random_set(extent, random);
+    if (ref_random_below(random, 3) == 0)
+        given->found = request->own[2 * REF_MASK_SETS] = random_set(extent, random);
     request->within_before = !first && ref_random_below(random, 3) == 0;
     request->minus_before = !first && !request->within_before && ref_random_below(random, 3) == 0;
     given->steps = request->steps;
@@ -587,7 +602,7 @@ ref_mask_free(struct ref_mask_job *job)
 {
     for (size_t r = 0; r < job->count; r++) {
         free(job->requests[r].ranges);
-        for (size_t m = 0; m < 2 * REF_MASK_SETS; m++)
+        for (size_t m = 0; m <= 2 * REF_MASK_SETS; m++)
             free(job->requests[r].own[m]);
     }
     free(job->voxels);

@@ -259,8 +259,7 @@ fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const v
         const struct conf_segment *segment = &segmentation->pipeline->segments[number];
         struct kernels_fuzzy_object *object = &objects->items[k];
         if (segmentation->ready[number] && segment->from)
-            object->start =
-                segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].bits;
+            object->start = segment_from(segmentation, number);
         else if (segmentation->ready[number] && !object->start && conf_segment_looks(segment))
             rc = start_find(segmentation, number, lane, voxels, &any_value, &object->start, error);
     }

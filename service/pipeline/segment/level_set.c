@@ -3,6 +3,7 @@
 
 #include "kernels/level_set/shape.h"
 #include "service/pipeline/segment/ranges.h"
+#include "service/pipeline/segment/sets.h"
 #include "service/pipeline/segment/start.h"
 #include "service/pipeline/volume.h"
 
@@ -75,6 +76,7 @@ make_label(const struct conf_segment *segment, const struct geometry_stack *stac
         .ranges = ranges,
         .range_count = (size_t)stack->plane_count,
         .padding = {1, 0},
+        .strict = true,
     };
     return 0;
 }
@@ -105,6 +107,16 @@ level_set_fill_ranges(const struct segmentation *segmentation,
     return ranges_make(segmentation, segment, ranges, &labels->items[k].padding, error);
 }
 
+/* Segments that those of the method lie within, or more. */
+static size_t
+count_within(const struct conf_pipeline *pipeline)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        count += pipeline->segments[i].within_count;
+    return count;
+}
+
 static int
 level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *pipeline,
                   size_t planes, struct error *error)
@@ -114,7 +126,9 @@ level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *p
     labels->ranges = calloc(count * planes, sizeof *labels->ranges);
     labels->shapes = calloc(count_shapes(pipeline) + count, sizeof *labels->shapes);
     labels->shape_counts = calloc(count, sizeof *labels->shape_counts);
-    bool complete = labels->items && labels->ranges && labels->shapes && labels->shape_counts;
+    labels->within = calloc(1 + count_within(pipeline), sizeof *labels->within);
+    bool complete =
+        labels->items && labels->ranges && labels->shapes && labels->shape_counts && labels->within;
     return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
 
@@ -148,6 +162,7 @@ level_set_release(void *prepared)
     free(labels->ranges);
     free(labels->shapes);
     free(labels->shape_counts);
+    free(labels->within);
 }
 
 /* ------------------------------------------------------------------------- the method ---- */
@@ -200,13 +215,19 @@ static void
 level_set_choose(const struct segmentation *segmentation, const struct level_set_labels *labels)
 {
     const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
+    const uint64_t **within = labels->within;
     for (size_t k = 0; k < labels->demand.labels; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
         struct kernels_level_set_label *label = &labels->items[k];
-        label->shape_count = segmentation->ready[segments[k]] ? labels->shape_counts[k] : 0;
-        if (segmentation->ready[segments[k]] && segment->from)
-            label->mask =
-                segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].bits;
+        label->shape_count = 0;
+        if (!segmentation->ready[segments[k]])
+            continue;
+        label->shape_count = labels->shape_counts[k];
+        label->within = within;
+        label->within_count = sets_within(segmentation, segments[k], within);
+        within += label->within_count;
+        if (segment->from)
+            label->mask = segment_from(segmentation, segments[k]);
     }
 }
 

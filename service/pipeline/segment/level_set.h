@@ -2,7 +2,8 @@
  * level_set.h - from level set segments as configured (real-world units, millimetres, fractions) to
  * labels as computed (stored values, voxels).
  *
- * Ranges are ranges.h's, with the hole as the label's padding.
+ * Ranges are ranges.h's, with the hole as the label's padding. The segments of `within` limit what is
+ * in range. Regions hold no voxel out of range.
  *
  * Shapes. A radius in millimetres is divided by the spacing of each axis; points are volume.h's.
  */
@@ -23,7 +24,8 @@ struct level_set_labels {
     struct kernels_level_set_label *items;
     struct image_range *ranges; /* storage of the items' */
     struct kernels_shape *shapes;
-    size_t *shape_counts; /* of the items, while they are ready */
+    size_t *shape_counts;    /* of the items, while they are ready */
+    const uint64_t **within; /* the items' */
 };
 
 #endif

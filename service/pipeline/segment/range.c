@@ -75,6 +75,18 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment,
     request->range_count = (size_t)segmentation->stack->plane_count;
     request->ranges = own->ranges + k * request->range_count;
     request->padding = own->holes[k];
+    if (segmentation->pipeline->segments[segment].from)
+        request->found = segment_from(segmentation, segment);
+}
+
+static void
+range_describe(const struct segmentation *segmentation, size_t segment,
+               char text[SEGMENT_DESCRIPTION])
+{
+    const char *from = segmentation->pipeline->segments[segment].from;
+    ranges_describe(segmentation, segment, text);
+    if (from)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from segment %s", from);
 }
 
 static struct segment_bytes
@@ -94,6 +106,6 @@ const struct segment_method segment_range = {
     .bytes = range_bytes,
     .run = range_run,
     .begin_mask = range_begin_mask,
-    .describe = ranges_describe,
+    .describe = range_describe,
     .report = ranges_report,
 };

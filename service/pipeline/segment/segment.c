@@ -132,6 +132,13 @@ segment_place(const struct segmentation *segmentation, size_t segment)
     return place;
 }
 
+const uint64_t *
+segment_from(const struct segmentation *segmentation, size_t segment)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    return segmentation->masks[conf_find_segment(pipeline, pipeline->segments[segment].from)].bits;
+}
+
 /* Whether what the segment uses is made: all of it, or what its method starts from. */
 static bool
 segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool start, const bool *made)

@@ -1,6 +1,6 @@
 /*
  * segment.h - how segments are found: a method is a row, which works on all of its segments at once.
- * What a method has found is cut to other segments and goes through the segment's steps (sets.h);
+ * The region of a method is cut to other segments and goes through the segment's steps (sets.h);
  * segments are made in the order in which they use each other.
  *
  * To add one: its operation in kernels/, a file here with its struct segment_method, and its row in
@@ -82,7 +82,8 @@ struct segment_method {
      * is the decoded volume. */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                struct error *error);
-    /* Where a segment is made of nothing but ranges, and run finds no mask: fills them in. */
+    /* Where a segment is made of a range and of another segment, and run finds no mask: fills them
+     * in. */
     void (*begin_mask)(const struct segmentation *segmentation, size_t segment,
                        struct kernels_mask_request *request);
     /* Of a segment that was found: Algorithm Parameters (0066,0032; PS3.3 10.16), what a reader of
@@ -136,6 +137,9 @@ segment_mask_bytes(const struct geometry_stack *stack)
 }
 
 size_t segment_place(const struct segmentation *segmentation, size_t segment);
+
+/* The mask of the segment that `from` names, which is made. */
+const uint64_t *segment_from(const struct segmentation *segmentation, size_t segment);
 
 /* Algorithm Parameters of a segment that was found: its method's, and what was done then. */
 void segment_describe(const struct segmentation *segmentation, size_t segment,

@@ -45,14 +45,23 @@ set_step_has_ball(const struct conf_step *step)
 
 /* ------------------------------------------------------------------------------ places ---- */
 
+static bool
+set_is_start_of(const struct conf_pipeline *pipeline, const char *label, size_t segment)
+{
+    struct conf_use use;
+    for (size_t n = 0; conf_segment_use(pipeline, segment, n, &use); n++)
+        if (use.start && strcmp(use.label, label) == 0)
+            return true;
+    return false;
+}
+
 /* An operation runs again for each that it finds later, over the masks that it has found. */
 static bool
 set_starts_its_method(const struct conf_pipeline *pipeline, size_t segment)
 {
-    const char *label = pipeline->segments[segment].label;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if (pipeline->segments[i].method == pipeline->segments[segment].method &&
-            pipeline->segments[i].from && strcmp(pipeline->segments[i].from, label) == 0)
+            set_is_start_of(pipeline, pipeline->segments[segment].label, i))
             return true;
     return false;
 }
@@ -127,7 +136,7 @@ set_fill(const struct segmentation *segmentation, size_t number, struct set_requ
     if (method->begin_mask)
         method->begin_mask(segmentation, number, request);
     else
-        set->within[request->within_count++] = segmentation->found[number].bits;
+        request->found = segmentation->found[number].bits;
     set_add(segmentation, segment->within, segment->within_count, set->within,
             &request->within_count);
     set_add(segmentation, segment->intersect, segment->intersect_count, set->within,

@@ -1,6 +1,7 @@
 /*
- * sets.h - what is done with what a method has found: cut to other segments, less others, and the
- * steps, in the pipeline's words made those of kernels/mask/mask.h.
+ * sets.h - the mask of a segment from the region of its method: cut to other segments, less others,
+ * and the steps, in the terms of kernels/mask/mask.h. noctule.conf(5), "Segments, voxel for voxel",
+ * defines them.
  */
 #ifndef NOCTULE_SEGMENT_SETS_H
 #define NOCTULE_SEGMENT_SETS_H
