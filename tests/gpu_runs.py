@@ -48,7 +48,7 @@ pipelines = ( {{ name = "both";
     {{ label = "Bright"; method = "range"; range = {{ of_max = 0.4; of = "Body"; }}; intersect = [ "Grown" ]; type = {type}; }},
     {{ label = "Object"; method = "fuzzy-connectedness"; type = {type}; intersect = [ "Body" ];
       seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); threshold = 0.4; then = ( {{ fill = "volume"; }} ); }},
-    {{ label = "Grown"; method = "range"; range = [ -1e9, 1e9 ]; within = [ "Object" ]; hidden = true;
+    {{ label = "Grown"; method = "range"; range = [ -1e9, 1e9 ]; from = "Object"; hidden = true;
       then = ( {{ grow_mm = 6.0; }}, {{ shrink_mm = 1.0; }} ); }},
     {{ label = "Body"; method = "range"; range = {{ otsu = 2; class = 2; }}; hidden = true;
       then = ( {{ keep = 1; }}, {{ fill = "slices"; }} ); }} );
