@@ -175,6 +175,8 @@ struct conf_expect {
         unvalidated; /* why results are held unless the pipeline is `unreviewed`; NULL: they are not */
 };
 
+#define CONF_CATEGORY "123037004" /* of a segment, by default: SCT, Anatomical Structure */
+
 struct conf_segment {
     char *label;
     char *description; /* "" when not given */
@@ -189,9 +191,10 @@ struct conf_segment {
     struct conf_step *then;
     size_t then_count;
     bool hidden; /* of use to other segments only: not part of the results */
-    struct coded_concept category, type, modifier, region; /* no type: only of hidden ones */
-    double color[3];                                       /* RGB, 0..1 */
-    struct conf_expect *expect;                            /* NULL: nothing */
+    /* No type: only of hidden segments and of those that take the codes of a SEG object. */
+    struct coded_concept category, type, modifier, region;
+    double color[3];            /* RGB, 0..1 */
+    struct conf_expect *expect; /* NULL: nothing */
 };
 
 /* What becomes of a result that is not as expected: it waits for somebody's word, or goes on. */

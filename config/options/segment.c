@@ -79,6 +79,13 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         check_seeds(segment, spot);
 }
 
+/* A SEG states the codes of its segments. */
+static bool
+segment_has_codes(const struct conf_segment *segment)
+{
+    return segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG;
+}
+
 static void
 check_segment(const void *object, const struct option_spot *spot)
 {
@@ -90,9 +97,11 @@ check_segment(const void *object, const struct option_spot *spot)
     if (segment->hidden && segment->connectedness_map)
         option_refuse(spot, "connectedness_map",
                       "a hidden segment is not written: leave one of the two out");
-    if (!segment->hidden && !segment->type.value && !LOST(spot, segment->hidden) &&
-        !LOST(spot, segment->type))
-        option_refuse(spot, "type", "is missing; only hidden segments need none");
+    if (!segment->hidden && !segment->type.value && !segment_has_codes(segment) &&
+        !LOST(spot, segment->hidden) && !LOST(spot, segment->type) &&
+        !LOST(spot, segment->method) && !LOST(spot, segment->object))
+        option_refuse(spot, "type",
+                      "is missing; only hidden segments and those of a SEG object need none");
 }
 
 static void
@@ -335,14 +344,18 @@ static const struct option_row segment_rows[] = {
     {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
      .help = "it is of use to other segments only, and not written, drawn or measured"},
     {"category", &option_group, AT(struct conf_segment, category),
-     "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
+     "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
     {"type", &option_group, AT(struct conf_segment, type), "", .section = &code_section,
-     .help = "Segmented Property Type Code Sequence (0062,000F); only hidden segments need none"},
+     .help = "Segmented Property Type Code Sequence (0062,000F); the default for a segment of a "
+             "SEG object "
+             "is the object's category, type and modifier; only hidden segments need none else"},
     {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
     {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,
-     .help = "Anatomic Region Sequence (0008,2218), where the type does not say it"},
+     .help =
+         "Anatomic Region Sequence (0008,2218), if the type does not state it; the default for a "
+         "segment of a SEG object is the object's"},
     {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
      .array = {.count = 3}, .help = "red, green and blue that viewers are told to show it in"},
     {"expect", &option_part, AT(struct conf_segment, expect), "", .section = &option_expect,

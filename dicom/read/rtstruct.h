@@ -11,6 +11,7 @@
 
 #include "base/contour.h"
 #include "dicom/dicom.h"
+#include "dicom/read/provenance.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,7 @@ struct rtstruct_roi {
     bool has_color;                              /* ROI Display Color */
     uint8_t color[3];
     int64_t contours; /* of whatever kind; 0: nothing is drawn */
+    const struct provenance *provenance;
 };
 
 /* A series that was drawn on. */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "dicom/dicom.h"
+#include "dicom/read/provenance.h"
 #include "service/common/jobs/feature.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expect.h"
@@ -30,6 +31,16 @@ struct segment_number {
     bool measured;
 };
 
+/* The region of an annotation object that a segment was taken from. */
+struct pipeline_object {
+    const struct provenance *provenance; /* held; NULL: the segment is not from an object */
+    bool changed;                        /* by Noctule */
+    int32_t number;
+    char name[DICOM_LO_SIZE];
+    char sop_instance_uid[DICOM_UID_SIZE];
+    char tracking_uid[DICOM_UID_SIZE]; /* "": the object has none */
+};
+
 struct pipeline_segment {
     char label[DICOM_LO_SIZE];
     int32_t number; /* Segment Number; 0: hidden */
@@ -41,6 +52,7 @@ struct pipeline_segment {
     int number_count;
     int64_t measured_voxels;
     char told[320]; /* for the note; "": nothing */
+    struct pipeline_object object;
 };
 
 struct pipeline_report {

@@ -15,6 +15,7 @@ from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask, ring, struct
 from test_grid import Reference, uneven
 from test_resample import mask_on_grid, mask_on_planes
 from test_run import assert_nothing_left, exact_values, seg_masks
+from test_seg import assert_dciodvfy_is_silent
 from test_sr import assert_dciodvfy_is_content, one
 
 TYPE = 'type = { code = "86049000"; scheme = "SCT"; meaning = "Neoplasm, Primary"; };'
@@ -101,9 +102,9 @@ def test_regions_are_segments(run, tmp_path, series, rois):
     assert record["object_files"] == 1
     assert "A: 2 slices between drawn ones have no contour" in record["note"]
     assert [segment["slices_missing"] for segment in record["segments"]] == [2, 0, 2]
-    seg = pydicom.dcmread(output / "seg.dcm").SegmentSequence[0]
-    assert seg.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters.startswith(
-        'region 1 "GTV-1" of RT Structure Set 1.2.9.1, drawn on 3 slices; 2 slices')
+    written = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert written[0].SegmentDescription.startswith('region 1 "GTV-1" of RT Structure Set 1.2.9.1, drawn on 3 slices; 2 slices')
+    assert written[2].SegmentDescription.endswith("; minus B")
 
 
 def test_an_object_among_the_images_is_no_surprise(tmp_path, series, rois):
@@ -454,6 +455,155 @@ def test_segmentations_are_segments(run, tmp_path, series, kind, kept):
     reference = one(group[0], "IMAGE", "121191").ReferencedSOPSequence[0]
     assert reference.ReferencedSOPInstanceUID == "1.2.65.1" and reference.ReferencedSegmentNumber == 1
     assert group.tracking_identifier == "Ball of 7" and group.tracking_uid == "1.2.66.1"
+
+
+def network_segmentation(path, files, pixels):
+    """A segment by a network, with all that a SEG can state of it, and one that was drawn."""
+    family, name = (highdicom.sr.CodedConcept(*code) for code in (("123110", "DCM", "Artificial Intelligence"),
+                                                                  ("LUNGNET", "99EXAMPLE", "Lung nodule network")))
+    algorithm = highdicom.AlgorithmIdentificationSequence("LungNet 3D", family, "2.1.0-rc1", "Institut für Bildanalyse",
+                                                          {"threshold": "0.5", "weights": "sha256:0ab1"})
+    algorithm[0].AlgorithmNameCodeSequence = [name]
+    altered = highdicom.sr.CodedConcept("49755003", "SCT", "Morphologically Altered Structure")
+    segments = [
+        highdicom.seg.SegmentDescription(
+            1, "Ball", altered, highdicom.sr.CodedConcept("4147007", "SCT", "Mass"), "AUTOMATIC", algorithm,
+            tracking_id="nodule 7", tracking_uid="1.2.66.7",
+            anatomic_regions=[highdicom.sr.CodedConcept("39607008", "SCT", "Lung")]),
+        highdicom.seg.SegmentDescription(
+            2, "Block", altered, highdicom.sr.CodedConcept("4147007", "SCT", "Mass"), "MANUAL")]
+    seg = highdicom.seg.Segmentation(files, pixels.astype(np.uint8), "BINARY", segments, "1.2.65.3", 1, "1.2.65.1", 1,
+                                     "Example", "LungNet server", "4", "7")
+    seg.SpecificCharacterSet = "ISO_IR 192"
+    seg.save_as(path)
+    return path
+
+
+def code_of(sequence):
+    return sequence[0].CodeValue, sequence[0].CodingSchemeDesignator, sequence[0].CodeMeaning
+
+
+def children(item, relation="HAS CONCEPT MOD"):
+    """(code of the concept, value) of the modifiers of an item."""
+    values = [(child, child.TextValue if child.ValueType == "TEXT" else child.ConceptCodeSequence[0].CodeValue)
+              for child in item.ContentSequence if child.RelationshipType == relation]
+    return [(child.ConceptNameCodeSequence[0].CodeValue, value) for child, value in values]
+
+
+def test_the_provenance_of_a_segmentation_is_kept(run, tmp_path, series):
+    pixels, files = parts(series)
+    path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
+    untyped = found("A").replace(TYPE, "")
+    output = run(", ".join([untyped, found("B", "number = 2")]), [path], tmp_path / "series",
+                 more=MEASURED + 'results = [ "seg", "sr" ];')
+    assert_dciodvfy_is_silent(output / "seg.dcm", path)
+    given, written = pydicom.dcmread(path).SegmentSequence, pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    for keyword in ("SegmentAlgorithmType", "SegmentAlgorithmName", "SegmentationAlgorithmIdentificationSequence", "TrackingID",
+                    "TrackingUID", "SegmentedPropertyCategoryCodeSequence", "SegmentedPropertyTypeCodeSequence",
+                    "AnatomicRegionSequence"):
+        assert written[0][keyword].value == given[0][keyword].value, keyword
+    assert written[0].SegmentDescription.startswith('region 1 "Ball" of Segmentation 1.2.65.1, drawn on ')
+    # The second was drawn, by no algorithm; its type is configured.
+    assert written[1].SegmentAlgorithmType == "MANUAL" and "SegmentAlgorithmName" not in written[1]
+    assert "SegmentationAlgorithmIdentificationSequence" not in written[1]
+    assert code_of(written[1].SegmentedPropertyTypeCodeSequence)[0] == "86049000"
+    read = highdicom.seg.segread(output / "seg.dcm").get_segment_description(1)
+    assert read.algorithm_type.value == "AUTOMATIC" and read.algorithm_identification.name == "LungNet 3D"
+    assert read.algorithm_identification.parameters == {"threshold": "0.5", "weights": "sha256:0ab1"}
+
+    group, drawn_group = highdicom.sr.srread(output / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    assert group.tracking_identifier == "nodule 7" and group.tracking_uid == "1.2.66.7"
+    assert children(one(group[0], "IMAGE", "121191")) == [
+        ("ALGORITHM_TYPE", "AUTOMATIC"), ("111001", "LungNet 3D"), ("111003", "2.1.0-rc1"),
+        ("111002", "threshold=0.5,weights=sha256:0ab1"), ("111000", "123110")]
+    assert children(one(drawn_group[0], "IMAGE", "121191")) == [("ALGORITHM_TYPE", "MANUAL")]
+    assert_dciodvfy_is_content(output / "sr.dcm")
+
+    of = record_of(output)["segments"][0]["object"]
+    assert {key: of[key] for key in ("sop_instance_uid", "number", "name", "tracking_uid", "changed", "manufacturer", "model",
+                                     "algorithm_type", "algorithm_names")} == {
+        "sop_instance_uid": "1.2.65.1", "number": 1, "name": "Ball", "tracking_uid": "1.2.66.7", "changed": False,
+        "manufacturer": "Example", "model": "LungNet server", "algorithm_type": "AUTOMATIC", "algorithm_names": ["LungNet 3D"]}
+    (algorithm,) = of["algorithms"]
+    assert algorithm["family"]["code"] == "123110" and algorithm["code"]["code"] == "LUNGNET"
+    assert (algorithm["name"], algorithm["version"], algorithm["source"]) == ("LungNet 3D", "2.1.0-rc1", "Institut für Bildanalyse")
+
+
+def test_steps_on_a_region_are_stated_beside_its_provenance(run, tmp_path, series):
+    pixels, files = parts(series)
+    path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
+    grown = "then = ( { grow_mm = 2.0; } );"
+    output = run(", ".join([found("A", more=grown), found("B", "number = 2", grown)]), [path], tmp_path / "series",
+                 more=MEASURED + 'results = [ "seg", "sr" ];')
+    assert_dciodvfy_is_silent(output / "seg.dcm", path)
+    given, written = pydicom.dcmread(path).SegmentSequence, pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [item.SegmentAlgorithmType for item in written] == ["AUTOMATIC", "SEMIAUTOMATIC"]
+    assert written[0].SegmentAlgorithmName == ["LungNet 3D", "Noctule steps on a region"]
+    assert written[1].SegmentAlgorithmName == "Noctule steps on a region"
+    sequences = [item.SegmentationAlgorithmIdentificationSequence for item in written]
+    assert sequences[0] == given[0].SegmentationAlgorithmIdentificationSequence
+    assert sequences[1][0].AlgorithmName == "Noctule steps on a region" and sequences[1][0].AlgorithmParameters.endswith("; then grow mm 2")
+    assert code_of(sequences[1][0].AlgorithmFamilyCodeSequence)[0] == "123104"
+    assert all(item.SegmentDescription.endswith("; then grow mm 2") for item in written)
+    # A changed region is another finding.
+    assert not {item.TrackingUID for item in written} & {"1.2.66.7"}
+    highdicom.seg.segread(output / "seg.dcm")
+    assert [segment["object"]["changed"] for segment in record_of(output)["segments"]] == [True, True]
+
+
+@pytest.mark.parametrize(("stated", "description", "expected", "names"), [
+    ("AUTOMATIC", "ContourNet 1.7", "AUTOMATIC", "ContourNet 1.7"),
+    ("SEMIAUTOMATIC", None, "SEMIAUTOMATIC", "not stated by the source object"),
+    ("MANUAL", None, "MANUAL", None),
+    ("MANUAL", "drawn by hand", "MANUAL", None),
+    ("", None, "SEMIAUTOMATIC", "not stated by the source object"),
+    (None, "ContourNet 1.7", "SEMIAUTOMATIC", "ContourNet 1.7"),
+    ("BY HAND", None, "SEMIAUTOMATIC", "not stated by the source object"),
+])
+def test_the_provenance_of_a_structure_set_is_kept(run, tmp_path, series, rois, stated, description, expected, names):
+    path = structure_set(tmp_path, Planes(series), rois)
+    ds = pydicom.dcmread(path)
+    roi = ds.StructureSetROISequence[0]
+    if stated is not None:
+        roi.ROIGenerationAlgorithm = stated
+    if description:
+        roi.ROIGenerationDescription = description
+    ds.save_as(path)
+    output = run(drawn(wanted="number = 1"), [path], tmp_path / "series")
+    assert_valid(output / "seg.dcm")
+    (written,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert written.SegmentAlgorithmType == expected and written.get("SegmentAlgorithmName") == names
+    assert "SegmentationAlgorithmIdentificationSequence" not in written
+    assert ('described as "drawn by hand"' in written.SegmentDescription) == (description == "drawn by hand")
+    of = record_of(output)["segments"][0]["object"]
+    assert of["algorithm_type"] == (stated if stated in ("AUTOMATIC", "SEMIAUTOMATIC", "MANUAL") else "")
+    assert of["algorithms"] == [] and of["algorithm_names"] == ([description] if description else [])
+
+
+def test_the_derivation_algorithm_of_a_region_is_kept(run, tmp_path, series, rois):
+    path = structure_set(tmp_path, Planes(series), rois)
+    ds = pydicom.dcmread(path)
+    roi = ds.StructureSetROISequence[0]
+    roi.ROIGenerationAlgorithm = "AUTOMATIC"
+    roi.ROIDerivationAlgorithmIdentificationSequence = highdicom.AlgorithmIdentificationSequence(
+        "ContourNet", highdicom.sr.CodedConcept("123110", "DCM", "Artificial Intelligence"), "1.7", "Example")
+    ds.save_as(path)
+    output = run(drawn(wanted="number = 1"), [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    (written,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert written.SegmentAlgorithmType == "AUTOMATIC" and written.SegmentAlgorithmName == "ContourNet"
+    assert written.SegmentationAlgorithmIdentificationSequence == roi.ROIDerivationAlgorithmIdentificationSequence
+
+
+def test_a_segment_needs_a_type_where_its_object_has_none(run, tmp_path, series):
+    pixels, files = parts(series)
+    path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
+    ds = pydicom.dcmread(path)
+    del ds.SegmentSequence[0].SegmentedPropertyTypeCodeSequence
+    ds.save_as(path)
+    complaint = run(found("A").replace(TYPE, ""), [path], tmp_path / "series", status=1)
+    assert ('TAG_MISSING: seg.dcm, segment "Ball": Segmented Property Type Code Sequence (0062,000F) has no whole code. '
+            'Give segment "A" of pipeline drawn a type.') in complaint
+    run(found("A"), [path], tmp_path / "series")
 
 
 SYNTAXES = {"BINARY": ["DeflatedExplicitVRLittleEndian"],

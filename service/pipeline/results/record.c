@@ -65,6 +65,58 @@ put_numbers(struct json *json, const struct pipeline_segment *segment)
 }
 
 static void
+put_code(struct json *json, const char *key, const struct coded_concept *code)
+{
+    if (!code->value)
+        return;
+    json_begin_object(json, key);
+    json_string(json, "code", code->value);
+    json_string(json, "scheme", code->scheme);
+    json_string(json, "meaning", code->meaning);
+    json_end_object(json);
+}
+
+static void
+put_algorithms(struct json *json, const struct provenance *provenance)
+{
+    json_begin_array(json, "algorithms");
+    for (size_t i = 0; i < provenance->algorithm_count; i++) {
+        const struct provenance_algorithm *algorithm = &provenance->algorithms[i];
+        json_begin_object(json, NULL);
+        put_code(json, "family", &algorithm->family);
+        put_code(json, "code", &algorithm->code);
+        json_string(json, "name", algorithm->name);
+        json_string(json, "version", algorithm->version);
+        json_string(json, "source", algorithm->source);
+        json_string(json, "parameters", algorithm->parameters);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+/* The object's own statements on the region. */
+static void
+put_object(struct json *json, const struct pipeline_object *object)
+{
+    const struct provenance *provenance = object->provenance;
+    json_begin_object(json, "object");
+    json_string(json, "sop_instance_uid", object->sop_instance_uid);
+    json_integer(json, "number", object->number);
+    json_string(json, "name", object->name);
+    json_string(json, "tracking_uid", object->tracking_uid);
+    json_boolean(json, "changed", object->changed);
+    json_string(json, "manufacturer", provenance->manufacturer);
+    json_string(json, "model", provenance->model);
+    json_string(json, "algorithm_type", provenance->type);
+    json_begin_array(json, "algorithm_names");
+    for (size_t i = 0; i < provenance->name_count; i++)
+        json_string(json, NULL, provenance->names[i]);
+    json_end_array(json);
+    put_algorithms(json, provenance);
+    json_end_object(json);
+}
+
+static void
 put_segments(struct json *json, const struct pipeline_report *report)
 {
     json_begin_array(json, "segments");
@@ -80,6 +132,8 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_string(json, "method", report->segments[i].method);
         if (report->segments[i].number_count > 0)
             put_numbers(json, &report->segments[i]);
+        if (report->segments[i].object.provenance)
+            put_object(json, &report->segments[i].object);
         json_end_object(json);
     }
     json_end_array(json);

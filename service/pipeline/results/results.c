@@ -33,12 +33,28 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
     return error_set_system(&report->error, rc, what);
 }
 
+/* A segment without a type has the codes of its object; the region is the object's unless configured. */
+static void
+results_take_codes(const struct provenance *provenance, struct seg_segment *segment)
+{
+    if (!segment->type.value) {
+        if (provenance->category.value && strcmp(segment->category.value, CONF_CATEGORY) == 0)
+            segment->category = provenance->category;
+        segment->type = provenance->property;
+        if (!segment->modifier.value)
+            segment->modifier = provenance->modifier;
+    }
+    if (!segment->region.value)
+        segment->region = provenance->region;
+}
+
 static void
 results_describe_segment(struct results *results, size_t i)
 {
     const struct segmentation *found = results->request->segmentation;
     const struct conf_segment *segment = &results->request->pipeline->segments[i];
     const struct segment_method *method = segment_methods[segment->method];
+    const struct object_region *region = object_region_of(found, i);
     const size_t n = results->segment_count++;
     segment_describe(found, i, results->parameters[n]);
     results->segments[n] = (struct seg_segment){
@@ -55,9 +71,13 @@ results_describe_segment(struct results *results, size_t i)
         .algorithm_parameters = results->parameters[n],
         .bits = results->placed.masks[i].bits,
         .words_per_row = results->placed.masks[i].words_per_row,
-        .origin = conf_segment_is_object(segment) ? &object_region_of(found, i)->origin : NULL,
+        .origin = conf_segment_is_object(segment) ? &region->origin : NULL,
+        .provenance = region ? region->provenance : NULL,
+        .changed = region && object_region_is_changed(found, i),
         .map = results->placed.maps[i],
     };
+    if (region)
+        results_take_codes(region->provenance, &results->segments[n]);
     if (results->placed.maps[i])
         results->fractional_segments[results->fractional_count++] = results->segments[n];
     results->preview_segments[n] = (struct preview_segment){

@@ -127,6 +127,21 @@ object_check_report(const struct object_search *search, struct error *error)
                            text_base_name(set->path), pipeline->name);
 }
 
+/* A segment without a type takes its codes from the object. */
+static int
+object_check_codes(const struct object_search *search, struct error *error)
+{
+    const struct provenance *provenance = search->set->items[search->item].provenance;
+    if (search->segment->hidden || search->segment->type.value || provenance->property.value)
+        return 0;
+    return error_set_files(
+        error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,
+        "%s, segment \"%s\": Segmented Property Type Code Sequence (0062,000F) has "
+        "no whole code. Give segment \"%.64s\" of pipeline %s a type.",
+        text_base_name(search->set->path), search->set->items[search->item].name,
+        search->segment->label, search->segmentation->pipeline->name);
+}
+
 static int
 object_make_mask(const struct object_search *search, const struct image_planes *planes,
                  struct object_region *region, struct error *error)
@@ -213,6 +228,7 @@ object_identify(const struct object_search *search, struct object_region *region
     snprintf(region->name, sizeof region->name, "%s", item->name);
     snprintf(region->tracking_id, sizeof region->tracking_id, "%s", item->tracking_id);
     snprintf(region->tracking_uid, sizeof region->tracking_uid, "%s", item->tracking_uid);
+    region->provenance = provenance_hold(item->provenance);
     region->what = set->what;
     region->number = item->number;
     region->origin = (struct seg_origin){.class_uid = region->class_uid,
@@ -241,6 +257,8 @@ object_prepare(const struct segmentation *segmentation, void *prepared, struct e
         rc = object_search_run(&search, error);
         if (rc == 0)
             rc = object_check_report(&search, error);
+        if (rc == 0)
+            rc = object_check_codes(&search, error);
         if (rc == 0) {
             object_identify(&search, &own->regions[k]);
             rc = object_make_region(&search, &own->regions[k], error);
@@ -257,6 +275,7 @@ object_release(void *prepared)
     for (size_t k = 0; k < own->count && own->regions; k++) {
         free(own->regions[k].bits);
         free(own->regions[k].grid_bits);
+        provenance_release(own->regions[k].provenance);
     }
     free(own->regions);
 }
@@ -301,6 +320,14 @@ object_region_alone(const struct segmentation *segmentation, size_t segment)
                : NULL;
 }
 
+bool
+object_region_is_changed(const struct segmentation *segmentation, size_t segment)
+{
+    const struct object_region *region = object_region_of(segmentation, segment);
+    return segmentation->places[segment] != SEGMENT_NO_PLACE ||
+           (region->drawn.interpolated && region->drawn.missing > 0);
+}
+
 static void
 object_describe(const struct segmentation *segmentation, size_t segment,
                 char text[SEGMENT_DESCRIPTION])
@@ -309,6 +336,9 @@ object_describe(const struct segmentation *segmentation, size_t segment,
     snprintf(text, SEGMENT_DESCRIPTION,
              "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
              region->name, region->what, region->sop_instance_uid, region->drawn.planes);
+    const struct provenance *provenance = region->provenance;
+    if (provenance && strcmp(provenance->type, "MANUAL") == 0 && provenance->name_count > 0)
+        segment_append(text, SEGMENT_DESCRIPTION, "; described as \"%s\"", provenance->names[0]);
     if (region->drawn.missing > 0)
         segment_append(text, SEGMENT_DESCRIPTION,
                        "; %" PRId64 " slices between them have no %s and are %s",
@@ -340,6 +370,13 @@ object_report(const struct segmentation *segmentation, size_t segment,
               struct pipeline_segment *report)
 {
     const struct object_region *region = object_region_of(segmentation, segment);
+    struct pipeline_object *object = &report->object;
+    object->provenance = provenance_hold(region->provenance);
+    object->changed = object_region_is_changed(segmentation, segment);
+    object->number = region->number;
+    memcpy(object->name, region->name, sizeof object->name);
+    memcpy(object->sop_instance_uid, region->sop_instance_uid, sizeof object->sop_instance_uid);
+    memcpy(object->tracking_uid, region->tracking_uid, sizeof object->tracking_uid);
     report->numbers[report->number_count++] =
         region->frames > 0
             ? (struct segment_number){"frames", "frames", (double)region->frames, false}
@@ -370,8 +407,8 @@ object_report(const struct segmentation *segmentation, size_t segment,
 }
 
 const struct segment_method segment_object = {
-    .algorithm = "Noctule mask of an object",
-    .family = {"123109", "DCM", "Manual Processing"},
+    .algorithm = "Noctule steps on a region", /* of a changed region; others keep their object's */
+    .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
     .lasts = true,
     .size = sizeof(struct object_segments),

@@ -33,6 +33,7 @@ struct object_region {
     char name[DICOM_LO_SIZE];
     int32_t number;
     char tracking_id[SEG_TRACKING_ID_SIZE], tracking_uid[DICOM_UID_SIZE]; /* "" where it has none */
+    const struct provenance *provenance;
     int64_t contours, left_out; /* closed ones, and others; of a structure set */
     int64_t frames;             /* of a Segmentation */
     double between; /* mm from one of these to the next, where slices took the nearest; else 0 */
@@ -46,6 +47,9 @@ struct object_region {
 /* The region of a segment that was prepared; NULL where it is found in another way. */
 const struct object_region *object_region_of(const struct segmentation *segmentation,
                                              size_t segment);
+
+/* Whether Noctule changed the region: by steps, by other segments, or by interpolated slices. */
+bool object_region_is_changed(const struct segmentation *segmentation, size_t segment);
 
 /* The same, of a segment that is nothing but its region. */
 const struct object_region *object_region_alone(const struct segmentation *segmentation,

@@ -52,7 +52,8 @@ object_set_of_rtstruct(struct object_set *set)
     for (int32_t i = 0; i < read->roi_count; i++) {
         const char *own = read->rois[i].frame_of_reference_uid;
         set->items[i] = (struct object_item){
-            read->rois[i].number, read->rois[i].name, "", own[0] ? own : set->frame, "", ""};
+            read->rois[i].number,    read->rois[i].name, "", own[0] ? own : set->frame, "", "",
+            read->rois[i].provenance};
     }
     return 0;
 }
@@ -72,9 +73,13 @@ object_set_of_seg(struct object_set *set)
     for (int32_t i = 0; i < read->series_count; i++)
         set->series[i] = read->series[i];
     for (int32_t i = 0; i < read->segment_count; i++)
-        set->items[i] = (struct object_item){
-            read->segments[i].number,      read->segments[i].label,       "", set->frame,
-            read->segments[i].tracking_id, read->segments[i].tracking_uid};
+        set->items[i] = (struct object_item){read->segments[i].number,
+                                             read->segments[i].label,
+                                             "",
+                                             set->frame,
+                                             read->segments[i].tracking_id,
+                                             read->segments[i].tracking_uid,
+                                             read->segments[i].provenance};
     return 0;
 }
 
@@ -96,8 +101,8 @@ object_set_of_report(struct object_set *set)
     for (int32_t i = 0; i < read->item_count; i++) {
         const struct sr_source_item *item = &read->items[i];
         set->items[i] = (struct object_item){
-            item->number, item->name, item->finding, item->figures[0].frame_of_reference_uid,
-            "",           ""};
+            item->number, item->name, item->finding,       item->figures[0].frame_of_reference_uid,
+            "",           "",         &provenance_unstated};
     }
     return 0;
 }

@@ -16,6 +16,7 @@ struct object_item {
     const char *finding;                    /* of a report's, which it is known by, too; else "" */
     const char *frame;                      /* of reference; "" when it is not told */
     const char *tracking_id, *tracking_uid; /* both "" where it has none */
+    const struct provenance *provenance;
 };
 
 /* Texts are those of what was read. */

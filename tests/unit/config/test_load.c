@@ -564,7 +564,7 @@ static const struct {
      PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
     {1, "segments[0].shapes: a level set starts from shapes, or from a segment",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( ); " TYPE)},
-    {1, "segments[0]: type: is missing; only hidden segments need none",
+    {1, "segments[0]: type: is missing; only hidden segments and those of a SEG object need none",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
     {1, "segments[0].type: meaning is missing",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE
