@@ -178,6 +178,10 @@ choose_grid(struct job *job)
     report->planes = stack->plane_count;
     report->voxels = (int64_t)report->columns * report->rows * report->planes;
     memcpy(report->spacing, stack->spacing, sizeof report->spacing);
+    report->source.planes = job->stack->plane_count;
+    memcpy(report->source.spacing, job->stack->spacing, sizeof report->source.spacing);
+    memcpy(report->source.steps, job->grid.steps, sizeof report->source.steps);
+    memcpy(report->source.straightened, job->grid.because, sizeof report->source.straightened);
     if (job->grid.straight)
         pipeline_note(report, job->grid.text);
     return 0;

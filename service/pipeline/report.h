@@ -55,6 +55,14 @@ struct pipeline_segment {
     struct pipeline_object object;
 };
 
+/* The stack as it is in the files. */
+struct pipeline_source {
+    int32_t planes;
+    double spacing[2];      /* mm between columns, rows */
+    double steps[2];        /* mm, the smallest and the largest between two planes; 0: one plane */
+    char straightened[128]; /* why it was straightened: "tilted by 18.5 degrees"; "": it was not */
+};
+
 struct pipeline_report {
     enum proto_verdict verdict;
     struct error error; /* also of an EMPTY result ("EMPTY"), and of one that breaks expectations */
@@ -75,6 +83,7 @@ struct pipeline_report {
     bool device_lost;
     int32_t columns, rows, planes;
     double spacing[3]; /* mm between columns, rows, planes */
+    struct pipeline_source source;
     char series_uid[DICOM_UID_SIZE];
     struct pipeline_segment *segments; /* pipeline_report_clear frees these and all below */
     int32_t segment_count;

@@ -34,6 +34,25 @@ put_outcome(struct json *json, const struct pipeline_report *report)
     json_end_array(json);
 }
 
+/* The stack as it is in the files, and why the volume differs. */
+static void
+record_put_source(struct json *json, const struct pipeline_source *source)
+{
+    json_boolean(json, "straightened", source->straightened[0] != '\0');
+    json_string(json, "straightened_because", source->straightened);
+    json_begin_object(json, "source");
+    json_integer(json, "slices", source->planes);
+    json_begin_array(json, "spacing_mm");
+    json_number(json, NULL, source->spacing[0]);
+    json_number(json, NULL, source->spacing[1]);
+    json_end_array(json);
+    json_begin_array(json, "steps_mm");
+    json_number(json, NULL, source->steps[0]);
+    json_number(json, NULL, source->steps[1]);
+    json_end_array(json);
+    json_end_object(json);
+}
+
 static void
 record_put_volume(struct json *json, const struct pipeline_report *report)
 {
@@ -45,6 +64,7 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     for (int axis = 0; axis < 3; axis++)
         json_number(json, NULL, report->spacing[axis]);
     json_end_array(json);
+    record_put_source(json, &report->source);
     json_integer(json, "voxels", report->voxels);
     json_integer(json, "segmented_voxels", report->segmented_voxels);
     json_end_object(json);

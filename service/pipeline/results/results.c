@@ -76,7 +76,7 @@ results_describe_segment(struct results *results, size_t i)
         .changed = region && object_region_is_changed(found, i),
         .map = results->placed.maps[i],
     };
-    if (region)
+    if (region && region->provenance)
         results_take_codes(region->provenance, &results->segments[n]);
     if (results->placed.maps[i])
         results->fractional_segments[results->fractional_count++] = results->segments[n];
