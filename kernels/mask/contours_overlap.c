@@ -63,7 +63,7 @@ overlap_compare(struct contours_part *parts, int64_t count, int64_t words_per_ro
 
             if (*budget < 0)
                 return -E2BIG;
-            parts[k].is_copy = in_i && in_k;
+            parts[k].is_copy = in_i && in_k && parts[i].direction == parts[k].direction;
             if (common > 0 && !in_i && !in_k)
                 parts[overlap_root(parts, k)].whole = overlap_root(parts, i);
         }
