@@ -79,11 +79,12 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         check_seeds(segment, spot);
 }
 
-/* A SEG states the codes of its segments. */
+/* A SEG states the codes of its segments; one that may be absent needs a type of its own. */
 static bool
 segment_has_codes(const struct conf_segment *segment)
 {
-    return segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG;
+    return segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG &&
+           !segment->object.optional && !segment->object.unite;
 }
 
 static void
@@ -287,7 +288,16 @@ check_object(const void *object, const struct option_spot *spot)
     const struct conf_object *wanted = object;
     if ((wanted->roi || LOST(spot, wanted->roi)) == wanted->has_number)
         option_refuse(spot, "roi", "give either the name of the region, or its number");
+    if (wanted->has_number && (wanted->each || wanted->unite))
+        option_refuse(spot, wanted->each ? "each" : "unite",
+                      "needs roi, a pattern that several regions match");
+    if (wanted->each && wanted->unite)
+        option_refuse(spot, "unite", "each makes a segment of each region: set one of the two");
 }
+
+static const char *const pixels_choices[] = {"inside", "centres", NULL};
+static const struct option_use roi_uses[] = {{"kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG},
+                                             {NULL, 0}};
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
@@ -299,7 +309,7 @@ static const struct option_row object_rows[] = {
              "Identifier "
              "or Finding of a report's measurements; a pattern: "
              "\"GTV*\" is every name that "
-             "begins so; exactly one has to fit"},
+             "begins so; exactly one has to fit, or set each or unite"},
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
      .help = "instead, its region with this ROI Number (3006,0022), or Segment Number (0062,0004), "
@@ -316,6 +326,22 @@ static const struct option_row object_rows[] = {
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
      .help = "slices between two that have contours are filled by the shape of these; they stay "
              "empty, and are told, when not"},
+    {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
+     .choices = pixels_choices,
+     .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
+     .help = "\"inside\": the voxels whose centres contours enclose; \"centres\": also those whose "
+             "centres lie on a contour, for programs that draw through voxel centres (rt-utils, "
+             "TotalSegmentator)"},
+    {"each", &option_boolean, AT(struct conf_object, each), "false", .uses = roi_uses,
+     .later = true,
+     .help = "make one segment of each region that matches roi, with its name, codes and color; "
+             "empty regions are reported and do not fail the job"},
+    {"unite", &option_boolean, AT(struct conf_object, unite), "false", .uses = roi_uses,
+     .later = true, .help = "make one segment of all regions that match roi"},
+    {"optional", &option_boolean, AT(struct conf_object, optional), "false", .uses = roi_uses,
+     .later = true,
+     .help = "if the object has no such region, or an empty one, leave the segment empty and "
+             "report why; else the job fails with ROI_NOT_FOUND or ROI_EMPTY"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
      .help = "of what was received, only what this AE title sent; of one kind the same in all "

@@ -1,8 +1,10 @@
 /* seg_source.cc - see seg_source.h. */
 #include "dicom/read/seg_source.h"
+#include "dicom/read/concepts.hh"
 #include "dicom/read/provenance.hh"
 #include "dicom/read/source.hh"
 #include "dicom/value/charset.hh"
+#include "dicom/value/cielab.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,8 +23,8 @@ constexpr uint32_t wanted_tags[] = {
     0x00200032, 0x00200037, 0x00200052, 0x00209113, 0x00209116, 0x00240202, 0x00280002, 0x00280008,
     0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00289110,
     0x00620001, 0x00620002, 0x00620003, 0x00620004, 0x00620005, 0x00620007, 0x00620008, 0x00620009,
-    0x0062000A, 0x0062000B, 0x0062000E, 0x0062000F, 0x00620011, 0x00620020, 0x00620021, 0x0066002F,
-    0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x52009229, 0x52009230,
+    0x0062000A, 0x0062000B, 0x0062000D, 0x0062000E, 0x0062000F, 0x00620011, 0x00620020, 0x00620021,
+    0x0066002F, 0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x52009229, 0x52009230,
 };
 
 /* One file being opened. */
@@ -134,6 +136,21 @@ seg_source_read_series(Opening &opening)
     return 0;
 }
 
+void
+seg_source_read_color(const Header &item, struct seg_source_segment &segment)
+{
+    uint16_t lab[3];
+    for (unsigned long i = 0; i < 3; i++) {
+        double value;
+        if (!header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) || value < 0 ||
+            value > UINT16_MAX)
+            return;
+        lab[i] = static_cast<uint16_t>(value);
+    }
+    segment.has_color = true;
+    srgb_from_cielab(lab, segment.color);
+}
+
 int
 seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, int32_t place,
                         struct seg_source_segment &segment)
@@ -147,6 +164,8 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
     header_copy_name(segment.tracking_id, charset_name(charset, header_text(item, DCM_TrackingID)));
     if (!segment.tracking_id[0] || !segment.tracking_uid[0])
         segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
+    header_read_concepts(item, DCM_SegmentedPropertyTypeCodeSequence, charset, segment.concepts);
+    seg_source_read_color(item, segment);
     segment.provenance = provenance_of_segment(opening.dataset, item, charset);
     if (opening.by_number.emplace(segment.number, place).second)
         return 0;

@@ -48,10 +48,14 @@ struct pipeline_segment {
     double millilitres;
     const char *method; /* its name */
     /* What the method used, and which of it was measured. */
-    struct segment_number numbers[4];
+    struct segment_number numbers[5];
     int number_count;
     int64_t measured_voxels;
     char told[320]; /* for the note; "": nothing */
+    /* Of a segment that is of an object: the region's name there, its number, and how many regions it is of; 0: no region. */
+    char region[DICOM_LO_SIZE];
+    int32_t region_number, regions;
+    char absent[sizeof(((struct error *)NULL)->message)]; /* why it has no voxel; "" */
     struct pipeline_object object;
 };
 

@@ -244,7 +244,7 @@ series = {{ quiet_seconds = 60.0; complete_seconds = 0.3; patience_seconds = 60.
 min_free_mib = 1;
 log_level = "debug";
 pipelines = (
-  {{ name = "gtv"; patience_seconds = {patience};
+  {{ name = "gtv"; patience_seconds = {patience}; {measured}
     segments = ( {{ label = "GTV"; method = "object"; object = {{ {wanted} {sender} }};
                    type = {{ code = "M-01000"; scheme = "SRT"; meaning = "Lesion"; }}; }} ); }},
   {{ name = "head-ct";
@@ -257,9 +257,10 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "{rule}"; }},
 """
 
 
-def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv"):
+def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv", measured=""):
     root = tmp_path / f"daemon{len(list(tmp_path.glob('daemon*')))}" / "root"
-    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted, rule=rule),
+    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted, rule=rule,
+                                           measured=measured),
                   dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "PYNETDICOM"; }, { ae_title = "TPS"; } );'
                   ).start()
 

@@ -387,6 +387,10 @@ def test_a_region_between_the_slices_of_the_grid_is_refused(run, tmp_path):
 @pytest.mark.parametrize(("wanted", "words"), [
     ('roi = "a"; number = 1', "give either the name of the region, or its number"),
     ("", "give either the name of the region, or its number"),
+    ("number = 1; each = true", "each: needs roi, a pattern that several regions match"),
+    ("number = 1; unite = true", "unite: needs roi, a pattern that several regions match"),
+    ('roi = "*"; unite = true; each = true', "each makes a segment of each region: set one of the two"),
+    ('roi = "*"; contour_pixels = "corners"', "contour_pixels"),
 ])
 def test_options_agree(run, tmp_path, series, wanted, words):
     assert words in run(drawn(wanted=wanted), [], tmp_path / "series", status=5)
@@ -856,3 +860,244 @@ def test_our_own_results_are_taken_where_the_pipeline_says_so(run, tmp_path, ser
              for path in (one_seg, again / "seg.dcm")]
     assert np.array_equal(*masks) and masks[0].any()
     assert "OBJECT_MISSING" in run(found(), [structures], tmp_path / "series", status=1)
+
+
+# ---- every region that matches
+
+def grown(label="Lesions", wanted='roi = "lesion*"; each = true', more=""):
+    return drawn(label, wanted, more)
+
+
+def lesions(planes, count):
+    """Regions of an organ and of lesions by their names; lesions lie apart from each other."""
+    rois = {"Liver": [("CLOSED_PLANAR", ring(planes, z, (35, 30), (30, 25), 60)) for z in range(1, 8)]}
+    for number in range(1, count + 1):
+        rois[f"lesion {number}"] = [("CLOSED_PLANAR", ring(planes, z, (9 * number, 12), (3, 4 + number), 30)) for z in (2, 3)]
+    return rois
+
+
+def written_masks(path, planes, numbers):
+    contours = pydicom.dcmread(path).ROIContourSequence
+    return [peer_mask(planes, [c.ContourData for c in contours[n - 1].ContourSequence]) for n in numbers]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_region_that_matches_is_a_segment(run, tmp_path, series, count):
+    """One configuration for patients with 1 to n lesions."""
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, lesions(planes, count))
+    output = run(grown(), [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    numbers = range(2, count + 2)
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert np.array_equal(masks, written_masks(path, planes, numbers)) and len(masks) == count
+    names = [f"lesion {number}" for number in range(1, count + 1)]
+    segments = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [(item.SegmentNumber, item.SegmentLabel) for item in segments] == list(enumerate(names, start=1))
+    assert len({item.TrackingUID for item in segments}) == count
+    record = record_of(output)["segments"]
+    assert [(row["label"], row["region"], row["region_number"]) for row in record] == list(zip(names, names, numbers))
+    features = json.loads((output / "features.json").read_text())
+    assert {(row["segment_number"], row["label"]) for row in features} == set(enumerate(names, start=1))
+    groups = highdicom.sr.srread(output / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    assert len(groups) == count
+    assert_valid(output / "seg.dcm")
+
+
+def test_regions_bring_their_codes_colors_and_names(run, tmp_path, series):
+    """Two regions of one name, one without a name, and one that another segment of the pipeline has already."""
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, lesions(planes, 4))
+    ds = pydicom.dcmread(path)
+    for roi, name in zip(ds.StructureSetROISequence[1:], ("lesion", "lesion", "", "Liver"), strict=True):
+        roi.ROIName = name
+    coded = ds.RTROIObservationsSequence[1]
+    coded.RTROIIdentificationCodeSequence = [codes(("94222008", "SCT", "Metastasis"))]
+    coded.RTROIIdentificationCodeSequence[0].SegmentedPropertyTypeModifierCodeSequence = [codes(("24028007", "SCT", "Right"))]
+    coded.SegmentedPropertyCategoryCodeSequence = [codes(("49755003", "SCT", "Morphologically Abnormal Structure"))]
+    coded.AnatomicRegionSequence = [codes(("10200004", "SCT", "Liver"))]
+    ds.ROIContourSequence[1].ROIDisplayColor = [0, 0, 255]
+    half = ds.RTROIObservationsSequence[2]
+    half.RTROIIdentificationCodeSequence = [codes(("94222008", "SCT", "Metastasis"))]
+    del half.RTROIIdentificationCodeSequence[0].CodeMeaning
+    half.AnatomicRegionSequence = [codes(("10200004", "SCT", "Liver"))]
+    ds.save_as(path)
+    output = run(", ".join([drawn("Liver", "number = 1"), grown(wanted='roi = "*"; each = true')]), [path], tmp_path / "series")
+    segments = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [item.SegmentLabel for item in segments] == ["Liver", "Liver (1)", "lesion", "lesion (3)", "Region 4", "Liver (5)"]
+    own, other = segments[2], segments[3]
+    assert code_of(own.SegmentedPropertyTypeCodeSequence) == ("94222008", "SCT", "Metastasis")
+    assert code_of(own.SegmentedPropertyTypeCodeSequence[0].SegmentedPropertyTypeModifierCodeSequence)[2] == "Right"
+    assert code_of(own.SegmentedPropertyCategoryCodeSequence)[0] == "49755003"
+    assert code_of(own.AnatomicRegionSequence)[2] == "Liver"
+    # Blue of sRGB under D50, as colour tables print it; see unit test seg_parts.
+    lab = own.RecommendedDisplayCIELabValue
+    assert (lab[0] / 655.35, lab[1] / 257 - 128, lab[2] / 257 - 128) == pytest.approx((29.57, 68.3, -112.03), abs=0.1)
+    assert code_of(other.SegmentedPropertyTypeCodeSequence)[0] == "86049000" and "AnatomicRegionSequence" not in other
+
+
+def codes(concept):
+    item = pydicom.Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = concept
+    return item
+
+
+def code_of(sequence):
+    return sequence[0].CodeValue, sequence[0].CodingSchemeDesignator, sequence[0].CodeMeaning
+
+
+def test_regions_that_match_are_united(run, tmp_path, series):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, {**lesions(planes, 3), "lesion 4": [("CLOSED_PLANAR", ring(planes, 3, (10, 12), (3, 5), 30))]})
+    output = run(grown(wanted='roi = "lesion*"; unite = true'), [path], tmp_path / "series")
+    (mask,) = mask_of(output, [file.filename for file in planes.files])
+    assert np.array_equal(mask, np.any(written_masks(path, planes, (2, 3, 4, 5)), axis=0))
+    (row,) = record_of(output)["segments"]
+    assert (row["label"], row["region"], row["regions"]) == ("Lesions", "lesion 1, lesion 2, lesion 3, lesion 4", 4)
+    assert row["voxels"] == mask.sum() and row["contours"] == 7
+    (item,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert item.SegmentLabel == "Lesions" and "4 regions united" in \
+        item.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters
+
+
+def test_empty_and_absent_regions_are_rows_with_a_reason(run, tmp_path, series, rois):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, rois)
+    segments = ", ".join([drawn("A", 'roi = "GTV-1"; optional = true'), drawn("B", 'roi = "Boost"; optional = true'),
+                          drawn("C", 'roi = "none"; optional = true'), drawn("D", "number = 2")])
+    output = run(segments, [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    record = record_of(output)
+    assert record["outcome"] == "DONE" and record["note"].startswith("empty segments (2 of 4; job.json has the reasons): B, C")
+    boost = 'rtstruct.dcm has no region named "Boost" for segment "B"; it has 1 "GTV-1", 2 "GTV-2", 3 "Löwe", 4 "point", 5 "none", '
+    none = 'rtstruct.dcm, region "none": nothing is drawn in it. Draw it, or leave segment "C" out.'
+    assert [row.get("empty", "") for row in record["segments"]] == ["", boost + '6 "beside", 7 "off".', none, ""]
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert [bool(mask.any()) for mask in masks] == [True, False, False, True]
+    features = json.loads((output / "features.json").read_text())
+    assert {row["label"] for row in features if row["value"] is None} == {"B", "C"}
+    assert {row["reason"] for row in features if row["label"] == "B" and row["value"] is None} == {"EMPTY_REGION"}
+    assert_valid(output / "seg.dcm")
+    assert_dciodvfy_is_content(output / "sr.dcm")
+    alone = run(segments, [path], tmp_path / "series", more=MEASURED + 'results = [ "sr" ];', output="alone")
+    assert_dciodvfy_is_content(alone / "sr.dcm")
+    groups = highdicom.sr.srread(alone / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    assert [one(one(group[0], "COMPOSITE", "130488"), "TEXT", "130489").TextValue for group in groups] == ["1", "5", "2"]
+
+
+def test_each_leaves_empty_regions_empty(run, tmp_path, series, rois):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, rois)
+    output = run(grown(wanted='roi = "[!o]*"; each = true'), [path], tmp_path / "series", more=MEASURED)
+    record = record_of(output)
+    assert [(row["label"], row["voxels"] > 0, "empty" in row) for row in record["segments"]] == [
+        ("GTV-1", True, False), ("GTV-2", True, False), ("Löwe", True, False), ("point", False, True), ("none", False, True),
+        ("beside", False, True)]
+    assert "empty segments (3 of 6; " in record["note"]
+    # Contours off the slices are not empty: what they enclose is not known.
+    assert "CONTOUR_OFF_PLANES" in run(grown(wanted='roi = "*"; each = true'), [path], tmp_path / "series", status=1, output="off")
+
+
+def test_no_region_that_matches(run, tmp_path, series):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, lesions(planes, 0))
+    assert "ROI_NOT_FOUND" in run(grown(), [path], tmp_path / "series", status=1)
+    output = run(grown(wanted='roi = "lesion*"; each = true; optional = true'), [path], tmp_path / "series", status=7, output="empty")
+    assert "EMPTY: no voxel belongs to a segment: rtstruct.dcm has no region named" in output
+    record = record_of(tmp_path / "empty")
+    assert (record["outcome"], record["code"]) == ("EMPTY", "EMPTY") and not (tmp_path / "empty" / "seg.dcm").exists()
+    assert 'has no region named "lesion*"' in record["message"] and record["segments"][0]["voxels"] == 0
+    output = run(", ".join([drawn("Liver", "number = 1"), grown(wanted='roi = "lesion*"; each = true; optional = true')]),
+                 [path], tmp_path / "series", output="organ")
+    assert [(row["label"], row.get("hidden", False)) for row in record_of(output)["segments"]] == [("Liver", False), ("Lesions", True)]
+    assert len(pydicom.dcmread(output / "seg.dcm").SegmentSequence) == 1
+
+
+def test_each_is_no_name_for_other_segments(run, tmp_path, series):
+    told = run(", ".join([grown(), drawn("A", "number = 1", 'minus = [ "Lesions" ];')]), [], tmp_path / "series", status=5)
+    assert '"Lesions" is each region that matches: name a segment with object.unite' in told
+
+
+ORGANS = 104  # of TotalSegmentator's first version
+
+
+def organs(files, shape):
+    """Blocks of 5 x 5 x 2 voxels side by side, but for number 50, which is empty."""
+    masks = np.zeros((*shape, ORGANS), np.uint8)
+    for n in range(ORGANS):
+        y, x = divmod(n, 13)
+        masks[1 + n % 6:3 + n % 6, 2 + 7 * y:7 + 7 * y, 2 + 5 * x:7 + 5 * x, n] = n != 49
+    segments = [highdicom.seg.SegmentDescription(
+        n, f"organ {n}", highdicom.sr.CodedConcept("123037004", "SCT", "Anatomical Structure"),
+        highdicom.sr.CodedConcept(str(10200000 + n), "SCT", f"Organ {n}"), "MANUAL", tracking_id=f"organ {n} of 7",
+        tracking_uid=f"1.2.66.{n}", display_color=highdicom.color.CIELabColor(50, (n - 52) / 3, 20)) for n in range(1, ORGANS + 1)]
+    return masks, segments
+
+
+@pytest.mark.parametrize("kind", ["BINARY", "LABELMAP"])
+def test_all_organs_of_a_segmentation(run, tmp_path, kind):
+    planes = Planes(phantom(tmp_path / "series", "--size", "70x61x9"))
+    files = [pydicom.dcmread(file.filename) for file in planes.files]
+    masks, segments = organs(files, planes.shape)
+    given = highdicom.seg.Segmentation(files, masks, kind, segments, "1.2.65.3", 1, "1.2.65.1", 1, "Total", "Segmentator", "1", "7")
+    given.save_as(tmp_path / "organs.dcm")
+    each = found("Organs", 'roi = "*"; each = true').replace(TYPE, "")
+    output = run(each, [tmp_path / "organs.dcm"], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    written = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    for item, segment in zip(written, segments, strict=True):
+        assert (item.SegmentNumber, item.SegmentLabel) == (segment.SegmentNumber, segment.SegmentLabel)
+        assert (item.TrackingID, item.TrackingUID) == (segment.TrackingID, segment.TrackingUID)
+        assert code_of(item.SegmentedPropertyTypeCodeSequence) == code_of(segment.SegmentedPropertyTypeCodeSequence)
+        assert item.RecommendedDisplayCIELabValue == pytest.approx(segment.RecommendedDisplayCIELabValue, abs=100)
+    assert np.array_equal(mask_of(output, [file.filename for file in planes.files]), np.moveaxis(masks, 3, 0).astype(bool))
+    record = record_of(output)
+    assert [row["region_number"] for row in record["segments"]] == list(range(1, ORGANS + 1))
+    assert [row["label"] for row in record["segments"] if "empty" in row] == ["organ 50"]
+    assert record["note"].startswith("empty segments (1 of 104; job.json has the reasons): organ 50")
+    features = json.loads((output / "features.json").read_text())
+    mean = {row["label"]: row["value"] for row in features if row["name"] == "mean"}
+    values = exact_values(files)
+    for n in range(ORGANS):
+        own = mean[f"organ {n + 1}"]
+        assert own is None if n == 49 else own == pytest.approx(values[masks[..., n] > 0].mean(), rel=1e-9)
+    assert_valid(output / "seg.dcm")
+
+
+def test_more_regions_than_a_pipeline_may_have(run, tmp_path, series):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, {f"A{n}": [("CLOSED_PLANAR", ring(planes, 3, (30, 30), (9, 9), 12))] for n in range(256)})
+    both = ", ".join([grown(wanted='roi = "A*"; each = true'), drawn("one", 'roi = "A7"')])
+    assert "ROI_TOO_MANY" in run(both, [path], tmp_path / "series", status=1)
+    output = run(grown(wanted='roi = "A*"; each = true'), [path], tmp_path / "series")
+    assert len(pydicom.dcmread(output / "seg.dcm").SegmentSequence) == 256
+
+
+# ---- contours through the centres of voxels
+
+def test_contours_through_centres(run, tmp_path, series):
+    """A block of 11 x 7 voxels with a hole of 3 x 1, whose outline is the border of the voxels around it; and one voxel."""
+    planes = Planes(series)
+    block = [planes.point(3, x, y) for x, y in ((20, 10), (20, 16), (30, 16), (30, 10))]
+    hole = [planes.point(3, x, y) for x, y in ((24, 12), (26, 12), (27, 13), (26, 14), (24, 14), (23, 13))]
+    path = structure_set(tmp_path, planes, {"GTV": [("CLOSED_PLANAR", block), ("CLOSED_PLANAR", hole),
+                                                    ("CLOSED_PLANAR", [planes.point(5, 40, 40)])]})
+    expected = np.zeros(planes.shape, bool)
+    expected[3, 10:17, 20:31] = True
+    expected[3, 13, 24:27] = False
+    expected[5, 40, 40] = True
+    output = run(drawn(wanted='roi = "GTV"; contour_pixels = "centres"'), [path], tmp_path / "series")
+    (mask,) = mask_of(output, [file.filename for file in planes.files])
+    assert np.count_nonzero(mask != expected) == 0
+    (row,) = record_of(output)["segments"]
+    assert row["points_on_centres"] == 1 and row["voxels"] == 11 * 7 - 3 + 1
+    (item,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert "with the voxels whose centres contours cross" in item.SegmentDescription
+    # Taken otherwise, they lose half a pixel on each side, and this is reported.
+    output = run(drawn(wanted='roi = "GTV"'), [path], tmp_path / "series", output="inside")
+    record = record_of(output)
+    assert record["segments"][0]["voxels"] < expected.sum()
+    assert "10 of 10 contour points lie on voxel centres; if the region has these voxels, set object.contour_pixels" in record["note"]
+    assert "lie on voxel centres" in record["segments"][0]["note"]
+    round_ones = structure_set(tmp_path, planes, {"GTV": [("CLOSED_PLANAR", ring(planes, 3, (30.3, 30.3), (9, 9), 40))]})
+    output = run(drawn(wanted='roi = "GTV"; contour_pixels = "centres"'), [round_ones], tmp_path / "series", output="round")
+    assert "contour points lie on voxel centres, and object.contour_pixels is" in record_of(output)["note"]
+    output = run(drawn(wanted='roi = "GTV"'), [round_ones], tmp_path / "series", output="usual")
+    assert "centres" not in record_of(output)["note"]

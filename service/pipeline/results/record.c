@@ -84,6 +84,21 @@ put_numbers(struct json *json, const struct pipeline_segment *segment)
     json_integer(json, "measured_voxels", segment->measured_voxels);
 }
 
+/* The region of an object that a segment is, or why there is none. */
+static void
+record_put_region(struct json *json, const struct pipeline_segment *segment)
+{
+    if (segment->regions > 0) {
+        json_string(json, "region", segment->region);
+        json_integer(json, "region_number", segment->region_number);
+        json_integer(json, "regions", segment->regions);
+    }
+    if (segment->absent[0])
+        json_string(json, "empty", segment->absent);
+    if (segment->told[0])
+        json_string(json, "note", segment->told);
+}
+
 static void
 put_code(struct json *json, const char *key, const struct coded_concept *code)
 {
@@ -150,6 +165,7 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_integer(json, "voxels", report->segments[i].voxels);
         json_number(json, "millilitres", report->segments[i].millilitres);
         json_string(json, "method", report->segments[i].method);
+        record_put_region(json, &report->segments[i]);
         if (report->segments[i].number_count > 0)
             put_numbers(json, &report->segments[i]);
         if (report->segments[i].object.provenance)
