@@ -396,6 +396,21 @@ def two_regions(ds, name):
     return ds
 
 
+@pytest.mark.parametrize(("wanted", "names", "code", "found"), [
+    ('roi = "GTV*"; each = true;', ["GTV", "GTV left"], "", 'a segment each of 1 "GTV", 2 "GTV left"'),
+    ('roi = "GTV*"; unite = true;', ["GTV", "GTV left"], "", 'one segment of 1 "GTV", 2 "GTV left"'),
+    ('roi = "GTV*"; each = true;', ["Liver", "Heart"], "ROI_NOT_FOUND", 'it has no such region (ROI_NOT_FOUND); what it has: 1 "Liver"'),
+    ('roi = "GTV*"; each = true; optional = true;', ["Liver", "Heart"], "", 'it has no such region, so the segment is empty; what it has: '),
+])
+def test_explain_of_every_region_that_matches(daemon, files, tmp_path, wanted, names, code, found):
+    d = naming(daemon, tmp_path, wanted=f'kind = "rtstruct"; {wanted}')
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    save(two_regions(structure_set(files, roi=names[0]), names[1]), tmp_path / "in" / "plan.dcm")
+    text, told = told_by_explain(d, tmp_path / "in")
+    (waits,) = told["series"][0]["waits_for"]
+    assert waits["code"] == code and waits["found"].startswith(found), waits
+
+
 def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):
     """As the job judges them, before and after they are stored."""
     d = naming(daemon, tmp_path)

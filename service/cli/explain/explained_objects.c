@@ -348,14 +348,14 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
             waits_is_drawn_on(waits, object->peek) && !waits_has_stored(waits, object))
             waits_consider(search, object->path, object->path);
     }
+    if (search->wanted->optional && search->code == CODE_ROI_NOT_FOUND)
+        search->code = CODE_NONE;
     if (search->offered > 0)
         return;
     search->code = CODE_OBJECT_WAITING;
     snprintf(search->words, sizeof search->words, "none is there%s",
              search->wanted->own ? ", and what Noctule wrote only noctule run --object gives it"
                                  : "");
-    if (search->wanted->optional && search->code == CODE_ROI_NOT_FOUND)
-        search->code = CODE_NONE;
 }
 
 static void

@@ -75,11 +75,13 @@ object_refuse_absent(const struct object_search *search, const struct object_set
         segment_append(names, sizeof names, "%s%" PRId32 " \"%s\"", i > 0 ? ", " : "",
                        set->items[i].number, set->items[i].name);
     text_utf8_mend_end(names);
-    return error_set_files(
-        error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL,
-        "%s has no region %s for segment \"%s\"; it has %s.%s", text_base_name(set->path), which,
-        search->segment->label, names[0] ? names : "none at all",
-        wanted->optional ? "" : " If patients may lack it, set object.optional.");
+    return error_set_files(error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL,
+                           "%s has no region %s for segment \"%s\"; it has %s.%s",
+                           text_base_name(set->path), which, search->segment->label,
+                           names[0] ? names : "none at all",
+                           wanted->optional || wanted->kind == CONF_SR
+                               ? ""
+                               : " If patients may lack it, set object.optional.");
 }
 
 static int
@@ -90,9 +92,9 @@ object_refuse_second(const struct object_search *search, const struct object_set
     return error_set_files(
         error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
         "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32 ") and \"%s\" (%" PRId32
-        "); name one as it is, or by its number, or set object.each or "
-        "object.unite.",
-        text_base_name(set->path), search->segment->label, a->name, a->number, b->name, b->number);
+        "); name one as it is, or by its number%s.",
+        text_base_name(set->path), search->segment->label, a->name, a->number, b->name, b->number,
+        search->segment->object.kind == CONF_SR ? "" : ", or set object.each or object.unite");
 }
 
 static int
