@@ -268,8 +268,14 @@ bool
 conf_segment_is_object(const struct conf_segment *segment)
 {
     return segment->method == CONF_OBJECT && segment->object.kind != CONF_SR &&
-           !segment->object.interpolate && segment->within_count == 0 &&
+           !segment->object.interpolate && !segment->object.unite && segment->within_count == 0 &&
            segment->minus_count == 0 && segment->intersect_count == 0 && segment->then_count == 0;
+}
+
+bool
+conf_segment_is_each(const struct conf_segment *segment)
+{
+    return segment->method == CONF_OBJECT && segment->object.each;
 }
 
 bool

@@ -86,16 +86,23 @@ struct conf_estimable {
 /* Which objects that arrive beside images are looked at. */
 enum conf_object_kind { CONF_RTSTRUCT, CONF_SEG, CONF_SR };
 
+/* Whether a voxel whose centre lies on a contour belongs to the region (kernels/mask/contours.h). */
+enum conf_contour_pixels { CONF_PIXELS_INSIDE, CONF_PIXELS_CENTRES };
+
 /* A region of an object: by a pattern for its name, or by its number. */
 struct conf_object {
     enum conf_object_kind kind;
     char *roi; /* NULL: by number */
     bool has_number;
     int number;
-    char *from_ae;    /* who has to have sent it; NULL: anybody */
-    double threshold; /* of CONF_SEG: of what is fractional */
-    bool own;         /* of CONF_SEG: our own results too */
-    bool interpolate; /* of CONF_RTSTRUCT: planes between drawn ones */
+    char *from_ae;                   /* who has to have sent it; NULL: anybody */
+    double threshold;                /* of CONF_SEG: of what is fractional */
+    bool own;                        /* of CONF_SEG: our own results too */
+    bool interpolate;                /* of CONF_RTSTRUCT: planes between drawn ones */
+    enum conf_contour_pixels pixels; /* of CONF_RTSTRUCT */
+    bool each;                       /* one segment per region that matches `roi` */
+    bool unite;                      /* one segment of all regions that match `roi` */
+    bool optional;                   /* the segment may be empty, or its region absent */
 };
 
 extern const char *const conf_object_kind_names[];
@@ -175,6 +182,8 @@ struct conf_expect {
         unvalidated; /* why results are held unless the pipeline is `unreviewed`; NULL: they are not */
 };
 
+#define CONF_CATEGORY "123037004" /* of a segment, by default: SCT, Anatomical Structure */
+
 struct conf_segment {
     char *label;
     char *description; /* "" when not given */
@@ -189,9 +198,10 @@ struct conf_segment {
     struct conf_step *then;
     size_t then_count;
     bool hidden; /* of use to other segments only: not part of the results */
-    struct coded_concept category, type, modifier, region; /* no type: only of hidden ones */
-    double color[3];                                       /* RGB, 0..1 */
-    struct conf_expect *expect;                            /* NULL: nothing */
+    /* No type: only of hidden segments and of those that take the codes of a SEG object. */
+    struct coded_concept category, type, modifier, region;
+    double color[3];            /* RGB, 0..1 */
+    struct conf_expect *expect; /* NULL: nothing */
 };
 
 /* What becomes of a result that is not as expected: it waits for somebody's word, or goes on. */
@@ -226,6 +236,8 @@ struct conf_window {
     char *text;
     struct time_window *times;
 };
+
+#define CONF_MAX_SEGMENTS 256 /* of a pipeline, also once each region is one of its own */
 
 struct conf_pipeline {
     char *name;
@@ -606,6 +618,9 @@ unsigned conf_measured_regions(const struct conf_pipeline *pipeline);
 
 /* Is the segment a region of an object as it is: nothing is made up, cut off or done with it? */
 bool conf_segment_is_object(const struct conf_segment *segment);
+
+/* Returns whether a segment stands for each region of an object that matches. */
+bool conf_segment_is_each(const struct conf_segment *segment);
 
 /* Does it name an object that Noctule may have written? */
 bool conf_pipeline_takes_own(const struct conf_pipeline *pipeline);

@@ -442,6 +442,14 @@ struct queue_histogram {
     const int64_t *counts; /* QUEUE_CODES of them */
 };
 
+/* Distances between voxels in mm, columns first. */
+struct queue_voxels {
+    double spacing[3];        /* of the volume that the job computed on */
+    double source_spacing[2]; /* of the files */
+    double source_steps[2];   /* smallest and largest between two slices of the files */
+    const char *straightened; /* why the stack was straightened; "": it was not; NULL: not known */
+};
+
 /* What a worker measured. Negative numbers mean "not measured". */
 struct queue_figures {
     double read_seconds, compute_seconds, write_seconds, verify_seconds, total_seconds;
@@ -450,6 +458,7 @@ struct queue_figures {
     int64_t peak_bytes;             /* resident, of the worker */
     const char *backend;            /* "cpu" ... */
     const char *note;               /* how it was run when not as usual; "" */
+    struct queue_voxels voxel;      /* of a job that ended */
     const struct feature *features; /* "" may be NULL; none twice with its segment and settings */
     size_t feature_count;
     const struct queue_histogram *histograms;

@@ -39,7 +39,12 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     -- What Slurm runs tells nothing before its end.
     CASE WHEN j.state <> 'RUNNING' THEN '' WHEN j.executor = 'local' THEN j.stage
         WHEN j.slurm_id IS NOT NULL THEN 'in Slurm' ELSE '' END AS stage,
-    CASE WHEN j.state = 'RUNNING' THEN iif(j.executor = 'local', j.stage_at, j.submitted_at) END AS stage_since
+    CASE WHEN j.state = 'RUNNING' THEN iif(j.executor = 'local', j.stage_at, j.submitted_at) END AS stage_since,
+    round(j.spacing_x_mm, 6) AS spacing_x_mm, round(j.spacing_y_mm, 6) AS spacing_y_mm,
+    round(j.spacing_z_mm, 6) AS spacing_z_mm, round(j.source_x_mm, 6) AS source_x_mm,
+    round(j.source_y_mm, 6) AS source_y_mm, round(j.source_step_min_mm, 6) AS source_step_min_mm,
+    round(j.source_step_max_mm, 6) AS source_step_max_mm,
+    j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
@@ -160,7 +165,12 @@ SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.valu
             CASE typeof(value) WHEN 'real' THEN printf('%.10g', value) ELSE value END, ', ')
         FROM feature_setting WHERE definition_id = d.id AND key NOT IN (
             'aggregation', 'aggregation_ibsi_code', 'discretisation', 'levels', 'bin_width', 'distance',
-            'symmetric', 'range_low', 'range_high', 'directions')), '') AS other_settings
+            'symmetric', 'range_low', 'range_high', 'directions')), '') AS other_settings,
+    round(j.spacing_x_mm, 6) AS spacing_x_mm, round(j.spacing_y_mm, 6) AS spacing_y_mm,
+    round(j.spacing_z_mm, 6) AS spacing_z_mm, round(j.source_x_mm, 6) AS source_x_mm,
+    round(j.source_y_mm, 6) AS source_y_mm, round(j.source_step_min_mm, 6) AS source_step_min_mm,
+    round(j.source_step_max_mm, 6) AS source_step_max_mm,
+    j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because
 FROM feature f
 JOIN feature_definition d ON d.id = f.definition_id
 JOIN job j ON j.id = f.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')

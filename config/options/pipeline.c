@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Of a pipeline. */
-enum { SEGMENTS_MOST = 256 };
+enum { SEGMENTS_MOST = CONF_MAX_SEGMENTS };
 
 static const char *const result_choices[] = {
 #define RESULT(id, word, what) word,
@@ -160,6 +160,26 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
         }
 }
 
+/* A segment that stands for several has a label of none of them. */
+static void
+check_each(const struct option_named *named, const struct conf_pipeline *pipeline)
+{
+    struct conf_pipeline apart = *pipeline;
+    struct conf_use use;
+    apart.relative_connectedness = false;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++) {
+            char option[16];
+            const size_t used = use.label ? option_find_name(named, use.label) : named->count;
+            if (used == named->count || !conf_segment_is_each(&pipeline->segments[used]))
+                continue;
+            snprintf(option, sizeof(option), ".%s", use.option);
+            option_refuse_of(named->spot, "segments", i, option,
+                             "\"%s\" is each region that matches: name a segment with object.unite",
+                             use.label);
+        }
+}
+
 /* Which segments are made before which; what one uses that is not there counts as made. */
 struct making {
     const struct option_named *named;
@@ -259,6 +279,10 @@ check_shares(const struct option_named *named, const struct conf_pipeline *pipel
         if (of && (option_lacks(named, of) || option_find_name(named, of) == i))
             option_refuse_of(named->spot, "segments", i, ".expect.share_of.label",
                              "there is no other segment \"%s\"", of);
+        else if (of && option_find_name(named, of) < pipeline->segment_count &&
+                 conf_segment_is_each(&pipeline->segments[option_find_name(named, of)]))
+            option_refuse_of(named->spot, "segments", i, ".expect.share_of.label",
+                             "\"%s\" is each region that matches", of);
     }
 }
 
@@ -290,6 +314,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
     option_refuse_twins(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
+    check_each(&segments, pipeline);
     check_makeable(&segments, pipeline);
     check_shown(pipeline, spot);
     check_shares(&segments, pipeline);

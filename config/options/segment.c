@@ -79,6 +79,14 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         check_seeds(segment, spot);
 }
 
+/* A SEG states the codes of its segments; one that may be absent needs a type of its own. */
+static bool
+segment_has_codes(const struct conf_segment *segment)
+{
+    return segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG &&
+           !segment->object.optional && !segment->object.unite;
+}
+
 static void
 check_segment(const void *object, const struct option_spot *spot)
 {
@@ -90,9 +98,11 @@ check_segment(const void *object, const struct option_spot *spot)
     if (segment->hidden && segment->connectedness_map)
         option_refuse(spot, "connectedness_map",
                       "a hidden segment is not written: leave one of the two out");
-    if (!segment->hidden && !segment->type.value && !LOST(spot, segment->hidden) &&
-        !LOST(spot, segment->type))
-        option_refuse(spot, "type", "is missing; only hidden segments need none");
+    if (!segment->hidden && !segment->type.value && !segment_has_codes(segment) &&
+        !LOST(spot, segment->hidden) && !LOST(spot, segment->type) &&
+        !LOST(spot, segment->method) && !LOST(spot, segment->object))
+        option_refuse(spot, "type",
+                      "is missing; only hidden segments and those of a SEG object need none");
 }
 
 static void
@@ -281,7 +291,16 @@ check_object(const void *object, const struct option_spot *spot)
     const struct conf_object *wanted = object;
     if ((wanted->roi || LOST(spot, wanted->roi)) == wanted->has_number)
         option_refuse(spot, "roi", "give either the name of the region, or its number");
+    if (wanted->has_number && (wanted->each || wanted->unite))
+        option_refuse(spot, wanted->each ? "each" : "unite",
+                      "needs roi, a pattern that several regions match");
+    if (wanted->each && wanted->unite)
+        option_refuse(spot, "unite", "each makes a segment of each region: set one of the two");
 }
+
+static const char *const pixels_choices[] = {"inside", "centres", NULL};
+static const struct option_use roi_uses[] = {{"kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG},
+                                             {NULL, 0}};
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
@@ -293,7 +312,7 @@ static const struct option_row object_rows[] = {
              "Identifier "
              "or Finding of a report's measurements; a pattern: "
              "\"GTV*\" is every name that "
-             "begins so; exactly one has to fit"},
+             "begins so; exactly one has to fit, or set each or unite"},
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
      .help = "instead, its region with this ROI Number (3006,0022), or Segment Number (0062,0004), "
@@ -310,6 +329,22 @@ static const struct option_row object_rows[] = {
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
      .help = "slices between two that have contours are filled by the shape of these; they stay "
              "empty, and are told, when not"},
+    {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
+     .choices = pixels_choices,
+     .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
+     .help = "\"inside\": the voxels whose centres contours enclose; \"centres\": also those whose "
+             "centres lie on a contour, for programs that draw through voxel centres (rt-utils, "
+             "TotalSegmentator)"},
+    {"each", &option_boolean, AT(struct conf_object, each), "false", .uses = roi_uses,
+     .later = true,
+     .help = "make one segment of each region that matches roi, with its name, codes and color; "
+             "empty regions are reported and do not fail the job"},
+    {"unite", &option_boolean, AT(struct conf_object, unite), "false", .uses = roi_uses,
+     .later = true, .help = "make one segment of all regions that match roi"},
+    {"optional", &option_boolean, AT(struct conf_object, optional), "false", .uses = roi_uses,
+     .later = true,
+     .help = "if the object has no such region, or an empty one, leave the segment empty and "
+             "report why; else the job fails with ROI_NOT_FOUND or ROI_EMPTY"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
      .help = "of what was received, only what this AE title sent; of one kind the same in all "
@@ -344,14 +379,18 @@ static const struct option_row segment_rows[] = {
     {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
      .help = "it is of use to other segments only, and not written, drawn or measured"},
     {"category", &option_group, AT(struct conf_segment, category),
-     "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
+     "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
     {"type", &option_group, AT(struct conf_segment, type), "", .section = &code_section,
-     .help = "Segmented Property Type Code Sequence (0062,000F); only hidden segments need none"},
+     .help = "Segmented Property Type Code Sequence (0062,000F); the default for a segment of a "
+             "SEG object "
+             "is the object's category, type and modifier; only hidden segments need none else"},
     {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
     {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,
-     .help = "Anatomic Region Sequence (0008,2218), where the type does not say it"},
+     .help =
+         "Anatomic Region Sequence (0008,2218), if the type does not state it; the default for a "
+         "segment of a SEG object is the object's"},
     {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
      .array = {.count = 3}, .help = "red, green and blue that viewers are told to show it in"},
     {"expect", &option_part, AT(struct conf_segment, expect), "", .section = &option_expect,

@@ -534,6 +534,12 @@ measured_real(double value)
 }
 
 static struct database_value
+measured_mm(double value)
+{
+    return isfinite(value) && value > 0 ? value_real(value) : value_null();
+}
+
+static struct database_value
 measured_int(int64_t value)
 {
     return value >= 0 ? value_int(value) : value_null();
@@ -581,19 +587,25 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
            int64_t now_ms)
 {
     const struct queue_figures *f = finish->figures;
+    const struct queue_voxels *v = &f->voxel;
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = ?3, ended_at = ?4, read_seconds = ?5, compute_seconds = ?6, "
         "write_seconds = ?7, verify_seconds = ?8, total_seconds = ?9, voxels = ?10, "
         "segmented_voxels = ?11, peak_bytes = ?12, backend = ?13, note = ?14, code = ?15, "
-        "message = ?16 WHERE id = ?1 AND state = ?2",
+        "message = ?16, spacing_x_mm = ?17, spacing_y_mm = ?18, spacing_z_mm = ?19, "
+        "source_x_mm = ?20, source_y_mm = ?21, source_step_min_mm = ?22, "
+        "source_step_max_mm = ?23, straightened = ?24 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
                measured_real(f->read_seconds), measured_real(f->compute_seconds),
                measured_real(f->write_seconds), measured_real(f->verify_seconds),
                measured_real(f->total_seconds), measured_int(f->voxels),
                measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
                value_text(f->backend), value_text(f->note), value_text(code_name(finish->code)),
-               value_text(finish->message)));
+               value_text(finish->message), measured_mm(v->spacing[0]), measured_mm(v->spacing[1]),
+               measured_mm(v->spacing[2]), measured_mm(v->source_spacing[0]),
+               measured_mm(v->source_spacing[1]), measured_mm(v->source_steps[0]),
+               measured_mm(v->source_steps[1]), value_optional(v->straightened)));
     int rc = edge_taken(queue, changed, row, (int)finish->state, job_end_event(finish->state),
                         finish->code, finish->message, now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++)

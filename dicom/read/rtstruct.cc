@@ -3,8 +3,8 @@
  * region, so that one region is parsed at a time.
  */
 #include "dicom/read/rtstruct.h"
-#include "dicom/read/header.hh"
-#include "dicom/value/charset.hh"
+#include "dicom/read/concepts.hh"
+#include "dicom/read/provenance.hh"
 #include "dicom/value/decimal.hh"
 
 #include <algorithm>
@@ -37,10 +37,12 @@ namespace
 
 /* Ascending; everything that is looked at, in items, too. */
 constexpr uint32_t wanted_tags[] = {
-    0x00080005, 0x00080016, 0x00080018, 0x00081155, 0x0020000D, 0x0020000E, 0x00200052,
-    0x30060002, 0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060020, 0x30060022,
-    0x30060024, 0x30060026, 0x3006002A, 0x30060039, 0x30060040, 0x30060042, 0x30060046,
-    0x30060050, 0x30060080, 0x30060084, 0x300600A4,
+    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119,
+    0x00081090, 0x00081155, 0x00082218, 0x00181020, 0x0020000D, 0x0020000E, 0x00200052, 0x00240202,
+    0x00620003, 0x00620011, 0x0066002F, 0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x30060002,
+    0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060020, 0x30060022, 0x30060024, 0x30060026,
+    0x3006002A, 0x30060036, 0x30060037, 0x30060038, 0x30060039, 0x30060040, 0x30060042, 0x30060046,
+    0x30060050, 0x30060080, 0x30060084, 0x30060086, 0x300600A4,
 };
 
 constexpr struct scan_apart contour_items = {
@@ -101,6 +103,15 @@ struct Opening : Refusal {
     {
     }
 
+    Opening(const Opening &) = delete;
+    Opening &operator=(const Opening &) = delete;
+
+    ~Opening()
+    {
+        for (const struct rtstruct_roi &roi : rois)
+            provenance_release(roi.provenance);
+    }
+
     template <size_t size>
     int read_uid(const Header &header, const DcmTagKey &tag, bool required,
                  char (&destination)[size]) const
@@ -142,21 +153,24 @@ rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
             return opening.invalid(DCM_ROINumber, "two regions have " + std::to_string(roi.number));
         header_copy_name(roi.name, charset_name(charset, header_text(item, DCM_ROIName)));
         opening.rois.push_back(roi);
+        opening.rois.back().provenance = provenance_of_roi(dataset, item, charset);
         return 0;
     });
 }
 
 int
-rtstruct_read_types(Opening &opening, const Header &dataset)
+rtstruct_read_types(Opening &opening, const Header &dataset, Charset &charset)
 {
     return rtstruct_items_of(dataset, DCM_RTROIObservationsSequence, [&](const Header &item) {
         int32_t number;
         if (const int rc = opening.read_number(item, DCM_ReferencedROINumber, &number))
             return rc;
         const auto roi = opening.by_number.find(number);
-        if (roi != opening.by_number.end())
-            header_copy(opening.rois[roi->second].type,
-                        header_text(item, DCM_RTROIInterpretedType));
+        if (roi == opening.by_number.end())
+            return 0;
+        struct rtstruct_roi &own = opening.rois[roi->second];
+        header_copy(own.type, header_text(item, DCM_RTROIInterpretedType));
+        header_read_concepts(item, DCM_RTROIIdentificationCodeSequence, charset, own.concepts);
         return 0;
     });
 }
@@ -295,7 +309,7 @@ rtstruct_read(Opening &opening, struct rtstruct &set)
     if (!rc)
         rc = rtstruct_read_rois(opening, dataset, charset);
     if (!rc)
-        rc = rtstruct_read_types(opening, dataset);
+        rc = rtstruct_read_types(opening, dataset, charset);
     if (!rc)
         rc = rtstruct_read_series(opening, dataset);
     return rc ? rc : rtstruct_read_items(opening);
@@ -325,10 +339,11 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
     rc = rtstruct_read(opening, *set);
     if (rc)
         return rc;
-    set->roi_count = static_cast<int32_t>(opening.rois.size());
-    set->series_count = static_cast<int32_t>(opening.series.size());
     set->rois = rtstruct_array(opening.rois);
+    set->roi_count = static_cast<int32_t>(opening.rois.size());
+    opening.rois.clear(); /* the set holds the provenances */
     set->series = rtstruct_array(opening.series);
+    set->series_count = static_cast<int32_t>(opening.series.size());
     *result = set.release();
     return 0;
 }
@@ -501,6 +516,8 @@ rtstruct_close(struct rtstruct *set)
 {
     if (!set)
         return;
+    for (int32_t i = 0; i < set->roi_count; i++)
+        provenance_release(set->rois[i].provenance);
     free(set->rois);
     free(set->series);
     delete set->items;

@@ -11,6 +11,7 @@
 
 #include "base/contour.h"
 #include "dicom/dicom.h"
+#include "dicom/read/provenance.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,7 +26,9 @@ struct rtstruct_roi {
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* "" when it is not told */
     bool has_color;                              /* ROI Display Color */
     uint8_t color[3];
-    int64_t contours; /* of whatever kind; 0: nothing is drawn */
+    int64_t contours;               /* of whatever kind; 0: nothing is drawn */
+    struct dicom_concepts concepts; /* the type is RT ROI Identification Code Sequence */
+    const struct provenance *provenance;
 };
 
 /* A series that was drawn on. */

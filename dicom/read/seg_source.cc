@@ -1,7 +1,10 @@
 /* seg_source.cc - see seg_source.h. */
 #include "dicom/read/seg_source.h"
+#include "dicom/read/concepts.hh"
+#include "dicom/read/provenance.hh"
 #include "dicom/read/source.hh"
 #include "dicom/value/charset.hh"
+#include "dicom/value/cielab.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,11 +18,13 @@ namespace
 
 /* Ascending; everything that is looked at, in items, too. */
 constexpr uint32_t wanted_tags[] = {
-    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00081090, 0x00081115, 0x00180050, 0x00180088,
-    0x0020000D, 0x0020000E, 0x00200032, 0x00200037, 0x00200052, 0x00209113, 0x00209116, 0x00280002,
-    0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103,
-    0x00289110, 0x00620001, 0x00620002, 0x00620004, 0x00620005, 0x0062000A, 0x0062000B, 0x0062000E,
-    0x00620020, 0x00620021, 0x52009229, 0x52009230,
+    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119,
+    0x00081090, 0x00081115, 0x00082218, 0x00180050, 0x00180088, 0x00181020, 0x0020000D, 0x0020000E,
+    0x00200032, 0x00200037, 0x00200052, 0x00209113, 0x00209116, 0x00240202, 0x00280002, 0x00280008,
+    0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00289110,
+    0x00620001, 0x00620002, 0x00620003, 0x00620004, 0x00620005, 0x00620007, 0x00620008, 0x00620009,
+    0x0062000A, 0x0062000B, 0x0062000D, 0x0062000E, 0x0062000F, 0x00620011, 0x00620020, 0x00620021,
+    0x0066002F, 0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x52009229, 0x52009230,
 };
 
 /* One file being opened. */
@@ -131,8 +136,23 @@ seg_source_read_series(Opening &opening)
     return 0;
 }
 
+void
+seg_source_read_color(const Header &item, struct seg_source_segment &segment)
+{
+    uint16_t lab[3];
+    for (unsigned long i = 0; i < 3; i++) {
+        double value;
+        if (!header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) || value < 0 ||
+            value > UINT16_MAX)
+            return;
+        lab[i] = static_cast<uint16_t>(value);
+    }
+    segment.has_color = true;
+    srgb_from_cielab(lab, segment.color);
+}
+
 int
-seg_source_read_segment(Opening &opening, const Header &item, Charset &charset,
+seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, int32_t place,
                         struct seg_source_segment &segment)
 {
     int rc = opening.read_number(item, DCM_SegmentNumber, 0, UINT16_MAX, &segment.number);
@@ -144,7 +164,10 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset,
     header_copy_name(segment.tracking_id, charset_name(charset, header_text(item, DCM_TrackingID)));
     if (!segment.tracking_id[0] || !segment.tracking_uid[0])
         segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
-    if (opening.by_number.emplace(segment.number, opening.source.segment_count).second)
+    header_read_concepts(item, DCM_SegmentedPropertyTypeCodeSequence, charset, segment.concepts);
+    seg_source_read_color(item, segment);
+    segment.provenance = provenance_of_segment(opening.dataset, item, charset);
+    if (opening.by_number.emplace(segment.number, place).second)
         return 0;
     return opening.invalid(DCM_SegmentNumber,
                            "two segments have " + std::to_string(segment.number));
@@ -158,12 +181,11 @@ seg_source_read_segments(Opening &opening)
     seg_source_allocate(opening.source.segments, items ? items->card() : 0);
     for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
          item = items->nextInContainer(item)) {
-        const int rc =
-            seg_source_read_segment(opening, Header(*static_cast<DcmItem *>(item)), charset,
-                                    opening.source.segments[opening.source.segment_count]);
+        const int32_t place = opening.source.segment_count++;
+        const int rc = seg_source_read_segment(opening, Header(*static_cast<DcmItem *>(item)),
+                                               charset, place, opening.source.segments[place]);
         if (rc)
             return rc;
-        opening.source.segment_count++;
     }
     return items ? 0
                  : opening.refuse(CODE_TAG_MISSING,
@@ -430,6 +452,8 @@ seg_source_close(struct seg_source *source)
     if (!source)
         return;
     dicom_instance_free(source->image);
+    for (int32_t i = 0; i < source->segment_count; i++)
+        provenance_release(source->segments[i].provenance);
     free(source->series);
     free(source->segments);
     free(source->frames);

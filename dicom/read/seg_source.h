@@ -11,6 +11,7 @@
 #define NOCTULE_SEG_SOURCE_H
 
 #include "dicom/dicom.h"
+#include "dicom/read/provenance.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +32,10 @@ struct seg_source_segment {
     char label[DICOM_LO_SIZE]; /* UTF-8, "?" for what is no character of the file's set */
     char tracking_id[SEG_SOURCE_TRACKING_SIZE]; /* both "" unless both are told */
     char tracking_uid[DICOM_UID_SIZE];
+    const struct provenance *provenance;
+    struct dicom_concepts concepts;
+    bool has_color;  /* Recommended Display CIELab Value */
+    double color[3]; /* red, green and blue, 0..1 */
 };
 
 struct seg_source_frame {

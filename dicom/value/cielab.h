@@ -4,7 +4,17 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* sRGB, 0..1 each (clamped), to L 0..65535 for 0..100 and a, b 0..65535 for -128..127. */
 void cielab_from_srgb(const double rgb[3], uint16_t lab[3]);
 
+/* The reverse; colours beyond sRGB are clamped. */
+void srgb_from_cielab(const uint16_t lab[3], double rgb[3]);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

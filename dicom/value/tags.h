@@ -91,6 +91,8 @@ enum dicom_tag {
     TAG_DimensionIndexSequence = 0x00209222,
     TAG_DimensionDescriptionLabel = 0x00209421,
 
+    TAG_AlgorithmSource = 0x00240202,
+
     TAG_SamplesPerPixel = 0x00280002,
     TAG_PhotometricInterpretation = 0x00280004,
     TAG_NumberOfFrames = 0x00280008,
@@ -169,6 +171,7 @@ enum dicom_tag {
     TAG_TrackingUID = 0x00620021,
 
     TAG_AlgorithmFamilyCodeSequence = 0x0066002F,
+    TAG_AlgorithmNameCodeSequence = 0x00660030,
     TAG_AlgorithmVersion = 0x00660031,
     TAG_AlgorithmParameters = 0x00660032,
     TAG_AlgorithmName = 0x00660036,

@@ -23,6 +23,7 @@ enum {
     SH_CHARACTERS = 16,
     LO_CHARACTERS = 64,
     ST_CHARACTERS = 1024,
+    LT_CHARACTERS = 10240,
 };
 
 /* What is written. Strings are borrowed. */

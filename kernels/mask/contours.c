@@ -15,6 +15,7 @@ enum { CONTOURS_ENCLOSE = 3 }; /* points that it takes */
 /* A pixel in the fixed-point numbers of the contours' places. */
 #define CONTOURS_PIXEL    4294967296.0
 #define CONTOURS_FARTHEST 1048576.0 /* pixels: products of places fit 127 bits */
+#define CONTOURS_NEAR     ((int64_t)(CONTOURS_CENTRE_TOLERANCE * CONTOURS_PIXEL))
 
 __extension__ typedef __int128 contours_product;
 
@@ -27,6 +28,9 @@ struct contours_work {
     const struct image_planes *planes;
     double normal[3];
     int64_t words_per_row;
+    bool centres; /* voxels whose centres lie on a contour belong to it */
+    uint64_t
+        *edges; /* these voxels of the current plane; 0 between planes; NULL without `centres` */
     int64_t crossings;
     int64_t budget;     /* words that may still be compared */
     int64_t kept;       /* words of areas of the current plane */
@@ -118,9 +122,36 @@ contours_find_plane(struct contours_work *work, const struct contour *contour, i
                      (long long)number, away, tolerance);
 }
 
+/* The nearest whole pixel. */
+static int64_t
+contours_nearest_pixel(int64_t place)
+{
+    return (place + ((int64_t)1 << 31)) >> 32;
+}
+
+static bool
+contours_is_near(int64_t place)
+{
+    return llabs(place - contours_nearest_pixel(place) * ((int64_t)1 << 32)) <= CONTOURS_NEAR;
+}
+
+/* Counts a point, and moves it to the centre of a voxel that it is near, if centres on a contour belong to it. */
+static void
+contours_snap(struct contours_work *work, struct contours_point *place)
+{
+    work->drawn->points++;
+    if (!contours_is_near(place->x) || !contours_is_near(place->y))
+        return;
+    work->drawn->on_centres++;
+    if (!work->centres)
+        return;
+    place->x = contours_nearest_pixel(place->x) * ((int64_t)1 << 32);
+    place->y = contours_nearest_pixel(place->y) * ((int64_t)1 << 32);
+}
+
 /* False for what is too far away, or no number. */
 static bool
-contours_place(const struct contours_work *work, int64_t plane, const double point[3],
+contours_place(struct contours_work *work, int64_t plane, const double point[3],
                struct contours_point *place)
 {
     const struct image_planes *planes = work->planes;
@@ -132,6 +163,7 @@ contours_place(const struct contours_work *work, int64_t plane, const double poi
         return false;
     place->x = llrint(x * CONTOURS_PIXEL);
     place->y = llrint(y * CONTOURS_PIXEL);
+    contours_snap(work, place);
     return true;
 }
 
@@ -144,10 +176,11 @@ contours_ceiling(int64_t place)
 
 /*
  * The first column whose centre is not left of an edge where it crosses a row. In double precision
- * a crossing is wrong by less than 2^-30 pixels: only near a centre the products are needed.
+ * a crossing is wrong by less than 2^-30 pixels: only near a centre the products are needed. Sets
+ * on_centre if the edge crosses the row at the centre of that column.
  */
 static int64_t
-contours_column(struct contours_point low, struct contours_point high, int64_t row)
+contours_column(struct contours_point low, struct contours_point high, int64_t row, bool *on_centre)
 {
     const int64_t rise = high.y - low.y, run = high.x - low.x;
     const int64_t climb = row * ((int64_t)1 << 32) - low.y;
@@ -155,11 +188,13 @@ contours_column(struct contours_point low, struct contours_point high, int64_t r
         ((double)low.x + (double)climb / (double)rise * (double)run) / CONTOURS_PIXEL;
     const double whole = floor(crossing), rest = crossing - whole;
 
+    *on_centre = false;
     if (rest > 1e-6 && rest < 1 - 1e-6)
         return (int64_t)whole + 1;
     const contours_product over = (contours_product)low.x * rise + (contours_product)climb * run;
     const contours_product under = (contours_product)rise << 32;
     const contours_product quotient = over / under;
+    *on_centre = over % under == 0;
     return (int64_t)quotient + (over % under > 0);
 }
 
@@ -168,33 +203,92 @@ struct contours_rows {
     int64_t first, end;
 };
 
+/* Counts crossings of rows. */
+static int
+contours_count(struct contours_work *work, int64_t crossings)
+{
+    work->crossings += crossings;
+    if (work->crossings <= (int64_t)LIMIT_ROI_CROSSINGS_MI << 20)
+        return 0;
+    return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                     "The contours cross rows of pixels more than %d times 2^20 times.",
+                     LIMIT_ROI_CROSSINGS_MI);
+}
+
+static int64_t
+contours_clip(int64_t value, int64_t end)
+{
+    return value < 0 ? 0 : value < end ? value : end;
+}
+
+/* Sets the voxels of a row whose centres lie on an edge along the row. */
+static int
+contours_touch_row(struct contours_work *work, struct contours_point a, struct contours_point b)
+{
+    const struct image_extent *extent = &work->planes->extent;
+    const int64_t row = a.y >> 32, left = a.x < b.x ? a.x : b.x, right = a.x < b.x ? b.x : a.x;
+    const int64_t first = contours_clip(contours_ceiling(left), extent->columns);
+    const int64_t end = contours_clip((right >> 32) + 1, extent->columns);
+
+    if ((a.y & 0xFFFFFFFF) != 0 || row < 0 || row >= extent->rows || first >= end)
+        return 0;
+    uint64_t *words = work->edges + row * work->words_per_row;
+    for (int64_t word = first / 64; word <= (end - 1) / 64; word++) {
+        const int64_t from = word * 64 < first ? first % 64 : 0;
+        const int64_t rest = end - word * 64;
+        const uint64_t below = rest < 64 ? ((uint64_t)1 << rest) - 1 : UINT64_MAX;
+
+        words[word] |= below & UINT64_MAX << from;
+    }
+    return contours_count(work, (end - first) / 64 + 1);
+}
+
+/* Sets the voxels whose centres lie on an edge. */
+static int
+contours_touch(struct contours_work *work, struct contours_point low, struct contours_point high)
+{
+    const struct image_extent *extent = &work->planes->extent;
+
+    if (low.y == high.y)
+        return contours_touch_row(work, low, high);
+    const int64_t first = contours_clip(contours_ceiling(low.y), extent->rows);
+    const int64_t end = contours_clip((high.y >> 32) + 1, extent->rows);
+    for (int64_t row = first; row < end; row++) {
+        bool on_centre;
+        const int64_t column = contours_column(low, high, row, &on_centre);
+
+        if (on_centre && column >= 0 && column < extent->columns)
+            work->edges[row * work->words_per_row + column / 64] |= (uint64_t)1 << column % 64;
+    }
+    return contours_count(work, end > first ? end - first : 0);
+}
+
 /* Flips, in each row that the edge crosses, the first voxel that is not left of it. */
 static int
 contours_edge(struct contours_work *work, struct contours_rows *rows, struct contours_point low,
               struct contours_point high)
 {
     const struct image_extent *extent = &work->planes->extent;
+    bool on_centre;
 
     if (low.y > high.y) {
         const struct contours_point swapped = low;
         low = high;
         high = swapped;
     }
-    int64_t first = contours_ceiling(low.y), end = contours_ceiling(high.y);
-    first = first > 0 ? first : 0;
-    end = end < extent->rows ? end : extent->rows;
-    if (first >= end)
-        return 0;
-    work->crossings += end - first;
-    if (work->crossings > (int64_t)LIMIT_ROI_CROSSINGS_MI << 20)
-        return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                         "The contours cross rows of pixels more than %d times 2^20 times.",
-                         LIMIT_ROI_CROSSINGS_MI);
+    int rc = work->centres ? contours_touch(work, low, high) : 0;
+    const int64_t first = contours_clip(contours_ceiling(low.y), extent->rows);
+    const int64_t end = contours_clip(contours_ceiling(high.y), extent->rows);
+    if (rc || first >= end)
+        return rc;
+    rc = contours_count(work, end - first);
+    if (rc)
+        return rc;
     rows->first = first < rows->first ? first : rows->first;
     rows->end = end > rows->end ? end : rows->end;
     uint64_t *words = work->area + first * work->words_per_row;
     for (int64_t row = first; row < end; row++, words += work->words_per_row) {
-        const int64_t crossing = contours_column(low, high, row);
+        const int64_t crossing = contours_column(low, high, row, &on_centre);
         const int64_t column = crossing > 0 ? crossing : 0;
 
         if (column < extent->columns)
@@ -203,13 +297,24 @@ contours_edge(struct contours_work *work, struct contours_rows *rows, struct con
     return 0;
 }
 
-/* Flips the area of a contour in work->area. The caller must fill the rows. */
+/* Twice the area of the triangle of two points and the origin; its sign is the direction. */
+static contours_product
+contours_turn(struct contours_point a, struct contours_point b)
+{
+    return (contours_product)a.x * b.y - (contours_product)b.x * a.y;
+}
+
+/*
+ * Flips the area of a contour in work->area. The caller must fill the rows. Sets the direction of the contour: 1, -1, or 0 if
+ * it has no area, or if directions do not count.
+ */
 static int
 contours_draw(struct contours_work *work, const struct contour *contour, int64_t number,
-              struct contours_rows *rows)
+              struct contours_rows *rows, int *direction)
 {
     struct contours_point first = {0, 0}, before = {0, 0}, place;
     const int64_t plane = work->planes_of[number];
+    contours_product turn = 0;
     int rc = 0;
 
     for (int64_t i = 0; i < contour->count && !rc; i++) {
@@ -221,8 +326,11 @@ contours_draw(struct contours_work *work, const struct contour *contour, int64_t
             first = place;
         else
             rc = contours_edge(work, rows, before, place);
+        turn += i > 0 ? contours_turn(before, place) : 0;
         before = place;
     }
+    turn += contours_turn(before, first);
+    *direction = work->centres ? (turn > 0) - (turn < 0) : 0;
     return rc ? rc : contours_edge(work, rows, before, first);
 }
 
@@ -279,7 +387,7 @@ contours_no_memory(const struct contours_work *work)
 /* Moves the area of a contour to a part of its own. */
 static int
 contours_keep(struct contours_work *work, const struct contours_rows *rows, int64_t voxels,
-              struct contours_part *part)
+              int direction, struct contours_part *part)
 {
     const int64_t words = (rows->end - rows->first) * work->words_per_row;
     uint64_t *area = work->area + rows->first * work->words_per_row;
@@ -290,7 +398,8 @@ contours_keep(struct contours_work *work, const struct contours_rows *rows, int6
     *part = (struct contours_part){.first_row = rows->first,
                                    .end_row = rows->end,
                                    .first_word = work->words_per_row,
-                                   .voxels = voxels};
+                                   .voxels = voxels,
+                                   .direction = direction};
     part->words = malloc((size_t)words * sizeof(*part->words));
     if (!part->words)
         return contours_no_memory(work);
@@ -317,6 +426,16 @@ contours_flip(struct contours_work *work, const struct contours_rows *rows, uint
     }
 }
 
+/* Adds the voxels on edges to the mask of a plane. */
+static void
+contours_add_edges(struct contours_work *work, uint64_t *bits)
+{
+    for (int64_t i = 0; work->edges && i < work->planes->extent.rows * work->words_per_row; i++) {
+        bits[i] |= work->edges[i];
+        work->edges[i] = 0;
+    }
+}
+
 /* Draws `count` contours of one plane: CLOSEDPLANAR_XOR flips, others are combined by their overlaps. */
 static int
 contours_draw_plane(struct contours_work *work, const struct contour *contours,
@@ -330,16 +449,19 @@ contours_draw_plane(struct contours_work *work, const struct contour *contours,
     for (int64_t i = 0; i < count && !rc; i++) {
         struct contours_rows rows = {work->planes->extent.rows, 0};
         const struct contour *contour = &contours[items[i]];
+        int direction = 0;
 
-        rc = contours_draw(work, contour, items[i], &rows);
+        rc = contours_draw(work, contour, items[i], &rows, &direction);
         const int64_t voxels = rc ? 0 : contours_fill(work, &rows);
         if (rc || voxels == 0 || contour->is_xor || count == 1)
             contours_flip(work, &rows, bits);
         else
-            rc = contours_keep(work, &rows, voxels, &work->parts[parts++]);
+            rc = contours_keep(work, &rows, voxels, direction, &work->parts[parts++]);
     }
     if (!rc && parts > 0)
         rc = contours_combine(work->parts, parts, work->words_per_row, &work->budget, bits, &found);
+    if (!rc)
+        contours_add_edges(work, bits);
     for (int64_t i = 0; i < parts; i++)
         free(work->parts[i].words);
     work->drawn->copies += found.copies;
@@ -387,7 +509,7 @@ contours_sort(struct contours_work *work, const struct contours_request *request
 
     for (int64_t i = 0; i < request->count; i++) {
         int64_t plane = -1;
-        const int rc = request->contours[i].count < CONTOURS_ENCLOSE
+        const int rc = request->contours[i].count < (work->centres ? 1 : CONTOURS_ENCLOSE)
                            ? 0
                            : contours_find_plane(work, &request->contours[i], i + 1, &plane);
         if (rc)
@@ -468,6 +590,7 @@ kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
     const struct image_extent *extent = &request->planes->extent;
     struct contours_work work = {.planes = request->planes,
                                  .words_per_row = (extent->columns + 63) / 64,
+                                 .centres = request->centres,
                                  .budget = (int64_t)LIMIT_ROI_OVERLAP_MI << 20,
                                  .bits = bits,
                                  .drawn = drawn,
@@ -477,12 +600,15 @@ kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
     int64_t *numbers = calloc(2 * count + slices, sizeof(*numbers));
 
     work.area = calloc((size_t)(extent->rows * work.words_per_row) + 1, sizeof(*work.area));
+    if (request->centres)
+        work.edges = calloc((size_t)(extent->rows * work.words_per_row) + 1, sizeof(*work.edges));
     work.parts = calloc(count + 1, sizeof(*work.parts));
-    const int rc = has && numbers && work.area && work.parts
+    const int rc = has && numbers && work.area && work.parts && (work.edges || !request->centres)
                        ? contours_run(&work, request, has, numbers)
                        : contours_no_memory(&work);
     free(work.parts);
     free(work.area);
+    free(work.edges);
     free(numbers);
     free(has);
     return rc;

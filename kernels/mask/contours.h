@@ -12,7 +12,15 @@
  * does on edges with the inside to the right or below (larger column or row), it does not on the
  * others; so contours that share an edge share no voxel, and leave none out. A vertex on a row is
  * the end of the edge above it and not of that below. What has fewer than three points encloses
- * nothing and is passed over. Planes between two drawn ones are empty, or, if that is asked for, filled
+ * nothing and is passed over.
+ *
+ * With `centres`, voxels whose centres lie on a contour belong to the mask, as programs mean them that outline the border
+ * voxels of a mask (OpenCV's findContours). A point within CONTOURS_CENTRE_TOLERANCE pixels of a centre, along both axes, is
+ * moved to it. Contours with one or two points are a voxel or a line. Equal areas count once only if the contours have the same
+ * direction: programs draw the hole of a ring that is one voxel wide against the direction of its outline. Then voxels whose
+ * centres lie on an edge of any contour are added.
+ *
+ * Planes between two drawn ones are empty, or, if that is asked for, filled
  * by between.h.
  *
  * Plain C on one thread; nothing is kept. The cost grows with the points, the rows that their edges cross
@@ -30,11 +38,15 @@
 /* How far a point may lie from its plane, of the distance to the nearest other plane. */
 #define CONTOURS_TOLERANCE 0.1
 
+/* How far a point may lie from the centre of a voxel that it stands for, in pixels along each axis. */
+#define CONTOURS_CENTRE_TOLERANCE 0.05
+
 struct contours_request {
     const struct image_planes *planes;
     const struct contour *contours;
     int64_t count;
     bool interpolate; /* planes between drawn ones that have no contour */
+    bool centres;     /* voxels whose centres lie on a contour belong to it */
 };
 
 struct contours_drawn {
@@ -47,6 +59,8 @@ struct contours_drawn {
     double farthest;       /* mm from a point to its plane */
     int64_t copies;        /* contours that are equal to another of their plane */
     int64_t crossed;       /* contours that were united with another */
+    int64_t points;        /* of all contours that were drawn */
+    int64_t on_centres;    /* points at the centre of a voxel, within CONTOURS_CENTRE_TOLERANCE */
 };
 
 /*

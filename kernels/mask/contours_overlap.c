@@ -63,7 +63,7 @@ overlap_compare(struct contours_part *parts, int64_t count, int64_t words_per_ro
 
             if (*budget < 0)
                 return -E2BIG;
-            parts[k].is_copy = in_i && in_k;
+            parts[k].is_copy = in_i && in_k && parts[i].direction == parts[k].direction;
             if (common > 0 && !in_i && !in_k)
                 parts[overlap_root(parts, k)].whole = overlap_root(parts, i);
         }
@@ -122,8 +122,11 @@ contours_combine(struct contours_part *parts, int64_t count, int64_t words_per_r
         parts[i].whole = overlap_root(parts, i);
     found->copies += count;
     for (int64_t i = 0; i < count; i++)
-        if (!parts[i].is_copy)
-            parts[kept++] = parts[i];
+        if (!parts[i].is_copy) {
+            const struct contours_part part = parts[i];
+            parts[i] = parts[kept];
+            parts[kept++] = part;
+        }
     found->copies -= kept;
     qsort(parts, (size_t)kept, sizeof(*parts), overlap_by_whole);
     for (int64_t i = 0, end; i < kept; i = end) {

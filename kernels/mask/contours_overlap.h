@@ -2,7 +2,7 @@
  * contours_overlap.h - contours of one plane whose areas may overlap; private to kernels/mask.
  *
  * The areas of two contours have no voxel in common, or one is within the other, or they are equal, or they cross. Equal ones
- * count once. Contours that cross are united. A voxel belongs to the mask if an odd number of the remaining areas has it, so a
+ * count once, unless their directions differ. Contours that cross are united. A voxel belongs to the mask if an odd number of the remaining areas has it, so a
  * contour within another is a hole, and one within the hole is an island.
  */
 #ifndef NOCTULE_CONTOURS_OVERLAP_H
@@ -15,6 +15,7 @@ struct contours_part {
     int64_t first_row, end_row;   /* of its voxels */
     int64_t first_word, end_word; /* of a row, of its voxels */
     int64_t voxels;
+    int direction;   /* 0 if it does not count */
     uint64_t *words; /* rows first_row to end_row - 1, each of words_per_row words */
     int64_t whole;   /* index of the part that it is united with */
     bool is_copy;

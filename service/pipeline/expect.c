@@ -197,6 +197,8 @@ look_at_segment(const struct expect_look *look)
     const struct image_mask *mask = &look->masks[look->segment];
     if (!expect)
         return 0;
+    if (mask->voxels == 0 && look->pipeline->segments[look->segment].object.optional)
+        return 0;
     if (mask->voxels == 0) {
         look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
         return 0;

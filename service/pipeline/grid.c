@@ -158,24 +158,30 @@ grid_fill_stack(struct grid *grid, struct error *error)
 }
 
 static void
+grid_measure_steps(struct grid *grid)
+{
+    const struct geometry_stack *source = grid->source;
+    for (int32_t z = 1; z < source->plane_count; z++) {
+        const double step = source->planes[z].position - source->planes[z - 1].position;
+        grid->steps[0] = z == 1 ? step : fmin(grid->steps[0], step);
+        grid->steps[1] = fmax(grid->steps[1], step);
+    }
+}
+
+static void
 grid_describe(struct grid *grid)
 {
     const struct geometry_stack *source = grid->source;
-    double least = INFINITY, most = 0;
     char tilt[48] = "", steps[64] = "";
-    for (int32_t z = 1; z < source->plane_count; z++) {
-        const double step = source->planes[z].position - source->planes[z - 1].position;
-        least = fmin(least, step);
-        most = fmax(most, step);
-    }
     if (source->tilted)
-        snprintf(tilt, sizeof tilt, " tilted by %.1f degrees", source->tilt_degrees);
+        snprintf(tilt, sizeof tilt, "tilted by %.1f degrees", source->tilt_degrees);
     if (source->uneven)
-        snprintf(steps, sizeof steps, "%s %.3g to %.3g mm apart", source->tilted ? " and" : "",
-                 least, most);
+        snprintf(steps, sizeof steps, "%s%.3g to %.3g mm apart", source->tilted ? " and " : "",
+                 grid->steps[0], grid->steps[1]);
+    snprintf(grid->because, sizeof grid->because, "%s%s", tilt, steps);
     snprintf(grid->text, sizeof grid->text,
-             "straightened: %d planes%s%s to %d slices of %.3g mm; volumes are of that grid",
-             source->plane_count, tilt, steps, grid->own.plane_count, grid->own.spacing[2]);
+             "straightened: %d planes %s to %d slices of %.3g mm; volumes are of that grid",
+             source->plane_count, grid->because, grid->own.plane_count, grid->own.spacing[2]);
 }
 
 int
@@ -184,6 +190,7 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
 {
     *grid = (struct grid){
         .instances = instances, .stack = stack, .source = stack, .source_instances = instances};
+    grid_measure_steps(grid);
     if (!geometry_is_crooked(stack))
         return 0;
     grid->straight = true;

@@ -20,10 +20,12 @@
 #include "service/pipeline/measure/groups.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/results/results.h"
+#include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment.h"
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +39,8 @@ struct job {
     const struct pipeline_watch *watch;
     struct pipeline_report *report;
 
-    struct conf_pipeline *pipeline;
+    struct conf_pipeline *settings;
+    const struct conf_pipeline *pipeline; /* the same, with a segment per region of objects */
     struct output *output;
     struct geometry_series *series;
     const struct geometry_stack *stack; /* the source's */
@@ -55,10 +58,11 @@ static int
 read_settings(struct job *job)
 {
     struct error error;
-    int rc = conf_pipeline_from_text(job->spec->settings, &job->pipeline, &error);
+    int rc = conf_pipeline_from_text(job->spec->settings, &job->settings, &error);
     if (rc)
         return error_set(&job->report->error, rc, CODE_PIPELINE_INVALID,
                          "the pipeline of the job cannot be read: %s", error.message);
+    job->pipeline = job->settings;
     return 0;
 }
 
@@ -178,6 +182,10 @@ choose_grid(struct job *job)
     report->planes = stack->plane_count;
     report->voxels = (int64_t)report->columns * report->rows * report->planes;
     memcpy(report->spacing, stack->spacing, sizeof report->spacing);
+    report->source.planes = job->stack->plane_count;
+    memcpy(report->source.spacing, job->stack->spacing, sizeof report->source.spacing);
+    memcpy(report->source.steps, job->grid.steps, sizeof report->source.steps);
+    memcpy(report->source.straightened, job->grid.because, sizeof report->source.straightened);
     if (job->grid.straight)
         pipeline_note(report, job->grid.text);
     return 0;
@@ -257,18 +265,33 @@ tell_whose_memory(struct job *job)
                  job->pipeline->name);
 }
 
-/* The volume that is computed on: what can be known before its voxels are there. */
-static int
-begin_volume(struct job *job)
+static void
+set_up_segmentation(struct job *job)
 {
-    struct error *error = &job->report->error;
-    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
     job->segmentation.pipeline = job->pipeline;
     job->segmentation.instances = job->grid.instances;
     job->segmentation.stack = job->grid.stack;
     job->segmentation.grid = &job->grid;
     job->segmentation.objects = job->spec->objects;
     job->segmentation.object_count = job->spec->object_count;
+}
+
+static int
+choose_regions(struct job *job)
+{
+    set_up_segmentation(job);
+    int rc = object_picks_make(&job->segmentation, &job->report->error);
+    job->pipeline = job->segmentation.pipeline;
+    return rc;
+}
+
+/* The volume that is computed on: what can be known before its voxels are there. */
+static int
+begin_volume(struct job *job)
+{
+    struct error *error = &job->report->error;
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
+    set_up_segmentation(job);
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     texture_groups_demand(job->pipeline, &job->grid, job->segmentation.bytes.passing, &demand);
     if (rc == 0)
@@ -423,6 +446,25 @@ count_union(const struct segmentation *found, int64_t words)
     return voxels;
 }
 
+/* Notes how many segments are empty by the choice of `optional` or `each`, and the first of them. */
+static void
+note_absent(struct pipeline_report *report)
+{
+    char names[120] = "", text[200];
+    int32_t count = 0;
+    for (int32_t i = 0; i < report->segment_count; i++)
+        if (report->segments[i].absent[0])
+            segment_append(names, sizeof names, "%s%.60s", count++ > 0 ? ", " : "",
+                           report->segments[i].label);
+    if (count == 0)
+        return;
+    text_utf8_mend_end(names);
+    snprintf(text, sizeof text,
+             "empty segments (%" PRId32 " of %" PRId32 "; job.json has the reasons): %s", count,
+             report->segment_count, names);
+    pipeline_note(report, text);
+}
+
 /* Tells what was measured, of every segment that something was measured of. */
 static int
 report_segments(struct job *job)
@@ -438,7 +480,6 @@ report_segments(struct job *job)
     for (size_t i = 0; i < count; i++) {
         struct pipeline_segment *segment = &report->segments[i];
         const struct segment_method *method = segment_methods[job->pipeline->segments[i].method];
-        char text[sizeof report->note];
         snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
         segment->number = conf_segment_number(job->pipeline, i);
         segment->method = conf_method_names[job->pipeline->segments[i].method];
@@ -447,10 +488,14 @@ report_segments(struct job *job)
             (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
         if (method->report)
             method->report(found, i, segment);
-        if (segment_describe_measured(segment, text, sizeof text))
+    }
+    note_absent(report);
+    for (size_t i = 0; i < count; i++) {
+        char text[sizeof report->note];
+        if (segment_describe_measured(&report->segments[i], text, sizeof text))
             pipeline_note(report, text);
-        if (segment->told[0])
-            pipeline_note(report, segment->told);
+        if (report->segments[i].told[0])
+            pipeline_note(report, report->segments[i].told);
     }
     report->segmented_voxels =
         count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
@@ -656,6 +701,8 @@ run_steps(struct job *job, double begun)
     if (error == 0)
         error = choose_grid(job);
     if (error == 0)
+        error = choose_regions(job);
+    if (error == 0)
         error = decode(job);
     double decoded = clock_seconds();
     report->read_seconds = decoded - begun;
@@ -673,14 +720,14 @@ static void
 release(struct job *job)
 {
     output_close(job->output);
-    segmentation_release(&job->segmentation);
     texture_groups_release(&job->groups);
+    segmentation_release(&job->segmentation); /* owns the pipeline, if segments are of objects */
     grid_release(&job->grid);
     texture_result_clear(&job->texture);
     if (job->series)
         geometry_series_free(job->series);
-    if (job->pipeline)
-        conf_pipeline_free(job->pipeline);
+    if (job->settings)
+        conf_pipeline_free(job->settings);
 }
 
 static void

@@ -39,6 +39,8 @@ pipeline_note(struct pipeline_report *report, const char *text)
 void
 pipeline_report_clear(struct pipeline_report *report)
 {
+    for (int32_t i = 0; i < report->segment_count; i++)
+        provenance_release(report->segments[i].object.provenance);
     free(report->segments);
     free(report->results);
     feature_set_clear(&report->features);

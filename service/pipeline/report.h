@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "dicom/dicom.h"
+#include "dicom/read/provenance.h"
 #include "service/common/jobs/feature.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expect.h"
@@ -30,6 +31,16 @@ struct segment_number {
     bool measured;
 };
 
+/* The region of an annotation object that a segment was taken from. */
+struct pipeline_object {
+    const struct provenance *provenance; /* held; NULL: the segment is not from an object */
+    bool changed;                        /* by Noctule */
+    int32_t number;
+    char name[DICOM_LO_SIZE];
+    char sop_instance_uid[DICOM_UID_SIZE];
+    char tracking_uid[DICOM_UID_SIZE]; /* "": the object has none */
+};
+
 struct pipeline_segment {
     char label[DICOM_LO_SIZE];
     int32_t number; /* Segment Number; 0: hidden */
@@ -37,10 +48,23 @@ struct pipeline_segment {
     double millilitres;
     const char *method; /* its name */
     /* What the method used, and which of it was measured. */
-    struct segment_number numbers[4];
+    struct segment_number numbers[5];
     int number_count;
     int64_t measured_voxels;
     char told[320]; /* for the note; "": nothing */
+    /* Of a segment that is of an object: the region's name there, its number, and how many regions it is of; 0: no region. */
+    char region[DICOM_LO_SIZE];
+    int32_t region_number, regions;
+    char absent[sizeof(((struct error *)NULL)->message)]; /* why it has no voxel; "" */
+    struct pipeline_object object;
+};
+
+/* The stack as it is in the files. */
+struct pipeline_source {
+    int32_t planes;
+    double spacing[2];      /* mm between columns, rows */
+    double steps[2];        /* mm, the smallest and the largest between two planes; 0: one plane */
+    char straightened[128]; /* why it was straightened: "tilted by 18.5 degrees"; "": it was not */
 };
 
 struct pipeline_report {
@@ -63,6 +87,7 @@ struct pipeline_report {
     bool device_lost;
     int32_t columns, rows, planes;
     double spacing[3]; /* mm between columns, rows, planes */
+    struct pipeline_source source;
     char series_uid[DICOM_UID_SIZE];
     struct pipeline_segment *segments; /* pipeline_report_clear frees these and all below */
     int32_t segment_count;

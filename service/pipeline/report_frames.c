@@ -77,6 +77,14 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
         .peak_bytes = report->peak_bytes,
         .backend = report->backend,
         .note = report->note,
+        .spacing_x = report->spacing[0],
+        .spacing_y = report->spacing[1],
+        .spacing_z = report->spacing[2],
+        .source_x = report->source.spacing[0],
+        .source_y = report->source.spacing[1],
+        .source_step_min = report->source.steps[0],
+        .source_step_max = report->source.steps[1],
+        .straightened = report->source.straightened,
     };
     message_write_done(writer, &message);
     for (int32_t i = 0; i < report->result_count; i++) {

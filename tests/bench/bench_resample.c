@@ -168,7 +168,7 @@ time_contours(void)
         contours[i / POINTS] = (struct contour){points + 3 * (i / POINTS) * POINTS, POINTS, false};
     }
     for (int i = 0; i < repeats; i++) {
-        const struct contours_request request = {&planes, contours, COUNT, false};
+        const struct contours_request request = {&planes, contours, COUNT, false, false};
         const double begun = ref_clock();
         must(kernels_mask_contours(&request, bits, &drawn, &error));
         seconds[i] = ref_clock() - begun;

@@ -25,7 +25,8 @@ draw(const struct rtstruct_contours *contours)
     const struct image_planes planes = {{50, 64, 4}, {1, 0, 0, 0, 1, 0}, {0.5, 0.75}, 1, origins};
     struct contours_drawn drawn;
     struct error error = {0};
-    const struct contours_request request = {&planes, contours->contours, contours->count, true};
+    const struct contours_request request = {&planes, contours->contours, contours->count, true,
+                                             contours->count % 2 == 1};
     const int rc = kernels_mask_contours(&request, bits, &drawn, &error);
     if (rc)
         must_be_error(rc, &error);

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pandas
+import pydicom
 import pytest
 from conftest import BIN, SOURCE, Daemon, drop, phantom, run_program
 
@@ -27,7 +28,12 @@ def measured(tmp_path_factory):
     try:
         d.start()
         for number in (1, 2):
-            drop(phantom(folder / f"series{number}", "--size", "48x40x8", "--seed", number), d.inbox)
+            files = phantom(folder / f"series{number}", "--size", "48x40x8", "--seed", number)
+            for path in files[4:] if number == 2 else ():  # a longer step between the fourth and the fifth slice
+                dataset = pydicom.dcmread(path)
+                dataset.ImagePositionPatient[2] += 1.5
+                dataset.save_as(path)
+            drop(files, d.inbox)
             d.wait_jobs(count=number)
         yield d
     finally:
@@ -50,6 +56,25 @@ def defining(settings):
     parts = settings.split(";")
     width = any(part.startswith("bin_width=") for part in parts)
     return ";".join(part for part in parts if not (width and part.startswith("levels=")))
+
+
+def test_the_table_tells_straightened_volumes_apart(measured):
+    rows, _ = read(measured)
+    source = pydicom.dcmread(next(measured.root.parent.parent.glob("series1/*")))
+    dy, dx = map(float, source.PixelSpacing)
+    step = float(source.SliceThickness)
+    assert rows[0]["job"] == "1" and rows[-1]["job"] == "2"
+    for row in rows:
+        even = row["job"] == "1"
+        assert [float(row[key]) for key in ("source_x_mm", "source_y_mm", "source_step_min_mm", "source_step_max_mm")] == \
+            pytest.approx([dx, dy, step, step if even else step + 1.5], abs=1e-5)
+        assert row["straightened"] == ("0" if even else "1")
+        assert row["straightened_because"] == ("" if even else f"{step:.3g} to {step + 1.5:.3g} mm apart")
+        assert float(row["spacing_x_mm"]) == pytest.approx(dx) and float(row["spacing_y_mm"]) == pytest.approx(dy)
+        keys = ("spacing_z_mm", "straightened", "straightened_because", "source_step_max_mm")
+        (told,) = measured.query(f"SELECT DISTINCT {', '.join(keys)} FROM v_features WHERE job = {row['job']}")
+        assert [str(told[key]) for key in keys] == [row[key] for key in keys]
+    assert float(rows[0]["spacing_z_mm"]) == pytest.approx(step)
 
 
 def test_the_table_has_every_bit(measured):

@@ -208,6 +208,30 @@ def test_other_names_are_refused_until_accepted(config, tmp_path):
     assert refused.returncode == 1 and "MIXED_PATIENTS" in refused.stderr
 
 
+def test_frames_of_reference_of_each_slice_are_refused_until_accepted(config, tmp_path):
+    folder = written(tmp_path / "in", [slice_of(i, FrameOfReferenceUID=f"2.25.3.{i}") for i in range(SLICES)])
+    assert explained(config, folder)[1] == ["MIXED_FRAMES_OF_REFERENCE"]
+    assert "accepted: MIXED_FRAMES_OF_REFERENCE" in accepted(config, folder, tmp_path / "out").stdout
+    record = json.loads((tmp_path / "out" / "job.json").read_text())
+    assert record["volume"]["slices"] == SLICES and record["segments"][0]["voxels"] == 12 * 16 * SLICES
+
+
+def test_two_slabs_are_called_so(config, tmp_path):
+    """Twice six slices, 5 mm apart, with 60 mm between: no message may say that so many slices are missing and no more."""
+    places = [5 * (i if i < 6 else i + 11) for i in range(SLICES)]
+    folder = written(tmp_path / "in", [slice_of(i, ImagePositionPatient=[-32, -24, z]) for i, z in enumerate(places)])
+    stacks, _, text = explained(config, folder)
+    assert stacks == [(SLICES, "MISSING_SLICE")] and "Two slabs of 6 and 6 slices are 60 mm apart" in text
+
+
+@pytest.mark.parametrize("identifier", [None, 1])
+def test_one_temporal_position_is_no_remark(config, tmp_path, identifier):
+    more = {"NumberOfTemporalPositions": 1} | ({"TemporalPositionIdentifier": identifier} if identifier else {})
+    folder = written(tmp_path / "in", [slice_of(i, MR, "MR", **more) for i in range(SLICES)])
+    subprocess.run([BIN / "noctule", "--config", config, "run", "-p", "any", "-o", tmp_path / "out", folder], check=True)
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["note"] == ""
+
+
 # --------------------------------------------------------------------------------------- values ----
 
 

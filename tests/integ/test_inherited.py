@@ -155,6 +155,15 @@ def test_what_is_whole_is_taken_over(tmp_path, attributes):
         assert seg[keyword].value == value, keyword
 
 
+def test_uids_with_leading_zeros_are_kept(tmp_path):
+    """PS3.5 9.1 forbids them, scanners and anonymizers write them, and a result must be of the same study."""
+    uids = {"StudyInstanceUID": "1.2.840.00113619.2.0055.1", "FrameOfReferenceUID": "1.2.840.0011.7"}
+    paths = classic(tmp_path / "in", 2, 6, 8, **uids)
+    path, summary = write(tmp_path, paths, apart(1, 2, 6, 8))
+    seg = pydicom.dcmread(path)
+    assert summary["left_out"] == "" and {key: seg[key].value for key in uids} == uids
+
+
 def test_an_identity_that_was_removed_by_no_method(tmp_path):
     """As some anonymizers have it: an empty method is no method, and may stand in no result."""
     seg, left_out = segmentation_of(tmp_path, PatientIdentityRemoved="YES", DeidentificationMethod="")

@@ -244,7 +244,7 @@ series = {{ quiet_seconds = 60.0; complete_seconds = 0.3; patience_seconds = 60.
 min_free_mib = 1;
 log_level = "debug";
 pipelines = (
-  {{ name = "gtv"; patience_seconds = {patience};
+  {{ name = "gtv"; patience_seconds = {patience}; {measured}
     segments = ( {{ label = "GTV"; method = "object"; object = {{ {wanted} {sender} }};
                    type = {{ code = "M-01000"; scheme = "SRT"; meaning = "Lesion"; }}; }} ); }},
   {{ name = "head-ct";
@@ -257,9 +257,10 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "{rule}"; }},
 """
 
 
-def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv"):
+def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv", measured=""):
     root = tmp_path / f"daemon{len(list(tmp_path.glob('daemon*')))}" / "root"
-    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted, rule=rule),
+    return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted, rule=rule,
+                                           measured=measured),
                   dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "PYNETDICOM"; }, { ae_title = "TPS"; } );'
                   ).start()
 
@@ -393,6 +394,21 @@ def two_regions(ds, name):
         setattr(sequence[1], number, 2)
     ds.StructureSetROISequence[1].ROIName = name
     return ds
+
+
+@pytest.mark.parametrize(("wanted", "names", "code", "found"), [
+    ('roi = "GTV*"; each = true;', ["GTV", "GTV left"], "", 'a segment each of 1 "GTV", 2 "GTV left"'),
+    ('roi = "GTV*"; unite = true;', ["GTV", "GTV left"], "", 'one segment of 1 "GTV", 2 "GTV left"'),
+    ('roi = "GTV*"; each = true;', ["Liver", "Heart"], "ROI_NOT_FOUND", 'it has no such region (ROI_NOT_FOUND); what it has: 1 "Liver"'),
+    ('roi = "GTV*"; each = true; optional = true;', ["Liver", "Heart"], "", 'it has no such region, so the segment is empty; what it has: '),
+])
+def test_explain_of_every_region_that_matches(daemon, files, tmp_path, wanted, names, code, found):
+    d = naming(daemon, tmp_path, wanted=f'kind = "rtstruct"; {wanted}')
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    save(two_regions(structure_set(files, roi=names[0]), names[1]), tmp_path / "in" / "plan.dcm")
+    text, told = told_by_explain(d, tmp_path / "in")
+    (waits,) = told["series"][0]["waits_for"]
+    assert waits["code"] == code and waits["found"].startswith(found), waits
 
 
 def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):

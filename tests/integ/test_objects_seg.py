@@ -1,6 +1,7 @@
 """Segmentations of others as input of jobs, from highdicom's file and DCMTK's senders to the result: what test_objects.py
 has of structure sets."""
 
+import copy
 import subprocess
 
 import pydicom
@@ -51,6 +52,31 @@ def test_a_job_waits_for_its_segmentation(daemon, files, tmp_path, first, kind):
     assert (job["state"], job["revision"]) == ("DONE", 1), job["message"]
     assert (mask(d, job) == (seg.pixel_array > 0)).all() and mask(d, job).sum() == 6 * 16 * 16
     assert [row["kind"] for row in objects(d, f"series_uid = '{job['series_uid']}'")] == ["seg"]
+
+
+def test_each_segment_has_its_rows(daemon, files, tmp_path):
+    """Two segments and an empty one, with one configuration; nothing in it names them."""
+    wanted = 'kind = "seg"; roi = "*"; each = true;'
+    d = naming(daemon, tmp_path, wanted=wanted, measured="texture = { first_order = true; };")
+    seg = segmentation(files)
+    names = ["Liver", "Spleen", "Stomach"]
+    for number, name in enumerate(names[1:], start=2):
+        item = copy.deepcopy(seg.SegmentSequence[0])
+        item.SegmentNumber, item.SegmentLabel = number, name
+        seg.SegmentSequence.append(item)
+    del seg.SharedFunctionalGroupsSequence[0].SegmentIdentificationSequence
+    for place, frame in enumerate(seg.PerFrameFunctionalGroupsSequence):
+        identified = pydicom.Dataset()
+        identified.ReferencedSegmentNumber = 1 if place < 4 else 2
+        frame.SegmentIdentificationSequence = [identified]
+    dcmsend(d, seg)
+    storescu(d.port, *files)
+    job = gtv(d, "DONE", "FAILED")
+    assert job["state"] == "DONE" and job["note"].startswith("empty segments (1 of 3; job.json has the reasons): Stomach"), dict(job)
+    rows = {(row["segment"], row["label"]): (row["value"], row["reason"])
+            for row in d.query("SELECT * FROM v_features WHERE job = ? AND name = 'mean'", job["job"])}
+    assert sorted(rows) == list(enumerate(names, start=1))
+    assert [reason for _, (_, reason) in sorted(rows.items())] == ["", "", "EMPTY_REGION"]
 
 
 def test_a_revised_one_makes_a_new_revision(daemon, files, tmp_path):

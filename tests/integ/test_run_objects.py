@@ -15,6 +15,7 @@ from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask, ring, struct
 from test_grid import Reference, uneven
 from test_resample import mask_on_grid, mask_on_planes
 from test_run import assert_nothing_left, exact_values, seg_masks
+from test_seg import assert_dciodvfy_is_silent
 from test_sr import assert_dciodvfy_is_content, one
 
 TYPE = 'type = { code = "86049000"; scheme = "SCT"; meaning = "Neoplasm, Primary"; };'
@@ -101,9 +102,9 @@ def test_regions_are_segments(run, tmp_path, series, rois):
     assert record["object_files"] == 1
     assert "A: 2 slices between drawn ones have no contour" in record["note"]
     assert [segment["slices_missing"] for segment in record["segments"]] == [2, 0, 2]
-    seg = pydicom.dcmread(output / "seg.dcm").SegmentSequence[0]
-    assert seg.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters.startswith(
-        'region 1 "GTV-1" of RT Structure Set 1.2.9.1, drawn on 3 slices; 2 slices')
+    written = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert written[0].SegmentDescription.startswith('region 1 "GTV-1" of RT Structure Set 1.2.9.1, drawn on 3 slices; 2 slices')
+    assert written[2].SegmentDescription.endswith("; minus B")
 
 
 def test_an_object_among_the_images_is_no_surprise(tmp_path, series, rois):
@@ -386,6 +387,10 @@ def test_a_region_between_the_slices_of_the_grid_is_refused(run, tmp_path):
 @pytest.mark.parametrize(("wanted", "words"), [
     ('roi = "a"; number = 1', "give either the name of the region, or its number"),
     ("", "give either the name of the region, or its number"),
+    ("number = 1; each = true", "each: needs roi, a pattern that several regions match"),
+    ("number = 1; unite = true", "unite: needs roi, a pattern that several regions match"),
+    ('roi = "*"; unite = true; each = true', "each makes a segment of each region: set one of the two"),
+    ('roi = "*"; contour_pixels = "corners"', "contour_pixels"),
 ])
 def test_options_agree(run, tmp_path, series, wanted, words):
     assert words in run(drawn(wanted=wanted), [], tmp_path / "series", status=5)
@@ -454,6 +459,155 @@ def test_segmentations_are_segments(run, tmp_path, series, kind, kept):
     reference = one(group[0], "IMAGE", "121191").ReferencedSOPSequence[0]
     assert reference.ReferencedSOPInstanceUID == "1.2.65.1" and reference.ReferencedSegmentNumber == 1
     assert group.tracking_identifier == "Ball of 7" and group.tracking_uid == "1.2.66.1"
+
+
+def network_segmentation(path, files, pixels):
+    """A segment by a network, with all that a SEG can state of it, and one that was drawn."""
+    family, name = (highdicom.sr.CodedConcept(*code) for code in (("123110", "DCM", "Artificial Intelligence"),
+                                                                  ("LUNGNET", "99EXAMPLE", "Lung nodule network")))
+    algorithm = highdicom.AlgorithmIdentificationSequence("LungNet 3D", family, "2.1.0-rc1", "Institut für Bildanalyse",
+                                                          {"threshold": "0.5", "weights": "sha256:0ab1"})
+    algorithm[0].AlgorithmNameCodeSequence = [name]
+    altered = highdicom.sr.CodedConcept("49755003", "SCT", "Morphologically Altered Structure")
+    segments = [
+        highdicom.seg.SegmentDescription(
+            1, "Ball", altered, highdicom.sr.CodedConcept("4147007", "SCT", "Mass"), "AUTOMATIC", algorithm,
+            tracking_id="nodule 7", tracking_uid="1.2.66.7",
+            anatomic_regions=[highdicom.sr.CodedConcept("39607008", "SCT", "Lung")]),
+        highdicom.seg.SegmentDescription(
+            2, "Block", altered, highdicom.sr.CodedConcept("4147007", "SCT", "Mass"), "MANUAL")]
+    seg = highdicom.seg.Segmentation(files, pixels.astype(np.uint8), "BINARY", segments, "1.2.65.3", 1, "1.2.65.1", 1,
+                                     "Example", "LungNet server", "4", "7")
+    seg.SpecificCharacterSet = "ISO_IR 192"
+    seg.save_as(path)
+    return path
+
+
+def code_of(sequence):
+    return sequence[0].CodeValue, sequence[0].CodingSchemeDesignator, sequence[0].CodeMeaning
+
+
+def children(item, relation="HAS CONCEPT MOD"):
+    """(code of the concept, value) of the modifiers of an item."""
+    values = [(child, child.TextValue if child.ValueType == "TEXT" else child.ConceptCodeSequence[0].CodeValue)
+              for child in item.ContentSequence if child.RelationshipType == relation]
+    return [(child.ConceptNameCodeSequence[0].CodeValue, value) for child, value in values]
+
+
+def test_the_provenance_of_a_segmentation_is_kept(run, tmp_path, series):
+    pixels, files = parts(series)
+    path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
+    untyped = found("A").replace(TYPE, "")
+    output = run(", ".join([untyped, found("B", "number = 2")]), [path], tmp_path / "series",
+                 more=MEASURED + 'results = [ "seg", "sr" ];')
+    assert_dciodvfy_is_silent(output / "seg.dcm", path)
+    given, written = pydicom.dcmread(path).SegmentSequence, pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    for keyword in ("SegmentAlgorithmType", "SegmentAlgorithmName", "SegmentationAlgorithmIdentificationSequence", "TrackingID",
+                    "TrackingUID", "SegmentedPropertyCategoryCodeSequence", "SegmentedPropertyTypeCodeSequence",
+                    "AnatomicRegionSequence"):
+        assert written[0][keyword].value == given[0][keyword].value, keyword
+    assert written[0].SegmentDescription.startswith('region 1 "Ball" of Segmentation 1.2.65.1, drawn on ')
+    # The second was drawn, by no algorithm; its type is configured.
+    assert written[1].SegmentAlgorithmType == "MANUAL" and "SegmentAlgorithmName" not in written[1]
+    assert "SegmentationAlgorithmIdentificationSequence" not in written[1]
+    assert code_of(written[1].SegmentedPropertyTypeCodeSequence)[0] == "86049000"
+    read = highdicom.seg.segread(output / "seg.dcm").get_segment_description(1)
+    assert read.algorithm_type.value == "AUTOMATIC" and read.algorithm_identification.name == "LungNet 3D"
+    assert read.algorithm_identification.parameters == {"threshold": "0.5", "weights": "sha256:0ab1"}
+
+    group, drawn_group = highdicom.sr.srread(output / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    assert group.tracking_identifier == "nodule 7" and group.tracking_uid == "1.2.66.7"
+    assert children(one(group[0], "IMAGE", "121191")) == [
+        ("ALGORITHM_TYPE", "AUTOMATIC"), ("111001", "LungNet 3D"), ("111003", "2.1.0-rc1"),
+        ("111002", "threshold=0.5,weights=sha256:0ab1"), ("111000", "123110")]
+    assert children(one(drawn_group[0], "IMAGE", "121191")) == [("ALGORITHM_TYPE", "MANUAL")]
+    assert_dciodvfy_is_content(output / "sr.dcm")
+
+    of = record_of(output)["segments"][0]["object"]
+    assert {key: of[key] for key in ("sop_instance_uid", "number", "name", "tracking_uid", "changed", "manufacturer", "model",
+                                     "algorithm_type", "algorithm_names")} == {
+        "sop_instance_uid": "1.2.65.1", "number": 1, "name": "Ball", "tracking_uid": "1.2.66.7", "changed": False,
+        "manufacturer": "Example", "model": "LungNet server", "algorithm_type": "AUTOMATIC", "algorithm_names": ["LungNet 3D"]}
+    (algorithm,) = of["algorithms"]
+    assert algorithm["family"]["code"] == "123110" and algorithm["code"]["code"] == "LUNGNET"
+    assert (algorithm["name"], algorithm["version"], algorithm["source"]) == ("LungNet 3D", "2.1.0-rc1", "Institut für Bildanalyse")
+
+
+def test_steps_on_a_region_are_stated_beside_its_provenance(run, tmp_path, series):
+    pixels, files = parts(series)
+    path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
+    grown = "then = ( { grow_mm = 2.0; } );"
+    output = run(", ".join([found("A", more=grown), found("B", "number = 2", grown)]), [path], tmp_path / "series",
+                 more=MEASURED + 'results = [ "seg", "sr" ];')
+    assert_dciodvfy_is_silent(output / "seg.dcm", path)
+    given, written = pydicom.dcmread(path).SegmentSequence, pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [item.SegmentAlgorithmType for item in written] == ["AUTOMATIC", "SEMIAUTOMATIC"]
+    assert written[0].SegmentAlgorithmName == ["LungNet 3D", "Noctule steps on a region"]
+    assert written[1].SegmentAlgorithmName == "Noctule steps on a region"
+    sequences = [item.SegmentationAlgorithmIdentificationSequence for item in written]
+    assert sequences[0] == given[0].SegmentationAlgorithmIdentificationSequence
+    assert sequences[1][0].AlgorithmName == "Noctule steps on a region" and sequences[1][0].AlgorithmParameters.endswith("; then grow mm 2")
+    assert code_of(sequences[1][0].AlgorithmFamilyCodeSequence)[0] == "123104"
+    assert all(item.SegmentDescription.endswith("; then grow mm 2") for item in written)
+    # A changed region is another finding.
+    assert not {item.TrackingUID for item in written} & {"1.2.66.7"}
+    highdicom.seg.segread(output / "seg.dcm")
+    assert [segment["object"]["changed"] for segment in record_of(output)["segments"]] == [True, True]
+
+
+@pytest.mark.parametrize(("stated", "description", "expected", "names"), [
+    ("AUTOMATIC", "ContourNet 1.7", "AUTOMATIC", "ContourNet 1.7"),
+    ("SEMIAUTOMATIC", None, "SEMIAUTOMATIC", "not stated by the source object"),
+    ("MANUAL", None, "MANUAL", None),
+    ("MANUAL", "drawn by hand", "MANUAL", None),
+    ("", None, "SEMIAUTOMATIC", "not stated by the source object"),
+    (None, "ContourNet 1.7", "SEMIAUTOMATIC", "ContourNet 1.7"),
+    ("BY HAND", None, "SEMIAUTOMATIC", "not stated by the source object"),
+])
+def test_the_provenance_of_a_structure_set_is_kept(run, tmp_path, series, rois, stated, description, expected, names):
+    path = structure_set(tmp_path, Planes(series), rois)
+    ds = pydicom.dcmread(path)
+    roi = ds.StructureSetROISequence[0]
+    if stated is not None:
+        roi.ROIGenerationAlgorithm = stated
+    if description:
+        roi.ROIGenerationDescription = description
+    ds.save_as(path)
+    output = run(drawn(wanted="number = 1"), [path], tmp_path / "series")
+    assert_valid(output / "seg.dcm")
+    (written,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert written.SegmentAlgorithmType == expected and written.get("SegmentAlgorithmName") == names
+    assert "SegmentationAlgorithmIdentificationSequence" not in written
+    assert ('described as "drawn by hand"' in written.SegmentDescription) == (description == "drawn by hand")
+    of = record_of(output)["segments"][0]["object"]
+    assert of["algorithm_type"] == (stated if stated in ("AUTOMATIC", "SEMIAUTOMATIC", "MANUAL") else "")
+    assert of["algorithms"] == [] and of["algorithm_names"] == ([description] if description else [])
+
+
+def test_the_derivation_algorithm_of_a_region_is_kept(run, tmp_path, series, rois):
+    path = structure_set(tmp_path, Planes(series), rois)
+    ds = pydicom.dcmread(path)
+    roi = ds.StructureSetROISequence[0]
+    roi.ROIGenerationAlgorithm = "AUTOMATIC"
+    roi.ROIDerivationAlgorithmIdentificationSequence = highdicom.AlgorithmIdentificationSequence(
+        "ContourNet", highdicom.sr.CodedConcept("123110", "DCM", "Artificial Intelligence"), "1.7", "Example")
+    ds.save_as(path)
+    output = run(drawn(wanted="number = 1"), [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    (written,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert written.SegmentAlgorithmType == "AUTOMATIC" and written.SegmentAlgorithmName == "ContourNet"
+    assert written.SegmentationAlgorithmIdentificationSequence == roi.ROIDerivationAlgorithmIdentificationSequence
+
+
+def test_a_segment_needs_a_type_where_its_object_has_none(run, tmp_path, series):
+    pixels, files = parts(series)
+    path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
+    ds = pydicom.dcmread(path)
+    del ds.SegmentSequence[0].SegmentedPropertyTypeCodeSequence
+    ds.save_as(path)
+    complaint = run(found("A").replace(TYPE, ""), [path], tmp_path / "series", status=1)
+    assert ('TAG_MISSING: seg.dcm, segment "Ball": Segmented Property Type Code Sequence (0062,000F) has no whole code. '
+            'Give segment "A" of pipeline drawn a type.') in complaint
+    run(found("A"), [path], tmp_path / "series")
 
 
 SYNTAXES = {"BINARY": ["DeflatedExplicitVRLittleEndian"],
@@ -706,3 +860,244 @@ def test_our_own_results_are_taken_where_the_pipeline_says_so(run, tmp_path, ser
              for path in (one_seg, again / "seg.dcm")]
     assert np.array_equal(*masks) and masks[0].any()
     assert "OBJECT_MISSING" in run(found(), [structures], tmp_path / "series", status=1)
+
+
+# ---- every region that matches
+
+def grown(label="Lesions", wanted='roi = "lesion*"; each = true', more=""):
+    return drawn(label, wanted, more)
+
+
+def lesions(planes, count):
+    """Regions of an organ and of lesions by their names; lesions lie apart from each other."""
+    rois = {"Liver": [("CLOSED_PLANAR", ring(planes, z, (35, 30), (30, 25), 60)) for z in range(1, 8)]}
+    for number in range(1, count + 1):
+        rois[f"lesion {number}"] = [("CLOSED_PLANAR", ring(planes, z, (9 * number, 12), (3, 4 + number), 30)) for z in (2, 3)]
+    return rois
+
+
+def written_masks(path, planes, numbers):
+    contours = pydicom.dcmread(path).ROIContourSequence
+    return [peer_mask(planes, [c.ContourData for c in contours[n - 1].ContourSequence]) for n in numbers]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_region_that_matches_is_a_segment(run, tmp_path, series, count):
+    """One configuration for patients with 1 to n lesions."""
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, lesions(planes, count))
+    output = run(grown(), [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    numbers = range(2, count + 2)
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert np.array_equal(masks, written_masks(path, planes, numbers)) and len(masks) == count
+    names = [f"lesion {number}" for number in range(1, count + 1)]
+    segments = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [(item.SegmentNumber, item.SegmentLabel) for item in segments] == list(enumerate(names, start=1))
+    assert len({item.TrackingUID for item in segments}) == count
+    record = record_of(output)["segments"]
+    assert [(row["label"], row["region"], row["region_number"]) for row in record] == list(zip(names, names, numbers))
+    features = json.loads((output / "features.json").read_text())
+    assert {(row["segment_number"], row["label"]) for row in features} == set(enumerate(names, start=1))
+    groups = highdicom.sr.srread(output / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    assert len(groups) == count
+    assert_valid(output / "seg.dcm")
+
+
+def test_regions_bring_their_codes_colors_and_names(run, tmp_path, series):
+    """Two regions of one name, one without a name, and one that another segment of the pipeline has already."""
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, lesions(planes, 4))
+    ds = pydicom.dcmread(path)
+    for roi, name in zip(ds.StructureSetROISequence[1:], ("lesion", "lesion", "", "Liver"), strict=True):
+        roi.ROIName = name
+    coded = ds.RTROIObservationsSequence[1]
+    coded.RTROIIdentificationCodeSequence = [codes(("94222008", "SCT", "Metastasis"))]
+    coded.RTROIIdentificationCodeSequence[0].SegmentedPropertyTypeModifierCodeSequence = [codes(("24028007", "SCT", "Right"))]
+    coded.SegmentedPropertyCategoryCodeSequence = [codes(("49755003", "SCT", "Morphologically Abnormal Structure"))]
+    coded.AnatomicRegionSequence = [codes(("10200004", "SCT", "Liver"))]
+    ds.ROIContourSequence[1].ROIDisplayColor = [0, 0, 255]
+    half = ds.RTROIObservationsSequence[2]
+    half.RTROIIdentificationCodeSequence = [codes(("94222008", "SCT", "Metastasis"))]
+    del half.RTROIIdentificationCodeSequence[0].CodeMeaning
+    half.AnatomicRegionSequence = [codes(("10200004", "SCT", "Liver"))]
+    ds.save_as(path)
+    output = run(", ".join([drawn("Liver", "number = 1"), grown(wanted='roi = "*"; each = true')]), [path], tmp_path / "series")
+    segments = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert [item.SegmentLabel for item in segments] == ["Liver", "Liver (1)", "lesion", "lesion (3)", "Region 4", "Liver (5)"]
+    own, other = segments[2], segments[3]
+    assert code_of(own.SegmentedPropertyTypeCodeSequence) == ("94222008", "SCT", "Metastasis")
+    assert code_of(own.SegmentedPropertyTypeCodeSequence[0].SegmentedPropertyTypeModifierCodeSequence)[2] == "Right"
+    assert code_of(own.SegmentedPropertyCategoryCodeSequence)[0] == "49755003"
+    assert code_of(own.AnatomicRegionSequence)[2] == "Liver"
+    # Blue of sRGB under D50, as colour tables print it; see unit test seg_parts.
+    lab = own.RecommendedDisplayCIELabValue
+    assert (lab[0] / 655.35, lab[1] / 257 - 128, lab[2] / 257 - 128) == pytest.approx((29.57, 68.3, -112.03), abs=0.1)
+    assert code_of(other.SegmentedPropertyTypeCodeSequence)[0] == "86049000" and "AnatomicRegionSequence" not in other
+
+
+def codes(concept):
+    item = pydicom.Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = concept
+    return item
+
+
+def code_of(sequence):
+    return sequence[0].CodeValue, sequence[0].CodingSchemeDesignator, sequence[0].CodeMeaning
+
+
+def test_regions_that_match_are_united(run, tmp_path, series):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, {**lesions(planes, 3), "lesion 4": [("CLOSED_PLANAR", ring(planes, 3, (10, 12), (3, 5), 30))]})
+    output = run(grown(wanted='roi = "lesion*"; unite = true'), [path], tmp_path / "series")
+    (mask,) = mask_of(output, [file.filename for file in planes.files])
+    assert np.array_equal(mask, np.any(written_masks(path, planes, (2, 3, 4, 5)), axis=0))
+    (row,) = record_of(output)["segments"]
+    assert (row["label"], row["region"], row["regions"]) == ("Lesions", "lesion 1, lesion 2, lesion 3, lesion 4", 4)
+    assert row["voxels"] == mask.sum() and row["contours"] == 7
+    (item,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert item.SegmentLabel == "Lesions" and "4 regions united" in \
+        item.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters
+
+
+def test_empty_and_absent_regions_are_rows_with_a_reason(run, tmp_path, series, rois):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, rois)
+    segments = ", ".join([drawn("A", 'roi = "GTV-1"; optional = true'), drawn("B", 'roi = "Boost"; optional = true'),
+                          drawn("C", 'roi = "none"; optional = true'), drawn("D", "number = 2")])
+    output = run(segments, [path], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    record = record_of(output)
+    assert record["outcome"] == "DONE" and record["note"].startswith("empty segments (2 of 4; job.json has the reasons): B, C")
+    boost = 'rtstruct.dcm has no region named "Boost" for segment "B"; it has 1 "GTV-1", 2 "GTV-2", 3 "Löwe", 4 "point", 5 "none", '
+    none = 'rtstruct.dcm, region "none": nothing is drawn in it. Draw it, or leave segment "C" out.'
+    assert [row.get("empty", "") for row in record["segments"]] == ["", boost + '6 "beside", 7 "off".', none, ""]
+    masks = mask_of(output, [file.filename for file in planes.files])
+    assert [bool(mask.any()) for mask in masks] == [True, False, False, True]
+    features = json.loads((output / "features.json").read_text())
+    assert {row["label"] for row in features if row["value"] is None} == {"B", "C"}
+    assert {row["reason"] for row in features if row["label"] == "B" and row["value"] is None} == {"EMPTY_REGION"}
+    assert_valid(output / "seg.dcm")
+    assert_dciodvfy_is_content(output / "sr.dcm")
+    alone = run(segments, [path], tmp_path / "series", more=MEASURED + 'results = [ "sr" ];', output="alone")
+    assert_dciodvfy_is_content(alone / "sr.dcm")
+    groups = highdicom.sr.srread(alone / "sr.dcm").content.get_volumetric_roi_measurement_groups()
+    assert [one(one(group[0], "COMPOSITE", "130488"), "TEXT", "130489").TextValue for group in groups] == ["1", "5", "2"]
+
+
+def test_each_leaves_empty_regions_empty(run, tmp_path, series, rois):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, rois)
+    output = run(grown(wanted='roi = "[!o]*"; each = true'), [path], tmp_path / "series", more=MEASURED)
+    record = record_of(output)
+    assert [(row["label"], row["voxels"] > 0, "empty" in row) for row in record["segments"]] == [
+        ("GTV-1", True, False), ("GTV-2", True, False), ("Löwe", True, False), ("point", False, True), ("none", False, True),
+        ("beside", False, True)]
+    assert "empty segments (3 of 6; " in record["note"]
+    # Contours off the slices are not empty: what they enclose is not known.
+    assert "CONTOUR_OFF_PLANES" in run(grown(wanted='roi = "*"; each = true'), [path], tmp_path / "series", status=1, output="off")
+
+
+def test_no_region_that_matches(run, tmp_path, series):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, lesions(planes, 0))
+    assert "ROI_NOT_FOUND" in run(grown(), [path], tmp_path / "series", status=1)
+    output = run(grown(wanted='roi = "lesion*"; each = true; optional = true'), [path], tmp_path / "series", status=7, output="empty")
+    assert "EMPTY: no voxel belongs to a segment: rtstruct.dcm has no region named" in output
+    record = record_of(tmp_path / "empty")
+    assert (record["outcome"], record["code"]) == ("EMPTY", "EMPTY") and not (tmp_path / "empty" / "seg.dcm").exists()
+    assert 'has no region named "lesion*"' in record["message"] and record["segments"][0]["voxels"] == 0
+    output = run(", ".join([drawn("Liver", "number = 1"), grown(wanted='roi = "lesion*"; each = true; optional = true')]),
+                 [path], tmp_path / "series", output="organ")
+    assert [(row["label"], row.get("hidden", False)) for row in record_of(output)["segments"]] == [("Liver", False), ("Lesions", True)]
+    assert len(pydicom.dcmread(output / "seg.dcm").SegmentSequence) == 1
+
+
+def test_each_is_no_name_for_other_segments(run, tmp_path, series):
+    told = run(", ".join([grown(), drawn("A", "number = 1", 'minus = [ "Lesions" ];')]), [], tmp_path / "series", status=5)
+    assert '"Lesions" is each region that matches: name a segment with object.unite' in told
+
+
+ORGANS = 104  # of TotalSegmentator's first version
+
+
+def organs(files, shape):
+    """Blocks of 5 x 5 x 2 voxels side by side, but for number 50, which is empty."""
+    masks = np.zeros((*shape, ORGANS), np.uint8)
+    for n in range(ORGANS):
+        y, x = divmod(n, 13)
+        masks[1 + n % 6:3 + n % 6, 2 + 7 * y:7 + 7 * y, 2 + 5 * x:7 + 5 * x, n] = n != 49
+    segments = [highdicom.seg.SegmentDescription(
+        n, f"organ {n}", highdicom.sr.CodedConcept("123037004", "SCT", "Anatomical Structure"),
+        highdicom.sr.CodedConcept(str(10200000 + n), "SCT", f"Organ {n}"), "MANUAL", tracking_id=f"organ {n} of 7",
+        tracking_uid=f"1.2.66.{n}", display_color=highdicom.color.CIELabColor(50, (n - 52) / 3, 20)) for n in range(1, ORGANS + 1)]
+    return masks, segments
+
+
+@pytest.mark.parametrize("kind", ["BINARY", "LABELMAP"])
+def test_all_organs_of_a_segmentation(run, tmp_path, kind):
+    planes = Planes(phantom(tmp_path / "series", "--size", "70x61x9"))
+    files = [pydicom.dcmread(file.filename) for file in planes.files]
+    masks, segments = organs(files, planes.shape)
+    given = highdicom.seg.Segmentation(files, masks, kind, segments, "1.2.65.3", 1, "1.2.65.1", 1, "Total", "Segmentator", "1", "7")
+    given.save_as(tmp_path / "organs.dcm")
+    each = found("Organs", 'roi = "*"; each = true').replace(TYPE, "")
+    output = run(each, [tmp_path / "organs.dcm"], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    written = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    for item, segment in zip(written, segments, strict=True):
+        assert (item.SegmentNumber, item.SegmentLabel) == (segment.SegmentNumber, segment.SegmentLabel)
+        assert (item.TrackingID, item.TrackingUID) == (segment.TrackingID, segment.TrackingUID)
+        assert code_of(item.SegmentedPropertyTypeCodeSequence) == code_of(segment.SegmentedPropertyTypeCodeSequence)
+        assert item.RecommendedDisplayCIELabValue == pytest.approx(segment.RecommendedDisplayCIELabValue, abs=100)
+    assert np.array_equal(mask_of(output, [file.filename for file in planes.files]), np.moveaxis(masks, 3, 0).astype(bool))
+    record = record_of(output)
+    assert [row["region_number"] for row in record["segments"]] == list(range(1, ORGANS + 1))
+    assert [row["label"] for row in record["segments"] if "empty" in row] == ["organ 50"]
+    assert record["note"].startswith("empty segments (1 of 104; job.json has the reasons): organ 50")
+    features = json.loads((output / "features.json").read_text())
+    mean = {row["label"]: row["value"] for row in features if row["name"] == "mean"}
+    values = exact_values(files)
+    for n in range(ORGANS):
+        own = mean[f"organ {n + 1}"]
+        assert own is None if n == 49 else own == pytest.approx(values[masks[..., n] > 0].mean(), rel=1e-9)
+    assert_valid(output / "seg.dcm")
+
+
+def test_more_regions_than_a_pipeline_may_have(run, tmp_path, series):
+    planes = Planes(series)
+    path = structure_set(tmp_path, planes, {f"A{n}": [("CLOSED_PLANAR", ring(planes, 3, (30, 30), (9, 9), 12))] for n in range(256)})
+    both = ", ".join([grown(wanted='roi = "A*"; each = true'), drawn("one", 'roi = "A7"')])
+    assert "ROI_TOO_MANY" in run(both, [path], tmp_path / "series", status=1)
+    output = run(grown(wanted='roi = "A*"; each = true'), [path], tmp_path / "series")
+    assert len(pydicom.dcmread(output / "seg.dcm").SegmentSequence) == 256
+
+
+# ---- contours through the centres of voxels
+
+def test_contours_through_centres(run, tmp_path, series):
+    """A block of 11 x 7 voxels with a hole of 3 x 1, whose outline is the border of the voxels around it; and one voxel."""
+    planes = Planes(series)
+    block = [planes.point(3, x, y) for x, y in ((20, 10), (20, 16), (30, 16), (30, 10))]
+    hole = [planes.point(3, x, y) for x, y in ((24, 12), (26, 12), (27, 13), (26, 14), (24, 14), (23, 13))]
+    path = structure_set(tmp_path, planes, {"GTV": [("CLOSED_PLANAR", block), ("CLOSED_PLANAR", hole),
+                                                    ("CLOSED_PLANAR", [planes.point(5, 40, 40)])]})
+    expected = np.zeros(planes.shape, bool)
+    expected[3, 10:17, 20:31] = True
+    expected[3, 13, 24:27] = False
+    expected[5, 40, 40] = True
+    output = run(drawn(wanted='roi = "GTV"; contour_pixels = "centres"'), [path], tmp_path / "series")
+    (mask,) = mask_of(output, [file.filename for file in planes.files])
+    assert np.count_nonzero(mask != expected) == 0
+    (row,) = record_of(output)["segments"]
+    assert row["points_on_centres"] == 1 and row["voxels"] == 11 * 7 - 3 + 1
+    (item,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
+    assert "with the voxels whose centres contours cross" in item.SegmentDescription
+    # Taken otherwise, they lose half a pixel on each side, and this is reported.
+    output = run(drawn(wanted='roi = "GTV"'), [path], tmp_path / "series", output="inside")
+    record = record_of(output)
+    assert record["segments"][0]["voxels"] < expected.sum()
+    assert "10 of 10 contour points lie on voxel centres; if the region has these voxels, set object.contour_pixels" in record["note"]
+    assert "lie on voxel centres" in record["segments"][0]["note"]
+    round_ones = structure_set(tmp_path, planes, {"GTV": [("CLOSED_PLANAR", ring(planes, 3, (30.3, 30.3), (9, 9), 40))]})
+    output = run(drawn(wanted='roi = "GTV"; contour_pixels = "centres"'), [round_ones], tmp_path / "series", output="round")
+    assert "contour points lie on voxel centres, and object.contour_pixels is" in record_of(output)["note"]
+    output = run(drawn(wanted='roi = "GTV"'), [round_ones], tmp_path / "series", output="usual")
+    assert "centres" not in record_of(output)["note"]

@@ -22,21 +22,78 @@ place(const struct image_planes *planes, int64_t plane, const double point[3], i
     return (int64_t)rint(ldexp(pixels, 32));
 }
 
-static bool
-is_left(const struct image_planes *planes, const struct contour *contour, int64_t edge,
-        const int64_t voxel[3])
-{
-    const double *a = contour->points + 3 * edge;
-    const double *b = contour->points + 3 * ((edge + 1) % contour->count);
-    const ref_product x = (ref_product)voxel[0] << 32, y = (ref_product)voxel[1] << 32;
-    ref_product ax = place(planes, voxel[2], a, 0), ay = place(planes, voxel[2], a, 1);
-    ref_product bx = place(planes, voxel[2], b, 0), by = place(planes, voxel[2], b, 1);
+struct ref_planes {
+    const struct image_planes *planes;
+    int64_t z;
+    bool centres;
+};
 
-    if ((ay <= y) == (by <= y))
+/* A point of a contour, at the centre of a voxel if it is near one and `centres` is set. */
+static void
+ref_point(const struct ref_planes *on, const struct contour *contour, int64_t number,
+          ref_product at[2])
+{
+    const double *point = contour->points + 3 * (number % contour->count);
+    const double near = 0.05 * ldexp(1, 32);
+    int64_t centre[2];
+    bool is_near = on->centres;
+
+    for (int axis = 0; axis < 2; axis++) {
+        at[axis] = place(on->planes, on->z, point, axis);
+        centre[axis] = (int64_t)floor(ldexp((double)at[axis], -32) + 0.5);
+        is_near &= fabs((double)(at[axis] - ((ref_product)centre[axis] << 32))) <= near;
+    }
+    for (int axis = 0; axis < 2 && is_near; axis++)
+        at[axis] = (ref_product)centre[axis] << 32;
+}
+
+static bool
+is_left(const struct ref_planes *on, const struct contour *contour, int64_t edge, int64_t column,
+        int64_t row)
+{
+    const ref_product x = (ref_product)column << 32, y = (ref_product)row << 32;
+    ref_product a[2], b[2];
+
+    ref_point(on, contour, edge, a);
+    ref_point(on, contour, edge + 1, b);
+    if ((a[1] <= y) == (b[1] <= y))
         return false;
-    /* The edge crosses the row where (by - ay) is positive once both are swapped alike. */
-    const ref_product side = (x - ax) * (by - ay) - (y - ay) * (bx - ax);
-    return by > ay ? side >= 0 : side <= 0;
+    /* The edge crosses the row where (b - a) is positive once both are swapped alike. */
+    const ref_product side = (x - a[0]) * (b[1] - a[1]) - (y - a[1]) * (b[0] - a[0]);
+    return b[1] > a[1] ? side >= 0 : side <= 0;
+}
+
+static bool
+is_between(ref_product value, ref_product a, ref_product b)
+{
+    return (a <= value && value <= b) || (b <= value && value <= a);
+}
+
+static bool
+is_on(const struct ref_planes *on, const struct contour *contour, int64_t edge, int64_t column,
+      int64_t row)
+{
+    const ref_product x = (ref_product)column << 32, y = (ref_product)row << 32;
+    ref_product a[2], b[2];
+
+    ref_point(on, contour, edge, a);
+    ref_point(on, contour, edge + 1, b);
+    return is_between(x, a[0], b[0]) && is_between(y, a[1], b[1]) &&
+           (x - a[0]) * (b[1] - a[1]) == (y - a[1]) * (b[0] - a[0]);
+}
+
+/* The sign of the area by the trapezoids below the edges; 0 if directions do not count. */
+static int
+ref_direction(const struct ref_planes *on, const struct contour *contour)
+{
+    ref_product sum = 0, a[2], b[2];
+
+    for (int64_t edge = 0; edge < contour->count && on->centres; edge++) {
+        ref_point(on, contour, edge, a);
+        ref_point(on, contour, edge + 1, b);
+        sum += (b[0] - a[0]) * (b[1] + a[1]);
+    }
+    return (sum > 0) - (sum < 0);
 }
 
 static int64_t
@@ -56,17 +113,28 @@ nearest(const struct image_planes *planes, const struct contour *contour)
 
 /* The voxels of one plane that a contour encloses. */
 static bool *
-ref_area(const struct image_planes *planes, const struct contour *contour, int64_t z)
+ref_area(const struct ref_planes *on, const struct contour *contour)
 {
-    const struct image_extent *extent = &planes->extent;
+    const struct image_extent *extent = &on->planes->extent;
     bool *area = calloc((size_t)(extent->rows * extent->columns), sizeof(*area));
 
     for (int64_t y = 0; y < extent->rows; y++)
         for (int64_t x = 0; x < extent->columns; x++)
             for (int64_t edge = 0; edge < contour->count; edge++)
-                area[y * extent->columns + x] ^=
-                    is_left(planes, contour, edge, (const int64_t[3]){x, y, z});
+                area[y * extent->columns + x] ^= is_left(on, contour, edge, x, y);
     return area;
+}
+
+/* Adds the voxels of one plane whose centres lie on a contour. */
+static void
+ref_edges(const struct ref_planes *on, const struct contour *contour, bool *mask)
+{
+    const struct image_extent *extent = &on->planes->extent;
+
+    for (int64_t y = 0; y < extent->rows; y++)
+        for (int64_t x = 0; x < extent->columns; x++)
+            for (int64_t edge = 0; edge < contour->count; edge++)
+                mask[y * extent->columns + x] |= is_on(on, contour, edge, x, y);
 }
 
 /* Voxels of a, of b, and of both. */
@@ -83,7 +151,7 @@ ref_compare(const bool *a, const bool *b, int64_t count, int64_t of[3])
 
 /* Leaves one of equal areas, and replaces two that cross by their union, until none do. */
 static int64_t
-ref_reduce(bool **areas, int64_t areas_count, int64_t voxels)
+ref_reduce(bool **areas, int *directions, int64_t areas_count, int64_t voxels)
 {
     bool again = true;
 
@@ -92,9 +160,10 @@ ref_reduce(bool **areas, int64_t areas_count, int64_t voxels)
         for (int64_t k = i + 1; k < areas_count; k++) {
             int64_t of[3];
             ref_compare(areas[i], areas[k], voxels, of);
-            if (of[2] == of[0] && of[2] == of[1]) {
+            if (of[2] == of[0] && of[2] == of[1] && directions[i] == directions[k]) {
                 free(areas[k]);
-                areas[k--] = areas[--areas_count];
+                directions[k] = directions[--areas_count];
+                areas[k--] = areas[areas_count];
             }
         }
     int64_t *whole = calloc((size_t)areas_count + 1, sizeof(*whole));
@@ -127,20 +196,27 @@ ref_reduce(bool **areas, int64_t areas_count, int64_t voxels)
 
 void
 ref_contours_plane(const struct image_planes *planes, const struct contour *contours, int64_t count,
-                   int64_t z, bool *mask)
+                   int64_t z, bool centres, bool *mask)
 {
+    const struct ref_planes on = {planes, z, centres};
+    const int64_t fewest = centres ? 1 : 3;
     const int64_t voxels = planes->extent.rows * planes->extent.columns;
     bool **areas = calloc((size_t)count + 1, sizeof(*areas));
+    int *directions = calloc((size_t)count + 1, sizeof(*directions));
     int64_t of_plane = 0;
 
     memset(mask, 0, (size_t)voxels * sizeof(*mask));
     for (int64_t i = 0; i < count; i++)
-        if (contours[i].count >= 3 && !contours[i].is_xor && nearest(planes, &contours[i]) == z)
-            areas[of_plane++] = ref_area(planes, &contours[i], z);
-    of_plane = ref_reduce(areas, of_plane, voxels);
+        if (contours[i].count >= fewest && !contours[i].is_xor &&
+            nearest(planes, &contours[i]) == z) {
+            directions[of_plane] = ref_direction(&on, &contours[i]);
+            areas[of_plane++] = ref_area(&on, &contours[i]);
+        }
+    of_plane = ref_reduce(areas, directions, of_plane, voxels);
     for (int64_t i = 0; i < count; i++)
-        if (contours[i].count >= 3 && contours[i].is_xor && nearest(planes, &contours[i]) == z) {
-            bool *area = ref_area(planes, &contours[i], z);
+        if (contours[i].count >= fewest && contours[i].is_xor &&
+            nearest(planes, &contours[i]) == z) {
+            bool *area = ref_area(&on, &contours[i]);
             for (int64_t v = 0; v < voxels; v++)
                 mask[v] ^= area[v];
             free(area);
@@ -150,5 +226,9 @@ ref_contours_plane(const struct image_planes *planes, const struct contour *cont
             mask[v] ^= areas[i][v];
         free(areas[i]);
     }
+    for (int64_t i = 0; i < count && centres; i++)
+        if (contours[i].count > 0 && nearest(planes, &contours[i]) == z)
+            ref_edges(&on, &contours[i], mask);
+    free(directions);
     free(areas);
 }

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Fills the mask of plane z, rows of columns; each contour lies on its nearest plane. */
+/* Fills the mask of plane z, rows of columns; each contour lies on its nearest plane. `centres`: as of struct contours_request. */
 void ref_contours_plane(const struct image_planes *planes, const struct contour *contours,
-                        int64_t count, int64_t z, bool *mask);
+                        int64_t count, int64_t z, bool centres, bool *mask);
 
 #endif

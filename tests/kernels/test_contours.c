@@ -23,6 +23,7 @@ struct drawing {
     double points[3 * MOST_POINTS];
     struct contour contours[MOST_CONTOURS];
     int64_t count, used;
+    bool centres;
     uint64_t *bits;
     struct contours_drawn drawn;
     struct error error;
@@ -105,7 +106,7 @@ static int
 draw(void)
 {
     const struct contours_request request = {&drawing.planes, drawing.contours, drawing.count,
-                                             false};
+                                             false, drawing.centres};
 
     return kernels_mask_contours(&request, drawing.bits, &drawing.drawn, &drawing.error);
 }
@@ -130,7 +131,8 @@ expect_reference(void)
 
     ck_assert_msg(draw() == 0, "%s", drawing.error.message);
     for (int64_t z = 0; z < extent->slices; z++) {
-        ref_contours_plane(&drawing.planes, drawing.contours, drawing.count, z, mask);
+        ref_contours_plane(&drawing.planes, drawing.contours, drawing.count, z, drawing.centres,
+                           mask);
         for (int64_t y = 0; y < extent->rows; y++)
             for (int64_t x = 0; x < (extent->columns + 63) / 64 * 64; x++) {
                 const bool expected = x < extent->columns && mask[y * extent->columns + x];
@@ -161,6 +163,7 @@ random_drawing(uint64_t seed)
     const int64_t slices = 1 + ref_random_below(&random, 5);
 
     draw_on(1 + ref_random_below(&random, 140), 1 + ref_random_below(&random, 40), slices);
+    drawing.centres = ref_random_below(&random, 2);
     if (ref_random_below(&random, 2))
         tilt((double)ref_random_below(&random, 40) - 20);
     for (int64_t i = ref_random_below(&random, 8); i >= 0; i--) {
@@ -281,6 +284,100 @@ START_TEST(holes_islands_and_twice_the_same)
     ck_assert_int_eq(drawing.drawn.voxels, 80 * 21 - 60 * 11 + 10 * 7 + 7 * 7);
     ck_assert_int_eq(drawing.drawn.copies, 1);
     ck_assert_int_eq(drawing.drawn.crossed, 0);
+}
+
+END_TEST
+
+/* A copy before another contour: each area is freed once. */
+START_TEST(a_copy_before_another)
+{
+    draw_on(100, 30, 1);
+    add_box(0, 3.5, 3.5, 10.5, 10.5);
+    add_box(0, 3.5, 3.5, 10.5, 10.5);
+    add_box(0, 20.5, 12.5, 30.5, 20.5);
+    add_box(0, 22.5, 14.5, 24.5, 16.5);
+    expect_reference();
+    ck_assert_int_eq(drawing.drawn.voxels, 7 * 7 + 10 * 8 - 2 * 2);
+    ck_assert_int_eq(drawing.drawn.copies, 1);
+}
+
+END_TEST
+
+/* Corners (10, 4), (14, 4), (14, 9), (10, 9), which are voxel centres, and a hole whose outline is the ring around it. */
+static void
+draw_square(bool centres)
+{
+    draw_on(100, 30, 1);
+    drawing.centres = centres;
+    add_box(0, 10, 4, 14, 9.01);
+    add_point(0, 12, 5, 0);
+    add_point(0, 11, 6, 0);
+    add_point(0, 12, 7, 0);
+    add_point(0, 13, 6, 0);
+    end_contour();
+    expect_reference();
+    ck_assert_int_eq(drawing.drawn.points, 8);
+    ck_assert_int_eq(drawing.drawn.on_centres, 8);
+}
+
+START_TEST(contours_through_centres)
+{
+    draw_square(true);
+    ck_assert_int_eq(drawing.drawn.voxels, 5 * 6 - 1);
+    ck_assert(!has(12, 6, 0));
+    draw_square(false);
+    /* Without the right and the lower border, except for the point that lies 0.01 pixels lower. */
+    ck_assert_int_lt(drawing.drawn.voxels, 5 * 6 - 1);
+}
+
+END_TEST
+
+/* (12, 5), (11, 6), (12, 7), (13, 6) around (12, 6): findContours draws the outline and the hole alike, in opposite directions. */
+START_TEST(a_ring_of_one_voxel)
+{
+    static const double ring[4][2] = {{12, 5}, {11, 6}, {12, 7}, {13, 6}};
+
+    for (int copies = 1; copies <= 2; copies++)
+        for (int hole = 0; hole < 2; hole++) {
+            draw_on(100, 30, 1);
+            drawing.centres = true;
+            for (int n = 0; n < copies * (1 + hole); n++) {
+                for (int i = 0; i < 4; i++)
+                    add_point(0, ring[n % 2 && hole ? 3 - i : i][0],
+                              ring[n % 2 && hole ? 3 - i : i][1], 0);
+                end_contour();
+            }
+            expect_reference();
+            ck_assert_int_eq(drawing.drawn.voxels, hole ? 4 : 5);
+            ck_assert_int_eq(drawing.drawn.copies, (copies - 1) * (1 + hole));
+        }
+}
+
+END_TEST
+
+/* One voxel, a line of 71 voxels over two words, a diagonal of 4, and a line between the rows. */
+START_TEST(voxels_and_lines)
+{
+    for (int centres = 0; centres < 2; centres++) {
+        draw_on(100, 30, 1);
+        drawing.centres = centres;
+        add_point(0, 3, 3, 0);
+        end_contour();
+        add_point(0, 80, 5, 0);
+        add_point(0, 10, 5, 0);
+        end_contour();
+        add_point(0, 20, 10, 0);
+        add_point(0, 23, 13, 0);
+        end_contour();
+        add_point(0, 20, 20.5, 0);
+        add_point(0, 40, 20.5, 0);
+        end_contour();
+        add_point(0, -3, 25, 0);
+        add_point(0, -1, 25, 0);
+        end_contour();
+        expect_reference();
+        ck_assert_int_eq(drawing.drawn.voxels, centres ? 1 + 71 + 4 : 0);
+    }
 }
 
 END_TEST
@@ -462,7 +559,7 @@ draw_zigzag(const double *points, int64_t n)
 {
     const struct contour contour = {points, n, false};
 
-    const struct contours_request request = {&drawing.planes, &contour, 1, false};
+    const struct contours_request request = {&drawing.planes, &contour, 1, false, false};
 
     return kernels_mask_contours(&request, drawing.bits, &drawing.drawn, &drawing.error);
 }
@@ -488,7 +585,7 @@ draw_nested(int64_t count)
 {
     double *points = calloc((size_t)count * 12, sizeof(*points));
     struct contour *contours = calloc((size_t)count, sizeof(*contours));
-    const struct contours_request request = {&drawing.planes, contours, count, false};
+    const struct contours_request request = {&drawing.planes, contours, count, false, false};
 
     for (int64_t i = 0; i < count; i++) {
         for (int64_t p = 0; p < 4; p++) {
@@ -571,7 +668,7 @@ planes_cost(const void *kind, size_t n)
         }
         contours[i] = (struct contour){points + 9 * i, 3, false};
     }
-    const struct contours_request request = {&planes, contours, (int64_t)n, false};
+    const struct contours_request request = {&planes, contours, (int64_t)n, false, false};
     const double begun = growth_clock();
     ck_assert_int_eq(kernels_mask_contours(&request, bits, &drawing.drawn, &drawing.error), 0);
     const double seconds = growth_clock() - begun;
@@ -607,6 +704,10 @@ main(void)
     tcase_add_test(tests, holes_islands_and_twice_the_same);
     tcase_add_test(tests, crossing_contours_are_united);
     tcase_add_test(tests, xor_contours_cancel);
+    tcase_add_test(tests, a_copy_before_another);
+    tcase_add_test(tests, contours_through_centres);
+    tcase_add_test(tests, a_ring_of_one_voxel);
+    tcase_add_test(tests, voxels_and_lines);
     tcase_add_test(tests, keyhole);
     tcase_add_test(tests, degenerate_lines);
     tcase_add_test(tests, beyond_the_image);

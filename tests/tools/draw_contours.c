@@ -2,7 +2,9 @@
  * draw_contours.c - for tests: draws the regions of a structure set on the planes of a series, prints what came of each
  * as one JSON object, and writes the masks.
  *
- *   draw_contours OUTPUT RTSTRUCT IMAGE...
+ *   draw_contours [--centres] OUTPUT RTSTRUCT IMAGE...
+ *
+ * With --centres, voxels whose centres lie on a contour belong to it.
  *
  * OUTPUT gets a byte a voxel, x fastest, of the regions that were drawn, in the order printed. The images are the
  * planes of one stack, whatever the gate thinks of it. The status is 0 also for what is refused: it is in the JSON.
@@ -11,6 +13,8 @@
 #include "kernels/mask/contours.h"
 #include "tests/tools/seconds.h"
 #include "tests/tools/stack_planes.h"
+
+#include <string.h>
 
 static void
 print_fault(const struct error *error)
@@ -33,7 +37,8 @@ write_mask(const struct image_planes *planes, const uint64_t *bits, FILE *output
 }
 
 static void
-draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t roi, FILE *output)
+draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t roi, bool centres,
+         FILE *output)
 {
     const size_t words = (size_t)((planes->extent.columns + 63) / 64);
     uint64_t *bits =
@@ -47,8 +52,8 @@ draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t 
     parsed = seconds_of(CLOCK_MONOTONIC);
     if (!rc)
         rc = kernels_mask_contours(
-            &(struct contours_request){planes, contours.contours, contours.count, false}, bits,
-            &drawn, &error);
+            &(struct contours_request){planes, contours.contours, contours.count, false, centres},
+            bits, &drawn, &error);
     done = seconds_of(CLOCK_MONOTONIC);
     printf("{\"number\": %d, \"name\": \"%s\", \"type\": \"%s\", ", set->rois[roi].number,
            set->rois[roi].name, set->rois[roi].type);
@@ -61,6 +66,8 @@ draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t 
     printf("], \"voxels\": %lld, \"planes\": %lld, \"missing\": %lld, \"farthest\": %.17g, ",
            (long long)drawn.voxels, (long long)drawn.planes, (long long)drawn.missing,
            drawn.farthest);
+    printf("\"points\": %lld, \"on_centres\": %lld, ", (long long)drawn.points,
+           (long long)drawn.on_centres);
     printf("\"parse_seconds\": %.6f, \"draw_seconds\": %.6f, ", parsed - begun, done - parsed);
     print_fault(&error);
     printf("}");
@@ -71,7 +78,7 @@ draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t 
 }
 
 static void
-draw_set(const struct image_planes *planes, const char *path, FILE *output)
+draw_set(const struct image_planes *planes, const char *path, bool centres, FILE *output)
 {
     struct error error = {0};
     struct rtstruct *set;
@@ -91,7 +98,7 @@ draw_set(const struct image_planes *planes, const char *path, FILE *output)
            (long long)planes->extent.rows, (long long)planes->extent.slices);
     for (int32_t i = 0; i < set->roi_count; i++) {
         printf("%s", i ? ", " : "");
-        draw_roi(planes, set, i, output);
+        draw_roi(planes, set, i, centres, output);
     }
     printf("]}\n");
     rtstruct_close(set);
@@ -100,8 +107,11 @@ draw_set(const struct image_planes *planes, const char *path, FILE *output)
 int
 main(int argc, char **argv)
 {
+    const bool centres = argc > 1 && strcmp(argv[1], "--centres") == 0;
+    argc -= centres;
+    argv += centres;
     if (argc < 4) {
-        fputs("usage: draw_contours OUTPUT RTSTRUCT IMAGE...\n", stderr);
+        fputs("usage: draw_contours [--centres] OUTPUT RTSTRUCT IMAGE...\n", stderr);
         return 2;
     }
     FILE *output = fopen(argv[1], "wb");
@@ -112,7 +122,7 @@ main(int argc, char **argv)
     struct stack_planes stack;
     dicom_init();
     stack_open(argc - 3, argv + 3, &stack);
-    draw_set(&stack.planes, argv[2], output);
+    draw_set(&stack.planes, argv[2], centres, output);
     stack_close(&stack);
     return fclose(output) ? 1 : 0;
 }

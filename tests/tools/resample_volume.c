@@ -66,7 +66,7 @@ load_mask(const struct stack_planes *stack, const char *path, uint8_t *voxels)
     must(rtstruct_open(path, &set, &error));
     must(rtstruct_contours_read(set, 0, &contours, &error));
     const struct contours_request request = {&stack->planes, contours.contours, contours.count,
-                                             false};
+                                             false, false};
     must(kernels_mask_contours(&request, bits, &drawn, &error));
     spread(stack->planes.extent, bits, voxels);
     rtstruct_contours_free(&contours);

@@ -87,12 +87,9 @@ static bool
 seg_segment_is_ascii(const struct seg_segment *segment)
 {
     return value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
-           value_text_is_ascii(segment->algorithm_name) &&
-           value_text_is_ascii(segment->algorithm_version) &&
-           value_text_is_ascii(segment->algorithm_parameters) &&
-           dataset_code_is_ascii(&segment->category) && dataset_code_is_ascii(&segment->type) &&
-           dataset_code_is_ascii(&segment->modifier) && dataset_code_is_ascii(&segment->region) &&
-           dataset_code_is_ascii(&segment->algorithm_family);
+           seg_algorithm_is_ascii(segment) && dataset_code_is_ascii(&segment->category) &&
+           dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
+           dataset_code_is_ascii(&segment->region);
 }
 
 static bool

@@ -8,6 +8,7 @@
 #ifndef NOCTULE_SEG_H
 #define NOCTULE_SEG_H
 
+#include "dicom/read/provenance.h"
 #include "dicom/write/derived.h"
 
 #ifdef __cplusplus
@@ -37,6 +38,10 @@ struct seg_segment {
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */
     const struct seg_origin *origin;  /* NULL: found, or changed */
+    /* The object's statements on a region that the segment was taken from, and whether Noctule
+     * changed that region. NULL: Noctule found the segment by the algorithm above. */
+    const struct provenance *provenance;
+    bool changed;
     /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; bits beyond
      * the columns are not looked at. BINARY objects only. */
     const uint64_t *bits;
@@ -79,6 +84,27 @@ int seg_tracking_uid(const struct seg_request *request, const struct seg_segment
 #define SEG_TRACKING_ID_SIZE 512
 void seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
                      char id[SEG_TRACKING_ID_SIZE]);
+
+/*
+ * Segment Algorithm Type. A region whose object states no type is SEMIAUTOMATIC, which excludes
+ * neither a person nor a program; so is a manual region that Noctule changed.
+ */
+const char *seg_algorithm_type(const struct seg_segment *segment);
+
+/* A value of Segment Algorithm Name, or NULL past the last: the object's names, then Noctule's if it
+ * changed the region. A MANUAL segment must have none (PS3.3 C.8.20.2). */
+#define SEG_ALGORITHM_NOT_STATED "not stated by the source object"
+const char *seg_algorithm_name(const struct seg_segment *segment, size_t index);
+
+/*
+ * An item of Segmentation Algorithm Identification Sequence; false past the last. The object's items
+ * come as they are, without those that lack family, name or version. Noctule's own item is there if
+ * it found the segment, or changed a region without such an item: readers such as highdicom 0.28.2
+ * reject a sequence of two items.
+ */
+bool seg_algorithm(const struct seg_segment *segment, size_t index,
+                   struct provenance_algorithm *algorithm);
+bool seg_algorithm_is_ascii(const struct seg_segment *segment);
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller

@@ -4,27 +4,66 @@
  */
 #include "dicom/objects/seg/seg_writer.h"
 
+#include "base/limits.h"
 #include "dicom/objects/seg/seg_fractional.h"
 #include "dicom/value/cielab.h"
 #include "dicom/value/tags.h"
 #include "dicom/write/mask_bits.h"
 
-static const struct coded_concept deformable_models = {"123111", "DCM", "Deformable Models"};
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static void
 add_algorithm(const struct seg_writer *w, struct element_buffer *to,
-              const struct seg_segment *segment)
+              const struct provenance_algorithm *algorithm)
 {
-    const struct coded_concept *family =
-        segment->algorithm_family.value ? &segment->algorithm_family : &deformable_models;
-    size_t item = element_open_only_item(to, TAG_SegmentationAlgorithmIdentificationSequence);
-    dataset_add_code(&w->out.set, to, TAG_AlgorithmFamilyCodeSequence, family);
-    dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, segment->algorithm_version);
-    if (segment->algorithm_parameters[0] != '\0')
-        dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT",
-                          segment->algorithm_parameters, ST_CHARACTERS, VALUE_LINES);
-    dataset_add_line(&w->out.set, to, TAG_AlgorithmName, segment->algorithm_name);
-    element_close_only_item(to, item);
+    size_t item = element_open_item(to);
+    if (algorithm->source[0] != '\0')
+        dataset_add_line(&w->out.set, to, TAG_AlgorithmSource, algorithm->source);
+    dataset_add_code(&w->out.set, to, TAG_AlgorithmFamilyCodeSequence, &algorithm->family);
+    if (algorithm->code.value)
+        dataset_add_code(&w->out.set, to, TAG_AlgorithmNameCodeSequence, &algorithm->code);
+    dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, algorithm->version);
+    if (algorithm->parameters[0] != '\0')
+        dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT", algorithm->parameters,
+                          LT_CHARACTERS, VALUE_LINES);
+    dataset_add_line(&w->out.set, to, TAG_AlgorithmName, algorithm->name);
+    element_close(to, item);
+}
+
+static void
+add_algorithms(const struct seg_writer *w, struct element_buffer *to,
+               const struct seg_segment *segment)
+{
+    struct provenance_algorithm algorithm;
+    if (!seg_algorithm(segment, 0, &algorithm))
+        return;
+    size_t sequence = element_open_sequence(to, TAG_SegmentationAlgorithmIdentificationSequence);
+    for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++)
+        add_algorithm(w, to, &algorithm);
+    element_close(to, sequence);
+}
+
+/* Segment Algorithm Name may have several values (LO). */
+static void
+add_algorithm_names(const struct seg_writer *w, struct element_buffer *to,
+                    const struct seg_segment *segment)
+{
+    char text[(LIMIT_VALUES + 1) * (4 * LO_CHARACTERS + 1)];
+    size_t length = 0;
+    const char *name;
+    for (size_t i = 0; i <= LIMIT_VALUES && (name = seg_algorithm_name(segment, i)); i++) {
+        char *value = value_text_clean(name, LO_CHARACTERS, VALUE_LINE, w->out.set.ascii_only);
+        if (value)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+                                       i > 0 ? "\\" : "", value);
+        else
+            element_fail(to, -ENOMEM);
+        free(value);
+    }
+    if (length > 0)
+        element_text(to, TAG_SegmentAlgorithmName, "LO", text);
 }
 
 /* Segmented Property Type; its modifier belongs into the item of the type. */
@@ -72,9 +111,9 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     if (segment->description[0] != '\0')
         dataset_add_clean(&w->out.set, to, TAG_SegmentDescription, "ST", segment->description,
                           ST_CHARACTERS, VALUE_LINES);
-    add_algorithm(w, to, segment);
-    element_text(to, TAG_SegmentAlgorithmType, "CS", "AUTOMATIC");
-    dataset_add_line(&w->out.set, to, TAG_SegmentAlgorithmName, segment->algorithm_name);
+    add_algorithms(w, to, segment);
+    element_text(to, TAG_SegmentAlgorithmType, "CS", seg_algorithm_type(segment));
+    add_algorithm_names(w, to, segment);
     element_us(to, TAG_RecommendedDisplayCIELabValue, lab, 3);
     add_type(w, to, segment);
     int error = add_tracking(w, to, segment);

@@ -128,8 +128,34 @@ class SegVerifier : StackObject
                         clean_text(segment->label, 64, VALUE_LINE, utf8));
             expect_code(*item, ATTRIBUTE(SegmentedPropertyCategoryCodeSequence), segment->category);
             expect_code(*item, ATTRIBUTE(SegmentedPropertyTypeCodeSequence), segment->type);
-            expect_text(*item, ATTRIBUTE(SegmentAlgorithmType), "AUTOMATIC");
+            check_algorithms(*item, *segment, utf8);
             segment++;
+        }
+    }
+
+    static void check_algorithms(DcmItem &item, const struct seg_segment &segment, bool utf8)
+    {
+        expect_text(item, ATTRIBUTE(SegmentAlgorithmType), seg_algorithm_type(&segment));
+        std::string names;
+        for (size_t i = 0; const char *name = seg_algorithm_name(&segment, i); i++)
+            names += (i > 0 ? "\\" : "") + clean_text(name, 64, VALUE_LINE, utf8);
+        if (!names.empty())
+            expect_text(item, ATTRIBUTE(SegmentAlgorithmName), names);
+        std::vector<struct provenance_algorithm> expected;
+        struct provenance_algorithm algorithm = {};
+        while (seg_algorithm(&segment, expected.size(), &algorithm))
+            expected.push_back(algorithm);
+        if (expected.empty())
+            return;
+        size_t i = 0;
+        for (DcmItem *each : items_of(item, ATTRIBUTE(SegmentationAlgorithmIdentificationSequence),
+                                      expected.size())) {
+            expect_code(*each, ATTRIBUTE(AlgorithmFamilyCodeSequence), expected[i].family);
+            expect_text(*each, ATTRIBUTE(AlgorithmName),
+                        clean_text(expected[i].name, 64, VALUE_LINE, utf8));
+            expect_text(*each, ATTRIBUTE(AlgorithmVersion),
+                        clean_text(expected[i].version, 64, VALUE_LINE, utf8));
+            i++;
         }
     }
 

@@ -114,7 +114,8 @@ sr_segment_is_ascii(const struct seg_segment *segment)
 {
     return value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
            dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
-           dataset_code_is_ascii(&segment->region);
+           dataset_code_is_ascii(&segment->region) &&
+           (!segment->provenance || seg_algorithm_is_ascii(segment));
 }
 
 static bool

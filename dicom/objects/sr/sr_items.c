@@ -103,11 +103,12 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct coded_conc
 }
 
 /* The reference's tag is below the others of an item. */
-void
-sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image)
+struct sr_branch
+sr_begin_image(struct sr_writer *w, const struct coded_concept *concept,
+               const struct sr_image *image)
 {
     struct element_buffer *to = &w->set.elements;
-    struct sr_branch leaf = {.item = element_open_item(to)};
+    struct sr_branch branch = {.item = element_open_item(to)};
     size_t reference = element_open_only_item(to, TAG_ReferencedSOPSequence);
     dataset_add_reference(to, image->class_uid, image->instance_uid);
     if (image->frames)
@@ -116,6 +117,13 @@ sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const str
         element_us(to, TAG_ReferencedSegmentNumber, &image->segment, 1);
     element_close_only_item(to, reference);
     put_head(w, SR_CONTAINS, "IMAGE", concept);
+    return branch;
+}
+
+void
+sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image)
+{
+    const struct sr_branch leaf = sr_begin_image(w, concept, image);
     sr_end(w, &leaf);
 }
 

@@ -28,8 +28,9 @@ segment_uses(const struct seg_segment *segment, const char *scheme)
 {
     const struct coded_concept *codes[] = {&segment->category, &segment->type, &segment->modifier,
                                            &segment->region};
-    bool used = segment->modifier.value && !sr_is_laterality(&segment->modifier) &&
-                strcmp(scheme, CONCEPT_OWN_SCHEME) == 0;
+    const bool own =
+        segment->provenance || (segment->modifier.value && !sr_is_laterality(&segment->modifier));
+    bool used = own && strcmp(scheme, CONCEPT_OWN_SCHEME) == 0;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         used |= codes[i]->value && strcmp(codes[i]->scheme, scheme) == 0;
     return used;

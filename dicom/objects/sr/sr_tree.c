@@ -239,8 +239,30 @@ put_tracking(struct sr_writer *w, const struct sr_group *group)
     sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("112040", "Tracking Unique Identifier"), uid);
 }
 
+/* The algorithm of a region that was taken from an object (rows of TID 4019), below the reference to it. */
 static void
-put_region(struct sr_writer *w, const struct seg_origin *origin)
+put_provenance(struct sr_writer *w, const struct seg_segment *segment)
+{
+    struct provenance_algorithm algorithm;
+    const char *name;
+    if (!segment->provenance)
+        return;
+    sr_add_text(w, SR_HAS_CONCEPT_MOD,
+                CODE("ALGORITHM_TYPE", CONCEPT_OWN_SCHEME, "Segment Algorithm Type"),
+                seg_algorithm_type(segment));
+    for (size_t i = 0; (name = seg_algorithm_name(segment, i)); i++)
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111001", "Algorithm Name"), name);
+    if (!seg_algorithm(segment, 0, &algorithm))
+        return;
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111003", "Algorithm Version"), algorithm.version);
+    if (algorithm.parameters[0] != '\0')
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"),
+                    algorithm.parameters);
+    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("111000", "Algorithm Family"), &algorithm.family);
+}
+
+static void
+put_region(struct sr_writer *w, const struct seg_segment *segment, const struct seg_origin *origin)
 {
     char number[16];
     struct sr_branch item = sr_begin_composite(w, DCM("130488", "Region in Space"),
@@ -249,13 +271,19 @@ put_region(struct sr_writer *w, const struct seg_origin *origin)
     sr_begin_children(w, &item);
     sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("130489", "Referenced Region of Interest Identifier"),
                 number);
+    put_provenance(w, segment);
     sr_end(w, &item);
 }
 
 static void
-put_referenced_segment(struct sr_writer *w, const struct sr_image *reference)
+put_referenced_segment(struct sr_writer *w, const struct seg_segment *segment,
+                       const struct sr_image *reference)
 {
-    sr_add_image(w, DCM("121191", "Referenced Segment"), reference);
+    struct sr_branch item = sr_begin_image(w, DCM("121191", "Referenced Segment"), reference);
+    if (segment->provenance)
+        sr_begin_children(w, &item);
+    put_provenance(w, segment);
+    sr_end(w, &item);
     sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
                sr_source(w, 0)->series_uid);
 }
@@ -265,17 +293,21 @@ static void
 put_where(struct sr_writer *w, const struct sr_group *group)
 {
     const struct seg_origin *origin = sr_origin(w->request, group);
-    if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0)
-        put_region(w, origin);
-    else if (origin)
-        put_referenced_segment(w, &(const struct sr_image){.class_uid = origin->class_uid,
-                                                           .instance_uid = origin->instance_uid,
-                                                           .segment = (uint16_t)origin->number});
-    else
-        put_referenced_segment(
-            w, &(const struct sr_image){.class_uid = SEG_SOP_CLASS_UID,
-                                        .instance_uid = w->request->seg_identity->sop_instance_uid,
-                                        .segment = (uint16_t)(group->segment + 1)});
+    const struct seg_segment *segment = &w->request->seg->segments[group->segment];
+    struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID};
+    if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0) {
+        put_region(w, segment, origin);
+        return;
+    }
+    if (origin) {
+        reference.class_uid = origin->class_uid;
+        reference.instance_uid = origin->instance_uid;
+        reference.segment = (uint16_t)origin->number;
+    } else {
+        reference.instance_uid = w->request->seg_identity->sop_instance_uid;
+        reference.segment = (uint16_t)(group->segment + 1);
+    }
+    put_referenced_segment(w, segment, &reference);
 }
 
 /* TID 1411: what it is that is measured. */

@@ -250,30 +250,54 @@ class SrVerifier
         check_finding(walk, segment);
         const struct seg_origin *origin = sr_origin(&request_, &group);
         if (!origin)
-            check_referenced(walk, {UID_SegmentationStorage,
-                                    request_.seg_identity->sop_instance_uid,
-                                    static_cast<uint16_t>(group.segment + 1),
-                                    {}});
+            check_referenced(walk, segment,
+                             {UID_SegmentationStorage,
+                              request_.seg_identity->sop_instance_uid,
+                              static_cast<uint16_t>(group.segment + 1),
+                              {}});
         else if (strcmp(origin->class_uid, UID_RTStructureSetStorage) == 0)
-            check_region(walk, *origin);
+            check_region(walk, segment, *origin);
         else
-            check_referenced(walk, {origin->class_uid,
-                                    origin->instance_uid,
-                                    static_cast<uint16_t>(origin->number),
-                                    {}});
+            check_referenced(walk, segment,
+                             {origin->class_uid,
+                              origin->instance_uid,
+                              static_cast<uint16_t>(origin->number),
+                              {}});
         check_site(walk, segment);
         check_algorithm(walk);
     }
 
-    void check_referenced(Walk &walk, const Reference &reference)
+    void check_referenced(Walk &walk, const struct seg_segment &segment, const Reference &reference)
     {
         const Code referenced_segment = CODE_DCM_ReferencedSegment;
         walk.image(&referenced_segment, reference);
+        walk.down();
+        check_provenance(walk, segment);
+        walk.up();
         walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation,
                  sources_[0]->series_uid);
     }
 
-    void check_region(Walk &walk, const struct seg_origin &origin)
+    void check_provenance(Walk &walk, const struct seg_segment &segment)
+    {
+        const auto modifier = DSRTypes::RT_hasConceptMod;
+        if (!segment.provenance)
+            return;
+        walk.text(modifier, {"ALGORITHM_TYPE", "99NOCTULE", "Segment Algorithm Type"},
+                  seg_algorithm_type(&segment));
+        for (size_t i = 0; const char *name = seg_algorithm_name(&segment, i); i++)
+            walk.text(modifier, CODE_DCM_AlgorithmName, lines(name));
+        struct provenance_algorithm algorithm = {};
+        if (!seg_algorithm(&segment, 0, &algorithm))
+            return;
+        walk.text(modifier, CODE_DCM_AlgorithmVersion, lines(algorithm.version));
+        if (algorithm.parameters[0] != '\0')
+            walk.text(modifier, CODE_DCM_AlgorithmParameters, lines(algorithm.parameters));
+        walk.code(modifier, {"111000", "DCM", "Algorithm Family"}, code(algorithm.family));
+    }
+
+    void check_region(Walk &walk, const struct seg_segment &segment,
+                      const struct seg_origin &origin)
     {
         walk.composite({"130488", "DCM", "Region in Space"},
                        {origin.class_uid, origin.instance_uid, 0, {}});
@@ -281,6 +305,7 @@ class SrVerifier
         walk.text(DSRTypes::RT_hasConceptMod,
                   {"130489", "DCM", "Referenced Region of Interest Identifier"},
                   std::to_string(origin.number));
+        check_provenance(walk, segment);
         walk.up();
     }
 

@@ -83,7 +83,9 @@ struct sr_image {
     uint16_t segment;   /* 0: none in particular */
 };
 
-/* Contained. concept NULL: none. */
+/* Contained. concept NULL: none. One that is begun may get children, and must be ended. */
+struct sr_branch sr_begin_image(struct sr_writer *w, const struct coded_concept *concept,
+                                const struct sr_image *image);
 void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
                   const struct sr_image *image);
 

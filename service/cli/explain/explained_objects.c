@@ -133,10 +133,14 @@ object_tell_taken(const struct explained_regions *regions, const struct conf_obj
     const int32_t count = explained_regions_count(regions, wanted);
     explained_regions_tell(regions, count > 0 ? wanted : NULL, told);
     snprintf(text, EXPLAINED_WORDS, "%s%s",
-             !regions->set ? ""
-             : count == 0  ? "it has no such region (ROI_NOT_FOUND); what it has: "
-             : count == 1  ? "it has "
-                           : "several fit, where one has to (ROI_AMBIGUOUS): ",
+             !regions->set                    ? ""
+             : count == 0 && wanted->optional ? "it has no such region, so the segment is empty; "
+                                                "what it has: "
+             : count == 0    ? "it has no such region (ROI_NOT_FOUND); what it has: "
+             : wanted->each  ? "a segment each of "
+             : wanted->unite ? "one segment of "
+             : count == 1    ? "it has "
+                             : "several fit, where one has to (ROI_AMBIGUOUS): ",
              told);
 }
 
@@ -300,10 +304,11 @@ waits_consider(struct waits_search *search, const char *path, const char *told)
     struct explained_regions regions;
     explained_regions_open(&regions, conf_object_kind_names[search->wanted->kind], path);
     const int32_t count = explained_regions_count(&regions, search->wanted);
-    const enum code code = !regions.set ? regions.error.code
-                           : count == 1 ? CODE_NONE
-                           : count > 1  ? CODE_ROI_AMBIGUOUS
-                                        : CODE_ROI_NOT_FOUND;
+    const bool several = search->wanted->each || search->wanted->unite;
+    const enum code code = !regions.set                           ? regions.error.code
+                           : count == 1 || (count > 1 && several) ? CODE_NONE
+                           : count > 1                            ? CODE_ROI_AMBIGUOUS
+                                                                  : CODE_ROI_NOT_FOUND;
     if (search->offered++ == 0 || (search->code == CODE_ROI_NOT_FOUND && code != search->code)) {
         search->code = code;
         snprintf(search->path, sizeof search->path, "%s", told);
@@ -343,6 +348,8 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
             waits_is_drawn_on(waits, object->peek) && !waits_has_stored(waits, object))
             waits_consider(search, object->path, object->path);
     }
+    if (search->wanted->optional && search->code == CODE_ROI_NOT_FOUND)
+        search->code = CODE_NONE;
     if (search->offered > 0)
         return;
     search->code = CODE_OBJECT_WAITING;

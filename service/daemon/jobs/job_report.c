@@ -89,6 +89,10 @@ job_report_figures(const struct message_done *told)
         .peak_bytes = told->peak_bytes,
         .backend = told->backend,
         .note = told->note,
+        .voxel = {.spacing = {told->spacing_x, told->spacing_y, told->spacing_z},
+                  .source_spacing = {told->source_x, told->source_y},
+                  .source_steps = {told->source_step_min, told->source_step_max},
+                  .straightened = told->straightened},
     };
 }
 

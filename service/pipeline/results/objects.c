@@ -102,6 +102,19 @@ struct sr_parts {
     struct sr_request request; /* refers to the others */
 };
 
+/* Drops groups of segments to which a report without a SEG cannot refer: their regions are in no object. */
+static void
+objects_drop_absent(const struct sr_parts *report, struct measurements *measurements)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < measurements->group_count; i++) {
+        const struct sr_group *group = &measurements->groups[i];
+        if (group->segment == SR_WHOLE_VOLUME || report->seg.segments[group->segment].origin)
+            measurements->groups[kept++] = *group;
+    }
+    measurements->group_count = kept;
+}
+
 /* Free its measurements. */
 static int
 objects_sr_prepare(const struct results *results, struct sr_parts *report)
@@ -113,6 +126,8 @@ objects_sr_prepare(const struct results *results, struct sr_parts *report)
     if (measurements_make(&results->report->features, report->unit, &report->measurements) ||
         !report->identity.sop_instance_uid[0])
         return error_set_system(&results->report->error, -ENOMEM, "make the report");
+    if (!seg_wanted(results))
+        objects_drop_absent(report, &report->measurements);
     report->request = (struct sr_request){
         .seg = &report->seg,
         .seg_identity = seg_wanted(results) ? &report->identity : NULL,

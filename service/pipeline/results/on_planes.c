@@ -29,7 +29,7 @@ on_planes_place(const struct results_request *request, size_t i, struct on_plane
     return rc;
 }
 
-/* As configured, then what came of a range that is not, then what was straightened. */
+/* As configured, then the region and the steps of an object or a range that was computed, then the straightening. */
 static int
 on_planes_describe(const struct results_request *request, size_t i, struct on_planes *placed,
                    struct error *error)
@@ -38,7 +38,9 @@ on_planes_describe(const struct results_request *request, size_t i, struct on_pl
     const char *given = segment->description ? segment->description : "";
     const char *text = request->grid->text;
     char range[SEGMENT_DESCRIPTION] = "";
-    if (segment->range.relative != CONF_ABSOLUTE)
+    if (segment->method == CONF_OBJECT)
+        segment_describe(request->segmentation, i, range);
+    else if (segment->range.relative != CONF_ABSOLUTE)
         ranges_describe(request->segmentation, i, range);
     if (asprintf(&placed->descriptions[i], "%s%s%s%s%s", given, given[0] && range[0] ? "; " : "",
                  range, (given[0] || range[0]) && text[0] ? "; " : "", text) >= 0)

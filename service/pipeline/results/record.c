@@ -34,6 +34,25 @@ put_outcome(struct json *json, const struct pipeline_report *report)
     json_end_array(json);
 }
 
+/* The stack as it is in the files, and why the volume differs. */
+static void
+record_put_source(struct json *json, const struct pipeline_source *source)
+{
+    json_boolean(json, "straightened", source->straightened[0] != '\0');
+    json_string(json, "straightened_because", source->straightened);
+    json_begin_object(json, "source");
+    json_integer(json, "slices", source->planes);
+    json_begin_array(json, "spacing_mm");
+    json_number(json, NULL, source->spacing[0]);
+    json_number(json, NULL, source->spacing[1]);
+    json_end_array(json);
+    json_begin_array(json, "steps_mm");
+    json_number(json, NULL, source->steps[0]);
+    json_number(json, NULL, source->steps[1]);
+    json_end_array(json);
+    json_end_object(json);
+}
+
 static void
 record_put_volume(struct json *json, const struct pipeline_report *report)
 {
@@ -45,6 +64,7 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     for (int axis = 0; axis < 3; axis++)
         json_number(json, NULL, report->spacing[axis]);
     json_end_array(json);
+    record_put_source(json, &report->source);
     json_integer(json, "voxels", report->voxels);
     json_integer(json, "segmented_voxels", report->segmented_voxels);
     json_end_object(json);
@@ -64,6 +84,73 @@ put_numbers(struct json *json, const struct pipeline_segment *segment)
     json_integer(json, "measured_voxels", segment->measured_voxels);
 }
 
+/* The region of an object that a segment is, or why there is none. */
+static void
+record_put_region(struct json *json, const struct pipeline_segment *segment)
+{
+    if (segment->regions > 0) {
+        json_string(json, "region", segment->region);
+        json_integer(json, "region_number", segment->region_number);
+        json_integer(json, "regions", segment->regions);
+    }
+    if (segment->absent[0])
+        json_string(json, "empty", segment->absent);
+    if (segment->told[0])
+        json_string(json, "note", segment->told);
+}
+
+static void
+put_code(struct json *json, const char *key, const struct coded_concept *code)
+{
+    if (!code->value)
+        return;
+    json_begin_object(json, key);
+    json_string(json, "code", code->value);
+    json_string(json, "scheme", code->scheme);
+    json_string(json, "meaning", code->meaning);
+    json_end_object(json);
+}
+
+static void
+put_algorithms(struct json *json, const struct provenance *provenance)
+{
+    json_begin_array(json, "algorithms");
+    for (size_t i = 0; i < provenance->algorithm_count; i++) {
+        const struct provenance_algorithm *algorithm = &provenance->algorithms[i];
+        json_begin_object(json, NULL);
+        put_code(json, "family", &algorithm->family);
+        put_code(json, "code", &algorithm->code);
+        json_string(json, "name", algorithm->name);
+        json_string(json, "version", algorithm->version);
+        json_string(json, "source", algorithm->source);
+        json_string(json, "parameters", algorithm->parameters);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+/* The object's own statements on the region. */
+static void
+put_object(struct json *json, const struct pipeline_object *object)
+{
+    const struct provenance *provenance = object->provenance;
+    json_begin_object(json, "object");
+    json_string(json, "sop_instance_uid", object->sop_instance_uid);
+    json_integer(json, "number", object->number);
+    json_string(json, "name", object->name);
+    json_string(json, "tracking_uid", object->tracking_uid);
+    json_boolean(json, "changed", object->changed);
+    json_string(json, "manufacturer", provenance->manufacturer);
+    json_string(json, "model", provenance->model);
+    json_string(json, "algorithm_type", provenance->type);
+    json_begin_array(json, "algorithm_names");
+    for (size_t i = 0; i < provenance->name_count; i++)
+        json_string(json, NULL, provenance->names[i]);
+    json_end_array(json);
+    put_algorithms(json, provenance);
+    json_end_object(json);
+}
+
 static void
 put_segments(struct json *json, const struct pipeline_report *report)
 {
@@ -78,8 +165,11 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_integer(json, "voxels", report->segments[i].voxels);
         json_number(json, "millilitres", report->segments[i].millilitres);
         json_string(json, "method", report->segments[i].method);
+        record_put_region(json, &report->segments[i]);
         if (report->segments[i].number_count > 0)
             put_numbers(json, &report->segments[i]);
+        if (report->segments[i].object.provenance)
+            put_object(json, &report->segments[i].object);
         json_end_object(json);
     }
     json_end_array(json);

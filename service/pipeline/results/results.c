@@ -33,12 +33,38 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
     return error_set_system(&report->error, rc, what);
 }
 
+/* A segment without a type has the codes of its object; the region is the object's unless configured. */
+static void
+results_take_codes(const struct provenance *provenance, struct seg_segment *segment)
+{
+    if (!segment->type.value) {
+        if (provenance->category.value && strcmp(segment->category.value, CONF_CATEGORY) == 0)
+            segment->category = provenance->category;
+        segment->type = provenance->property;
+        if (!segment->modifier.value)
+            segment->modifier = provenance->modifier;
+    }
+    if (!segment->region.value)
+        segment->region = provenance->region;
+}
+
+/* The region that a segment is as it was drawn; NULL: it is none. */
+static const struct seg_origin *
+results_origin(const struct segmentation *found, size_t i)
+{
+    const struct object_region *region = object_region_of(found, i);
+    return region && region->what && conf_segment_is_object(&found->pipeline->segments[i])
+               ? &region->origin
+               : NULL;
+}
+
 static void
 results_describe_segment(struct results *results, size_t i)
 {
     const struct segmentation *found = results->request->segmentation;
     const struct conf_segment *segment = &results->request->pipeline->segments[i];
     const struct segment_method *method = segment_methods[segment->method];
+    const struct object_region *region = object_region_of(found, i);
     const size_t n = results->segment_count++;
     segment_describe(found, i, results->parameters[n]);
     results->segments[n] = (struct seg_segment){
@@ -55,9 +81,13 @@ results_describe_segment(struct results *results, size_t i)
         .algorithm_parameters = results->parameters[n],
         .bits = results->placed.masks[i].bits,
         .words_per_row = results->placed.masks[i].words_per_row,
-        .origin = conf_segment_is_object(segment) ? &object_region_of(found, i)->origin : NULL,
+        .origin = results_origin(found, i),
+        .provenance = region ? region->provenance : NULL,
+        .changed = region && region->what && object_region_is_changed(found, i),
         .map = results->placed.maps[i],
     };
+    if (region && region->provenance)
+        results_take_codes(region->provenance, &results->segments[n]);
     if (results->placed.maps[i])
         results->fractional_segments[results->fractional_count++] = results->segments[n];
     results->preview_segments[n] = (struct preview_segment){
@@ -81,7 +111,7 @@ results_make_identity(const struct results_request *request)
     fputs(pipeline, text.out);
     for (size_t i = 0; i < request->pipeline->segment_count; i++) {
         const struct object_region *region = object_region_of(request->segmentation, i);
-        if (region)
+        if (region && region->what)
             fprintf(text.out, "region %" PRId32 " of %s;\n", region->number,
                     region->sop_instance_uid);
     }
@@ -389,7 +419,10 @@ results_write_all(struct results *results)
     if (rc)
         return rc;
     report->empty = results_are_empty(results) && results_need_segments(results);
-    if (report->empty && !report->review)
+    if (report->empty && !report->review && report->segments[0].absent[0])
+        error_set(&report->error, 0, CODE_EMPTY, "no voxel belongs to a segment: %s",
+                  report->segments[0].absent);
+    else if (report->empty && !report->review)
         error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "
                   "range and shapes, or the seeds and Gaussians, of the pipeline");

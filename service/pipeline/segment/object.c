@@ -5,10 +5,12 @@
 #include "base/text.h"
 #include "service/pipeline/segment/object_figures.h"
 #include "service/pipeline/segment/object_frames.h"
+#include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/object_search.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +49,8 @@ object_draw(const struct object_search *search, const struct image_planes *plane
     region->contours = contours.count;
     region->left_out = contours.left_out;
     const struct contours_request request = {planes, contours.contours, contours.count,
-                                             search->segment->object.interpolate};
+                                             search->segment->object.interpolate,
+                                             search->segment->object.pixels == CONF_PIXELS_CENTRES};
     rc = kernels_mask_contours(&request, region->bits, &region->drawn, &why);
     rtstruct_contours_free(&contours);
     return rc ? object_refuse_contours(search, rc, &why, error) : 0;
@@ -112,6 +115,19 @@ object_refuse_empty(const struct object_search *search, const struct object_regi
                            region->name, why);
 }
 
+/* Keeps why an optional region is empty, instead of an error. Returns 0, or rc for what is no empty optional region. */
+static int
+object_pass_empty(const struct object_search *search, struct object_region *region, int rc,
+                  struct error *error)
+{
+    if (!rc || !search->segment->object.optional || error->code != CODE_ROI_EMPTY)
+        return rc;
+    snprintf(region->absent, sizeof region->absent, "%s", error->message);
+    text_utf8_mend_end(region->absent);
+    *error = (struct error){.code = CODE_NONE};
+    return 0;
+}
+
 /* DCMTK 3.6.7 cannot read a report with an IMAGE item of that class, nor can older readers. */
 static int
 object_check_report(const struct object_search *search, struct error *error)
@@ -127,22 +143,125 @@ object_check_report(const struct object_search *search, struct error *error)
                            text_base_name(set->path), pipeline->name);
 }
 
+/* A segment without a type takes its codes from the object. */
+static int
+object_check_codes(const struct object_search *search, struct error *error)
+{
+    const struct provenance *provenance = search->set->items[search->item].provenance;
+    if (search->segment->hidden || search->segment->type.value || provenance->property.value)
+        return 0;
+    return error_set_files(
+        error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,
+        "%s, segment \"%s\": Segmented Property Type Code Sequence (0062,000F) has "
+        "no whole code. Give segment \"%.64s\" of pipeline %s a type.",
+        text_base_name(search->set->path), search->set->items[search->item].name,
+        search->segment->label, search->segmentation->pipeline->name);
+}
+
+static int64_t
+object_words(const struct image_planes *planes)
+{
+    return (planes->extent.columns + 63) / 64 * planes->extent.rows;
+}
+
+static int
+object_reserve(const struct image_planes *planes, struct object_region *region, struct error *error)
+{
+    region->bits =
+        calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
+    return region->bits ? 0 : error_set_system(error, -ENOMEM, "hold the mask of a region");
+}
+
+static int
+object_make_one(const struct object_search *search, const struct image_planes *planes,
+                struct object_region *region, struct error *error)
+{
+    return search->set->seg      ? object_fill(search, planes, region, error)
+           : search->set->report ? object_figure(search, planes, region, error)
+                                 : object_draw(search, planes, region, error);
+}
+
+/* Adds the voxels and the figures of another region. */
+static void
+object_add_part(const struct image_planes *planes, const struct object_region *other,
+                struct object_region *region)
+{
+    struct contours_drawn *drawn = &region->drawn;
+    const struct contours_drawn *own = &other->drawn;
+    const size_t length = strlen(region->name);
+    snprintf(region->name + length, sizeof region->name - length, "%s%s",
+             region->united > 0 ? ", " : "", other->name);
+    text_utf8_mend_end(region->name);
+    for (int64_t i = 0; i < object_words(planes) * planes->extent.slices; i++)
+        region->bits[i] |= other->bits[i];
+    region->united++;
+    region->contours += other->contours;
+    region->left_out += other->left_out;
+    region->frames += other->frames;
+    region->between = fmax(region->between, other->between);
+    drawn->missing += own->missing;
+    drawn->interpolated |= own->interpolated;
+    drawn->farthest = fmax(drawn->farthest, own->farthest);
+    drawn->copies += own->copies;
+    drawn->crossed += own->crossed;
+    drawn->points += own->points;
+    drawn->on_centres += own->on_centres;
+}
+
+/* Counts the voxels of united regions, and the planes that have some. */
+static void
+object_count(const struct image_planes *planes, struct object_region *region)
+{
+    const int64_t words = object_words(planes);
+    for (int64_t z = 0; z < planes->extent.slices; z++) {
+        int64_t voxels = 0;
+        for (int64_t i = 0; i < words; i++)
+            voxels += __builtin_popcountll(region->bits[z * words + i]);
+        region->drawn.voxels += voxels;
+        region->drawn.planes += voxels > 0;
+    }
+}
+
+/* Makes each region that matches, and unites them. */
+static int
+object_make_united(const struct object_search *search, const struct image_planes *planes,
+                   struct object_region *region, struct error *error)
+{
+    struct object_search one = *search;
+    int rc = 0;
+    region->name[0] = '\0';
+    for (; one.item >= 0 && rc == 0;
+         one.item = object_search_next(&search->segment->object, one.set, one.item + 1)) {
+        struct object_region part = {.what = region->what};
+        snprintf(part.name, sizeof part.name, "%s", one.set->items[one.item].name);
+        rc = object_search_check(&one, one.set, one.item, error);
+        if (rc == 0)
+            rc = object_reserve(planes, &part, error);
+        if (rc == 0)
+            rc = object_make_one(&one, planes, &part, error);
+        if (rc == 0)
+            object_add_part(planes, &part, region);
+        free(part.bits);
+    }
+    object_count(planes, region);
+    return rc;
+}
+
 static int
 object_make_mask(const struct object_search *search, const struct image_planes *planes,
                  struct object_region *region, struct error *error)
 {
-    const int64_t words = (planes->extent.columns + 63) / 64;
-    region->bits =
-        calloc((size_t)(words * planes->extent.rows * planes->extent.slices), sizeof *region->bits);
-    if (!region->bits)
-        return error_set_system(error, -ENOMEM, "hold the mask of a region");
-    int rc = search->set->seg      ? object_fill(search, planes, region, error)
-             : search->set->report ? object_figure(search, planes, region, error)
-                                   : object_draw(search, planes, region, error);
+    int rc = object_reserve(planes, region, error);
+    if (rc == 0 && search->set)
+        rc = search->segment->object.unite ? object_make_united(search, planes, region, error)
+                                           : object_make_one(search, planes, region, error);
     if (rc)
         return rc;
-    region->whole = (struct image_mask){region->bits, words, region->drawn.voxels};
-    return region->whole.voxels > 0 ? 0 : object_refuse_empty(search, region, error);
+    region->whole = (struct image_mask){region->bits, object_words(planes) / planes->extent.rows,
+                                        region->drawn.voxels};
+    if (region->whole.voxels > 0 || !search->set)
+        return 0;
+    return object_pass_empty(search, region, object_refuse_empty(search, region, error), error);
 }
 
 /* On the grid that is computed on. */
@@ -155,13 +274,13 @@ object_place_mask(const struct object_search *search, struct object_region *regi
     if (!grid->straight)
         return 0;
     int rc = grid_mask_of_planes(grid, region->bits, &region->grid_bits, &region->mask, error);
-    if (rc || region->mask.voxels > 0)
+    if (rc || region->mask.voxels > 0 || region->whole.voxels == 0)
         return rc;
-    return error_set_files(
-        error, -EINVAL, CODE_ROI_EMPTY, search->set->path, NULL,
-        "%s, region \"%s\": none of the slices that it is drawn on is nearest to "
-        "a slice of the upright grid; give the pipeline a smaller grid.mm.",
-        text_base_name(search->set->path), region->name);
+    rc = error_set_files(error, -EINVAL, CODE_ROI_EMPTY, search->set->path, NULL,
+                         "%s, region \"%s\": none of the slices that it is drawn on is nearest to "
+                         "a slice of the upright grid; give the pipeline a smaller grid.mm.",
+                         text_base_name(search->set->path), region->name);
+    return object_pass_empty(search, region, rc, error);
 }
 
 /* Origins as the files have them: where they are regular they need not be evenly spaced. */
@@ -213,6 +332,9 @@ object_identify(const struct object_search *search, struct object_region *region
     snprintf(region->name, sizeof region->name, "%s", item->name);
     snprintf(region->tracking_id, sizeof region->tracking_id, "%s", item->tracking_id);
     snprintf(region->tracking_uid, sizeof region->tracking_uid, "%s", item->tracking_uid);
+    /* United regions may differ: none speaks for all. */
+    region->provenance =
+        search->segment->object.unite ? &provenance_unstated : provenance_hold(item->provenance);
     region->what = set->what;
     region->number = item->number;
     region->origin = (struct seg_origin){.class_uid = region->class_uid,
@@ -227,6 +349,26 @@ object_identify(const struct object_search *search, struct object_region *region
 /* ----------------------------------------------------------------------------- the method -- */
 
 static int
+object_prepare_one(const struct segmentation *segmentation, size_t segment,
+                   struct object_region *region, struct error *error)
+{
+    const struct object_pick *pick = &segmentation->picks->of[segment];
+    const struct object_search search = {.segmentation = segmentation,
+                                         .segment = &segmentation->pipeline->segments[segment],
+                                         .set = pick->set,
+                                         .item = pick->item};
+    int rc = pick->set ? object_check_report(&search, error) : 0;
+    if (rc == 0 && pick->set)
+        rc = object_check_codes(&search, error);
+    if (rc)
+        return rc;
+    if (pick->set)
+        object_identify(&search, region);
+    snprintf(region->absent, sizeof region->absent, "%s", pick->absent);
+    return object_make_region(&search, region, error);
+}
+
+static int
 object_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
     struct object_segments *own = prepared;
@@ -235,18 +377,11 @@ object_prepare(const struct segmentation *segmentation, void *prepared, struct e
     own->regions = calloc(own->count, sizeof *own->regions);
     if (!own->regions)
         return error_set_system(error, -ENOMEM, "hold the regions");
-    for (size_t k = 0; k < own->count && rc == 0; k++) {
-        struct object_search search = {.segmentation = segmentation,
-                                       .segment = segment_at(segmentation, CONF_OBJECT, k)};
-        rc = object_search_run(&search, error);
-        if (rc == 0)
-            rc = object_check_report(&search, error);
-        if (rc == 0) {
-            object_identify(&search, &own->regions[k]);
-            rc = object_make_region(&search, &own->regions[k], error);
-        }
-        object_set_close(search.set);
-    }
+    for (size_t k = 0; k < own->count && rc == 0; k++)
+        rc = object_prepare_one(segmentation, segmentation->of[CONF_OBJECT].segments[k],
+                                &own->regions[k], error);
+    /* What the segments have of them is copied: contours and frames may be large. */
+    object_sets_close(&segmentation->picks->sets);
     return rc;
 }
 
@@ -257,6 +392,7 @@ object_release(void *prepared)
     for (size_t k = 0; k < own->count && own->regions; k++) {
         free(own->regions[k].bits);
         free(own->regions[k].grid_bits);
+        provenance_release(own->regions[k].provenance);
     }
     free(own->regions);
 }
@@ -301,14 +437,44 @@ object_region_alone(const struct segmentation *segmentation, size_t segment)
                : NULL;
 }
 
+bool
+object_region_is_changed(const struct segmentation *segmentation, size_t segment)
+{
+    const struct object_region *region = object_region_of(segmentation, segment);
+    return segmentation->places[segment] != SEGMENT_NO_PLACE || region->united > 1 ||
+           (region->drawn.interpolated && region->drawn.missing > 0);
+}
+
+static bool
+object_takes_centres(const struct segmentation *segmentation, size_t segment)
+{
+    const struct conf_object *object = &segmentation->pipeline->segments[segment].object;
+    return object->kind == CONF_RTSTRUCT && object->pixels == CONF_PIXELS_CENTRES;
+}
+
 static void
 object_describe(const struct segmentation *segmentation, size_t segment,
                 char text[SEGMENT_DESCRIPTION])
 {
     const struct object_region *region = object_region_of(segmentation, segment);
-    snprintf(text, SEGMENT_DESCRIPTION,
-             "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
-             region->name, region->what, region->sop_instance_uid, region->drawn.planes);
+    if (!region->what) {
+        snprintf(text, SEGMENT_DESCRIPTION, "%s", region->absent);
+        return;
+    }
+    if (region->united > 1)
+        snprintf(text, SEGMENT_DESCRIPTION,
+                 "%" PRId32 " regions united (%s) of %s %s, drawn on %" PRId64 " slices",
+                 region->united, region->name, region->what, region->sop_instance_uid,
+                 region->drawn.planes);
+    else
+        snprintf(text, SEGMENT_DESCRIPTION,
+                 "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
+                 region->name, region->what, region->sop_instance_uid, region->drawn.planes);
+    if (object_takes_centres(segmentation, segment))
+        segment_append(text, SEGMENT_DESCRIPTION, "; with the voxels whose centres contours cross");
+    const struct provenance *provenance = region->provenance;
+    if (provenance && strcmp(provenance->type, "MANUAL") == 0 && provenance->name_count > 0)
+        segment_append(text, SEGMENT_DESCRIPTION, "; described as \"%s\"", provenance->names[0]);
     if (region->drawn.missing > 0)
         segment_append(text, SEGMENT_DESCRIPTION,
                        "; %" PRId64 " slices between them have no %s and are %s",
@@ -335,11 +501,41 @@ object_note(struct pipeline_segment *report, const char *format, ...)
         snprintf(report->told, sizeof report->told, "%.64s: %s", report->label, text);
 }
 
+/* Reports contours that follow voxel centres, and the option that says so but does not hold. */
+static void
+object_note_centres(const struct object_region *region, bool takes_centres,
+                    struct pipeline_segment *report)
+{
+    const struct contours_drawn *drawn = &region->drawn;
+    const bool follow = 2 * drawn->on_centres > drawn->points;
+    if (drawn->points == 0 || follow == takes_centres)
+        return;
+    object_note(report,
+                follow ? "%" PRId64 " of %" PRId64 " contour points lie on voxel centres; if the "
+                         "region has these voxels, set object.contour_pixels = \"centres\""
+                       : "only %" PRId64 " of %" PRId64 " contour points lie on voxel centres, and "
+                         "object.contour_pixels is \"centres\"",
+                drawn->on_centres, drawn->points);
+}
+
 static void
 object_report(const struct segmentation *segmentation, size_t segment,
               struct pipeline_segment *report)
 {
     const struct object_region *region = object_region_of(segmentation, segment);
+    snprintf(report->absent, sizeof report->absent, "%s", region->absent);
+    if (!region->what)
+        return;
+    snprintf(report->region, sizeof report->region, "%s", region->name);
+    report->region_number = region->number;
+    report->regions = region->united > 0 ? region->united : 1;
+    struct pipeline_object *object = &report->object;
+    object->provenance = provenance_hold(region->provenance);
+    object->changed = object_region_is_changed(segmentation, segment);
+    object->number = region->number;
+    memcpy(object->name, region->name, sizeof object->name);
+    memcpy(object->sop_instance_uid, region->sop_instance_uid, sizeof object->sop_instance_uid);
+    memcpy(object->tracking_uid, region->tracking_uid, sizeof object->tracking_uid);
     report->numbers[report->number_count++] =
         region->frames > 0
             ? (struct segment_number){"frames", "frames", (double)region->frames, false}
@@ -352,6 +548,11 @@ object_report(const struct segmentation *segmentation, size_t segment,
         "slices_missing", "slices missing", (double)region->drawn.missing, false};
     report->numbers[report->number_count++] =
         (struct segment_number){"farthest_mm", "farthest mm", region->drawn.farthest, false};
+    if (region->drawn.points > 0)
+        report->numbers[report->number_count++] = (struct segment_number){
+            "points_on_centres", "points on centres",
+            (double)region->drawn.on_centres / (double)region->drawn.points, false};
+    object_note_centres(region, object_takes_centres(segmentation, segment), report);
     if (region->drawn.missing > 0)
         object_note(report, "%" PRId64 " slices between drawn ones have no %s, and %s",
                     region->drawn.missing, region->frames > 0 ? "frame" : "contour",
@@ -370,8 +571,8 @@ object_report(const struct segmentation *segmentation, size_t segment,
 }
 
 const struct segment_method segment_object = {
-    .algorithm = "Noctule mask of an object",
-    .family = {"123109", "DCM", "Manual Processing"},
+    .algorithm = "Noctule steps on a region", /* of a changed region; others keep their object's */
+    .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
     .lasts = true,
     .size = sizeof(struct object_segments),

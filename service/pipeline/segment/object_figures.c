@@ -219,7 +219,7 @@ figures_draw(const struct object_figures *figures, const struct figures_work *wo
     if (rc)
         return rc;
     const struct contours_request request = {figures->planes, work->outlines, figured->outlines,
-                                             false};
+                                             false, false};
     rc = kernels_mask_contours(&request, bits, &figured->drawn, &why);
     if (rc)
         return error_set_files(error, rc, why.code, figures->path, NULL,

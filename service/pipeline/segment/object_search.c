@@ -26,9 +26,8 @@ object_names_series(const struct object_set *set, const char *series_uid)
     return false;
 }
 
-/* That the set is of the images: their series is named, or the frame of reference is theirs. */
-static int
-object_check_series(const struct object_search *search, const struct object_set *set, int32_t item,
+int
+object_search_check(const struct object_search *search, const struct object_set *set, int32_t item,
                     struct error *error)
 {
     const struct dicom_instance *image = object_image(search->segmentation);
@@ -53,9 +52,8 @@ object_check_series(const struct object_search *search, const struct object_set 
 
 /* ------------------------------------------------------------------------------ finding ---- */
 
-/* The first region from `item` on that is wanted; -1: there is none. */
-static int32_t
-object_next(const struct conf_object *wanted, const struct object_set *set, int32_t item)
+int32_t
+object_search_next(const struct conf_object *wanted, const struct object_set *set, int32_t item)
 {
     for (; item < set->item_count; item++)
         if (object_item_is_wanted(&set->items[item], wanted))
@@ -78,9 +76,12 @@ object_refuse_absent(const struct object_search *search, const struct object_set
                        set->items[i].number, set->items[i].name);
     text_utf8_mend_end(names);
     return error_set_files(error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL,
-                           "%s has no region %s for segment \"%s\"; it has %s.",
+                           "%s has no region %s for segment \"%s\"; it has %s.%s",
                            text_base_name(set->path), which, search->segment->label,
-                           names[0] ? names : "none at all");
+                           names[0] ? names : "none at all",
+                           wanted->optional || wanted->kind == CONF_SR
+                               ? ""
+                               : " If patients may lack it, set object.optional.");
 }
 
 static int
@@ -88,11 +89,12 @@ object_refuse_second(const struct object_search *search, const struct object_set
                      int32_t second, struct error *error)
 {
     const struct object_item *a = &set->items[item], *b = &set->items[second];
-    return error_set_files(error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
-                           "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32
-                           ") and \"%s\" (%" PRId32 "); name one as it is, or by its number.",
-                           text_base_name(set->path), search->segment->label, a->name, a->number,
-                           b->name, b->number);
+    return error_set_files(
+        error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
+        "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32 ") and \"%s\" (%" PRId32
+        "); name one as it is, or by its number%s.",
+        text_base_name(set->path), search->segment->label, a->name, a->number, b->name, b->number,
+        search->segment->object.kind == CONF_SR ? "" : ", or set object.each or object.unite");
 }
 
 static int
@@ -111,15 +113,21 @@ object_judge(struct object_search *search, const struct object_set *set, int32_t
              struct error *error)
 {
     const struct conf_object *wanted = &search->segment->object;
-    *item = object_next(wanted, set, 0);
-    int rc = object_check_series(search, set, *item, &search->refusal);
-    if (rc)
+    struct error refusal = {.code = CODE_NONE};
+    *item = object_search_next(wanted, set, 0);
+    int rc = object_search_check(search, set, *item, &refusal);
+    if (rc) {
+        /* An object of this series that lacks the region is the better reason. */
+        if (search->refusal.code != CODE_ROI_NOT_FOUND)
+            search->refusal = refusal;
         return rc;
+    }
     if (set->own && !wanted->own)
         return object_refuse_own(set, &search->refusal);
     if (*item < 0)
         return object_refuse_absent(search, set, &search->refusal);
-    const int32_t second = object_next(wanted, set, *item + 1);
+    const int32_t second =
+        wanted->each || wanted->unite ? -1 : object_search_next(wanted, set, *item + 1);
     return second < 0 ? 0 : object_refuse_second(search, set, *item, second, error);
 }
 
@@ -134,7 +142,7 @@ object_refuse_rival(const struct object_search *search, const struct object_set 
                            search->segment->label);
 }
 
-/* The set is the search's where it has the region, and closed where it has not. */
+/* Takes the set if it has the region. */
 static int
 object_consider(struct object_search *search, struct object_set *set, struct error *error)
 {
@@ -150,7 +158,6 @@ object_consider(struct object_search *search, struct object_set *set, struct err
     }
     if (rc == 0)
         object_refuse_rival(search, set, &found);
-    object_set_close(set);
     if (found.code == CODE_NONE)
         return 0;
     if (error)
@@ -183,17 +190,14 @@ object_search_run(struct object_search *search, struct error *error)
     const struct segmentation *segmentation = search->segmentation;
     int rc = 0;
     for (size_t i = 0; i < segmentation->object_count && rc == 0; i++) {
-        struct error unread = {.code = CODE_NONE};
         struct object_set *set;
-        rc = object_set_open(search->segment->object.kind, segmentation->objects[i], &set, &unread);
-        if (rc == 0)
+        rc = object_sets_get(search->sets, i, search->segment->object.kind, &set, error);
+        if (rc == 0 && set)
             rc = object_consider(search, set, error);
-        else if (unread.code == CODE_SOP_CLASS_UNSUPPORTED)
-            rc = 0;
-        else if (error)
-            *error = unread;
     }
-    if (rc == 0 && !search->set)
+    const bool is_absent =
+        search->segment->object.optional && search->refusal.code == CODE_ROI_NOT_FOUND;
+    if (rc == 0 && !search->set && !is_absent)
         rc = object_refuse_all(search, error);
     return rc;
 }

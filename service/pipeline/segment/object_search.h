@@ -10,14 +10,25 @@
 /* The search for one segment's region among the job's objects. */
 struct object_search {
     const struct segmentation *segmentation;
+    struct object_sets *sets;
     const struct conf_segment *segment;
     struct object_set *set; /* that has it; NULL: none so far */
-    int32_t item;
-    struct error refusal; /* why the last one of the kind is not it; CODE_NONE: there was none */
+    int32_t item;           /* the first that matches */
+    struct error refusal;   /* why the last one of the kind is not it; CODE_NONE: there was none */
 };
 
-/* Fills set, which is the caller's to close also after an error, and item. Codes: those of object.h up to
- * ROI_AMBIGUOUS. */
+/*
+ * Fills set and item. Returns 0 with set NULL if the object lacks the region of an optional segment; refusal then has the
+ * reason. Codes: those of object.h up to ROI_AMBIGUOUS.
+ */
 int object_search_run(struct object_search *search, struct error *error);
+
+/* Returns the next region of the set that matches, from `item` on; -1: there is none. */
+int32_t object_search_next(const struct conf_object *wanted, const struct object_set *set,
+                           int32_t item);
+
+/* Checks that a region lies in the images: their series is named, or the frame of reference is theirs. */
+int object_search_check(const struct object_search *search, const struct object_set *set,
+                        int32_t item, struct error *error);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *
 object_kind_name(enum conf_object_kind kind)
@@ -19,6 +20,8 @@ object_item_is_wanted(const struct object_item *item, const struct conf_object *
 {
     if (!wanted->roi)
         return item->number == wanted->number;
+    if (item->is_background)
+        return strcmp(wanted->roi, item->name) == 0;
     return fnmatch(wanted->roi, item->name, 0) == 0 ||
            (item->finding[0] && fnmatch(wanted->roi, item->finding, 0) == 0);
 }
@@ -51,8 +54,17 @@ object_set_of_rtstruct(struct object_set *set)
     }
     for (int32_t i = 0; i < read->roi_count; i++) {
         const char *own = read->rois[i].frame_of_reference_uid;
-        set->items[i] = (struct object_item){
-            read->rois[i].number, read->rois[i].name, "", own[0] ? own : set->frame, "", ""};
+        set->items[i] = (struct object_item){.number = read->rois[i].number,
+                                             .name = read->rois[i].name,
+                                             .finding = "",
+                                             .frame = own[0] ? own : set->frame,
+                                             .tracking_id = "",
+                                             .tracking_uid = "",
+                                             .concepts = &read->rois[i].concepts,
+                                             .has_color = read->rois[i].has_color,
+                                             .provenance = read->rois[i].provenance};
+        for (int k = 0; k < 3; k++)
+            set->items[i].color[k] = read->rois[i].color[k] / 255.0;
     }
     return 0;
 }
@@ -71,10 +83,21 @@ object_set_of_seg(struct object_set *set)
         return -ENOMEM;
     for (int32_t i = 0; i < read->series_count; i++)
         set->series[i] = read->series[i];
-    for (int32_t i = 0; i < read->segment_count; i++)
+    for (int32_t i = 0; i < read->segment_count; i++) {
+        const struct seg_source_segment *segment = &read->segments[i];
         set->items[i] = (struct object_item){
-            read->segments[i].number,      read->segments[i].label,       "", set->frame,
-            read->segments[i].tracking_id, read->segments[i].tracking_uid};
+            .number = segment->number,
+            .name = segment->label,
+            .finding = "",
+            .frame = set->frame,
+            .tracking_id = segment->tracking_id,
+            .tracking_uid = segment->tracking_uid,
+            .concepts = &segment->concepts,
+            .provenance = segment->provenance,
+            .is_background = read->type == SEG_SOURCE_LABELMAP && segment->number == 0,
+            .has_color = segment->has_color,
+            .color = {segment->color[0], segment->color[1], segment->color[2]}};
+    }
     return 0;
 }
 
@@ -95,9 +118,13 @@ object_set_of_report(struct object_set *set)
         set->series[i] = read->series[i];
     for (int32_t i = 0; i < read->item_count; i++) {
         const struct sr_source_item *item = &read->items[i];
-        set->items[i] = (struct object_item){
-            item->number, item->name, item->finding, item->figures[0].frame_of_reference_uid,
-            "",           ""};
+        set->items[i] = (struct object_item){.number = item->number,
+                                             .name = item->name,
+                                             .finding = item->finding,
+                                             .frame = item->figures[0].frame_of_reference_uid,
+                                             .tracking_id = "",
+                                             .tracking_uid = "",
+                                             .provenance = &provenance_unstated};
     }
     return 0;
 }
@@ -152,4 +179,42 @@ object_set_close(struct object_set *set)
     free(set->series);
     free(set->items);
     free(set);
+}
+
+enum { KINDS = CONF_SR + 1 };
+
+int
+object_sets_make(struct object_sets *sets, char *const *paths, size_t count, struct error *error)
+{
+    *sets = (struct object_sets){.paths = paths, .count = count};
+    sets->sets = calloc(KINDS * count + 1, sizeof *sets->sets);
+    sets->opened = calloc(KINDS * count + 1, sizeof *sets->opened);
+    return sets->sets && sets->opened ? 0 : error_set_system(error, -ENOMEM, "hold the objects");
+}
+
+void
+object_sets_close(struct object_sets *sets)
+{
+    for (size_t i = 0; sets->sets && i < KINDS * sets->count; i++)
+        object_set_close(sets->sets[i]);
+    free(sets->sets);
+    free(sets->opened);
+    *sets = (struct object_sets){0};
+}
+
+int
+object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kind kind,
+                struct object_set **set, struct error *error)
+{
+    const size_t place = KINDS * index + (size_t)kind;
+    struct error unread = {.code = CODE_NONE};
+    if (!sets->opened[place] &&
+        object_set_open(kind, sets->paths[index], &sets->sets[place], &unread) &&
+        unread.code != CODE_SOP_CLASS_UNSUPPORTED) {
+        *error = unread;
+        return -EINVAL;
+    }
+    sets->opened[place] = true;
+    *set = sets->sets[place];
+    return 0;
 }

@@ -16,6 +16,11 @@ struct object_item {
     const char *finding;                    /* of a report's, which it is known by, too; else "" */
     const char *frame;                      /* of reference; "" when it is not told */
     const char *tracking_id, *tracking_uid; /* both "" where it has none */
+    const struct provenance *provenance;
+    const struct dicom_concepts *concepts; /* NULL: the kind of object has none */
+    bool is_background;                    /* of a label map: what is in no segment */
+    bool has_color;
+    double color[3]; /* red, green and blue, 0..1 */
 };
 
 /* Texts are those of what was read. */
@@ -41,7 +46,24 @@ int object_set_open(enum conf_object_kind kind, const char *path, struct object_
                     struct error *error);
 void object_set_close(struct object_set *set);
 
-/* By its number, or its name or finding. */
+/* The objects of a job, each opened once per kind. */
+struct object_sets {
+    char *const *paths;
+    size_t count;
+    struct object_set **sets; /* one per path and kind; NULL: of another kind, or not opened */
+    bool *opened;             /* likewise */
+};
+
+/* Returns 0, or -ENOMEM. object_sets_close releases, also after an error. */
+int object_sets_make(struct object_sets *sets, char *const *paths, size_t count,
+                     struct error *error);
+void object_sets_close(struct object_sets *sets);
+
+/* Sets *set to the object of this index, NULL if it is of another kind; `sets` owns it. Codes: those of object_set_open. */
+int object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kind kind,
+                    struct object_set **set, struct error *error);
+
+/* By its number, or its name or finding. A pattern matches the background of a label map only by its whole name. */
 bool object_item_is_wanted(const struct object_item *item, const struct conf_object *wanted);
 
 /* "RT Structure Set" */

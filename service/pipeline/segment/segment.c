@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/segment.h"
 
 #include "base/error.h"
+#include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/ranges.h"
 #include "service/pipeline/segment/sets.h"
 
@@ -99,6 +100,7 @@ segmentation_release(struct segmentation *segmentation)
         free(segmentation->of[m].prepared);
         free(segmentation->of[m].segments);
     }
+    object_picks_free(segmentation->picks);
     free(segmentation->found);
     free(segmentation->masks);
     free(segmentation->ready);
@@ -111,7 +113,8 @@ segmentation_release(struct segmentation *segmentation)
 void
 segmentation_restart(struct segmentation *segmentation)
 {
-    struct segmentation again = {.pipeline = NULL};
+    struct segmentation again = {.picks = segmentation->picks};
+    segmentation->picks = NULL;
     for (int m = 0; m < CONF_METHODS; m++)
         if (segment_methods[m]->lasts) {
             again.of[m].prepared = segmentation->of[m].prepared;

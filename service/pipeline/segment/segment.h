@@ -42,6 +42,7 @@ struct segmentation {
     const struct grid *grid; /* whose the two are, and how the source's planes lie to them */
     char *const *objects;    /* paths of what was drawn beside the images */
     size_t object_count;
+    struct object_picks *picks; /* regions of objects (object_pick.h); NULL: no segment is one */
 
     /* What each method has prepared, NULL where it has no segment, and which segments are its. */
     struct {

@@ -22,6 +22,8 @@
 #define DRAWN(label_, rest)                                                                        \
     "{ label = \"" label_                                                                          \
     "\"; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"R\"; " rest " }; " TYPE " }"
+#define EACH(kind_, rest)                                                                          \
+    "method = \"object\"; object = { kind = \"" kind_ "\"; roi = \"R*\"; each = true; }; " rest
 #define TAKES_OWN                                                                                  \
     "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; method = \"object\"; object = { " \
     "kind = \"seg\"; roi = \"R\"; own = true; }; " TYPE " } ); } );\n"
@@ -564,7 +566,7 @@ static const struct {
      PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
     {1, "segments[0].shapes: a level set starts from shapes, or from a segment",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( ); " TYPE)},
-    {1, "segments[0]: type: is missing; only hidden segments need none",
+    {1, "segments[0]: type: is missing; only hidden segments and those of a SEG object need none",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
     {1, "segments[0].type: meaning is missing",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE
@@ -633,6 +635,25 @@ static const struct {
     {1, "segments[1].object: from_ae: \"A\" takes the same kind of object from another sender",
      "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"TPS\";") ", " DRAWN(
          "B", "") " ); } );"},
+    {1, "segments[0].object.unite: each makes a segment of each region: set one of the two",
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A",
+                                                         "each = true; unite = true;") " ); } );"},
+    {1, "segments[1].minus: \"A\" is each region that matches: name a segment with object.unite",
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN(
+         "A", "each = true;") ", { label = \"B\"; " EACH("rtstruct",
+                                                         "minus = [ \"A\" ]; " TYPE) " } ); } );"},
+    {1, "segments[1].expect.share_of.label: \"A\" is each region that matches",
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN(
+         "A",
+         "each = true;") ", { label = \"B\"; " EACH("rtstruct",
+                                                    "expect = { share_of = { label = \"A\"; range "
+                                                    "= [ 0, 1 ]; }; }; " TYPE) " } ); } );"},
+    {1, "segments[0]: type: is missing; only hidden segments and those of a SEG object need none",
+     "pipelines = ( { name = \"a\"; segments = ( { label = \"B\"; " EACH("rtstruct",
+                                                                         "") " } ); } );"},
+    {1, "segments[0].object.contour_pixels: is used only with kind = \"rtstruct\"",
+     "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; method = \"object\"; object = { "
+     "kind = \"seg\"; roi = \"R\"; contour_pixels = \"centres\"; }; " TYPE " } ); } );"},
     {2, "rules[0].pipeline: \"a\" has object = { own = true; }, but the service takes no result",
      TAKES_OWN "rules = ( { pipeline = \"a\"; } );"},
     {2, "dicom.titles[0].pipeline: \"a\" has object = { own = true; }, but the service takes no",

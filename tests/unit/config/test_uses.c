@@ -141,7 +141,7 @@ static const struct {
     {1, "segments: all of them are hidden", SEGMENTS(RANGE("A", "hidden = true;"))},
     {2, "segments[0].connectedness_map: a hidden segment is not written",
      SEGMENTS(FUZZY("A", "hidden = true; connectedness_map = true;") ", " RANGE("B", ""))},
-    {3, "segments[1]: type: is missing; only hidden segments need none",
+    {3, "segments[1]: type: is missing; only hidden segments and those of a SEG object need none",
      SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"range\"; range = [ 0, 9 ]; }")},
     {2, "segments[0].shapes: is used only with method = \"level-set\"",
      SEGMENTS(RANGE("A", SHAPE))},

@@ -281,6 +281,10 @@ static const struct queue_figures sample_figures = {
     .peak_bytes = 100 << 20,
     .backend = "cpu",
     .note = "",
+    .voxel = {.spacing = {0.5, 0.5, 2.5},
+              .source_spacing = {0.5, 0.5},
+              .source_steps = {2.5, 5},
+              .straightened = "2.5 to 5 mm apart"},
 };
 
 static const struct queue_result sample_result = {

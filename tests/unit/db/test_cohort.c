@@ -8,7 +8,11 @@ static struct error error;
 
 #define KEYS                                                                                       \
     "job,study_uid,series_uid,patient,modality,stack,revision,version,configuration,measured_at,"  \
-    "segment,label,"
+    "straightened,straightened_because,spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,"        \
+    "source_y_mm,source_step_min_mm,source_step_max_mm,segment,label,"
+
+/* sample_figures has it. */
+#define VOXELS "1,2.5 to 5 mm apart,0.5,0.5,2.5,0.5,0.5,2.5,5.0,"
 
 static void
 open_sample(void)
@@ -95,17 +99,17 @@ START_TEST(a_region_is_a_row_and_a_feature_a_column)
     measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 4000);
     ck_assert_int_eq(queue_note(s.queue, "START", "noctuled 0.1.0", SAMPLE_NOW + 5000), 0);
     measured("1.2.8", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 6000);
-    expect_table(&(struct report_cohort){0},
-                 KEYS "first_order.mean,glcm.correlation.2d_averaged.fbs0_1.along_0_90.symmetric_"
-                      "false,glcm.joint_entropy.3d_merged.fbn32.from_m1000.to_400\r\n"
-                      "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z,1,Brain,31.25,,"
-                      "2.1234567890123457\r\n"
-                      "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z,2,\"Ventricle, "
-                      "\"\"left\"\"\",,,\r\n"
-                      "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z,1,Brain,31.25,,"
-                      "2.1234567890123457\r\n"
-                      "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z,2,\"Ventricle, "
-                      "\"\"left\"\"\",,,\r\n");
+    expect_table(&(struct report_cohort){0}, KEYS
+                 "first_order.mean,glcm.correlation.2d_averaged.fbs0_1.along_0_90.symmetric_"
+                 "false,glcm.joint_entropy.3d_merged.fbn32.from_m1000.to_400\r\n"
+                 "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z," VOXELS "1,Brain,31.25,,"
+                 "2.1234567890123457\r\n"
+                 "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z," VOXELS "2,\"Ventricle, "
+                 "\"\"left\"\"\",,,\r\n"
+                 "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z," VOXELS "1,Brain,31.25,,"
+                 "2.1234567890123457\r\n"
+                 "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z," VOXELS "2,\"Ventricle, "
+                 "\"\"left\"\"\",,,\r\n");
 }
 
 END_TEST
@@ -206,11 +210,12 @@ START_TEST(what_was_replaced_is_left_out)
                                       SAMPLE_NOW),
                      0);
     expect_table(&(struct report_cohort){0},
-                 KEYS "glcm.b\r\n2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z,1,Brain,2\r\n");
+                 KEYS "glcm.b\r\n2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z," VOXELS
+                      "1,Brain,2\r\n");
     expect_table(&(struct report_cohort){.all_revisions = true},
                  KEYS "glcm.a,glcm.b\r\n"
-                      "1,1.2.3,1.2.7,,CT,,1,,1,2026-01-31T02:03:20.000Z,1,Brain,1,\r\n"
-                      "2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z,1,Brain,,2\r\n");
+                      "1,1.2.3,1.2.7,,CT,,1,,1,2026-01-31T02:03:20.000Z," VOXELS "1,Brain,1,\r\n"
+                      "2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z," VOXELS "1,Brain,,2\r\n");
 }
 
 END_TEST

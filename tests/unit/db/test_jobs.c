@@ -525,6 +525,12 @@ START_TEST(done_stores_figures_and_results)
                   "DONE 2026-01-31T02:03:24.000Z 0.25 0.5 0.125 1 1.0 786432 1000 100.0 cpu "
                   "outbox/1/seg.dcm 2.25.1");
     assert_answer(&s,
+                  "SELECT spacing_x_mm || ' ' || spacing_y_mm || ' ' || spacing_z_mm || ' ' || "
+                  "source_x_mm || ' ' || source_y_mm || ' ' || source_step_min_mm || ' ' || "
+                  "source_step_max_mm || ' ' || straightened || ' ' || straightened_because "
+                  "FROM v_jobs",
+                  "0.5 0.5 2.5 0.5 0.5 2.5 5.0 1 2.5 to 5 mm apart");
+    assert_answer(&s,
                   "SELECT group_concat(kind || ' ' || path || ' ' || size_bytes || ' ' || frames, "
                   "';') FROM (SELECT * FROM v_results ORDER BY path)",
                   "codes outbox/1/codes.bin 786432 0;seg outbox/1/seg.dcm 4096 3");
@@ -556,9 +562,10 @@ START_TEST(what_was_not_measured_is_null)
     assert_answer(&s,
                   "SELECT (read_seconds IS NULL) || (compute_seconds IS NULL) || "
                   "(write_seconds IS NULL) || total_seconds || (voxels IS NULL) || "
-                  "segmented_voxels || (peak_mib IS NULL) || (result_path IS NULL) || code "
+                  "segmented_voxels || (peak_mib IS NULL) || (result_path IS NULL) || code || "
+                  "(source_step_min_mm IS NULL) || (straightened IS NULL) || straightened_because "
                   "FROM v_jobs",
-                  "1110.01011EMPTY");
+                  "1110.01011EMPTY11");
 }
 
 END_TEST

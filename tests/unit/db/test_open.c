@@ -358,7 +358,9 @@ START_TEST(views_have_their_columns)
                    "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features,"
                    "removed_at,held,reviewed_at,reviewed_by,done_by_at,window_closed,window_opens_"
                    "at,expected_at,executor,slurm_state,slurm_id,node,slurm_reason,submitted_at,"
-                   "stage,stage_since"},
+                   "stage,stage_since,"
+                   "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
+                   "source_step_min_mm,source_step_max_mm,straightened,straightened_because"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated"},
         {"v_series",
@@ -418,7 +420,9 @@ START_TEST(views_have_their_columns)
          "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
          "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
          "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
-         "measured_at,superseded_by,settings,other_settings"},
+         "measured_at,superseded_by,settings,other_settings,"
+         "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
+         "source_step_min_mm,source_step_max_mm,straightened,straightened_because"},
         {"v_pattern_histograms",
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},

@@ -270,6 +270,10 @@ START_TEST(colours_are_cielab)
         ck_assert_double_eq_tol(lab[0] / 655.35, cases[i].lab[0], 0.02);
         ck_assert_double_eq_tol(lab[1] / 257.0 - 128.0, cases[i].lab[1], 0.05);
         ck_assert_double_eq_tol(lab[2] / 257.0 - 128.0, cases[i].lab[2], 0.05);
+        double back[3];
+        srgb_from_cielab(lab, back);
+        for (int k = 0; k < 3; k++)
+            ck_assert_double_eq_tol(back[k], cases[i].rgb[k], 0.002);
     }
 }
 

@@ -1,0 +1,103 @@
+/* seg_algorithm.c - the algorithm that made a segment: Noctule's own, or that of the object it was taken from. */
+#include "dicom/objects/seg/seg.h"
+
+#include "dicom/write/dataset_writer.h"
+
+#include <string.h>
+
+static const struct coded_concept deformable_models = {"123111", "DCM", "Deformable Models"};
+
+/* An Algorithm Identification item must have a family, a name and a version (PS3.3 10.16). */
+static bool
+algorithm_is_whole(const struct provenance_algorithm *algorithm)
+{
+    return algorithm->family.value && algorithm->name[0] != '\0' && algorithm->version[0] != '\0';
+}
+
+static struct provenance_algorithm
+algorithm_own(const struct seg_segment *segment)
+{
+    return (struct provenance_algorithm){
+        .family = segment->algorithm_family.value ? segment->algorithm_family : deformable_models,
+        .name = segment->algorithm_name,
+        .version = segment->algorithm_version,
+        .parameters = segment->algorithm_parameters,
+        .source = "",
+    };
+}
+
+const char *
+seg_algorithm_type(const struct seg_segment *segment)
+{
+    const struct provenance *from = segment->provenance;
+    if (!from)
+        return "AUTOMATIC";
+    if (from->type[0] == '\0' || (segment->changed && strcmp(from->type, "MANUAL") == 0))
+        return "SEMIAUTOMATIC";
+    return from->type;
+}
+
+/* The name in the object; else that of its first algorithm; NULL for a manual region without a name. */
+static const char *
+algorithm_source_name(const struct provenance *from, size_t index)
+{
+    if (from->name_count > 0)
+        return index < from->name_count ? from->names[index] : NULL;
+    if (index > 0)
+        return NULL;
+    if (from->algorithm_count > 0 && from->algorithms[0].name[0] != '\0')
+        return from->algorithms[0].name;
+    return strcmp(from->type, "MANUAL") == 0 ? NULL : SEG_ALGORITHM_NOT_STATED;
+}
+
+const char *
+seg_algorithm_name(const struct seg_segment *segment, size_t index)
+{
+    size_t count = 0;
+    if (strcmp(seg_algorithm_type(segment), "MANUAL") == 0)
+        return NULL;
+    if (segment->provenance) {
+        while (algorithm_source_name(segment->provenance, count))
+            count++;
+        if (index < count)
+            return algorithm_source_name(segment->provenance, index);
+        if (!segment->changed)
+            return NULL;
+    }
+    return index == count ? segment->algorithm_name : NULL;
+}
+
+bool
+seg_algorithm(const struct seg_segment *segment, size_t index,
+              struct provenance_algorithm *algorithm)
+{
+    const struct provenance *from = segment->provenance;
+    size_t count = 0;
+    for (size_t i = 0; from && i < from->algorithm_count; i++) {
+        if (!algorithm_is_whole(&from->algorithms[i]) || count++ != index)
+            continue;
+        *algorithm = from->algorithms[i];
+        return true;
+    }
+    if (index > 0 || count > 0 || (from && !segment->changed))
+        return false;
+    *algorithm = algorithm_own(segment);
+    return true;
+}
+
+bool
+seg_algorithm_is_ascii(const struct seg_segment *segment)
+{
+    struct provenance_algorithm algorithm;
+    const char *name;
+    bool ascii = true;
+    for (size_t i = 0; (name = seg_algorithm_name(segment, i)); i++)
+        ascii = ascii && value_text_is_ascii(name);
+    for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++)
+        ascii = ascii && value_text_is_ascii(algorithm.name) &&
+                value_text_is_ascii(algorithm.version) &&
+                value_text_is_ascii(algorithm.parameters) &&
+                value_text_is_ascii(algorithm.source) && dataset_code_is_ascii(&algorithm.family) &&
+                dataset_code_is_ascii(&algorithm.code);
+    return ascii;
+}

@@ -1,0 +1,256 @@
+/* object_pick.c - see object_pick.h. */
+#include "service/pipeline/segment/object_pick.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "service/pipeline/segment/object_search.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PICK_TEXTS = 13, /* of a segment: a label, and three texts for each of four concepts */
+    LABEL_CHARACTERS = 64
+};
+
+/* Keeps a copy; NULL: no memory. */
+static char *
+pick_text(struct object_picks *picks, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy)
+        picks->texts[picks->text_count++] = copy;
+    return copy;
+}
+
+/* Adds a segment; the caller must have checked that there is room. */
+static struct conf_segment *
+pick_add(struct object_picks *picks, const struct conf_segment *segment,
+         const struct object_pick *pick)
+{
+    const size_t place = picks->pipeline.segment_count++;
+    picks->segments[place] = *segment;
+    picks->of[place] = *pick;
+    return &picks->segments[place];
+}
+
+/* ----------------------------------------------------------------- one segment per region ---- */
+
+/* Whether a segment has the label: one that was added, or another one of the pipeline. */
+static bool
+pick_is_label(const struct object_picks *picks, const struct conf_pipeline *pipeline,
+              const struct conf_segment *own, const char *label)
+{
+    for (size_t i = 0; i < picks->pipeline.segment_count; i++)
+        if (strcmp(picks->segments[i].label, label) == 0)
+            return true;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (&pipeline->segments[i] != own && strcmp(pipeline->segments[i].label, label) == 0)
+            return true;
+    return false;
+}
+
+/* Cuts UTF-8 to a number of characters. */
+static void
+pick_cut(char *text, size_t characters)
+{
+    for (; *text; text++)
+        if ((*text & 0xC0) != 0x80 && characters-- == 0) {
+            *text = '\0';
+            return;
+        }
+}
+
+/* The name of the region; with its number where that is needed. */
+static void
+pick_label(const struct object_picks *picks, const struct object_search *search,
+           const struct object_item *item, char label[DICOM_LO_SIZE])
+{
+    const struct conf_pipeline *pipeline = search->segmentation->pipeline;
+    char number[32];
+    snprintf(label, DICOM_LO_SIZE, "%s", item->name);
+    pick_cut(label, LABEL_CHARACTERS);
+    if (!label[0])
+        snprintf(label, DICOM_LO_SIZE, "Region %" PRId32, item->number);
+    for (int again = 1; pick_is_label(picks, pipeline, search->segment, label); again++) {
+        snprintf(number, sizeof number, again > 1 ? " (%" PRId32 ", %d)" : " (%" PRId32 ")",
+                 item->number, again);
+        snprintf(label, DICOM_LO_SIZE, "%s", item->name);
+        pick_cut(label, LABEL_CHARACTERS - strlen(number));
+        snprintf(label + strlen(label), DICOM_LO_SIZE - strlen(label), "%s", number);
+    }
+}
+
+/* False: no memory. A concept that the region has not leaves that of the pipeline. */
+static bool
+pick_concept(struct object_picks *picks, const struct dicom_concept *from, struct coded_concept *to)
+{
+    if (!from->value[0])
+        return true;
+    *to = (struct coded_concept){pick_text(picks, from->value), pick_text(picks, from->scheme),
+                                 pick_text(picks, from->meaning)};
+    return to->value && to->scheme && to->meaning;
+}
+
+/* A region with a type has its own concepts; those of the pipeline stand for a region without one. */
+static bool
+pick_concepts(struct object_picks *picks, const struct dicom_concepts *from,
+              struct conf_segment *segment)
+{
+    if (!from->type.value[0])
+        return true;
+    segment->modifier = segment->region = (struct coded_concept){0};
+    return pick_concept(picks, &from->category, &segment->category) &&
+           pick_concept(picks, &from->type, &segment->type) &&
+           pick_concept(picks, &from->modifier, &segment->modifier) &&
+           pick_concept(picks, &from->region, &segment->region);
+}
+
+static int
+pick_refuse_many(const struct object_search *search, struct error *error)
+{
+    return error_set_files(error, -EINVAL, CODE_ROI_TOO_MANY, search->set->path, NULL,
+                           "%s has so many regions that match \"%s\" that the pipeline would have "
+                           "more than %d segments. Give segment \"%s\" a narrower object.roi.",
+                           text_base_name(search->set->path), search->segment->object.roi,
+                           CONF_MAX_SEGMENTS, search->segment->label);
+}
+
+/* A segment for one region. An empty one does not fail the others. */
+static int
+pick_region(struct object_picks *picks, const struct object_search *search, int32_t number,
+            struct error *error)
+{
+    const struct object_item *item = &search->set->items[number];
+    const struct object_pick pick = {.set = search->set, .item = number};
+    char label[DICOM_LO_SIZE];
+    if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
+        return pick_refuse_many(search, error);
+    int rc = object_search_check(search, search->set, number, error);
+    if (rc)
+        return rc;
+    pick_label(picks, search, item, label);
+    struct conf_segment *segment = pick_add(picks, search->segment, &pick);
+    segment->object.roi = NULL;
+    segment->object.number = item->number;
+    segment->object.has_number = segment->object.optional = true;
+    segment->object.each = false;
+    if (item->has_color)
+        memcpy(segment->color, item->color, sizeof segment->color);
+    segment->label = pick_text(picks, label);
+    if (!segment->label || !pick_concepts(picks, item->concepts, segment))
+        return error_set_system(error, -ENOMEM, "hold the regions");
+    if (segment->hidden || segment->type.value)
+        return 0;
+    return error_set_files(error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,
+                           "%s, segment \"%s\" has no Segmented Property Type. Give segment \"%s\" "
+                           "of the pipeline a type.",
+                           text_base_name(search->set->path), item->name, search->segment->label);
+}
+
+static int
+pick_each(struct object_picks *picks, const struct object_search *search, struct error *error)
+{
+    const struct conf_object *wanted = &search->segment->object;
+    int rc = 0;
+    for (int32_t i = search->item; i >= 0 && rc == 0;
+         i = object_search_next(wanted, search->set, i + 1))
+        rc = pick_region(picks, search, i, error);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------- all segments ---- */
+
+static int
+pick_object(struct object_picks *picks, struct object_search *search, struct error *error)
+{
+    int rc = object_search_run(search, error);
+    if (rc)
+        return rc;
+    struct object_pick pick = {.set = search->set, .item = search->item};
+    if (!search->set)
+        snprintf(pick.absent, sizeof pick.absent, "%s", search->refusal.message);
+    text_utf8_mend_end(pick.absent);
+    if (search->segment->object.each && search->set)
+        return pick_each(picks, search, error);
+    struct conf_segment *segment = pick_add(picks, search->segment, &pick);
+    /* What stands for no region has neither a name nor codes. */
+    segment->hidden |= search->segment->object.each;
+    return 0;
+}
+
+static int
+pick_segment(struct object_picks *picks, const struct segmentation *segmentation,
+             const struct conf_segment *segment, struct error *error)
+{
+    struct object_search search = {
+        .segmentation = segmentation, .sets = &picks->sets, .segment = segment};
+    if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
+        return error_set(error, -EINVAL, CODE_ROI_TOO_MANY,
+                         "pipeline %s has more than %d segments once each region is one. Give a "
+                         "narrower object.roi.",
+                         segmentation->pipeline->name, CONF_MAX_SEGMENTS);
+    if (segment->method == CONF_OBJECT)
+        return pick_object(picks, &search, error);
+    pick_add(picks, segment, &(struct object_pick){0});
+    return 0;
+}
+
+static bool
+pick_has_objects(const struct conf_pipeline *pipeline)
+{
+    bool has = false;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        has |= pipeline->segments[i].method == CONF_OBJECT;
+    return has;
+}
+
+static int
+pick_reserve(const struct segmentation *segmentation, struct object_picks **picks,
+             struct error *error)
+{
+    *picks = calloc(1, sizeof **picks);
+    if (*picks) {
+        (*picks)->segments = calloc(CONF_MAX_SEGMENTS, sizeof *(*picks)->segments);
+        (*picks)->of = calloc(CONF_MAX_SEGMENTS, sizeof *(*picks)->of);
+        (*picks)->texts = calloc((size_t)CONF_MAX_SEGMENTS * PICK_TEXTS, sizeof *(*picks)->texts);
+    }
+    if (!*picks || !(*picks)->segments || !(*picks)->of || !(*picks)->texts)
+        return error_set_system(error, -ENOMEM, "hold the regions");
+    (*picks)->pipeline = *segmentation->pipeline;
+    (*picks)->pipeline.segments = (*picks)->segments;
+    (*picks)->pipeline.segment_count = 0;
+    return object_sets_make(&(*picks)->sets, segmentation->objects, segmentation->object_count,
+                            error);
+}
+
+int
+object_picks_make(struct segmentation *segmentation, struct error *error)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    if (!pick_has_objects(pipeline))
+        return 0;
+    int rc = pick_reserve(segmentation, &segmentation->picks, error);
+    for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++)
+        rc = pick_segment(segmentation->picks, segmentation, &pipeline->segments[i], error);
+    if (rc == 0)
+        segmentation->pipeline = &segmentation->picks->pipeline;
+    return rc;
+}
+
+void
+object_picks_free(struct object_picks *picks)
+{
+    if (!picks)
+        return;
+    for (size_t i = 0; i < picks->text_count; i++)
+        free(picks->texts[i]);
+    object_sets_close(&picks->sets);
+    free(picks->texts);
+    free(picks->segments);
+    free(picks->of);
+    free(picks);
+}

@@ -1,0 +1,38 @@
+/*
+ * object_pick.h - the region of each segment, and the segments of "each region that matches".
+ *
+ * Regions are chosen before anything is drawn. A segment with object.each is replaced by one segment per region of the object
+ * that matches, in the order of the object: with the region's name, number and color, and its coded concepts where the object
+ * has a type. A name that the pipeline has already, or that is empty, gets the region's number. What a later segment then does
+ * with a region, or measures of it, is the same for all of them.
+ *
+ * Codes: those of object_search_run; ROI_TOO_MANY beyond CONF_MAX_SEGMENTS, and TAG_MISSING for a segment without a type.
+ */
+#ifndef NOCTULE_SEGMENT_OBJECT_PICK_H
+#define NOCTULE_SEGMENT_OBJECT_PICK_H
+
+#include "service/pipeline/segment/object_set.h"
+#include "service/pipeline/segment/segment.h"
+
+#define OBJECT_ABSENT_SIZE sizeof(((struct error *)NULL)->message)
+
+struct object_pick {
+    struct object_set *set;          /* NULL: no region, or none in the object */
+    int32_t item;                    /* the first that matches */
+    char absent[OBJECT_ABSENT_SIZE]; /* why the object has no such region; "" */
+};
+
+struct object_picks {
+    struct object_sets sets;
+    struct conf_pipeline pipeline; /* borrows all but its segments from the pipeline of the job */
+    struct conf_segment *segments; /* borrow all but `texts` */
+    struct object_pick *of;        /* one per segment */
+    char **texts;
+    size_t text_count;
+};
+
+/* Chooses the regions of segmentation->pipeline, and replaces it by the pipeline with a segment per region. */
+int object_picks_make(struct segmentation *segmentation, struct error *error);
+void object_picks_free(struct object_picks *picks);
+
+#endif
