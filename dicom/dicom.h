@@ -26,7 +26,6 @@ extern "C" {
 
 #define DICOM_UID_SIZE        65 /* 64 characters and the end (PS3.5, 9.1) */
 #define DICOM_CS_SIZE         17
-#define DICOM_SH_SIZE         65  /* 16 characters of up to 4 bytes */
 #define DICOM_LO_SIZE         260 /* 64 characters of up to 4 bytes */
 #define DICOM_DS_SIZE         32  /* 16 by the standard; senders write longer ones */
 
@@ -50,16 +49,6 @@ enum dicom_count {
 
 /* Returns the element's name, for messages. */
 const char *dicom_count_name(enum dicom_count count);
-
-/* A coded concept of a file, UTF-8; value "" if there is none. */
-struct dicom_concept {
-    char value[DICOM_SH_SIZE], scheme[DICOM_SH_SIZE], meaning[DICOM_LO_SIZE];
-};
-
-/* The concepts that say what a segment or a region is. */
-struct dicom_concepts {
-    struct dicom_concept category, type, modifier, region;
-};
 
 /* One plane of pixels: a classic instance, one frame of an enhanced multi-frame one, or one tile of a mosaic. */
 struct dicom_frame {

@@ -58,6 +58,15 @@ class Reader
         return {keep(value), keep(scheme), keep(meaning)};
     }
 
+    /* `type` is the sequence that has the type, whose item has the modifier. */
+    void read_codes(const Header &item, const DcmTagKey &type)
+    {
+        provenance_.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);
+        provenance_.property = code(item, type);
+        provenance_.modifier = code(item.item(type), DCM_SegmentedPropertyTypeModifierCodeSequence);
+        provenance_.region = code(item, DCM_AnatomicRegionSequence);
+    }
+
     void read_names(const Header &item, const DcmTagKey &tag)
     {
         for (const std::string &name : header_texts(item, tag))
@@ -123,11 +132,7 @@ provenance_of_segment(const Header &dataset, const Header &item, Charset &charse
     provenance->type = reader.type(item, DCM_SegmentAlgorithmType);
     reader.read_names(item, DCM_SegmentAlgorithmName);
     reader.read_algorithms(item, DCM_SegmentationAlgorithmIdentificationSequence);
-    provenance->category = reader.code(item, DCM_SegmentedPropertyCategoryCodeSequence);
-    provenance->property = reader.code(item, DCM_SegmentedPropertyTypeCodeSequence);
-    provenance->modifier = reader.code(item.item(DCM_SegmentedPropertyTypeCodeSequence),
-                                       DCM_SegmentedPropertyTypeModifierCodeSequence);
-    provenance->region = reader.code(item, DCM_AnatomicRegionSequence);
+    reader.read_codes(item, DCM_SegmentedPropertyTypeCodeSequence);
     return provenance.release();
 }
 
@@ -153,6 +158,13 @@ provenance_counted(const struct provenance *provenance)
     return provenance == &provenance_unstated
                ? nullptr
                : static_cast<Provenance *>(const_cast<struct provenance *>(provenance));
+}
+
+void
+provenance_add_codes(const struct provenance *provenance, const Header &item, Charset &charset)
+{
+    if (Provenance *added = provenance_counted(provenance))
+        Reader(*added, charset).read_codes(item, DCM_RTROIIdentificationCodeSequence);
 }
 
 const struct provenance *

@@ -30,7 +30,7 @@ struct provenance {
     size_t name_count;
     const struct provenance_algorithm *algorithms;
     size_t algorithm_count;
-    /* Codes of a segment; value NULL: absent, or not a whole code. */
+    /* Codes of a segment, or of the last observation of a region; value NULL: absent, or not a whole code. */
     struct coded_concept category, property, modifier, region;
     const char *manufacturer, *model, *software; /* of the equipment that wrote the object */
 };

@@ -11,5 +11,8 @@ const struct provenance *provenance_of_segment(const Header &dataset, const Head
                                                Charset &charset);
 const struct provenance *provenance_of_roi(const Header &dataset, const Header &item,
                                            Charset &charset);
+/* Adds the codes of an item of the RT ROI Observations Sequence (PS3.3 C.8.8.8). No other holder may have the provenance yet. */
+void provenance_add_codes(const struct provenance *provenance, const Header &item,
+                          Charset &charset);
 
 #endif

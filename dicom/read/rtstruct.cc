@@ -3,7 +3,6 @@
  * region, so that one region is parsed at a time.
  */
 #include "dicom/read/rtstruct.h"
-#include "dicom/read/concepts.hh"
 #include "dicom/read/provenance.hh"
 #include "dicom/value/decimal.hh"
 
@@ -170,7 +169,7 @@ rtstruct_read_types(Opening &opening, const Header &dataset, Charset &charset)
             return 0;
         struct rtstruct_roi &own = opening.rois[roi->second];
         header_copy(own.type, header_text(item, DCM_RTROIInterpretedType));
-        header_read_concepts(item, DCM_RTROIIdentificationCodeSequence, charset, own.concepts);
+        provenance_add_codes(own.provenance, item, charset);
         return 0;
     });
 }

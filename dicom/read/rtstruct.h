@@ -27,7 +27,6 @@ struct rtstruct_roi {
     bool has_color;                              /* ROI Display Color */
     uint8_t color[3];
     int64_t contours;               /* of whatever kind; 0: nothing is drawn */
-    struct dicom_concepts concepts; /* the type is RT ROI Identification Code Sequence */
     const struct provenance *provenance;
 };
 

@@ -1,6 +1,5 @@
 /* seg_source.cc - see seg_source.h. */
 #include "dicom/read/seg_source.h"
-#include "dicom/read/concepts.hh"
 #include "dicom/read/provenance.hh"
 #include "dicom/read/source.hh"
 #include "dicom/value/charset.hh"
@@ -164,7 +163,6 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
     header_copy_name(segment.tracking_id, charset_name(charset, header_text(item, DCM_TrackingID)));
     if (!segment.tracking_id[0] || !segment.tracking_uid[0])
         segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
-    header_read_concepts(item, DCM_SegmentedPropertyTypeCodeSequence, charset, segment.concepts);
     seg_source_read_color(item, segment);
     segment.provenance = provenance_of_segment(opening.dataset, item, charset);
     if (opening.by_number.emplace(segment.number, place).second)

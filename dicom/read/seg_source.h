@@ -33,7 +33,6 @@ struct seg_source_segment {
     char tracking_id[SEG_SOURCE_TRACKING_SIZE]; /* both "" unless both are told */
     char tracking_uid[DICOM_UID_SIZE];
     const struct provenance *provenance;
-    struct dicom_concepts concepts;
     bool has_color;  /* Recommended Display CIELab Value */
     double color[3]; /* red, green and blue, 0..1 */
 };

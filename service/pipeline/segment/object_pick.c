@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PICK_TEXTS = 13, /* of a segment: a label, and three texts for each of four concepts */
-    LABEL_CHARACTERS = 64
-};
+enum { LABEL_CHARACTERS = 64 };
 
 /* Keeps a copy; NULL: no memory. */
 static char *
@@ -84,29 +81,17 @@ pick_label(const struct object_picks *picks, const struct object_search *search,
     }
 }
 
-/* False: no memory. A concept that the region has not leaves that of the pipeline. */
-static bool
-pick_concept(struct object_picks *picks, const struct dicom_concept *from, struct coded_concept *to)
+/* A region with a type has its own codes, which are its object's; those of the pipeline stand for a region without one. */
+static void
+pick_codes(const struct provenance *from, struct conf_segment *segment)
 {
-    if (!from->value[0])
-        return true;
-    *to = (struct coded_concept){pick_text(picks, from->value), pick_text(picks, from->scheme),
-                                 pick_text(picks, from->meaning)};
-    return to->value && to->scheme && to->meaning;
-}
-
-/* A region with a type has its own concepts; those of the pipeline stand for a region without one. */
-static bool
-pick_concepts(struct object_picks *picks, const struct dicom_concepts *from,
-              struct conf_segment *segment)
-{
-    if (!from->type.value[0])
-        return true;
-    segment->modifier = segment->region = (struct coded_concept){0};
-    return pick_concept(picks, &from->category, &segment->category) &&
-           pick_concept(picks, &from->type, &segment->type) &&
-           pick_concept(picks, &from->modifier, &segment->modifier) &&
-           pick_concept(picks, &from->region, &segment->region);
+    if (!from->property.value)
+        return;
+    if (from->category.value)
+        segment->category = from->category;
+    segment->type = from->property;
+    segment->modifier = from->modifier;
+    segment->region = from->region;
 }
 
 static int
@@ -141,7 +126,8 @@ pick_region(struct object_picks *picks, const struct object_search *search, int3
     if (item->has_color)
         memcpy(segment->color, item->color, sizeof segment->color);
     segment->label = pick_text(picks, label);
-    if (!segment->label || !pick_concepts(picks, item->concepts, segment))
+    pick_codes(item->provenance, segment);
+    if (!segment->label)
         return error_set_system(error, -ENOMEM, "hold the regions");
     if (segment->hidden || segment->type.value)
         return 0;
@@ -216,7 +202,7 @@ pick_reserve(const struct segmentation *segmentation, struct object_picks **pick
     if (*picks) {
         (*picks)->segments = calloc(CONF_MAX_SEGMENTS, sizeof *(*picks)->segments);
         (*picks)->of = calloc(CONF_MAX_SEGMENTS, sizeof *(*picks)->of);
-        (*picks)->texts = calloc((size_t)CONF_MAX_SEGMENTS * PICK_TEXTS, sizeof *(*picks)->texts);
+        (*picks)->texts = calloc(CONF_MAX_SEGMENTS, sizeof *(*picks)->texts);
     }
     if (!*picks || !(*picks)->segments || !(*picks)->of || !(*picks)->texts)
         return error_set_system(error, -ENOMEM, "hold the regions");

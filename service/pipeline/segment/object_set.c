@@ -60,7 +60,6 @@ object_set_of_rtstruct(struct object_set *set)
                                              .frame = own[0] ? own : set->frame,
                                              .tracking_id = "",
                                              .tracking_uid = "",
-                                             .concepts = &read->rois[i].concepts,
                                              .has_color = read->rois[i].has_color,
                                              .provenance = read->rois[i].provenance};
         for (int k = 0; k < 3; k++)
@@ -92,7 +91,6 @@ object_set_of_seg(struct object_set *set)
             .frame = set->frame,
             .tracking_id = segment->tracking_id,
             .tracking_uid = segment->tracking_uid,
-            .concepts = &segment->concepts,
             .provenance = segment->provenance,
             .is_background = read->type == SEG_SOURCE_LABELMAP && segment->number == 0,
             .has_color = segment->has_color,
