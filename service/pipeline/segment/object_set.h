@@ -17,7 +17,7 @@ struct object_item {
     const char *frame;                      /* of reference; "" when it is not told */
     const char *tracking_id, *tracking_uid; /* both "" where it has none */
     const struct provenance *provenance;
-    bool is_background;                    /* of a label map: what is in no segment */
+    bool is_background; /* of a label map: what is in no segment */
     bool has_color;
     double color[3]; /* red, green and blue, 0..1 */
 };
