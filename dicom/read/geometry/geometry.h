@@ -37,7 +37,8 @@
  * file) and Content Date and Time that every frame has and that sorts the frames into k volumes,
  *   - one after the other, each with every position once, the positions alike in all (each as late
  *     after the volume's first, to a quarter of the shortest volume), and no step within one more
- *     than twice as long as the shortest from one to the next; or,
+ *     than twice as long as the shortest from one to the next. Volumes by Instance Number do
+ *     not begin above 1 within the positions, for the first lacks slices then; or,
  *   - by Instance Number only, position by position, equally far apart, and with equal steps within
  *     each: the j-th of each position is of volume j.
  * A stack's name has the value of each key that split it ("b 1000, direction 3", "volume 2"), none
@@ -93,8 +94,9 @@
  *   - it is the only stack of its orientation, and its Instance Numbers along the planes, which do not run in equal
  *     steps, are those of several volumes of as many slices; or each is among the n numbers of its slice, for n volumes
  *     that are numbered slice by slice;
- *   - runs in time (see "Stacks") reach into one another, are no regular stacks each, and together are unevenly spaced
- *     or overlap;
+ *   - its slices are unevenly spaced as their Instance Numbers are, and numbers between them are of none of them;
+ *   - runs in time (see "Stacks"), or values of a key of SCANS, half as many as slices at most, reach into one another, are
+ *     no regular stacks each, and together are unevenly spaced or overlap;
  *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
  *     least one) before or after them are of no file of the series, though a number before (or 0)
  *     and one after it are; unless the stacks that share its positions lack as many.

@@ -214,7 +214,7 @@ number_values(struct grouping *grouping, const struct group *group,
 /* See "Stacks" in geometry.h. The planes are sorted by this discriminator's key, of two or more
  * values. */
 static bool
-should_split(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
+should_split(struct grouping *grouping, struct group *group, enum discriminator discriminator)
 {
     int32_t values = 0, exact_values = 0, repeats_after = 0;
     for (int32_t start = 0, end; start < group->count; start = end) {

@@ -176,10 +176,10 @@ const char *geometry_difference(const struct plane *a, const struct plane *b);
 /*
  * Return whether the scans of a group, planes of equal `scan` that follow one another, are volumes of their own: one has a plane
  * at most positions, once each, and some position repeats; or each is a regular stack, two reach into one another, and they
- * share positions or cannot be one stack of slices that only touch.
+ * share positions or cannot be one stack of slices that only touch. The latter fills mixes_runs.
  */
 bool geometry_has_main_scan(struct grouping *grouping, const struct group *group);
-bool geometry_are_scans(struct grouping *grouping, const struct group *group);
+bool geometry_are_scans(struct grouping *grouping, struct group *group);
 
 /* Returns the attributes in which two planes at one position differ, so that neither is a copy of the other; NULL: none. */
 const char *geometry_copy_difference(const struct plane *a, const struct plane *b);

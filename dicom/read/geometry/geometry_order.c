@@ -175,6 +175,23 @@ is_volume_by_volume(const struct grouping *grouping, const struct group *group, 
            runs_are_alike(&runs, grouping->scratch);
 }
 
+/* Returns whether the first number is of a slice within a volume whose first slices are missing: the numbers run with the
+ * positions, from one end to the other but for one jump back, and do not begin at 0 or 1. */
+static bool
+begins_within_volume(const struct group *group, int32_t places)
+{
+    int32_t jumps = 0;
+    if (group->planes[0].instance->instance_number <= 1 || places < 3)
+        return false;
+    for (int32_t i = 0; i + 1 < places; i++) {
+        const int32_t step = abs(group->planes[i + 1].place - group->planes[i].place);
+        jumps += step == places - 1;
+        if (step != places - 1 && step != 1)
+            return false;
+    }
+    return jumps == 1;
+}
+
 /* ---- slice by slice ---- */
 
 /* Whether the planes come place by place, equally numbered and equally far apart. */
@@ -215,7 +232,8 @@ find_order(struct grouping *grouping, struct group *group, int32_t places)
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
         if (!order_planes(group, &orders[i]))
             continue;
-        if (is_volume_by_volume(grouping, group, places))
+        if (is_volume_by_volume(grouping, group, places) &&
+            !(orders[i].counts && begins_within_volume(group, places)))
             return &orders[i];
         if (orders[i].counts && places > 1 && is_place_by_place(group, places)) {
             order_by_volume(group, places);

@@ -99,10 +99,11 @@ may_be_one_stack(const struct scan_reach *all, const struct group *group)
     return all->grid > 0 && !geometry_slices_overlap(all->grid, group->planes);
 }
 
-/* The scans of a group: whether each is a regular stack, whether two reach into one another, and their positions in all. */
+/* The scans of a group: whether each is a regular stack, whether two reach into one another, and how many they and their
+ * positions are. */
 struct scans {
     bool regular, cross;
-    int32_t positions;
+    int32_t count, positions;
 };
 
 static struct scans
@@ -116,6 +117,7 @@ find_scans(struct grouping *grouping, const struct group *group)
         scans.regular = scans.regular && reach.step > POSITION_FLOOR_MM;
         scans.cross |= start > 0 && reach.first < last && reach.last > first;
         scans.positions += reach.spread.positions;
+        scans.count++;
         first = reach.first;
         last = reach.last;
     }
@@ -123,13 +125,17 @@ find_scans(struct grouping *grouping, const struct group *group)
 }
 
 bool
-geometry_are_scans(struct grouping *grouping, const struct group *group)
+geometry_are_scans(struct grouping *grouping, struct group *group)
 {
     const struct scans scans = find_scans(grouping, group);
-    if (!scans.regular || !scans.cross)
+    if (!scans.cross)
         return false;
     const struct scan_reach all = find_reach(grouping, group->planes, group->count);
-    return scans.positions > all.spread.positions || !may_be_one_stack(&all, group);
+    const bool mixed = !may_be_one_stack(&all, group);
+    if (scans.regular && (mixed || scans.positions > all.spread.positions))
+        return true;
+    group->mixes_runs = (mixed || all.step <= 0) && group->count >= 2 * scans.count;
+    return false;
 }
 
 /* Returns the first plane of a scan that has a plane at most positions, and none twice; -1: there is none. */
@@ -210,7 +216,7 @@ add_each_scan(struct grouping *grouping, const struct group *group)
 int
 geometry_add_scans(struct grouping *grouping, struct group *group)
 {
-    if (!geometry_is_placed(group))
+    if (!geometry_is_placed(group) || group->mixes_runs)
         return geometry_add_volumes(grouping, group);
     const struct scan_reach all = find_reach(grouping, group->planes, group->count);
     const int32_t positions = all.spread.positions, repeated = all.spread.repeated;

@@ -476,6 +476,27 @@ is_numbered_completely(const struct grouping *grouping)
     return count > 1 && (numbers[0] == 0 || numbers[0] == 1);
 }
 
+/* Returns whether the slices of an uneven stack lie where their numbers put them, in equal steps, and some numbers lack. */
+static bool
+is_uneven_by_numbers(const struct group *group)
+{
+    const int32_t last = group->count - 1;
+    const double range = (double)group->planes[last].instance->instance_number -
+                         group->planes[0].instance->instance_number;
+    const double step = (group->planes[last].position - group->planes[0].position) / range;
+    bool lacks = false;
+    if (range == 0 || is_numbered_evenly(group))
+        return false;
+    for (int32_t i = 0; i < last; i++) {
+        const double distance = group->planes[i + 1].position - group->planes[i].position;
+        const double expected = step * (double)number_step(group, i);
+        if (fabs(distance - expected) > fmax(fabs(step) / 10, POSITION_FLOOR_MM))
+            return false;
+        lacks |= llabs(number_step(group, i)) > 1;
+    }
+    return lacks;
+}
+
 static bool
 check_numbers(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
@@ -490,6 +511,15 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], &group->planes[1],
                         "The Instance Numbers (0020,0013) along the stack are those of several "
                         "volumes, and all lack slices.");
+        return true;
+    }
+    if (is_uneven_by_numbers(group)) {
+        const struct plane *a = &group->planes[0], *b = &group->planes[group->count - 1];
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, a, b,
+                        "The distances of the slices follow their Instance Numbers (0020,0013), "
+                        "and numbers between the %d of %s and the %d of %s are of no slice.",
+                        a->instance->instance_number, geometry_plane_name(a),
+                        b->instance->instance_number, geometry_plane_name(b));
         return true;
     }
     return (usual == 1 || usual == -1) && is_numbered_evenly(group) &&
@@ -521,7 +551,7 @@ lacks_numbers_between(const struct grouping *grouping, const struct group *group
     const int64_t low = a < b ? a : b, high = a < b ? b : a;
     const int32_t there = numbers_below(grouping->numbers, grouping->instance_count, high + 1) -
                           numbers_below(grouping->numbers, grouping->instance_count, low);
-    return 10 * (int64_t)there < 6 * (high - low + 1);
+    return 10 * (int64_t)there <= 6 * (high - low + 1);
 }
 
 /* A stack whose slices are regularly further apart than they were acquired. */

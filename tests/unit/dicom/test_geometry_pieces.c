@@ -229,6 +229,25 @@ START_TEST(passes_that_lack_slices_are_refused)
 
 END_TEST
 
+/* The remnant of one acquisition among the slices of another, also where the stack could be straightened. */
+START_TEST(remnants_of_acquisitions_are_refused)
+{
+    const struct geometry_limits straighten = {
+        .min_planes = 3, .spacing_tolerance = 0.01, .straighten = true};
+    for (int32_t rest = 1; rest < 3; rest++) {
+        add_acquisition(1, rest, 2.5 * (SLICES - 1 - rest) + 1.25, 2.5);
+        add_acquisition(2, SLICES, 0, 2.5);
+        struct geometry_series *result = group_with(&straighten);
+        for (int32_t s = 0; s < result->stack_count; s++)
+            ck_assert_msg(!result->stacks[s].accepted || result->stacks[s].plane_count == SLICES,
+                          "%d slices of another acquisition", rest);
+        geometry_series_free(result);
+        free_series();
+    }
+}
+
+END_TEST
+
 /* Odd slices first, with or without a slice; overlapping slices of a moving table; all at one time. */
 START_TEST(runs_in_time_of_one_volume_are_one)
 {
@@ -308,6 +327,24 @@ START_TEST(numbers_of_several_volumes_are_refused)
 
 END_TEST
 
+/* Volumes that their numbers alone tell apart, from the last slice of one to the last but one of another. */
+START_TEST(volumes_begin_with_their_first_slice)
+{
+    for (int32_t first = 0; first < 8; first += 7) {
+        for (int32_t i = first; i < first + 24; i++) {
+            add_touching(i % 8);
+            last()->instance_number = i + 1;
+        }
+        struct geometry_series *result = group();
+        ck_assert_int_eq(result->stacks[0].accepted, first == 0);
+        ck_assert_int_eq(result->stack_count, first == 0 ? 3 : 1);
+        geometry_series_free(result);
+        free_series();
+    }
+}
+
+END_TEST
+
 START_TEST(numbers_of_one_volume_are_accepted)
 {
     static const int32_t numbers[][8] = {
@@ -320,6 +357,26 @@ START_TEST(numbers_of_one_volume_are_accepted)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         add_numbered(numbers[i], 8);
         ck_assert_msg(code_of_group() == CODE_NONE, "numbers of row %zu", i);
+        free_series();
+    }
+}
+
+END_TEST
+
+/* What is left of 10 slices is unevenly spaced, and so are its numbers. Slices of two thicknesses have all numbers. */
+START_TEST(uneven_distances_that_follow_the_numbers_are_gaps)
+{
+    static const int32_t left[] = {1, 3, 5, 6, 8, 10};
+    const struct geometry_limits straighten = {
+        .min_planes = 3, .spacing_tolerance = 0.01, .straighten = true};
+    for (int even = 0; even < 2; even++) {
+        for (int32_t i = 0; i < 6; i++) {
+            add_slice(2.5 * left[i]);
+            last()->instance_number = even ? i + 1 : left[i];
+        }
+        struct geometry_series *result = group_with(&straighten);
+        ck_assert_int_eq(result->stacks[0].error.code, even ? CODE_NONE : CODE_INCOMPLETE_SERIES);
+        geometry_series_free(result);
         free_series();
     }
 }
@@ -549,11 +606,14 @@ main(void)
     TCase *passes = new_case(suite, "passes");
     tcase_add_test(passes, passes_in_time_are_volumes);
     tcase_add_test(passes, passes_that_lack_slices_are_refused);
+    tcase_add_test(passes, remnants_of_acquisitions_are_refused);
     tcase_add_test(passes, runs_in_time_of_one_volume_are_one);
     tcase_add_test(passes, slices_that_monitor_are_a_pass);
     tcase_add_test(passes, copies_of_passes_stay_apart);
     TCase *mixed = new_case(suite, "numbers");
     tcase_add_test(mixed, numbers_of_several_volumes_are_refused);
+    tcase_add_test(mixed, volumes_begin_with_their_first_slice);
     tcase_add_test(mixed, numbers_of_one_volume_are_accepted);
+    tcase_add_test(mixed, uneven_distances_that_follow_the_numbers_are_gaps);
     return suite_run(suite);
 }
