@@ -108,7 +108,9 @@ stage() {
         ;;
     # Release code: the demonstration, further tests of each landing, and this landing's turn of the others.
     turn)
-        build $release integ_programs $([[ $turn != 4 ]] || echo cuda_tests)
+        programs=(integ_programs)
+        [[ $turn != 4 ]] || programs+=(cuda_tests)
+        build $release "${programs[@]}"
         NOCTULE_PRESET=$release tests/demo.sh
         run build/$release -L "^(plain|turn$turn)\$" -j "$jobs"
         ;;

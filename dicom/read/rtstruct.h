@@ -26,7 +26,7 @@ struct rtstruct_roi {
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* "" when it is not told */
     bool has_color;                              /* ROI Display Color */
     uint8_t color[3];
-    int64_t contours;               /* of whatever kind; 0: nothing is drawn */
+    int64_t contours; /* of whatever kind; 0: nothing is drawn */
     const struct provenance *provenance;
 };
 

@@ -557,7 +557,10 @@ def newest_inbox(d):
 
 def is_stored(d, files):
     """Are the rows, and nothing else in series/, what these files hold?"""
-    on_record = {uid: pydicom.dcmread(path) for uid, path in stored(d).items() if path.exists()}
+    on_record = {}
+    for uid, path in stored(d).items():
+        with contextlib.suppress(FileNotFoundError):  # replaced meanwhile
+            on_record[uid] = pydicom.dcmread(path)
     there = [path for path in (d.root / "series").rglob("*") if path.is_file()]
     expected = {dataset.SOPInstanceUID: dataset for dataset in map(pydicom.dcmread, files)}
     return on_record == expected and len(there) == len(files)
