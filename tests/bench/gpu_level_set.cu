@@ -142,7 +142,7 @@ open_resident(struct resident *resident, const struct sized_case *given, const v
         {(double)(extent->columns / 2), (double)(extent->rows / 2), (double)(extent->slices / 2)},
         {given->radius, 0, 0}};
     resident->range = {IN_VALUE, IN_VALUE};
-    resident->label = {&resident->sphere, 1, &resident->range, 1, {1, 0}, NULL};
+    resident->label = {&resident->sphere, 1, &resident->range, 1, {1, 0}, NULL, NULL, 0, false};
     resident->voxels = take(resident, bytes);
     GPU_BENCH_TRY(cudaMemcpy(resident->voxels, voxels, bytes, cudaMemcpyHostToDevice));
     level_set_measure(&resident->job, *extent, IMAGE_INT16, 1);
