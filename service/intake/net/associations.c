@@ -29,7 +29,8 @@ struct session {
     bool over;                    /* guarded: only the end of its connection is waited for */
     bool rejected, opened;
     struct staged staged;
-    bool refused; /* the instance being received */
+    bool refused;                    /* the instance being received */
+    char series_uid[DICOM_UID_SIZE]; /* of the last instance that was stored */
 };
 
 struct associations {
@@ -174,6 +175,7 @@ reception_of(struct session *session, const struct dicom_store *store)
     return (struct reception){.store = store,
                               .staged = &session->staged,
                               .refused = &session->refused,
+                              .series_uid = session->series_uid,
                               .resent = session->peer->resent}; /* no other thread changes it now */
 }
 

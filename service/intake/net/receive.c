@@ -206,6 +206,16 @@ is_disk_low(const struct receiver *receiver, double min_free_mib)
            (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
 }
 
+/* Without a header the series is not known. Senders that stored nothing before send all of it again. */
+static uint16_t
+refuse_at_begin(struct receiver *receiver, const struct reception *reception, uint16_t status,
+                const char *why)
+{
+    if (*reception->series_uid)
+        report_lost(receiver, reception, "", why);
+    return status;
+}
+
 uint16_t
 receiver_begin(struct receiver *receiver, double min_free_mib, const struct reception *reception)
 {
@@ -214,16 +224,15 @@ receiver_begin(struct receiver *receiver, double min_free_mib, const struct rece
     const bool allowed = receiver->allowed && !receiver->stopped;
     *reception->refused = receiver->paused || is_disk_low(receiver, min_free_mib);
     pthread_mutex_unlock(&receiver->lock);
-    if (!allowed) {
-        report_lost(receiver, reception, "", refused_reason);
-        return DICOM_OUT_OF_RESOURCES;
-    }
+    if (!allowed || (*reception->refused && !*reception->series_uid))
+        return refuse_at_begin(receiver, reception, DICOM_OUT_OF_RESOURCES, refused_reason);
     int error = store_create(receiver->store, reception->staged);
     if (!error)
         return DICOM_SUCCESS;
     log_error("receive.create", LOG_STR("error", strerror(-error)));
-    report_lost(receiver, reception, "", strerror(-error));
-    return status_of_error(error);
+    return refuse_at_begin(receiver, reception,
+                           *reception->refused ? DICOM_OUT_OF_RESOURCES : status_of_error(error),
+                           strerror(-error));
 }
 
 int
@@ -304,6 +313,8 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
 {
     const struct import_item *item = &handover->item;
     uint16_t status = status_of_error(item->error);
+    if (*item->report.series_uid)
+        memcpy(reception->series_uid, item->report.series_uid, DICOM_UID_SIZE);
     switch (item->outcome) {
     case IMPORT_ARRIVED:
         return settle_arrived(receiver, handover);

@@ -35,13 +35,15 @@ struct receiver;
 struct reception {
     const struct dicom_store *store;
     struct staged *staged;
-    bool *refused;           /* set by receiver_begin: it is received for its header only */
+    bool *refused; /* set by receiver_begin: it is received for its header only */
+    char *
+        series_uid; /* DICOM_UID_SIZE: of the last instance that the association stored; "": none */
     enum conf_newest resent; /* the peer's */
 };
 
 /*
- * Opens the file to receive into: DICOM_SUCCESS, or why not. While reception is paused or the disk is low, the instance is
- * refused later, by receiver_room or receiver_end: its header names the series that lacks it.
+ * Opens the file to receive into: DICOM_SUCCESS, or why not. While reception is paused or the disk is low, an association that
+ * has stored instances is refused later, by receiver_room or receiver_end: the header names the series that lacks the instance.
  */
 uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
                         const struct reception *reception);
