@@ -301,7 +301,7 @@ def submitted(d, uid, way, *options):
     """The same of submit."""
     done = d.ctl("submit", *way, *options, uid, check=False)
     jobs = re.findall(r"(?:would be|is) new \((\w+)(?:, )?([^)\n]*)\)$", done.stdout, re.MULTILINE)
-    codes = set(re.findall(r"\b([A-Z]{2,}(?:_[A-Z]+)*): ", done.stdout + done.stderr))
+    codes = set(re.findall(r"(?<!Also )\b([A-Z]{2,}(?:_[A-Z]+)*): ", done.stdout + done.stderr))
     assert len(jobs) == len(set(jobs)) and (jobs or codes), done
     return set(jobs), codes
 

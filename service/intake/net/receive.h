@@ -35,9 +35,8 @@ struct receiver;
 struct reception {
     const struct dicom_store *store;
     struct staged *staged;
-    bool *refused; /* set by receiver_begin: it is received for its header only */
-    char *
-        series_uid; /* DICOM_UID_SIZE: of the last instance that the association stored; "": none */
+    bool *refused;           /* set by receiver_begin: it is received for its header only */
+    char *series_uid;        /* DICOM_UID_SIZE: that the association stored last; "": none */
     enum conf_newest resent; /* the peer's */
 };
 
