@@ -140,7 +140,7 @@ check_methods(const struct conf_pipeline *pipeline, const struct option_spot *sp
                       "needs two segments or more with method = \"fuzzy-connectedness\"");
 }
 
-/* Every segment that another one uses is there. */
+/* Refuses a use of a segment that the pipeline lacks, or that is replaced by one per region. */
 static void
 check_uses(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
@@ -151,32 +151,17 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
     for (size_t i = 0; i < pipeline->segment_count; i++)
         for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++) {
             char option[16];
-            if (!use.label || !option_lacks(named, use.label))
-                continue;
-            snprintf(option, sizeof(option), ".%s", use.option);
-            option_refuse_of(named->spot, "segments", i, option,
-                             "there is no segment \"%s\" in this pipeline: name one by its label",
-                             use.label);
-        }
-}
-
-/* A segment that stands for several has a label of none of them. */
-static void
-check_each(const struct option_named *named, const struct conf_pipeline *pipeline)
-{
-    struct conf_pipeline apart = *pipeline;
-    struct conf_use use;
-    apart.relative_connectedness = false;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++) {
-            char option[16];
             const size_t used = use.label ? option_find_name(named, use.label) : named->count;
-            if (used == named->count || !conf_segment_is_each(&pipeline->segments[used]))
+            const bool lacks = use.label && option_lacks(named, use.label);
+            if (!lacks &&
+                (used == named->count || !conf_segment_is_each(&pipeline->segments[used])))
                 continue;
             snprintf(option, sizeof(option), ".%s", use.option);
-            option_refuse_of(named->spot, "segments", i, option,
-                             "\"%s\" is each region that matches: name a segment with object.unite",
-                             use.label);
+            option_refuse_of(
+                named->spot, "segments", i, option,
+                lacks ? "there is no segment \"%s\" in this pipeline: name one by its label"
+                      : "\"%s\" is each region that matches: name a segment with object.unite",
+                use.label);
         }
 }
 
@@ -314,7 +299,6 @@ check_pipeline(const void *object, const struct option_spot *spot)
     option_refuse_twins(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
-    check_each(&segments, pipeline);
     check_makeable(&segments, pipeline);
     check_shown(pipeline, spot);
     check_shares(&segments, pipeline);
