@@ -380,7 +380,7 @@ object_prepare(const struct segmentation *segmentation, void *prepared, struct e
     for (size_t k = 0; k < own->count && rc == 0; k++)
         rc = object_prepare_one(segmentation, segmentation->of[CONF_OBJECT].segments[k],
                                 &own->regions[k], error);
-    /* What the segments have of them is copied: contours and frames may be large. */
+    /* Close the objects early: contours and frames may be large, and the segments have copies or hold their share. */
     object_sets_close(&segmentation->picks->sets);
     return rc;
 }

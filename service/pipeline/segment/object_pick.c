@@ -126,6 +126,7 @@ pick_region(struct object_picks *picks, const struct object_search *search, int3
     if (item->has_color)
         memcpy(segment->color, item->color, sizeof segment->color);
     segment->label = pick_text(picks, label);
+    picks->of[picks->pipeline.segment_count - 1].provenance = provenance_hold(item->provenance);
     pick_codes(item->provenance, segment);
     if (!segment->label)
         return error_set_system(error, -ENOMEM, "hold the regions");
@@ -163,7 +164,7 @@ pick_object(struct object_picks *picks, struct object_search *search, struct err
     if (search->segment->object.each && search->set)
         return pick_each(picks, search, error);
     struct conf_segment *segment = pick_add(picks, search->segment, &pick);
-    /* What stands for no region has neither a name nor codes. */
+    /* A segment without a region has neither a name nor codes. */
     segment->hidden |= search->segment->object.each;
     return 0;
 }
@@ -234,6 +235,8 @@ object_picks_free(struct object_picks *picks)
         return;
     for (size_t i = 0; i < picks->text_count; i++)
         free(picks->texts[i]);
+    for (size_t i = 0; i < picks->pipeline.segment_count && picks->of; i++)
+        provenance_release(picks->of[i].provenance);
     object_sets_close(&picks->sets);
     free(picks->texts);
     free(picks->segments);

@@ -17,9 +17,10 @@
 #define OBJECT_ABSENT_SIZE sizeof(((struct error *)NULL)->message)
 
 struct object_pick {
-    struct object_set *set;          /* NULL: no region, or none in the object */
-    int32_t item;                    /* the first that matches */
-    char absent[OBJECT_ABSENT_SIZE]; /* why the object has no such region; "" */
+    struct object_set *set;              /* NULL: no region, or none in the object */
+    int32_t item;                        /* the first that matches */
+    char absent[OBJECT_ABSENT_SIZE];     /* why the object has no such region; "" */
+    const struct provenance *provenance; /* held, if the segment has its codes; else NULL */
 };
 
 struct object_picks {
