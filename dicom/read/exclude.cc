@@ -1,5 +1,5 @@
 /*
- * exclude.cc - frames that are not for processing, whatever the gate would say: mosaics that are not taken apart, localizers, pictures of a screen, and what was computed from images.
+ * exclude.cc - classifies frames that must not be processed: mosaics that are not taken apart, localizers, pictures of a screen, and what was computed from images.
  */
 #include "dicom/read/source.hh"
 

@@ -217,7 +217,7 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
     counts_read_frame(source, instance);
 }
 
-/* Takes a mosaic apart. Its tiles are what else the header makes of the plane. */
+/* Takes a mosaic apart, and classifies its tiles by the rest of the header. */
 static void
 mosaic_read(const Source &source, struct dicom_instance &instance)
 {

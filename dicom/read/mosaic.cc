@@ -71,7 +71,7 @@ cross(const Vector &a, const Vector &b)
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 
-/* A mosaic, with what its header says of the tiles. */
+/* A mosaic and the places and times of its tiles. */
 struct Mosaic {
     const Source &source;
     const struct dicom_frame &plane;  /* as the header describes it */
@@ -110,7 +110,7 @@ protocol_vector(std::string_view protocol, int32_t slice, const char *name)
 
 /*
  * Returns whether the protocol's first and last slice are those of the mosaic, in either order, and parallel. A protocol of
- * another number of slices, or one that lies elsewhere (the table moved), says nothing.
+ * another number of slices, or one that lies elsewhere (the table moved), is ignored.
  */
 bool
 protocol_agrees(const Mosaic &mosaic)

@@ -1,5 +1,6 @@
 /*
- * siemens.cc - reads what Siemens' software writes twice, the CSA headers, and the protocol in them: see source.hh.
+ * siemens.cc - reads Siemens' attributes, from group 0019 or the CSA image header, and the protocol in the CSA series header:
+ * see source.hh.
  */
 #include "dicom/read/csa.h"
 #include "dicom/read/source.hh"

@@ -206,7 +206,8 @@ is_disk_low(const struct receiver *receiver, double min_free_mib)
            (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
 }
 
-/* Without a header the series is not known. Senders that stored nothing before send all of it again. */
+/* Refuses an instance before its header arrives, so that its series is unknown. Reports it if the association has stored others:
+ * a sender that has stored none must send all of them again. */
 static uint16_t
 refuse_at_begin(struct receiver *receiver, const struct reception *reception, uint16_t status,
                 const char *why)
