@@ -42,11 +42,19 @@ def move_port(d):
     return old
 
 
+def ready_children(d):
+    """Process IDs of receiver and worker. The probe of devices ends by itself."""
+    for role in ("intake", "worker"):
+        d.wait_log(f"event=child.ready child={role}")
+    wait_for(lambda: len(d.children()) == 2, 60, "the end of the probe")
+    return d.children()
+
+
 def test_a_full_disk_keeps_no_child_from_the_new_configuration(daemon, small_disk, tmp_path):
     archive = StoreScp(tmp_path / "archive")
     d = daemon(dicom=PEERS, quiet=60.0)
     d.start()
-    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 60, "the children")
+    children = ready_children(d)
     fill(small_disk)
     for _ in range(2):
         old = move_port(d)
@@ -74,7 +82,7 @@ def test_a_full_disk_keeps_no_child_from_the_new_configuration(daemon, small_dis
 
 def test_reload_after_reload_while_files_come_in(daemon, tmp_path):
     d = daemon(dicom=PEERS, quiet=60.0, after="delete").start()
-    children = wait_for(lambda: len(d.children()) == 2 and d.children(), 60, "the children")
+    children = ready_children(d)
     sent = [phantom(tmp_path / f"sent{seed}", *SMALL, "--seed", str(seed)) for seed in range(1, 9)]
     dropped = phantom(tmp_path / "dropped", *SMALL, "--seed", "20")
     failures = []
