@@ -1,25 +1,23 @@
 /*
- * attribute.h - what DICOM's dictionary says of an attribute that is named by its keyword or its tag.
+ * attribute.h - kinds of DICOM attributes, and the text form of their values.
  */
 #ifndef NOCTULE_ATTRIBUTE_H
 #define NOCTULE_ATTRIBUTE_H
 
 enum attribute_kind {
-    ATTRIBUTE_UNKNOWN,  /* no keyword or tag of a data set that the dictionary has */
+    ATTRIBUTE_UNKNOWN,  /* the dictionary has no such keyword or tag of a data set */
     ATTRIBUTE_VALUE,    /* text or numbers */
     ATTRIBUTE_SEQUENCE, /* items */
-    ATTRIBUTE_BYTES,    /* neither */
-    ATTRIBUTE_PRIVATE,  /* its creator says what it is */
+    ATTRIBUTE_BYTES,    /* other */
+    ATTRIBUTE_PRIVATE,  /* defined by its private creator */
 };
 
-/* How the value of an attribute that was asked for is told: a line that begins with one of these
- * (dicom_read_values); behind a tab it says where in an enhanced image the value stands. */
+/* The first character of a line of dicom_read_values. The place in an enhanced image follows the value after a tab. */
 enum attribute_told {
-    ATTRIBUTE_TOLD_ABSENT = '-', /* or without a value */
-    ATTRIBUTE_TOLD_VALUE = '=',  /* which follows */
-    ATTRIBUTE_TOLD_IDENTITY =
-        '~',                     /* likewise, and says who somebody is: to be compared, not shown */
-    ATTRIBUTE_TOLD_UNREAD = '!', /* there is one, which cannot be compared */
+    ATTRIBUTE_TOLD_ABSENT = '-',   /* missing or empty */
+    ATTRIBUTE_TOLD_VALUE = '=',    /* the value follows */
+    ATTRIBUTE_TOLD_IDENTITY = '~', /* likewise; it identifies the patient and must not be shown */
+    ATTRIBUTE_TOLD_UNREAD = '!',   /* the value cannot be compared */
 };
 
 #endif

@@ -2,10 +2,7 @@
 #ifndef NOCTULE_CONCEPT_H
 #define NOCTULE_CONCEPT_H
 
-/*
- * The scheme of codes that nobody else has, and IBSI's. Objects with such codes name them in their
- * Coding Scheme Identification Sequence.
- */
+/* Noctule's own scheme, and IBSI's. Objects that use them must have a Coding Scheme Identification Sequence. */
 #define CONCEPT_OWN_SCHEME  "99NOCTULE"
 #define CONCEPT_IBSI_SCHEME "IBSI"
 

@@ -1,11 +1,11 @@
-/* contour.h - a line that someone drew, as it comes from a file and as a mask is made of it. */
+/* contour.h - a contour of an RTSTRUCT, from which a mask is made. */
 #ifndef NOCTULE_CONTOUR_H
 #define NOCTULE_CONTOUR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Points x, y, z in mm, LPS, each joined with the next and the last with the first. */
+/* A closed polygon: x, y, z of each point in mm, LPS. The points are borrowed. */
 struct contour {
     const double *points;
     int64_t count;

@@ -10,7 +10,7 @@
 int
 durable_close(int fd)
 {
-    /* Linux frees the descriptor on EINTR as well, so there is no second call. */
+    /* Linux frees the descriptor on EINTR as well, so close must not be called again. */
     return close(fd) == 0 || errno == EINTR ? 0 : -errno;
 }
 
@@ -55,7 +55,7 @@ durable_rename_new(int from_folder, const char *from, int to_folder, const char 
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* Network file systems do not know the flag; link(2) never overwrites either. */
+    /* Network file systems do not support the flag; link(2) does not overwrite either. */
     if (linkat(from_folder, from, to_folder, to, 0) != 0)
         return -errno;
     return unlinkat(from_folder, from, 0) == 0 ? 0 : -errno;

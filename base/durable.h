@@ -1,9 +1,8 @@
 /*
- * durable.h - files that are whole or not there: written under another name, synced, renamed.
+ * durable.h - files that are complete or absent after a crash: write under another name, sync, rename.
  *
- * Calls block, retry on EINTR and return 0 (or a descriptor) or -errno. `folder` is an open
- * directory or AT_FDCWD. A name is durable once its directory is synced too, which is the caller's:
- * one sync may serve many files.
+ * Calls block, retry on EINTR, and return 0 (or a descriptor) or -errno. `folder` is an open directory or AT_FDCWD. The
+ * caller must also sync the directory with durable_sync_folder; one sync may cover many files.
  */
 #ifndef NOCTULE_DURABLE_H
 #define NOCTULE_DURABLE_H
@@ -12,26 +11,26 @@
 #include <sys/types.h>
 
 enum durable_target {
-    DURABLE_NEW,     /* -EEXIST when the name is taken; what is there stays untouched */
-    DURABLE_REPLACE, /* takes the place of what is there */
+    DURABLE_NEW,     /* returns -EEXIST if the name exists, and does not change that file */
+    DURABLE_REPLACE, /* replaces a file of this name */
 };
 
-/* Writes NAME.part and gives it its name; on failure neither is left behind by it. */
+/* Writes NAME.part and renames it to NAME. Removes NAME.part on failure. */
 int durable_write(int folder, const char *name, const void *bytes, size_t size, mode_t mode,
                   enum durable_target target);
 
-/* The steps of the above, for contents that come in other ways. A part that a killed process left
- * is written over; links are not followed. */
+/* Steps of durable_write, for contents from other sources. durable_create overwrites a part that a killed process left,
+ * and does not follow links. */
 int durable_create(int folder, const char *part, mode_t mode);
 int durable_write_all(int fd, const void *bytes, size_t size);
-/* Syncs, unless `rc` says that writing failed, and closes: the first failure. */
+/* Syncs if `rc` is 0, and closes. Returns the first failure, `rc` included. */
 int durable_finish(int fd, int rc);
-/* Renames; -EEXIST when the target is there, which stays untouched. */
+/* Renames. Returns -EEXIST if the target exists, and does not change it. */
 int durable_rename_new(int from_folder, const char *from, int to_folder, const char *to);
 
 int durable_sync_folder(int folder, const char *name);
 
-/* close(2) whose result counts, as it may be where a network file system tells of a lost write. */
+/* Closes, and returns an error of close(2): network file systems report lost writes there. */
 int durable_close(int fd);
 
 #endif

@@ -83,7 +83,7 @@ error_set_files(struct error *error, int rc, enum code code, const char *file0, 
     return rc;
 }
 
-/* CODE_NONE: not a failure of the machine. EFBIG is a limit on file sizes: full, to a writer. */
+/* Returns CODE_NONE if the machine did not fail. EFBIG, a limit on file sizes, counts as a full disk. */
 static enum code
 error_system_code(int rc)
 {

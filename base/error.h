@@ -1,9 +1,9 @@
 /*
- * error.h - why something failed: a stable code, a message, and the files concerned.
+ * error.h - the cause of a failure: a stable code, a message, and the files concerned.
  *
- * Functions that can fail return 0 or a negative errno and take a struct error last, which may be
- * NULL; on success they leave it alone. The errno says what becomes of the work (retry, give up),
- * the code and the message say it to people and scripts. No patient names or IDs.
+ * A function that can fail returns 0 or a negative errno. Its last parameter is a struct error, or NULL. It must not
+ * change the struct on success. Callers decide by the errno whether to retry. People and scripts read the code and the
+ * message, which must not contain patient names or IDs.
  */
 #ifndef NOCTULE_ERROR_H
 #define NOCTULE_ERROR_H
@@ -27,13 +27,13 @@ enum code {
 /* "TAG_MISSING"; "" for CODE_NONE. */
 const char *code_name(enum code code);
 
-/* The code of a name out of a frame or a database; CODE_NONE for "" and for a name that is none. */
+/* Returns the code of a name, or CODE_NONE if the name is empty or unknown. */
 enum code code_find(const char *name);
 
-/* Whether it may be gone at the next try. */
+/* Returns true for a transient code: a retry may succeed. */
 bool code_passing(enum code code);
 
-/* What somebody can do about it, in words of docs/codes.md; "" for CODE_NONE. */
+/* Returns the remedy, as docs/codes.md has it; "" for CODE_NONE. */
 const char *code_remedy(enum code code);
 
 struct error {
@@ -42,26 +42,24 @@ struct error {
     char file[2][1024]; /* "": none */
 };
 
-/*
- * Sets code and message, forgets the files, and returns `rc`, so that a failing call reads `return
- * error_set(...)`. Messages that come out too long are cut.
- */
+/* Sets code and message, clears the files, and returns `rc`. Cuts a message that is too long. */
 int error_set(struct error *error, int rc, enum code code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same with the files concerned; NULL for none. */
+/* Sets code, message and files (NULL: no file), and returns `rc`. */
 int error_set_files(struct error *error, int rc, enum code code, const char *file0,
                     const char *file1, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* The same for a failure of this machine: DISK_FULL, OUT_OF_MEMORY, OUTPUT_UNWRITABLE or IO_ERROR,
- * as `rc` says; `what` is what could not be done: "write seg.dcm". */
+/*
+ * Sets the code of a failed system call: DISK_FULL, OUT_OF_MEMORY, OUTPUT_UNWRITABLE or IO_ERROR, by `rc`. `what` names
+ * the operation: "write seg.dcm". Returns `rc`.
+ */
 int error_set_system(struct error *error, int rc, const char *what);
 
 /*
- * Makes failures of this machine look alike wherever they came from: a full disk is DISK_FULL and
- * want of memory OUT_OF_MEMORY, whatever the part that met it calls it; a part's own code for an
- * I/O error (FILE_UNREADABLE) says more and stays. Messages and files stay.
+ * Sets DISK_FULL for a full disk and OUT_OF_MEMORY for lack of memory, whichever code the caller set. A more specific
+ * code of an I/O error (FILE_UNREADABLE), the message and the files do not change.
  */
 void error_normalise(struct error *error, int rc);
 

@@ -29,7 +29,7 @@ feature_next_setting(const char **at, char key[64], char value[FEATURE_SETTING])
     return true;
 }
 
-/* Is the text a value of the setting's kind? One that is not known here may be anything. */
+/* Checks that the text is a value of the setting's kind. Accepts any text for an unknown key. */
 static bool
 feature_value_is_sound(const char *key, const char *value)
 {

@@ -1,6 +1,6 @@
 /*
- * feature.h - a number that was measured, with all settings that define it: what the worker tells,
- * the database keeps, and features.json, features.csv and the report say.
+ * feature.h - a measured feature with all settings that define it. The worker sends it, the database stores it, and
+ * features.json, features.csv and the SR contain it.
  */
 #ifndef NOCTULE_BASE_FEATURE_H
 #define NOCTULE_BASE_FEATURE_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* One number, or the reason why there is none. Strings are borrowed, and never NULL. */
+/* One value, or the reason for a missing value. Strings are borrowed, and never NULL. */
 struct feature {
     int32_t segment;            /* Segment Number, from 1; 0: the whole volume */
     const char *label;          /* of the segment; "" for the whole volume */
@@ -22,14 +22,14 @@ struct feature {
     const char *meaning;        /* "Joint entropy" */
     const char *ibsi;           /* "TU9B"; "" where IBSI has no code */
     double value;               /* finite; 0 when missing */
-    const char *missing_reason; /* "": there is a value; else "EMPTY_REGION" ... (terms.def) */
+    const char *missing_reason; /* "" if there is a value, else "EMPTY_REGION" ... (terms.def) */
     const char *unit;           /* UCUM */
     const char *settings;       /* "aggregation=3d-merged;distance=1": see below */
 };
 
 /*
- * Settings are text in one form: key=value, keys in ascending order, with ; between them. Numbers
- * have as few digits as read back as the same double. What does not concern a feature is not there.
+ * Settings have one text form: key=value pairs in ascending order of keys, separated by semicolons. Numbers have the
+ * fewest digits that read back as the same double. Settings that do not affect a feature are absent.
  */
 #define FEATURE_SETTINGS 640 /* of all of them */
 #define FEATURE_SETTING  272 /* of one value */
@@ -50,7 +50,7 @@ struct feature_setting_row {
 };
 extern const struct feature_setting_row feature_setting_rows[FEATURE_SETTING_COUNT];
 
-/* Adds a setting that is not there yet to `settings`, "" at first. */
+/* Adds a setting to `settings`, which must not contain it yet. Begin with "". */
 void feature_put_text(char settings[FEATURE_SETTINGS], enum feature_setting setting,
                       const char *value);
 void feature_put_integer(char settings[FEATURE_SETTINGS], enum feature_setting setting,
@@ -59,14 +59,14 @@ void feature_put_number(char settings[FEATURE_SETTINGS], enum feature_setting se
                         double value);
 void feature_put_boolean(char settings[FEATURE_SETTINGS], enum feature_setting setting, bool value);
 
-/* Copies the value of a setting; false, and "", when it is not there. */
+/* Copies the value of a setting. Returns false and sets "" if it is absent. */
 bool feature_get(const char *settings, enum feature_setting setting, char value[FEATURE_SETTING]);
-double feature_get_number(const char *settings, enum feature_setting setting); /* 0: not there */
+double feature_get_number(const char *settings, enum feature_setting setting); /* 0: absent */
 
-/* The next setting at *at, which moves on; false at the end. Keys have up to 63 characters. */
+/* Reads the setting at *at and advances *at. Returns false at the end. Keys have up to 63 characters. */
 bool feature_next_setting(const char **at, char key[64], char value[FEATURE_SETTING]);
 
-/* Is it in the form above? Keys need not be known here. */
+/* Checks the text form. Accepts unknown keys. */
 bool feature_settings_are_sound(const char *settings);
 
 #ifdef __cplusplus

@@ -1,6 +1,5 @@
 /*
- * image.h - a volume of pixels in the words of all rooms: how a value is stored, how large the
- * volume is, which values and which voxels are meant, and what a stored value stands for.
+ * image.h - types of a volume that all folders share: pixel type, extent, range of values, mask, rescale.
  *
  * Voxel (x, y, z) is (column, row, slice), x fastest; indices are 64-bit.
  */
@@ -10,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a pixel is stored. */
+/* Type of a stored pixel. */
 enum image_pixel {
     IMAGE_UINT8,
     IMAGE_INT16,
     IMAGE_UINT16,
 };
 
-/* Columns are x, rows are y, slices are z; every one at least 1. */
+/* Columns are x, rows are y, slices are z. Each must be at least 1. */
 struct image_extent {
     int64_t columns;
     int64_t rows;
@@ -36,15 +35,15 @@ image_voxels(const struct image_extent *extent)
     return image_slice_voxels(extent) * extent->slices;
 }
 
-/* Stored values lo..hi, both inclusive; empty when lo > hi. */
+/* Stored values lo..hi, both inclusive. Empty if lo > hi. */
 struct image_range {
     int32_t lo;
     int32_t hi;
 };
 
 /*
- * Some of a volume's voxels. Rows are padded to whole words; voxel (x, y, z) is bit x % 64 of
- * bits[(z * rows + y) * words_per_row + x / 64]; the padding bits are 0.
+ * A set of voxels. Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]. Rows are padded to
+ * whole words; the padding bits must be 0.
  */
 struct image_mask {
     const uint64_t *bits;
@@ -58,7 +57,7 @@ struct image_rescale {
     double intercept;
 };
 
-/* Bytes of a stored value: 1 or 2; 0 for what is no pixel type. */
+/* Returns the bytes per stored value, 1 or 2, or 0 for an unknown type. */
 static inline size_t
 image_pixel_size(enum image_pixel pixel)
 {
@@ -72,7 +71,7 @@ image_pixel_size(enum image_pixel pixel)
     return 0;
 }
 
-/* The stored value at `i`. */
+/* Returns the stored value at index `i`. */
 static inline int32_t
 image_value(const void *voxels, enum image_pixel pixel, int64_t i)
 {
@@ -81,7 +80,7 @@ image_value(const void *voxels, enum image_pixel pixel, int64_t i)
     return pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
 }
 
-/* The least and the greatest value that a pixel type can hold. */
+/* Returns the smallest and the largest value of a pixel type. */
 static inline struct image_range
 image_pixel_range(enum image_pixel pixel)
 {

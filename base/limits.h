@@ -1,4 +1,4 @@
-/* limits.h - how much of foreign input is read: LIMIT_FRAMES and the others of limits.def. */
+/* limits.h - limits of foreign input: LIMIT_FRAMES and the others of limits.def. */
 #ifndef NOCTULE_LIMITS_H
 #define NOCTULE_LIMITS_H
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define NEAREST_LETTERS 63 /* longer words are near to nothing */
+#define NEAREST_LETTERS 63 /* longer words have no near name */
 
 static size_t
 least(size_t a, size_t b)
@@ -11,7 +11,7 @@ least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* What has to be done to the first i letters of one to get the first j of the other. */
+/* Edits that turn the first i letters of one word into the first j of the other. */
 struct letters {
     size_t costs[NEAREST_LETTERS + 1][NEAREST_LETTERS + 1];
 };
@@ -26,7 +26,7 @@ letters_cost(const struct letters *letters, const char *a, const char *b, size_t
     return cost;
 }
 
-/* Letters that are added, left out, replaced, or swapped with their neighbour (Damerau 1964). */
+/* Counts inserted, deleted, replaced and swapped neighbouring letters (Damerau 1964). */
 static size_t
 letters_distance(const char *a, const char *b)
 {
@@ -47,7 +47,7 @@ letters_distance(const char *a, const char *b)
 struct nearest
 nearest_of(const char *word)
 {
-    /* One slip of the hand for each three letters, and two at most. */
+    /* Allow one edit per three letters, at most two. */
     const size_t length = strlen(word), slips = length < 3 ? 0 : length < 6 ? 1 : 2;
     return (struct nearest){.word = word, .distance = slips + 1};
 }

@@ -1,5 +1,5 @@
 /*
- * nearest.h - which of some names a word that is none of them seems to mean.
+ * nearest.h - finds the name that a misspelt word most probably means.
  */
 #ifndef NOCTULE_NEAREST_H
 #define NOCTULE_NEAREST_H
@@ -8,11 +8,11 @@
 
 struct nearest {
     const char *word;
-    const char *name; /* the first of the nearest so far, as it was given; NULL: none is near */
+    const char *name; /* the nearest name so far, the first of equals; NULL: no name is near */
     size_t distance;
 };
 
-/* Begins with a word; then each name is tried. The word and the names are borrowed. */
+/* Call nearest_of with the word, then nearest_try for each name. Word and names are borrowed. */
 struct nearest nearest_of(const char *word);
 void nearest_try(struct nearest *nearest, const char *name);
 

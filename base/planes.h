@@ -1,17 +1,19 @@
-/* planes.h - where the slices of a stack lie in space. */
+/* planes.h - positions of the slices of a stack in space. */
 #ifndef NOCTULE_PLANES_H
 #define NOCTULE_PLANES_H
 
 #include "base/image.h"
 
-/* Planes of one size and orientation, each with its own origin, so that a stack may be tilted and
- * unevenly spaced; ascending along the normal, row direction x column direction. */
+/*
+ * Planes of one size and orientation, each with its own origin: a stack may be tilted and unevenly spaced. Planes must
+ * ascend along the normal, row direction x column direction.
+ */
 struct image_planes {
     struct image_extent extent;
-    double axes[6];        /* unit vectors along the columns' index and the rows', orthogonal */
+    double axes[6];        /* orthogonal unit vectors of increasing column index and row index */
     double spacing[2];     /* mm between columns, mm between rows */
-    double thickness;      /* mm; stands for the distance of planes where there is one plane */
-    const double *origins; /* of each plane x, y, z in mm of the centre of its pixel (0, 0) */
+    double thickness;      /* mm; replaces the distance of planes in a stack of one plane */
+    const double *origins; /* x, y, z in mm, LPS, of the centre of pixel (0, 0), per plane */
 };
 
 static inline void
@@ -24,7 +26,7 @@ image_planes_normal(const struct image_planes *planes, double normal[3])
     normal[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* mm from an origin to a point along an axis. */
+/* Returns the distance in mm from an origin to a point along an axis. */
 static inline double
 image_planes_along(const double point[3], const double origin[3], const double axis[3])
 {

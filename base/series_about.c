@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BETWEEN '\x1f' /* no character of DICOM's texts (PS3.5, 6.1) */
+#define BETWEEN '\x1f' /* DICOM text cannot contain it (PS3.5, 6.1) */
 
 static const struct {
     size_t offset;

@@ -1,6 +1,6 @@
 /*
- * series_about.h - what people find a series by: its scanner, its study, its patient (series_about.def). UTF-8, "" where
- * the image does not say.
+ * series_about.h - search fields of a series: scanner, study and patient (series_about.def). Values are UTF-8, "" if the
+ * image has none.
  */
 #ifndef NOCTULE_SERIES_ABOUT_H
 #define NOCTULE_SERIES_ABOUT_H
@@ -23,12 +23,12 @@ enum {
 
 #define SERIES_ABOUT_TEXT (SERIES_ABOUT_COUNT * SERIES_ABOUT_SIZE)
 
-/* All of it in one text, for a message. */
+/* Joins all fields to one text, for a message between processes. */
 void series_about_join(const struct series_about *about, char text[SERIES_ABOUT_TEXT]);
-/* The way back; false: it is no such text. */
+/* Splits a joined text. Returns false if it is malformed. */
 bool series_about_split(const char *text, struct series_about *about);
 
-/* The value of a row of the table, by its number. */
+/* Returns the value of a row of the table, by its index. */
 char *series_about_value(struct series_about *about, int number);
 bool series_about_identifies(int number);
 

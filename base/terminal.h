@@ -1,16 +1,16 @@
 /*
- * terminal.h - where a stream's text is seen: on a terminal, so many columns wide. For one thread.
+ * terminal.h - width of the terminal that shows the text of a stream. For one thread.
  */
 #ifndef NOCTULE_TERMINAL_H
 #define NOCTULE_TERMINAL_H
 
 #include <stdio.h>
 
-/* What is written to a stream in memory goes to this file then; NULL: to none any more. */
+/* Declares that text of the stream `memory` is later written to `fd`. NULL ends the declaration. */
 void terminal_stand_in(FILE *memory, int fd);
-/* The file that a stream's text goes to; -1: to none. */
+/* Returns the file descriptor of a stream's text, or -1. */
 int terminal_of(FILE *out);
-/* INT_MAX where it is no terminal. */
+/* Returns the columns of the terminal, or INT_MAX if the file is not a terminal. */
 int terminal_columns(FILE *out);
 
 #endif

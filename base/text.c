@@ -66,7 +66,7 @@ text_digits(double value, char text[TEXT_DIGITS])
     }
 }
 
-/* Keeps room for the NUL. */
+/* Reserves a byte for the NUL. */
 static ssize_t
 text_append(void *cookie, const char *bytes, size_t size)
 {
@@ -75,7 +75,7 @@ text_append(void *cookie, const char *bytes, size_t size)
         size_t capacity = 2 * (stream->size + size) + 1;
         char *larger = realloc(stream->bytes, capacity);
         if (!larger)
-            return 0; /* which is an error of the FILE from now on */
+            return 0; /* the FILE reports an error from now on */
         stream->bytes = larger;
         stream->capacity = capacity;
     }
@@ -101,7 +101,7 @@ text_csv(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* open_memstream leaves out what it has no memory for, and nothing tells: neither ferror nor fclose. */
+/* open_memstream drops text without memory, and neither ferror nor fclose reports it. */
 int
 text_open(struct text_stream *stream)
 {

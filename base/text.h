@@ -1,4 +1,4 @@
-/* text.h - what is written: UTF-8, and texts made in memory. */
+/* text.h - UTF-8, numbers as text, CSV fields, and streams in memory. */
 #ifndef NOCTULE_TEXT_H
 #define NOCTULE_TEXT_H
 
@@ -10,33 +10,32 @@
 extern "C" {
 #endif
 
-/* Last part of a path, for messages. */
+/* Returns the last part of a path, for messages. */
 const char *text_base_name(const char *path);
 
 bool text_ends_in(const char *text, const char *ending);
 
-/* Bytes of the UTF-8 character at `text` (RFC 3629, no surrogates); 0 at the end, or when what is
- * there is none. */
+/* Returns the bytes of the UTF-8 character at `text` (RFC 3629, no surrogates), or 0 at the end and for invalid bytes. */
 size_t text_utf8_length(const char *text);
 
-/* The same, but 0 for controls, too (C0, DEL and C1): what is not to reach a line of text. */
+/* Likewise, but returns 0 for control characters (C0, DEL and C1), which must not reach a line of text. */
 size_t text_line_length(const char *text);
 
-/* Takes the part of a character off that UTF-8 text was cut within. */
+/* Removes an incomplete character at the end of UTF-8 text that was cut. */
 void text_utf8_mend_end(char *text);
 
 #define TEXT_DIGITS 32
 
-/* A finite number with as few digits as read back as the same double: "0.1". */
+/* Writes a finite number with the fewest digits that read back as the same double: "0.1". */
 void text_digits(double value, char text[TEXT_DIGITS]);
 
-/* A field of a CSV file (RFC 4180): in quotes where it has to be. */
+/* Writes a field of a CSV file (RFC 4180), in quotes if necessary. */
 void text_csv(FILE *out, const char *text);
 
 /*
- * A text that is made in memory before it is written, so that every failure to write it has its
- * errno. 0 or -errno; after text_close the bytes, ended by a NUL that `size` does not count, are
- * the caller's to free, and NULL on failure. The struct stays where it is meanwhile.
+ * A stream in memory, so that lack of memory has its errno. Both calls return 0 or -errno. After text_close the caller must
+ * free `bytes`, which end in a NUL that `size` does not count; they are NULL on failure. The struct must not move between
+ * the calls.
  */
 struct text_stream {
     FILE *out;

@@ -15,16 +15,16 @@
 #define DAY_MINUTES  1440
 #define PERIODS_MOST 16
 #define HORIZON_DAYS                                                                               \
-    16 /* what does not open within two weeks and the widest change does not at all */
+    16 /* a window that does not open within two weeks and the widest clock change never opens */
 #define WORD_SIZE 96
 
 struct time_window {
-    struct time_zone *zone; /* NULL: the host's */
+    struct time_zone *zone; /* NULL: the host's zone */
     size_t count;
 
     struct period {
         unsigned days;  /* bit 0: Monday */
-        int start, end; /* minutes of the day; an end before the start is of the next day */
+        int start, end; /* minutes of the day; an end before the start is on the next day */
     } periods[PERIODS_MOST];
 };
 
@@ -154,7 +154,7 @@ parse_zone(struct window_parser *parser, const char *name, struct time_window *w
                   : 0;
 }
 
-/* One period, and what stands behind it up to the next. */
+/* Reads one period and the separator after it. */
 static int
 parse_period(struct window_parser *parser, struct time_window *window)
 {
@@ -225,7 +225,7 @@ time_window_free(struct time_window *window)
 
 /* -------------------------------------------------------------------------------- asking ----- */
 
-/* Unix seconds; nothing where end is not behind start. */
+/* Unix seconds; empty unless start < end. */
 struct stretch {
     int64_t start, end;
 };
@@ -237,7 +237,7 @@ window_day(const struct time_window *window, int64_t seconds)
     return civil >= 0 ? civil / DAY_SECONDS : (civil - DAY_SECONDS + 1) / DAY_SECONDS;
 }
 
-/* Whether a period opens on a day, and from when to when it is open then. */
+/* Returns whether a period opens on a day, and sets the span. */
 static bool
 window_stretch(const struct time_window *window, size_t period, int64_t day,
                struct stretch *stretch)
@@ -252,7 +252,7 @@ window_stretch(const struct time_window *window, size_t period, int64_t day,
     return true;
 }
 
-/* The end of the longest stretch that is open at this second; the second itself: it is closed. */
+/* Returns the end of the longest span that is open at this second, or the second itself if it is closed. */
 static int64_t
 window_reach(const struct time_window *window, int64_t seconds)
 {

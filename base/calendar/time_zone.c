@@ -1,6 +1,6 @@
 /*
- * time_zone.c - see time_zone.h. The library's own reader is not used for zones other than the host's:
- * it knows one at a time, that of the environment, for all threads.
+ * time_zone.c - see time_zone.h. The C library supports one zone at a time for all threads, that of the environment. It is
+ * therefore used for the host's zone only.
  */
 #include "base/calendar/time_zone.h"
 
@@ -16,19 +16,19 @@
 #include <unistd.h>
 
 #define DAY         INT64_C(86400)
-#define FILE_MOST   65536 /* bytes; the largest that there is has less than 4000 */
+#define FILE_MOST   65536 /* bytes; the largest file has less than 4000 */
 #define NAME_MOST   64
 #define HEADER_SIZE 44
 
-/* When a year's clocks are set: the day, and the second of it. */
+/* Time of a yearly clock change: the day, and the second of the day. */
 struct zone_change {
-    char kind; /* 'M': the week-th weekday of a month; 'J': a day of the year, never February 29;
-                  '0': likewise, from 0, and with it */
+    char kind; /* 'M': the week-th weekday of a month; 'J': a day of the year without February 29;
+                  '0': a day of the year from 0, with February 29 */
     int month, week, day;
     int64_t second;
 };
 
-/* After the last change that the file lists. */
+/* The rule after the last change of the file. */
 struct zone_rule {
     bool has_summer;
     int64_t winter, summer; /* offsets */
@@ -47,7 +47,7 @@ struct time_zone {
 
 /* ------------------------------------------------------------------------------ the calendar - */
 
-/* Eras of 400 years begin on March 1, so that a leap day ends its year. */
+/* Eras of 400 years begin on March 1, so that a leap day is the last day of its year. */
 int64_t
 time_zone_day(int64_t year, int month, int day)
 {
@@ -68,7 +68,7 @@ zone_year(int64_t day)
     return year;
 }
 
-/* The civil time of a change in a year. */
+/* Returns the civil time of a change in a year. */
 static int64_t
 zone_change_in(const struct zone_change *change, int64_t year)
 {
@@ -106,7 +106,7 @@ zone_rule_offset(const struct zone_rule *rule, int64_t seconds)
 
 /* ------------------------------------------------------------ "CET-1CEST,M3.5.0,M10.5.0/3" --- */
 
-/* Each takes its part off the text, and returns whether it was there. */
+/* Each reads its part of the text, advances, and returns whether the part was there. */
 
 static bool
 rule_take(const char **at, char wanted)
@@ -175,7 +175,7 @@ rule_take_change(const char **at, struct zone_change *change)
     return !rule_take(at, '/') || rule_take_time(at, &change->second);
 }
 
-/* It counts hours westward. */
+/* The offset in the text counts westward. */
 static bool
 rule_read(const char *text, struct zone_rule *rule)
 {
@@ -214,9 +214,9 @@ zone_file_number(const struct zone_file *file, size_t at, size_t size)
     return (int64_t)number;
 }
 
-/* A header and what it counts, in times of so many bytes. */
+/* A header and its counts; times have this many bytes. */
 struct zone_block {
-    size_t leaps, times, types;               /* how many */
+    size_t leaps, times, types;               /* counts */
     size_t times_at, kinds_at, types_at, end; /* where */
 };
 
@@ -261,7 +261,7 @@ zone_take_steps(const struct zone_file *file, const struct zone_block *block,
     return 0;
 }
 
-/* The second block has times of eight bytes; behind it stands the rule, in a line of its own. */
+/* The second block has times of eight bytes. The rule follows it on a line of its own. */
 static int
 zone_make(struct zone_file *file, struct time_zone **out)
 {
@@ -282,7 +282,7 @@ zone_make(struct zone_file *file, struct time_zone **out)
     return rc;
 }
 
-/* Of a name that leads nowhere else. */
+/* Checks that a name cannot leave the folder of zones. */
 static bool
 zone_is_name(const char *name)
 {
@@ -351,7 +351,7 @@ time_zone_offset(const struct time_zone *zone, int64_t seconds)
         return zone_host_offset(seconds);
     if (zone->count == 0 || seconds >= zone->steps[zone->count - 1].at)
         return zone_rule_offset(&zone->rule, seconds);
-    size_t low = 0, high = zone->count; /* the last change at or before is one before `low` */
+    size_t low = 0, high = zone->count; /* the last change at or before the time is at low - 1 */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (zone->steps[middle].at <= seconds)
@@ -362,7 +362,7 @@ time_zone_offset(const struct time_zone *zone, int64_t seconds)
     return low == 0 ? zone->first : zone->steps[low - 1].offset;
 }
 
-/* Between two days of which the offsets differ: when it changes. */
+/* Returns the time of the change between two days with different offsets. */
 static int64_t
 zone_find_change(const struct time_zone *zone, int64_t low, int64_t high)
 {

@@ -1,10 +1,9 @@
 /*
- * time_zone.h - what the clocks of a place show, over the changes of daylight saving time both ways.
+ * time_zone.h - civil time of a zone, daylight saving time included.
  *
- * A zone is read from the system's database of them (TZif, RFC 9636) once and never changes; it is
- * safe from any thread, and what TZ says does not matter to it. NULL is the zone of the host, as the
- * C library has it. Times are Unix seconds. Civil times are seconds since 1970-01-01 00:00 as a
- * clock of the zone shows it.
+ * A zone is read once from the system's database (TZif, RFC 9636). It is immutable, safe from any thread, and does not
+ * depend on TZ. NULL is the zone of the host, from the C library. Times are Unix seconds. Civil times are seconds since
+ * 1970-01-01 00:00 on a clock of the zone.
  */
 #ifndef NOCTULE_TIME_ZONE_H
 #define NOCTULE_TIME_ZONE_H
@@ -16,16 +15,16 @@
 struct time_zone;
 
 /*
- * "Europe/Berlin". 0, -ENOENT: there is none of this name, -EINVAL: that is no name of one, or what
- * is there is damaged, or -errno. Freed by time_zone_free.
+ * Reads a zone such as "Europe/Berlin". Returns 0, -ENOENT for an unknown zone, -EINVAL for an invalid name or a damaged
+ * file, or -errno. The caller must free the zone with time_zone_free().
  */
 int time_zone_load(const char *name, struct time_zone **zone);
 void time_zone_free(struct time_zone *zone); /* NULL is allowed */
 
-/* By how many seconds its clocks are ahead of UTC. */
+/* Returns the seconds that the zone is ahead of UTC. */
 int64_t time_zone_offset(const struct time_zone *zone, int64_t seconds);
 
-/* When its clocks first show this civil time, or, where they are set forward over it, when they are. */
+/* Returns the first time with this civil time, or the time of the change if clocks skip it. */
 int64_t time_zone_reaches(const struct time_zone *zone, int64_t civil);
 
 /* The number of a day since 1970-01-01. */
