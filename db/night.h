@@ -87,8 +87,4 @@ const char *night_cell(const struct night_table *table, size_t row, const char *
 /* The same as a number; 0 where it is not known. */
 double night_number(const struct night_table *table, size_t row, const char *key);
 
-/* Whether something of that time has to be looked at: jobs that failed or are under review, results
- * that did not arrive, files in quarantine. */
-bool night_has_trouble(const struct night *night);
-
 #endif

@@ -561,6 +561,27 @@ int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t no
 /* Whether the queue or all jobs are held: 1, 0 or -errno. */
 int queue_starts_no_job(struct queue *queue);
 
+#define QUEUE_ALERT 256 /* bytes of an alert's id */
+
+/* An acknowledgement, with the alert as it is now. */
+struct queue_ack {
+    const char *alert, *by, *reason; /* reason "": none is given */
+    int severity;
+    int64_t changed_ms, size;
+    int64_t until_ms; /* 0: no end */
+    bool from_daemon; /* the daemon ends it when it clears the alert */
+};
+
+/* Replaces an earlier one of the same alert. */
+int queue_acknowledge(struct queue *queue, const struct queue_ack *ack, int64_t now_ms);
+/* Returns 0, or -ENOENT if the alert is not acknowledged. */
+int queue_end_ack(struct queue *queue, const char *alert, const char *by, const char *reason,
+                  int64_t now_ms);
+/* Finds one whose alert is not among `raised`, ids with a newline before and after each. Returns 1, 0 if there is none,
+ * or -errno. */
+int queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon,
+                           char alert[QUEUE_ALERT]);
+
 /*
  * After a restart: RUNNING on this machine goes back to READY with its attempts kept (one that has used up
  * max_attempts: FAILED, code CRASHED), SENDING to PENDING and FINDING and MOVING to WAITING with their attempts kept. The time since

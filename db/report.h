@@ -29,13 +29,31 @@ void report_release(struct report *report);
 /* A summary: v_night. */
 int report_status(struct report *report, FILE *out, bool json, struct error *error);
 
-/*
- * What somebody should look at (level 1) or waits for something (0), with Unix milliseconds since
- * when, 0 where that says nothing. A negative errno of take ends it.
- */
-int report_each_trouble(struct report *report,
-                        int (*take)(void *context, int level, int64_t since_ms, const char *text),
-                        void *context, struct error *error);
+/* A row of v_alerts. Texts live until take returns. */
+struct report_alert {
+    const char *id;     /* "KIND" or "KIND:SUBJECT" */
+    int severity;       /* 0: work waits; 1: attention; 2: broken */
+    int64_t since_ms;   /* Unix time; 0: unknown */
+    int64_t changed_ms; /* when it last occurred or grew; 0: unknown */
+    int64_t size;       /* greater is worse */
+    const char *text;
+};
+
+/* A row of v_acknowledgements: who, when, why, and the alert as it was then. */
+struct report_ack {
+    const char *id;
+    int severity;
+    int64_t at_ms, changed_ms, size;
+    int64_t until_ms; /* 0: no end */
+    const char *by, *reason;
+};
+
+/* A negative errno of take ends the loop. */
+int report_each_alert(struct report *report,
+                      int (*take)(void *context, const struct report_alert *alert), void *context,
+                      struct error *error);
+int report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack),
+                    void *context, struct error *error);
 
 /* How long jobs of a pipeline take here, by v_measured. */
 struct report_pace {

@@ -101,6 +101,8 @@ struct queue_purged {
 int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
                 struct queue_purged *purged);
 
+/* Stores the current free space, in one row. */
+int queue_measure_disk(struct queue *queue, double free_mib, int64_t now_ms);
 /* Free space, as told once an hour; what is older than two weeks goes. v_night tells how fast it fills. */
 int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
 /* When that was told last; 0: never. */

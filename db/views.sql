@@ -214,8 +214,11 @@ SELECT kind, name, held_at, held_by, reason FROM hold;
 CREATE VIEW v_windows AS
 SELECT pipeline, text AS window, is_open, opens_at, closes_at FROM pipeline_window;
 
+-- One row per hour, and the last measurement.
 CREATE VIEW v_disk AS
-SELECT at, free_mib FROM disk;
+SELECT at, free_mib FROM disk
+UNION ALL
+SELECT at, free_mib FROM disk_now;
 
 CREATE VIEW v_destinations AS
 SELECT destination,
@@ -440,13 +443,13 @@ SELECT c.now_at,
         FROM event e INDEXED BY event_compute
         WHERE e.kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY')
         ORDER BY e.id DESC LIMIT 1) AS compute_waiting,
-    (SELECT free_mib FROM disk ORDER BY at DESC LIMIT 1) AS free_mib,
+    coalesce((SELECT free_mib FROM disk_now), (SELECT free_mib FROM disk ORDER BY at DESC LIMIT 1)) AS free_mib,
     -- By what has gone in the last seven days; a day of them has to be known.
     (SELECT CASE WHEN b.day - a.day >= 1.0 AND a.free_mib > b.free_mib
             THEN round(b.free_mib / (a.free_mib - b.free_mib) * (b.day - a.day), 1) END
         FROM (SELECT julianday(at) AS day, free_mib FROM disk
                 WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') ORDER BY at LIMIT 1) a,
-            (SELECT julianday(at) AS day, free_mib FROM disk ORDER BY at DESC LIMIT 1) b)
+            (SELECT julianday(at) AS day, free_mib FROM v_disk ORDER BY at DESC LIMIT 1) b)
         AS disk_full_days,
     (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') FROM hold) AS held,
     (SELECT count(*) FROM series WHERE state = 'REFUSED' AND settled_at >= c.day_ago)
@@ -460,7 +463,8 @@ SELECT c.now_at,
     (SELECT CASE e.kind WHEN 'COMPUTE_READY' THEN e.detail END
         FROM event e INDEXED BY event_compute
         WHERE e.kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY')
-        ORDER BY e.id DESC LIMIT 1) AS compute
+        ORDER BY e.id DESC LIMIT 1) AS compute,
+    coalesce((SELECT at FROM disk_now), (SELECT max(at) FROM disk)) AS free_at
 FROM clock c, backlog b;
 
 CREATE VIEW v_nights AS
@@ -470,9 +474,13 @@ SELECT name AS night, since_at, until_at, series_settled, series_refused, series
     report, report_at, report_message
 FROM night;
 
--- What somebody should look at, and what waits for what. What only the daemon knows it tells itself.
-CREATE VIEW v_troubles AS
+-- Alerts of the database, a row each; service/common/alerts/alerts.def lists the kinds. The daemon reports its own.
+--
+-- alert: KIND or KIND:SUBJECT, once per list. changed_at: when it last occurred or grew, as an acknowledgement covers an
+-- alert up to that time. size: greater is worse, where no time can express it.
+CREATE VIEW v_alerts AS
 WITH
+day AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours') AS ago),
 destinations AS MATERIALIZED (
     SELECT *, pending + sending + delayed AS waiting,
         (pending + sending + delayed)
@@ -484,55 +492,60 @@ destinations AS MATERIALIZED (
 night AS MATERIALIZED (
     SELECT *, jobs_ready + jobs_delayed AS jobs, deliveries_pending + deliveries_delayed AS results
     FROM v_night)
-SELECT 'attention' AS level, down_since AS since_at,
+SELECT 'destination_down:' || destination AS alert, 'attention' AS severity, down_since AS since_at,
+    down_since AS changed_at, 1 AS size,
     printf('destination %s is down; %s for it: %s', destination,
         results || iif(waiting = 1, ' waits', ' wait'), down_reason) AS text
 FROM destinations WHERE down_since IS NOT NULL
 UNION ALL
-SELECT 'attention', NULL, printf('%d result%s could not be delivered to %s', failed,
-    iif(failed = 1, '', 's'), destination)
-FROM destinations WHERE failed > 0
+SELECT 'undelivered:' || destination, 'attention', min(coalesce(started_at, created_at)),
+    max(coalesce(started_at, created_at)), 1,
+    printf('%d result%s could not be delivered to %s', count(*), iif(count(*) = 1, '', 's'), destination)
+FROM delivery WHERE state = 'FAILED' GROUP BY destination
 UNION ALL
-SELECT 'attention', NULL, printf('%d job%s failed in the last 24 h', jobs_failed_24h,
-    iif(jobs_failed_24h = 1, '', 's'))
-FROM night WHERE jobs_failed_24h > 0
+-- A job that another one has replaced needs no attention.
+SELECT 'jobs_failed', 'attention', min(ended_at), max(ended_at), 1,
+    printf('%d job%s failed in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
+FROM job WHERE state = 'FAILED' AND superseded_by IS NULL AND ended_at >= (SELECT ago FROM day) HAVING count(*) > 0
 UNION ALL
-SELECT 'attention', NULL, printf('%d item%s pulled from %s failed or came in part in the last 24 h: noctule pull',
-    count(*), iif(count(*) = 1, '', 's'), source)
-FROM pull WHERE ended_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')
-    AND state IN ('PARTIAL', 'FAILED') GROUP BY source
+SELECT 'unpulled:' || source, 'attention', min(ended_at), max(ended_at), 1,
+    printf('%d item%s pulled from %s failed or came in part in the last 24 h',
+        count(*), iif(count(*) = 1, '', 's'), source)
+FROM pull WHERE ended_at >= (SELECT ago FROM day) AND state IN ('PARTIAL', 'FAILED') GROUP BY source
 UNION ALL
-SELECT 'attention', min(ended_at), printf('%d job%s under review, and nothing of %s delivered: '
-    || 'noctule review', count(*), iif(count(*) = 1, ' is', 's are'),
-    iif(count(*) = 1, 'it is', 'them is'))
+SELECT 'review', 'attention', min(ended_at), max(ended_at), 1,
+    printf('%d job%s under review, and nothing of %s delivered', count(*), iif(count(*) = 1, ' is', 's are'),
+        iif(count(*) = 1, 'it is', 'them is'))
 FROM job WHERE state = 'REVIEW' HAVING count(*) > 0
 UNION ALL
-SELECT 'attention', report_at, printf('the report of the night to %s was not handed over (%s): '
-    || 'noctule report --send', night, report_message)
+SELECT 'report', 'attention', report_at, report_at, 1,
+    printf('the report of the night to %s was not handed over (%s)', night, report_message)
 FROM v_nights WHERE until_at = (SELECT max(until_at) FROM v_nights) AND report = 'FAILED'
 UNION ALL
-SELECT 'attention', NULL, printf('the disk is full in %.1f days at the present rate: see retention '
-    || 'in noctule.conf, noctule purge, or add space', disk_full_days)
+SELECT 'disk_filling', 'attention', NULL, NULL, 7 - CAST(disk_full_days AS INTEGER),
+    printf('the disk is full in %.1f days at the present rate', disk_full_days)
 FROM night WHERE disk_full_days <= 7.0
 UNION ALL
-SELECT 'attention', NULL, printf('%d file%s came into quarantine in the last 24 h',
-    quarantined_24h, iif(quarantined_24h = 1, '', 's'))
-FROM night WHERE quarantined_24h > 0
+SELECT 'quarantine', 'attention', min(quarantined_at), max(quarantined_at), 1,
+    printf('%d file%s came into quarantine in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
+FROM quarantine WHERE quarantined_at >= (SELECT ago FROM day) HAVING count(*) > 0
 UNION ALL
-SELECT 'attention', h.held_at, printf('no job starts, %d run%s: paused by %s%s; noctule resume',
+SELECT 'paused', 'attention', h.held_at, h.held_at, 1, printf('no job starts, %d run%s: paused by %s%s',
     jobs_running, iif(jobs_running = 1, 's', ''), h.held_by, iif(h.reason = '', '', ': ' || h.reason))
 FROM hold h, night WHERE h.kind = 'jobs'
 UNION ALL
-SELECT 'attention', NULL, printf('%d job%s of %s ', count(*), iif(count(*) = 1, '', 's'), pipeline) || CASE late_why
-    WHEN 'PAST' THEN printf('not done by %s, when wanted', min(done_by_at))
+SELECT 'late:' || w.pipeline || '/' || lower(late_why), 'attention', NULL, max(j.created_at), 1,
+    printf('%d job%s of %s ', count(*), iif(count(*) = 1, '', 's'), w.pipeline) || CASE late_why
+    WHEN 'PAST' THEN printf('not done by %s, when wanted', min(w.done_by_at))
     WHEN 'ALONE' THEN printf('cannot be done by %s, even first: one takes about %.1f min, and there are %.1f min from '
-        || 'when it may start; see its window and done_by', min(done_by_at), max(mean_seconds) / 60.0,
+        || 'when it may start; see its window and done_by', min(w.done_by_at), max(mean_seconds) / 60.0,
         min(room_seconds) / 60.0)
-    ELSE printf('will be late: wanted by %s, about %s%s', min(done_by_at), strftime('%Y-%m-%dT%H:%MZ', max(expected_at)),
+    ELSE printf('will be late: wanted by %s, about %s%s', min(w.done_by_at), strftime('%Y-%m-%dT%H:%MZ', max(expected_at)),
         iif(late_why <> 'WINDOW', '', printf('; its window closes before %s turn', iif(count(*) = 1, 'its', 'their')))) END
-FROM v_wanted WHERE is_late GROUP BY pipeline, late_why
+FROM v_wanted w JOIN job j ON j.id = w.job WHERE is_late GROUP BY w.pipeline, late_why
 UNION ALL
-SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
+SELECT 'held:' || h.kind || iif(h.name = '', '', '/' || h.name), 'waits', h.held_at, h.held_at, 1,
+    printf('%s for the release of %s, held by %s%s',
     CASE h.kind
         WHEN 'queue' THEN (SELECT printf('%d job%s and %d result%s', jobs, iif(jobs = 1, '', 's'),
             results, iif(results = 1, '', 's')) FROM night)
@@ -545,28 +558,30 @@ SELECT 'waits', h.held_at, printf('%s for the release of %s, held by %s%s',
     iif(h.reason = '', '', ': ' || h.reason))
 FROM hold h WHERE h.kind <> 'jobs'
 UNION ALL
-SELECT 'waits', NULL, printf('%d job%s of %s for %s window, %s%s', count(*), iif(count(*) = 1, '', 's'),
+SELECT 'window:' || w.pipeline, 'waits', NULL, NULL, 1,
+    printf('%d job%s of %s for %s window, %s%s', count(*), iif(count(*) = 1, '', 's'),
     j.pipeline, iif(count(*) = 1, 'its', 'their'), w.text,
     coalesce(', which opens at ' || w.opens_at, ', which does not open'))
 FROM pipeline_window w JOIN job j ON j.pipeline = w.pipeline AND j.state IN ('READY', 'DELAYED')
 WHERE NOT w.is_open GROUP BY w.pipeline
 UNION ALL
-SELECT 'waits', oldest_waiting_at, printf('%s for %s%s%s', results, destination,
+SELECT 'deliveries:' || destination, 'waits', oldest_waiting_at, NULL, 1, printf('%s for %s%s%s', results, destination,
     iif(next_attempt_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
         ', tried again at ' || next_attempt_at, ''), last_message)
 FROM destinations WHERE waiting > 0 AND down_since IS NULL
     AND destination NOT IN (SELECT name FROM hold WHERE kind = 'destination')
 UNION ALL
-SELECT 'waits', NULL, printf('%d result%s for the commitment of %s', uncommitted,
-    iif(uncommitted = 1, '', 's'), destination)
+SELECT 'commitments:' || destination, 'waits', NULL, NULL, 1,
+    printf('%d result%s for the commitment of %s', uncommitted, iif(uncommitted = 1, '', 's'), destination)
 FROM destinations WHERE uncommitted > 0
 UNION ALL
-SELECT 'waits', min(created_at), printf('%d item%s to be pulled from %s%s', count(*), iif(count(*) = 1, '', 's'), source,
+SELECT 'pulls:' || source, 'waits', min(created_at), NULL, 1,
+    printf('%d item%s to be pulled from %s%s', count(*), iif(count(*) = 1, '', 's'), source,
     coalesce((SELECT ': ' || substr(message, 1, 200) FROM pull l WHERE l.source = p.source AND l.state = 'WAITING'
         AND l.message <> '' ORDER BY l.started_at DESC LIMIT 1), ''))
 FROM pull p WHERE ended_at IS NULL GROUP BY source
 UNION ALL
-SELECT 'waits', NULL, CASE code
+SELECT 'delayed:' || code, 'waits', NULL, NULL, 1, CASE code
     WHEN 'STUDY_WAITING' THEN printf('%d job%s for other series of the study, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
     WHEN 'OBJECT_WAITING' THEN printf('%d job%s for what is to be drawn on the series, the first until %s', count(*),
@@ -575,5 +590,15 @@ SELECT 'waits', NULL, CASE code
         iif(count(*) = 1, '', 's'), code, min(not_before_at)) END
 FROM job WHERE state = 'DELAYED' GROUP BY code
 UNION ALL
-SELECT 'waits', NULL, printf('%d series for more slices', series_gathering)
+SELECT 'receiving', 'waits', NULL, NULL, 1, printf('%d series for more slices', series_gathering)
 FROM night WHERE series_gathering > 0;
+
+-- The earlier name of v_alerts.
+CREATE VIEW v_troubles AS
+SELECT severity AS level, since_at, text FROM v_alerts;
+
+-- What people have acknowledged; whether it still covers the alert, `noctule status` shows.
+CREATE VIEW v_acknowledgements AS
+SELECT alert, acknowledged_at, acknowledged_by, reason, until_at,
+    CASE severity WHEN 2 THEN 'broken' WHEN 1 THEN 'attention' ELSE 'waits' END AS severity, changed_at, size
+FROM acknowledgement;

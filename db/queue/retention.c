@@ -593,6 +593,17 @@ queue_removed(struct queue *queue, int64_t id)
 /* ---------------------------------------------------------------------------- disk, upkeep -- */
 
 int
+queue_measure_disk(struct queue *queue, double free_mib, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue,
+                       database_run(&queue->db, "INSERT OR REPLACE INTO disk_now VALUES (1, ?, ?)",
+                                    VALUES(value_time(now_ms), value_real(free_mib))));
+}
+
+int
 queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms)
 {
     int rc = queue_enter(queue);

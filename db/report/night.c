@@ -143,15 +143,3 @@ night_number(const struct night_table *table, size_t row, const char *key)
     const char *text = night_cell(table, row, key);
     return text ? strtod(text, NULL) : 0.0;
 }
-
-bool
-night_has_trouble(const struct night *night)
-{
-    static const enum night_table_name troubles[] = {NIGHT_FAILED, NIGHT_REVIEW, NIGHT_UNDELIVERED,
-                                                     NIGHT_UNPULLED, NIGHT_QUARANTINED};
-
-    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++)
-        if (night->tables[troubles[i]].row_count > 0)
-            return true;
-    return false;
-}

@@ -46,16 +46,15 @@ static const char now_series_sql[] =
           "quarantined_24h" NO_MARK " FROM v_night";
 
 static const struct night_column now_deliveries_of[] = {
-    COLUMN(waiting, "waiting", NUMBER),
-    COLUMN(failed, "failed", NUMBER),
-    COLUMN(sent, "sent (24 h)", NUMBER),
-    COLUMN(free_gib, "GiB free", NUMBER),
-    COLUMN(full_days, "days until the disk is full", NUMBER),
+    COLUMN(waiting, "waiting", NUMBER),  COLUMN(failed, "failed", NUMBER),
+    COLUMN(sent, "sent (24 h)", NUMBER), COLUMN(free_gib, "GiB free", NUMBER),
+    COLUMN(free_at, "measured", TIME),   COLUMN(full_days, "days until the disk is full", NUMBER),
 };
 
-static const char now_deliveries_sql[] = ASKED
-    "SELECT deliveries_pending + deliveries_sending + deliveries_delayed, deliveries_failed, "
-    "deliveries_sent_24h, round(free_mib / 1024.0, 1), disk_full_days" NO_MARK " FROM v_night";
+static const char now_deliveries_sql[] =
+    ASKED "SELECT deliveries_pending + deliveries_sending + deliveries_delayed, deliveries_failed, "
+          "deliveries_sent_24h, round(free_mib / 1024.0, 1), free_at, disk_full_days" NO_MARK
+          " FROM v_night";
 
 /* ----------------------------------------------------------------------------------- queue ---- */
 

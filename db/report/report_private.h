@@ -1,6 +1,6 @@
 /*
  * report_private.h - what the parts of the report share: report.c (life, JSON, the night),
- * table.c, lists.c, troubles.c, job.c and features.c. Private to db/.
+ * table.c, lists.c, alerts.c, job.c and features.c. Private to db/.
  */
 #ifndef NOCTULE_REPORT_PRIVATE_H
 #define NOCTULE_REPORT_PRIVATE_H

@@ -120,6 +120,10 @@ _noctule() {
         options='--accept-missing'
         kind=nothing
         ;;
+    ack)
+        options='--until --reason --undo'
+        kind=nothing
+        ;;
     resend)
         options='--job --destination --failed'
         kind=nothing
@@ -167,7 +171,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete resend purge pull ping check-config doctor echo presets profiles version help'
+    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -233,6 +237,8 @@ _noctule() {
     pause:--reason) kind=nothing ;;
     drain:--reason) kind=nothing ;;
     drain:--wait) kind=nothing ;;
+    ack:--until) kind=nothing ;;
+    ack:--reason) kind=nothing ;;
     resend:--job) kind=nothing ;;
     resend:--destination) kind=destinations ;;
     purge:--patient) kind=nothing ;;

@@ -17,9 +17,9 @@
 extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, cli_report, cli_jobs,
     cli_review, cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry,
     cli_submit, cli_cancel, cli_hold, cli_release_held, cli_pause, cli_resume, cli_drain,
-    cli_priority, cli_complete, cli_accept, cli_reject, cli_resend, cli_purge, cli_pull, cli_ping,
-    cli_check_config, cli_doctor, cli_echo, cli_presets, cli_profiles, cli_cohort, cli_version,
-    cli_help;
+    cli_priority, cli_complete, cli_ack, cli_accept, cli_reject, cli_resend, cli_purge, cli_pull,
+    cli_ping, cli_check_config, cli_doctor, cli_echo, cli_presets, cli_profiles, cli_cohort,
+    cli_version, cli_help;
 
 /*
  * Which configuration it is, where none was given: that of the daemon that runs here, which is said on standard error
@@ -36,6 +36,9 @@ struct conf *cli_load_conf(const struct cli_context *context, const char *path,
 
 /* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);
+
+/* Unix milliseconds of a time that may lack its end, "2026-01-31T07". Returns 0 or -EINVAL. */
+int cli_time_to_ms(const char *text, int64_t *ms);
 
 /* A Series Instance UID, by its looks. */
 bool cli_is_uid(const char *text);
@@ -58,18 +61,13 @@ int cli_try_report(const struct conf *conf, struct report **report, struct error
 
 /*
  * PING: 0 when a daemon serves this root and takes files in, -EINPROGRESS when it does not take in
- * any, another errno when none answers. What the daemon says of it, and what is not well
- * (service/daemon/troubles.h): malloc'd, "" or NULL where it says nothing.
+ * any, another errno when none answers. Its message, and its alerts in lines (alerts_from_lines): malloc'd, "" or
+ * NULL if it sent none.
  */
-int cli_ask_daemon(const char *root, int seconds, char **message, char **troubles);
+int cli_ask_daemon(const char *root, int seconds, char **message, char **alerts);
 /* Why it did not answer, of another errno: the word for what it is then ("not running", "not
  * answering", "unknown"), and a message. */
 const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size);
 /* The process that works in this root; 0: none, or it cannot be seen. */
 int cli_find_daemon(const char *root);
-/* Of those lines "level<tab>since<tab>text", which it cuts; NULL: none. What take returns but 0 ends it. */
-int cli_each_trouble(char *lines,
-                     int (*take)(void *context, int level, int64_t since_ms, const char *text),
-                     void *context);
-
 #endif

@@ -2,7 +2,7 @@
 #include "service/cli/cli.h"
 
 #include "db/report.h"
-#include "service/cli/done_by.h"
+#include "service/common/alerts/done_by.h"
 #include "service/common/clock.h"
 #include "service/common/settings.h"
 
@@ -173,9 +173,9 @@ check_config_text(const struct conf *conf)
 }
 
 static int
-check_config_doubt(void *context, int level, int64_t since_ms, const char *text)
+check_config_doubt(void *context, const char *pipeline, const char *text)
 {
-    (void)context, (void)level, (void)since_ms;
+    (void)context, (void)pipeline;
     cli_complain("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr), cli_style(CLI_PLAIN, stderr),
                  text);
     return 0;

@@ -1,6 +1,7 @@
 /* cli_common.c - what the commands of `noctule` share. */
 #include "service/cli/cli.h"
 
+#include "db/iso_time.h"
 #include "service/cli/input/collect.h"
 
 #include <errno.h>
@@ -51,20 +52,14 @@ cli_parse_number(const char *text, int64_t *number)
 }
 
 int
-cli_each_trouble(char *lines,
-                 int (*take)(void *context, int level, int64_t since_ms, const char *text),
-                 void *context)
+cli_time_to_ms(const char *text, int64_t *ms)
 {
-    int rc = 0;
-    char *rest = NULL;
-    for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line && rc == 0;
-         line = strtok_r(NULL, "\n", &rest)) {
-        char *end;
-        const long level = strtol(line, &end, 10);
-        const int64_t since_ms = strtoll(end, &end, 10);
-        rc = take(context, (int)level, since_ms, *end ? end + 1 : end);
-    }
-    return rc;
+    char whole[] = "0000-01-01T00:00:00.000Z";
+    const size_t length = strlen(text);
+    if (length >= sizeof whole)
+        return -EINVAL;
+    memcpy(whole, text, length);
+    return iso_time_to_ms(whole, ms);
 }
 
 bool

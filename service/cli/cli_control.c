@@ -812,9 +812,9 @@ const struct cli_command cli_resend = {
     .run = resend_run};
 
 int
-cli_ask_daemon(const char *root, int seconds, char **message, char **troubles)
+cli_ask_daemon(const char *root, int seconds, char **message, char **alerts)
 {
-    *message = *troubles = NULL;
+    *message = *alerts = NULL;
     int fd = connect_daemon(root, seconds);
     if (fd < 0)
         return fd;
@@ -825,7 +825,7 @@ cli_ask_daemon(const char *root, int seconds, char **message, char **troubles)
     const int rc = control_ask(fd, &writer, &stream, &answer);
     if (rc == 0) {
         *message = strdup(answer.message);
-        *troubles = strdup(answer.body);
+        *alerts = strdup(answer.body);
     }
     proto_stream_release(&stream);
     close(fd);
@@ -836,8 +836,8 @@ static int
 ping_run(struct cli_call *call)
 {
     const char *root = call->context->conf->root;
-    char *message, *troubles;
-    int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles);
+    char *message, *alerts;
+    int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &alerts);
     if (rc == 0)
         printf("noctuled answers; root %s\n", root);
     else if (message)
@@ -845,7 +845,7 @@ ping_run(struct cli_call *call)
     else
         no_daemon(root, rc);
     free(message);
-    free(troubles);
+    free(alerts);
     return rc == 0 ? EXIT_OK : EXIT_NO_DAEMON;
 }
 

@@ -6,12 +6,10 @@
 #include "service/cli/cli.h"
 
 #include "base/text.h"
-#include "db/iso_time.h"
 #include "db/report.h"
-#include "service/cli/troubles.h"
+#include "service/cli/alerts.h"
 #include "service/cli/watch.h"
 #include "service/common/json.h"
-#include "service/common/troubles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,35 +20,39 @@ struct status {
     struct conf *conf;
     bool json, check;
     struct watch watch;
-    struct cli_troubles troubles;
+    struct cli_alerts alerts;
 };
 
 /* ---------------------------------------------------------------------------- telling ------ */
 
 static void
-status_print_troubles(const struct status *status)
+status_print_alert(const struct alert *alert)
 {
-    for (int level = TROUBLE_BROKEN; level >= TROUBLE_JOBS_WAIT; level--) {
-        for (size_t i = 0; i < status->troubles.count; i++) {
-            char since[ISO_TIME_SIZE];
-            const struct cli_trouble *trouble = &status->troubles.items[i];
-            if (trouble->level != level)
-                continue;
-            cli_trouble_since(trouble, since);
-            printf("%s%-11s%s %s%s%s%s\n", cli_style(cli_trouble_levels[level].style, stdout),
-                   cli_trouble_levels[level].heading, cli_style(CLI_PLAIN, stdout), trouble->text,
-                   *since ? " (since " : "", since, *since ? ")" : "");
-        }
-    }
+    char since[CLI_SINCE];
+    char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
+    const enum cli_style style =
+        alert->ack.by ? CLI_HEADING : cli_alert_words[alert->severity].style;
+    printf("%s%-11s%s %s%s\n", cli_style(style, stdout), cli_alert_heading(alert),
+           cli_style(CLI_PLAIN, stdout), alert->text, cli_alert_since(alert, since));
+    if (remedy)
+        printf("%-11s %s\n", "", remedy);
+    free(remedy);
 }
 
 static void
-status_print_json_troubles(const struct status *status, bool after_night)
+status_print_alerts(const struct status *status)
+{
+    for (size_t i = 0; i < status->alerts.list.count; i++)
+        status_print_alert(&status->alerts.list.items[i]);
+}
+
+static void
+status_print_json_alerts(const struct status *status, bool after_night)
 {
     struct json json = {.out = stdout, .depth = after_night, .filled = after_night};
     if (!after_night)
         json_begin_object(&json, NULL);
-    cli_troubles_to_json(&status->troubles, &json);
+    cli_alerts_to_json(&status->alerts, &json);
     json_end_object(&json);
 }
 
@@ -68,7 +70,7 @@ status_print_json(const struct status *status, struct report *report, struct err
     if (end)
         fwrite(night.bytes, 1, (size_t)(end - night.bytes), stdout);
     if (!closed)
-        status_print_json_troubles(status, end != NULL);
+        status_print_json_alerts(status, end != NULL);
     free(night.bytes);
     return rc ? rc : closed ? error_set_system(error, closed, "make the text") : 0;
 }
@@ -80,10 +82,10 @@ status_print(const struct status *status, struct report *report, struct error *e
     if (status->json)
         return status_print_json(status, report, error);
     int rc = report ? report_status(report, stdout, false, error) : 0;
-    const bool runs = strcmp(status->troubles.daemon, "running") == 0;
+    const bool runs = strcmp(status->alerts.daemon, "running") == 0;
     printf("Daemon      %s%s%s\n", cli_style(runs ? CLI_GOOD : CLI_BAD, stdout),
-           status->troubles.daemon, cli_style(CLI_PLAIN, stdout));
-    status_print_troubles(status);
+           status->alerts.daemon, cli_style(CLI_PLAIN, stdout));
+    status_print_alerts(status);
     return rc;
 }
 
@@ -96,36 +98,50 @@ status_print_check_text(const char *before, const char *text)
         putchar(*text == '|' ? '/' : *text);
 }
 
-/* "NOCTULE WARNING: ... | jobs_ready=0 ..."; returns the level, which is the exit status. */
-static int
-status_print_check(const struct status *status, struct report *report, const char *unreadable)
+/* One alert of --check: "ID: text (since ...)". */
+static void
+status_print_check_alert(const char *before, const struct alert *alert)
 {
-    const int worst = unreadable ? TROUBLE_BROKEN : cli_troubles_worst(&status->troubles);
-    printf("NOCTULE %s:", cli_trouble_levels[worst].verdict);
+    char since[CLI_SINCE];
+    status_print_check_text(before, alert->id);
+    status_print_check_text(": ", alert->text);
+    fputs(cli_alert_since(alert, since), stdout);
+}
+
+static void
+status_print_check_known(const struct alerts *alerts)
+{
+    const char *before = "; known: ";
+    for (size_t i = 0; i < alerts->count; i++) {
+        if (!alerts->items[i].ack.by)
+            continue;
+        status_print_check_text(before, alerts->items[i].id);
+        before = ", ";
+    }
+}
+
+/* "NOCTULE WARNING: jobs_failed: ...; known: quarantine | jobs_ready=0 ..."; returns the severity, the exit status. */
+static int
+status_print_check(const struct status *status, struct report *report)
+{
+    const struct alerts *alerts = &status->alerts.list;
+    const enum alert_severity worst = alerts_worst(alerts);
     const char *before = " ";
-    if (unreadable) {
-        status_print_check_text(before, unreadable);
+    struct error error;
+    printf("NOCTULE %s:", cli_alert_words[worst].verdict);
+    for (size_t i = 0; i < alerts->count; i++) {
+        if (alerts->items[i].severity == ALERT_WAITS || alerts->items[i].ack.by)
+            continue;
+        status_print_check_alert(before, &alerts->items[i]);
         before = "; ";
     }
-    for (int level = TROUBLE_BROKEN; level >= TROUBLE_ATTENTION; level--) {
-        for (size_t i = 0; i < status->troubles.count; i++) {
-            char since[ISO_TIME_SIZE];
-            const struct cli_trouble *trouble = &status->troubles.items[i];
-            if (trouble->level != level)
-                continue;
-            status_print_check_text(before, trouble->text);
-            cli_trouble_since(trouble, since);
-            printf("%s%s%s", *since ? " (since " : "", since, *since ? ")" : "");
-            before = "; ";
-        }
-    }
-    if (worst == TROUBLE_JOBS_WAIT)
+    if (worst == ALERT_WAITS)
         fputs(" all is well", stdout);
+    status_print_check_known(alerts);
     fputs(" | ", stdout);
-    struct error error;
     if (!report || report_figures(report, stdout, &error) != 0)
         putchar('\n');
-    return worst;
+    return (int)worst;
 }
 
 static int
@@ -135,11 +151,15 @@ status_tell(struct status *status)
     struct error error = {0};
     int level = EXIT_OK;
     int rc = cli_try_report(status->conf, &report, &error);
-    int asked = cli_troubles_gather(&status->troubles, status->conf, report, rc ? NULL : &error);
-    if (rc == 0)
-        rc = asked;
+    if (rc)
+        alerts_add(&status->alerts.list, ALERT_database, "", ALERT_BROKEN, 0, "%s", error.message);
+    int collected = cli_alerts_collect(&status->alerts, status->conf, report, rc ? NULL : &error);
+    if (rc == 0 && collected) {
+        alerts_add(&status->alerts.list, ALERT_database, "", ALERT_BROKEN, 0, "%s", error.message);
+        rc = collected;
+    }
     if (status->check)
-        level = status_print_check(status, report, rc ? error.message : NULL);
+        level = status_print_check(status, rc ? NULL : report);
     else if (rc == 0)
         rc = status_print(status, report, &error);
     else
@@ -159,10 +179,10 @@ status_refuse(const struct status *status, const struct error *error)
         cli_complain("%s", error->message);
         return EXIT_CONFIG;
     }
-    printf("NOCTULE %s:", cli_trouble_levels[TROUBLE_BROKEN].verdict);
+    printf("NOCTULE %s:", cli_alert_words[ALERT_BROKEN].verdict);
     status_print_check_text(" ", error->message);
     puts(" |");
-    return TROUBLE_BROKEN;
+    return ALERT_BROKEN;
 }
 
 static int
@@ -192,7 +212,7 @@ status_draw(struct cli_call *call)
         rc = status_tell(status);
     conf_free(status->conf);
     status->conf = NULL;
-    cli_troubles_clear(&status->troubles);
+    cli_alerts_clear(&status->alerts);
     return rc;
 }
 

@@ -63,11 +63,13 @@ struct core {
     struct pseudonym_key pseudonym_key;
     bool intake_paused; /* it was told so */
     bool draining;
-    uint64_t ends;            /* of jobs, deliveries and commitments: something may go, perhaps */
-    bool disk_low;            /* less than min_free_mib is free: nothing is taken in */
-    bool disk_spent;          /* less than half of it: no job starts, either */
-    bool trouble;             /* the database cannot be written */
-    int64_t trouble_since_ms; /* Unix time, as disk_low_since_ms */
+    int64_t draining_since_ms; /* Unix time */
+    int64_t started_ms;        /* of clock_steady_ms */
+    uint64_t ends;             /* of jobs, deliveries and commitments: something may go, perhaps */
+    bool disk_low;             /* less than min_free_mib is free: nothing is taken in */
+    bool disk_spent;           /* less than half of it: no job starts, either */
+    bool trouble;              /* the database cannot be written */
+    int64_t trouble_since_ms;  /* Unix time, as disk_low_since_ms */
     int64_t disk_low_since_ms;
     char trouble_why[128];
     bool probing;     /* trying whether it can again */

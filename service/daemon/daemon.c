@@ -21,6 +21,7 @@
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/daemon/alerts.h"
 #include "service/daemon/clock_watch.h"
 #include "service/daemon/cluster/cluster.h"
 #include "service/daemon/configured.h"
@@ -44,7 +45,6 @@
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
 #include "service/daemon/spool.h"
-#include "service/daemon/troubles.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -247,7 +247,7 @@ daemon_child_ready(void *context, int slot)
     if (workers_is_probe(core->workers, slot))
         return;
     if (slot == core->page) {
-        troubles_tell_page(core);
+        daemon_alerts_send(core);
         return;
     }
     if (slot == cluster_slot(core->cluster)) {
@@ -285,7 +285,7 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     if (slot == core->intake) {
         arrivals_frame(core, reader);
         if (reader->type == PROTO_RECEIVING)
-            troubles_tell_page(core);
+            daemon_alerts_send(core);
         daemon_announce(daemon);
     } else if (worker >= 0) {
         local_executor_frame(core->local, (size_t)worker, reader);
@@ -364,6 +364,7 @@ daemon_drain(struct daemon *daemon, int number)
              LOG_INT("running", jobs_running(core->jobs)),
              LOG_INT("sending", deliveries_under_way(core->deliveries)));
     core->draining = true;
+    core->draining_since_ms = clock_unix_ms();
     notify("STOPPING=1");
     pool_drain(core->pool);
     uv_timer_start(&daemon->deadline, daemon->deadline.timer_cb, GRACE_MILLIS, 0);
@@ -513,7 +514,7 @@ daemon_on_tick(uv_timer_t *timer)
     deliveries_tick(core->deliveries);
     pulls_tick(core->pulls);
     nights_tick(core->nights, ((struct daemon *)core)->configured.file);
-    troubles_tell_page(core);
+    daemon_alerts_tick(core);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }
@@ -816,6 +817,7 @@ daemon_main(const struct daemon_options *options)
     daemon->core.intake = daemon->core.page = -1;
     daemon->configured = configured_none;
     daemon->core.reception.since_ms = clock_unix_ms();
+    daemon->core.started_ms = clock_steady_ms();
     log_open("daemon", "info");
     int status;
     int rc = configured_read(options->config_file, options->root, &daemon->core.conf, &error);

@@ -7,6 +7,7 @@
 #include "service/common/clock.h"
 #include "service/common/json.h"
 #include "service/common/log.h"
+#include "service/daemon/alerts.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/delivery/routes.h"
 #include "service/daemon/jobs/jobs.h"
@@ -15,7 +16,6 @@
 #include "service/daemon/pull/pulls.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
-#include "service/daemon/troubles.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -459,10 +459,31 @@ handle_cancel_pull(struct core *core, const struct control_request *request, str
 }
 
 static int
+handle_ack(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_ack *asked = &request->message.ack;
+    struct error error = {0};
+    char by[2 * USER_NAME];
+    request_name(request, asked->login, by);
+    log_info("control.ack", LOG_STR("alert", asked->alert), LOG_INT("undo", asked->undo),
+             LOG_STR("by", by));
+    const int rc = daemon_alerts_acknowledge(core, asked, by, &error);
+    if (rc)
+        answer_say(answer, "%s", error.message);
+    else
+        answer_say(answer, asked->undo ? "%s is an alert again" : "%s is acknowledged",
+                   asked->alert);
+    return rc;
+}
+
+static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
     (void)request;
-    answer->body = troubles_to_text(core);
+    struct alerts alerts = {0};
+    daemon_alerts_add(core, &alerts);
+    answer->body = alerts_to_lines(&alerts);
+    alerts_clear(&alerts);
     const struct intake_state *reception = &core->reception;
     if (reception->awaited)
         answer_say(answer, "noctuled runs, and takes its configuration over");
@@ -493,6 +514,7 @@ static const struct request {
     {PROTO_REJECT, true, handle_reject},
     {PROTO_PULL, true, handle_pull},
     {PROTO_CANCEL_PULL, true, handle_cancel_pull},
+    {PROTO_ACK, true, handle_ack},
     {PROTO_PING, false, handle_ping},
 };
 

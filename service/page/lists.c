@@ -2,7 +2,6 @@
 #include "service/page/view.h"
 
 #include "db/report.h"
-#include "service/common/troubles.h"
 #include "service/page/preview.h"
 
 /* A list of its own, as the request goes on with it. */
@@ -32,40 +31,19 @@ lists_add_all(const struct view *view, const struct lists_part *parts, size_t co
 
 /* ------------------------------------------------------------------------------------- now ---- */
 
-struct now_troubles {
-    FILE *out;
-    int count, level;
-};
-
-static int
-now_take(void *context, int level, int64_t since_ms, const char *text)
+static void
+now_list_alerts(const struct view *view)
 {
-    struct now_troubles *troubles = context;
-    (void)since_ms;
-    if (level != troubles->level)
-        return 0;
-    if (level == TROUBLE_ATTENTION)
-        html_trouble("attention", "Attention", text, troubles->out);
-    else
-        html_trouble("waits", "Waits", text, troubles->out);
-    troubles->count++;
-    return 0;
-}
-
-/* What the database knows; the daemon itself is there, or this page would not be. */
-static int
-now_tell_troubles(const struct view *view, struct error *error)
-{
-    struct now_troubles troubles = {view->out, 0, TROUBLE_ATTENTION};
-    fputs("<section class=\"verdict\"><h2>What needs a look</h2><ul>", view->out);
-    int rc = report_each_trouble(view->page->report, now_take, &troubles, error);
-    if (troubles.count == 0)
-        fputs("<li>Nothing needs attention.</li>", view->out);
-    troubles.level = TROUBLE_JOBS_WAIT;
-    if (rc == 0)
-        rc = report_each_trouble(view->page->report, now_take, &troubles, error);
-    fputs("</ul></section>\n", view->out);
-    return rc;
+    const struct alerts *alerts = &view->page->alerts.list;
+    const enum alert_severity worst = alerts_worst(alerts);
+    fprintf(view->out, "<section class=\"verdict%s\"><h2>Alerts</h2>",
+            worst == ALERT_BROKEN      ? " bad"
+            : worst == ALERT_ATTENTION ? " warn"
+                                       : "");
+    if (worst == ALERT_WAITS)
+        fputs("<p>Nothing needs attention.</p>", view->out);
+    html_alerts(alerts, view->out);
+    fputs("</section>\n", view->out);
 }
 
 int
@@ -75,7 +53,8 @@ view_now(const struct view *view, struct error *error)
 
     static const enum page_list_name figures[] = {PAGE_NOW, PAGE_NOW_SERIES, PAGE_NOW_DELIVERIES};
 
-    int rc = now_tell_troubles(view, error);
+    int rc = 0;
+    now_list_alerts(view);
     fputs("<div class=\"ones\">\n", view->out);
     for (size_t i = 0; rc == 0 && i < sizeof figures / sizeof *figures; i++)
         rc = view_figures(view, figures[i], error);

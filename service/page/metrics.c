@@ -32,6 +32,12 @@ struct metrics_reading {
     enum metric_name name;
 };
 
+static bool
+metrics_is_gauge(enum metric_name name)
+{
+    return metric_table[name].kind == METRIC_GAUGE || metric_table[name].kind == METRIC_OWN_GAUGE;
+}
+
 static struct sample *
 metrics_sample(struct metrics *metrics, enum metric_name name, const char *label)
 {
@@ -87,7 +93,7 @@ metrics_forget(struct metrics *metrics, bool all)
 {
     size_t kept = 0;
     for (size_t i = 0; i < metrics->count; i++)
-        if (all || metric_table[metrics->samples[i].name].kind == METRIC_GAUGE)
+        if (all || metrics_is_gauge(metrics->samples[i].name))
             free(metrics->samples[i].label);
         else
             metrics->samples[kept++] = metrics->samples[i];
@@ -99,7 +105,7 @@ static void
 metrics_begin(struct metrics *metrics)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (metric_table[i].kind != METRIC_GAUGE && !*metric_table[i].label)
+        if (!metrics_is_gauge((enum metric_name)i) && !*metric_table[i].label)
             metrics_sample(metrics, (enum metric_name)i, "");
 }
 
@@ -194,9 +200,7 @@ static void
 metrics_write_one(const struct metrics *metrics, enum metric_name name, FILE *out)
 {
     const struct metric *metric = &metric_table[name];
-    const char *type = metric->bounds                 ? "histogram"
-                       : metric->kind == METRIC_GAUGE ? "gauge"
-                                                      : "counter";
+    const char *type = metric->bounds ? "histogram" : metrics_is_gauge(name) ? "gauge" : "counter";
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name, type);
     for (size_t i = 0; i < metrics->count; i++) {
         const struct sample *sample = &metrics->samples[i];
@@ -211,10 +215,25 @@ metrics_write_one(const struct metrics *metrics, enum metric_name name, FILE *ou
     }
 }
 
+/* Acknowledged ones are 0. */
+static void
+metrics_add_alerts(struct metrics *metrics, const struct alerts *alerts)
+{
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        if (alert->severity != ALERT_WAITS)
+            metrics_add(metrics, METRIC_noctule_alert, alert->id,
+                        alert->ack.by ? 0 : (double)alert->severity);
+    }
+}
+
 int
-metrics_write(struct metrics *metrics, struct report *report, FILE *out, struct error *error)
+metrics_write(struct metrics *metrics, struct report *report, const struct alerts *alerts,
+              FILE *out, struct error *error)
 {
     const int rc = metrics_read(metrics, report, error);
+    if (rc == 0)
+        metrics_add_alerts(metrics, alerts);
     for (int i = 0; rc == 0 && i < METRIC_COUNT; i++)
         metrics_write_one(metrics, (enum metric_name)i, out);
     return rc;

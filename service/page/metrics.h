@@ -8,6 +8,7 @@
 #define NOCTULE_PAGE_METRICS_H
 
 #include "db/metrics.h"
+#include "service/common/alerts/alerts.h"
 
 #include <stdio.h>
 
@@ -23,6 +24,7 @@ void metrics_close(struct metrics *metrics); /* NULL is allowed */
 void metrics_add(struct metrics *metrics, enum metric_name name, const char *label, double value);
 
 /* Looks at what happened meanwhile, and writes all. */
-int metrics_write(struct metrics *metrics, struct report *report, FILE *out, struct error *error);
+int metrics_write(struct metrics *metrics, struct report *report, const struct alerts *alerts,
+                  FILE *out, struct error *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "db/page.h"
 #include "service/common/pseudonym.h"
-#include "service/page/condition.h"
+#include "service/page/alerts.h"
 #include "service/page/gate.h"
 #include "service/page/metrics.h"
 #include "service/page/request.h"
@@ -21,8 +21,8 @@ struct page {
     struct report *report; /* NULL: it could not be opened, and is tried again */
     struct metrics *metrics;
     struct gate gate;
-    struct condition condition; /* of the service, as the daemon tells it */
-    struct pseudonym_key key;   /* of identifiers that are hashed */
+    struct page_alerts alerts;
+    struct pseudonym_key key; /* of identifiers that are hashed */
     bool lost; /* the database failed: whether it is another one has to be looked at */
 };
 

@@ -1,6 +1,6 @@
 /*
  * role.c - the role that serves the page. It binds its port and opens the database before it is confined, and then reads
- * what people ask for; the daemon tells it how the service is.
+ * what people ask for; the daemon sends it the alerts.
  *
  * The loop's thread has the pipe and the clock; the server's answers. Of a new configuration another process begins with.
  */
@@ -67,7 +67,7 @@ role_on_message(void *context, struct proto_reader *reader)
 {
     struct page_role *role = context;
     pthread_mutex_lock(&role->lock);
-    condition_hear(&role->page.condition, reader, clock_steady_ms());
+    page_alerts_receive(&role->page.alerts, reader, clock_steady_ms());
     pthread_mutex_unlock(&role->lock);
 }
 
@@ -194,6 +194,7 @@ page_main(const struct role_args *args)
         log_error("page.start", LOG_STR("error", error.message));
     else
         rc = role_serve(&role);
+    page_alerts_clear(&role.page.alerts);
     metrics_close(role.page.metrics);
     report_close(role.page.report);
     free(role.page.database);

@@ -30,6 +30,12 @@ struct route {
     bool is_alone; /* the database is not asked */
 };
 
+static int
+page_make_alerts(struct page *page, struct error *error)
+{
+    return page_alerts_make(&page->alerts, page->conf, page->report, clock_steady_ms(), error);
+}
+
 /* ------------------------------------------------------------------------- not for people ---- */
 
 static int
@@ -42,19 +48,18 @@ answer_health(struct page *page, const struct page_request *request, struct page
     return 0;
 }
 
-/* Can the service do what it is for? Which file or port it is that it cannot use is not for everybody. */
+/* Whether the service does its work. Ids name destinations and pipelines, so that they need the token. */
 static int
 answer_ready(struct page *page, const struct page_request *request, struct page_reply *answer,
              struct error *error)
 {
-    int64_t event;
-    const int rc = report_last_event(page->report, &event, error);
+    const int rc = page_make_alerts(page, error);
     if (rc)
         return rc;
-    if (!condition_write(&page->condition, clock_steady_ms(), answer->out))
-        return answer_health(page, request, answer, error);
     answer->type = "text/plain; charset=utf-8";
-    answer->status = UNAVAILABLE;
+    if (!page_alerts_write(&page->alerts.list, gate_lets_in(&page->gate, request->authorization),
+                           answer->out))
+        answer->status = UNAVAILABLE;
     return 0;
 }
 
@@ -63,8 +68,10 @@ answer_metrics(struct page *page, const struct page_request *request, struct pag
                struct error *error)
 {
     (void)request;
+    const int rc = page_make_alerts(page, error);
     answer->type = METRICS_TYPE;
-    return metrics_write(page->metrics, page->report, answer->out, error);
+    return rc ? rc
+              : metrics_write(page->metrics, page->report, &page->alerts.list, answer->out, error);
 }
 
 static int
@@ -114,8 +121,26 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 
 /* -------------------------------------------------------------------------- head and foot ---- */
 
+/* The state of the service, on each page: from the list that /readyz has. */
 static void
-frame_menu(const struct route *here, const struct page_request *request, FILE *out)
+frame_state(const struct alerts *alerts, FILE *out)
+{
+    static const char *const words[][2] = {
+        {"good", "&#10003; ok"}, {"attention", "&#9650; attention"}, {"broken", "&#10007; broken"}};
+
+    const enum alert_severity worst = alerts_worst(alerts);
+    size_t count = 0;
+    for (size_t i = 0; i < alerts->count; i++)
+        count += alerts->items[i].severity != ALERT_WAITS && !alerts->items[i].ack.by;
+    fprintf(out, "<a class=\"state %s\" href=\"./\">%s", words[worst][0], words[worst][1]);
+    if (count > 0)
+        fprintf(out, ": %zu alert%s", count, count == 1 ? "" : "s");
+    fputs("</a>", out);
+}
+
+static void
+frame_menu(const struct route *here, const struct page_request *request,
+           const struct alerts *alerts, FILE *out)
 {
     fputs(
         "<header><a class=\"skip\" href=\"#content\">To the content</a><nav aria-label=\"Pages\">",
@@ -124,7 +149,10 @@ frame_menu(const struct route *here, const struct page_request *request, FILE *o
         if (routes[i].in_menu)
             fprintf(out, "<a href=\"%s\"%s>%s</a>", routes[i].path[1] ? routes[i].path + 1 : "./",
                     &routes[i] == here ? " aria-current=\"page\"" : "", routes[i].title);
-    fputs("</nav><form action=\"search\" role=\"search\"><label for=\"q\">Search</label>"
+    fputs("</nav>", out);
+    if (alerts)
+        frame_state(alerts, out);
+    fputs("<form action=\"search\" role=\"search\"><label for=\"q\">Search</label>"
           "<input id=\"q\" name=\"q\" type=\"search\" autocomplete=\"off\" maxlength=\"200\" "
           "placeholder=\"accession, patient, UID, job\" value=\"",
           out);
@@ -153,7 +181,7 @@ frame_refresh(const struct route *here, const struct page_request *request, FILE
 
 static void
 frame_write(const struct route *here, const char *title, const struct page_request *request,
-            const char *content, FILE *out)
+            const struct alerts *alerts, const char *content, FILE *out)
 {
     const bool refreshes = here && here->refreshes && !*request->values[REQUEST_still] &&
                            !*request->values[REQUEST_after];
@@ -167,7 +195,7 @@ frame_write(const struct route *here, const char *title, const struct page_reque
             "<title>%s - Noctule</title><link rel=\"stylesheet\" href=\"style.css\"></head>\n"
             "<body>",
             title);
-    frame_menu(here, request, out);
+    frame_menu(here, request, alerts, out);
     fprintf(out, "<main id=\"content\"><h1>%s</h1>\n%s", title, content);
     frame_refresh(here, request, out);
     fputs("<footer class=\"faint small\">Noctule " NOCTULE_VERSION ", read-only</footer>"
@@ -203,7 +231,7 @@ route_refuse(const struct route *route, const struct page_request *request, int 
         html_text(why, out);
         fputs("</p></section>\n", out);
         fflush(out);
-        frame_write(NULL, title, request, text, answer->out);
+        frame_write(NULL, title, request, NULL, text, answer->out);
     }
     if (out)
         fclose(out);
@@ -220,12 +248,14 @@ route_view(struct page *page, const struct route *route, const struct page_reque
     if (rc)
         return error_set_system(error, rc, "make the page");
     const struct view view = {page, request, content.out};
-    rc = route->view(&view, error);
+    rc = page_make_alerts(page, error);
+    if (rc == 0)
+        rc = route->view(&view, error);
     const int closed = text_close(&content);
     if (closed)
         return rc ? rc : error_set_system(error, closed, "make the page");
     if (rc == 0)
-        frame_write(route, route->title, request, content.bytes, answer->out);
+        frame_write(route, route->title, request, &page->alerts.list, content.bytes, answer->out);
     free(content.bytes);
     return rc;
 }

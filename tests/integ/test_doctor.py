@@ -72,7 +72,7 @@ def test_a_healthy_service(daemon, tmp_path, certificates):
         d.start()
         checks = doctor(d)
         assert not wrong(d)
-        assert set(checks) == {"configuration", "root", "inbox", "watches", "database", "backup", "daemon", "port", "tls", "destination",
+        assert set(checks) == {"configuration", "root", "inbox", "watches", "database", "backup", "daemon", "alerts", "port", "tls", "destination",
                                "devices", "dictionary", "clock", "limits", "confinement", "unit"}
         assert [check["text"] for check in checks["port"]] == [f"{d.port} is noctuled's", f"{d.tls_port} is noctuled's"]
         assert len(checks["destination"]) == 2 and f"process {d.process.pid}" in checks["daemon"][0]["text"]
@@ -189,7 +189,7 @@ def test_a_port_of_another_program(daemon, tmp_path):
         wait_for(lambda: "is not open" in d.ctl("status", check=False).stdout, 60, "the trouble")
         found = wrong(d)
         assert f"port {d.port} is taken by another program, and noctuled waits for it" in found["port", "broken"]
-        assert f"port {d.port} is not open" in found["daemon", "broken"] and len(found) == 2
+        assert f"port {d.port} is not open" in found["alerts", "broken"] and len(found) == 2
     clock.pass_time(5)  # until the port is tried again
     wait_for(lambda: not wrong(d), 60, "a healthy service")
 

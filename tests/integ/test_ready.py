@@ -37,7 +37,7 @@ def wait_said(site, line):
 
     def said():
         status, text = asked(site)
-        return status == 503 and re.search(rf"^{re.escape(line)}( \(since 20\S+Z\))?$", text, re.M) and text
+        return status == 503 and re.search(rf"^{re.escape(line)} \(broken(, since 20\S+Z)?\)$", text, re.M) and text
 
     text = passing(site, said, f"{line!r} of /readyz")
     wait_for(lambda: asked(site, "healthz") == (200, "ok\n"), 60, "/healthz")
@@ -47,7 +47,7 @@ def wait_said(site, line):
 
 
 def wait_ready(site):
-    passing(site, lambda: asked(site) == (200, "ok\n"), "that it is ready")
+    passing(site, lambda: asked(site)[0] == 200, "that it is ready")
     assert "Broken" not in site.daemon.ctl("status", check=False).stdout
 
 
@@ -64,7 +64,7 @@ def test_ports_and_the_disk(daemon, tmp_path):
     wait_ready(site)
     change(d, "min_free_mib = 1;", "min_free_mib = 1e8;")
     reload(d)
-    wait_said(site, "disk: less than min_free_mib is free, and nothing is taken in")
+    wait_said(site, "disk: less than min_free_mib is free, nothing is received")
     change(d, "min_free_mib = 1e8;", "min_free_mib = 1;")
     reload(d)
     wait_ready(site)
@@ -74,8 +74,8 @@ def test_ports_and_the_disk(daemon, tmp_path):
 def test_what_keeps_dying(daemon, tmp_path):
     site = served(daemon, tmp_path)
     d = site.daemon
-    for role, said in (("worker", "worker: no process that computes is there: they keep ending, or say nothing"),
-                       ("intake", "intake: the process that takes in keeps ending, or says nothing")):
+    for role, said in (("worker", "worker:0: a process that computes keeps ending or does not respond (broken"),
+                       ("intake", "intake: the process that receives keeps ending or does not respond (broken")):
         wait_ready(site)
 
         def dies():
@@ -94,7 +94,7 @@ def test_a_daemon_that_hangs(daemon, tmp_path):
     wait_ready(site)
     os.kill(site.daemon.process.pid, signal.SIGSTOP)
     try:
-        passing(site, lambda: asked(site) == (503, "daemon: noctuled has not told in the last 10 s how it is\n"),
+        passing(site, lambda: asked(site) == (503, "daemon: noctuled does not respond (broken)\n"),
                 "that it is missed")
         assert site.text("healthz") == "ok\n"
     finally:

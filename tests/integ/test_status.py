@@ -46,11 +46,11 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
     assert json.loads(d.ctl("status", "--json").stdout)["daemon"] == "running"
     if os.geteuid() == 0:  # may become another
         told = check(d, "CRITICAL", user=NOBODY)
-        assert told.startswith("this user may not ask noctuled: only root may | jobs_ready=0"), told
+        assert told.startswith("daemon: this user may not ask noctuled: only root may | jobs_ready=0"), told
     os.kill(d.process.pid, signal.SIGSTOP)
     try:
         told = check(d, "CRITICAL", env={**os.environ, **HURRY})
-        assert told.startswith(f"noctuled (process {d.process.pid}) did not answer within 10 seconds | jobs_ready=0")
+        assert told.startswith(f"daemon: noctuled (process {d.process.pid}) did not answer within 10 seconds | jobs_ready=0")
     finally:
         os.kill(d.process.pid, signal.SIGCONT)
     (d.root / "run" / "control.sock").unlink()

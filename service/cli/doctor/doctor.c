@@ -36,7 +36,8 @@ static const struct doctor_check checks[] = {
     {"watches", "folders of inboxes against what inotify allows", .look = look_at_watches},
     {"database", "version, damage, size of its log", .look = look_at_database},
     {"backup", "how old the newest is", .look = look_at_backup},
-    {"daemon", "runs, answers, what it has to say", .look = look_at_daemon},
+    {"daemon", "runs and responds", .look = look_at_daemon},
+    {"alerts", "those that noctule status lists", .look = look_at_alerts},
     {"port", "ours, or free to be bound", .count = count_ports, .look = look_at_port},
     {"tls", "certificate and key: readable, of a pair, valid", .count = count_tls,
      .look = look_at_tls, .needs_dicom = true},
@@ -348,7 +349,7 @@ doctor_ask_daemon(struct doctor *doctor)
 {
     char *message;
     const char *root = doctor->conf->root;
-    const int rc = cli_ask_daemon(root, DOCTOR_SECONDS, &message, &doctor->daemon_troubles);
+    const int rc = cli_ask_daemon(root, DOCTOR_SECONDS, &message, &doctor->daemon_alerts);
     const char *state = rc == 0 ? "running" : "starting";
     if (rc != 0 && rc != -EINPROGRESS)
         state =
@@ -405,7 +406,7 @@ doctor_run(struct cli_call *call)
     }
     if (hung) /* nothing is taken from under them */
         _exit(fflush(stdout) == 0 ? status : DOCTOR_BROKEN);
-    free(doctor.daemon_troubles);
+    free(doctor.daemon_alerts);
     conf_findings_free(&findings);
     conf_free(doctor.conf);
     return status;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DOCTOR_FINDINGS     8
+#define DOCTOR_FINDINGS     32
 #define DOCTOR_TEXT         1024
 #define DOCTOR_SECONDS      3 /* that a look gives whom it asks; DOCTOR_DEADLINE bounds the look */
 #define DOCTOR_DEADLINE     6
@@ -34,7 +34,7 @@ struct doctor {
     bool has_user;         /* there is one */
     bool is_service;       /* rights are those of the service's user */
     char daemon_state[32]; /* "running", "starting" ... (cli_no_answer) */
-    char *daemon_troubles; /* lines of PING's answer; NULL: none */
+    char *daemon_alerts;   /* lines of PING's answer; NULL: none */
     char daemon_why[1024]; /* why it did not answer */
     int daemon_pid;        /* 0: unknown */
 };
@@ -82,6 +82,7 @@ void look_at_watches(struct examination *examination);
 void look_at_database(struct examination *examination);
 void look_at_backup(struct examination *examination);
 void look_at_daemon(struct examination *examination);
+void look_at_alerts(struct examination *examination);
 void look_at_clock(struct examination *examination);
 void look_at_unit(struct examination *examination);
 size_t count_ports(const struct conf *conf);

@@ -64,7 +64,7 @@ port_in_use(struct examination *examination, const struct own_port *own)
                     "port %d is taken by another program: ss -tlnp says which; end it, or change "
                     "the port",
                     port);
-    else if (answers && doctor->daemon_troubles && strstr(doctor->daemon_troubles, own->lacks))
+    else if (answers && doctor->daemon_alerts && strstr(doctor->daemon_alerts, own->lacks))
         doctor_find(examination, DOCTOR_BROKEN,
                     "port %d is taken by another program, and noctuled waits for it: ss -tlnp "
                     "says which; end it, or change the port",

@@ -1,11 +1,11 @@
 /* state.c - the database, the daemon, the clock, and the unit. */
 #include "db/iso_time.h"
 #include "db/report.h"
+#include "service/cli/alerts.h"
 #include "service/cli/cli.h"
 #include "service/cli/doctor/doctor.h"
 #include "service/common/clock.h"
 #include "service/common/layout.h"
-#include "service/common/troubles.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,25 +80,11 @@ look_at_database(struct examination *examination)
 
 /* ------------------------------------------------------------------------------ daemon ---- */
 
-static int
-daemon_take(void *context, int level, int64_t since_ms, const char *text)
-{
-    char since[ISO_TIME_SIZE] = "";
-    if (since_ms > 0 && iso_time_from_ms(since_ms, since) != 0)
-        *since = '\0';
-    if (level > TROUBLE_JOBS_WAIT)
-        doctor_find(context, level == TROUBLE_BROKEN ? DOCTOR_BROKEN : DOCTOR_ATTENTION,
-                    "%s%s%s%s: its log says more (journalctl -u noctule)", text,
-                    *since ? " (since " : "", since, *since ? ")" : "");
-    return 0;
-}
-
 void
 look_at_daemon(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     const bool answers = !doctor->daemon_why[0];
-    char *lines = doctor->daemon_troubles ? strdup(doctor->daemon_troubles) : NULL;
     if (strcmp(doctor->daemon_state, "unknown") == 0)
         doctor_find(examination, DOCTOR_ATTENTION, "%s: ask as root", doctor->daemon_why);
     else if (!answers)
@@ -106,12 +92,48 @@ look_at_daemon(struct examination *examination)
                     strcmp(doctor->daemon_state, "not running") == 0
                         ? "systemctl start noctule"
                         : "its log says why (journalctl -u noctule)");
-    cli_each_trouble(lines, daemon_take, examination);
-    free(lines);
     if (strcmp(doctor->daemon_state, "starting") == 0 && examination->count == 0)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "noctuled takes nothing in yet: ask again in a minute");
     doctor_fine(examination, "noctuled runs (process %d) and answers", doctor->daemon_pid);
+}
+
+/* ------------------------------------------------------------------------------ alerts ---- */
+
+static void
+alerts_find_one(struct examination *examination, const struct alert *alert)
+{
+    static const enum doctor_verdict verdicts[] = {DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN};
+
+    char since[CLI_SINCE];
+    char *remedy = cli_alert_remedy(alert);
+    doctor_find(examination, alert->ack.by ? DOCTOR_OK : verdicts[alert->severity], "%s%s: %s",
+                alert->text, cli_alert_since(alert, since), remedy ? remedy : alert->id);
+    free(remedy);
+}
+
+/* One that does not respond is the finding of look_at_daemon. */
+void
+look_at_alerts(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    struct alerts alerts = {0};
+    struct report *report = NULL;
+    struct error error;
+    if (doctor->daemon_alerts)
+        alerts_from_lines(&alerts, doctor->daemon_alerts);
+    const int opened = cli_try_report(doctor->conf, &report, &error);
+    const int rc =
+        alerts_collect(&alerts, doctor->conf, opened ? NULL : report, clock_unix_ms(), &error);
+    for (size_t i = 0; i < alerts.count; i++)
+        if (alerts.items[i].severity != ALERT_WAITS)
+            alerts_find_one(examination, &alerts.items[i]);
+    if (rc)
+        doctor_find(examination, DOCTOR_BROKEN, "%s", error.message);
+    doctor_fine(examination, opened ? "those of the database could not be read" : "there are none");
+    if (!opened)
+        report_close(report);
+    alerts_clear(&alerts);
 }
 
 /* ------------------------------------------------------------------------------- clock ---- */

@@ -112,9 +112,9 @@ when_midnight(int days_ago)
     return mktime(&day);
 }
 
-/* What is said by today: "today", "yesterday", "36h"; -EINVAL where it is nothing of that. */
+/* Of "today", "yesterday", and "36h" ago or, with a direction of 1, from now. Returns 0 or -EINVAL. */
 static int
-when_counted(const char *text, time_t *then)
+when_counted(const char *text, int direction, time_t *then)
 {
     char digits[CLI_TIME];
     int64_t count;
@@ -127,14 +127,14 @@ when_counted(const char *text, time_t *then)
     snprintf(digits, sizeof digits, "%.*s", (int)strlen(text) - 1, text);
     if (unit == 0 || cli_parse_number(digits, &count) < 0 || count > 1000000)
         return -EINVAL;
-    *then = time(NULL) - (time_t)(count * unit);
+    *then = time(NULL) + (time_t)(direction * count * unit);
     return 0;
 }
 
 /* A time of UTC as the database has it, how such a text begins ("2026-01-31", "2026-01-31T07:30"),
  * how long ago it was ("90m", "36h", "7d"), or "today" and "yesterday", which begin at midnight here. */
 static int
-kind_when(struct cli_call *call, char *text, void *member)
+when_take(struct cli_call *call, char *text, void *member, int direction)
 {
     const char *given = member ? *(const char **)member : NULL; /* again */
     char *when = call->when[given == call->when[0] || (!given && call->when_count == 0) ? 0 : 1];
@@ -144,12 +144,24 @@ kind_when(struct cli_call *call, char *text, void *member)
         return -EINVAL;
     if (when_is_time(text))
         strcpy(when, text);
-    else if (when_counted(text, &then) == 0)
+    else if (when_counted(text, direction, &then) == 0)
         strftime(when, CLI_TIME, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&then, &utc));
     else
         return -EINVAL;
     call->when_count += given == NULL;
     return kind_text(call, when, member);
+}
+
+static int
+kind_when(struct cli_call *call, char *text, void *member)
+{
+    return when_take(call, text, member, -1);
+}
+
+static int
+kind_later(struct cli_call *call, char *text, void *member)
+{
+    return when_take(call, text, member, 1);
 }
 
 const struct cli_kind cli_flag = {.take = kind_flag},
@@ -165,6 +177,8 @@ const struct cli_kind cli_flag = {.take = kind_flag},
                       cli_files = {"FILE", "a file", kind_texts, CLI_FILES},
                       cli_uid = {"SERIES_UID", "a UID", kind_uid, CLI_NOTHING},
                       cli_when = {"WHEN", "a time", kind_when, CLI_NOTHING},
+                      cli_later = {"WHEN", "a time", kind_later, CLI_NOTHING},
+                      cli_alert = {"ALERT", "an id of an alert", kind_name, CLI_NOTHING},
                       cli_job = {"JOB", "a job number", kind_number, CLI_NOTHING},
                       cli_id = {"DELIVERY", "a delivery number", kind_number, CLI_NOTHING},
                       cli_count = {"N", "a number from 1", kind_number, CLI_NOTHING},

@@ -45,6 +45,8 @@ extern const struct cli_kind cli_flag, /* bool */
     cli_files,                    /* struct cli_texts: each time that it is given */
     cli_uid,                      /* const char *, a UID by its looks */
     cli_when,                   /* const char *, a time as the database has it; two of a command */
+    cli_later,                  /* the same, in the future */
+    cli_alert,                  /* const char *, the id of an alert */
     cli_job, cli_count, cli_id, /* int64_t from 1 */
     cli_segment;                /* int64_t from 0 */
 

@@ -5,25 +5,8 @@
 #include "service/cli/night/night.h"
 
 #include "service/common/html/html.h"
-#include "service/common/troubles.h"
 
 #include <string.h>
-
-static void
-night_html_troubles(const struct cli_troubles *troubles, FILE *out)
-{
-    fputs("<ul>", out);
-    for (int level = TROUBLE_BROKEN; level >= TROUBLE_JOBS_WAIT; level--) {
-        for (size_t i = 0; i < troubles->count; i++) {
-            const struct cli_trouble *trouble = &troubles->items[i];
-            if (trouble->level != level)
-                continue;
-            html_trouble(cli_trouble_levels[level].word, cli_trouble_levels[level].heading,
-                         trouble->text, out);
-        }
-    }
-    fputs("</ul>", out);
-}
 
 static void
 night_html_head(const struct night_report *report, FILE *out)
@@ -42,7 +25,7 @@ night_html_head(const struct night_report *report, FILE *out)
             since, until, html_style, since, until);
     fprintf(out, "<section class=\"verdict%s\"><p>%s</p>", report->attention ? " bad" : "",
             report->attention ? "Somebody should look at this." : "Nothing needs attention.");
-    night_html_troubles(report->troubles, out);
+    html_alerts(&report->alerts->list, out);
     fputs("</section>\n", out);
 }
 

@@ -49,7 +49,7 @@ night_write_json(const struct night_report *report, FILE *out)
     json_string(&json, "since", report->night->since);
     json_string(&json, "until", report->night->until);
     json_boolean(&json, "attention", report->attention);
-    cli_troubles_to_json(report->troubles, &json);
+    cli_alerts_to_json(report->alerts, &json);
     for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
         json_night_table(&json, &report->night->tables[i]);
     json_end_object(&json);

@@ -6,7 +6,6 @@
 #include "db/report.h"
 #include "service/cli/cli.h"
 #include "service/common/clock.h"
-#include "service/common/troubles.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,18 +19,6 @@ struct night_request {
     bool json, send;
 };
 
-/* Of how a time begins, when it begins: "2026-01-31T07" is at seven. */
-static int
-night_time(const char *text, int64_t *ms)
-{
-    char whole[] = "0000-01-01T00:00:00.000Z";
-    const size_t length = strlen(text);
-    if (length >= sizeof whole)
-        return -EINVAL;
-    memcpy(whole, text, length);
-    return iso_time_to_ms(whole, ms);
-}
-
 static int
 night_check(struct cli_call *call)
 {
@@ -41,7 +28,7 @@ night_check(struct cli_call *call)
         return cli_usage_error(call->command->name, "--send excludes --json and --html");
     for (int i = 0; i < 2; i++) {
         const char *text = i ? request->until : request->since;
-        if (text && night_time(text, &ms) != 0)
+        if (text && cli_time_to_ms(text, &ms) != 0)
             return cli_usage_error(call->command->name, "\"%s\" is no time", text);
     }
     return EXIT_OK;
@@ -81,28 +68,48 @@ night_tell(const struct night_report *report, const struct cli_call *call)
     return status == EXIT_OK && report->attention ? EXIT_PARTIAL : status;
 }
 
+/* What somebody must act on, unless it is acknowledged: that of an older period cannot be. */
+static bool
+night_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
+{
+    static const struct {
+        enum night_table_name table;
+        enum alert_kind kind;
+    } tables[] = {{NIGHT_FAILED, ALERT_jobs_failed},
+                  {NIGHT_REVIEW, ALERT_review},
+                  {NIGHT_UNDELIVERED, ALERT_undelivered},
+                  {NIGHT_UNPULLED, ALERT_unpulled},
+                  {NIGHT_QUARANTINED, ALERT_quarantine}};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (night->tables[tables[i].table].row_count > 0 &&
+            !(is_recent && alerts_is_acknowledged(alerts, tables[i].kind)))
+            return true;
+    return alerts_worst(alerts) >= ALERT_ATTENTION;
+}
+
 static int
 night_make(struct cli_call *call, struct report *database, int64_t since_ms, int64_t until_ms)
 {
     const char *root = call->context->conf->root;
-    struct cli_troubles troubles = {0};
+    struct cli_alerts alerts = {0};
     struct night *night = NULL;
     struct error error = {0};
     int status = EXIT_DATABASE;
-    int rc = cli_troubles_gather(&troubles, call->context->conf, database, &error);
+    int rc = cli_alerts_collect(&alerts, call->context->conf, database, &error);
     if (rc == 0)
         rc = report_night(database, since_ms, until_ms, &night, &error);
     if (rc == 0) {
-        const struct night_report report = {night, &troubles, root,
-                                            night_has_trouble(night) ||
-                                                cli_troubles_worst(&troubles) >= TROUBLE_ATTENTION};
+        const bool is_recent = clock_unix_ms() - until_ms < NIGHT_MS;
+        const struct night_report report = {night, &alerts, root,
+                                            night_needs_attention(night, &alerts.list, is_recent)};
         status = night_tell(&report, call);
     } else {
         cli_complain("%s", error.message);
         status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
     }
     night_free(night);
-    cli_troubles_clear(&troubles);
+    cli_alerts_clear(&alerts);
     return status;
 }
 
@@ -117,10 +124,10 @@ night_run(struct cli_call *call)
     }
     int64_t until_ms = clock_unix_ms();
     if (request->until)
-        night_time(request->until, &until_ms);
+        cli_time_to_ms(request->until, &until_ms);
     int64_t since_ms = until_ms - NIGHT_MS;
     if (request->since)
-        night_time(request->since, &since_ms);
+        cli_time_to_ms(request->since, &since_ms);
     int status = cli_open_report(call->context->conf, &database);
     if (status != EXIT_OK)
         return status;

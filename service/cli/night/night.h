@@ -8,15 +8,15 @@
 #define NOCTULE_CLI_NIGHT_H
 
 #include "db/night.h"
-#include "service/cli/troubles.h"
+#include "service/cli/alerts.h"
 
 #include <stdio.h>
 
 struct night_report {
     const struct night *night;
-    const struct cli_troubles *troubles; /* now */
-    const char *root;                    /* the folder that paths are relative to */
-    bool attention;                      /* somebody has to look at something */
+    const struct cli_alerts *alerts; /* now */
+    const char *root;                /* the folder that paths are relative to */
+    bool attention;                  /* somebody has to look at something */
 };
 
 void night_write_text(const struct night_report *report, FILE *out);

@@ -2,9 +2,9 @@
 #include "service/cli/night/night.h"
 
 #include "service/common/html/html.h"
-#include "service/common/troubles.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LINE_WIDTH 80
@@ -174,18 +174,25 @@ text_list(const struct night_table *table, FILE *out)
 }
 
 static void
-text_troubles(const struct cli_troubles *troubles, FILE *out)
+text_alert(const struct alert *alert, FILE *out)
 {
-    for (int level = TROUBLE_BROKEN; level >= TROUBLE_JOBS_WAIT; level--) {
-        for (size_t i = 0; i < troubles->count; i++) {
-            const struct cli_trouble *trouble = &troubles->items[i];
-            if (trouble->level != level)
-                continue;
-            struct paragraph p = paragraph_begin(out, LABEL, cli_trouble_levels[level].heading);
-            paragraph_add(&p, trouble->text);
-            fputc('\n', out);
-        }
+    char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
+    struct paragraph p = paragraph_begin(out, LABEL, cli_alert_heading(alert));
+    paragraph_add(&p, alert->text);
+    fputc('\n', out);
+    if (remedy) {
+        p = paragraph_begin(out, LABEL, "");
+        paragraph_add(&p, remedy);
+        fputc('\n', out);
     }
+    free(remedy);
+}
+
+static void
+text_alerts(const struct alerts *alerts, FILE *out)
+{
+    for (size_t i = 0; i < alerts->count; i++)
+        text_alert(&alerts->items[i], out);
 }
 
 static void
@@ -204,8 +211,8 @@ night_write_text(const struct night_report *report, FILE *out)
 {
     const struct night *night = report->night;
     text_head(report, out);
-    text_troubles(report->troubles, out);
-    fputs(report->troubles->count > 0 ? "\n" : "", out);
+    text_alerts(&report->alerts->list, out);
+    fputs(report->alerts->list.count > 0 ? "\n" : "", out);
     for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
         if (night->tables[i].one)
             text_one(&night->tables[i], out);

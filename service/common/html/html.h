@@ -9,6 +9,7 @@
 #define NOCTULE_HTML_H
 
 #include "db/night.h"
+#include "service/common/alerts/alerts.h"
 
 #include <stdio.h>
 
@@ -53,8 +54,8 @@ void html_figures(const struct night_table *table, FILE *out);
 /* All of a table's only row, a line each. */
 void html_details(const struct night_table *table, const struct html_link *links, FILE *out);
 
-/* An item of a list: what is not well, or waits. `word` is its class, and how it is said. */
-void html_trouble(const char *word, const char *heading, const char *text, FILE *out);
+/* The list of alerts, with id, time and remedy or acknowledgement. */
+void html_alerts(const struct alerts *alerts, FILE *out);
 
 /* A PNG file below the root of so many bytes at most, whole: malloc'd. 0 or -errno; no link is followed. */
 int html_read_preview(const char *root, const char *path, size_t most, unsigned char **bytes,

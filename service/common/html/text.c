@@ -37,11 +37,3 @@ html_query(const char *text, FILE *out)
             fprintf(out, "%%%02X", c);
     }
 }
-
-void
-html_trouble(const char *word, const char *heading, const char *text, FILE *out)
-{
-    fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> ", word, heading);
-    html_foreign(text, out);
-    fputs("</li>\n", out);
-}

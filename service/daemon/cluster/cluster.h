@@ -47,5 +47,7 @@ void cluster_gone(struct cluster *cluster);
 
 /* Why nothing goes to Slurm though it should; "": all is well. */
 const char *cluster_trouble(const struct cluster *cluster);
+/* Unix milliseconds; 0: none. */
+int64_t cluster_trouble_since(const struct cluster *cluster);
 
 #endif

@@ -23,6 +23,7 @@ struct cluster {
     int refusals;                 /* in a row */
     bool away;         /* Slurm could not be asked the last time: polls go on until it can */
     char trouble[640]; /* "": none */
+    int64_t trouble_since_ms;
 };
 
 /* ------------------------------------------------------------------------------ asking.c ---- */

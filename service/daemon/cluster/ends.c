@@ -1,6 +1,7 @@
 /* ends.c - how attempts in Slurm end; see cluster.h. */
 #include "service/daemon/cluster/cluster_private.h"
 
+#include "service/common/clock.h"
 #include "service/common/log.h"
 
 #include <math.h>
@@ -116,6 +117,7 @@ cluster_tell_trouble(struct cluster *cluster, enum code code, const char *messag
     } else if (code != CODE_NONE && !*cluster->trouble) {
         log_error("slurm.trouble", LOG_STR("code", code_name(code)), LOG_STR("message", message));
         core_note(core, code_name(code), message);
+        cluster->trouble_since_ms = clock_unix_ms();
     }
     if (code == CODE_NONE)
         *cluster->trouble = '\0';

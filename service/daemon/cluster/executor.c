@@ -367,6 +367,12 @@ cluster_trouble(const struct cluster *cluster)
     return cluster->trouble;
 }
 
+int64_t
+cluster_trouble_since(const struct cluster *cluster)
+{
+    return *cluster->trouble ? cluster->trouble_since_ms : 0;
+}
+
 int
 cluster_open(struct core *core, struct cluster **out)
 {

@@ -1,6 +1,7 @@
 /* workers.c - see workers.h. */
 #include "service/daemon/jobs/workers.h"
 
+#include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/numa/numa.h"
 #include "service/common/role.h"
@@ -61,6 +62,7 @@ struct workers {
     uint64_t probe_overdue_at;  /* of the loop's clock; 0: nobody waits for it */
     uint64_t probe_again_at;    /* 0: not needed */
     char trouble[TROUBLE_BYTES];
+    int64_t trouble_since_ms;    /* Unix time; 0: none */
     char notified[DETAIL_BYTES]; /* what the last event said */
 };
 
@@ -125,6 +127,8 @@ workers_notify(struct workers *workers)
     char detail[DETAIL_BYTES];
     workers_judge(workers, workers->trouble, sizeof workers->trouble);
     bool waiting = *workers->trouble;
+    if (waiting != (workers->trouble_since_ms > 0))
+        workers->trouble_since_ms = waiting ? clock_unix_ms() : 0;
     if (waiting)
         snprintf(detail, sizeof detail, "%s", workers->trouble);
     else
@@ -480,6 +484,12 @@ const char *
 workers_trouble(const struct workers *workers)
 {
     return workers->trouble;
+}
+
+int64_t
+workers_trouble_since(const struct workers *workers)
+{
+    return workers->trouble_since_ms;
 }
 
 /* ----------------------------------------------------------------------------- the whole --- */

@@ -67,5 +67,7 @@ void workers_probe_gone(struct workers *workers, const struct pool_gone *gone);
 
 /* Why no job can run; "" when one can, as far as is known. */
 const char *workers_trouble(const struct workers *workers);
+/* Unix milliseconds; 0: none. */
+int64_t workers_trouble_since(const struct workers *workers);
 
 #endif

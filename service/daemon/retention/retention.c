@@ -18,6 +18,7 @@
 #define EVENTS           500
 #define FILES            64 /* files or folders that the thread deletes at a time */
 #define NOTE_MILLIS      3600000
+#define MEASURE_MILLIS   30000
 #define REST_MILLIS      3600000 /* between two sweeps, at most */
 #define REST_MIN_MILLIS  1000
 #define REST_SOON_MILLIS 60000 /* with the disk full: something may have been delivered meanwhile */
@@ -43,7 +44,7 @@ struct retention {
     struct queue_sweep sweep;
     char **sources;
     int64_t after; /* of removals, in this sweep */
-    int64_t noted_ms;
+    int64_t noted_ms, measured_ms;
     uint64_t trusted_at; /* of the loop's clock: until then nothing goes by its age; 0: it may */
     struct remover_item items[FILES];
     size_t count;
@@ -402,6 +403,19 @@ retention_trusts_clock(struct retention *retention, int64_t now_ms)
     return false;
 }
 
+/* For v_disk, so that nobody reads a figure older than a minute. */
+static void
+retention_measure_disk(struct retention *retention, double free_mib)
+{
+    struct core *core = retention->core;
+    const int64_t now_ms = clock_unix_ms();
+    if (llabs(now_ms - retention->measured_ms) < MEASURE_MILLIS || core->trouble ||
+        !core_change(core))
+        return;
+    retention->measured_ms = now_ms;
+    core_failed(core, queue_measure_disk(core->queue, free_mib, now_ms), "store the free space");
+}
+
 /* Once an hour, for v_night. */
 static void
 retention_note_disk(struct retention *retention, double free_mib)
@@ -420,6 +434,7 @@ retention_disk(struct retention *retention, double free_mib)
 {
     const struct conf_retention *conf = &retention->core->conf->retention;
     const bool low = free_mib < (retention->low ? conf->high_mib : conf->low_mib);
+    retention_measure_disk(retention, free_mib);
     retention_note_disk(retention, free_mib);
     if (low && !retention->walking && !retention->working &&
         retention->ends != retention->core->ends)

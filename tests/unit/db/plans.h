@@ -67,6 +67,7 @@ plans_walks(sqlite3 *db, const char *step)
                                         "hold",
                                         "h",
                                         "horizon",
+                                        "acknowledgement",
                                         "disk",
                                         "waiting",
                                         "w",

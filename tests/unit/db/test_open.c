@@ -394,7 +394,7 @@ START_TEST(views_have_their_columns)
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
          "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
-         "series_without_rule,jobs_expected,jobs_late,compute"},
+         "series_without_rule,jobs_expected,jobs_late,compute,free_at"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
@@ -428,6 +428,9 @@ START_TEST(views_have_their_columns)
          "revision,measured_at,superseded_by"},
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
                            "oldest_waiting_at,next_attempt_at,last_sent_at,down_since,down_reason"},
+        {"v_alerts", "alert,severity,since_at,changed_at,size,text"},
+        {"v_acknowledgements",
+         "alert,acknowledged_at,acknowledged_by,reason,until_at,severity,changed_at,size"},
         {"v_troubles", "level,since_at,text"},
     };
     struct sample sample;
@@ -440,7 +443,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "23");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "25");
     sample_close(&sample);
 }
 

@@ -320,7 +320,8 @@ END_TEST
 
 START_TEST(the_document_is_the_table)
 {
-    static const char *const types[] = {"gauge", "counter", "histogram", "counter", "histogram"};
+    static const char *const types[] = {"gauge", "counter", "histogram",
+                                        "gauge", "counter", "histogram"};
     char line[2048], expected[2048];
     FILE *document = fopen(DOCUMENT, "r");
     ck_assert_ptr_nonnull(document);

@@ -814,22 +814,23 @@ START_TEST(nothing_that_is_held_ever_goes)
 END_TEST
 
 static int
-count_disk_troubles(void *context, int level, int64_t since_ms, const char *text)
+count_disk_alerts(void *context, const struct report_alert *alert)
 {
-    (void)since_ms;
-    *(int *)context += level == 1 && strstr(text, "the disk is full in 4.0 days") == text;
+    *(int *)context += strcmp(alert->id, "disk_filling") == 0 && alert->severity == 1 &&
+                       alert->size == 3 && /* 7 less the days that are left */
+                       strstr(alert->text, "the disk is full in 4.0 days") == alert->text;
     return 0;
 }
 
 /* As `noctule status` and its --check tell it. */
 static int
-disk_troubles(void)
+disk_alerts(void)
 {
     struct report *report;
     struct error error = {0};
     int count = 0;
     ck_assert_int_eq(report_open(s.path, &report, &error), 0);
-    ck_assert_int_eq(report_each_trouble(report, count_disk_troubles, &count, &error), 0);
+    ck_assert_int_eq(report_each_alert(report, count_disk_alerts, &count, &error), 0);
     report_close(report);
     return count;
 }
@@ -843,12 +844,20 @@ START_TEST(a_disk_that_fills_is_told)
     ck_assert_int_eq(queue_note_disk(s.queue, 4000, now_ms), 0);
     assert_answer(&s, "SELECT count(*) FROM disk", "2");                  /* the first is too old */
     assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1"); /* half a day is little */
-    ck_assert_int_eq(disk_troubles(), 0);
+    ck_assert_int_eq(disk_alerts(), 0);
     ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms - 4 * DAY), 0);
     assert_answer(&s, "SELECT free_mib || ' ' || disk_full_days FROM v_night", "4000.0 4.0");
-    ck_assert_int_eq(disk_troubles(), 1);
+    ck_assert_int_eq(disk_alerts(), 1);
     ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms + 1000), 0); /* it was emptied */
     assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1");
+    /* What was measured since the last note of an hour holds. */
+    ck_assert_int_eq(queue_measure_disk(s.queue, 9000.25, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_measure_disk(s.queue, 4000.25, now_ms + 2000), 0);
+    assert_answer(&s, "SELECT free_mib || ' ' || disk_full_days FROM v_night", "4000.25 4.0");
+    assert_answer(&s,
+                  "SELECT (free_at = (SELECT max(at) FROM v_disk)) || (SELECT count(*) FROM "
+                  "v_disk) FROM v_night",
+                  "15");
 }
 
 END_TEST

@@ -1,6 +1,6 @@
 /*
- * troubles.c - what the database knows that somebody should look at, and what waits for what. What
- * only the daemon knows it tells itself (service/daemon/troubles.h).
+ * alerts.c - alerts and acknowledgements of the database, and the figures that status displays beside them. The daemon
+ * reports its own alerts (service/daemon/alerts.h).
  */
 #include "db/iso_time.h"
 #include "db/report/report_private.h"
@@ -8,24 +8,66 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Of a column that may be NULL: 0 then. */
+static int64_t
+report_alert_time(sqlite3_stmt *row, int column)
+{
+    int64_t ms = 0;
+    iso_time_to_ms(report_text(row, column), &ms);
+    return ms;
+}
+
 int
-report_each_trouble(struct report *report,
-                    int (*take)(void *context, int level, int64_t since_ms, const char *text),
-                    void *context, struct error *error)
+report_each_alert(struct report *report,
+                  int (*take)(void *context, const struct report_alert *alert), void *context,
+                  struct error *error)
 {
     sqlite3_stmt *row;
-    int rc = database_start(
-        &report->db, "SELECT level = 'attention', since_at, text FROM v_troubles", NO_VALUES, &row);
+    int rc = database_start(&report->db,
+                            "SELECT alert, CASE severity WHEN 'broken' THEN 2 WHEN 'attention' "
+                            "THEN 1 ELSE 0 END, since_at, changed_at, size, text FROM v_alerts",
+                            NO_VALUES, &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
     while ((rc = database_step(&report->db, row)) == 1) {
-        int64_t since_ms = 0;
-        char *text = report_printable(report_text(row, 2));
-        iso_time_to_ms(report_text(row, 1), &since_ms);
-        rc = text ? take(context, sqlite3_column_int(row, 0), since_ms, text)
-                  : database_refuse(&report->db, -ENOMEM, "out of memory");
+        char *text = report_printable(report_text(row, 5));
+        const struct report_alert alert = {.id = report_text(row, 0),
+                                           .severity = sqlite3_column_int(row, 1),
+                                           .since_ms = report_alert_time(row, 2),
+                                           .changed_ms = report_alert_time(row, 3),
+                                           .size = sqlite3_column_int64(row, 4),
+                                           .text = text};
+        rc = text ? take(context, &alert) : database_refuse(&report->db, -ENOMEM, "out of memory");
         free(text);
         if (rc < 0)
+            break;
+    }
+    database_end(row);
+    return report_conclude(report, NULL, rc, error);
+}
+
+int
+report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack),
+                void *context, struct error *error)
+{
+    sqlite3_stmt *row;
+    int rc = database_start(&report->db,
+                            "SELECT alert, CASE severity WHEN 'broken' THEN 2 WHEN 'attention' "
+                            "THEN 1 ELSE 0 END, acknowledged_at, changed_at, until_at, size, "
+                            "acknowledged_by, reason FROM v_acknowledgements",
+                            NO_VALUES, &row);
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    while ((rc = database_step(&report->db, row)) == 1) {
+        const struct report_ack ack = {.id = report_text(row, 0),
+                                       .severity = sqlite3_column_int(row, 1),
+                                       .at_ms = report_alert_time(row, 2),
+                                       .changed_ms = report_alert_time(row, 3),
+                                       .until_ms = report_alert_time(row, 4),
+                                       .size = sqlite3_column_int64(row, 5),
+                                       .by = report_text(row, 6),
+                                       .reason = report_text(row, 7)};
+        if ((rc = take(context, &ack)) < 0)
             break;
     }
     database_end(row);

@@ -1,9 +1,8 @@
 /* What a pipeline's window and its done_by cannot both have, by the calendar, by what was measured, and by what waits. */
-#include "service/cli/done_by.h"
+#include "service/common/alerts/done_by.h"
 
 #include "base/calendar/time_window.h"
 #include "db/report.h"
-#include "service/common/troubles.h"
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>
@@ -56,11 +55,10 @@ configure(char *open, char *wanted)
 }
 
 static int
-take(void *context, int level, int64_t since_ms, const char *text)
+take(void *context, const char *which, const char *text)
 {
     ck_assert_ptr_null(context);
-    ck_assert_int_eq(level, TROUBLE_ATTENTION);
-    ck_assert_int_eq(since_ms, 0);
+    ck_assert_str_eq(which, name);
     ck_assert_str_eq(said, ""); /* one of each pipeline */
     snprintf(said, sizeof said, "%s", text);
     return -EINTR;
@@ -168,5 +166,5 @@ START_TEST(more_than_fits_waits)
 
 END_TEST
 
-SAMPLE_MAIN("cli_done_by", open_sample, close_sample, a_window_that_does_not_open_before,
+SAMPLE_MAIN("common_done_by", open_sample, close_sample, a_window_that_does_not_open_before,
             a_window_that_opens_too_late, more_than_fits_waits)

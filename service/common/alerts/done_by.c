@@ -1,10 +1,9 @@
 /* done_by.c - see done_by.h. */
-#include "service/cli/done_by.h"
+#include "service/common/alerts/done_by.h"
 
 #include "base/calendar/time_window.h"
 #include "db/iso_time.h"
 #include "db/report.h"
-#include "service/common/troubles.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -149,7 +148,7 @@ done_by_describe(const struct conf_pipeline *pipeline, struct report *report, bo
 
 int
 done_by_each_doubt(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
-                   int (*take)(void *context, int level, int64_t since_ms, const char *text),
+                   int (*take)(void *context, const char *pipeline, const char *text),
                    void *context)
 {
     char text[1024];
@@ -159,7 +158,7 @@ done_by_each_doubt(const struct conf *conf, struct report *report, bool queued, 
             continue;
         done_by_describe(&conf->pipelines[i], report, queued, now_ms, text, sizeof text);
         if (*text)
-            rc = take(context, TROUBLE_ATTENTION, 0, text);
+            rc = take(context, conf->pipelines[i].name, text);
     }
     return rc;
 }
