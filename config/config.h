@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/texture.h"
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -290,10 +289,10 @@ enum conf_attribute_test {
     CONF_ATTRIBUTE_PRESENT,
 };
 
-/* A regular expression, compiled: POSIX extended, without regard to the case of ASCII letters. */
+/* A regular expression (expression.h). */
 struct conf_regex {
     char *text;
-    regex_t compiled;
+    struct expression *compiled;
 };
 
 struct conf_attribute {

@@ -32,9 +32,9 @@ static const struct option_row attribute_rows[] = {
      .help = "a value is, as a whole, of this pattern, such as \"*thorax*\""},
     {"regex", &option_regex, AT(struct conf_attribute, regex), "", LIMITS(1, 256),
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
-     .help =
-         "a value has a part that this regular expression matches: POSIX extended, without back "
-         "references, and repetitions that multiply to no more than 1000"},
+     .help = "a value has a part that this regular expression matches, in capitals or not: POSIX "
+             "extended, without back-references and (?...) groups; repetitions may multiply to at "
+             "most 1000"},
     {"range", &option_numbers, AT(struct conf_attribute, range), "", LIMITS(-1e12, 1e12),
      .array = {.count = 2}, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
      .help = "a value is a number, [ lowest, highest ], the ends included"},

@@ -128,7 +128,9 @@ def test_explain_says_each_condition(daemon, series):
     ('{ tag = "StudyDescripton"; glob = "x"; }', '"StudyDescripton" is no attribute of a data set'),
     ('{ tag = "RequestAttributesSequence"; present = true; }', "is a sequence"),
     ('{ tag = "(0029,100C)"; range = [ 1.0, 2.0 ]; }', "say whose, by creator"),
-    ('{ tag = "KVP"; regex = "(120"; }', "is no regular expression"),
+    ('{ tag = "KVP"; regex = "(120"; }', 'REGEX_UNSUPPORTED: "(120": a parenthesis ( is not closed'),
+    ('{ tag = "KVP"; regex = "(1)2\\\\1"; }', 'character 5, "\\1": back-references are not supported'),
+    ('{ tag = "KVP"; regex = "1(?!4)"; }', 'character 2, "(?": look-around and other groups (?...) are not supported'),
     ('{ tag = "KVP"; range = [ 2.0, 1.0 ]; }', "the lower end 2 is above the upper end 1"),
 ])
 def test_check_config_knows_the_dictionary(daemon, condition, words):
@@ -138,6 +140,35 @@ def test_check_config_knows_the_dictionary(daemon, condition, words):
     result = run_program("noctule", "check-config", d.config, check=False)
     assert result.returncode == CONFIG
     assert words in result.stderr and f"noctule.conf:{line}: " in result.stderr
+
+
+# A search of a backtracking or an expanding engine never returned, or took 2.8 GiB.
+EVIL = ["(a|b)*a(a|b){60}c", "(a|b)*a(a|b){999}c"]
+
+
+def test_a_comment_costs_no_more_than_its_length(daemon, tmp_path):
+    """1,000 characters are compared at once; 1,025 are too many, and the series states that its rule is open."""
+    d = daemon(quiet=0.5)
+    with_match(d, "attributes = ( %s );" % ", ".join('{ tag = "ImageComments"; regex = "%s"; not = true; }' % regex for regex in EVIL))
+    made = {}
+    for comment in ("ab" * 500, "ab" * 512 + "a"):
+        files = phantom(tmp_path / str(len(comment)), "--size", "32x32x6", "--seed", str(len(comment)))
+        for path in files:
+            dataset = pydicom.dcmread(path)
+            dataset.ImageComments = comment
+            dataset.save_as(path)
+        made[len(comment)] = str(dataset.SeriesInstanceUID)
+        drop(files, d.inbox / str(len(comment)))
+    d.start()
+    rows = wait_for(lambda: len(r := d.query("SELECT * FROM v_series WHERE state = 'SETTLED'")) == 2 and r, 60, "both series")
+    rows = {row["series_uid"]: row for row in rows}
+    assert (rows[made[1000]]["jobs"], rows[made[1000]]["code"]) == (1, "")
+    undecided = rows[made[1025]]
+    assert (undecided["jobs"], undecided["code"]) == (0, "RULE_UNDECIDED")
+    assert "pipeline head-ct" in undecided["message"] and "ImageComments is longer than 1024 bytes" in undecided["message"]
+    assert "ImageComments cannot be compared for pipeline head-ct" in undecided["evidence"]
+    submitted = d.ctl("submit", "--pipeline", "head-ct", made[1025])
+    assert "is new" in submitted.stdout
 
 
 def test_a_configuration_is_handed_on_as_it_is(daemon, tmp_path):

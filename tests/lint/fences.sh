@@ -30,6 +30,7 @@ fence() {
 fence libuv 'uv\.h' 'service/|tests/unit/(common|daemon|intake|pipeline|worker)/|tests/tools/'
 fence SQLite 'sqlite3' 'db/[a-z_/]+\.[ch]:|tests/unit/db/'
 fence libconfig 'libconfig' 'config/[a-z_/]+\.[ch]:'
+fence RE2 're2/' 'config/expression\.cc:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_/]+\.(cc|hh):'
 fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):|tests/emulator/[a-z_0-9/]+\.(cc|hh|h|cuh):'
 fence libpng 'png\.h' 'service/pipeline/results/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'

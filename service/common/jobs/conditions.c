@@ -4,7 +4,9 @@
 #include "base/attribute.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "config/expression.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdarg.h>
@@ -29,7 +31,9 @@ struct condition_teller {
     void *context;
     char text[CONDITION_TEXT]; /* of the condition that is asked */
     char note[CONDITION_TEXT]; /* beside it */
-    bool hold;
+    bool hold;                 /* no condition failed */
+    bool failed;               /* one failed that could be compared */
+    const char *uncompared;    /* the first attribute that could not be; NULL: none */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -53,20 +57,40 @@ telling_yes(struct condition_teller *telling)
                       &(struct rules_condition){telling->text, "", telling->note});
 }
 
-static void __attribute__((format(printf, 2, 3)))
-telling_no(struct condition_teller *telling, const char *format, ...)
+/* Reports that a condition does not hold. */
+static void __attribute__((format(printf, 2, 0)))
+telling_reason(struct condition_teller *telling, const char *format, va_list values)
 {
     char reason[CONDITION_REASON];
-    va_list values;
     telling->hold = false;
     if (!telling->tell)
         return;
-    va_start(values, format);
     vsnprintf(reason, sizeof reason, format, values);
-    va_end(values);
     text_utf8_mend_end(reason);
     telling->tell(telling->context,
                   &(struct rules_condition){telling->text, reason, telling->note});
+}
+
+static void __attribute__((format(printf, 2, 3)))
+telling_no(struct condition_teller *telling, const char *format, ...)
+{
+    va_list values;
+    telling->failed = true;
+    va_start(values, format);
+    telling_reason(telling, format, values);
+    va_end(values);
+}
+
+/* The attribute has a value that cannot be compared. */
+static void __attribute__((format(printf, 3, 4)))
+telling_uncompared(struct condition_teller *telling, const char *tag, const char *format, ...)
+{
+    va_list values;
+    if (!telling->uncompared)
+        telling->uncompared = tag;
+    va_start(values, format);
+    telling_reason(telling, format, values);
+    va_end(values);
 }
 
 /* --------------------------------------------------------------------------- of the series ---- */
@@ -342,7 +366,8 @@ value_is_number(const char *value, double *number)
     return *value && value[strspn(value, "+-.0123456789eE")] == '\0' && !*end && isfinite(*number);
 }
 
-static bool
+/* 1, 0, or -ENOMEM. */
+static int
 value_passes(const struct conf_attribute *attribute, const char *value)
 {
     double number;
@@ -355,7 +380,7 @@ value_passes(const struct conf_attribute *attribute, const char *value)
     case CONF_ATTRIBUTE_GLOB:
         return fnmatch(attribute->glob, value, FNM_CASEFOLD) == 0;
     case CONF_ATTRIBUTE_REGEX:
-        return regexec(&attribute->regex->compiled, value, 0, NULL, 0) == 0;
+        return expression_match(attribute->regex->compiled, value);
     case CONF_ATTRIBUTE_RANGE:
         return value_is_number(value, &number) && number >= attribute->range[0] &&
                number <= attribute->range[1];
@@ -366,13 +391,16 @@ value_passes(const struct conf_attribute *attribute, const char *value)
     return false;
 }
 
-/* Of several values, by the backslash between them. `any_number`: one that a range can judge. */
-static bool
+/*
+ * Compares several values, with a backslash between them. `any_number`: a range can check one. Returns 1 if one passes, 0, or
+ * -ENOMEM.
+ */
+static int
 values_pass(const struct conf_attribute *attribute, const char *text, bool *any_number)
 {
     char values[LIMIT_RULE_BYTES + 1];
     double number;
-    bool pass = false;
+    int pass = 0;
     *any_number = false;
     snprintf(values, sizeof values, "%s", text);
     for (char *value = values, *rest; value; value = rest) {
@@ -380,7 +408,8 @@ values_pass(const struct conf_attribute *attribute, const char *text, bool *any_
         if (rest)
             *rest++ = '\0';
         *any_number |= value_is_number(value, &number);
-        pass |= value_passes(attribute, value);
+        const int passes = value_passes(attribute, value);
+        pass = passes < 0 || pass < 0 ? -ENOMEM : pass | passes;
     }
     return pass;
 }
@@ -426,14 +455,18 @@ condition_value(struct condition_teller *telling, const struct conf_attribute *a
         return;
     }
     if (told->how == ATTRIBUTE_TOLD_UNREAD) {
-        telling_no(telling,
-                   "%s cannot be compared: it is too long, or no text of its character set", tag);
+        telling_uncompared(telling, tag,
+                           "%s cannot be compared: it is longer than %d bytes, or no text of its "
+                           "character set",
+                           tag, LIMIT_RULE_BYTES);
         return;
     }
-    const bool passes = values_pass(attribute, told->text, &any_number);
-    if (attribute->test == CONF_ATTRIBUTE_RANGE && !any_number)
+    const int passes = values_pass(attribute, told->text, &any_number);
+    if (passes < 0)
+        telling_uncompared(telling, tag, "%s cannot be compared: memory ran out", tag);
+    else if (attribute->test == CONF_ATTRIBUTE_RANGE && !any_number)
         telling_no(telling, "%s is no number", tag);
-    else if (passes != attribute->negated)
+    else if ((passes > 0) != attribute->negated)
         telling_yes(telling);
     else if (told->how == ATTRIBUTE_TOLD_IDENTITY)
         telling_no(telling, "%s is %s%s", tag, negation, wanted);
@@ -499,21 +532,37 @@ condition_contrast(struct condition_teller *telling, const struct conf_rule *rul
 
 /* ---------------------------------------------------------------------------------- all ---- */
 
+static void
+conditions_check(struct condition_teller *telling, const struct conf_rule *rule,
+                 const struct rules_series *series, const struct rules_stack *stack)
+{
+    conditions_of_series(telling, rule, series);
+    if (!stack)
+        return;
+    condition_slices(telling, rule, stack);
+    condition_geometry(telling, rule, stack->facts);
+    condition_contrast(telling, rule, stack->facts);
+    for (size_t i = 0; i < rule->attribute_count; i++)
+        condition_attribute(telling, &rule->attributes[i], stack->facts);
+    conditions_of_study(telling, rule, series->study);
+}
+
 bool
 conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
                 const struct rules_stack *stack, rules_tell *tell, void *context)
 {
     struct condition_teller telling = {.tell = tell, .context = context, .hold = true};
-    conditions_of_series(&telling, rule, series);
-    if (!stack)
-        return telling.hold;
-    condition_slices(&telling, rule, stack);
-    condition_geometry(&telling, rule, stack->facts);
-    condition_contrast(&telling, rule, stack->facts);
-    for (size_t i = 0; i < rule->attribute_count; i++)
-        condition_attribute(&telling, &rule->attributes[i], stack->facts);
-    conditions_of_study(&telling, rule, series->study);
+    conditions_check(&telling, rule, series, stack);
     return telling.hold;
+}
+
+const char *
+conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
+                     const struct rules_stack *stack)
+{
+    struct condition_teller telling = {.hold = true};
+    conditions_check(&telling, rule, series, stack);
+    return telling.failed ? NULL : telling.uncompared;
 }
 
 bool

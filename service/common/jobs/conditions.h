@@ -67,6 +67,13 @@ typedef void rules_tell(void *context, const struct rules_condition *condition);
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
                      const struct rules_stack *stack, rules_tell *tell, void *context);
 
+/*
+ * Returns the first attribute whose value cannot be compared, if every other condition of the rule holds: then it is open
+ * whether the rule matches. Else NULL.
+ */
+const char *conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
+                                 const struct rules_stack *stack);
+
 /* Is a series one that the rule has to have beside it in the study? */
 bool conditions_fit_companion(const struct conf_companion *companion, const char *modality,
                               const char *body_part, const char *description);

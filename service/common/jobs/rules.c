@@ -99,6 +99,19 @@ rules_find(struct rules_pick *picks, size_t count, size_t stack, const char *pip
     return NULL;
 }
 
+/* Notes that the rule cannot be decided for an accepted stack. */
+static void
+rule_note_undecided(const struct conf_rule *rule, const struct rules_series *series,
+                    struct rules_outcome *outcome)
+{
+    for (size_t i = 0; i < series->stack_count && !outcome->undecided; i++) {
+        if (!series->stacks[i].accepted)
+            continue;
+        outcome->undecided = conditions_undecided(rule, series, &series->stacks[i]);
+        outcome->undecided_pipeline = rule->pipeline;
+    }
+}
+
 /* Adds what one rule asks for to `count` picks; returns how many there are then. */
 static size_t
 rule_pick(const struct conf_rule *rule, const struct rules_series *series, struct rules_pick *picks,
@@ -106,6 +119,7 @@ rule_pick(const struct conf_rule *rule, const struct rules_series *series, struc
 {
     const struct rules_matches matches = rules_find_matches(rule, series);
     outcome->matched |= matches.count > 0;
+    rule_note_undecided(rule, series, outcome);
     if (!rule->stacks && matches.count > RULES_MAX_STACKS && !outcome->too_many) {
         outcome->too_many = matches.count;
         outcome->pipeline = rule->pipeline;

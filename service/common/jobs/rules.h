@@ -27,7 +27,9 @@ struct rules_pick {
 struct rules_outcome {
     bool matched;    /* a rule did, or there is a title's pipeline */
     size_t too_many; /* stacks that a rule matches without saying which it wants; 0: none does */
-    const char *pipeline; /* of that rule */
+    const char *pipeline;  /* of that rule */
+    const char *undecided; /* an attribute that a rule cannot compare (conditions.h); NULL: none */
+    const char *undecided_pipeline; /* of that rule */
 };
 
 #define RULES_REASONS 512

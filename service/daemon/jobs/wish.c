@@ -146,6 +146,10 @@ wish_add(const struct wishing *wishing, struct wish *wish)
         wish->outcome.too_many = outcome.too_many;
         wish->outcome.pipeline = outcome.pipeline;
     }
+    if (!wish->outcome.undecided) {
+        wish->outcome.undecided = outcome.undecided;
+        wish->outcome.undecided_pipeline = outcome.undecided_pipeline;
+    }
     for (size_t i = 0; i < wishing->own_count; i++)
         if (!wish_has(wish, wishing->own_rules[i].pipeline))
             wish_add_refusal(wishing, &wishing->own_rules[i], wish);

@@ -1,6 +1,7 @@
 /* settle.c - see settle.h. */
 #include "service/daemon/series/settle.h"
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
@@ -112,6 +113,24 @@ settle_note_too_many(struct core *core, const struct queue_series *series,
                              clock_unix_ms());
 }
 
+/* Flags a series for which a rule could not be decided. Other rules have made their jobs. */
+static int
+settle_note_undecided(struct core *core, const struct queue_series *series,
+                      const struct rules_outcome *outcome)
+{
+    char message[400];
+    snprintf(message, sizeof message,
+             "A rule for pipeline %s cannot be decided: %s is longer than %d bytes, or no text of "
+             "its character set. To run the pipeline: noctule submit --pipeline %s %s.",
+             outcome->undecided_pipeline, outcome->undecided, LIMIT_RULE_BYTES,
+             outcome->undecided_pipeline, series->series_uid);
+    log_warn("series.rule_undecided", LOG_STR("series", series->series_uid),
+             LOG_INT("revision", series->revision), LOG_STR("attribute", outcome->undecided),
+             LOG_STR("pipeline", outcome->undecided_pipeline));
+    return queue_flag_series(core->queue, series->id, CODE_RULE_UNDECIDED, message,
+                             clock_unix_ms());
+}
+
 /* Others take it, so that it is settled: who expects a result of this pipeline finds out why there is
  * none. What is passed over is so by its nature, and the evidence says it. */
 static int
@@ -162,6 +181,9 @@ settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stac
     if (accepted && wish->outcome.too_many)
         series_add_evidence(evidence, "; %zu volumes, and `stacks` does not say which",
                             wish->outcome.too_many);
+    else if (accepted && wish->outcome.undecided)
+        series_add_evidence(evidence, "; %s cannot be compared for pipeline %s",
+                            wish->outcome.undecided, wish->outcome.undecided_pipeline);
     else if (accepted && wish->count == 0)
         series_add_evidence(evidence, wish->outcome.matched ? "; `stacks` of the rules names none"
                                                             : "; no rule matches");
@@ -187,6 +209,8 @@ settle_write(struct core *core, const struct queue_series *series, const char *e
                                     wish->refusals[i].pipeline);
     if (!error && wish->outcome.too_many)
         return settle_note_too_many(core, series, &wish->outcome);
+    if (!error && accepted && wish->outcome.undecided)
+        return settle_note_undecided(core, series, &wish->outcome);
     if (!error && wish->count == 0 && accepted)
         error = settle_note_no_rule(core, series, &wish->outcome);
     return error;

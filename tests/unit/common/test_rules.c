@@ -2,6 +2,7 @@
 #include "service/common/jobs/rules.h"
 
 #include "base/limits.h"
+#include "config/expression.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -387,10 +388,10 @@ static struct {
     {{TAG("PatientID"), GLOB("X*")}, "PatientID like \"X*\"", "PatientID is not like \"X*\""},
     {{TAG("LongText"), GLOB("*")},
      "LongText like \"*\"",
-     "LongText cannot be compared: it is too long, or no text of its character set"},
+     "LongText cannot be compared: it is longer than 1024 bytes, or no text of its character set"},
     {{TAG("LongText"), GLOB("x"), .negated = true},
      "LongText not like \"x\"",
-     "LongText cannot be compared: it is too long, or no text of its character set"},
+     "LongText cannot be compared: it is longer than 1024 bytes, or no text of its character set"},
     {{TAG("LongText"), PRESENT(true)}, "LongText present", ""},
     {{TAG("Absent"), GLOB("*")}, "Absent like \"*\"", "there is no Absent"},
     {{TAG("Absent"), GLOB("*"), .negated = true}, "Absent not like \"*\"", ""},
@@ -436,15 +437,22 @@ expect_condition(const struct conf_rule *rule, const struct rules_facts *facts, 
     free((char *)(uintptr_t)told.note);
 }
 
+static void
+compile(struct conf_regex *regex)
+{
+    char reason[EXPRESSION_REASON] = "";
+    ck_assert_msg(expression_compile(regex->text, &regex->compiled, reason) == 0, "%s", reason);
+}
+
 START_TEST(attributes_are_asked)
 {
     const struct rules_facts facts = {CONF_AXIAL, 1.5, ASKED, VALUES};
     struct conf_rule rule = {.attributes = &asked_attributes[_i].attribute, .attribute_count = 1};
     for (struct conf_regex *it = &expression; it; it = it == &expression ? &end : NULL)
-        ck_assert_int_eq(regcomp(&it->compiled, it->text, REG_EXTENDED | REG_ICASE | REG_NOSUB), 0);
+        compile(it);
     expect_condition(&rule, &facts, asked_attributes[_i].text, asked_attributes[_i].reason);
-    regfree(&expression.compiled);
-    regfree(&end.compiled);
+    expression_free(expression.compiled);
+    expression_free(end.compiled);
     /* What is not known matches nothing. */
     const struct rules_stack stack = {"", 20, true, NULL};
     const struct rules_series series = {
@@ -452,6 +460,34 @@ START_TEST(attributes_are_asked)
     ck_assert(!rules_match(&rule, &series, &stack, NULL));
     ck_assert(rules_match_series(&rule, &series));
     ck_assert(conditions_ask_facts(&rule));
+}
+
+END_TEST
+
+/* A value that cannot be compared leaves a rule open, unless another condition fails. */
+START_TEST(rules_that_cannot_be_decided_are_reported)
+{
+    struct conf_attribute compared[] = {{TAG("LongText"), GLOB("x"), .negated = true},
+                                        {TAG("KVP"), RANGE(120, 140)}};
+    const struct rules_facts facts = {CONF_AXIAL, 1.5, ASKED, VALUES};
+    struct rules_stack stack = {"", 20, true, &facts};
+    const struct rules_series series = {
+        .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
+    struct conf_rule rules[] = {
+        {.pipeline = (char[]){"p"}},
+        {.pipeline = (char[]){"q"}, .attributes = compared, .attribute_count = 2}};
+    struct rules_pick picked[2];
+    struct rules_outcome came;
+    ck_assert_uint_eq(rules_pick(rules, 2, &series, picked, &came), 1); /* the other rule's job */
+    ck_assert_str_eq(came.undecided, "LongText");
+    ck_assert_str_eq(came.undecided_pipeline, "q");
+    compared[1].range[0] = 121;
+    ck_assert_uint_eq(rules_pick(rules, 2, &series, picked, &came), 1);
+    ck_assert_ptr_null(came.undecided);
+    compared[1].range[0] = 120;
+    stack.accepted = false;
+    ck_assert_uint_eq(rules_pick(rules, 2, &series, picked, &came), 0);
+    ck_assert_ptr_null(came.undecided);
 }
 
 END_TEST
@@ -594,7 +630,7 @@ START_TEST(the_cost_of_matching_is_bounded)
         strcat(regex, "(a*a*|a?a+)*");
     strcat(regex, "b");
     struct conf_regex worst = {.text = regex};
-    ck_assert_int_eq(regcomp(&worst.compiled, regex, REG_EXTENDED | REG_ICASE | REG_NOSUB), 0);
+    compile(&worst);
     struct conf_attribute attributes[] = {{TAG("KVP"), .test = CONF_ATTRIBUTE_GLOB, .glob = glob},
                                           {TAG("KVP"), REGEX(worst)}};
     const struct rules_facts facts = {CONF_AXIAL, 1, "KVP\t\n", values};
@@ -603,7 +639,7 @@ START_TEST(the_cost_of_matching_is_bounded)
         .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     const struct conf_rule rule = {.attributes = attributes, .attribute_count = 2};
     ck_assert(!rules_match(&rule, &series, &stack, NULL));
-    regfree(&worst.compiled);
+    expression_free(worst.compiled);
 }
 
 END_TEST
@@ -625,6 +661,7 @@ main(void)
     tcase_add_test(tests, too_many_stacks_have_to_be_named);
     tcase_add_loop_test(tests, attributes_are_asked, 0,
                         sizeof asked_attributes / sizeof asked_attributes[0]);
+    tcase_add_test(tests, rules_that_cannot_be_decided_are_reported);
     tcase_add_test(tests, geometry_and_contrast_are_asked);
     tcase_add_test(tests, where_a_value_stands_is_told);
     tcase_add_test(tests, companions_of_the_study_are_told);

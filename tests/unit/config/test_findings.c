@@ -288,9 +288,15 @@ START_TEST(attributes_that_cannot_be_asked_are_told)
         "asks.conf:6: rules[0].match.attributes[2].tag: \"PixelData\" holds bytes",
         "asks.conf:7: rules[0].match.attributes[3].tag: \"(0019,100C)\" is a private attribute",
         "asks.conf:8: rules[0].match.attributes[4].tag: \"KVP\" is a public attribute",
-        "asks.conf:9: rules[0].match.attributes[5].regex: is no regular expression: ",
-        "asks.conf:10: rules[0].match.attributes[6].regex: has a back reference",
-        "asks.conf:11: rules[0].match.attributes[7].regex: has repetitions { }",
+        "asks.conf:9: rules[0].match.attributes[5].regex: REGEX_UNSUPPORTED: \"(a\": a parenthesis "
+        "( is not "
+        "closed",
+        "asks.conf:10: rules[0].match.attributes[6].regex: REGEX_UNSUPPORTED: \"(a)\\1\": "
+        "character 4, \"\\1\": "
+        "back-references are not supported",
+        "asks.conf:11: rules[0].match.attributes[7].regex: REGEX_UNSUPPORTED: \"((a{32}){32})\": "
+        "repetitions may "
+        "not multiply to more than 1000",
         "asks.conf:12: rules[0].match.attributes[8].range: the lower end 3 is above the upper end "
         "2",
         "asks.conf:13: rules[0].match.attributes[9]: needs exactly one of is, glob, regex, range, "
