@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Drivers by the oldest that programs of a major version run with (NVIDIA, CUDA Compatibility, table 1). */
+/* The oldest driver per major version of programs (NVIDIA, CUDA Compatibility, table 1). */
 static const struct {
     int major, series;
 } oldest_drivers[] = {{11, 450}, {12, 525}, {13, 580}};

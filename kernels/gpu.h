@@ -1,4 +1,4 @@
-/* gpu.h - the GPUs that could be opened as devices, and what their driver has to be. */
+/* gpu.h - lists the GPUs that can be opened as devices, and checks their driver. */
 #ifndef NOCTULE_GPU_H
 #define NOCTULE_GPU_H
 
@@ -13,29 +13,31 @@ extern "C" {
 #define KERNELS_UUID 48
 #define KERNELS_PCI  16
 
-/* A GPU that can be opened: what kernels_device_options.device takes. */
+/* A GPU that kernels_device_options.device can select. */
 struct kernels_gpu {
     int index;
     char uuid[KERNELS_UUID]; /* "GPU-" and 36 characters */
     char name[64];
-    char pci[KERNELS_PCI]; /* on the bus: "0000:3b:00.0"; "": not known */
+    char pci[KERNELS_PCI]; /* PCI address: "0000:3b:00.0"; "": unknown */
     int64_t memory_bytes;
 };
 
-/* Lists at most `capacity` GPUs and returns how many there are; 0 also without a driver or where
- * the CUDA backend was not built. Creates no context. */
+/* Lists at most `capacity` GPUs and returns their number. Returns 0 without a driver or if the CUDA
+ * backend was not built. Creates no context. */
 int kernels_gpus(struct kernels_gpu *gpus, int capacity);
 
-/* Versions of CUDA are 1000 a major and 10 a minor one. This is the one that the backend was made with; 0: it was not. */
+/*
+ * Returns the CUDA version of the backend, 1000 per major and 10 per minor version; 0: not built.
+ */
 int kernels_cuda_version(void);
 
-/* Does a driver that is for CUDA up to `driver` serve a program that was made with `program`? From CUDA 11 on one for the
- * same major version does, or for a later one. */
+/* Returns whether a driver for CUDA up to `driver` supports a program built with `program`. From
+ * CUDA 11 on, a driver serves programs of its major version or an older one. */
 bool kernels_driver_serves(int driver, int program);
-/* Why one does not, and which would. */
+/* Writes the reason why a driver is rejected, and the required one. */
 void kernels_driver_refusal(int driver, int program, char *text, size_t size);
 
-/* The CUDA backend's answers. */
+/* Implementations of the CUDA backend. */
 int cuda_gpus(struct kernels_gpu *gpus, int capacity);
 int cuda_version(void);
 

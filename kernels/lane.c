@@ -1,7 +1,5 @@
-/*
- * lane.c - the table of backends, the life of a lane, and what all operations share: their memory,
- * and the order of calls. Checked here once for all backends, which never see a call out of order.
- */
+/* lane.c - the table of backends, the life cycle of a lane, the memory of operations, and the order
+ * of calls. Checks the order once for all backends. */
 #include "kernels/op.h"
 
 #include <errno.h>
@@ -9,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 256 }; /* what an arena's pieces begin at multiples of */
+enum { PIECE = 256 }; /* alignment of an arena's pieces */
 
-/* In the order in which "auto" tries them. */
+/* In the order of "auto". */
 static const struct kernels_backend *const backends[] = {
 #ifdef NOCTULE_CUDA
     &kernels_backend_cuda,
@@ -96,7 +94,7 @@ lane_open_op(struct kernels_lane *lane, int id, struct error *error)
     const struct kernels_op *op = lane_op(lane, id);
     int rc;
 
-    lane->state[id] = calloc(1, op->state_size + 1); /* some have none */
+    lane->state[id] = calloc(1, op->state_size + 1); /* some have no state */
     if (!lane->state[id])
         return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane for %s",
                          op->name);
@@ -162,7 +160,7 @@ kernels_take(struct kernels_arena *arena, size_t count, size_t size)
     return arena->memory ? arena->memory + begin : NULL;
 }
 
-/* Whether the job may use the operation; *fits becomes false where its sizes fit no number. */
+/* Returns whether the job may use the operation. Sets *fits to false if a size overflows. */
 static bool
 op_is_wanted(struct kernels_lane *lane, int id, const void *demand, bool *fits)
 {
@@ -225,7 +223,9 @@ place_results(struct kernels_lane *lane, struct kernels_memory *memory)
             lane_op(lane, i)->keep(lane, memory);
 }
 
-/* Lasting pieces one after the other; behind them, all at the same place, the transient ones. */
+/*
+ * Places persistent pieces one after the other. The transient ones follow, all at the same address.
+ */
 static bool
 place_ops(struct kernels_lane *lane, struct kernels_memory *memory)
 {
@@ -273,7 +273,7 @@ check_extent(const struct image_extent *extent, struct error *error)
     return 0;
 }
 
-/* A cleared bit for every slice. */
+/* Reserves one cleared bit per slice. */
 static int
 reserve_announcements(struct kernels_lane *lane, int64_t slices)
 {
@@ -290,7 +290,7 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
     return 0;
 }
 
-/* It is known before the first byte is taken. */
+/* Checks the job's limit before any memory is taken. */
 static int
 check_most(struct kernels_lane *lane, const struct kernels_demand *demand, size_t work,
            struct error *error)
@@ -310,7 +310,7 @@ check_most(struct kernels_lane *lane, const struct kernels_demand *demand, size_
                      bytes / mib, (double)demand->most_bytes / mib);
 }
 
-/* What all operations need is counted, had from the backend, and given to them. */
+/* Counts the needs of all operations, reserves them in the backend, and places them. */
 static int
 reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels,
                struct error *error)
@@ -360,7 +360,7 @@ kernels_lane_bytes(const struct kernels_lane *lane)
     return lane->has_volume ? lane->bytes : 0;
 }
 
-/* Whether this call is the one that announces slice z. */
+/* Returns whether this call is the first to announce slice z. */
 static bool
 announce(struct kernels_lane *lane, int64_t z)
 {
