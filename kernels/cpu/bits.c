@@ -4,12 +4,12 @@
 #include <string.h>
 
 enum {
-    WORDS = 8,         /* of a row that are turned at a time: one cache line */
-    STRIPS = 8,        /* of 64 rows, so that the result has whole cache lines too */
-    SIDE = 64 * WORDS, /* bits of the square that they make */
+    WORDS = 8,         /* words of a row per transpose: one cache line */
+    STRIPS = 8,        /* strips of 64 rows, so that the result also has whole cache lines */
+    SIDE = 64 * WORDS, /* side of the resulting square in bits */
 };
 
-/* 64 rows; the padding keeps equal places of the strips in different cache sets. */
+/* 64 rows. The padding puts equal places of the strips into different cache sets. */
 struct bits_strip {
     uint64_t row[64][WORDS];
     uint64_t padding[8];
@@ -53,7 +53,7 @@ bits_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The strip whose first voxel is (row, column); what lies beyond the matrix is 0. */
+/* Loads the strip whose first voxel is (row, column), with zeros beyond the matrix. */
 static void
 load(struct bits_strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
 {
@@ -78,7 +78,7 @@ all_zero(const struct bits_strip *strip)
     return any == 0;
 }
 
-/* Stores the turned strips side by side: their first voxel is (row, column) of the target. */
+/* Stores the transposed strips next to each other, from (row, column) of the target on. */
 static void
 store(const struct bits_strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
       int64_t column)

@@ -1,7 +1,5 @@
-/*
- * bits.h - volumes of one bit a voxel, packed along x into 64-bit words, rows padded to whole words
- * with zeros.
- */
+/* bits.h - volumes of one bit per voxel, packed along x into 64-bit words. Rows are padded to whole
+ * words with zeros. */
 #ifndef NOCTULE_BITS_H
 #define NOCTULE_BITS_H
 
@@ -18,7 +16,7 @@ struct bits_extent {
 struct bits_extent bits_extent(int64_t x, int64_t y, int64_t z);
 int64_t bits_words(const struct bits_extent *extent);
 
-/* Has a row of so many words no bit? */
+/* Returns whether a row of this many words has no bit set. */
 static inline bool
 bits_row_is_empty(const uint64_t *row, int64_t words)
 {
@@ -29,13 +27,10 @@ bits_row_is_empty(const uint64_t *row, int64_t words)
     return any == 0;
 }
 
-/*
- * Sets bits first .. last of a row; returns how many were clear.
- */
+/* Sets bits first .. last of a row. Returns how many of them were clear. */
 int64_t bits_set(uint64_t *row, int64_t first, int64_t last);
 
-/* A matrix of bits inside a volume: `rows` rows of `columns` bits, `stride` words from row to row.
- */
+/* A bit matrix in a volume: `rows` rows of `columns` bits, `stride` words from row to row. */
 struct bits_matrix {
     uint64_t *words;
     int64_t rows;
@@ -43,7 +38,8 @@ struct bits_matrix {
     int64_t stride;
 };
 
-/* Writes the transpose of source, rows padded with zeros; target has its shape already. */
+/* Writes the transpose of source with rows padded with zeros. The caller must set the target's
+ * shape. */
 void bits_transpose(const struct isa *isa, const struct bits_matrix *source,
                     const struct bits_matrix *target);
 

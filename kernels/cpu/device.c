@@ -1,8 +1,8 @@
 /*
  * device.c - the CPU backend: device, lanes and their memory.
  *
- * Memory comes from mmap in huge pages where the system gives them; the pages become resident as
- * they are written, so a lane costs what its job touches.
+ * Memory comes from mmap, in huge pages if the system provides them. Pages become resident when
+ * written, so that a lane costs only the memory that its job touches.
  */
 #include "kernels/cpu/device.h"
 
@@ -20,7 +20,7 @@
 
 enum {
     HUGE_PAGE = 1 << 21,
-    NAME_LENGTH = 49, /* a processor's brand string with its end */
+    NAME_LENGTH = 49, /* length of a processor's brand string with its terminator */
 };
 
 static void
@@ -31,7 +31,7 @@ cpu_block_free(struct cpu_block *block)
     *block = (struct cpu_block){0};
 }
 
-/* 0 or -ENOMEM, after which the block is empty. */
+/* Returns 0, or -ENOMEM with an empty block. */
 static int
 cpu_block_reserve(struct cpu_block *block, size_t size)
 {
@@ -46,7 +46,7 @@ cpu_block_reserve(struct cpu_block *block, size_t size)
     memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
-    madvise(memory, size, MADV_HUGEPAGE); /* only advice: slower without */
+    madvise(memory, size, MADV_HUGEPAGE); /* optional: slower if it fails */
     *block = (struct cpu_block){memory, size};
     return 0;
 }
@@ -59,7 +59,7 @@ kernels_processors(void)
 
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         return CPU_COUNT(&set);
-    online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t holds */
+    online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t can hold */
     return online > 0 ? (int)online : 1;
 }
 

@@ -1,8 +1,8 @@
 /*
- * device.h - what the files of the CPU backend share.
+ * device.h - declarations shared by the files of the CPU backend.
  *
- * A lane owns two blocks of memory, for the voxels and for what the operations place, which grow in
- * volume_begin only. All lanes of a device share its pool of threads.
+ * A lane owns two memory blocks, one for the voxels and one for the operations. Both grow in
+ * volume_begin only. All lanes of a device share its thread pool.
  */
 #ifndef NOCTULE_CPU_DEVICE_H
 #define NOCTULE_CPU_DEVICE_H
@@ -17,7 +17,7 @@ struct cpu_device {
     struct cpu_pool *pool;
 };
 
-/* Page-aligned; contents are undefined after it has grown. */
+/* Page-aligned memory. Its contents are undefined after it has grown. */
 struct cpu_block {
     void *memory;
     size_t size;
@@ -26,10 +26,10 @@ struct cpu_block {
 struct cpu_lane {
     struct kernels_lane base;
     struct cpu_block voxels;
-    struct cpu_block work; /* of the operations */
+    struct cpu_block work; /* for the operations */
 };
 
-/* kernels_device_open, on the named instruction set (isa_find) instead of the best one. */
+/* As kernels_device_open, with the named instruction set (isa_find) instead of the best one. */
 int cpu_device_open(const struct kernels_device_options *options, const char *isa,
                     struct kernels_device **device, struct error *error);
 

@@ -8,7 +8,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* __builtin_cpu_supports does not know it in every compiler. */
+/* Not every compiler's __builtin_cpu_supports supports lzcnt. */
 static bool
 lzcnt_runs_here(void)
 {
@@ -24,11 +24,11 @@ avx2_runs_here(void)
            __builtin_cpu_supports("bmi2") && lzcnt_runs_here() && __builtin_cpu_supports("popcnt");
 }
 
-/* Two vectors of 16-bit lanes, all ones or all zeros, as 32 bits in their order. */
+/* Packs two vectors of 16-bit lanes, all ones or all zeros, into 32 bits in order. */
 LOOP uint64_t
 avx2_bits(__m256i low, __m256i high)
 {
-    /* packs works on 128-bit halves: put the quarters back in order. */
+    /* packs works on 128-bit halves: restore the order of the quarters. */
     __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
 
     return (uint32_t)_mm256_movemask_epi8(bytes);
@@ -39,7 +39,7 @@ struct avx2_pass {
     __m256i span[2];
 };
 
-/* Of the last 64 values; of fewer, without vectors. */
+/* Packs the last 64 values or, without vectors, fewer. */
 #define AVX2_PASS_REST(BITS)                                                                       \
     LOOP uint64_t avx2_pass_rest##BITS(const struct avx2_pass *either,                             \
                                        const uint##BITS##_t *values, int64_t i, int64_t count,     \
@@ -69,7 +69,7 @@ avx2_pass_word8(const struct avx2_pass *pass, const uint8_t *values)
 AVX2_PASS_REST(8)
 ISA_PACK(avx2, 8, _mm256_set1_epi8, char)
 
-/* All ones in the 16-bit lanes that pass. */
+/* Returns all ones in the 16-bit lanes that pass. */
 LOOP __m256i
 avx2_pass16(const struct avx2_pass *pass, const uint16_t *values)
 {
@@ -90,7 +90,7 @@ avx2_pass_word16(const struct avx2_pass *pass, const uint16_t *values)
 AVX2_PASS_REST(16)
 ISA_PACK(avx2, 16, _mm256_set1_epi16, short)
 
-/* All ones where they are edges, or settle. */
+/* All ones in lanes that are edges, and in lanes that settle. */
 struct avx2_joined {
     __m256i edge;
     __m256i settle;
@@ -134,7 +134,7 @@ avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_
         join16_word(join, i, count - i, edges, settled);
 }
 
-/* Entries are two bytes and gathered by four: those of the last are its own and those before. */
+/* Gathers 16-bit entries with 32-bit loads. The last entry is loaded with the one before it. */
 LOOP __m256i
 avx2_entries(const uint16_t *table, __m256i index)
 {

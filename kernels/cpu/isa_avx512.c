@@ -98,7 +98,7 @@ avx512_join(const struct isa_join *join, int64_t from, uint32_t present)
 LOOP void
 avx512_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
-    const struct isa_join own = *join; /* in registers */
+    const struct isa_join own = *join; /* keep in registers */
 
     for (int64_t i = 0; i < count; i += 64) {
         uint64_t present = low_bits(count - i < 64 ? count - i : 64);
@@ -126,11 +126,11 @@ avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *valu
     }
 }
 
-/* GCC's gathers are macros when it does not optimise, and their masks change sign in them. */
+/* Without optimisation, GCC's gathers are macros whose masks change sign. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
-/* The scaled membership of eight pairs. */
+/* Returns the scaled membership of eight pairs. */
 LOOP __m256i
 avx512_affinity8(const struct isa_pair *pair, int64_t i)
 {

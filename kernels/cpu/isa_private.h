@@ -1,8 +1,8 @@
 /*
- * isa_private.h - what the tables of isa.h are made from.
+ * isa_private.h - the loops behind the tables of isa.h.
  *
- * Loops that the compiler vectorises well are written once, here, and compiled for each instruction
- * set in its file; packing, which it does not, is written there with intrinsics.
+ * Loops that the compiler vectorises well are written once here and compiled per instruction set,
+ * in its file. Packing is written there with intrinsics.
  */
 #ifndef NOCTULE_ISA_PRIVATE_H
 #define NOCTULE_ISA_PRIVATE_H
@@ -17,21 +17,21 @@ extern const struct isa isa_avx2, isa_avx512;
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
-#ifndef ISA_TARGET /* the instruction set of the file that includes this */
+#ifndef ISA_TARGET /* the instruction set of the including file */
 #define ISA_TARGET
 #endif
 #define LOOP static inline ISA_TARGET
 
-enum { AHEAD = 4096 /* bytes: a processor's own prefetching ends with each page */ };
+enum { AHEAD = 4096 /* bytes: hardware prefetching stops at the end of a page */ };
 
-/* For loops that read a volume once; what lies beyond its end is not looked at. */
+/* Prefetches for loops that read a volume once. The address may lie beyond the end. */
 INLINE void
 fetch_ahead(const void *address)
 {
     __builtin_prefetch((const char *)address + AHEAD);
 }
 
-/* The lowest bits, 1 to 64 of them. */
+/* Returns a mask of the lowest `count` bits, 1 to 64. */
 INLINE uint64_t
 low_bits(int64_t count)
 {
@@ -53,7 +53,7 @@ within(uint16_t value, struct isa_interval interval, uint16_t mask)
     return (uint16_t)((value - interval.low) & mask) <= interval.span;
 }
 
-/* What is the same for both sizes of values. */
+/* Loops for both sizes of values. */
 #define VALUE_BODIES(BITS)                                                                         \
     INLINE uint64_t pack_word##BITS(const uint##BITS##_t *values, int64_t count,                   \
                                     const struct isa_interval pass[2])                             \
@@ -126,7 +126,7 @@ count_runs(const uint64_t *bits, int64_t elements, uint64_t flip)
            run_starts((bits[words - 1] ^ flip) & low_bits(elements - 64 * (words - 1)), &carry);
 }
 
-/* The pairs of a word: a run of each row has begun where both are, or where they come together. */
+/* Finds the pairs of a word: a pair begins where runs of both rows begin to overlap or to touch. */
 INLINE int64_t
 touching_word(struct isa_touching *rows, uint64_t a, uint64_t b, uint32_t (*pairs)[2])
 {
@@ -182,7 +182,7 @@ join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *
     settled[from / 64] |= settle;
 }
 
-/* Sixteen values at a time, with a bit of the sixteen for each: so they become vectors. */
+/* Handles 16 values at a time, with one bit of the 16 for each, so that the loop vectorises. */
 LOOP void
 raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
 {
@@ -224,14 +224,12 @@ level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t b
 }
 
 enum {
-    TALLIES = 1024, /* indices found before they are counted: what is just stored loads slowly */
-    RUN = 32,       /* indices looked at together: shorter runs are not foreseen well */
+    TALLIES = 1024, /* indices buffered before counting: loads of just-stored data are slow */
+    RUN = 32,       /* indices compared together: branches on shorter runs mispredict */
 };
 
-/*
- * Runs of one index, which would wait for the counter that they have just written, are common: in
- * air, and outside of a region. Whole ones are added at once, others spread over the counters.
- */
+/* Long runs of one index are common in air and outside a region, and would stall on the counter
+ * that was just written. Adds runs of one index at once, and spreads others over the counters. */
 #define TALLY_BODIES(BITS, COUNTER)                                                                \
     INLINE bool all_equal##BITS(const uint##BITS##_t *index)                                       \
     {                                                                                              \
@@ -344,7 +342,7 @@ largest16(const struct isa_windows *windows, int16_t *restrict largest)
     }
 }
 
-/* Sixteen bits of each truth, so that vectors keep their lanes. */
+/* A 16-bit mask per condition, so that vectors keep their lanes. */
 #define WHERE(condition) ((uint16_t)((condition) ? 0xFFFF : 0))
 
 LOOP void
@@ -374,7 +372,7 @@ beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
 #undef NEIGHBOURS
 }
 
-/* Between which integers an average lies: the same for one that is an integer, or made one. */
+/* Returns the integer below an average, or the average itself if it is an integer or is rounded. */
 INLINE int16_t
 average_below(int16_t a, int16_t b, enum isa_average average)
 {
@@ -394,7 +392,7 @@ average_above(int16_t a, int16_t b, enum isa_average average)
     return average_below(a, b, average);
 }
 
-/* All bits, unless one average is below n and the other above. */
+/* Returns all ones, unless n lies between the two averages. */
 INLINE uint16_t
 on_one_side(int16_t n, int16_t below_1, int16_t above_1, int16_t below_2, int16_t above_2)
 {
@@ -402,7 +400,7 @@ on_one_side(int16_t n, int16_t below_1, int16_t above_1, int16_t below_2, int16_
                         (WHERE(below_2 < n) & WHERE(above_1 > n)));
 }
 
-/* Sides are pairs of adjacent neighbours: side k is of n_k and n_k+1. */
+/* Pairs of adjacent neighbours: side k has n_k and n_k+1. */
 INLINE void
 adjacent16_some(const struct isa_windows *windows, enum isa_average average,
                 uint8_t *restrict codes)
@@ -452,10 +450,10 @@ adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t 
     }
 }
 
-/* One row of the eight matrices: a vector wherever the instruction set has one. */
+/* One row of the eight matrices, as a vector if the instruction set has one. */
 typedef uint64_t lanes __attribute__((vector_size(64), aligned(8)));
 
-/* Swaps the off-diagonal quarters of squares of which a and b are a row of either half. */
+/* Swaps the off-diagonal quarters of squares; a and b are rows of the upper and lower half. */
 INLINE void
 swap_quarters(lanes *a, lanes *b, int half, uint64_t mask)
 {
@@ -465,10 +463,8 @@ swap_quarters(lanes *a, lanes *b, int half, uint64_t mask)
     *b ^= swap;
 }
 
-/*
- * Three steps of the transpose on eight rows `apart` rows from each other, in registers: squares of
- * 8, 4 and 2 times that side.
- */
+/* Runs three transpose steps on eight rows, `apart` rows from each other, in registers: for squares
+ * of 8, 4 and 2 times that side. */
 INLINE void
 three_steps(lanes *rows, int apart, const uint64_t masks[3])
 {
@@ -501,7 +497,7 @@ transpose8(uint64_t row[64][8])
         three_steps(rows + r, 1, narrow);
 }
 
-/* Bytes of the longest vectors that are in registers, of which there are 16 and more. */
+/* Bytes of the longest vectors of which there are 16 or more registers. */
 #ifndef ISA_VECTOR
 #define ISA_VECTOR 16
 #endif
@@ -509,7 +505,7 @@ transpose8(uint64_t row[64][8])
 typedef uint64_t long_vector __attribute__((vector_size(ISA_VECTOR), aligned(8)));
 typedef uint64_t short_vector __attribute__((vector_size(SHORT_VECTOR), aligned(8)));
 
-/* Unions while they are made, in rows of `pitch` words. */
+/* Unions under construction, in rows of `pitch` words. */
 struct uniting {
     const struct isa_rows *rows;
     int64_t begin, end; /* of the group, in the offsets */
@@ -517,7 +513,7 @@ struct uniting {
     uint64_t *to;
 };
 
-/* The group's part of WORDS words from `word` on in TALL rows from `row` on, in registers all the while. */
+/* Unites the group's WORDS words from `word` on in TALL rows from `row` on, in registers. */
 #define UNITE(NAME, VECTOR, WORDS, TALL)                                                           \
     INLINE void NAME(const struct uniting *uniting, int64_t row, int64_t word)                     \
     {                                                                                              \
@@ -540,7 +536,7 @@ struct uniting {
             *(VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG) = sum[i];                \
     }
 
-/* Eight vectors each, and those of one row. */
+/* Variants with eight vectors, and with the vectors of one row. */
 UNITE(unite_8_words, long_vector, 8, ISA_VECTOR / 8)
 UNITE(unite_8_words_once, long_vector, 8, 1)
 UNITE(unite_4_words, short_vector, 4, SHORT_VECTOR / 4)
@@ -549,7 +545,8 @@ UNITE(unite_1_word, uint64_t, 1, 1)
 
 typedef void unite_piece(const struct uniting *uniting, int64_t row, int64_t word);
 
-/* By pieces of so many rows and words; the last begin earlier, as nothing changes what is united again. */
+/* Handles pieces of `tall` rows by `wide` words. The last pieces may overlap others: a union may be
+ * repeated. */
 INLINE void
 unite_pieces(const struct uniting *uniting, unite_piece *piece, int64_t tall, int64_t wide)
 {
@@ -578,7 +575,7 @@ unite_group(const struct uniting *uniting)
         unite_pieces(uniting, unite_1_word, 1, 1);
 }
 
-/* to[i] = the word, and from moved by less than a word to both sides. */
+/* to[i] = the word, united with `from` shifted by less than a word to both sides. */
 #define WIDEN(VECTOR, from, i, shift, to)                                                          \
     do {                                                                                           \
         const VECTOR own = *(const VECTOR *)((from) + (i));                                        \
@@ -589,7 +586,7 @@ unite_group(const struct uniting *uniting)
                                   high << (64 - (shift));                                          \
     } while (0)
 
-/* A word of zeros before and behind. */
+/* `from` must have a word of zeros before and after. */
 INLINE void
 widen_near(const uint64_t *from, int64_t words, int shift, uint64_t *to)
 {
@@ -603,7 +600,7 @@ widen_near(const uint64_t *from, int64_t words, int shift, uint64_t *to)
             WIDEN(long_vector, from, i < words - wide ? i : words - wide, shift, to);
 }
 
-/* The words of `bits` at `at`, moved up by `shift` of less than a word; 0 outside. */
+/* Returns the word of `bits` at `at`, shifted up by `shift`, less than a word; 0 outside. */
 INLINE uint64_t
 moved_word(const uint64_t *bits, int64_t words, int64_t at, int shift)
 {
@@ -645,8 +642,8 @@ unite_pair(const struct isa_pair_rows *rows, uint64_t *to)
     }
 }
 
-/* Two buffers take turns. What an element at the end of the row has been widened to, done + 1 of them,
- * leaves no gap when it is moved by as many. */
+/* Alternates between two buffers. An element widened by `done` covers done + 1 positions at the
+ * row's end, so that a shift by done + 1 leaves no gap. */
 LOOP const uint64_t *
 unite(const struct isa_rows *rows, uint64_t *space)
 {
@@ -679,9 +676,9 @@ unite(const struct isa_rows *rows, uint64_t *space)
 }
 
 /*
- * Packs with vectors: ISA_pass_wordBITS makes a word of 64 values, ISA_pass_restBITS the last one of
- * fewer from value i on, and SET fills a vector. Two intervals in registers: stores to bits might
- * change them in memory.
+ * Packs with vectors: ISA_pass_wordBITS makes a word of 64 values, ISA_pass_restBITS the last,
+ * shorter one from value i on. SET fills a vector. The intervals are copied to registers, since
+ * stores to bits might alias them.
  */
 #define ISA_PACK(ISA, BITS, SET, LANE)                                                             \
     LOOP int64_t ISA##_pack##BITS(const uint##BITS##_t *values, int64_t count,                     \
@@ -706,7 +703,7 @@ unite(const struct isa_rows *rows, uint64_t *space)
         return runs;                                                                               \
     }
 
-/* The table's rows of these loops but those that some have a better one for. */
+/* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                  \
     .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,  \
     .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16,                \

@@ -1,9 +1,8 @@
 /*
  * pool.c - see pool.h.
  *
- * A call of cpu_pool_run is a region. Regions stand in a list while they accept threads; the first
- * body to return proves that no work is left, and takes its region out. One mutex guards
- * everything.
+ * A call of cpu_pool_run is a region. A region is listed while it accepts threads. The first body
+ * to return proves that no work is left, and unlists its region. One mutex guards all state.
  */
 #include "kernels/cpu/pool.h"
 
@@ -22,7 +21,7 @@ struct region {
 
 struct cpu_pool {
     pthread_mutex_t mutex;
-    pthread_cond_t offered; /* a region was listed, or the pool closes */
+    pthread_cond_t offered; /* a region was listed, or the pool is closing */
     pthread_cond_t left;    /* a helper left its region */
     struct region *regions;
     bool closing;

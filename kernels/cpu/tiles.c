@@ -4,20 +4,20 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { TILE_BITS = 12 /* log2 of the words of a tile */ };
+enum { TILE_BITS = 12 /* log2 of a tile's words */ };
 
-/* The queue fields and the tiles' states are guarded by the mutex. */
+/* The mutex guards the queue fields and the tiles' states. */
 struct tiles {
     struct tiles_work work;
     int shift[3];     /* log2 of a tile's size in words, rows, slices */
     int64_t count[3]; /* number of tiles along each axis */
-    int64_t step[3];  /* words from a word to its neighbour along each axis */
-    uint64_t tail;    /* the voxels of the last word of a row */
+    int64_t step[3];  /* words from a word to its neighbour per axis */
+    uint64_t tail;    /* voxels in the last word of a row */
     struct tile *tile;
 
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* more was queued, or all is quiet */
-    uint32_t *queue;        /* ring of tile numbers, as long as there are tiles */
+    pthread_cond_t changed; /* a tile was queued, or all are quiet */
+    uint32_t *queue;        /* ring of tile numbers, one slot per tile */
     int64_t queue_first;
     int64_t queue_count;
     int running;
@@ -58,7 +58,7 @@ visit_begin(const struct tiles *tiles, uint32_t number, struct tiles_visit *visi
     visit->growth = 0;
 }
 
-/* With the mutex. */
+/* The caller must hold the mutex. */
 static void
 enqueue(struct tiles *tiles, uint32_t number)
 {
@@ -69,7 +69,7 @@ enqueue(struct tiles *tiles, uint32_t number)
     tiles->tile[number].state = TILE_QUEUED;
 }
 
-/* With the mutex. */
+/* The caller must hold the mutex. */
 static uint32_t
 dequeue(struct tiles *tiles)
 {
@@ -82,7 +82,7 @@ dequeue(struct tiles *tiles)
     return number;
 }
 
-/* With the mutex: something arrived in a tile. */
+/* Handles a mark in a tile. The caller must hold the mutex. */
 static void
 wake(struct tiles *tiles, uint32_t number)
 {
@@ -99,7 +99,7 @@ wake(struct tiles *tiles, uint32_t number)
     }
 }
 
-/* With the mutex: a tile has come to rest. */
+/* Handles a tile that has become quiet. The caller must hold the mutex. */
 static void
 visit_end(struct tiles *tiles, uint32_t number, const struct tiles_visit *visit)
 {
@@ -114,7 +114,7 @@ visit_end(struct tiles *tiles, uint32_t number, const struct tiles_visit *visit)
             wake(tiles, (uint32_t)(number + visit->away[face]));
     tiles->growth += visit->growth;
     tiles->running--;
-    /* This thread takes one tile itself; the front of a maze moves without waking anybody. */
+    /* This thread takes one tile itself, so that a flood of one tile at a time wakes no threads. */
     if (tiles->waiting > 0 &&
         (tiles->queue_count > 1 || (tiles->queue_count == 0 && tiles->running == 0)))
         pthread_cond_broadcast(&tiles->changed);
@@ -152,17 +152,15 @@ tiles_least(int a, int b)
     return a < b ? a : b;
 }
 
-/* log2 of the smallest power of two that is not below size. */
+/* Returns log2 of the smallest power of two that is at least size. */
 static int
 log2_above(int64_t size)
 {
     return size <= 1 ? 0 : 64 - __builtin_clzll((uint64_t)size - 1);
 }
 
-/*
- * Tiles of up to 8 words (a cache line) x 32 rows x 16 slices; what a thin volume does not use of
- * one axis goes to the others.
- */
+/* Chooses tiles of up to 8 words (a cache line) x 32 rows x 16 slices. A thin volume gives the
+ * unused size of one axis to the others. */
 static void
 tile_shifts(const struct bits_extent *extent, int shift[3])
 {

@@ -1,12 +1,12 @@
 /*
- * tiles.h - a volume of packed bits in tiles, one of them at a time on a thread until nothing
- * changes in it: what the floods on bits share.
+ * tiles.h - floods on a volume of packed bits in tiles. A thread processes one tile at a time until
+ * it no longer changes.
  *
- * A tile has at most 4096 words; words yet to be looked at are marked in a two-level bitmap. A tile
- * writes only its own words. Where it could change a neighbour it marks that word as arrived there,
- * and the neighbour is queued. Threads read each other's words (tiles_peek) while these change
- * (tiles_poke); in a flood voxels only ever settle, so that an old value costs a look and never a
- * mistake: the mark is set after the word that caused it was written, and taken before that word is
+ * A tile has at most 4096 words. A two-level bitmap marks the words to process. A tile writes only
+ * its own words. If it could change a neighbouring tile, it marks the word there as arrived, and
+ * the neighbour is queued. Threads read each other's words (tiles_peek) while these change
+ * (tiles_poke). A flood only ever adds voxels, so a stale value costs another visit but causes no
+ * error: the mark is set after the word that caused it is written, and cleared before that word is
  * read again.
  */
 #ifndef NOCTULE_TILES_H
@@ -26,34 +26,34 @@ enum tile_state {
     TILE_QUIET,
     TILE_QUEUED,
     TILE_RUNNING,
-    TILE_RUNNING_AGAIN, /* something arrived while it ran */
+    TILE_RUNNING_AGAIN, /* a word arrived while the tile ran */
 };
 
-/* Words of a tile, one bit each; bit g of groups is set when words[g] may have a bit. */
+/* One bit per word of a tile. Bit g of groups is set if words[g] may have a bit. */
 struct tiles_marks {
     uint64_t words[TILES_GROUPS];
     uint64_t groups;
 };
 
 struct tile {
-    struct tiles_marks arrived; /* set by neighbours, atomically */
+    struct tiles_marks arrived; /* set atomically by neighbours */
     enum tile_state state;
-    bool fresh; /* meets the box that the run began with, and has not run */
+    bool fresh; /* meets the initial box and has not run */
 };
 
-/* One tile while it runs. A word's place is x | y << bit[1] | z << bit[2]. */
+/* A running tile. A word's place is x | y << bit[1] | z << bit[2]. */
 struct tiles_visit {
     struct tile *tile;
     struct tiles_marks marks;
-    int64_t origin;            /* the tile's first word */
-    int64_t step[3];           /* words from a word to its neighbour along each axis */
-    int bit[3];                /* where a coordinate begins in a place */
-    uint32_t mask[3];          /* of a full tile, not shifted */
-    uint32_t last[3];          /* last coordinate within this tile */
-    int64_t away[TILES_FACES]; /* tiles to the neighbour beyond a face; 0: the volume ends there */
-    unsigned reached;          /* faces beyond which something arrived */
-    uint64_t tail;  /* the voxels of the last word of a row if this tile has it, else all */
-    int64_t growth; /* the flood's count */
+    int64_t origin;            /* first word of the tile */
+    int64_t step[3];           /* words from a word to its neighbour per axis */
+    int bit[3];                /* first bit of a coordinate in a place */
+    uint32_t mask[3];          /* coordinates of a full tile, not shifted */
+    uint32_t last[3];          /* last coordinate in this tile */
+    int64_t away[TILES_FACES]; /* tiles to the neighbour beyond a face; 0: end of the volume */
+    unsigned reached;          /* faces beyond which a word was marked */
+    uint64_t tail;  /* voxels in the last word of a row if this tile has it, otherwise all */
+    int64_t growth; /* voxels added by the flood */
 };
 
 #define TILES_INLINE static inline __attribute__((always_inline))
@@ -77,7 +77,7 @@ tiles_mark(struct tiles_marks *marks, uint32_t place)
     marks->groups |= UINT64_C(1) << place / 64;
 }
 
-/* Takes the first marked place; there is one. */
+/* Takes the first marked place. At least one must be marked. */
 TILES_INLINE uint32_t
 tiles_take(struct tiles_marks *marks)
 {
@@ -96,7 +96,7 @@ tiles_coordinate(const struct tiles_visit *visit, uint32_t place, int axis)
     return place >> visit->bit[axis] & visit->mask[axis];
 }
 
-/* From the tile's first word to this one. */
+/* Returns the offset of a word from the tile's first word. */
 TILES_INLINE int64_t
 tiles_offset(const struct tiles_visit *visit, uint32_t place)
 {
@@ -104,7 +104,9 @@ tiles_offset(const struct tiles_visit *visit, uint32_t place)
            tiles_coordinate(visit, place, 2) * visit->step[2];
 }
 
-/* Marks the word opposite `place` beyond a face that it lies at; there is a tile. */
+/*
+ * Marks the word opposite `place` beyond a face that the place touches. The neighbour must exist.
+ */
 TILES_INLINE void
 tiles_send(struct tiles_visit *visit, uint32_t place, int face)
 {
@@ -119,13 +121,13 @@ tiles_send(struct tiles_visit *visit, uint32_t place, int face)
     visit->reached |= 1U << face;
 }
 
-/* What a flood does with a word of its tile: `visit` is the flood's own. */
+/* A flood's action on a word of its tile. `visit` belongs to the flood. */
 typedef void tiles_word(void *visit, uint32_t place);
 
 /*
- * Runs a flood on a tile until it is quiet: `fresh` looks at each word that the tile begins with,
- * `gather` at one that has been reached from beyond, `spread` at one that has changed. All are
- * TILES_INLINE, so that they are compiled for the instructions of the caller.
+ * Runs a flood on a tile until it is quiet. `fresh` visits each word of a fresh tile, `gather` each
+ * word that was reached from beyond, and `spread` each word that changed. All must be TILES_INLINE,
+ * so that they are compiled for the caller's instruction set.
  */
 TILES_INLINE void
 tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_word *gather,
@@ -152,8 +154,8 @@ tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_wor
         spread(visit, tiles_take(&tiles->marks));
 }
 
-/* The flood FLOOD(volume, tiles) twice, as tiles_work.run: for any processor, and for those with
- * bit instructions. */
+/* Defines FLOOD(volume, tiles) twice, as tiles_work.run: for any processor, and for bit
+ * instructions. */
 #ifdef __x86_64__
 #define TILES_BIT_INSTRUCTIONS __attribute__((target("bmi,bmi2,lzcnt,popcnt")))
 #else
@@ -170,24 +172,24 @@ tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_wor
         FLOOD(volume, tiles);                                                                      \
     }
 
-/* Voxels first[axis] .. last[axis], inclusive, inside the volume. */
+/* Voxels first[axis] .. last[axis], inclusive. They must lie inside the volume. */
 struct tiles_box {
     int64_t first[3];
     int64_t last[3];
 };
 
-/* Bytes of work space for a volume of this extent; about 1.6 % of one bit a voxel. */
+/* Returns the bytes of work space for a volume of this extent, about 1.6 % of one bit per voxel. */
 size_t tiles_space(const struct bits_extent *extent);
 
 struct tiles_work {
     struct bits_extent extent;
-    void *space; /* tiles_space bytes, 64-byte aligned, contents ignored */
-    /* Runs a tile until it is quiet: looks at what is fresh and at what has arrived. */
+    void *space; /* tiles_space bytes, 64-byte aligned; contents are ignored */
+    /* Runs a fresh or reached tile until it is quiet. */
     void (*run)(const void *context, struct tiles_visit *visit);
     const void *context;
 };
 
-/* Runs the tiles that meet the box and all those that are reached, until all are quiet. Returns the
+/* Runs the tiles that meet the box and all tiles that are reached, until all are quiet. Returns the
  * sum of their growth. */
 int64_t tiles_run(const struct tiles_work *work, const struct tiles_box *box,
                   struct cpu_pool *pool);
