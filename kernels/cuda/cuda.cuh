@@ -1,18 +1,18 @@
 /*
- * cuda.cuh - what the files of the CUDA backend share.
+ * cuda.cuh - declarations shared by the files of the CUDA backend.
  *
- * device.cu owns the device, lane.cu the lanes, their memory and the uploads; the operations stand
- * with their algorithms. All memory is taken in volume_begin: the lane's two arenas grow to what
- * the operations have counted (op.h), and each takes its pieces. Nothing is allocated inside a job.
+ * device.cu owns the device. lane.cu owns lanes, memory and uploads. Operations are in the folders
+ * of their algorithms. volume_begin reserves all memory: the lane's two arenas grow to the
+ * operations' needs (op.h), and each operation takes its pieces. A job itself allocates no memory.
  *
- * A lane has three streams. `upload` carries the voxels to the device, slab by slab; `work` carries
- * every kernel; `download` what comes back beside them. An event per slab orders work after upload:
- * operations that know which slices they read wait for those alone.
- * Host threads of one lane meet at its mutex: kernels_volume_ready may come from several;
- * runs, which may, too, take turns (results.cu).
+ * A lane has three streams. `upload` copies the voxels to the device slab by slab, `work` runs
+ * every kernel, and `download` copies results at the same time. One event per slab orders work
+ * after upload. Operations with a known set of slices wait only for those. The lane's mutex
+ * serialises its host threads: several may call kernels_volume_ready, and runs take turns
+ * (results.cu).
  *
- * Every call of the CUDA runtime stands inside CUDA_TRY (or CUDA_OF where its error is handled),
- * so that a test can let any one of them fail.
+ * Every call of the CUDA runtime must be inside CUDA_TRY (or CUDA_OF, if the caller handles the
+ * error), so that tests can make it fail.
  */
 #ifndef NOCTULE_CUDA_CUH
 #define NOCTULE_CUDA_CUH
@@ -24,14 +24,14 @@
 #include <cuda_runtime.h>
 #include <pthread.h>
 
-/* Memory that grows between jobs and is carved up inside one. */
+/* Memory that grows between jobs and is divided into pieces during one. */
 struct cuda_block {
-    bool pinned; /* host memory that the GPU's copy engines reach; else device memory */
+    bool pinned; /* pinned host memory for the GPU's copy engines; otherwise device memory */
     unsigned char *memory;
     size_t size;
 };
 
-/* A piece of an arena for count * each elements, of which `each` cannot overflow. */
+/* Takes a piece of an arena for count * each elements. `each` must not overflow. */
 template <typename Element>
 static inline void
 cuda_take(struct kernels_arena *arena, Element **piece, size_t count, size_t each = 1)
@@ -44,27 +44,27 @@ struct cuda_device {
     int index;
     int multiprocessors;
     size_t l2_bytes;
-    size_t shared_per_block; /* at most, after cudaFuncSetAttribute */
-    bool failed;             /* by an error that only a new process gets rid of; atomic */
-    bool failing;            /* taken, atomically, by who writes `failure` */
-    char failure[256];       /* why; written before failed */
-    pthread_mutex_t memory;  /* one lane at a time takes memory */
-    struct cpu_pool *pool;   /* of few threads, for what is read on the host and waited for */
+    size_t shared_per_block; /* the maximum after cudaFuncSetAttribute */
+    bool failed;             /* by an error that requires a new process; atomic */
+    bool failing;            /* taken atomically by the writer of `failure` */
+    char failure[256];       /* reason; written before failed */
+    pthread_mutex_t memory;  /* serialises reservations of all lanes */
+    struct cpu_pool *pool;   /* few threads, for host reads while waiting */
 };
 
-/* Results on their way to the host, that those who wait for them have left the turn for. */
+/* Results in transfer to the host, whose waiting threads have left the turn. */
 enum { CUDA_RESULTS = 16, CUDA_RESULTS_BYTES = 8 << 20 };
 
 struct cuda_result {
-    unsigned char *memory; /* pinned, this one's alone */
-    cudaEvent_t arrived;   /* threads sleep until then */
+    unsigned char *memory; /* pinned, for this result only */
+    cudaEvent_t arrived;   /* threads sleep until this event */
     bool taken;
 };
 
 struct cuda_results {
     struct cuda_result each[CUDA_RESULTS];
-    unsigned char *memory; /* CUDA_RESULTS_BYTES, with the job; NULL: none */
-    size_t used;           /* of it; 0 again once none is taken */
+    unsigned char *memory; /* CUDA_RESULTS_BYTES, reserved with the job; NULL: none */
+    size_t used;           /* bytes; 0 again when no result is taken */
     int taken;
 };
 
@@ -73,15 +73,15 @@ struct cuda_lane {
     cudaStream_t upload, work, download;
     struct cuda_block device, pinned;
     pthread_mutex_t mutex;
-    void *host_voxels;     /* pinned; where the decoder writes */
-    void *device_voxels;   /* the same on the device, x fastest, tightly packed */
+    void *host_voxels;     /* pinned; the decoder's target */
+    void *device_voxels;   /* device copy, x fastest, tightly packed */
     cudaEvent_t *uploaded; /* one per slab */
     int64_t slab_count;
-    int64_t *slab_missing; /* slices that are not announced yet, one per slab; atomic */
-    bool *slab_awaited;    /* work waits for it */
+    int64_t *slab_missing; /* slices per slab not announced yet; atomic */
+    bool *slab_awaited;    /* `work` waits for the slab */
     int64_t slab_capacity;
-    pthread_mutex_t turn; /* of who queues work; taken before `mutex` */
-    bool *has_turn;       /* whether who took it last has it still */
+    pthread_mutex_t turn; /* held by the thread that queues work; taken before `mutex` */
+    bool *has_turn;       /* whether its last owner still holds it */
     struct cuda_results results;
 };
 
@@ -97,55 +97,52 @@ cuda_device_of(const struct kernels_lane *lane)
     return (struct cuda_device *)lane->device;
 }
 
-/*
- * The errno of a CUDA error: -ENOMEM for memory; -EIO for all others, after which the device counts
- * as failed. The message names the call.
- */
+/* Converts a CUDA error: returns -ENOMEM for memory, otherwise -EIO and marks the device as failed.
+ * The message names the call. */
 int cuda_failed(struct cuda_device *device, cudaError_t status, const char *call,
                 struct error *error);
 
-/* Has all work that is queued from here on wait for slices first .. end - 1, which are announced. */
+/* Makes all work queued from here on wait for slices first .. end - 1, which must be announced. */
 int cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error);
 
-/* Makes the device the calling thread's; -EIO once it has failed. */
+/* Makes the device current in the calling thread. Returns -EIO if the device has failed. */
 int cuda_enter(struct cuda_device *device, struct error *error);
 
-/*
- * results.cu. Turns (op.h): once a run has left its turn all memory that it shares is others'. What is returned is for
- * cuda_turn_take_again, with which it begins anew.
- */
+/* results.cu: turns (op.h). A run that has given up its turn must not use shared memory any more.
+ * cuda_turn_give_up returns the argument of cuda_turn_take_again. */
 int cuda_turn_take(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn,
                    struct error *error);
 void cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn);
 bool *cuda_turn_give_up(struct cuda_lane *lane);
 void cuda_turn_leave(struct kernels_lane *lane);
 
-/* Events of results; cuda_results_close also after an error. */
+/* Opens the events of results. The caller must call cuda_results_close, also after an error. */
 int cuda_results_open(struct cuda_lane *lane, struct error *error);
 void cuda_results_close(struct cuda_lane *lane);
 
-/* So many bytes for a result; NULL: there is no room at the moment. */
+/* Takes memory for a result of this size. Returns NULL if no room is left at the moment. */
 struct cuda_result *cuda_result_take(struct cuda_lane *lane, size_t bytes);
 void cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result);
 
-/* Copies bytes from the device to the host, the last thing that a run queues: where there is room it leaves the turn
- * while it waits, and nothing that it has placed is its own any more. */
+/* Copies bytes from the device to the host as the last work of a run. If there is room, gives up
+ * the turn while it waits: the run must not use its memory afterwards. */
 int cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
                      struct error *error);
 
-/* Likewise into a result, for who looks at it there; has_turn is for cuda_turn_take_again. */
+/* As cuda_result_copy, into a result that the caller reads. Sets *has_turn for
+ * cuda_turn_take_again. */
 int cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from,
                       size_t bytes, bool **has_turn, struct error *error);
 
-/* The table's two. */
+/* Device entries of the backend's table. */
 int cuda_device_open(const struct kernels_device_options *options, struct kernels_device **device,
                      struct error *error);
 void cuda_device_close(struct kernels_device *device);
 
-/* fault.h: the error that a test wants in place of the next call, else cudaSuccess. */
+/* fault.h: returns the error that a test injects into the next call, otherwise cudaSuccess. */
 cudaError_t cuda_fault(void);
 
-/* The result of a call, or the error that a test wants in its place. */
+/* Returns the result of a call, or the injected error. */
 #define CUDA_OF(call) (cuda_fault_or([&] { return (call); }))
 
 template <typename Call>
@@ -157,7 +154,7 @@ cuda_fault_or(const Call &call)
     return wanted != cudaSuccess ? wanted : call();
 }
 
-/* Leaves the function with the errno when a call fails; `error` is in scope. */
+/* Returns the errno from the function if the call fails. `error` must be in scope. */
 #define CUDA_TRY(device, call)                                                                     \
     do {                                                                                           \
         cudaError_t cuda_error_ = CUDA_OF(call);                                                   \
@@ -165,7 +162,8 @@ cuda_fault_or(const Call &call)
             return cuda_failed((device), cuda_error_, #call, error);                               \
     } while (0)
 
-/* Queues a copy of `count` elements on the lane's work, to the device or back; leaves as CUDA_TRY. */
+/* Queues a copy of `count` elements on the lane's work stream, to or from the device. Returns as
+ * CUDA_TRY. */
 #define CUDA_SEND(lane, to, from, count)                                                           \
     CUDA_TRY(cuda_device_of(&(lane)->base), cudaMemcpyAsync(to, from, (count) * sizeof(*(from)),   \
                                                             cudaMemcpyHostToDevice, (lane)->work))
@@ -173,7 +171,7 @@ cuda_fault_or(const Call &call)
     CUDA_TRY(cuda_device_of(&(lane)->base), cudaMemcpyAsync(to, from, (count) * sizeof(*(from)),   \
                                                             cudaMemcpyDeviceToHost, (lane)->work))
 
-/* A kernel launch's own error. */
+/* Checks for the error of a kernel launch. */
 #define CUDA_LAUNCHED(device) CUDA_TRY(device, cudaGetLastError())
 
 #endif

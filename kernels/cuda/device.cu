@@ -1,7 +1,7 @@
 /*
- * device.cu - finding, opening and closing a GPU, and what becomes of its errors.
+ * device.cu - finds, opens and closes a GPU, and handles its errors.
  *
- * Asking how many devices there are, and of what kind, makes no context; opening one does.
+ * Listing the devices creates no context. Opening one does.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/gpu.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 #include <strings.h>
 
-enum { POOL_THREADS = 8 /* more do not read memory any faster */ };
+enum { POOL_THREADS = 8 /* more do not read memory faster */ };
 
 int
 cuda_failed(struct cuda_device *device, cudaError_t status, const char *call, struct error *error)
 {
     int name = (int)strcspn(call, "(");
 
-    (void)cudaGetLastError(); /* or the next launch would report it again */
+    (void)cudaGetLastError(); /* otherwise the next launch reports it again */
     if (status == cudaErrorMemoryAllocation)
         return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "%.*s: %s", name, call,
                          cudaGetErrorString(status));
@@ -54,7 +54,7 @@ write_uuid(const cudaUUID_t *uuid, char text[KERNELS_UUID])
                            i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", byte[i]);
 }
 
-/* Neither this nor the properties of a device make a context. */
+/* Counting devices and reading their properties create no context. */
 static cudaError_t
 count_devices(int *count)
 {
@@ -125,7 +125,7 @@ no_devices(cudaError_t status, struct error *error)
                      cudaGetErrorString(status));
 }
 
-/* "" or NULL: the first; digits: an index; else a UUID. */
+/* Returns whether the GPU matches: "" or NULL, the first; digits, an index; otherwise a UUID. */
 static bool
 is_wanted(const struct kernels_gpu *gpu, const char *wanted)
 {
@@ -165,13 +165,13 @@ cuda_describe(struct cuda_device *device, const struct kernels_gpu *gpu,
              threads == 1 ? "" : "s");
 }
 
-/* What the driver is asked for: has this program code for the device? */
+/* Used to check that the program has code for the device. */
 __global__ void
 any_kernel()
 {
 }
 
-/* Makes the context, which takes a good part of a second. */
+/* Creates the context, which takes most of a second. */
 static int
 start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct error *error)
 {
@@ -180,7 +180,7 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct e
     cudaError_t status;
 
     device->index = gpu->index;
-    /* Lanes wait for milliseconds, and decoding needs the processors. */
+    /* Block instead of spinning: lanes wait for milliseconds, and decoding needs the processors. */
     CUDA_TRY(device, cudaInitDevice(gpu->index, cudaDeviceScheduleBlockingSync,
                                     cudaInitDeviceFlagsAreValid));
     CUDA_TRY(device, cudaSetDevice(gpu->index));

@@ -1,12 +1,12 @@
 /*
  * lane.cu - the CUDA backend: lanes, their memory, and the upload of a volume.
  *
- * A volume is cut into slabs of whole slices, each at least SLAB_BYTES where the volume has as
- * much: smaller copies lose bandwidth. Whoever announces the last slice of a slab queues its upload
- * and the work that may begin with it; so the copy of one slab runs beside the kernels of those
- * before, and the rest of the slices are still being decoded.
+ * A volume is divided into slabs of whole slices, each at least SLAB_BYTES if the volume is large
+ * enough: smaller copies lose bandwidth. The thread that announces the last slice of a slab queues
+ * its upload and the work that may begin with it. Uploads overlap with the kernels of earlier slabs
+ * and with the decoding of later slices.
  *
- * The current device belongs to a host thread: every entry sets it.
+ * The current device belongs to a host thread, so that every entry must set it.
  */
 #include "kernels/cuda/cuda.cuh"
 
@@ -16,15 +16,15 @@
 #include <string.h>
 
 enum {
-    PIECE = 256, /* what the operations' memory begins at a multiple of */
+    PIECE = 256, /* alignment of the operations' memory */
     SLAB_BYTES = 8 << 20,
     GROWTH = 2 << 20,
 };
 
-/* Device memory that is left to others: contexts, printf buffers, kernels loaded late. */
+/* Device memory left free for contexts, printf buffers and kernels that load late. */
 static const size_t device_reserve = (size_t)512 << 20;
 
-/* Pinned memory cannot be swapped: this much of what is available stays with the host. */
+/* Pinned memory cannot be swapped: this much of the available memory stays with the host. */
 static const size_t host_reserve = (size_t)1 << 30;
 
 /* Memory */
@@ -54,7 +54,7 @@ block_allocate(struct cuda_block *block, size_t size)
     return CUDA_OF(cudaMalloc((void **)&block->memory, size));
 }
 
-/* Host memory that could be had without swapping; SIZE_MAX where the system does not say. */
+/* Returns the host memory available without swapping, or SIZE_MAX if unknown. */
 static size_t
 host_available(void)
 {
@@ -82,7 +82,7 @@ no_memory(const struct cuda_lane *lane, const char *kind, size_t wanted, size_t 
                      wanted, kind, available);
 }
 
-/* The block is emptied before it grows, so what it has counts as available. */
+/* Empties the block before it grows, so that its memory counts as available. */
 static int
 cuda_block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted,
                    size_t available, struct error *error)
@@ -100,7 +100,7 @@ cuda_block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t want
     status = block_allocate(block, wanted);
     if (status == cudaErrorMemoryAllocation) {
         block->memory = NULL;
-        (void)cudaGetLastError(); /* or the next launch would report it */
+        (void)cudaGetLastError(); /* otherwise the next launch reports it */
         return no_memory(lane, kind, wanted, available, error);
     }
     if (status != cudaSuccess) {
@@ -117,7 +117,7 @@ less_reserve(size_t available, size_t reserve)
     return available > reserve ? available - reserve : 0;
 }
 
-/* What other lanes hold is not free; the mutex keeps two from taking the same. */
+/* Memory of other lanes is not free. The mutex keeps two lanes from reserving the same memory. */
 static int
 reserve_locked(struct cuda_lane *lane, size_t device, size_t pinned, struct error *error)
 {
@@ -138,7 +138,7 @@ cuda_reserve(struct cuda_lane *lane, size_t device, size_t pinned, struct error 
     pthread_mutex_t *mutex = &cuda_device_of(&lane->base)->memory;
     int rc;
 
-    /* Asking what is free is not for every job: it takes its time. */
+    /* Querying the free memory is slow. Skip it if the blocks suffice. */
     if (device <= lane->device.size && pinned <= lane->pinned.size)
         return 0;
     pthread_mutex_lock(mutex);
@@ -160,7 +160,7 @@ open_streams(struct cuda_lane *lane, struct error *error)
     return cuda_results_open(lane, error);
 }
 
-/* Whoever has it and asks again is told so, and does not wait for itself. */
+/* An error-checking mutex: a thread that locks it twice gets an error instead of a deadlock. */
 static void
 turn_init(pthread_mutex_t *turn)
 {
@@ -186,7 +186,7 @@ close_streams(struct cuda_lane *lane)
         (void)cudaStreamDestroy(lane->upload);
 }
 
-/* A job that was given up may still be running. */
+/* An abandoned job may still be running. */
 static int
 wait_for_streams(struct cuda_lane *lane, struct error *error)
 {
@@ -258,7 +258,7 @@ slice_bytes(const struct kernels_lane *lane)
     return (size_t)image_slice_voxels(&lane->extent) * image_pixel_size(lane->pixel);
 }
 
-/* Slab i is slices first_of_slab(i) .. first_of_slab(i + 1) - 1; slab_of is the inverse. */
+/* Slab i has slices first_of_slab(i) .. first_of_slab(i + 1) - 1. slab_of is the inverse. */
 static int64_t
 first_of_slab(const struct cuda_lane *lane, int64_t slab)
 {
@@ -336,7 +336,7 @@ cuda_lane_enter(struct kernels_lane *lane, struct error *error)
     return cuda_enter(cuda_device_of(lane), error);
 }
 
-/* The volume, at the beginning of both blocks; what the operations need stands behind it. */
+/* Places the volume at the beginning of both blocks, with the operations' memory behind it. */
 static int
 cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
                   struct error *error)
@@ -366,7 +366,7 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
     return 0;
 }
 
-/* Does an operation begin its work on slices as they come? */
+/* Returns whether an operation begins its work before all slices are ready. */
 static bool
 is_hinted(const struct kernels_lane *lane)
 {
@@ -410,7 +410,7 @@ slab_is_whole(struct cuda_lane *lane, int64_t slab, struct error *error)
     return rc;
 }
 
-/* The thread that finds a slab whole sees what all others have written into it. */
+/* The thread that completes a slab sees all other threads' writes to it. */
 static int
 volume_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
 {

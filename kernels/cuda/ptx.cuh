@@ -1,7 +1,5 @@
-/*
- * ptx.cuh - instructions that CUDA C++ has no name for, or that its compiler takes two for. All PTX of the backend stands
- * here (NVIDIA's "Parallel Thread Execution ISA").
- */
+/* ptx.cuh - instructions that CUDA C++ cannot express, or that its compiler expands to two. All PTX
+ * of the backend must be here (NVIDIA, "Parallel Thread Execution ISA"). */
 #ifndef NOCTULE_PTX_CUH
 #define NOCTULE_PTX_CUH
 
@@ -10,9 +8,9 @@
 #include <type_traits>
 
 /*
- * cp.async: BYTES (4, 8 or 16, so aligned) from the device's memory to shared memory past the registers, zeros
- * unless it exists. What a thread has copied is there once it has ended the group and waited for all but the last
- * `PENDING` groups.
+ * cp.async: copies BYTES (4, 8 or 16, aligned to that) from device to shared memory without
+ * registers; zeros unless `exists`. A thread's copies are ready when it has ended the group and
+ * waited for all but the last `PENDING` groups.
  */
 template <int BYTES>
 __device__ static __forceinline__ void
@@ -58,14 +56,14 @@ ptx_copies_wait(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-/* prefetch: what lies there comes into the second cache. */
+/* prefetch: loads the address into the L2 cache. */
 __device__ static __forceinline__ void
 ptx_prefetch(const void *there)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(there));
 }
 
-/* st, without a branch where it is not wanted: of what the kernel does not read. */
+/* st, predicated instead of branched. The kernel must not read the memory. */
 template <typename Value>
 __device__ static __forceinline__ void
 ptx_store(Value *to, Value value, bool wanted)
@@ -83,7 +81,7 @@ ptx_store(Value *to, Value value, bool wanted)
                      "h"((uint16_t)value), "r"(whether));
 }
 
-/* griddepcontrol, from compute capability 9.0 on: the kernel after this one on the stream may begin. */
+/* griddepcontrol, from compute capability 9.0: lets the next kernel of the stream begin. */
 __device__ static __forceinline__ void
 ptx_let_next_begin(void)
 {
@@ -92,7 +90,7 @@ ptx_let_next_begin(void)
 #endif
 }
 
-/* The kernel before this one has ended, and its results are there. */
+/* Waits until the previous kernel has ended and its results are visible. */
 __device__ static __forceinline__ void
 ptx_wait_for_last(void)
 {
@@ -101,14 +99,14 @@ ptx_wait_for_last(void)
 #endif
 }
 
-/* fence: what the block has written and seen comes before what the thread writes from here on. */
+/* fence: orders the block's previous reads and writes before the thread's later writes. */
 __device__ static __forceinline__ void
 ptx_fence(void)
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-/* atom: what the block reads from here on is not older than what comes back. */
+/* atom with acquire: the block's later reads are not older than the returned value. */
 __device__ static __forceinline__ uint32_t
 ptx_and_acquire(uint32_t *word, uint32_t keep)
 {
@@ -121,14 +119,14 @@ ptx_and_acquire(uint32_t *word, uint32_t keep)
     return old;
 }
 
-/* Where a piece of shared memory lies, for ptx_add_shared. */
+/* Returns the address of shared memory for ptx_add_shared. */
 __device__ static __forceinline__ uint32_t
 ptx_shared_address(const void *piece)
 {
     return (uint32_t)__cvta_generic_to_shared(piece);
 }
 
-/* red; what becomes of the word is seen after the next barrier. */
+/* red. The result is visible after the next barrier. */
 template <uint32_t ADDEND>
 __device__ static __forceinline__ void
 ptx_add_shared(uint32_t address)
@@ -142,8 +140,8 @@ ptx_add_shared(uint32_t address, uint32_t addend)
     asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "r"(addend));
 }
 
-/* shfl, of the lane's own: a value that stays in its register, for the compiler cannot make it again where it is used. For
- * the whole warp. */
+/* shfl from the own lane: keeps a value in its register, since the compiler cannot recompute it at
+ * its use. The whole warp must call it. */
 __device__ static __forceinline__ uint32_t
 ptx_keep(uint32_t value)
 {
@@ -153,7 +151,7 @@ ptx_keep(uint32_t value)
     return kept;
 }
 
-/* mad.wide: a * b + c of the products in full. */
+/* mad.wide: a * b + c with the full product. */
 __device__ static __forceinline__ int64_t
 ptx_mad_wide(int32_t a, int32_t b, int64_t c)
 {
@@ -172,7 +170,8 @@ ptx_mad_wide(uint32_t a, uint32_t b, uint64_t c)
     return sum;
 }
 
-/* prmt: byte i is what bits 4 i .. 4 i + 3 of the selector choose; with the highest of them set, its sign. */
+/* prmt: bits 4 i .. 4 i + 3 of the selector choose byte i. If the highest of them is set, the
+ * byte's sign is replicated. */
 template <uint32_t SELECTOR>
 __device__ static __forceinline__ uint32_t
 ptx_permute(uint32_t a, uint32_t b)
@@ -183,7 +182,7 @@ ptx_permute(uint32_t a, uint32_t b)
     return bytes;
 }
 
-/* lop3: any function of three bits, of which bit 4 a + 2 b + c of the table is the result. */
+/* lop3: any function of three bits: bit 4 a + 2 b + c of the table is the result. */
 template <uint32_t TABLE>
 __device__ static __forceinline__ uint32_t
 ptx_logic(uint32_t a, uint32_t b, uint32_t c)
@@ -195,8 +194,9 @@ ptx_logic(uint32_t a, uint32_t b, uint32_t c)
 }
 
 /*
- * mma.m16n8k256 of bits, whose lanes have what that section says: adds to sums the number of bits that are set in both
- * of 16 rows of 256 bits, a0 .. a3, and of 8 columns, b0 and b1. For the whole warp.
+ * mma.m16n8k256 of bits, with the lane layout of that section of the ISA. Adds to sums the number
+ * of bits set both in 16 rows of 256 bits, a0 .. a3, and in 8 columns, b0 and b1. The whole warp
+ * must call it.
  */
 __device__ static __forceinline__ void
 ptx_multiply_bits(int32_t sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,

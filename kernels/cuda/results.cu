@@ -1,9 +1,10 @@
 /*
- * results.cu - turns of those who queue work, and results that come while others have theirs.
+ * results.cu - turns of threads that queue work, and results that arrive during other turns.
  *
- * An operation that has queued all it counts leaves the turn, so that the GPU finds the next one's work when it is done
- * with this. Its device memory is that one's then; its results go to pinned memory of their own, taken from one piece
- * from the front on, which begins anew when none is taken. Where there is no room, it keeps the turn until it has them.
+ * An operation that has queued all its work gives up its turn, so that the GPU can go on with the
+ * next operation's work without a gap. Its device memory then belongs to the next operation. Its
+ * results go to separate pinned memory, allocated from the front of one block that is reset when no
+ * result is taken. If there is no room, the operation keeps its turn until it has its results.
  */
 #include "kernels/cuda/cuda.cuh"
 
@@ -32,7 +33,7 @@ cuda_turn_take(struct kernels_lane *base, const struct kernels_op *op, bool *has
 {
     struct cuda_lane *lane = cuda_lane_of(base);
 
-    if (pthread_mutex_lock(&lane->turn) != 0) /* by this thread, which has it */
+    if (pthread_mutex_lock(&lane->turn) != 0) /* this thread already holds it */
         return error_set(error, -EDEADLK, CODE_COMPUTE_FAILED, "%s runs inside another's turn",
                          op->name);
     turn_begin(lane, has_turn);
