@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-/* The least 2^n, or 3 * 2^n, in which two voxels at the ends of a side do not meet around it. */
+/* Returns the least 2^n or 3 * 2^n for which voxels at opposite ends of a side do not meet by
+ * wrapping. */
 static int64_t
 length_of(int64_t size)
 {

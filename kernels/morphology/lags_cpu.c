@@ -1,8 +1,8 @@
 /*
- * lags_cpu.c - pairs by how far they are apart, on the CPU. The box of the region, with as many zeros behind it
- * along each axis, is transformed as numbers modulo a prime, in which sums of products of pairs are products; they are
- * below the prime, so that they come back as they are. Lines of voxels are transformed a few at a time; those
- * that are zeros, or that nobody asks for, are left out.
+ * lags_cpu.c - sums over pairs by distance, on the CPU. Transforms the region's box, padded with as
+ * many zeros along each axis, as numbers modulo a prime. In the transform, sums of products of
+ * pairs become products. All sums are below the prime and therefore exact. Transforms a few lines
+ * of voxels at a time, and skips lines of zeros and lines that are not requested.
  */
 #include "kernels/cpu/device.h"
 #include "kernels/morphology/lags.h"
@@ -10,34 +10,34 @@
 
 #include <string.h>
 
-enum { LINES = 8 }; /* a line of a cache */
+enum { LINES = 8 }; /* one cache line */
 
-/* What is transformed: of the kept voxels 1, their values, and the squares of these; 0 of others. */
+/* Arrays to transform: 1 for kept voxels, their values, and their squares; 0 for other voxels. */
 enum { VOXELS, VALUES, SQUARES, ARRAYS };
 
 struct cpu_lags {
     uint64_t *arrays[ARRAYS];
-    uint64_t *roots; /* of the lines at hand */
-    uint16_t *order; /* of their points, as the butterflies take them */
+    uint64_t *roots; /* roots for the current lines */
+    uint16_t *order; /* order of their points in the butterflies */
 };
 
 struct lagging {
     const struct cpu_lane *lane;
     const struct lags_request *request;
     const struct cpu_lags *own;
-    int64_t step[3];          /* of the arrays: from a point to the next along an axis */
-    uint64_t *first, *second; /* arrays that are multiplied, into the first; the same may be both */
+    int64_t step[3];          /* elements from a point to the next per axis */
+    uint64_t *first, *second; /* arrays to multiply, into the first; may be the same */
     enum lags_kind kind;
 };
 
-/* Lines along an axis, side by side across it and then along the third axis. */
+/* Lines along an axis, adjacent across it and then along the third axis. */
 struct line_pass {
     const struct lagging *job;
     uint64_t *array;
     int axis, across, along;
-    int64_t lines, rows;     /* across, and along */
-    int64_t first, left_out; /* lines across from `first` on are so many farther on */
-    int64_t there;           /* points of a line; those behind are 0, whatever the array has */
+    int64_t lines, rows;     /* numbers of lines across, and along */
+    int64_t first, left_out; /* lines across from `first` on are `left_out` further */
+    int64_t there;           /* points in a line; the others count as 0 */
 };
 
 static struct cpu_lags *
@@ -59,7 +59,7 @@ roots_fill(uint64_t *roots, int64_t length, bool back)
         roots[i] = residue_multiply(roots[i - 1], step);
 }
 
-/* Points by the last digit of their number first: that of 3, if it is a factor, comes last. */
+/* Orders points by the last digit of their number. The digit of factor 3, if any, comes last. */
 static void
 order_fill(uint16_t *order, int64_t length)
 {
@@ -124,7 +124,7 @@ lines_transform(uint64_t (*lines)[LINES], int64_t length, const uint64_t *roots)
         butterflies_of_two(lines, length, half, roots);
 }
 
-/* Where line i of those across and along the pass begins. */
+/* Returns the beginning of a line of the pass. */
 static uint64_t *
 pass_line(const struct line_pass *pass, int64_t across, int64_t along)
 {
@@ -174,7 +174,7 @@ pass_run(struct line_pass *pass, bool back)
     cpu_pool_for(cpu_device_of(&pass->job->lane->base)->pool, pass->rows, pass_transform_row, pass);
 }
 
-/* Beyond the box there are zeros, until a pass has filled them. */
+/* Points beyond the box are 0 until a pass has written them. */
 static void
 array_transform(const struct lagging *job, uint64_t *array)
 {
@@ -188,7 +188,8 @@ array_transform(const struct lagging *job, uint64_t *array)
     pass_run(&depths, false);
 }
 
-/* Pairs in one direction along slices are enough, and no rows between those of one direction and of the other. */
+/* One direction of pairs along slices suffices. Skips the rows between the two directions along
+ * columns. */
 static void
 array_transform_back(const struct lagging *job, uint64_t *array)
 {
@@ -217,7 +218,7 @@ lagging_value(const struct cpu_lane *lane, int64_t voxel)
                       (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
 }
 
-/* A row of the box. */
+/* Fills a row of the box. */
 static void
 lagging_fill_row(const struct lagging *job, const uint64_t *kept, int64_t y, int64_t z)
 {
@@ -256,15 +257,15 @@ lagging_fill_slice(void *context, int64_t z)
 
 /* ------------------------------------------------------------------------------------- pairs ---- */
 
-/* The same place counted from the other end. */
+/* Returns the same index counted from the other end. */
 static int64_t
 lagging_opposite(int64_t at, int64_t length)
 {
     return at == 0 ? 0 : length - at;
 }
 
-/* Of two arrays a and b, a(k) b(-k) + b(k) a(-k) at k and at -k, by the number of points: what the products of
- * pairs, whichever is first, come back from. */
+/* Computes, for arrays a and b, a(k) b(-k) + b(k) a(-k) at k and -k, divided by the number of
+ * points. Its inverse transform holds the products of pairs in either order. */
 static void
 lagging_multiply_slice(void *context, int64_t z)
 {
@@ -280,7 +281,7 @@ lagging_multiply_slice(void *context, int64_t z)
         const int64_t back = other * job->step[2] + lagging_opposite(y, length[1]) * job->step[1] +
                              lagging_opposite(x, length[0]);
 
-        if (at > back) /* done from there */
+        if (at > back) /* done from the opposite point */
             continue;
         const uint64_t sum = residue_add(residue_multiply(job->first[at], job->second[back]),
                                          residue_multiply(job->second[at], job->first[back]));
@@ -288,7 +289,8 @@ lagging_multiply_slice(void *context, int64_t z)
     }
 }
 
-/* Adds up what is as far apart along each axis: along slices it is both ways, in one slice twice. */
+/* Adds the sums with equal distances along each axis: both directions along slices, and within a
+ * slice both twice. */
 static void
 lagging_count_slice(void *context, int64_t z)
 {
@@ -310,7 +312,7 @@ lagging_count_slice(void *context, int64_t z)
         }
 }
 
-/* Pairs of two arrays, the first of which is lost. */
+/* Counts pairs of two arrays. Destroys the first. */
 static void
 lagging_count(struct lagging *job, enum lags_kind kind, int first, int second)
 {

@@ -1,7 +1,5 @@
-/*
- * lags_cuda.cu - pairs by how far they are apart, on the GPU: the transforms of lags_cpu.c. A block transforms a few
- * lines in shared memory.
- */
+/* lags_cuda.cu - sums over pairs by distance, on the GPU: the transforms of lags_cpu.c. A block
+ * transforms a few lines in shared memory. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/lags.h"
 #include "kernels/morphology/residue.h"
@@ -9,15 +7,15 @@
 enum {
     LAGS_THREADS = 256,
     LAGS_BLOCKS = 4096,
-    LAGS_LINES = 8,         /* side by side, where so many fit */
-    LAGS_SHARED = 48 << 10, /* bytes, that every GPU has: a line of LAGS_LONGEST fits */
+    LAGS_LINES = 8,         /* adjacent lines, if they fit */
+    LAGS_SHARED = 48 << 10, /* bytes available on every GPU: a line of LAGS_LONGEST fits */
 };
 
-/* As lags_cpu.c has them. */
+/* As in lags_cpu.c. */
 enum { LAGS_OF_VOXELS, LAGS_OF_VALUES, LAGS_OF_SQUARES, LAGS_ARRAYS };
 
 struct cuda_lags {
-    size_t words; /* of a region */
+    size_t words; /* words of a region's bits */
     uint64_t *arrays[LAGS_ARRAYS];
     uint64_t *bits, *kept, *roots, *counts;
 };
@@ -26,7 +24,7 @@ struct lags_job {
     const void *voxels;
     const uint64_t *bits; /* NULL: every voxel */
     const uint64_t *kept;
-    size_t table; /* words from one table to the next; 0: there is one */
+    size_t table; /* words from one table to the next; 0: one table */
     uint32_t bias, least;
     int64_t columns, rows, words;
     int64_t first[3], size[3], length[3], step[3];
@@ -38,11 +36,11 @@ struct lags_pass {
     uint64_t *array;
     const uint64_t *roots;
     int64_t length, step, across,
-        along; /* steps to the next point, to the next line, and to the next row of them */
+        along; /* steps to the next point, the next line, and the next row of lines */
     int64_t lines, rows;
-    int64_t first, left_out; /* lines from `first` on are so many farther on */
+    int64_t first, left_out; /* lines from `first` on are `left_out` further */
     int64_t there;
-    int32_t together; /* lines of a block */
+    int32_t together; /* lines per block */
 };
 
 static struct cuda_lags *
@@ -86,7 +84,9 @@ lags_fill_roots(uint64_t *roots, int64_t length, uint64_t step)
         roots[i] = residue_power(step, (uint64_t)i);
 }
 
-/* Which point the butterflies take as the one at a place: by the last digit of its number first. */
+/*
+ * Returns the point that the butterflies take at a place: ordered by the last digit of its number.
+ */
 static __device__ __forceinline__ int64_t
 lags_order(int64_t place, int64_t length)
 {
@@ -136,7 +136,8 @@ lags_butterflies_of_two(const struct lags_pass &pass, uint64_t *lines, int64_t h
     __syncthreads();
 }
 
-/* Where a line begins; of one too many, which is not written back, that of the last. */
+/* Returns the beginning of a line. An excess line, which is not written back, gets that of the
+ * last. */
 static __device__ __forceinline__ uint64_t *
 lags_line(const struct lags_pass &pass, int64_t line, int64_t row)
 {
@@ -251,7 +252,7 @@ cuda_lags_place(struct kernels_lane *lane, struct kernels_memory *memory)
     own->words = ((size_t)extent->columns + 63) / 64 * (size_t)(extent->rows * extent->slices);
     for (int i = 0; i < LAGS_ARRAYS; i++)
         cuda_take(&memory->device, &own->arrays[i], points);
-    cuda_take(&memory->device, &own->counts, points); /* a box has fewer voxels */
+    cuda_take(&memory->device, &own->counts, points); /* more than any box has */
     cuda_take(&memory->device, &own->bits, own->words);
     cuda_take(&memory->device, &own->kept, (size_t)extent->slices, lags_table(lane));
     cuda_take(&memory->device, &own->roots, LAGS_LONGEST);
@@ -277,7 +278,7 @@ lags_run_pass(struct cuda_lane *lane, struct lags_pass *pass, bool back, struct 
     return 0;
 }
 
-/* Lines along an axis, with `across` and `along` as the other two. */
+/* Returns the lines along an axis. `across` and `along` are the other two axes. */
 static struct lags_pass
 lags_pass_of(const struct lags_job *job, uint64_t *array, int axis, int across, int along,
              int64_t lines, int64_t rows, int64_t there)
@@ -331,7 +332,7 @@ lags_back(struct cuda_lane *lane, const struct lags_job *job, uint64_t *array, s
     return rc;
 }
 
-/* Pairs of two arrays, the first of which is lost. */
+/* Counts pairs of two arrays. Destroys the first. */
 static int
 lags_count_kind(struct cuda_lane *lane, const struct lags_job *job, uint64_t *first,
                 const uint64_t *second, uint64_t *to, struct error *error)

@@ -1,10 +1,10 @@
 /*
- * morphology.h - counts of a region's shape on a lane's announced volume: how often each
- * configuration of 2x2x2 voxels occurs, which surface and volume of its mesh are linear in (Lorensen
- * 1987), and sums of places and values by slice, which its centres of mass are made of (IBSI 3.1).
+ * morphology.h - integer counts of a region's shape in a lane's volume: the frequency of each
+ * configuration of 2x2x2 voxels, which determine the surface and volume of its mesh (Lorensen
+ * 1987), and sums of coordinates and values per slice for its centres of mass (IBSI 3.1).
  *
- * Everything here is integers, bit-identical on every backend and equal to the references in
- * tests/kernels. Conventions (shapes, errors, threads) are those of texture.h.
+ * Results are bit-identical on every backend and equal to the references in tests/kernels. Shapes,
+ * errors, threads: as in texture.h.
  */
 #ifndef NOCTULE_MORPHOLOGY_H
 #define NOCTULE_MORPHOLOGY_H
@@ -16,23 +16,24 @@ extern "C" {
 #endif
 
 /*
- * A region by IBSI's two masks: its bits (NULL: every voxel), and of these the voxels whose value v
- * has bit v - smallest of the pixel type in `kept`: one table, or one per slice, of 4 or 1024 words.
+ * A region by IBSI's two masks: the bits (NULL: every voxel), and of these the voxels with bit v -
+ * smallest of the pixel type set in `kept`, for their value v. There may be one table, or one per
+ * slice, of 4 or 1024 words.
  */
 struct morphology_region {
     const uint64_t *bits;
     const uint64_t *kept;
-    size_t table_count; /* 1, or one per slice */
+    size_t table_count; /* 1, or the number of slices */
 };
 
 /*
- * Configurations: of all cells of 2x2x2 voxels, those that reach beyond the volume included, that
- * have bit x + 2 y + 4 z where the voxel so far from the cell's first is of the bits. Those of none are
+ * Configurations of cells of 2x2x2 voxels, including cells that extend beyond the volume. Bit x + 2
+ * y + 4 z is set if the voxel at that offset from the cell's first is in the bits. Empty cells are
  * not counted.
  */
 enum { MORPHOLOGY_CONFIGURATIONS = 256 };
 
-/* Of the voxels of a slice that are kept; values are counted from the smallest of the pixel type. */
+/* Sums over the kept voxels of a slice. Values are relative to the smallest of the pixel type. */
 enum morphology_sum {
     MORPHOLOGY_VOXELS,
     MORPHOLOGY_X,
@@ -49,12 +50,12 @@ morphology_size(int64_t slices)
     return MORPHOLOGY_CONFIGURATIONS + (size_t)slices * MORPHOLOGY_SUMS;
 }
 
-/* counts[configuration], then counts[MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS + sum], are
- * overwritten. */
+/* Overwrites counts[configuration], and counts[MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS +
+ * sum]. */
 int morphology_run(struct kernels_lane *lane, const struct morphology_region *region,
                    uint64_t *counts, struct error *error);
 
-/* Within kernels/: what the operation is given. */
+/* Private to kernels/: the request of the operation. */
 struct morphology_request {
     const struct morphology_region *region;
     uint64_t *counts;

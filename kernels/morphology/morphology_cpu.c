@@ -1,7 +1,7 @@
 /*
- * morphology_cpu.c - configurations and sums on the CPU. A word is 64 cells side by side, whose voxels
- * are eight words; cells of one kind are counted by their bits, the others, which lie at the surface,
- * eight at a time.
+ * morphology_cpu.c - configurations and sums on the CPU. A word holds 64 adjacent cells, whose
+ * voxels are eight words. Uniform cells are counted by population counts, other cells, at the
+ * surface, eight at a time.
  */
 #include "kernels/morphology/morphology.h"
 
@@ -14,11 +14,11 @@ enum { CORNERS = 8, CELLS = 64 };
 struct morphing {
     const struct cpu_lane *lane;
     const struct morphology_region *region;
-    int64_t words; /* of a row */
+    int64_t words; /* words per row */
     uint64_t *counts;
 };
 
-/* A word of a row of bits, or 0 beyond the volume. */
+/* Returns a word of a row of bits, or 0 beyond the volume. */
 static uint64_t
 region_word(const struct morphing *job, int64_t y, int64_t z, int64_t word)
 {
@@ -35,7 +35,7 @@ region_word(const struct morphing *job, int64_t y, int64_t z, int64_t word)
 
 /* ------------------------------------------------------------------------ configurations ---- */
 
-/* Bit i of byte k becomes bit k of byte i (Warren, Hacker's Delight, 7-3). */
+/* Moves bit i of byte k to bit k of byte i (Warren, Hacker's Delight, 7-3). */
 static uint64_t
 transpose_bits(uint64_t bits)
 {
@@ -48,7 +48,7 @@ transpose_bits(uint64_t bits)
     return bits ^ swapped ^ swapped << 28;
 }
 
-/* The cells of a byte of each corner's word. */
+/* Counts the cells of one byte of the corners' words. */
 static void
 configurations_add_byte(const uint64_t corners[CORNERS], int byte, uint64_t *counts)
 {
@@ -79,7 +79,8 @@ configurations_add_word(const uint64_t corners[CORNERS], uint64_t *counts)
     counts[MORPHOLOGY_CONFIGURATIONS - 1] += (uint64_t)__builtin_popcountll(all);
 }
 
-/* Cells whose first voxels lie in row y of slice z: from column -1 on, so that words are shifted. */
+/* Counts cells whose first voxels lie in row y of slice z. They begin at column -1, so that words
+ * are shifted. */
 static void
 configurations_add_row(const struct morphing *job, int64_t y, int64_t z, uint64_t *counts)
 {
@@ -104,7 +105,7 @@ configurations_add_row(const struct morphing *job, int64_t y, int64_t z, uint64_
 
 /* ---------------------------------------------------------------------------------- sums ---- */
 
-/* The value of a voxel, counted from the smallest. */
+/* Returns a voxel's value, relative to the smallest. */
 static uint32_t
 morphing_value(const struct cpu_lane *lane, int64_t voxel)
 {
@@ -115,7 +116,7 @@ morphing_value(const struct cpu_lane *lane, int64_t voxel)
     return ((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000u : 0);
 }
 
-/* Of the kept voxels of a row's word, without what all of a row have in common. */
+/* Adds the kept voxels of a word, without the terms common to a row. */
 static void
 sums_add_word(const struct morphing *job, const uint64_t *kept, int64_t row, int64_t word,
               uint64_t bits, uint64_t sums[MORPHOLOGY_SUMS])
@@ -157,7 +158,7 @@ sums_add_slice(const struct morphing *job, int64_t z, uint64_t sums[MORPHOLOGY_S
 
 /* ------------------------------------------------------------------------- the operation ---- */
 
-/* The slice, and the cells between it and the one before. */
+/* Counts the slice, and the cells between it and the previous slice. */
 static void
 morphing_count_slice(void *context, int64_t z)
 {

@@ -1,11 +1,12 @@
 /*
  * morphology_cuda.cu - configurations and sums on the GPU.
  *
- * A lane has 32 cells side by side of each of some rows. The words of their eight corners are the planes of bytes,
- * which are their configurations: these are counted as products of bits (tally_cuda.cuh). Most cells have corners of
- * one kind, and are counted by their words; words with others queue in shared memory until there are 32 of the warp.
+ * A lane has 32 adjacent cells in each of several rows. The words of their eight corners are bit
+ * planes of the configurations, and are counted as bit products (tally_cuda.cuh). Most cells are
+ * uniform and are counted from their words. Words with other cells queue in shared memory until the
+ * warp has 32.
  *
- * Sums are a block's by slice.
+ * Blocks compute sums per slice.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/morphology.h"
@@ -15,16 +16,16 @@
 enum {
     MORPHOLOGY_THREADS = 256,
     MORPHOLOGY_WARP = 32,
-    MORPHOLOGY_CELLS = 32, /* of a word */
+    MORPHOLOGY_CELLS = 32, /* cells per word */
     MORPHOLOGY_CORNERS = TALLY_PLANES,
-    MORPHOLOGY_ROWS = 32,    /* of cells of a lane */
-    MORPHOLOGY_BUFFERS = 3,  /* rows or pieces, one of which is counted */
-    MORPHOLOGY_BLOCKS = 16,  /* of sums, of a multiprocessor */
-    MORPHOLOGY_MOST = 65535, /* slices at a time: a grid's most in y */
+    MORPHOLOGY_ROWS = 32,    /* rows of cells per lane */
+    MORPHOLOGY_BUFFERS = 3,  /* rows or pieces, one of which is being counted */
+    MORPHOLOGY_BLOCKS = 16,  /* blocks of sums per multiprocessor */
+    MORPHOLOGY_MOST = 65535, /* max slices per launch: a grid's limit in y */
 };
 
 struct cuda_morphology {
-    size_t words; /* of a region */
+    size_t words; /* words of a region's bits */
     uint64_t *bits, *kept;
     unsigned long long *counts;
 };
@@ -33,7 +34,7 @@ struct morphology_job {
     const void *voxels;
     const uint64_t *bits; /* NULL: every voxel */
     const uint64_t *kept;
-    size_t table; /* words from one table to the next; 0: there is one */
+    size_t table; /* words from one table to the next; 0: one table */
     int64_t columns, rows, slices, words;
     int64_t first[3], end[3]; /* of the region's box */
     uint32_t bias;
@@ -46,19 +47,19 @@ cuda_morphology_state(const struct kernels_lane *lane)
     return (struct cuda_morphology *)kernels_state(lane, KERNELS_MORPHOLOGY);
 }
 
-/* Of a row of voxels of a cell's two slices: the words there, and those before them. */
+/* Words of a row of voxels in a cell's two slices, and the words before them. */
 struct morphology_row {
     uint32_t words[2], before[2];
 };
 
-/* Where a lane's cells have their next one, and which bits of it there may be. */
+/* Position of a lane's next cells, and a mask of the valid bits there. */
 struct morphology_column {
-    const uint32_t *at[2]; /* NULL: there is no region */
+    const uint32_t *at[2]; /* NULL: no region */
     uint32_t inside[2], before[2];
     int64_t y;
 };
 
-/* From row y of the box on, or the one before it. */
+/* Starts at row y of the box, or at the row before. */
 static __device__ __forceinline__ struct morphology_column
 morphology_column_at(const struct morphology_job &job, int64_t word, int64_t y, int64_t z)
 {
@@ -100,18 +101,18 @@ morphology_fetch_row(const struct morphology_job &job, struct morphology_column 
     column->y++;
 }
 
-/* Words of the warp that wait to be counted, the first of which are those of one part. */
+/* Words of the warp that wait to be counted. The part in front has the oldest words. */
 struct morphology_queue {
     struct tally_planes parts[2];
 };
 
 struct morphology_counts {
     struct tally tally;
-    uint32_t queued; /* words, since the beginning */
-    uint32_t full;   /* cells of the lane that were told by their words */
+    uint32_t queued; /* words queued since the beginning */
+    uint32_t full;   /* uniform cells of the lane, counted from words */
 };
 
-/* Counts 32 cells of each lane. */
+/* Counts 32 cells per lane. */
 static __device__ __forceinline__ void
 morphology_count_cells(const uint32_t corners[MORPHOLOGY_CORNERS], struct morphology_queue *queue,
                        struct morphology_counts *counts)
@@ -140,7 +141,7 @@ morphology_count_cells(const uint32_t corners[MORPHOLOGY_CORNERS], struct morpho
         tally_add(queue->parts[part % 2], &counts->tally);
 }
 
-/* What still waits; where no word does there are cells of no voxel, which are not asked for. */
+/* Counts the remaining words. Unused words hold empty cells, whose count is not used. */
 static __device__ __forceinline__ void
 morphology_count_rest(struct morphology_queue *queue, struct morphology_counts *counts)
 {
@@ -154,7 +155,7 @@ morphology_count_rest(struct morphology_queue *queue, struct morphology_counts *
     tally_add(*part, &counts->tally);
 }
 
-/* So many rows of cells of a column. */
+/* Counts `rows` rows of cells of a column. */
 static __device__ __forceinline__ void
 morphology_count_column(const struct morphology_job &job, struct morphology_column column,
                         uint32_t count, struct morphology_queue *queue,
@@ -184,7 +185,7 @@ morphology_count_column(const struct morphology_job &job, struct morphology_colu
         });
 }
 
-/* Of blockIdx.x * MORPHOLOGY_THREADS lanes' columns those from there on, of band blockIdx.y of rows. */
+/* Counts the columns of blockIdx.x * MORPHOLOGY_THREADS lanes on, in band blockIdx.y of rows. */
 static __global__ void
 __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct morphology_job job)
 {
@@ -213,7 +214,7 @@ __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct mor
             atomicAdd(&job.counts[i], (unsigned long long)counters[i]);
 }
 
-/* Which values are kept: a byte each, or a bit. */
+/* Table of kept values: one bit each. */
 template <typename Value> struct morphology_kept;
 
 template <> struct morphology_kept<uint8_t> {
@@ -225,7 +226,7 @@ template <> struct morphology_kept<uint8_t> {
             ones[i] = kept[i / 64] >> i % 64 & 1;
     }
 
-    /* 1 for each value of a word that is. */
+    /* Returns a 1 for each kept value of a word. */
     __device__ uint32_t of(uint32_t word) const
     {
         return ones[word & 0xFF] | ones[word >> 8 & 0xFF] << 8 | ones[word >> 16 & 0xFF] << 16 |
@@ -234,7 +235,7 @@ template <> struct morphology_kept<uint8_t> {
 };
 
 template <> struct morphology_kept<uint16_t> {
-    uint32_t bits[(1 << 16) / 32]; /* in the order of what is stored */
+    uint32_t bits[(1 << 16) / 32]; /* in the order of stored values */
 
     __device__ void take(const uint64_t *kept, uint32_t bias)
     {
@@ -251,7 +252,7 @@ template <> struct morphology_kept<uint16_t> {
     }
 };
 
-/* Adds to a sum the values of a word, times the bytes of `weights`. */
+/* Adds the values of a word, times the bytes of `weights`, to a sum. */
 template <typename Value>
 static __device__ __forceinline__ uint32_t
 morphology_weigh(uint32_t values, uint32_t weights, uint32_t sum)
@@ -267,7 +268,7 @@ morphology_add_piece(const struct texture_piece<Value> &piece,
                      uint32_t y, unsigned long long sums[MORPHOLOGY_SUMS])
 {
     const uint32_t of_word = texture_piece<Value>::OF_WORD, each = 0x01010101;
-    uint32_t voxels = 0, along = 0, sum = 0, sum_along = 0; /* columns from x on */
+    uint32_t voxels = 0, along = 0, sum = 0, sum_along = 0; /* columns relative to x */
 
 #pragma unroll
     for (uint32_t i = 0; i < TEXTURE_PIECE_WORDS; i++) {
@@ -289,7 +290,7 @@ morphology_add_piece(const struct texture_piece<Value> &piece,
     sums[MORPHOLOGY_VALUE_Y] += (uint64_t)sum * y;
 }
 
-/* The sum of all threads of a warp, in its first. */
+/* Returns the sum over all threads of a warp in its first thread. */
 static __device__ __forceinline__ unsigned long long
 morphology_warp_sum(unsigned long long own)
 {
@@ -298,7 +299,7 @@ morphology_warp_sum(unsigned long long own)
     return own;
 }
 
-/* Pieces at column x of every so manieth of a slice's rows y .. end - 1. */
+/* Adds the pieces at column x of a slice's rows y .. end - 1, with a stride of rows. */
 template <typename Value>
 static __device__ __forceinline__ void
 morphology_add_column(const struct morphology_job &job, const struct morphology_kept<Value> &kept,
@@ -326,7 +327,7 @@ morphology_add_column(const struct morphology_job &job, const struct morphology_
         });
 }
 
-/* Part blockIdx.x of a slice's rows of the box. */
+/* Adds part blockIdx.x of a slice's rows of the box. */
 template <typename Value>
 static __device__ __forceinline__ void
 morphology_sum_part(const struct morphology_job &job, const struct morphology_kept<Value> &kept,

@@ -1,6 +1,7 @@
 /*
- * residue.h - whole numbers modulo the prime 2^64 - 2^32 + 1, which has roots of unity of all orders that divide
- * 3 * 2^32: transforms of them are exact (Pollard 1971). Numbers are below the prime.
+ * residue.h - integers modulo the prime 2^64 - 2^32 + 1, which has roots of unity of all orders
+ * that divide 3 * 2^32, so that transforms are exact (Pollard 1971). Operands must be below the
+ * prime.
  */
 #ifndef NOCTULE_RESIDUE_H
 #define NOCTULE_RESIDUE_H
@@ -17,7 +18,7 @@
 #define RESIDUE_REST      UINT64_C(0xFFFFFFFF) /* 2^64 */
 #define RESIDUE_GENERATOR 7
 
-/* All ones or 0: a branch would be taken every other time, by chance. */
+/* Returns all ones or 0, without a branch, which would mispredict every other time. */
 #define RESIDUE_WHERE(condition) (-(uint64_t)(condition))
 
 RESIDUE_INLINE uint64_t
@@ -34,7 +35,7 @@ residue_subtract(uint64_t a, uint64_t b)
     return a - b + (RESIDUE_WHERE(a < b) & RESIDUE_PRIME);
 }
 
-/* Of 128 bits in two halves: 2^64 is 2^32 - 1, and 2^96 is -1. */
+/* Reduces 128 bits in two halves: 2^64 is 2^32 - 1, and 2^96 is -1. */
 RESIDUE_INLINE uint64_t
 residue_reduce(uint64_t high, uint64_t low)
 {
@@ -72,7 +73,7 @@ residue_power(uint64_t base, uint64_t exponent)
     return power;
 }
 
-/* A primitive root of unity of an order that divides 3 * 2^32. */
+/* Returns a primitive root of unity of an order that divides 3 * 2^32. */
 RESIDUE_INLINE uint64_t
 residue_root(uint64_t order)
 {

@@ -1,12 +1,14 @@
 /*
- * tally_cuda.cuh - how often each byte occurs, as products of bits.
+ * tally_cuda.cuh - counts the frequency of each byte by bit products.
  *
- * Let A have a row for each upper half of a byte and a column for each byte, 1 where the byte has that half, and B
- * the same for lower halves: A times B transposed is how often each byte occurs. The tensor cores multiply 16 x 256 by
- * 256 x 8 bits in one instruction, so that 256 bytes take two, whatever they are.
+ * Let A have a row for each upper half of a byte and a column for each byte, 1 if the byte has that
+ * half, and let B be the same for lower halves. A times B transposed then counts each byte value.
+ * The tensor cores multiply 16 x 256 by 256 x 8 bits in one instruction, so that 256 bytes always
+ * take two.
  *
- * Bytes come as planes, plane k being bit k of 32 bytes in a word. A warp has 32 words of each plane in shared memory,
- * of which each lane makes masks as the product wants them: of its row and its column, for eight words.
+ * Bytes come as bit planes: plane k has bit k of 32 bytes per word. A warp has 32 words of each
+ * plane in shared memory. Each lane computes the product's masks for its row and its column, for
+ * eight words.
  */
 #ifndef NOCTULE_TALLY_CUDA_CUH
 #define NOCTULE_TALLY_CUDA_CUH
@@ -18,7 +20,7 @@ enum {
     TALLY_PLANES = 8,
     TALLY_BYTES = 1 << TALLY_PLANES,
     TALLY_HALF = TALLY_PLANES / 2,
-    TALLY_WORDS = 8, /* of a lane in the product */
+    TALLY_WORDS = 8, /* words of a lane in the product */
 };
 
 struct __align__(16) tally_planes
@@ -26,9 +28,9 @@ struct __align__(16) tally_planes
     uint32_t plane[TALLY_PLANES][TALLY_WARP];
 };
 
-/* A lane's part of the counts of a warp, below 2^31 each. */
+/* A lane's part of a warp's counts, each below 2^31. */
 struct tally {
-    uint32_t lacks[TALLY_HALF - 1]; /* all ones where its row and column have no such bit */
+    uint32_t lacks[TALLY_HALF - 1]; /* all ones if its row and column lack the bit */
     int32_t sums[2][4];
 };
 
@@ -41,7 +43,8 @@ tally_begin(struct tally *tally)
         tally->lacks[bit] = (threadIdx.x % TALLY_WARP / 4 >> bit & 1) - 1;
 }
 
-/* Of four words of the planes of one half: where the bytes have that of the lane, without and with its highest bit. */
+/* Finds, in four words of the planes of one half, the bytes with the lane's half, without and with
+ * its highest bit. */
 static __device__ __forceinline__ void
 tally_make_masks(const uint32_t (*plane)[TALLY_WARP], const struct tally &tally,
                  uint32_t masks[2][4])
@@ -66,7 +69,7 @@ tally_make_masks(const uint32_t (*plane)[TALLY_WARP], const struct tally &tally,
     }
 }
 
-/* Counts the bytes of 32 words; before and after, they are the warp's to write. */
+/* Counts the bytes of 32 words. The warp may write them before and after. */
 static __device__ __forceinline__ void
 tally_add(const struct tally_planes &planes, struct tally *tally)
 {
@@ -91,7 +94,7 @@ tally_add(const struct tally_planes &planes, struct tally *tally)
     __syncwarp();
 }
 
-/* Adds them to the block's counters, of which there is one a byte. */
+/* Adds the counts to the block's counters, one per byte value. */
 static __device__ __forceinline__ void
 tally_end(const struct tally &tally, uint32_t *counters)
 {

@@ -1,4 +1,4 @@
-/* range.h - the smallest and the largest stored value of a lane's volume; ranges of values. */
+/* range.h - the smallest and largest stored value of a lane's volume, and ranges of values. */
 #ifndef NOCTULE_RANGE_H
 #define NOCTULE_RANGE_H
 
@@ -8,18 +8,18 @@
 extern "C" {
 #endif
 
-/* Of what is not padding; needs every slice announced (-EBUSY otherwise); -ENODATA, and no error
- * filled, when nothing is left. Takes no demand. */
+/* Finds the range of values other than padding. Every slice must be announced (-EBUSY). Returns
+ * -ENODATA without filling the error if all values are padding. The operation has no demand. */
 int kernels_volume_range(struct kernels_lane *lane, struct image_range padding,
                          struct image_range *range, struct error *error);
 
-/* Within kernels/: what the operation is given. */
+/* Private to kernels/: the request of the operation. */
 struct range_request {
     struct image_range padding;
     struct image_range *range;
 };
 
-/* The values that a volume's own may be, cut to what its pixel type can hold. */
+/* Returns the range cut to the values that the pixel type can hold. */
 static inline struct image_range
 range_clip(struct image_range range, enum image_pixel pixel)
 {
@@ -30,7 +30,9 @@ range_clip(struct image_range range, enum image_pixel pixel)
     return range;
 }
 
-/* The stored values in range that are no padding, as intervals in their order; returns how many. */
+/*
+ * Finds the stored values in range other than padding, as ordered intervals. Returns their number.
+ */
 int range_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                     struct image_range intervals[2]);
 

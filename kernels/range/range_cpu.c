@@ -1,7 +1,5 @@
-/*
- * range_cpu.c - the smallest and the largest stored value, in one read of the volume; and
- * range_cpu.h.
- */
+/* range_cpu.c - finds the smallest and largest stored value in one pass over the volume; implements
+ * range_cpu.h. */
 #include "kernels/range/range_cpu.h"
 #include "kernels/range/range.h"
 
@@ -9,10 +7,10 @@
 #include <pthread.h>
 #include <string.h>
 
-/* The value range, slice by slice on all threads, united under a mutex. */
+/* All threads process slices. A mutex guards the merge. */
 struct range_job {
     struct cpu_lane *lane;
-    struct isa_extremes empty; /* where every slice begins */
+    struct isa_extremes empty; /* initial value per slice */
     pthread_mutex_t mutex;
     struct isa_extremes extremes;
 };
@@ -59,7 +57,7 @@ cpu_range_run(struct kernels_lane *lane, const void *given, struct error *error)
     pthread_mutex_init(&job.mutex, NULL);
     cpu_pool_for(cpu_device_of(lane)->pool, lane->extent.slices, range_slice, &job);
     pthread_mutex_destroy(&job.mutex);
-    /* Nothing but padding leaves smallest above largest. */
+    /* If all voxels are padding, smallest stays above largest. */
     if (job.extremes.smallest > job.extremes.largest)
         return -ENODATA;
     request->range->lo = limits.lo + job.extremes.smallest;
@@ -69,7 +67,7 @@ cpu_range_run(struct kernels_lane *lane, const void *given, struct error *error)
 
 const struct kernels_op cpu_range_op = {.name = "the value range", .run = cpu_range_run};
 
-/* What is in range and not padding: at most two intervals. Returns false when nothing is. */
+/* Finds the at most two intervals in range other than padding. Returns false if there are none. */
 static bool
 find_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                struct isa_interval pass[2])
@@ -86,7 +84,7 @@ find_intervals(enum image_pixel pixel, struct image_range range, struct image_ra
     return count > 0;
 }
 
-/* Of `count` voxels of a row from a column on. */
+/* Packs `count` voxels of a row from a column on. */
 static int64_t
 pack_voxels(const struct cpu_lane *lane, int64_t row, int64_t column, int64_t count,
             const struct isa_interval pass[2], uint64_t *bits)
@@ -120,7 +118,7 @@ range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct i
     return runs;
 }
 
-enum { NARROW_WORDS = 16 }; /* at a time */
+enum { NARROW_WORDS = 16 }; /* words at a time */
 
 static void
 narrow_row(const struct cpu_lane *lane, int64_t row, const struct isa_interval pass[2],

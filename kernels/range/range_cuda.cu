@@ -1,4 +1,4 @@
-/* range_cuda.cu - the smallest and the largest stored value, in one read of the volume. */
+/* range_cuda.cu - finds the smallest and largest stored value in one pass over the volume. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/range/range.h"
 
@@ -9,12 +9,10 @@ enum {
     EXTREMES_BLOCKS_PER_PROCESSOR = 4,
 };
 
-/*
- * Values are counted from the smallest of their type (`bias`), so
- * that all are unsigned; those from skip to skip + span are left out.
- */
+/* Values are relative to the smallest of their type (`bias`) and therefore unsigned. Values skip ..
+ * skip + span are skipped. */
 struct extremes {
-    uint32_t smallest; /* UINT32_MAX when there is none */
+    uint32_t smallest; /* UINT32_MAX if there is none */
     uint32_t largest;
 };
 
@@ -47,8 +45,8 @@ take_piece(struct extremes *own, uint4 piece, struct skipped skipped)
             take_value(own, (Value)(words[i] >> shift), skipped);
 }
 
-/* extremes[0] becomes the smallest value and extremes[1] the complement of the largest: atomicMin
- * gets to both from all ones. */
+/* Sets extremes[0] to the smallest value and extremes[1] to the complement of the largest. Both
+ * must start as all ones for atomicMin. */
 template <typename Value>
 __global__ void
 __launch_bounds__(EXTREMES_THREADS)
@@ -73,7 +71,7 @@ __launch_bounds__(EXTREMES_THREADS)
     }
 }
 
-/* Two numbers, as find_extremes leaves them. */
+/* Two numbers in the form of find_extremes. */
 struct cuda_range {
     uint32_t *extremes, *host_extremes;
 };
@@ -94,7 +92,7 @@ range_place(struct kernels_lane *lane, struct kernels_memory *memory)
 static struct skipped
 skipped_values(struct image_range limits, struct image_range padding)
 {
-    /* Nothing is as far from the smallest value as 2^31. */
+    /* 2^31 lies beyond every value, so that no value is skipped. */
     struct skipped skipped = {limits.lo < 0 ? 0x8000u : 0, 1u << 31, 0};
 
     if (padding.lo <= padding.hi) {
