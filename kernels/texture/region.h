@@ -1,10 +1,11 @@
 /*
- * region.h - the box of a region, and a region and its levels that a lane holds.
+ * region.h - the box of a region, and a lane's held region and levels.
  *
- * Several requests are often of one region. Held, its bits are read once: for its box, and into the device's
- * memory; each request whose `region` is that pointer finds them there, and likewise its levels. Holding changes no
- * result. While a region or levels are held or released no other thread runs anything of the lane; any may ask for the
- * box of the region that is held.
+ * Several requests often use one region. Holding it reads its bits once, for its box and for the
+ * copy in device memory. Requests with the same `region` pointer then use that copy, and the held
+ * levels likewise. Holding does not change results.
+ * Threads: no other thread may run an operation of the lane while a region or levels are held or
+ * released. Any thread may get the box of the held region.
  */
 #ifndef NOCTULE_TEXTURE_REGION_H
 #define NOCTULE_TEXTURE_REGION_H
@@ -17,59 +18,62 @@ struct texture_levels;
 extern "C" {
 #endif
 
-/* The smallest box that holds a region (NULL: the volume); its sizes are 0 where that is empty. */
+/* The smallest box that contains a region (NULL: the volume). Its sizes are 0 if the region is
+ * empty. */
 struct texture_box {
-    int64_t first[3], size[3]; /* by column, row, slice */
+    int64_t first[3], size[3]; /* in columns, rows, slices */
 };
 
 void texture_box_of(const uint64_t *region, const struct image_extent *extent,
                     struct texture_box *box);
 
 /*
- * Holds a region of the lane's volume, whose bits must stay as they are until it is released, another one is
- * held, or the next volume begins; NULL, which needs none, releases. Of a demand for KERNELS_REGION, -EINVAL
- * otherwise; its slices are all announced, -EBUSY otherwise.
+ * Holds a region of the lane's volume, or releases it for NULL, which needs none. The bits must not
+ * change until the region is released, another one is held, or the next volume begins. Returns
+ * -EINVAL without a demand for KERNELS_REGION, and -EBUSY if a slice is not announced.
  */
 int texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error);
 
-/* Likewise levels, if they have one table, which must stay as it is until the region is released. */
+/* Holds levels with a single table, which must not change until the region is released. */
 int texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels,
                         struct error *error);
 
-/* The region, and the levels. */
+/* Releases the region and the levels. */
 void texture_region_release(struct kernels_lane *lane);
 
-/* texture_box_of a region of the lane's volume; of the one it holds at once. */
+/* Finds the box of a region of the lane's volume. For the held region it is already known. */
 void texture_region_box(const struct kernels_lane *lane, const uint64_t *region,
                         struct texture_box *box);
 
 /* ------------------------------------------------------------------------- within kernels/ ---- */
 
-/* The one of the two that `run` is to hold. */
+/* Request of `run`: exactly one of the two is set. */
 struct texture_hold {
     const uint64_t *bits;
     const uint16_t *level_of;
 };
 
-/* What the states of KERNELS_REGION begin with; `run` fills it. */
+/* The head of every KERNELS_REGION state, which `run` sets. */
 struct texture_region_state {
-    const uint64_t *bits; /* NULL: none is held */
+    const uint64_t *bits; /* NULL: no region */
     struct texture_box box;
-    const uint16_t *level_of; /* NULL: none is held */
+    const uint16_t *level_of; /* NULL: no levels */
 };
 
-/* The lane's, where it holds this region; else NULL. */
+/* Returns the lane's held region if it is this one, otherwise NULL. */
 const struct texture_region_state *texture_region_held(const struct kernels_lane *lane,
                                                        const uint64_t *region);
 
-/* The first and the last column of a row that is of the region; false: none is. NULL: all are. */
+/* Finds the first and last column of a row in the region (NULL: all columns). Returns false if
+ * there are none. */
 bool texture_row_ends(const uint64_t *row, int64_t columns, int64_t ends[2]);
 
-/* Whether any of so many words has a bit: most slices of a small region have none, which is told faster of a slice than
- * of its rows. */
+/* Returns whether any of `words` words has a bit. Most slices of a small region have none, and
+ * testing the whole slice is faster than testing its rows. */
 bool texture_slice_has_bits(const uint64_t *slice, int64_t words);
 
-/* A box grows by slices; it begins with none, and says whether the slice has a voxel of the region. */
+/* A box that grows by slices, initially empty. Adding a slice returns whether it has voxels of the
+ * region. */
 struct texture_box_ends {
     int64_t first[3], last[3];
 };

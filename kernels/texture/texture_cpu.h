@@ -1,7 +1,5 @@
-/*
- * texture_cpu.h - what the files of texture on the CPU share: blocks of rows, words of regions, and
- * the memory that a thread counts in.
- */
+/* texture_cpu.h - declarations shared by the texture files of the CPU: blocks of rows, words of
+ * regions, and memory for the counters of a thread. */
 #ifndef NOCTULE_TEXTURE_CPU_H
 #define NOCTULE_TEXTURE_CPU_H
 
@@ -10,23 +8,23 @@
 #include "kernels/texture/tuples.h"
 
 enum {
-    TEXTURE_VALUES = 1 << 16,  /* of a pixel of two bytes, and indices of a table */
-    TEXTURE_WIDE_LEVELS = 257, /* with 0: more than a uint8_t holds */
-    TEXTURE_TUPLE_LEVELS = 65, /* with 0, in a tuple of three: counters stay in a cache */
+    TEXTURE_VALUES = 1 << 16,  /* of a 16-bit pixel, and indices of a table */
+    TEXTURE_WIDE_LEVELS = 257, /* including 0: more than a uint8_t can hold */
+    TEXTURE_TUPLE_LEVELS = 65, /* including 0, in a tuple of three: counters stay in a cache */
     TEXTURE_ENTRIES = TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS,
-    TEXTURE_BLOCK_VOXELS = 1 << 16, /* that a thread takes at a time */
-    TEXTURE_MOST_PENDING = 1 << 30, /* counts in a table before it is emptied */
+    TEXTURE_BLOCK_VOXELS = 1 << 16, /* voxels per block of a thread */
+    TEXTURE_MOST_PENDING = 1 << 30, /* max counts in a table before it is flushed */
 };
 
-/* What a thread counts with. */
+/* Counters of a thread. */
 struct texture_space {
     uint16_t low[2 * TEXTURE_VALUES];
     uint32_t high[TEXTURE_ENTRIES];
-    /* Margins of a tuple of three and more. */
+    /* Margins of tuples of three or more points. */
     uint64_t sums[TUPLE_PAIRS][TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS];
 };
 
-/* One per thread of the device. */
+/* Takes one per thread of the device. */
 static inline struct texture_space *
 texture_take_spaces(const struct kernels_lane *lane, struct kernels_memory *memory)
 {
@@ -34,22 +32,22 @@ texture_take_spaces(const struct kernels_lane *lane, struct kernels_memory *memo
                                                 sizeof(struct texture_space));
 }
 
-/* Claims the next thread's; `claimed` begins at 0. */
+/* Claims the next thread's space. `claimed` must start at 0. */
 static inline struct texture_space *
 texture_claim_space(struct texture_space *spaces, int64_t *claimed)
 {
     return spaces + __atomic_fetch_add(claimed, 1, __ATOMIC_RELAXED);
 }
 
-/* Rows of one slice that are worked on together. */
+/* Rows of one slice that are processed together. */
 struct texture_blocks {
-    int64_t rows;   /* of a slice */
-    int64_t height; /* of a block */
+    int64_t rows;   /* per slice */
+    int64_t height; /* rows per block */
     int64_t per_slice;
     int64_t count;
 };
 
-/* At least one row, and about this many voxels, a block. */
+/* Returns blocks of about `voxels` voxels, at least one row each. */
 static inline struct texture_blocks
 texture_blocks_of(const struct kernels_lane *lane, int64_t rows, int64_t slices, int64_t voxels)
 {
@@ -80,23 +78,23 @@ texture_block_at(const struct texture_blocks *blocks, int64_t i)
     return block;
 }
 
-/* Levels of the box around a region, 0 where a voxel is not of the region or has none, with as many
- * zeros on each side of it as neighbours are away. */
+/* Levels of the box around a region, 0 for voxels outside the region or without a level. Zeros pad
+ * each side by the max distance of neighbours. */
 struct texture_boxed {
     struct texture_box box;
     int64_t margin;
-    int64_t row, slice; /* from one to the next */
-    uint16_t *levels;   /* of the box's first voxel */
+    int64_t row, slice; /* elements from one to the next */
+    uint16_t *levels;   /* at the box's first voxel */
 };
 
-/* Memory for elements of the box of any region, with TEXTURE_MAX_DISTANCE zeros around it. */
+/* Takes memory for elements of any region's box, padded by TEXTURE_MAX_DISTANCE. */
 void *cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, size_t size);
 
 void cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels,
                     const uint64_t *region, int64_t margin, uint16_t *memory,
                     struct texture_boxed *boxed);
 
-/* Blocks of a box's rows. */
+/* Returns blocks of a box's rows. */
 static inline struct texture_blocks
 texture_blocks_of_box(const struct texture_box *box)
 {
@@ -116,7 +114,7 @@ texture_words_per_row(const struct kernels_lane *lane)
     return (lane->extent.columns + 63) / 64;
 }
 
-/* A word of a region's row without the bits that pad it; a NULL region is everything. */
+/* Returns a word of a region's row without padding bits. A NULL region has all voxels. */
 static inline uint64_t
 texture_region_word(const struct kernels_lane *lane, const uint64_t *region, int64_t row,
                     int64_t word)

@@ -1,12 +1,11 @@
 /*
- * tuples.h - offsets of co-occurrence matrices gathered into tuples of voxels.
+ * tuples.h - groups offsets of co-occurrence matrices into tuples of voxels.
  *
- * Counting how often each combination of levels stands at the points of a tuple counts several
- * pairs at once: each offset that is the way from one point to another is a pair, and its matrix a
- * margin of the tuple's table. Two points have 1 pair, three 3, four 6. An offset that finds no
- * company makes a chain of points, one offset from each other, that is anchored at some rows or
- * slices only, so that no pair counts twice. Points outside of the
- * volume have level 0, which stands in no matrix, so that tuples need no other care at the borders.
+ * A table of level combinations at the points of a tuple counts several pairs at once. Each offset
+ * between two points is a pair, and its matrix is a margin of the table. Two points have 1 pair,
+ * three 3, four 6. A single offset makes a chain of points, each at that offset from the previous
+ * one. A chain is anchored at some rows or slices only, so that no pair counts twice. Points
+ * outside the volume have level 0, which no matrix includes, so that borders need no special case.
  */
 #ifndef NOCTULE_TEXTURE_TUPLES_H
 #define NOCTULE_TEXTURE_TUPLES_H
@@ -16,26 +15,28 @@
 enum {
     TUPLE_POINTS = 4,
     TUPLE_PAIRS = 6,
-    TUPLE_WIDTH = 16,    /* most columns between the points of a tuple of three and more */
-    TUPLES_TOGETHER = 16 /* offsets that are gathered together */
+    TUPLE_WIDTH = 16,    /* max columns between the points of a tuple of three or more */
+    TUPLES_TOGETHER = 16 /* max offsets per call */
 };
 
 struct tuple_pair {
     int from, to;  /* points: the voxel and its neighbour */
-    size_t offset; /* which one of those given */
+    size_t offset; /* index into the given offsets */
 };
 
-/* The first point of each axis is at 0: all coordinates are 0 or more. */
+/* The smallest coordinate per axis is 0. */
 struct tuple {
     int points;
     struct texture_offset at[TUPLE_POINTS];
     int pairs;
     struct tuple_pair pair[TUPLE_PAIRS];
-    int32_t rows; /* of a chain: anchors are the first `rows` of every (points - 1) * rows; or 0 */
-    int32_t slices; /* likewise */
+    int32_t rows;   /* chains: anchors are the first `rows` of every (points - 1) * rows; or 0 */
+    int32_t slices; /* as `rows` */
 };
 
-/* Whether the tuple is anchored here; counted from the first row and slice that has an anchor. */
+/*
+ * Returns whether the tuple is anchored here, relative to the first row and slice with an anchor.
+ */
 static inline bool
 tuple_is_anchored(const struct tuple *tuple, int64_t row, int64_t slice)
 {
@@ -46,10 +47,8 @@ tuple_is_anchored(const struct tuple *tuple, int64_t row, int64_t slice)
     return true;
 }
 
-/*
- * Gathers offsets, at most TUPLES_TOGETHER, into tuples of at most `points` points; each is a pair
- * of exactly one tuple. Returns how many tuples there are.
- */
+/* Groups at most TUPLES_TOGETHER offsets into tuples of at most `points` points. Each offset is a
+ * pair of exactly one tuple. Returns the number of tuples. */
 size_t tuples_gather(const struct texture_offset *offsets, size_t count, int points,
                      struct tuple tuples[TUPLES_TOGETHER]);
 

@@ -7,7 +7,7 @@
 
 enum { ZONE_TALLY_FIRST = 1024, ZONE_DIGIT_BITS = 8, ZONE_DIGITS = 1 << ZONE_DIGIT_BITS };
 
-/* Where the key is, or belongs: there is a free place. */
+/* Returns the place of the key, or a free one for it. At least one must be free. */
 static struct texture_zone *
 zone_tally_find(const struct zone_tally *tally, uint64_t key)
 {
@@ -50,8 +50,8 @@ zone_tally_add(struct zone_tally *tally, uint64_t key, uint64_t count)
     return 0;
 }
 
-/* By a digit of their keys after the other, the lowest first; one that all have alike is passed over. Where they are
- * then: `other` has as many places. */
+/* Sorts by key with a radix sort. Skips digits that all keys share. `other` must have as many
+ * places. Returns the array with the result. */
 static struct texture_zone *
 zones_sort(struct texture_zone *zones, struct texture_zone *other, size_t count)
 {
@@ -87,7 +87,7 @@ zone_tally_list(struct zone_tally *tally, struct texture_zone_list *list)
     for (size_t i = 0; count < used; i++)
         if (zones[i].count > 0)
             zones[count++] = zones[i];
-    /* Of the table's places half are free at least. */
+    /* At least half of the table's places are free. */
     if (used > 0 && zones_sort(zones, zones + used, used) != zones)
         memcpy(zones, zones + used, used * sizeof(*zones));
     *list = (struct texture_zone_list){.zones = zones, .count = used};

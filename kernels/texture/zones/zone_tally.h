@@ -1,7 +1,8 @@
 /*
- * zone_tally.h - zones counted by their keys, as backends find them: in any order, however many there
- * are. A table takes 32 bytes a key at most, and there are few keys: zones of k sizes have k * k / 2 voxels
- * at least. Begins as zeros; one thread at a time.
+ * zone_tally.h - counts zones by key, in any order and number. A table takes at most 32 bytes per
+ * key. There are few keys: zones of k sizes have at least k * k / 2 voxels. It must be zeroed
+ * initially.
+ * Threads: one at a time.
  */
 #ifndef NOCTULE_ZONE_TALLY_H
 #define NOCTULE_ZONE_TALLY_H
@@ -13,14 +14,14 @@ extern "C" {
 #endif
 
 struct zone_tally {
-    struct texture_zone *zones; /* by a hash of their keys; a count of 0: free */
-    size_t room, used;          /* room: a power of 2 */
+    struct texture_zone *zones; /* hashed by key; count 0: free */
+    size_t room, used;          /* room is a power of 2 */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int zone_tally_add(struct zone_tally *tally, uint64_t key, uint64_t count);
 
-/* The list, to which the tally's memory goes. */
+/* Moves the counts and their memory to the list. */
 void zone_tally_list(struct zone_tally *tally, struct texture_zone_list *list);
 
 #ifdef __cplusplus

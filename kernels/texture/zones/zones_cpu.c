@@ -1,10 +1,11 @@
 /*
- * zones_cpu.c - zones of levels on the CPU. Threads unite the voxels of slabs of slices, the seams
- * between them are united after that. A root is the first voxel of its zone, so that one pass in
- * order adds up sizes, and finds the smallest distances, in the roots themselves.
+ * zones_cpu.c - zones of levels on the CPU. Threads unite the voxels of slabs of slices, then the
+ * seams between slabs. A root is the first voxel of its zone, so that one ordered pass adds up
+ * sizes and smallest distances in the roots.
  *
- * Of a voxel's 13 neighbours before it, those that are of its level are a number of 13 bits. Neighbours
- * that touch each other are of one zone already: a table has for each number the fewest to unite with.
+ * The preceding neighbours (13 per voxel) with the same level form a 13-bit number. Adjacent
+ * neighbours are already in one zone. A table therefore has the minimum set of neighbours to unite
+ * with for each number.
  */
 #include "kernels/texture/texture_cpu.h"
 #include "kernels/texture/zones/zone_tally.h"
@@ -13,15 +14,15 @@
 #include <string.h>
 
 #define ZONES_ROOT                                                                                 \
-    UINT32_C(0x80000000) /* a root that the last pass has seen; the rest is its size */
+    UINT32_C(0x80000000) /* marks a root visited by the last pass; the rest is its size */
 
 enum {
     ZONES_SLABS = 4,    /* per thread */
-    ZONES_CHUNK = 1024, /* columns that are looked at together */
+    ZONES_CHUNK = 1024, /* columns compared at once */
     ZONES_BEFORE = 13,
-    ZONES_OF_SLICE = 0x000F, /* of these numbers: neighbours in the voxel's own slice */
-    ZONES_OF_OTHER = 0x1FF0, /* and in that before it */
-    ZONES_FAR = INT16_MAX,   /* no voxel of a box below 2^31 is so far from its border */
+    ZONES_OF_SLICE = 0x000F, /* bits of neighbours in the voxel's own slice */
+    ZONES_OF_OTHER = 0x1FF0, /* bits of neighbours in the previous slice */
+    ZONES_FAR = INT16_MAX,   /* more than any distance in a box of less than 2^31 voxels */
 };
 
 static const int8_t zones_before[ZONES_BEFORE][3] = {
@@ -31,8 +32,8 @@ static const int8_t zones_before[ZONES_BEFORE][3] = {
 
 struct cpu_zones {
     uint16_t *levels;    /* of the box */
-    uint32_t *parents;   /* likewise, numbers of voxels in that memory */
-    uint16_t *distances; /* likewise */
+    uint32_t *parents;   /* of the box; voxel numbers */
+    uint16_t *distances; /* of the box */
     uint16_t fewest[1 << ZONES_BEFORE];
 };
 
@@ -41,8 +42,8 @@ struct zoning {
     const struct texture_zones *request;
     struct texture_boxed boxed;
     const struct cpu_zones *own;
-    int64_t before[ZONES_BEFORE]; /* from a voxel to its neighbours */
-    int64_t slab;                 /* slices */
+    int64_t before[ZONES_BEFORE]; /* offsets of a voxel's preceding neighbours */
+    int64_t slab;                 /* slices per slab */
 };
 
 static struct cpu_zones *
@@ -51,7 +52,7 @@ cpu_zones_state(const struct kernels_lane *lane)
     return kernels_state(lane, KERNELS_ZONES);
 }
 
-/* The number of a voxel of the box. */
+/* Returns the number of a voxel of the box. */
 static int64_t
 zones_number(const struct zoning *job, int64_t x, int64_t y, int64_t z)
 {
@@ -78,7 +79,7 @@ zones_touching(int i)
     return touching;
 }
 
-/* Those of the neighbours `alike` that hang together with the first of them. */
+/* Returns the neighbours in `alike` that are connected to the first of them. */
 static unsigned
 zones_together(const unsigned touching[ZONES_BEFORE], unsigned alike)
 {
@@ -144,7 +145,7 @@ zones_compare(const struct zoning *job, const uint16_t *restrict own, int64_t co
         alike[x] = own[x] > 0 ? alike[x] : 0;
 }
 
-/* With those of the neighbours before them that are asked for. */
+/* Unites voxels with the preceding neighbours in `asked`. */
 static void
 zones_unite_row(const struct zoning *job, int64_t y, int64_t z, unsigned asked)
 {
@@ -203,7 +204,7 @@ zones_unite_all(struct zoning *job)
 
 /* --------------------------------------------------------------------- the distances ---- */
 
-/* Along a row: to what is not of the region on either side. */
+/* Measures distances along a row to voxels outside the region, in both directions. */
 static void
 zones_measure_row(const struct zoning *job, int64_t y, int64_t z)
 {
@@ -227,7 +228,7 @@ zones_measure_row(const struct zoning *job, int64_t y, int64_t z)
     }
 }
 
-/* A row through that beside it. */
+/* Updates a row from its neighbouring row. */
 static void
 zones_step(uint16_t *restrict row, const uint16_t *restrict beside, int64_t count)
 {
@@ -238,7 +239,9 @@ zones_step(uint16_t *restrict row, const uint16_t *restrict beside, int64_t coun
     }
 }
 
-/* There and back through `count` rows that are so far apart; beyond them are zeros. */
+/*
+ * Sweeps forth and back through `count` rows, `apart` elements from each other, with zeros beyond.
+ */
 static void
 zones_sweep(const struct zoning *job, uint16_t *first, int64_t apart, int64_t count)
 {
@@ -248,7 +251,7 @@ zones_sweep(const struct zoning *job, uint16_t *first, int64_t apart, int64_t co
         zones_step(first + i * apart, first + (i + 1) * apart, job->boxed.box.size[0]);
 }
 
-/* Slice i - margin of the box, or one of its margin's. */
+/* Measures slice i - margin of the box, or one of the margin. */
 static void
 zones_measure_slice(void *context, int64_t i)
 {
@@ -273,7 +276,7 @@ zones_measure_across(void *context, int64_t y)
                 job->boxed.box.size[2]);
 }
 
-/* City-block distances to what is not of the region: exact along one axis after the other. */
+/* Computes exact city-block distances to voxels outside the region, axis by axis. */
 static void
 zones_measure(struct zoning *job)
 {
@@ -286,7 +289,7 @@ zones_measure(struct zoning *job)
 
 /* ------------------------------------------------------------------------ the result ---- */
 
-/* A root precedes its zone, and all that precedes a voxel is linked to its root at once. */
+/* A root precedes its zone. All voxels before this one already link to their root directly. */
 static void
 zones_add_voxel(const struct zoning *job, uint32_t voxel)
 {

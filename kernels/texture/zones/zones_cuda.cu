@@ -1,7 +1,5 @@
-/*
- * zones_cuda.cu - zones of levels on the GPU: the parts of zones in tiles, the seams between them, and how
- * many zones have a key. Of these there are few; only they come back.
- */
+/* zones_cuda.cu - zones of levels on the GPU: parts of zones per tile, seams between tiles, and
+ * zones per key. Only the keys, which are few, are copied to the host. */
 #include "kernels/texture/zones/zone_tally.h"
 #include "kernels/texture/zones/zones_cuda.cuh"
 
@@ -10,8 +8,9 @@
 #include <cmath>
 
 enum {
-    ZONES_FACTS = 4,       /* numbers, labels, keys in use, and tiles that are not of one level */
-    ZONES_AT_ONCE = 10240, /* keys that come with their number: of 32 levels, 512 voxels across */
+    ZONES_FACTS = 4, /* numbers, labels, keys in use, and mixed tiles */
+    /* keys copied with their number: enough for 32 levels and 512 voxels across */
+    ZONES_AT_ONCE = 10240,
     ZONES_LIST = (1 + 2 * ZONES_AT_ONCE) * sizeof(unsigned long long),
     ZONES_MOST = TEXTURE_COUNTERS / 2 - 1,
 };
@@ -26,8 +25,8 @@ struct cuda_zones {
     uint16_t *whole;
     struct zones_place *tiles;
     uint32_t *facts, *order;
-    unsigned long long *keys; /* and as many counts */
-    size_t places;            /* for keys */
+    unsigned long long *keys; /* keys, followed by as many counts */
+    size_t places;            /* room for keys */
 };
 
 static struct cuda_zones *
@@ -36,8 +35,8 @@ cuda_zones_state(const struct kernels_lane *lane)
     return (struct cuda_zones *)kernels_state(lane, KERNELS_ZONES);
 }
 
-/* Keys that so many voxels may have, of levels in so many slices told apart, as features/matrices/zones.c
- * counts them; and places for them. */
+/* Returns the number of table places for the max number of keys of a box with so many groups,
+ * computed as in features/matrices/zones.c. */
 static size_t
 zones_places(double columns, double rows, double slices, double groups)
 {
@@ -108,7 +107,8 @@ zones_tally_keys(const struct kernels_lane *lane, const unsigned long long *list
     return 0;
 }
 
-/* All keys, while others run; -EAGAIN: they are too many, and gone. */
+/* Fetches all keys while other operations run. Returns -EAGAIN if there were too many, which are
+ * then lost. */
 static int
 zones_fetch_beside(struct cuda_lane *lane, const struct zones_job *job, struct cuda_result *result,
                    bool **has_turn, struct zone_tally *tallies, struct error *error)
@@ -126,7 +126,7 @@ zones_fetch_beside(struct cuda_lane *lane, const struct zones_job *job, struct c
     return rc ? rc : zones_tally_keys(&lane->base, list + 1, list[0], tallies, error);
 }
 
-/* Keys first .. of those counted, `most` at most; how many there are in all. */
+/* Fetches at most `most` keys from `first` on. Returns the total number. */
 static int
 zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first, uint32_t most,
             size_t *all, struct zone_tally *tallies, struct error *error)
@@ -156,7 +156,7 @@ zones_fetch_all(struct cuda_lane *lane, const struct zones_job *job, struct zone
     return rc;
 }
 
-/* With a table for each slice as many slices at a time as there is room for tables. */
+/* With one table per slice, handles as many slices at a time as tables fit. */
 static int
 zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels,
                   struct zones_job *job, struct error *error)
@@ -197,7 +197,7 @@ zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_j
     return 0;
 }
 
-/* Queues what counts the zones of slices of the box that the job is of. */
+/* Queues the counting of zones in the job's slices of the box. */
 static int
 zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
                    struct error *error)
@@ -238,8 +238,8 @@ zones_run_slices(struct cuda_lane *lane, const struct texture_zones *zones, stru
     return rc ? rc : zones_fetch_all(lane, job, tallies, error);
 }
 
-/* The same, all slices at once, while others run. Where there turn out to be too many keys for that they are counted
- * once more, in a turn to the end. */
+/* Runs all slices at once while other operations run. If there are too many keys, counts them again
+ * and keeps the turn to the end. */
 static int
 zones_run_beside(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
                  struct cuda_result *result, struct zone_tally *tallies, struct error *error)
@@ -257,7 +257,7 @@ zones_run_beside(struct cuda_lane *lane, const struct texture_zones *zones, stru
     return rc ? rc : zones_run_slices(lane, zones, job, tallies, error);
 }
 
-/* How many slices at a time have places for their keys. */
+/* Returns the number of slices at a time whose keys fit. */
 static uint32_t
 zones_slices_at_once(const struct zones_job *job, size_t places)
 {
@@ -281,7 +281,8 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     int rc;
 
     texture_region_box(base, zones->region, &box);
-    const uint32_t margin = (uint32_t)(box.first[0] % ZONES_WIDTH); /* words are the region's */
+    /* words are aligned to the region's */
+    const uint32_t margin = (uint32_t)(box.first[0] % ZONES_WIDTH);
     if (box.size[0] == 0)
         return 0;
     job.volume = cuda_texture_volume(lane);

@@ -1,12 +1,13 @@
 /*
- * zones_cuda.cuh - what the files of zones on the GPU share.
+ * zones_cuda.cuh - declarations shared by the zone files of the GPU.
  *
- * Rows of the box are cut into words of 32 voxels. A tile has ZONES_THREADS words, a thread each: one word
- * of each of so many rows of some slices, or of one. Words are numbered along y, then z, then x.
+ * Rows of the box are divided into words of 32 voxels. A tile has ZONES_THREADS words, one per
+ * thread: one word of each row in one or several slices. Words are numbered along y, then z, then
+ * x.
  *
- * A zone that lies in one tile is counted there: tiles look at what is beside them. What the others have in
- * each tile gets a number; seams unite these numbers, and what is united is counted then. A tile of one level gets
- * its number without being looked at, as if all of it went on in others.
+ * Zones within one tile are counted there; each tile also reads its surroundings. Other zones get a
+ * number per tile. Seams unite these numbers, and united zones are counted afterwards. A tile of
+ * one level gets its number without further analysis, as if its zone crossed the tile's border.
  */
 #ifndef NOCTULE_ZONES_CUDA_CUH
 #define NOCTULE_ZONES_CUDA_CUH
@@ -16,26 +17,26 @@
 enum {
     ZONES_THREADS = 512,
     ZONES_WIDTH = 32,
-    ZONES_DEEP_ROWS = 16, /* of a tile */
+    ZONES_DEEP_ROWS = 16, /* rows of a tile */
     ZONES_DEEP_SLICES = ZONES_THREADS / ZONES_DEEP_ROWS,
     ZONES_FLAT_ROWS = ZONES_THREADS,
-    ZONES_BUNDLE = 16,  /* words beside each other along y, whole ones in a tile */
-    ZONES_FEW_BITS = 6, /* of levels, 0 being the last one */
+    ZONES_BUNDLE = 16,  /* adjacent words along y; a tile has whole bundles */
+    ZONES_FEW_BITS = 6, /* bits of levels; 0 is the last level */
     ZONES_MANY_BITS = 8,
-    ZONES_QUEUE = 64, /* pairs, of a warp */
-    ZONES_QUADS = 3,  /* of a record, at most */
-    ZONES_REACH = 10, /* runs of a word that may cross: a quarter of rows is whole, and two ends */
+    ZONES_QUEUE = 64, /* pairs per warp */
+    ZONES_QUADS = 3,  /* max per record */
+    ZONES_REACH = 10, /* max crossing runs per word: a quarter of rows is whole, and two ends */
 };
 
-/* Counts by key, with open addresses: 0 is no key. */
+/* Counts by key, with open addressing. Key 0 marks a free place. */
 struct zones_table {
     unsigned long long *keys, *counts; /* mask + 1 */
-    uint32_t *order;                   /* places in use, as they were taken */
-    uint32_t *used;                    /* how many */
+    uint32_t *order;                   /* used places in the order of insertion */
+    uint32_t *used;                    /* number of used places */
     uint32_t mask;
 };
 
-/* Where a tile begins: a word, a row and a slice of the box. */
+/* First word of a tile, as word, row and slice of the box. */
 struct zones_place {
     uint32_t x, y, z;
 };
@@ -43,25 +44,28 @@ struct zones_place {
 struct zones_job {
     struct glcm_volume volume;
     const uint16_t *tables;
-    size_t values;        /* of a table; 0: there is one for all */
-    uint32_t table_slice; /* of the box, that table 0 is of */
-    uint32_t first[3];    /* of the box, in the volume */
+    size_t values;        /* per table; 0: one table for all slices */
+    uint32_t table_slice; /* slice of the box with table 0 */
+    uint32_t first[3];    /* first voxel of the box in the volume */
     uint32_t columns, rows, slices, words;
     uint32_t levels;
     bool distances, flat, per_slice;
-    const uint16_t *steps;     /* of voxels in words; NULL: everything is of the region */
-    uint4 *records;            /* of words */
-    uint32_t *ends;            /* levels of the voxels before each and, 16 bits up, after it */
-    uint16_t *whole;           /* of bundles: the level of all voxels; 0: there is none */
-    struct zones_place *tiles; /* that are not of one level */
+    const uint16_t *steps;     /* one per voxel, in words; NULL: the region is the whole volume */
+    uint4 *records;            /* one per word */
+    uint32_t *ends;            /* levels of the voxels before and, 16 bits up, after each word */
+    uint16_t *whole;           /* level of all voxels per bundle; 0: mixed */
+    struct zones_place *tiles; /* the mixed tiles */
     uint32_t *tile_count;
-    /* Runs that cross have a voxel that is alike one beside it in another tile: of each word where they start, and the
-     * place of its first one's label; labels are their numbers. */
+    /*
+     * A run crosses if a voxel of another tile next to it has the same level. Per word: the starts
+     * of crossing runs, and the place of the first one's label. A label is the number of a run's
+     * zone.
+     */
     uint2 *crossings;
     uint32_t *labels;
-    /* By number. */
+    /* Indexed by number. */
     uint32_t *parents, *sizes, *groups, *least;
-    uint32_t *numbers, *label_count; /* that are in use */
+    uint32_t *numbers, *label_count; /* numbers and labels in use */
     struct zones_table table;
 };
 
@@ -83,7 +87,7 @@ zones_bundle_at(const struct zones_job &job, uint32_t x, uint32_t y, uint32_t z)
     return ((size_t)x * job.slices + z) * zones_bundles(job.rows) + y / ZONES_BUNDLE;
 }
 
-/* Of a tile. */
+/* Returns the rows per tile. */
 static __host__ __device__ __forceinline__ uint32_t
 zones_rows(const struct zones_job &job)
 {
@@ -108,8 +112,8 @@ zones_tiles_of(const struct zones_job &job)
 
 template <uint32_t Bits> struct zones_word {
     uint32_t plane[Bits]; /* bits of levels */
-    uint32_t valid;       /* has a level */
-    uint32_t starts;      /* of runs of one level */
+    uint32_t valid;       /* voxels with a level */
+    uint32_t starts;      /* starts of runs of one level */
 
     __device__ __forceinline__ uint32_t joined() const
     {
@@ -121,14 +125,13 @@ template <uint32_t Bits> struct zones_word {
         uint32_t code = 0;
 
 #pragma unroll
-        for (uint32_t k = Bits;
-             k-- > 0;) /* the voxel's bit to the top, and from there into the code */
+        for (uint32_t k = Bits; k-- > 0;) /* shift the voxel's bit to the top, then into the code */
             code = __funnelshift_l(plane[k] << (ZONES_WIDTH - 1 - bit), code, 1);
         return code > 0 ? code : 1u << Bits;
     }
 };
 
-/* A word as it is kept. */
+/* A word in memory. */
 template <uint32_t Bits> struct zones_record {
     static constexpr uint32_t count = (Bits + 5) / 4;
     uint4 quads[count];
@@ -178,14 +181,15 @@ zones_word_of(const uint4 *quads)
     return word;
 }
 
-/* Where the run of this voxel starts. */
+/* Returns the start of this voxel's run. */
 static __device__ __forceinline__ int
 zones_start(uint32_t starts, int bit)
 {
     return 31 - __clz((int)(starts & ((2u << bit) - 1)));
 }
 
-/* Voxels alike those of another row at the same place, one before, one after. */
+/* Voxels with the same level as the voxel of another row at the same place, one before, or one
+ * after. */
 struct zones_pairs {
     uint32_t at, before, after;
 
@@ -195,12 +199,12 @@ struct zones_pairs {
     }
 };
 
-/* What is moved is the word that has several others beside it. */
+/* Shifts word a, since it is compared with several others. */
 template <uint32_t Bits>
 static __device__ __forceinline__ zones_pairs
 zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)
 {
-    uint32_t at = 0, before = 0, after = 0; /* differ; the latter two where b has them */
+    uint32_t at = 0, before = 0, after = 0; /* differences; the latter two at b's positions */
 
 #pragma unroll
     for (uint32_t k = 0; k < Bits; k++) {
@@ -212,7 +216,7 @@ zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)
             a.valid & (b.valid & ~after) >> 1};
 }
 
-/* Rows beside that of a word: by steps in y, z. */
+/* Neighbouring rows of a word, by steps in y and z. */
 enum zones_side { ZONES_UNDER, ZONES_ABOVE, ZONES_AHEAD, ZONES_BEHIND, ZONES_SIDES };
 
 static __device__ __forceinline__ int
@@ -227,22 +231,26 @@ zones_side_z(enum zones_side side)
     return side == ZONES_ABOVE ? 0 : -1;
 }
 
-/* Pairs of a word with one of another row that are to be united. */
+/* Pairs of a word with one of another row to unite. */
 struct zones_contacts {
     uint64_t
-        left; /* a bit each: of voxels with those after them above, of those with others below */
-    uint32_t before; /* which of the others are before them */
-    uint32_t starts; /* of the other word's runs */
+        /*
+         * one bit each: voxels with the ones after them in the upper half, with others in the lower
+         */
+        left;
+    uint32_t before; /* those of the others that are one before */
+    uint32_t starts; /* run starts of the other word */
 };
 
-/* Of all pairs no voxel has two with voxels at its place and before it. */
+/* A voxel must not have pairs both at its place and before it. */
 static __device__ __forceinline__ zones_contacts
 zones_contacts_of(const zones_pairs &pairs, uint32_t starts)
 {
     return {(uint64_t)pairs.after << 32 | pairs.at | pairs.before, pairs.before, starts};
 }
 
-/* Pairs in turn, all lanes of a warp together, those that have none left, too: visit(is there one, from, to). */
+/* Calls visit(exists, from, to) for each pair. All lanes of the warp must take part, also those
+ * without pairs left. */
 template <typename Visit>
 static __device__ __forceinline__ void
 zones_each_pair(const struct zones_contacts &contacts, const Visit &visit)
@@ -255,10 +263,10 @@ zones_each_pair(const struct zones_contacts &contacts, const Visit &visit)
     }
 }
 
-/* What a word has to do with one of another row. */
+/* Relation of a word to one of another row. */
 struct zones_met {
     zones_pairs pairs;
-    uint32_t joined, starts; /* of the other one */
+    uint32_t joined, starts; /* of the other word */
 };
 
 template <uint32_t Bits>
@@ -268,7 +276,8 @@ zones_met_of(const zones_word<Bits> &own, const zones_word<Bits> &other)
     return {zones_pairs_of(own, other), other.joined(), other.starts};
 }
 
-/* Voxels that are of one zone with those two before them: both are alike one between them. */
+/* Returns the voxels in one zone with the voxel two before them, since the other row's voxel
+ * between them has their level. */
 static __device__ __forceinline__ uint32_t
 zones_bridged(const zones_met &met)
 {
@@ -276,12 +285,12 @@ zones_bridged(const zones_met &met)
 }
 
 /*
- * The pairs of a word's voxels with those of the rows beside it that have to be united for all that are
- * alike to hang together. Left out is what others do: runs; neighbours of a voxel that touch each other
- * are united by the later of them. So no pair is left out for one of a later row, or for one of its own row
- * that comes later here. Of two that do not touch each other, under a voxel, one is enough if there is a
- * third that touches both, and of two voxels with the one between them if they are bridged elsewhere: a
- * chequerboard is full of them.
+ * Finds the pairs of a word's voxels with neighbouring rows that must be united to connect all
+ * voxels of equal level. Skips pairs that others cover: runs, and adjacent neighbours of a voxel,
+ * which the later of them unites. A pair must not be skipped for one of a later row, or for a later
+ * one of its own row. Two non-adjacent voxels under a voxel need one pair if a third one touches
+ * both. Two voxels bridged elsewhere need one pair with the voxel between them. Chequerboards have
+ * many of these.
  */
 template <uint32_t Bits>
 static __device__ __forceinline__ void
@@ -314,8 +323,8 @@ zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONE
     needed(ZONES_BEHIND, before | after, before, after);
 }
 
-/* The root of the later number is hung below what the other one is under, or is itself (Rem 1976). On the
- * way to it numbers are hung higher. */
+/* Links the root of the larger number below the other number's parent or root (Rem 1976). Shortens
+ * the paths on the way. */
 template <typename Forest>
 static __device__ __forceinline__ void
 zones_unite_numbers(const Forest &forest, uint32_t a, uint32_t b)
@@ -346,12 +355,12 @@ zones_unite_numbers(const Forest &forest, uint32_t a, uint32_t b)
     }
 }
 
-/* Pairs that a warp unites, each lane one, once there are enough. In shared memory. */
+/* Queue in shared memory of pairs to unite. A warp unites 32 at a time, one per lane. */
 template <typename Pair> struct zones_queue {
     Pair *pairs; /* ZONES_QUEUE */
     uint32_t count;
 
-    /* All lanes together. */
+    /* All lanes must call it. */
     template <typename Unite>
     __device__ __forceinline__ void push(bool is, const Pair &pair, const Unite &unite)
     {
@@ -410,14 +419,14 @@ zones_add(const struct zones_table &table, unsigned long long key, uint32_t coun
     atomicAdd(&table.counts[at], (unsigned long long)count);
 }
 
-/* A block's counters in shared memory of values from `base` on, `each` of every level, which are beside each
- * other: most have the first values. Others go to the table. */
+/* A block's counters in shared memory: `each` values from `base` on, each with adjacent counters
+ * for all levels. Most values are in this range. Others go to the table. */
 struct zones_counters {
     uint32_t *counters; /* each * levels */
     uint32_t each;
     bool distance;
 
-    /* slice: of a group, without the level. */
+    /* slice: the group's, without the level. */
     __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t slice,
                                         uint32_t level, uint32_t value, uint32_t count = 1) const
     {
@@ -427,14 +436,14 @@ struct zones_counters {
             zones_add(job.table, zones_key(distance, slice | level, value), count);
     }
 
-    /* All threads of a block, between barriers. */
+    /* All threads of the block must call it, between barriers. */
     __device__ __forceinline__ void clear(const struct zones_job &job) const
     {
         for (uint32_t i = threadIdx.x; i < each * job.levels; i += ZONES_THREADS)
             counters[i] = 0;
     }
 
-    /* And clears them. */
+    /* Adds the counters to the table and clears them. */
     __device__ __forceinline__ void flush(const struct zones_job &job, uint32_t base,
                                           uint32_t slice) const
     {
@@ -450,23 +459,23 @@ struct zones_counters {
     }
 };
 
-/* Each queues its kernels; a failed launch is cudaGetLastError's. */
+/* Each function queues its kernels. The caller must check cudaGetLastError for failed launches. */
 
-/* zones_steps.cu: steps from each voxel to what is not of the region. */
+/* zones_steps.cu: counts steps from each voxel to the nearest one outside the region. */
 void zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t stream);
 
-/* zones_words.cu: what words of slices first .. first + count - 1 are, and their bundles. */
+/* zones_words.cu: writes the words of slices first .. first + count - 1, and their bundles. */
 void zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
                        uint32_t count, cudaStream_t stream);
 
-/* zones_whole.cu: of tiles of one level all that seams ask for; which are the others? */
+/* zones_whole.cu: handles tiles of one level for the seams, and lists the mixed tiles. */
 void zones_whole_queue(const struct zones_job *job, cudaStream_t stream);
 
-/* zones_tiles.cu: these. */
+/* zones_tiles.cu: processes the mixed tiles. */
 cudaError_t zones_tiles_allow(const struct zones_job *job);
 void zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream);
 
-/* zones_seams.cu: unites what tiles numbered, and counts it. */
+/* zones_seams.cu: unites the tiles' numbers and counts their zones. */
 void zones_seams_queue(const struct zones_job *job, int processors, cudaStream_t stream);
 
 static inline int

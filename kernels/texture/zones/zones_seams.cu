@@ -1,18 +1,18 @@
 /*
- * zones_seams.cu - zones of several tiles: their numbers are united where tiles meet, and then counted.
+ * zones_seams.cu - zones of several tiles: unites their numbers at seams, and counts them.
  *
- * Parents are smaller than their children, and only roots are hung, so that what the first cache still
- * holds of a path leads upwards, too.
+ * Parents are smaller than their children, and only roots are linked. Stale parts of a path in the
+ * L1 cache therefore still lead upwards.
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
 namespace
 {
 enum {
-    SEAM_BLOCKS = 8, /* of a processor */
+    SEAM_BLOCKS = 8, /* per multiprocessor */
     SEAM_COUNTERS = 8192,
     SEAM_SIZES = 2048,
-    SEAM_AT_ONCE = 4, /* numbers, of a thread */
+    SEAM_AT_ONCE = 4, /* numbers per thread */
 };
 
 struct seam_forest {
@@ -34,12 +34,13 @@ struct seam_forest {
     }
 };
 
-/* Where the labels of two runs are. */
+/* Places of two runs' labels. */
 struct seam_pair {
     uint32_t a, b;
 };
 
-/* Of a voxel whose run crosses: that is the last one of those that start before the next voxel. */
+/* Returns the label's place for a voxel in a crossing run: the last run that starts at or before
+ * the voxel. */
 __device__ __forceinline__ uint32_t
 seam_label(const uint2 &crossing, int bit)
 {
@@ -76,8 +77,8 @@ seam_word(const struct zones_job &job, size_t at)
     return zones_word_of<Bits>(job.records + at * zones_record<Bits>::count);
 }
 
-/* Unites a word, if it is one, with those beside it that `wanted` has a bit for; others that `known` has one for
- * are of its tile. All lanes of a warp. */
+/* Unites a word, if `is`, with the neighbours in `wanted`. Neighbours in `known` are of its own
+ * tile. All lanes of the warp must call it. */
 template <uint32_t Bits>
 __device__ __forceinline__ void
 seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint32_t z,
@@ -128,7 +129,7 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
 constexpr uint32_t UNDER = 1u << ZONES_UNDER, ABOVE = 1u << ZONES_ABOVE, AHEAD = 1u << ZONES_AHEAD,
                    BEHIND = 1u << ZONES_BEHIND;
 
-/* What seams there are, in words. */
+/* Sizes of the seams in words. */
 struct seam_share {
     uint32_t slices, rows, columns;
 };
@@ -139,7 +140,7 @@ seam_blocks(uint32_t count)
     return (count + ZONES_THREADS - 1) / ZONES_THREADS;
 }
 
-/* The first slice of tiles with the one before it. */
+/* Unites the first slice of tiles with the previous slice. */
 template <uint32_t Bits>
 __device__ __forceinline__ void
 seam_slices(struct seam_queue *queue, uint32_t index, uint32_t count)
@@ -154,7 +155,7 @@ seam_slices(struct seam_queue *queue, uint32_t index, uint32_t count)
                           UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
 }
 
-/* The first and last rows of tiles with those of the tiles beside. */
+/* Unites the first and last rows of tiles with those of neighbouring tiles. */
 template <uint32_t Bits, bool Flat>
 __device__ __forceinline__ void
 seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
@@ -165,7 +166,7 @@ seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
     const bool last = index % sides == 1;
     const uint32_t seam = index / sides % seams, z = index / sides / seams % job.slices,
                    x = index / sides / seams / job.slices, y = (seam + 1) * rows - last;
-    const bool done = !Flat && z > 0 && z % ZONES_DEEP_SLICES == 0; /* by seam_slices */
+    const bool done = !Flat && z > 0 && z % ZONES_DEEP_SLICES == 0; /* handled by seam_slices */
     const bool deep = !Flat && z > 0;
 
     seam_unite_word<Bits>(queue, index < count && !done, x, y, z,
@@ -173,7 +174,8 @@ seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
                           deep ? UNDER : 0);
 }
 
-/* The last voxels of words and the first ones of the next, with those beside them. */
+/* Unites the last voxels of words and the first ones of the next words, including diagonal
+ * neighbours. */
 template <bool Flat>
 __device__ __forceinline__ void
 seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
@@ -185,8 +187,9 @@ seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
     const uint32_t own_last = index < count ? *lasts & 0xFFFF : 0,
                    own_first = index < count ? *firsts >> 16 : 0;
     const bool alike = own_last == own_first && own_first > 0;
-    bool known = false;   /* beside them are others that are alike them */
-    uint32_t pending = 0; /* two bits a side: first with last, last with first; then these */
+    bool known = false; /* a neighbouring row already connects them */
+    /* two bits per side: first with last, last with first; above them, the own row */
+    uint32_t pending = 0;
 
 #pragma unroll
     for (int i = 0; i < ZONES_SIDES; i++) {
@@ -222,7 +225,7 @@ seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
     }
 }
 
-/* Of every block's words all are of the same kind of seam. */
+/* A block handles words of one kind of seam only. */
 template <uint32_t Bits, bool Flat>
 __global__ void
 __launch_bounds__(ZONES_THREADS)
@@ -244,7 +247,8 @@ __launch_bounds__(ZONES_THREADS)
     queue.finish();
 }
 
-/* visit(ids) of as many a thread, so that their memory is awaited together; those beyond the last one, too. */
+/* Calls visit(ids) with several per thread, to overlap their memory latency. Ids may lie beyond the
+ * last. */
 template <typename Visit>
 __device__ __forceinline__ void
 seam_each_id(uint32_t count, const Visit &visit)
@@ -261,8 +265,11 @@ seam_each_id(uint32_t count, const Visit &visit)
     }
 }
 
-/* What a number gives to its root. The first one's root gets what all of its lanes have at once: a zone may have most
- * numbers; where there are many roots the others' are as many adds. All lanes of a warp. */
+/*
+ * Adds a number's size to its root. Lanes with the first one's root are summed first, since a zone
+ * may have most numbers. With many roots, the other lanes add separately. All lanes of the warp
+ * must call it.
+ */
 __device__ __forceinline__ void
 seam_give(const struct zones_job &job, bool gives, uint32_t root, uint32_t size, uint32_t least)
 {
@@ -283,7 +290,7 @@ seam_give(const struct zones_job &job, bool gives, uint32_t root, uint32_t size,
         atomicMin(&job.least[root], shared ? smallest : least);
 }
 
-/* Numbers give their counts to their roots. */
+/* Adds all numbers' counts to their roots. */
 __global__ void
 __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zones_job job)
 {

@@ -1,8 +1,8 @@
 /*
- * zones_steps.cu - steps along the axes from each voxel to what is not of the region: along a row by its
- * bits, then swept along y and z, there and back. A thread has two voxels beside each other. A slice has few of
- * such columns: along y each is cut into parts, which are swept as if nothing were before them, and then
- * handed what is.
+ * zones_steps.cu - counts steps along the axes from each voxel to the nearest one outside the
+ * region: along rows from the bits, then by sweeps along y and z in both directions. A thread has
+ * two adjacent voxels. A slice has few such columns. Along y, each is divided into parts, which are
+ * swept independently and then updated from the parts before them.
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
@@ -12,13 +12,14 @@ enum {
     STEPS_AT_ONCE = 8,
     STEPS_PAIRS = ZONES_WIDTH / 2,
     STEPS_PARTS =
-        ZONES_THREADS / STEPS_PAIRS, /* of a column of a slice: a block has one of words */
+        /* parts of a slice's column: a block has one column of words */
+    ZONES_THREADS / STEPS_PAIRS,
     STEPS_FAR = INT16_MAX,
     STEPS_FAR_PAIR = STEPS_FAR << 16 | STEPS_FAR,
     STEPS_ONE_PAIR = 1 << 16 | 1
 };
 
-/* To the nearest column before this one, or after, that is not of the region. */
+/* Returns the distance to the nearest column on either side outside the region. */
 __device__ __forceinline__ uint32_t
 steps_in_row(const uint64_t *row, uint32_t columns, uint32_t column)
 {
@@ -41,8 +42,8 @@ steps_in_row(const uint64_t *row, uint32_t columns, uint32_t column)
     return min(min(before, after - column), (uint32_t)STEPS_FAR);
 }
 
-/* `count` pairs that are so far apart, each one step farther than the one before at most; `held` is before the first.
- * Returns the last one. */
+/* Sweeps `count` pairs, `apart` from each other: each is at most one step more than the previous
+ * one. `held` is the value before the first. Returns the last value. */
 template <typename Read>
 __device__ __forceinline__ uint32_t
 steps_sweep(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held, const Read &read)
@@ -63,7 +64,7 @@ steps_sweep(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held, const 
     return held;
 }
 
-/* The other way through what has been swept. */
+/* Sweeps the other way. */
 __device__ __forceinline__ uint32_t
 steps_back(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
 {
@@ -73,7 +74,7 @@ steps_back(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
                        [&](uint32_t i) { return last[-(ptrdiff_t)i * apart]; });
 }
 
-/* What is before pairs that were swept, as far as it changes them: no farther on than where it does not. */
+/* Applies the value before a swept part, up to the first pair that it does not change. */
 __device__ __forceinline__ void
 steps_hand(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
 {
@@ -88,7 +89,7 @@ steps_hand(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
 }
 
 struct steps_parts {
-    uint32_t rows, each; /* of a column, and of its parts but the last ones */
+    uint32_t rows, each; /* rows of a column, and of each part except the last ones */
 
     __device__ __forceinline__ uint32_t first(uint32_t part) const
     {
@@ -101,8 +102,8 @@ struct steps_parts {
     }
 };
 
-/* What the parts on one side hand to a part: `ends` has the last pair of each on its way; where they begin nothing is of
- * the region. */
+/* Returns the value that the parts on one side pass to a part. `ends` has the last pair of each.
+ * Sweeps begin outside the region. */
 __device__ __forceinline__ uint32_t
 steps_handed(const struct steps_parts &parts, const uint32_t (*ends)[STEPS_PAIRS], uint32_t pair,
              uint32_t part, bool back)

@@ -1,7 +1,7 @@
 /*
- * zones_tiles.cu - zones as far as a block sees them: those of its tile, united in shared memory run by
- * run. The rows around it come into shared memory, too, while the tile before is worked on: they tell which runs
- * are alike one of another tile. Voxels that nothing beside is alike are counted at once.
+ * zones_tiles.cu - zones within a tile. A block unites the runs of its tile in shared memory. The
+ * surrounding rows are also copied to shared memory, during the previous tile: they show which runs
+ * cross the tile's border. Voxels without a neighbour of the same level are counted at once.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/zones/zones_cuda.cuh"
@@ -12,17 +12,17 @@
 namespace
 {
 enum {
-    TILE_PITCH = ZONES_WIDTH + 1, /* slots of a word: words lie in all banks */
+    TILE_PITCH = ZONES_WIDTH + 1, /* slots per word, so that words use all banks */
     TILE_SLOTS = ZONES_THREADS * TILE_PITCH,
-    TILE_SHIFT = 16,     /* a root has its count above its number */
-    TILE_COUNTERS = 960, /* of sizes, and of distances */
-    TILE_BLOCKS = 2,     /* of a multiprocessor */
+    TILE_SHIFT = 16,     /* a root's count is above its number */
+    TILE_COUNTERS = 960, /* for sizes, and for distances */
+    TILE_BLOCKS = 2,     /* per multiprocessor */
     TILE_SHARED = 228 << 10,
-    TILE_RESERVED = 1 << 10, /* of it, for each block */
+    TILE_RESERVED = 1 << 10, /* reserved shared memory per block */
 };
 
 constexpr uint32_t TILE_SLOT = (1u << TILE_SHIFT) - 1, TILE_REACHES = 1u << 31,
-                   TILE_HELD = TILE_REACHES >> TILE_SHIFT, /* above what is counted */
+                   TILE_HELD = TILE_REACHES >> TILE_SHIFT, /* flag above the count */
     TILE_FAR = TILE_HELD - 1;
 
 /* In shared memory. */
@@ -30,12 +30,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_memory {
     static constexpr uint32_t pitch = (Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS) + 2,
                               around = pitch * (Flat ? 1 : ZONES_DEEP_SLICES + 2);
 
-    /* Of the tile's rows, and of those around them. */
+    /* Of the tile's rows and the surrounding ones. */
     uint4 records[zones_record<Bits>::count][around];
     uint32_t ends[around];
 
     uint32_t forest[TILE_SLOTS];
-    /* Starts of runs that are below others since they were linked; before that, voxels that are alone. */
+    /* Starts of runs that were linked below others; before that, isolated voxels. */
     uint32_t hung[ZONES_THREADS];
     uint32_t starts[ZONES_THREADS];
     uint32_t sizes[TILE_COUNTERS], distances[Distances ? TILE_COUNTERS : 1];
@@ -58,7 +58,7 @@ struct zones_forest {
         memory[slot] = above;
     }
 
-    /* What it is below. */
+    /* Returns the parent of the root. */
     __device__ __forceinline__ uint32_t hang(uint32_t root, uint32_t below) const
     {
         const uint32_t over = atomicCAS(&memory[root], root, below);
@@ -68,8 +68,8 @@ struct zones_forest {
         return over;
     }
 
-    /* Of a slot that is below another one. All lanes of a warp, until each that has one is there. Roots may be
-     * counted already. */
+    /* Returns the root of a linked slot. All lanes of the warp must call it, until each has found
+     * its root. Roots may already hold counts. */
     __device__ __forceinline__ uint32_t root(bool is, uint32_t slot) const
     {
         uint32_t over = is ? peek(slot) & TILE_SLOT : slot;
@@ -84,16 +84,16 @@ struct zones_forest {
     }
 };
 
-/* A thread's word, and what it has to do with what is beside it. */
+/* A thread's word, and its relation to its neighbours. */
 template <uint32_t Bits> struct zones_own {
     zones_word<Bits> word;
     struct zones_contacts contacts[ZONES_SIDES]; /* with rows of the tile */
-    uint32_t alone;                              /* voxels that nothing beside them is alike */
-    uint32_t bridged;  /* runs of one voxel that are of one zone with such a one two before them */
-    uint32_t heads;    /* where the other runs start that are not alone */
-    uint32_t crossing; /* where runs start that something of another tile is alike */
-    uint32_t reaching; /* heads that cross, or with which such a one is bridged */
-    bool chained;      /* whether any of the warp is bridged */
+    uint32_t alone;    /* isolated voxels, without a neighbour of the same level */
+    uint32_t bridged;  /* one-voxel runs in one zone with such a run two before them */
+    uint32_t heads;    /* starts of other runs that are not isolated */
+    uint32_t crossing; /* starts of runs that have their level next to them in another tile */
+    uint32_t reaching; /* heads that cross or have a bridged run that does */
+    bool chained;      /* whether any word of the warp is bridged */
 };
 
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
@@ -111,7 +111,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return {memory.forest, memory.hung};
     }
 
-    /* Of the thread's word. */
+    /* Returns the first slot of the thread's word. */
     __device__ __forceinline__ uint32_t first_slot() const
     {
         return threadIdx.x * TILE_PITCH;
@@ -137,7 +137,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return zones_word_at(job, begin.x, y_of(word), z_of(word));
     }
 
-    /* Where memory has its row. */
+    /* Returns the place of a word in memory. */
     static __device__ __forceinline__ uint32_t place_of(uint32_t word)
     {
         return word % rows + 1 + (Flat ? 0 : (word / rows + 1) * pitch);
@@ -153,7 +153,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return zones_word_of<Bits>(record);
     }
 
-    /* All threads: what is around the tile begins to come into memory. */
+    /* Begins to copy the tile and its surroundings to shared memory. All threads must call it. */
     __device__ __forceinline__ void fetch() const
     {
 #pragma unroll
@@ -176,7 +176,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         ptx_copies_end_group();
     }
 
-    /* Marks go down along what hangs together with the voxel so far before it: in doubled steps. */
+    /* Propagates marks down along voxels connected to the one `apart` before them, in doubling
+     * steps. */
     static __device__ __forceinline__ uint32_t marked_down(uint32_t marks, uint32_t hang, int apart)
     {
 #pragma unroll
@@ -187,8 +188,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return marks;
     }
 
-    /* Which of the first and last voxels of a word are alike one beside them in another word of the row, or of one
-     * beside it. */
+    /* Returns which of the first and last voxels of a word have their level next to them in the
+     * adjacent words of this or neighbouring rows. */
     __device__ __forceinline__ uint32_t crossing_ends(const zones_word<Bits> &own) const
     {
         const uint32_t place = place_of(threadIdx.x),
@@ -204,7 +205,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
                ((differ & 0xFFFF ? 0 : 1u) | (differ >> 16 ? 0 : 1u << (ZONES_WIDTH - 1)));
     }
 
-    /* Looks at all rows beside the thread's word; all lanes of a warp. */
+    /* Compares the thread's word with all neighbouring rows. All lanes of the warp must call it. */
     __device__ __forceinline__ zones_own<Bits> find(const zones_word<Bits> &word) const
     {
         const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows,
@@ -239,7 +240,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             look(-zones_side_y(side), -zones_side_z(side));
             own.bridged |= zones_bridged(met[i]) & single & single << 2;
         }
-        /* Where few are, counting them apart costs more than they do. */
+        /* If there are few, handling them separately costs more than it saves. */
         own.chained = 4 * __reduce_add_sync(~0u, (uint32_t)__popc(own.bridged)) >
                       __reduce_add_sync(~0u, (uint32_t)__popc(own.word.starts));
         own.bridged = own.chained ? own.bridged : 0;
@@ -251,7 +252,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return own;
     }
 
-    /* Zones of one voxel are counted, a level a lane, of all words of a warp. */
+    /* Counts the isolated voxels in the words of a warp, one level per lane. */
     __device__ __forceinline__ void count_alone(uint32_t alone, const zones_counters &sizes) const
     {
         const uint32_t lane = threadIdx.x % 32, first = threadIdx.x - lane;
@@ -280,11 +281,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         __syncwarp();
     }
 
-    /* Every head is hung below a run before it that its first voxel meets: nobody else does that. What else it meets
-     * stays. Returns those that are hung. */
+    /* Links every head below an earlier run that its first voxel touches, without atomics, since
+     * each head belongs to one thread. Other contacts remain. Returns the linked heads. */
     __device__ __forceinline__ uint32_t link(zones_own<Bits> &own) const
     {
-        uint32_t linked = 0, slice = 0, up = 0, down = 0, before = 0, after = 0; /* where that is */
+        /* position of that run */
+        uint32_t linked = 0, slice = 0, up = 0, down = 0, before = 0, after = 0;
 
 #pragma unroll
         for (int i = 0; i < ZONES_SIDES; i++) {
@@ -319,7 +321,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return bit % 2 ? 0xAAAAAAAA : 0x55555555;
     }
 
-    /* What is bridged is hung below the first one of its kind; what is not hung anywhere is a root so far. */
+    /* Links bridged runs below the first of their chain. Runs without a link become roots. */
     __device__ __forceinline__ void plant(uint32_t bridged, uint32_t roots) const
     {
         for (uint32_t left = bridged; left; left &= left - 1) {
@@ -335,8 +337,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
     }
 
-    /* Every head shows its root so far; where few hang below others the way to it is short as it is. What others show
-     * meanwhile makes it shorter. */
+    /* Links heads directly to their current roots, if many are linked; otherwise paths are short
+     * already. Concurrent changes by others only shorten the paths. */
     __device__ __forceinline__ void shorten(const zones_word<Bits> &own, uint32_t linked) const
     {
         if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
@@ -396,8 +398,11 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         queue.finish(both);
     }
 
-    /* visit(is there one, first voxel, how many) of some of the runs of the thread's word. All lanes of a warp, those
-     * that have none left, too, as of the last voxel: those that part in a loop would stay apart to its end. */
+    /*
+     * Calls visit(exists, first voxel, length) for the runs in `some`. All lanes of the warp must
+     * call it. Lanes without runs left use the last voxel, since diverged lanes would stay apart
+     * until the loop ends.
+     */
     template <typename Visit>
     __device__ __forceinline__ void each_run(const zones_word<Bits> &own, uint32_t some,
                                              const Visit &visit) const
@@ -411,7 +416,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
     }
 
-    /* Voxels of all runs that hang together with a head's, as its root counts them. */
+    /* Returns the voxels of a head's run and the runs bridged to it, as its root counts them. */
     static __device__ __forceinline__ uint32_t voxels(const zones_own<Bits> &own, int bit,
                                                       uint32_t run)
     {
@@ -423,7 +428,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return run << TILE_SHIFT;
     }
 
-    /* Heads below others show their roots, which count their voxels. */
+    /* Heads below others add their voxels to their roots, and link to them directly. */
     __device__ __forceinline__ void count(const zones_own<Bits> &own, uint32_t hung) const
     {
         each_run(own.word, hung, [&](bool is, int bit, uint32_t run) {
@@ -443,7 +448,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return job.per_slice ? (job.first[2] + z_of(threadIdx.x)) << TEXTURE_ZONE_LEVEL_BITS : 0;
     }
 
-    /* Roots whose zones end in the tile are counted; which are the others? These hold all of their part. */
+    /* Counts the roots of zones that end in the tile. Returns the other roots, which hold all
+     * voxels of their part. */
     __device__ __forceinline__ uint32_t list(const zones_own<Bits> &own, uint32_t roots,
                                              const zones_counters &sizes) const
     {
@@ -465,12 +471,12 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return reaching;
     }
 
-    /* The first ones of a thread, of the tile's. */
+    /* The first ones of a thread, relative to the tile's. */
     struct places {
         uint32_t number, label;
     };
 
-    /* Numbers for the block's roots that reach further, labels for its runs that cross. */
+    /* Reserves numbers for the block's roots that cross, and labels for its crossing runs. */
     __device__ __forceinline__ places reserve(uint32_t reaching, uint32_t crossing) const
     {
         const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -500,7 +506,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return {before & 0xFFFF, before >> 16};
     }
 
-    /* visit(slot, voxel, number in the tile). */
+    /* Calls visit(slot, voxel, number in the tile). */
     template <typename Visit>
     __device__ __forceinline__ void each_number(uint32_t reaching, uint32_t number,
                                                 const Visit &visit) const
@@ -527,7 +533,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         });
     }
 
-    /* Heads show it, what is bridged is on the way there. */
+    /* Returns a slot's root: heads link to it directly, bridged runs through their head. */
     __device__ __forceinline__ uint32_t root_of(const zones_own<Bits> &own, uint32_t slot) const
     {
         uint32_t root = memory.forest[slot] & TILE_SLOT;
@@ -537,7 +543,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return root;
     }
 
-    /* What seams read. */
+    /* Writes the labels for the seams. */
     __device__ __forceinline__ void write_labels(const zones_own<Bits> &own, uint32_t first) const
     {
         uint32_t place = memory.first_label + first;
@@ -565,7 +571,9 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             atomicMin(&memory.forest[root], wanted);
     }
 
-    /* From the border of the volume; along a run it is smallest at an end. */
+    /*
+     * Returns the distance from the border of the volume, which is smallest at an end of the run.
+     */
     __device__ __forceinline__ uint32_t from_border(int bit, uint32_t run) const
     {
         const uint32_t x = begin.x * ZONES_WIDTH + bit, y = y_of(threadIdx.x),
@@ -576,7 +584,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return Flat ? least : min(least, min(z + 1, job.slices - z));
     }
 
-    /* Returns the smallest of the thread's. */
+    /* Returns the smallest of the thread's distances. */
     __device__ __forceinline__ uint32_t lower_by_steps(const zones_own<Bits> &own) const
     {
         const zones_word<Bits> &word = own.word;
@@ -622,7 +630,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return all;
     }
 
-    /* Roots' counts give way to distances. */
+    /* Replaces the roots' counts by distances. */
     __device__ __forceinline__ void measure(const zones_own<Bits> &own, uint32_t roots,
                                             uint32_t reaching, uint32_t first,
                                             const zones_counters &counters) const
@@ -655,7 +663,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         counters.flush(job, nearest, job.per_slice ? job.first[2] + begin.z : 0);
     }
 
-    /* Of what was fetched; fetch_next() may overwrite that. */
+    /* Processes the fetched tile. fetch_next() may overwrite it. */
     template <typename Fetch>
     __device__ __forceinline__ void
     run(const zones_counters &sizes, const zones_counters &distances, const Fetch &fetch_next) const
@@ -737,7 +745,7 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
     sizes.flush(job, 1, 0);
 }
 
-/* launch(the kernel for the job, the shared memory of its blocks). */
+/* Calls launch(kernel, shared memory per block) for the job. */
 template <typename Launch>
 void
 with_kernel(const struct zones_job *job, const Launch &launch)

@@ -1,13 +1,14 @@
 /*
- * zones_whole.cu - tiles of one level: whatever is beside them, one number and one label are all that seams ask
- * for. The background of an image is full of them. The others are listed for zones_tiles.cu.
+ * zones_whole.cu - tiles of one level. The seams need one number and one label for each,
+ * independent of its neighbours. Image backgrounds have many. Lists the mixed tiles for
+ * zones_tiles.cu.
  */
 #include "kernels/texture/zones/zones_cuda.cuh"
 
 namespace
 {
 enum {
-    WHOLE_THREADS = 32, /* a warp a block: few warps look at all tiles */
+    WHOLE_THREADS = 32, /* one warp per block: few warps cover all tiles */
     WHOLE_BUNDLES = ZONES_THREADS / ZONES_BUNDLE,
     WHOLE_VOXELS = ZONES_THREADS * ZONES_WIDTH,
 };
@@ -21,7 +22,7 @@ whole_place(const struct zones_job &job, uint32_t tile)
             tile / job.words / high * (ZONES_THREADS / rows)};
 }
 
-/* Its words, which are numbered as those of a tile. */
+/* Returns the position of a word, numbered as in a tile. */
 __device__ __forceinline__ size_t
 whole_at(const struct zones_job &job, const struct zones_place &begin, uint32_t word)
 {
@@ -30,7 +31,7 @@ whole_at(const struct zones_job &job, const struct zones_place &begin, uint32_t 
     return zones_word_at(job, begin.x, begin.y + word % rows, begin.z + word / rows);
 }
 
-/* The level of a tile that has only one and no voxel without, else 0. */
+/* Returns the level of a tile that has only one and no voxel without, otherwise 0. */
 __device__ __forceinline__ uint32_t
 whole_level(const struct zones_job &job, const struct zones_place &begin)
 {
@@ -51,7 +52,7 @@ whole_level(const struct zones_job &job, const struct zones_place &begin)
     return differ ? 0 : level;
 }
 
-/* From the border of the volume; it is smallest at an end. */
+/* Returns the distance from the border of the volume, which is smallest at an end. */
 __device__ __forceinline__ uint32_t
 whole_from_border(const struct zones_job &job, const struct zones_place &begin)
 {
@@ -64,7 +65,7 @@ whole_from_border(const struct zones_job &job, const struct zones_place &begin)
                : min(least, min(begin.z + 1, job.slices - (begin.z + ZONES_THREADS / rows - 1)));
 }
 
-/* All lanes of a warp. */
+/* All lanes of the warp must call it. */
 __device__ __forceinline__ uint32_t
 whole_by_steps(const struct zones_job &job, const struct zones_place &begin)
 {
@@ -81,7 +82,7 @@ whole_by_steps(const struct zones_job &job, const struct zones_place &begin)
     return __reduce_min_sync(~0u, min(least & 0xFFFF, least >> 16));
 }
 
-/* All lanes of a warp; the tile has the number and the label at this place. */
+/* Writes the number and the label at this place for a tile. All lanes of the warp must call it. */
 __device__ __forceinline__ void
 whole_tell(const struct zones_job &job, const struct zones_place &begin, uint32_t level,
            uint32_t number, uint32_t label)
@@ -102,7 +103,7 @@ whole_tell(const struct zones_job &job, const struct zones_place &begin, uint32_
         job.least[number] = least;
 }
 
-/* The first of so many places, of all lanes together. */
+/* Returns the first of `lanes` places, taken once for the warp. */
 __device__ __forceinline__ uint32_t
 whole_take(uint32_t *used, uint32_t lanes)
 {

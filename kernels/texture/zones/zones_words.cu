@@ -1,7 +1,5 @@
-/*
- * zones_words.cu - words of levels: of 32 voxels beside each other the planes of their levels' bits, which
- * of them have a level, and where runs of one begin. A thread makes a word.
- */
+/* zones_words.cu - words of levels: for 32 adjacent voxels the bit planes of their levels, a mask
+ * of voxels with a level, and the starts of runs. One thread makes one word. */
 #include "kernels/texture/turn_cuda.cuh"
 #include "kernels/texture/zones/zones_cuda.cuh"
 
@@ -10,12 +8,12 @@
 namespace
 {
 enum {
-    WORDS_ACROSS = 16, /* bytes that are read at once, where rows allow it */
-    WORDS_BLOCKS = 3,  /* of a multiprocessor */
+    WORDS_ACROSS = 16, /* bytes per read, if rows are aligned */
+    WORDS_BLOCKS = 3,  /* per multiprocessor */
     WORDS_SLICES = 65535,
 };
 
-/* Of a row, `left` bytes before its end, where a unit ends, too. */
+/* Reads from a row, `left` bytes before its end, which is also the end of a unit. */
 template <typename Unit, uint32_t Count>
 __device__ __forceinline__ void
 words_load(const unsigned char *from, uint32_t left, Unit (&units)[Count])
@@ -25,17 +23,17 @@ words_load(const unsigned char *from, uint32_t left, Unit (&units)[Count])
         units[k] = k * sizeof(Unit) < left ? __ldg((const Unit *)from + k) : Unit{};
 }
 
-/* Levels of stored values. Those of a byte are looked up in shared memory; in a byte, too, where that has room for
- * them. */
+/* Levels of stored values. 8-bit values are looked up in shared memory; levels are stored in bytes
+ * if these suffice. */
 template <typename Value, uint32_t Bits> struct words_table {
     typedef typename std::conditional<Bits == ZONES_FEW_BITS, uint8_t, uint16_t>::type code;
     static constexpr bool own = sizeof(Value) == 1;
 
     const struct zones_job &job;
     const uint16_t *levels;
-    code *copy; /* own: 256 */
+    code *copy; /* the block's own: 256 entries */
 
-    /* All threads of a block. */
+    /* All threads of the block must call it. */
     __device__ __forceinline__ void fill() const
     {
         if (!own)
@@ -65,7 +63,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
         return (size_t)(job.first[2] + z) * job.volume.rows + job.first[1] + y;
     }
 
-    /* Stored values, as many in each as have room. */
+    /* Reads stored values, packed into 32-bit parts. */
     __device__ __forceinline__ void read(uint32_t values[parts]) const
     {
         const uint32_t column = job.first[0] + x * ZONES_WIDTH;
@@ -106,7 +104,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
         }
     }
 
-    /* Of the region, and of the box. */
+    /* Returns the voxels in the region and the box. */
     __device__ __forceinline__ uint32_t inside() const
     {
         const uint32_t left = job.columns - x * ZONES_WIDTH;
@@ -144,7 +142,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
         turn_bytes(even, planes);
         turn_bytes(odd, planes + 4);
         turn_bits(planes);
-        if (Bits == ZONES_FEW_BITS) /* the last one has a bit of its own */
+        if (Bits == ZONES_FEW_BITS) /* the last level has its own bit */
 #pragma unroll
             for (uint32_t p = 0; p <= ZONES_FEW_BITS; p++)
                 valid |= planes[p];
@@ -174,7 +172,8 @@ template <typename Value, uint32_t Bits> struct words_maker {
             half(x, 1) = 0;
     }
 
-    /* All lanes of a warp, which have two bundles; the word is none beyond the last row. */
+    /* A warp has two bundles, and all its lanes must call it. Beyond the last row the word is
+     * empty. */
     __device__ __forceinline__ void write_whole(const zones_word<Bits> &word) const
     {
         const uint32_t own = word.valid == ~0u && word.starts == 1 ? word.level(0) : 0,
@@ -198,7 +197,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
     }
 };
 
-/* Bundle by bundle, for records lie along y. */
+/* Iterates bundle by bundle, since records lie along y. */
 template <typename Value, uint32_t Bits>
 __global__ void
 __launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
