@@ -1,9 +1,9 @@
-/* boxed_cpu.c - levels of the box around a region, for what looks at neighbours (texture_cpu.h). */
+/* boxed_cpu.c - levels of the box around a region, for operations on neighbours (texture_cpu.h). */
 #include "kernels/texture/texture_cpu.h"
 
 #include <string.h>
 
-/* What one call fills. */
+/* Parameters of one call. */
 struct boxing {
     const struct cpu_lane *lane;
     const struct texture_levels *levels;
@@ -26,7 +26,7 @@ cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, s
                         boxed_side(extent->slices) * size);
 }
 
-/* The index of a voxel's value in a table of levels. */
+/* Returns the index of a voxel's value in a table of levels. */
 static size_t
 value_of_voxel(const struct cpu_lane *lane, int64_t voxel)
 {
@@ -38,7 +38,7 @@ value_of_voxel(const struct cpu_lane *lane, int64_t voxel)
                     (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
 }
 
-/* Row y of slice z of the box; what is not of the region stays 0. */
+/* Fills row y of slice z of the box. Voxels outside the region stay 0. */
 static void
 boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
 {
@@ -64,7 +64,7 @@ boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
     }
 }
 
-/* A slice of the box with its margin, or one of the margin's. */
+/* Fills a slice of the box including its margin, or a slice of the margin. */
 static void
 boxed_fill_slice(void *context, int64_t i)
 {

@@ -3,21 +3,21 @@
 
 enum {
     BOXED_THREADS = 256,
-    BOXED_TURNS = 4,     /* of a thread, where one slice is enough for them */
-    BOXED_SLICES = 4096, /* at a time */
-    BOXED_VALUES = 256,  /* of bytes */
+    BOXED_TURNS = 4,     /* per thread, if one slice has enough work */
+    BOXED_SLICES = 4096, /* max slices at a time */
+    BOXED_VALUES = 256,  /* entries of an 8-bit table */
 };
 
-/* What rows of the box are made of. */
+/* Source of the box's rows. */
 struct boxed_source {
     struct glcm_volume volume;
     const uint16_t *tables;
-    size_t values;    /* of a table; 0: there is one for all */
-    int64_t first[3]; /* of the box, in the volume */
-    uint32_t mark;    /* of levels that are not 0 */
+    size_t values;    /* entries per table; 0: one table for all slices */
+    int64_t first[3]; /* first voxel of the box in the volume */
+    uint32_t mark;    /* mark of nonzero levels */
 };
 
-/* BOXED_ALIGN values of a row, word by word; those words alone that the row still has. */
+/* Loads BOXED_ALIGN values of a row word by word, without reading beyond the row's end. */
 template <typename Word, typename Value>
 static __device__ __forceinline__ void
 boxed_load_words(const Value *from, uint32_t left, Value values[BOXED_ALIGN])
@@ -33,7 +33,7 @@ boxed_load_words(const Value *from, uint32_t left, Value values[BOXED_ALIGN])
         }
 }
 
-/* From a multiple of BOXED_ALIGN on. */
+/* `x` must be a multiple of BOXED_ALIGN. */
 template <typename Value>
 static __device__ __forceinline__ void
 boxed_load(const struct glcm_volume &volume, size_t row, uint32_t x, Value values[BOXED_ALIGN])
@@ -51,7 +51,7 @@ boxed_load(const struct glcm_volume &volume, size_t row, uint32_t x, Value value
         boxed_load_words<Value>(from, left, values);
 }
 
-/* A bit each for those of them that are of the region; there are `left` more of the box. */
+/* Returns one bit per voxel: in the region. The box has `left` more voxels in the row. */
 static __device__ __forceinline__ uint32_t
 boxed_inside(const struct glcm_volume &volume, size_t row, uint32_t x, uint32_t left)
 {
@@ -69,7 +69,7 @@ boxed_marked(const struct boxed_source &source, uint32_t level)
     return level != 0 ? level | source.mark : 0;
 }
 
-/* Bytes are looked up in what the block has made of their table. */
+/* Looks up the level. 8-bit values use the block's copy of their table. */
 template <typename Level>
 static __device__ __forceinline__ Level
 boxed_level(const struct boxed_source &, const Level *made, const uint16_t *, uint8_t value)
@@ -84,7 +84,7 @@ boxed_level(const struct boxed_source &source, const Level *, const uint16_t *ta
     return (Level)boxed_marked(source, __ldg(table + (value ^ source.volume.bias)));
 }
 
-/* The levels of BOXED_ALIGN voxels of the box, which may be beside it. */
+/* Finds the levels of BOXED_ALIGN voxels, which may lie outside the box. */
 template <typename Value, typename Level>
 static __device__ __forceinline__ void
 boxed_make(const struct boxed_source &source, const struct cuda_box &box, const Level *table_made,
@@ -116,8 +116,11 @@ boxed_make(const struct boxed_source &source, const struct cuda_box &box, const 
         made[k] = (inside >> k & 1) != 0 ? made[k] : 0;
 }
 
-/* Slices first .. end - 1, those of zeros too, BOXED_ALIGN elements at a time, and the zeros that follow; table
- * 0 is that of slice `of_tables`. Levels of bytes are looked up in shared memory. */
+/*
+ * Fills slices first .. end - 1, including those of the margin, BOXED_ALIGN elements at a time, and
+ * the zeros behind them. Table 0 is that of slice `of_tables`. Levels of 8-bit values are looked up
+ * in shared memory.
+ */
 template <typename Value, typename Level>
 static __global__ void
 __launch_bounds__(BOXED_THREADS)
@@ -154,7 +157,8 @@ __launch_bounds__(BOXED_THREADS)
     }
 }
 
-/* With as many zeros before it as a piece has; those after it are the next row's. */
+/* Returns the length of a row with one piece of zeros before it. The next row's zeros are behind
+ * it. */
 static size_t
 boxed_row(int64_t columns)
 {
@@ -197,7 +201,7 @@ boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source,
     return 0;
 }
 
-/* With a table for each slice as many slices at a time as there is room for tables. */
+/* With one table per slice, fills as many slices at a time as tables fit. */
 template <typename Level>
 static int
 boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
@@ -224,7 +228,7 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
     return 0;
 }
 
-/* Where the box is, and what its rows are made of but for tables. */
+/* Sets the place of the box and the source of its rows except tables. */
 static int
 boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t *region,
             struct cuda_box *box, struct boxed_source *source, struct error *error)
@@ -240,7 +244,7 @@ boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t
     }
     if (box->size[0] == 0)
         return 0;
-    box->size[0] += source->first[0] % BOXED_ALIGN; /* whole words of the volume */
+    box->size[0] += source->first[0] % BOXED_ALIGN; /* align to whole words of the volume */
     source->first[0] -= source->first[0] % BOXED_ALIGN;
     box->first_slice = found.first[2];
     source->volume = cuda_texture_volume(lane);
@@ -277,7 +281,7 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
     return boxed_fill(lane, own, levels, margin, form, &source, box, error);
 }
 
-/* Bytes of the volume whose rows begin with whole words, and of which all have one table. */
+/* Returns whether the volume has 8-bit values, word-aligned rows, and one table. */
 static bool
 boxed_are_values(const struct cuda_lane *lane, const struct texture_levels *levels)
 {

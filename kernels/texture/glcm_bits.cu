@@ -1,21 +1,21 @@
 /*
  * glcm_bits.cu - counts the pairs of grey level co-occurrence matrices (Hong 2018) of up to eight
- * levels as products of bits.
+ * levels by bit products.
  *
- * Let A have a row for each level of the neighbours and a column for each voxel, 1 where the
- * voxel's neighbour has that level, and B the same for the voxels themselves: A times B transposed
- * is the matrix. The tensor cores multiply 16 x 256 by 256 x 8 bits in one instruction, which is
- * two matrices of 256 voxels: four matrices, those of the distance 1, take two. What is left to do
- * is to make A and B. Where a voxel does not count its column is 0 in both.
+ * Let A have a row for each level of the neighbours and a column for each voxel, 1 if the voxel's
+ * neighbour has that level. Let B be the same for the voxels themselves. A times B transposed is
+ * the matrix. The tensor cores multiply 16 x 256 by 256 x 8 bits in one instruction, which is two
+ * matrices of 256 voxels. The four matrices of distance 1 take two. The remaining work is making A
+ * and B. Voxels that do not count have 0 in both columns.
  *
- * A warp takes a strip: 32 words of 32 voxels, a word a lane, and then those of the next rows. Each
- * lane makes the eight masks of its word, one a level, and the warp hands them over by shared
- * memory: now a lane has eight words of one level's mask, as the product wants them. The masks of
- * some rows stay there, for the neighbours in rows above. Neighbours in x are the same words
- * shifted; the ends come from the lane beside. The first word of a strip and the last one are only
- * there for that, and belong to the strips beside.
+ * A warp takes a strip: 32 words of 32 voxels, one word per lane, and then those of the next rows.
+ * Each lane makes the eight masks of its word, one per level. The warp exchanges them in shared
+ * memory, so that a lane gets eight words of one level's mask, the layout of the product. The masks
+ * of some rows stay there as neighbours for other rows. Neighbours in x are shifted words, with
+ * bits from the next lane. The first and last word of a strip only provide these bits, and belong
+ * to the neighbouring strips.
  *
- * The slices of a volume lie side by side in one long row, an empty word between two.
+ * The slices of a volume form one long row, with an empty word between two.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/texture_cuda.cuh"
@@ -26,18 +26,19 @@ enum {
     WARP = 32,
     WARPS = 8,
     THREADS = WARPS * WARP,
-    BLOCKS = 3, /* on a multiprocessor */
+    BLOCKS = 3, /* per multiprocessor */
     BUFFERS = 3,
     LEVELS = 8,
     SUMS = GLCM_PLACES * LEVELS * LEVELS,
-    WORD = 32,                             /* voxels */
-    WORDS = 8,                             /* of a lane in the product */
-    OWN_WORDS = WARP - 2,                  /* of a strip */
-    PITCH = (WARP + 4) * sizeof(uint32_t), /* of a level's masks; no two lanes in one bank */
-    ROW = LEVELS * PITCH,                  /* of a row's masks */
-    ROWS_OF_BAND = 1 << 18,                /* before a counter overflows */
-    MOST_BEHIND = 8,                       /* how far above neighbours may be */
-    SPARE_ROWS = 2,                        /* of masks: the row's and the next one's */
+    WORD = 32,            /* voxels */
+    WORDS = 8,            /* words of a lane in the product */
+    OWN_WORDS = WARP - 2, /* own words of a strip */
+    /* bytes of a level's masks; all lanes use different banks */
+    PITCH = (WARP + 4) * sizeof(uint32_t),
+    ROW = LEVELS * PITCH,   /* bytes of a row's masks */
+    ROWS_OF_BAND = 1 << 18, /* max rows before a counter overflows */
+    MOST_BEHIND = 8,        /* max rows above a voxel's row with neighbours */
+    SPARE_ROWS = 2,         /* rows of masks: the current and the next */
     OWN = 1 << GLCM_PLACE_OWN,
     RIGHT = 1 << GLCM_PLACE_RIGHT,
     ABOVE = 1 << GLCM_PLACE_ABOVE,
@@ -47,13 +48,13 @@ enum {
 
 static const uint32_t all_bits = 0xFFFFFFFF;
 
-/* How the image is shared out: a warp takes the rows of a band of a strip. */
+/* Distribution of the image: a warp takes the rows of a band of a strip. */
 struct split {
-    uint32_t words;  /* of a slice's row, the empty one counted */
-    uint32_t slices; /* of a set */
+    uint32_t words;  /* per row of a slice, including the empty one */
+    uint32_t slices; /* per set */
     uint32_t strips, bands;
-    uint32_t blocks; /* of a set */
-    uint32_t kept;   /* rows of masks of a warp */
+    uint32_t blocks; /* per set */
+    uint32_t kept;   /* rows of masks per warp */
 };
 
 /* 32 codes. */
@@ -64,42 +65,42 @@ struct bits_codes {
 /* A lane's word of the strip. */
 struct word {
     const uint8_t *at;
-    bool has[2]; /* halves that are in the image */
+    bool has[2]; /* halves inside the image */
     uint32_t there;
 };
 
-/* The same level's masks of eight words, and of those beside. */
+/* Masks of one level for eight words, and for those next to them. */
 struct masks {
     uint32_t word[WORDS];
     uint32_t before, after;
 };
 
-/* What a lane keeps in mind for the product. */
+/* A lane's state for the product. */
 struct product {
-    uint32_t before, after; /* all ones where the strip goes on */
-    uint32_t first, last;   /* all ones where those words are the strip's own */
+    uint32_t before, after; /* all ones if the strip goes on there */
+    uint32_t first, last;   /* all ones if those words belong to the strip */
     int32_t x[GLCM_PLACES];
     int32_t sums[2][4];
 };
 
-/* Where a warp's masks are in shared memory: those of the row, and of the one `behind`. */
+/* Places of a warp's masks in shared memory: of the row, and of the one `behind`. */
 struct ring {
     unsigned char *write;
     const unsigned char *read;
     uint32_t size, here, behind;
 };
 
-/* Bits of `a` where `of_a` is 1, else of `b`; the compiler would make two instructions of it. */
+/*
+ * Selects bits of `a` where `of_a` is 1, otherwise of `b`. The compiler would use two instructions.
+ */
 static __device__ __forceinline__ uint32_t
 pick(uint32_t a, uint32_t b, uint32_t of_a)
 {
     return ptx_logic<0xE2>(a, of_a, b);
 }
 
-/*
- * Bits 7, 6, 5 and 4 of 32 codes, each as a word. First two codes share a byte, their other bits
- * dropped; then bytes, pairs of bits and bits change places with words.
- */
+/* Transposes bits 7, 6, 5 and 4 of 32 codes into words. First packs two codes per byte, then swaps
+ * bytes, pairs of bits and bits between words. */
 static __device__ __forceinline__ void
 make_planes(const struct bits_codes &codes, uint32_t planes[4])
 {
@@ -123,7 +124,9 @@ make_planes(const struct bits_codes &codes, uint32_t planes[4])
     planes[3] = pick(lower[0], lower[1] << 1, evens);
 }
 
-/* The eight masks of a lane's word. Stored values have no bit that says what does not count. */
+/*
+ * Makes the eight masks of a lane's word. Stored values have no bit for voxels that do not count.
+ */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
 make_masks(const struct bits_codes &codes, uint32_t there, unsigned char *at)
@@ -154,7 +157,7 @@ read_masks(const struct product &product, const unsigned char *at)
     return masks;
 }
 
-/* Word i of the neighbours that are x (0 .. 31) voxels to the right, or to the left. */
+/* Returns word i of the neighbours x (0 .. 31) voxels to the right, or to the left. */
 static __device__ __forceinline__ uint32_t
 to_the_right(const struct masks &masks, int i, int32_t x)
 {
@@ -168,7 +171,7 @@ to_the_left(const struct masks &masks, int i, int32_t x)
     return __funnelshift_l(i == 0 ? masks.before : masks.word[i - 1], masks.word[i], (uint32_t)x);
 }
 
-/* Adds 256 voxels' pairs of two matrices: neighbours `one` and `two` of the voxels. */
+/* Adds the pairs of 256 voxels with neighbours `one` and `two` to two matrices. */
 static __device__ __forceinline__ void
 glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2],
                    int32_t sums[4])
@@ -176,7 +179,7 @@ glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t 
     ptx_multiply_bits(sums, one[0], two[0], one[1], two[1], voxels[0], voxels[1]);
 }
 
-/* A row's pairs; `other` is the one behind. */
+/* Counts a row's pairs. `other` is the row behind. */
 template <int PLACES>
 static __device__ __forceinline__ void
 glcm_bits_count_row(const struct masks &own, const struct masks &other, struct product *product)
@@ -220,7 +223,7 @@ glcm_bits_advance(struct ring *ring)
     ring->behind = next_of(*ring, ring->behind);
 }
 
-/* Calls use(codes) for each of `count` rows; the loads of some are under way meanwhile. */
+/* Calls use(codes) for each of `count` rows, while later rows load. */
 template <typename Use>
 static __device__ __forceinline__ void
 glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t count,
@@ -260,10 +263,8 @@ count_here(const struct ring &ring, struct product *product)
     glcm_bits_count_row<PLACES>(own, other, product);
 }
 
-/*
- * Rows first .. last - 1 of a strip. The next row's masks are made while a row is counted; rows
- * above the image have none.
- */
+/* Counts rows first .. last - 1 of a strip. Makes the next row's masks while a row is counted. Rows
+ * above the image have no masks. */
 template <bool SHIFTED, int PLACES>
 static __device__ __forceinline__ void
 count_strip(const struct glcm_image &image, struct word word, uint32_t first, uint32_t last,
@@ -330,7 +331,7 @@ glcm_bits_count_part(const struct glcm_image &image, const struct split &split,
                                  product);
 }
 
-/* A warp's part of a set. */
+/* Counts a warp's part of a set. */
 template <bool SHIFTED>
 static __device__ __forceinline__ struct product
 count_any(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
@@ -391,7 +392,7 @@ glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set,
     }
 }
 
-/* Blocks of one set after the other; the counts are 0 before. */
+/* The blocks of a set are consecutive. The counts must be 0 initially. */
 template <bool SHIFTED>
 static __global__ void
 __launch_bounds__(THREADS, BLOCKS)
@@ -415,7 +416,7 @@ __launch_bounds__(THREADS, BLOCKS)
     glcm_bits_hand_over(image, set, sums, counts);
 }
 
-/* Words of the long row of so many slices. */
+/* Returns the words of the long row of `slices` slices. */
 static size_t
 words_of(const struct glcm_image *image, size_t slices)
 {
@@ -446,7 +447,9 @@ glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *imag
     const size_t words = words_of(image, slices), voxels = image->pitch * slices;
     const size_t room = strips_of(words) * WARP * WORD;
 
-    /* Where more lanes than half have no voxels, the other way is faster for one matrix. */
+    /*
+     * If more than half of the lanes have no voxels, counting pairs of a single matrix is faster.
+     */
     return request->levels.levels <= LEVELS && are_near(request) && words <= INT32_MAX &&
            voxels >= room / 2;
 }
@@ -462,7 +465,7 @@ glcm_bits_allow(size_t shared)
                : cudaFuncSetAttribute(glcm_bits_count_sets<false>, most_of, (int)shared);
 }
 
-/* As many bands as there are warps for at a time, but no counter of a block may overflow. */
+/* Makes as many bands as warps run at a time. No counter of a block may overflow. */
 static struct split
 split_image(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
             size_t processors)

@@ -1,12 +1,12 @@
 /*
  * glcm_cpu.c - grey level co-occurrence matrices on the CPU.
  *
- * They take two passes. The first turns voxels into levels, 0 outside of the region, in rows
- * with zeros between them. The second counts tuples of levels (tuples.h), a tuple after the
- * other, so that one table at a time is in the nearest caches: with four voxels of 8 levels six
- * pairs are counted by one increment, with three of 32 levels three. Counters have two bytes, so
- * that twice as many are near, and are relieved before they overflow. Threads count blocks of rows
- * into tables of their own, and add their margins to the caller's matrices.
+ * The first pass converts voxels to levels, 0 outside the region, in rows separated by zeros. The
+ * second counts tuples of levels (tuples.h), one tuple after the other, so that a single table is
+ * in the L1 cache. With four voxels of 8 levels, one increment counts six pairs; with three of 32
+ * levels, three. Counters have 16 bits, so that twice as many fit, and are flushed before they
+ * overflow. Threads count blocks of rows in their own tables, and add their margins to the caller's
+ * matrices.
  */
 #include "kernels/texture/texture_cpu.h"
 
@@ -15,19 +15,19 @@
 
 enum {
     MARGIN = TUPLE_WIDTH + ISA_TALLY, /* zeros behind each row of levels, and before the first */
-    CHUNK = 1024,                     /* columns that are counted at a time */
-    SLICE_VOXELS = 1 << 20,           /* of a block where tables are emptied after each */
-    SMALL_TABLE = 7 << 10,            /* entries of which four copies stay in the nearest cache */
-    MIDDLE_TABLE = 10 << 10,          /* likewise two */
-    LOW_TABLE = 1 << 16,              /* entries that are counted in two bytes first */
+    CHUNK = 1024,                     /* columns counted at a time */
+    SLICE_VOXELS = 1 << 20,           /* voxels per block if tables are flushed after each */
+    SMALL_TABLE = 7 << 10,            /* max entries for four copies in the L1 cache */
+    MIDDLE_TABLE = 10 << 10,          /* max entries for two copies */
+    LOW_TABLE = 1 << 16,              /* max entries with 16-bit counters */
     SAMPLED_ROWS = 64,
     NEAR_LEVELS = 2,
-    BUSY_TABLE = 4, /* tuples to count for each entry of a table that is worth emptying */
+    BUSY_TABLE = 4, /* min tuples per table entry, so that flushing the table pays off */
 };
 
 /* ------------------------------------------------------------------------ the memory ---- */
 
-/* A row's voxels that may have a level: first .. end - 1; none when first >= end. */
+/* A row's voxels that may have a level: first .. end - 1. Empty if first >= end. */
 struct glcm_row {
     int64_t first;
     int64_t end;
@@ -52,7 +52,7 @@ rows_of(const struct kernels_lane *lane)
     return lane->extent.rows * lane->extent.slices;
 }
 
-/* From a row of levels to the next. */
+/* Returns the distance between rows of levels. */
 static int64_t
 stride_of(const struct kernels_lane *lane)
 {
@@ -87,7 +87,7 @@ struct levelling {
     const struct texture_glcm *request;
     bool wide;
     struct texture_blocks blocks;
-    int64_t voxels; /* that may have a level */
+    int64_t voxels; /* number that may have a level */
 };
 
 #define LEVELS_OF(NAME, VALUE, LEVEL)                                                              \
@@ -102,7 +102,8 @@ LEVELS_OF(levels_uint8, uint8_t, uint8_t)
 LEVELS_OF(wide_levels_uint8, uint8_t, uint16_t)
 LEVELS_OF(wide_levels_uint16, uint16_t, uint16_t)
 
-/* Levels of voxels from .. from + count - 1, whatever the region; `levels` is those voxels'. */
+/* Finds the levels of voxels from .. from + count - 1, ignoring the region. `levels` is the place
+ * of the first. */
 static void
 level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t count,
              void *levels)
@@ -125,7 +126,7 @@ level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t
         isa->level16((const uint16_t *)voxels + from, count, table, bias, levels);
 }
 
-/* Sets levels to 0 where the word, of `count` voxels, has no bit. */
+/* Sets levels to 0 for clear bits of the word, for `count` voxels. */
 static void
 clear_outside(void *levels, bool wide, uint64_t word, int64_t count)
 {
@@ -182,7 +183,7 @@ levels_at(const struct levelling *levelling, int64_t row, int64_t x)
     return (unsigned char *)cpu_glcm_state(levelling->lane)->levels + (at << levelling->wide);
 }
 
-/* A row without a voxel of the region is not written, but for the zeros behind it. */
+/* Writes only the zeros behind a row that has no voxel of the region. */
 static void
 level_row(const struct levelling *levelling, int64_t z, int64_t row)
 {
@@ -216,7 +217,7 @@ level_block(void *context, int64_t i)
     __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
 }
 
-/* Returns how many voxels may have a level. */
+/* Returns the number of voxels that may have a level. */
 static int64_t
 find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide)
 {
@@ -236,31 +237,31 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
 
 /* --------------------------------------------------------------------------- counting ---- */
 
-/* Tuples of one gathering, and what all threads share. */
+/* Tuples of one group, and data shared by all threads. */
 struct glcm_counting {
     struct cpu_lane *lane;
     const struct texture_glcm *request;
     bool wide;
     const struct tuple *tuples;
     size_t tuple_count;
-    size_t first_offset; /* of the request: the gathering's first */
+    size_t first_offset; /* the group's first offset in the request */
     struct texture_blocks blocks[TUPLES_TOGETHER];
     uint64_t *counts;
-    int64_t next;  /* block of a tuple, to be claimed: tuples one after the other */
-    int64_t space; /* to be claimed */
+    int64_t next;  /* next block of a tuple to claim; tuples are consecutive */
+    int64_t space; /* next space to claim */
 };
 
-/* What a thread counts into. */
+/* Counters of a thread. */
 struct counter {
     const struct glcm_counting *counting;
     struct texture_space *space;
     const struct tuple *tuple;
-    size_t entries; /* of a table */
+    size_t entries; /* per table */
     struct isa_counters counters;
-    size_t copies;   /* of the table of low counters */
-    int64_t z;       /* the anchor's slice, when emptied a slice */
-    int64_t pending; /* tuples counted since the tables were emptied */
-    int64_t low;     /* likewise since the low ones were relieved */
+    size_t copies;   /* copies of the table of low counters */
+    int64_t z;       /* the anchor's slice, if flushed per slice */
+    int64_t pending; /* tuples counted since the last flush */
+    int64_t low;     /* tuples counted since low counters were last relieved */
 };
 
 static size_t
@@ -269,7 +270,7 @@ base_of(const struct glcm_counting *counting)
     return (size_t)counting->request->levels.levels + 1;
 }
 
-/* Of the table of low counters; none where indices are long. */
+/* Returns the number of copies of the table of low counters; 0 for wide indices. */
 static size_t
 copies_for(size_t entries)
 {
@@ -310,7 +311,7 @@ taken_from(const struct isa_counters *counters, size_t copies, size_t entry)
     return sum;
 }
 
-/* The matrix of a pair whose anchor lies in the counter's slice. */
+/* Returns the matrix of a pair whose anchor lies in the counter's slice. */
 static uint64_t *
 matrix_of(const struct counter *counter, const struct tuple_pair *pair)
 {
@@ -339,7 +340,7 @@ empty_pairs(struct counter *counter)
         }
 }
 
-/* Of the levels of the last point; returns the sum. */
+/* Takes the counters of all levels of the last point. Returns their sum. */
 static uint64_t
 take_line(const struct counter *counter, size_t entry, uint64_t *line)
 {
@@ -351,7 +352,7 @@ take_line(const struct counter *counter, size_t entry, uint64_t *line)
     return sum;
 }
 
-/* Adds a line to a pair's margin, the other points' levels being those given. */
+/* Adds a line to a pair's margin, for the given levels of the other points. */
 static void
 add_line(const struct counter *counter, const struct tuple_pair *pair, const size_t *level,
          const uint64_t *restrict line, uint64_t *restrict sums)
@@ -370,7 +371,7 @@ add_line(const struct counter *counter, const struct tuple_pair *pair, const siz
             sums[level[pair->from] * base + level[pair->to]] += line[i];
 }
 
-/* Adds each entry of the tables to the margins, a line of the last point's levels at a time. */
+/* Adds all entries of the tables to the margins, line by line of the last point's levels. */
 static void
 sum_margins(struct counter *counter)
 {
@@ -420,14 +421,14 @@ empty(struct counter *counter)
     counter->pending = counter->low = 0;
 }
 
-/* The rows of levels at the points of a tuple, and the anchors' columns to be counted. */
+/* The rows of levels at the points of a tuple, and the anchors' columns to count. */
 struct glcm_line {
-    const unsigned char *row[TUPLE_POINTS]; /* shifted, so that the anchor's column is theirs */
+    const unsigned char *row[TUPLE_POINTS]; /* shifted, so that all use the anchor's column */
     int64_t first;
     int64_t end;
 };
 
-/* The row of levels of a point; false where it has none. */
+/* Finds the row of levels of a point. Returns false if it has none. */
 static bool
 cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
                   struct glcm_row *within, const unsigned char **row)
@@ -448,7 +449,7 @@ cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64
     return true;
 }
 
-/* False where no pair of the tuple can have two levels. */
+/* Returns false if no pair of the tuple can have two levels. */
 static bool
 find_line(const struct counter *counter, int64_t y, int64_t z, struct glcm_line *line)
 {
@@ -481,7 +482,7 @@ count_wide_line(const struct glcm_line *line, uint32_t *counters)
         counters[a[x] * TEXTURE_WIDE_LEVELS + b[x]]++;
 }
 
-/* Before as many more are counted. */
+/* Must be called before `more` tuples are counted. */
 static void
 relieve(struct counter *counter, int64_t more)
 {
@@ -514,7 +515,7 @@ count_chunk(struct counter *counter, const struct glcm_line *line, int64_t from,
     isa->tally_tuples8(&tuple, count, &counter->counters);
 }
 
-/* Zeros behind the end are counted, too: they stand in no matrix. */
+/* Also counts zeros behind the end, which no matrix includes. */
 static void
 cpu_glcm_count_line(struct counter *counter, const struct glcm_line *line)
 {
@@ -529,7 +530,7 @@ cpu_glcm_count_line(struct counter *counter, const struct glcm_line *line)
     }
 }
 
-/* Block i of the tuple; anchors begin before the volume where points lie behind them. */
+/* Counts block i of the tuple. Anchors begin before the volume if points lie behind them. */
 static void
 count_block(struct counter *counter, const struct texture_blocks *blocks, int64_t i)
 {
@@ -596,7 +597,9 @@ set_blocks(struct glcm_counting *counting)
     }
 }
 
-/* Whether most voxels have about their neighbour's level, as in images; judged by some rows. */
+/*
+ * Returns whether most voxels have nearly their neighbour's level, as in images. Samples some rows.
+ */
 static bool
 levels_are_smooth(const struct cpu_lane *lane)
 {
@@ -615,8 +618,9 @@ levels_are_smooth(const struct cpu_lane *lane)
 }
 
 /*
- * Points of a tuple: as many as make a short index of a table that is worth emptying. A table of
- * long ones does not fit into the nearest cache, but what smooth levels need of it does.
+ * Returns the number of points of a tuple: the max with a narrow index, and a table worth flushing.
+ * Three points with a wide index are used only for smooth levels: the table exceeds the L1 cache,
+ * but their part of it fits.
  */
 static int
 points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int64_t tuples)

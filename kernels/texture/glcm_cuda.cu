@@ -1,12 +1,12 @@
 /*
- * glcm_cuda.cu - grey level co-occurrence matrices (Hong 2018) on the GPU, and what the operations of
- * texture share on the host.
+ * glcm_cuda.cu - grey level co-occurrence matrices (Hong 2018) on the GPU, and host code shared by
+ * the texture operations.
  *
- * Levels are codes of one byte, 0 .. L - 1, and L for what does not count. Where the table is a
- * plain shift of bytes (floor(g L / 256)) and there is no region, the stored values are shifted as
- * they are read; else a pass writes the codes first. glcm_pairs.cu counts the pairs of codes, or
- * glcm_bits.cu where there are few levels, whose codes are other ones; here is what is done before
- * and after, and the counting of so many levels that their counters do not fit.
+ * Levels are 8-bit codes 0 .. L - 1, and L for voxels that do not count. If the table is a plain
+ * shift of bytes (floor(g L / 256)) and there is no region, stored values are shifted when read.
+ * Otherwise a separate pass writes the codes. glcm_pairs.cu counts the pairs of codes. glcm_bits.cu
+ * does so for few levels, with different codes. This file prepares and finishes the counting, and
+ * counts levels whose counters do not fit in shared memory.
  */
 #include "kernels/texture/texture_cuda.cuh"
 
@@ -19,7 +19,7 @@ enum {
     WARP = 32,
     PER_THREAD = GLCM_PER_THREAD,
     A_SPAN = WARP * PER_THREAD,
-    SLICES_OF_LINES = 16, /* from so many on lines go through them */
+    SLICES_OF_LINES = 16, /* min slices for lines along z */
 };
 
 static struct divider
@@ -47,7 +47,7 @@ struct codes {
 
 /* Codes */
 
-/* 16 stored values, 0 where the row has no more of them. */
+/* Loads 16 stored values, with 0 beyond the row's end. */
 template <typename Value>
 static __device__ __forceinline__ void
 cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value values[PER_THREAD])
@@ -69,7 +69,7 @@ cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value valu
         values[i] = x + i < columns ? row[x + i] : 0;
 }
 
-/* Codes of slices first .. first + gridDim.y - 1, table 0 being that of the first. */
+/* Writes the codes of slices first .. first + gridDim.y - 1. Table 0 must be that of the first. */
 template <typename Value>
 static __global__ void
 __launch_bounds__(THREADS)
@@ -116,10 +116,8 @@ __launch_bounds__(THREADS)
     }
 }
 
-/*
- * Many levels: part blockIdx.x of set blockIdx.y, a matrix, those of its rows (of levels) that are
- * in turn blockIdx.z. A code does not say any more that a voxel does not count; the bits do.
- */
+/* Counts many levels: part blockIdx.x of matrix blockIdx.y, for row group blockIdx.z of the levels.
+ * Codes cannot mark voxels that do not count, so that bits do. */
 static __global__ void
 __launch_bounds__(THREADS)
     glcm_count_many(struct glcm_volume volume, uint32_t levels, uint32_t in_turn,
@@ -254,7 +252,7 @@ cuda_glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
 
 /* A request's plan */
 
-/* How many bits floor(g L / 256) shifts by, if the table is that; else 0. */
+/* Returns the shift if the table is floor(g L / 256), otherwise 0. */
 static uint32_t
 shift_of(const struct texture_levels *levels)
 {
@@ -292,7 +290,7 @@ plan_counters(const struct texture_glcm *request, size_t shared, struct glcm_pla
     plan->image.copies = copies_that_fit(k * k, shared);
 }
 
-/* Few lines become many parts, so that all warps of a block have one. */
+/* Splits few lines into many parts, so that all warps of a block have work. */
 static void
 plan_lines(bool per_slice, struct glcm_image *image)
 {
@@ -318,8 +316,8 @@ plan_bits(struct glcm_plan *plan)
     plan->image.surplus = plan->shifted ? plan->image.shift - GLCM_BITS_SHIFT : 0;
 }
 
-/* What of the volume has codes: the region's box, from a whole piece on, or one voxel of what has none; all slices where
- * each has its matrices. */
+/* Plans the part of the volume with codes: the region's box, aligned to whole pieces, or one voxel
+ * if it is empty. Matrices per slice need all slices. */
 static void
 plan_box(const struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan)
 {
@@ -372,7 +370,7 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
         plan_lines(request->per_slice, image);
 }
 
-/* Spans are numbered in 31 bits; what has more has rows of a few voxels, and 2^31 of them. */
+/* Spans have 31-bit numbers. More spans occur only with 2^31 rows of a few voxels. */
 static bool
 is_too_long(const struct cuda_lane *lane)
 {
@@ -382,7 +380,7 @@ is_too_long(const struct cuda_lane *lane)
     return spans * (size_t)extent->rows * (size_t)extent->slices > INT32_MAX;
 }
 
-/* Tables may be many: so many slices at a time as there is room for. */
+/* Handles as many slices at a time as tables fit. */
 static int
 queue_codes(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
             struct error *error)

@@ -1,25 +1,23 @@
 /*
  * glcm_pairs.cu - counts the pairs of grey level co-occurrence matrices (Hong 2018) on the GPU.
  *
- * The paper's scheme 2 keeps copies of a matrix in shared memory, so that threads rarely meet at
- * one counter. Here every lane of a warp has a copy of its own as long as 32 fit, and copies are
- * interleaved: counter b of lane l is word 32 b + l, which is bank l whatever b is. An atomic
- * addition of a warp then never has a conflict, on smooth images as on rough ones. What limits is
- * the number of instructions a pair and of accesses beside the counters', so all that can be is
- * done once for many.
+ * The paper's scheme 2 keeps copies of a matrix in shared memory, so that threads rarely use the
+ * same counter. Here every lane of a warp has its own copy while 32 fit. Copies are interleaved:
+ * counter b of lane l is word 32 b + l, in bank l for every b. Atomic additions of a warp never
+ * conflict, in smooth or rough images. The limits are the instructions per pair and the other
+ * memory accesses, so work is shared between pairs where possible.
  *
- * A warp takes a line: 512 codes of a row, 16 a lane, and then those of the next row in y, or in z
- * where there are slices enough, so that addresses are sums and what is known of the image's edges
- * is known for the line. The 32 warps of a block take neighbouring lines: what one reads as the
- * neighbours of its codes, another one has just read as its own. Neighbours in x are those of the
- * next lane; the last one reads a word more. They are never to the left: a matrix of such an offset
- * is counted as that of the opposite one.
+ * A warp takes a line: 512 codes of a row, 16 per lane, and then those of the next rows in y, or in
+ * z if there are enough slices. Addresses are then sums, and the image's edges are checked once per
+ * line. The 32 warps of a block take neighbouring lines, so that a warp's neighbour rows are in the
+ * cache. Neighbours in x are in the next lane; the last lane reads an extra word. Neighbours are
+ * never to the left: the matrix of the opposite offset is counted instead.
  *
- * Two matrices share a block where they can: one counts in the low halves of the counters, the
- * other in the high ones, and the counters are handed over before a half may overflow.
+ * Two matrices share a block if possible: one uses the low halves of the counters, the other the
+ * high halves. Counters are flushed before a half can overflow.
  *
- * A code that does not count - beyond the image, left out, outside of the region - is L, and the
- * counters of such pairs are dropped in the end.
+ * Voxels that do not count (beyond the image, excluded, outside the region) have code L. Counters
+ * of their pairs are dropped at the end.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/texture_cuda.cuh"
@@ -33,28 +31,28 @@ enum {
     WORDS = PER_THREAD / 4,
     ONE_LOW = 1,
     ONE_HIGH = 1 << 16,
-    STEPS_OF_WORDS = 1 << 17,                                 /* before a counter overflows */
-    STEPS_OF_HALVES = ((1 << 16) - 1) / (WARPS * PER_THREAD), /* before half of one does */
+    STEPS_OF_WORDS = 1 << 17, /* max steps before a counter overflows */
+    /* max steps before a half overflows */
+    STEPS_OF_HALVES = ((1 << 16) - 1) / (WARPS * PER_THREAD),
 };
 
 static const uint32_t all_lanes = 0xFFFFFFFF;
 
 struct counting {
-    uint32_t own;   /* where the lane's copy begins in shared memory */
-    uint32_t scale; /* bytes from one first code to the next; in the high half from one second */
+    uint32_t own;   /* start of the lane's copy in shared memory */
+    uint32_t scale; /* bytes between first codes; in the high half, between second codes */
 };
 
-/* A row of a line as a lane sees it: 16 codes, and for the first lane and the last a word beside.
- */
+/* A lane's view of a row in a line: 16 codes, and one more word for the first and last lane. */
 struct pairs_row {
     const uint8_t *at;
-    int32_t edge; /* where that word is */
+    int32_t edge; /* offset of that word */
     bool there, has_edge;
-    uint32_t keep, fill; /* make codes of words: (word & keep) | fill */
+    uint32_t keep, fill; /* convert words to codes: (word & keep) | fill */
     uint32_t keep_edge, fill_edge;
 };
 
-/* The same where its beginning is not aligned: not all of it may be in the image. */
+/* As pairs_row for unaligned rows, which may lie partly outside the image. */
 struct far_row {
     const uint8_t *at;
     uint32_t there[WORDS], edge; /* all ones, or 0 */
@@ -64,12 +62,12 @@ struct words {
     uint32_t word[WORDS], edge;
 };
 
-/* Of 16 voxels, and of those that follow in the row. */
+/* Codes of 16 voxels and of the next four. */
 struct pairs_codes {
     uint32_t word[WORDS + 1];
 };
 
-/* A line's own codes, from `row` on. */
+/* Own codes of a line, from `row` on. */
 struct pairs_line {
     const uint8_t *row;
     int32_t x, other;
@@ -88,7 +86,7 @@ fetch_row(const struct pairs_row &row)
     return words;
 }
 
-/* Puts in what follows: the next lane's first word, or for the last lane `edge`. */
+/* Adds the next word: the next lane's first word, or `edge` in the last lane. */
 static __device__ __forceinline__ void
 join_next(struct pairs_codes *codes, uint32_t edge)
 {
@@ -97,7 +95,7 @@ join_next(struct pairs_codes *codes, uint32_t edge)
     codes->word[WORDS] = threadIdx.x % WARP == WARP - 1 ? edge : next;
 }
 
-/* Without what follows unless they MOVE. */
+/* Makes codes. MOVE: also the next word. */
 template <bool SHIFTED, bool MOVE>
 static __device__ __forceinline__ struct pairs_codes
 glcm_pairs_codes_of(const struct glcm_image &image, const struct pairs_row &row,
@@ -114,7 +112,7 @@ glcm_pairs_codes_of(const struct glcm_image &image, const struct pairs_row &row,
     return codes;
 }
 
-/* The neighbours of 16 codes: those of a row, `x` (0 .. 4) further. */
+/* Returns the neighbours of 16 codes in a row, `x` (0 .. 4) further. */
 static __device__ __forceinline__ struct pairs_codes
 move(const struct pairs_codes &codes, int32_t x)
 {
@@ -126,7 +124,7 @@ move(const struct pairs_codes &codes, int32_t x)
     return moved;
 }
 
-/* Four pairs of codes. */
+/* Counts four pairs of codes. */
 template <uint32_t ADDEND>
 static __device__ __forceinline__ void
 count_pairs(const struct counting &counting, uint32_t a, uint32_t b)
@@ -149,7 +147,7 @@ count_words(const struct counting &counting, const struct pairs_codes &a,
         count_pairs<ADDEND>(counting, a.word[i], b.word[i]);
 }
 
-/* Is there nothing to count in the warp's codes? */
+/* Returns whether the warp has no codes to count. */
 static __device__ __forceinline__ bool
 is_empty(const struct glcm_image &image, const struct pairs_codes &codes)
 {
@@ -158,7 +156,7 @@ is_empty(const struct glcm_image &image, const struct pairs_codes &codes)
                        (codes.word[2] ^ image.none) | (codes.word[3] ^ image.none)) == 0);
 }
 
-/* Own words and those of the rows that matrices ONE and TWO have neighbours in. */
+/* Own words, and those of the neighbour rows of matrices ONE and TWO. */
 struct fetched_rows {
     struct words row[GLCM_ROWS];
 };
@@ -209,7 +207,7 @@ count_rows(const struct glcm_image &image, const struct glcm_set &set,
         });
 }
 
-/* The same where the other row is that of the step before, which is rows[1] at first. */
+/* Counts steps whose other row is that of the previous step, initially rows[1]. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
@@ -239,7 +237,7 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
         });
 }
 
-/* One matrix whose neighbours are further away in x. */
+/* Counts one matrix with neighbours further away in x. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
 count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
@@ -277,7 +275,7 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
         });
 }
 
-/* How many rows along the lines neighbours are, and across them. */
+/* Return the neighbours' distance in rows along the lines, and across them. */
 static __device__ __forceinline__ int32_t
 ahead_of(const struct glcm_image &image, const struct glcm_set &set, int which)
 {
@@ -290,7 +288,8 @@ aside_of(const struct glcm_image &image, const struct glcm_set &set, int which)
     return image.in_z ? set.y[which] : set.z[which];
 }
 
-/* Whether the row at `along` of a line has neighbours; *until: where that changes, if before. */
+/* Returns whether the row at `along` of a line has neighbours. Sets *until to the row where that
+ * changes, if it is earlier. */
 static __device__ __forceinline__ bool
 has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int which,
                const struct pairs_line &line, int32_t along, int32_t *until)
@@ -306,7 +305,7 @@ has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int w
     return (uint32_t)to < (uint32_t)image.length;
 }
 
-/* A row of neighbours beside, or the own one, at step 0. */
+/* Finds a row of neighbours, or the line's own at step 0. */
 static __device__ __forceinline__ struct pairs_row
 glcm_pairs_find_row(const struct glcm_image &image, const struct pairs_line &line,
                     const uint8_t *at, bool there)
@@ -350,7 +349,7 @@ glcm_pairs_beside(const struct glcm_image &image, const struct glcm_set &set, in
     return row + ((int64_t)set.z[which] * image.row_count + set.y[which]) * (int64_t)image.pitch;
 }
 
-/* Rows first .. until - 1 of a line, of which each has the same neighbours. */
+/* Counts rows first .. until - 1 of a line, which must have the same neighbour rows. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_run(const struct glcm_image &image, const struct glcm_set &set,
@@ -374,8 +373,8 @@ count_run(const struct glcm_image &image, const struct glcm_set &set,
     count_rows<SHIFTED, ONE == GLCM_FAR ? 0 : ONE, TWO>(image, set, counting, rows, steps);
 }
 
-/* The same where neighbours are in the row before or after; where they are in the row after, the
- * run goes backwards. A run without them is one row. */
+/* Counts rows with neighbours in the previous or next row. If they are in the next row, the run
+ * goes backwards. Without neighbours, a run is one row. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
@@ -394,7 +393,7 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
                                        backwards ? -(int64_t)image.stride : (int64_t)image.stride);
 }
 
-/* Rows first .. last - 1 along a line, in runs along which the same neighbours are there. */
+/* Counts rows first .. last - 1 of a line, in runs with the same neighbour rows. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
 glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set,
@@ -415,7 +414,7 @@ glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set
     }
 }
 
-/* Steps first .. first + steps - 1 of line `index` of the set. */
+/* Counts steps first .. first + steps - 1 of line `index` of the set. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
 count_steps(const struct glcm_image &image, const struct glcm_set &set,
@@ -436,8 +435,9 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set,
                                                    min(begin + (int32_t)steps, image.length));
 }
 
-/* All copies of a counter, low halves and high ones, which are 0 afterwards; each thread begins
- * with another bank. */
+/*
+ * Sums and clears all copies of a counter, low and high halves. Each thread begins at another bank.
+ */
 template <bool HALVES>
 static __device__ __forceinline__ void
 take_counter(uint32_t *first, uint32_t copies, unsigned long long *low, unsigned long long *high)
@@ -480,7 +480,7 @@ glcm_pairs_hand_over(const struct glcm_image &image, const struct glcm_set &set,
     }
 }
 
-/* A part of a set's steps, which are numbered through the groups of a block's lines. */
+/* Counts a part of a set's steps, which are numbered through the groups of a block's lines. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT = false>
 static __device__ void
 glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t part,
@@ -495,7 +495,8 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
 
     counting.own = ptx_shared_address(counters) +
                    (threadIdx.x & (image.copies - 1)) * (uint32_t)sizeof(uint32_t);
-    /* Plus 0, which the compiler cannot tell: else it would move it to every dp2a once more. */
+    /* Adds 0, which the compiler cannot detect: otherwise it would repeat the addition at each
+     * dp2a. */
     counting.scale = ((image.levels + 1) * size | size << 16) + (counting.own >> 31);
     while (at < end) {
         const uint32_t stop = min(end, at + at_most);
@@ -514,7 +515,7 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
     }
 }
 
-/* The block's set. All have one block, or few have several. */
+/* Finds the block's set. Either all sets have one block, or few sets have several. */
 static __device__ struct glcm_set
 find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *found)
 {
@@ -527,7 +528,7 @@ find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *
     return sets[*found];
 }
 
-/* A block takes a part of a set; the counts are 0 before. */
+/* Each block counts a part of a set. The counts must be 0 initially. */
 template <bool SHIFTED>
 static __global__ void
 __launch_bounds__(THREADS)

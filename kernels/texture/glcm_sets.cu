@@ -1,7 +1,5 @@
-/*
- * glcm_sets.cu - which matrices of a request are counted together, and by how many blocks: work of
- * the host, for glcm_pairs.cu and glcm_bits.cu.
- */
+/* glcm_sets.cu - groups matrices of a request into sets that are counted together, and assigns
+ * blocks to them, on the host for glcm_pairs.cu and glcm_bits.cu. */
 #include "kernels/texture/texture_cuda.cuh"
 
 #include <stdlib.h>
@@ -9,17 +7,17 @@
 
 enum { WARP = 32 };
 
-/* Matrices on their way into sets: pairs at the front, singles at the back. */
+/* Matrices to arrange in sets: pairs at the front, singles at the back. */
 struct arranging {
     const struct texture_glcm *request;
     size_t first, count; /* matrices */
     struct glcm_set *sets;
     size_t pairs, singles;
-    bool upwards; /* no offset points down; else none to the left */
-    bool in_z;    /* lines */
+    bool upwards; /* no offset points down; otherwise none to the left */
+    bool in_z;    /* lines along z */
 };
 
-/* The offset of matrix `i`, or the opposite one. */
+/* Returns the offset of matrix `i`, or its opposite. */
 static struct texture_offset
 offset_of(const struct arranging *arranging, size_t i, bool *is_reversed = NULL)
 {
@@ -33,8 +31,8 @@ offset_of(const struct arranging *arranging, size_t i, bool *is_reversed = NULL)
     return reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
 }
 
-/* A matrix of one slice that is counted by the opposite offset may begin in another slice than its
- * neighbour in a set. */
+/* A matrix per slice that is counted by the opposite offset may begin in another slice than the
+ * other matrix of its set. */
 static bool
 glcm_sets_is_near(const struct arranging *arranging, size_t i)
 {
@@ -51,7 +49,7 @@ is_own(const struct arranging *arranging, size_t i)
     return offset.y == 0 && offset.z == 0;
 }
 
-/* Whether neighbours are in the row before or after of a line. */
+/* Returns whether neighbours are in the previous or next row of a line. */
 static bool
 is_beside(const struct arranging *arranging, size_t i)
 {
@@ -70,7 +68,7 @@ in_one_row(const struct arranging *arranging, size_t i, size_t j)
     return one.y == two.y && one.z == two.z;
 }
 
-/* Matrix `index` of the request has the slice as its slower number. */
+/* Matrix indices of the request vary fastest by offset, then by slice. */
 static void
 glcm_sets_put_matrix(const struct arranging *arranging, size_t i, int place, struct glcm_set *set)
 {
@@ -130,12 +128,12 @@ glcm_sets_add_pair(struct arranging *arranging, size_t i, size_t j)
     set->kind = kind_of_pair(arranging, one, two);
 }
 
-/* Two matrices make a set where halves of counters are enough, best with neighbours in one row. */
+/* Pairs two matrices if 16-bit counters suffice, preferably with neighbours in one row. */
 static void
 arrange(struct arranging *arranging, bool in_pairs)
 {
     const size_t each = arranging->request->offset_count;
-    size_t waiting = SIZE_MAX; /* a matrix without another one in its row */
+    size_t waiting = SIZE_MAX; /* a matrix without a partner in its row */
 
     for (size_t i = 0; i < arranging->count; i++) {
         const bool last_of_slice = (arranging->first + i) % each == each - 1;
@@ -164,7 +162,7 @@ arrange(struct arranging *arranging, bool in_pairs)
             arranging->singles * sizeof(*arranging->sets));
 }
 
-/* Accesses to shared memory and the cache beside it for 512 voxels, which is what limits. */
+/* Returns the cost: accesses to shared memory and the cache for 512 voxels, the bottleneck. */
 static uint64_t
 cost_of(const struct glcm_set *set)
 {
@@ -173,7 +171,7 @@ cost_of(const struct glcm_set *set)
     return costs[set->kind];
 }
 
-/* Each set gets a block, and while processors are left, the slowest one gets another. */
+/* Gives each set a block. While processors are left, the slowest set gets another. */
 static uint32_t
 share_out(struct glcm_set *sets, size_t count, size_t processors)
 {
@@ -219,7 +217,7 @@ place_of(const struct texture_offset *offset)
     return offset->x > 0 ? GLCM_PLACE_RIGHT : GLCM_PLACE_LEFT;
 }
 
-/* Whether the offset's place is free, and in the row that the set has its others in. */
+/* Returns whether the offset's place is free, and its row is that of the set. */
 static bool
 has_room(const struct glcm_set *set, const struct texture_offset *offset)
 {

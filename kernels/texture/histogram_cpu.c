@@ -1,14 +1,12 @@
-/*
- * histogram_cpu.c - how often each stored value occurs, on the CPU: threads count blocks of rows
- * into tables of their own, and add these to the caller's.
- */
+/* histogram_cpu.c - counts each stored value on the CPU. Threads count blocks of rows in their own
+ * tables, and add these to the caller's. */
 #include "kernels/texture/texture_cpu.h"
 
 #include <string.h>
 
 enum {
-    CHUNK = 1024,           /* columns that are counted at a time */
-    SLICE_VOXELS = 1 << 20, /* of a block where tables are emptied after each */
+    CHUNK = 1024,           /* columns counted at a time */
+    SLICE_VOXELS = 1 << 20, /* voxels per block if tables are flushed after each */
 };
 
 /* The operation's state. */
@@ -22,7 +20,7 @@ struct tallying {
     struct cpu_lane *lane;
     const uint64_t *region;
     bool per_slice;
-    uint16_t bias; /* of a value: its place in the caller's histogram is value ^ bias */
+    uint16_t bias; /* value ^ bias is the index in the caller's histogram */
     size_t values;
     struct texture_blocks blocks;
     uint64_t *counts;
@@ -47,7 +45,7 @@ cpu_histogram_value_at(const void *voxels, bool bytes, int64_t i)
     return bytes ? ((const uint8_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
 }
 
-/* Values of the voxels of a word, those of the region only; returns how many. */
+/* Gathers the values of a word's voxels in the region. Returns their number. */
 static int64_t
 gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t *values)
 {

@@ -1,11 +1,11 @@
 /*
- * histogram_cuda.cu - how often each stored value occurs, on the GPU.
+ * histogram_cuda.cu - counts each stored value on the GPU.
  *
- * Bytes have a counter for each lane in shared memory. Values of 16 bits have one each, as many of them as there is room
- * for; a block that meets larger ones counts those when it is done with the others.
+ * 8-bit values have one counter per lane in shared memory. 16-bit values have one counter each, as
+ * many as fit. A block that finds larger values counts those in another pass.
  *
- * The last block of a histogram writes it to the host's memory, from the lowest value that occurs to the highest, for
- * most of 65536 counters are 0.
+ * The last block of a histogram copies it to host memory, from the lowest to the highest value that
+ * occurs, since most of 65536 counters are 0.
  */
 #include "kernels/texture/texture_cuda.cuh"
 
@@ -16,26 +16,28 @@ enum {
     WARP = 32,
     BYTES = 1 << 8,
     VALUES = 1 << 16,
-    LOOKED_FOR = 200000, /* ns, before a thread sleeps */
+    LOOKED_FOR = 200000, /* ns of polling before a thread sleeps */
 };
 
-/* Of a type: counters of each value, blocks of a multiprocessor, and pieces, one of which is counted. */
+/* Per type: counters per value, blocks per multiprocessor, and pieces, one of which is being
+ * counted. */
 template <typename Value> struct histogram_kind {
     static const uint32_t COPIES = sizeof(Value) == 1 ? WARP : 1,
                           BLOCKS = sizeof(Value) == 1 ? 2 : 1, BUFFERS = sizeof(Value) == 1 ? 2 : 3;
 };
 
-/* Behind the counters: values that there is none for, and those that are not of the region. */
+/* Counters behind the others: values above the window, and voxels outside the region. */
 enum { SPARE_LARGER, SPARE_OTHERS, SPARES };
 
-/* What stands before the counters of a histogram, on the device and on the host. Begins as zeros. */
+/* Precedes a histogram's counters, on the device and on the host. Must be zeroed initially. */
 struct histogram_span {
-    uint32_t above;           /* values from the lowest that occurs on */
-    uint32_t end;             /* the highest that does, and one */
-    unsigned long long ended; /* blocks; on the host not 0 once the histogram is there */
+    uint32_t above; /* 65536 less the lowest value that occurs */
+    uint32_t end;   /* highest value that occurs plus 1 */
+    /* blocks that ended; on the host, nonzero when the histogram is ready */
+    unsigned long long ended;
 };
 
-/* Where a histogram is: its span, then its counters. */
+/* A histogram's span and counters. */
 struct histogram_place {
     struct histogram_span *span;
     unsigned long long *counts;
@@ -43,19 +45,19 @@ struct histogram_place {
 
 struct histogram_job {
     struct glcm_volume volume;
-    uint32_t first, slice_count; /* of histogram 0; of each */
-    uint32_t values, window;     /* those that a block has counters for */
+    uint32_t first, slice_count; /* slices: the first of histogram 0; number per histogram */
+    uint32_t values, window;     /* window: values for which a block has counters */
     unsigned long long *counts, *host_counts;
 };
 
-/* A thread's way through the pieces of a histogram's rows, of which it has every so manieth. */
+/* A thread's walk through every n-th piece of a histogram's rows. */
 template <typename Value> struct histogram_walk {
     const Value *at, *end;
-    const uint64_t *bits;    /* of the row; NULL: there is no region */
-    uint32_t x, across;      /* across: columns of whole pieces */
-    uint32_t x_on, words_on; /* to the next piece; to its row, if that is not one more */
-    size_t on, back;         /* values to it; so many less then */
-    uint32_t steps;          /* of all threads alike */
+    const uint64_t *bits;    /* of the row; NULL: no region */
+    uint32_t x, across;      /* across: columns rounded up to whole pieces */
+    uint32_t x_on, words_on; /* to the next piece; to its row, without a carry */
+    size_t on, back;         /* values to the next piece; subtracted at a carry */
+    uint32_t steps;          /* equal in all threads */
 };
 
 static struct cuda_counted *
@@ -64,7 +66,7 @@ cuda_histogram_state(const struct kernels_lane *lane)
     return (struct cuda_counted *)kernels_state(lane, KERNELS_HISTOGRAM);
 }
 
-/* Numbers of 8 bytes of a histogram. */
+/* Returns a histogram's size in 8-byte words. */
 static __host__ __device__ __forceinline__ size_t
 histogram_size(size_t values)
 {
@@ -79,7 +81,7 @@ histogram_place_of(unsigned long long *counts, size_t values, size_t i)
     return {span, (unsigned long long *)(span + 1)};
 }
 
-/* The thread's first piece. */
+/* Returns a walk at the thread's first piece. */
 template <typename Value>
 static __device__ __forceinline__ histogram_walk<Value>
 histogram_begin(const struct histogram_job &job)
@@ -106,7 +108,7 @@ histogram_begin(const struct histogram_job &job)
     return walk;
 }
 
-/* The thread's next piece; nothing of it is of the region where it has had all. */
+/* Fetches the thread's next piece. After the last one it has no voxels of the region. */
 template <typename Value>
 static __device__ __forceinline__ void
 histogram_fetch(const struct glcm_volume &volume, struct histogram_walk<Value> *walk,
@@ -127,7 +129,7 @@ histogram_fetch(const struct glcm_volume &volume, struct histogram_walk<Value> *
     }
 }
 
-/* All copies of a counter; each thread begins with another bank. */
+/* Sums all copies of a counter. Each thread begins at another bank. */
 template <uint32_t COPIES>
 static __device__ __forceinline__ unsigned long long
 histogram_sum_copies(const uint32_t *counters, uint32_t counter)
@@ -139,7 +141,7 @@ histogram_sum_copies(const uint32_t *counters, uint32_t counter)
     return sum;
 }
 
-/* Adds a block's counters, of values from `lowest` on. */
+/* Adds a block's counters for values from `lowest` on. */
 template <uint32_t COPIES>
 static __device__ __forceinline__ void
 histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest,
@@ -164,7 +166,7 @@ histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest,
     }
 }
 
-/* The last block of a histogram hands it over. */
+/* Copies the histogram to the host in its last block. */
 static __device__ __forceinline__ void
 histogram_end(const struct histogram_job &job, const struct histogram_place &place)
 {
@@ -189,7 +191,7 @@ histogram_end(const struct histogram_job &job, const struct histogram_place &pla
         *(volatile unsigned long long *)&host.span->ended = 1;
 }
 
-/* Where the counter of a piece's value is, in bytes; of a byte it is told by one shift. */
+/* Returns the byte offset of the counter of a piece's value. 8-bit values need one shift. */
 template <typename Value>
 static __device__ __forceinline__ uint32_t
 histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t bias,
@@ -202,7 +204,7 @@ histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t 
     return min((piece.value(k) ^ bias) - lowest, count + SPARE_LARGER) * sizeof(uint32_t);
 }
 
-/* ALL: of the region. */
+/* ALL: every voxel is in the region. */
 template <bool ALL, typename Value>
 static __device__ __forceinline__ void
 histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, uint32_t lowest,
@@ -219,7 +221,7 @@ histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, u
     }
 }
 
-/* Part blockIdx.x of histogram blockIdx.y. */
+/* Counts part blockIdx.x of histogram blockIdx.y. */
 template <typename Value>
 static __global__ void
 __launch_bounds__(THREADS, histogram_kind<Value>::BLOCKS) histogram_count(struct histogram_job job)
@@ -270,7 +272,8 @@ histogram_clock(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Whether histograms are there before long: a thread that sleeps is woken as late as it takes to count one. */
+/* Polls for the histograms for a short time: waking a sleeping thread takes as long as counting
+ * one. */
 static bool
 histogram_look(const struct histogram_job *job, size_t count)
 {
@@ -286,7 +289,7 @@ histogram_look(const struct histogram_job *job, size_t count)
     return there == count;
 }
 
-/* Waits for the job's histograms, and hands over those values that occur. */
+/* Waits for the job's histograms, and copies the values that occur. */
 static int
 histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t count,
                uint64_t *counts, struct error *error)
@@ -305,7 +308,7 @@ histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t c
     return 0;
 }
 
-/* `count` histograms, the first of them of the job's first slice. */
+/* Runs `count` histograms, the first of which is that of the job's first slice. */
 static int
 run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t count,
                uint64_t *counts, struct error *error)
@@ -330,7 +333,7 @@ run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t c
     return histogram_take(lane, job, count, counts, error);
 }
 
-/* The slices of the region's box alone. */
+/* Limits the volume to the slices of the region's box. */
 static void
 histogram_leave_slices(const struct cuda_lane *lane, const uint64_t *region,
                        struct glcm_volume *volume)

@@ -1,21 +1,21 @@
 /*
- * neighbours_bits.cuh - neighbourhoods of one voxel each way whose voxels are alike where they are equal, of
- * up to BITS_LEVELS levels, for neighbours_cuda.cu.
+ * neighbours_bits.cuh - neighbourhoods at distance 1 with alpha 0, of up to BITS_LEVELS levels, for
+ * neighbours_cuda.cu. Two voxels are alike if their levels are equal.
  *
- * A thread has a window: 32 voxels of a row that stand next to each other, of which all but the first and
- * the last are its own to count; so nothing that it shifts comes from another's. It goes with the window from
- * slice to slice. Bytes of the volume become levels there, by a table in shared memory, and of these it makes
- * planes, of each bit of the levels one word with that bit of every voxel: 32 voxels are compared with 32
- * neighbours by one operation a plane, and how many neighbours are alike is added up likewise, as numbers whose
- * digits are words. Of the rows beside its own a thread reads from shared memory what the threads of these rows
- * have made.
+ * A thread has a window of 32 adjacent voxels of a row. It counts all but the first and the last,
+ * so that shifts need no other thread's words. It moves from slice to slice. A table in shared
+ * memory converts the volume's bytes to levels, and these are converted to bit planes: one word per
+ * bit of the levels. One operation per plane compares 32 voxels with 32 neighbours. Numbers of
+ * alike neighbours are added as words too, one word per binary digit. A thread reads the
+ * neighbouring rows from shared memory, where their threads write them.
  *
- * Levels are added up two in a word, as halves that are multiples of the least one: so are all whole numbers
- * below 2^11, and they are added and subtracted by what is not busy with planes.
+ * Levels are summed as half-precision multiples of the smallest number, two per word. All integers
+ * below 2^11 are exact in this form, and the units for it are otherwise idle.
  *
- * Turned back, a byte for each voxel, levels and what is alike are the addresses of counters. Deviations are
- * counted as if all voxels had all neighbours, levels of 0 among them; of the few that lack some the thread puts
- * this right, voxel by voxel. Voxels without a level count among those of a level 0, which nobody reads.
+ * Transposed back to one byte per voxel, level and number of alike neighbours form the address of a
+ * counter. Deviations are first counted as if all voxels had all neighbours, with level 0 for
+ * missing ones. The thread then corrects the few voxels that lack neighbours, one by one. Voxels
+ * without a level count at level 0, which is not read.
  */
 #ifndef NOCTULE_NEIGHBOURS_BITS_CUH
 #define NOCTULE_NEIGHBOURS_BITS_CUH
@@ -29,32 +29,32 @@
 enum {
     BITS_LEVELS = 64,
     BITS_THREADS = 512,
-    BITS_WINDOW = 30, /* from one window to the next, which has two voxels more */
-    /* Slices in shared memory: what is read, what is written, and what others still read. */
+    BITS_WINDOW = 30, /* voxels between windows; a window has two more */
+    /* Slices in shared memory: one to read, one to write, and one that other threads still read. */
     BITS_SLOTS = 3,
-    BITS_INSIDE = 5, /* the same, of which two before are read, too */
+    BITS_INSIDE = 5, /* as BITS_SLOTS, plus the two previous ones */
     BITS_LANES = 32,
-    BITS_PITCH = 32, /* counters of a level, of each kind */
+    BITS_PITCH = 32, /* counters per level and kind */
     BITS_HALVES = 0x00FF00FF,
-    BITS_THOUSAND = 0x64006400, /* halves of 1024, whose lower bits are then what is added to it */
+    BITS_THOUSAND = 0x64006400, /* halves of 1024, whose low bits hold a small added integer */
     BITS_VALUES = 256,
 };
 
-/* What the rows of a box are cut into. */
+/* Partition of a box's rows. */
 struct bits_part {
-    uint32_t windows;        /* of a row */
-    uint32_t across, chunks; /* windows of a tile beside each other; tiles of a row */
-    uint32_t rows, tiles;    /* of a tile, with one more on both sides; tiles of a slice */
-    uint32_t steps;          /* of all tiles: what blocks share */
+    uint32_t windows;        /* per row */
+    uint32_t across, chunks; /* adjacent windows of a tile; tiles per row */
+    uint32_t rows, tiles;    /* rows per tile, plus one on both sides; tiles per slice */
+    uint32_t steps;          /* of all tiles, to distribute among blocks */
 };
 
-/* Bytes of shared memory from level to level, and with them from place to place: factors of bytes that are added
- * up. */
+/* Bytes of shared memory between levels, and additionally between places: factors for sums of
+ * bytes. */
 static const uint32_t BITS_OF_LEVEL = BITS_PITCH * sizeof(uint32_t);
 static const uint32_t BITS_OF_BOTH = BITS_OF_LEVEL << 8 | sizeof(uint32_t);
 
-/* Steps of a tile: one a slice, and half as many more where the box ends above or below it, for voxels that lack
- * neighbours take their time. */
+/* Returns a tile's steps: one per slice, and half as many more if the box ends above or below,
+ * since voxels that lack neighbours take longer. */
 static __host__ __device__ __forceinline__ uint32_t
 bits_steps_of(const struct bits_part &part, uint32_t tile, uint32_t slices)
 {
@@ -63,40 +63,42 @@ bits_steps_of(const struct bits_part &part, uint32_t tile, uint32_t slices)
     return outer ? slices + slices / 2 : slices;
 }
 
-/* Windows of so many columns. */
+/* Returns the number of windows of `columns` columns. */
 static __host__ __device__ __forceinline__ int64_t
 bits_windows(int64_t columns)
 {
     return columns > 2 ? (columns - 2 + BITS_WINDOW - 1) / BITS_WINDOW : 1;
 }
 
-/* The levels of a window: byte b of word j is voxel 8 b + j. */
+/* A window's levels: byte b of word j is voxel 8 b + j. */
 struct bits_levels {
     uint32_t word[8];
 };
 
-/* Bit k of all voxels' levels, and which of them have one. */
+/* Bit k of all voxels' levels, and the voxels that have one. */
 template <uint32_t PLANES> struct bits_planes {
     uint32_t plane[PLANES], inside;
 };
 
-/* Numbers of as many voxels: digit k of each. */
+/* 32 numbers: digit k of each. */
 struct bits_number {
     uint32_t digit[5];
 };
 
-/* What a block counts into, by level, of which 0 is nobody's. */
+/* A block's counters by level. Level 0 is not used. */
 struct bits_table {
     uint32_t alike[1 + BITS_LEVELS][BITS_PITCH]; /* see bits_place_of */
-    /* Deviations as if of voxels with all neighbours, of each lane. */
+    /* Deviations per lane, as if voxels had all neighbours. */
     uint32_t copies[1 + BITS_LEVELS][BITS_LANES];
-    /* Of voxels that lack so many of 27, or 9: how many, their deviations, and what copies have of them. */
+    /* For voxels that lack n of 27, or 9: their number, their deviations, and their part of
+     * `copies`. */
     uint32_t lacking[1 + BITS_LEVELS][BITS_PITCH];
     uint32_t corrected[1 + BITS_LEVELS][BITS_PITCH];
     uint32_t removed[1 + BITS_LEVELS][BITS_PITCH];
 };
 
-/* Where those of a level are counted that have so many alike: levels that are near are in different banks. */
+/* Returns the counter's place for a level and number of alike neighbours. Near levels use different
+ * banks. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ uint32_t
 bits_place_of(uint32_t level, uint32_t alike)
@@ -104,18 +106,18 @@ bits_place_of(uint32_t level, uint32_t alike)
     return alike ^ (level & ((1u << PLANES) - 1) & (BITS_PITCH - 1));
 }
 
-/* Levels of bytes; each lane has a copy in a bank of its own. */
+/* Levels of 8-bit values. Each lane has a copy in its own bank. */
 struct bits_values {
     uint32_t level[BITS_VALUES][BITS_LANES];
 };
 
-/* A window as it stands in memory; it begins with the lower or with the upper half of the first word. */
+/* A window in memory. It begins in the lower or the upper half of the first word. */
 struct bits_loaded {
     uint32_t word[9];
-    uint32_t region[2]; /* which of them are of the region, if there is one */
+    uint32_t region[2]; /* voxels in the region, if there is one */
 };
 
-/* Levels of values: byte b of the levels' word j is voxel 8 b + j. */
+/* Looks up levels: byte b of the levels' word j is voxel 8 b + j. */
 static __device__ __forceinline__ void
 bits_look_up(const struct bits_values *values, const uint32_t word[8], struct bits_levels *levels)
 {
@@ -141,7 +143,7 @@ bits_keep(uint32_t voxels, struct bits_levels *levels)
         levels->word[j] &= (voxels >> j & 0x01010101) * 0xFF;
 }
 
-/* Levels below 2^PLANES and that one, whose planes are all 0. */
+/* Makes planes for levels 1 .. 2^PLANES. The highest level has 0 in all planes. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_make_planes(const struct bits_levels &levels, struct bits_planes<PLANES> *planes)
@@ -157,15 +159,16 @@ bits_make_planes(const struct bits_levels &levels, struct bits_planes<PLANES> *p
     }
 }
 
-/* A slice of the tile: of each thread four pieces, two of levels and two of planes, which end with those inside. */
+/* A tile's slice: four pieces per thread, two of levels and two of planes. The last one ends with
+ * `inside`. */
 struct bits_slot {
     uint4 piece[4][BITS_THREADS];
 };
 
-/* All that a block has of shared memory. */
+/* Shared memory of a block. */
 struct bits_shared {
     struct bits_slot slots[BITS_SLOTS];
-    uint32_t inside[BITS_INSIDE][BITS_THREADS]; /* voxels that have a level */
+    uint32_t inside[BITS_INSIDE][BITS_THREADS]; /* voxels with a level */
     struct bits_values values;
     struct bits_table table;
 };
@@ -217,7 +220,7 @@ bits_read_planes(const struct bits_slot *slot, uint32_t thread, struct bits_plan
     planes->inside = word[7];
 }
 
-/* Of three bits each: their sum's two digits. */
+/* Adds three bits per voxel, with a two-digit sum. */
 static __device__ __forceinline__ void
 bits_add(uint32_t a, uint32_t b, uint32_t c, uint32_t *sum, uint32_t *carry)
 {
@@ -225,12 +228,12 @@ bits_add(uint32_t a, uint32_t b, uint32_t c, uint32_t *sum, uint32_t *carry)
     *carry = (a & b) | (c & (a ^ b));
 }
 
-/* Both digits of how many of a row's three are alike, for each of three rows. */
+/* Both digits of the number of alike voxels among a row's three, for three rows. */
 struct bits_rows {
     uint32_t sum[3], carry[3];
 };
 
-/* How many of three rows are alike, at most 9. */
+/* Returns the number of alike voxels in three rows, at most 9. */
 static __device__ __forceinline__ struct bits_number
 bits_sum_rows(const struct bits_rows &rows)
 {
@@ -246,7 +249,9 @@ bits_sum_rows(const struct bits_rows &rows)
     return number;
 }
 
-/* How many of three slices are alike, of which one or two are there: what is left to be added of ones, twos, ... */
+/*
+ * Partial sums of alike voxels in three slices, after one or two: ones, twos and so on left to add.
+ */
 struct bits_first {
     uint32_t one, two[2], four;
 };
@@ -297,7 +302,7 @@ bits_sum_third(const struct bits_second &second, const struct bits_rows &rows)
     return number;
 }
 
-/* What voxels of a row have before, at and after them. */
+/* A row's voxels shifted: before, at and after each. */
 template <uint32_t PLANES> struct bits_beside {
     struct bits_planes<PLANES> row[3];
 };
@@ -317,7 +322,7 @@ bits_shift(const struct bits_planes<PLANES> &row, struct bits_beside<PLANES> *be
     beside->row[2].inside = row.inside >> 1;
 }
 
-/* Which voxels are as others are that have a level. */
+/* Returns which voxels equal the others that have a level. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ uint32_t
 bits_alike(const struct bits_planes<PLANES> &voxels, const struct bits_planes<PLANES> &others)
@@ -330,7 +335,7 @@ bits_alike(const struct bits_planes<PLANES> &voxels, const struct bits_planes<PL
     return ~differ;
 }
 
-/* Compares voxels of three slices, if `DEEP`, else the second's, with another row. */
+/* Compares voxels of three slices (`DEEP`) or of the second one with another row. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
 bits_compare_row(const struct bits_planes<PLANES> voxels[3], const struct bits_planes<PLANES> &row,
@@ -345,8 +350,8 @@ bits_compare_row(const struct bits_planes<PLANES> voxels[3], const struct bits_p
                  bits_alike(voxels[s], beside.row[2]), &alike[s].sum[at], &alike[s].carry[at]);
 }
 
-/* The same with the second's own row. Pairs are looked at once: those with the slice before were found there,
- * and `ahead` becomes those that are found for the next one. */
+/* Compares with the second slice's own row, each pair once: pairs with the previous slice come from
+ * `ahead`, which is then set for the next slice. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
 bits_compare_own(const struct bits_planes<PLANES> voxels[3], uint32_t ahead[3],
@@ -370,7 +375,7 @@ bits_compare_own(const struct bits_planes<PLANES> voxels[3], uint32_t ahead[3],
     bits_add(ahead[0], ahead[1], ahead[2], &alike[2].sum[1], &alike[2].carry[1]);
 }
 
-/* Numbers of two voxels in a word: word j voxels j and 16 + j, word 8 + j those 8 after. */
+/* Two numbers per word: word j has voxels j and 16 + j, word 8 + j the voxels 8 further. */
 struct bits_sums {
     __half2 word[16];
 };
@@ -381,7 +386,7 @@ bits_halves(uint32_t word)
     return *(const __half2 *)&word;
 }
 
-/* Even bytes of a word, or odd ones. */
+/* Returns the even or odd bytes of a word. */
 static __device__ __forceinline__ __half2
 bits_unpack_word(uint32_t word, bool odd)
 {
@@ -398,7 +403,7 @@ bits_unpack(const uint32_t word[8], struct bits_sums *sums)
     }
 }
 
-/* Of three rows, and of what is beside each voxel; three levels fit a byte. */
+/* Sums the levels of three rows and each voxel's neighbours in x. Three levels fit in a byte. */
 static __device__ __forceinline__ void
 bits_sum_levels(const uint32_t above[8], const uint32_t own[8], const uint32_t below[8],
                 struct bits_sums *sums)
@@ -420,7 +425,7 @@ bits_sum_levels(const uint32_t above[8], const uint32_t own[8], const uint32_t b
     }
 }
 
-/* Two without their signs: as such halves they are whole numbers, too. */
+/* Clears both signs. The halves are then also integers. */
 static __device__ __forceinline__ uint32_t
 bits_sizes(__half2 numbers)
 {
@@ -465,7 +470,7 @@ bits_count(struct bits_table *table, uint32_t own, const struct bits_levels &lev
     }
 }
 
-/* Voxels of a window that lack so many neighbours. */
+/* Corrects the voxels of a window that lack neighbours. */
 static __device__ __forceinline__ void
 bits_correct(struct bits_table *table, uint32_t lacking, const struct bits_number &lacks,
              const struct bits_levels &levels, const struct bits_sums &deviations)
@@ -511,35 +516,36 @@ bits_correct(struct bits_table *table, uint32_t lacking, const struct bits_numbe
     }
 }
 
-/* What a thread has of its window. */
+/* A thread's state for its window. */
 template <uint32_t PLANES> struct bits_column {
     const uint8_t *window; /* in slice 0 */
     const uint32_t *region;
-    uint32_t shift;        /* of what is loaded, */
-    uint32_t region_shift; /* and of what of the region is */
+    uint32_t shift;        /* bits to shift loaded words */
+    uint32_t region_shift; /* bits to shift the region's words */
     uint32_t apart;        /* threads to the next row's */
-    bool counts;           /* is a window, and no row beside the tile's */
-    uint32_t inside;       /* voxels that are of the box, */
-    uint32_t own;          /* and that it counts */
+    bool counts;           /* is a window, in a row of the tile itself */
+    uint32_t inside;       /* voxels in the box */
+    uint32_t own;          /* voxels to count */
 
     struct bits_planes<PLANES>
         planes[3];               /* of the slice before the last, of the last, of the next */
-    struct bits_second before;   /* alike so far: of the slice before, */
-    struct bits_first at;        /* of the last one */
-    struct bits_sums sums;       /* of the slice before */
-    struct bits_sums deviations; /* of that slice's voxels, so far */
+    struct bits_second before;   /* alike so far: of the previous slice */
+    struct bits_first at;        /* alike so far: of the last slice */
+    struct bits_sums sums;       /* of the previous slice */
+    struct bits_sums deviations; /* of that slice's voxels so far */
     uint32_t ahead[3];           /* see bits_compare_own */
-    uint32_t full[2]; /* voxels that have levels above and below, of the two slices before */
+    uint32_t full[2]; /* voxels with levels above and below, for the two previous slices */
 };
 
-/* Those that lack neighbours; `full` have such above and below. */
+/* Returns voxels that lack neighbours; `full` have levels above and below. */
 static __device__ __forceinline__ uint32_t
 bits_lacking(uint32_t own, uint32_t inside, uint32_t full)
 {
     return own & inside & ~(full & full << 1 & full >> 1);
 }
 
-/* Sums of a slice: with DEEP they make deviations of the slice before whole, else of this one. */
+/* Adds a slice's sums. With DEEP this completes the deviations of the previous slice, otherwise of
+ * this one. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
 bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &levels,
@@ -564,7 +570,9 @@ bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &level
     }
 }
 
-/* Of three rows, `apart` threads from each other: how many voxels are not there before, at and after each. */
+/*
+ * Counts, in three rows `apart` threads from each other, missing voxels before, at and after each.
+ */
 static __device__ __forceinline__ void
 bits_miss_rows(const uint32_t *inside, uint32_t apart, struct bits_rows *rows)
 {
@@ -576,7 +584,7 @@ bits_miss_rows(const uint32_t *inside, uint32_t apart, struct bits_rows *rows)
     }
 }
 
-/* How many neighbours voxels lack of slice z or, with DEEP, of the one before. */
+/* Returns the number of missing neighbours of slice z or, with DEEP, of the previous slice. */
 template <bool DEEP>
 static __device__ __forceinline__ struct bits_number
 bits_miss(const struct bits_shared *shared, uint32_t z, uint32_t apart)
@@ -590,7 +598,8 @@ bits_miss(const struct bits_shared *shared, uint32_t z, uint32_t apart)
                 : bits_sum_rows(rows[0]);
 }
 
-/* Looks at slice number z of those that were in slots; with DEEP counts the one before, else this one. */
+/* Processes slice number z of those in the slots. Counts the previous slice with DEEP, otherwise
+ * this one. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
 bits_step(struct bits_shared *shared, uint32_t z, bool counted, struct bits_column<PLANES> *column)
@@ -640,7 +649,7 @@ bits_step(struct bits_shared *shared, uint32_t z, bool counted, struct bits_colu
     column->full[1] = full;
 }
 
-/* The next slice becomes the last one. */
+/* Makes the next slice the last one. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_go_on(struct bits_column<PLANES> *column)
@@ -649,7 +658,7 @@ bits_go_on(struct bits_column<PLANES> *column)
     column->planes[1] = column->planes[2];
 }
 
-/* The window in a slice, which may be beside the box. */
+/* Loads the window in a slice, which may lie outside the box. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_load(const struct neighbours_job &job, const struct bits_column<PLANES> &column, int32_t z,
@@ -667,7 +676,7 @@ bits_load(const struct neighbours_job &job, const struct bits_column<PLANES> &co
     }
 }
 
-/* What was loaded of slice z. */
+/* Converts the loaded window of slice z. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_make_next(const struct neighbours_job &job, struct bits_shared *shared,
@@ -690,7 +699,7 @@ bits_make_next(const struct neighbours_job &job, struct bits_shared *shared,
     shared->inside[slot % BITS_INSIDE][threadIdx.x] = column->planes[2].inside;
 }
 
-/* Slices first .. end - 1 of a tile. */
+/* Walks through slices first .. end - 1 of a tile. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
 bits_walk(const struct neighbours_job &job, struct bits_shared *shared,
@@ -716,8 +725,10 @@ bits_walk(const struct neighbours_job &job, struct bits_shared *shared,
     }
 }
 
-/* Where a thread's window is in the tile. Those at either end come first, each with the rows beside it: of these
- * voxels alone lack neighbours in every slice, and few warps have them. */
+/*
+ * Place of a thread's window in the tile. Windows at either end come first, with the neighbouring
+ * rows: only these have voxels that lack neighbours in every slice, and thus few warps have them.
+ */
 struct bits_place {
     uint32_t row, window, apart;
 };
@@ -736,7 +747,7 @@ bits_place_of_thread(const struct bits_part &part)
     return {(thread - 2 * part.rows) / inner, (thread - 2 * part.rows) % inner + 1, inner};
 }
 
-/* The thread's window of a tile. */
+/* Sets up the thread's window of a tile. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_begin(const struct neighbours_job &job, const struct bits_part &part, uint32_t tile,
@@ -762,7 +773,7 @@ bits_begin(const struct neighbours_job &job, const struct bits_part &part, uint3
     column->own = 0x7FFFFFFE | (starts ? 1u : 0) | (ends ? 1u << 31 : 0);
 }
 
-/* The block's table into the matrix. */
+/* Adds the block's table to the matrix. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
 bits_flush(const struct neighbours_job &job, const struct bits_table &table,
@@ -801,7 +812,7 @@ bits_flush(const struct neighbours_job &job, const struct bits_table &table,
     }
 }
 
-/* Of values, or of levels: those stay. */
+/* Fills the table with levels of values, or the identity if the bytes are levels. */
 static __device__ __forceinline__ void
 bits_make_values(const uint16_t *table, struct bits_values *values)
 {
@@ -812,7 +823,9 @@ bits_make_values(const uint16_t *table, struct bits_values *values)
     }
 }
 
-/* Part blockIdx.x of matrix blockIdx.y: of all slices of the box, or of slice first + blockIdx.y. */
+/*
+ * Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first + blockIdx.y.
+ */
 template <uint32_t PLANES, bool DEEP>
 static __global__ void
 __launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struct bits_part part,
@@ -844,14 +857,14 @@ __launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struc
     bits_flush<PLANES>(job, shared->table, counts + (size_t)blockIdx.y * job.entries);
 }
 
-/* Whether it counts what is asked. */
+/* Returns whether this file can count the request. */
 static bool
 bits_take(const struct neighbours_job *job)
 {
     return job->distance == 1 && job->alpha == 0 && job->levels <= BITS_LEVELS;
 }
 
-/* Steps of a block for every processor, and few enough that none of its counters overflows. */
+/* Distributes steps: blocks for every processor, short enough that no counter overflows. */
 static struct bits_part
 bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, uint32_t *blocks)
 {
@@ -865,7 +878,7 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     part.rows =
         (uint32_t)texture_least((size_t)BITS_THREADS / part.across, (size_t)job->box.size[1] + 2);
     part.tiles = (uint32_t)((job->box.size[1] + part.rows - 3) / (part.rows - 2));
-    part.rows = (uint32_t)((job->box.size[1] + part.tiles - 1) / part.tiles) + 2; /* all alike */
+    part.rows = (uint32_t)((job->box.size[1] + part.tiles - 1) / part.tiles) + 2; /* equal tiles */
     part.tiles *= part.chunks;
     part.steps = 0;
     for (uint32_t tile = 0; tile < part.tiles; tile++)
@@ -877,7 +890,7 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     return part;
 }
 
-/* Calls launch(kernel) with the one that counts the job. */
+/* Calls launch(kernel) with the kernel for the job. */
 template <typename Launch>
 static cudaError_t
 bits_with_kernel(const struct neighbours_job *job, const Launch &launch)

@@ -1,7 +1,7 @@
 /*
- * neighbours_cpu.c - neighbourhoods on the CPU. A row at a time: how many neighbours its voxels have,
- * what these sum to and how many are alike, added up neighbour by neighbour; then each voxel is
- * counted in its thread's table, which is added to the caller's.
+ * neighbours_cpu.c - neighbourhoods on the CPU. For a row at a time, adds up the number of
+ * neighbours, the sum of their levels, and the number of alike ones, neighbour by neighbour. Then
+ * counts each voxel in its thread's table, which is added to the caller's.
  */
 #include "kernels/texture/texture_cpu.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    NEIGHBOURS_CHUNK = 1024, /* columns that are looked at together */
+    NEIGHBOURS_CHUNK = 1024, /* columns processed together */
     NEIGHBOURS_TABLE = TEXTURE_NEIGHBOUR_KINDS * TEXTURE_MAX_LEVELS *
                        (2 * TEXTURE_MAX_DISTANCE + 1) * (2 * TEXTURE_MAX_DISTANCE + 1) *
                        (2 * TEXTURE_MAX_DISTANCE + 1),
@@ -25,12 +25,12 @@ struct neighbouring {
     const struct texture_neighbours *request;
     struct texture_boxed boxed;
     struct texture_blocks blocks;
-    size_t width, entries; /* of a kind; of all of a matrix */
+    size_t width, entries; /* of a kind; of a whole matrix */
     uint64_t *counts;
     int64_t next, table;
 };
 
-/* Of the voxels of a chunk. */
+/* Sums for the voxels of a chunk. */
 struct neighbour_sums {
     uint16_t count[NEIGHBOURS_CHUNK], alike[NEIGHBOURS_CHUNK];
     uint32_t sum[NEIGHBOURS_CHUNK];
@@ -98,7 +98,7 @@ neighbours_count_row(const struct neighbouring *job, const uint16_t *row, uint64
     }
 }
 
-/* Into the matrix of slice z of the box. */
+/* Adds the table to the matrix of slice z of the box. */
 static void
 empty_table(const struct neighbouring *job, int64_t z, uint64_t *table)
 {

@@ -1,8 +1,8 @@
 /*
- * neighbours_cuda.cu - neighbourhoods on the GPU. Of those that are one voxel away neighbours_bits.cuh compares
- * 32 voxels at once, where levels are few and alike if they are equal, neighbours_near.cuh otherwise two; of
- * others a thread looks at all neighbours of a voxel, and counts it in the block's table where that fits shared
- * memory.
+ * neighbours_cuda.cu - neighbourhoods on the GPU. At distance 1, neighbours_bits.cuh compares 32
+ * voxels at once for few levels and alpha 0, and neighbours_near.cuh two otherwise. At other
+ * distances, a thread visits all neighbours of a voxel, and counts it in the block's table if that
+ * fits in shared memory.
  */
 #include "kernels/texture/neighbours_bits.cuh"
 #include "kernels/texture/neighbours_near.cuh"
@@ -60,7 +60,9 @@ neighbours_count_voxel(const struct neighbours_job &job, const uint16_t *at, Cou
         atomicAdd(&counters[TEXTURE_DEVIATION * plane + found.count], (Counter)abs(from));
 }
 
-/* Part blockIdx.x of matrix blockIdx.y: of all slices of the box, or of slice first + blockIdx.y. */
+/*
+ * Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first + blockIdx.y.
+ */
 template <bool SHARED>
 static __global__ void
 __launch_bounds__(THREADS)
@@ -91,7 +93,9 @@ __launch_bounds__(THREADS)
             atomicAdd(&counts[i], (unsigned long long)neighbours_counters[i]);
 }
 
-/* Blocks of a matrix: enough for the processors, and so many that no sum of a block overflows. */
+/*
+ * Returns the blocks per matrix: enough for the processors, and for no sum of a block to overflow.
+ */
 static unsigned
 neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job, size_t matrices)
 {
@@ -103,7 +107,7 @@ neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job,
     return (unsigned)texture_most(texture_most(1, wanted), voxels / most + 1);
 }
 
-/* Matrices first .. first + count - 1 of the box, into counts. */
+/* Adds matrices first .. first + count - 1 of the box to counts. */
 static int
 neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, int64_t first,
                      size_t count, uint64_t *counts, struct error *error)

@@ -1,14 +1,14 @@
 /*
- * neighbours_near.cuh - neighbourhoods of one voxel each way, for neighbours_cuda.cu.
+ * neighbours_near.cuh - neighbourhoods at distance 1, for neighbours_cuda.cu.
  *
- * A thread has two voxels beside each other, and goes with them from slice to slice: of each it compares
- * what is around the two with them, with those of the slice before and with those of the next, so that it
- * reads every slice once. Levels stand as marked (boxed_cuda.cuh): as a half such a word is a number whose
- * distances are those of levels, exactly, and 0 is farther than any; and nine of them add up to a sum of
- * levels below how many there are.
+ * A thread has two adjacent voxels and moves from slice to slice. It compares the surroundings of
+ * the two in each slice with the two, with those of the previous slice and with those of the next.
+ * It thus reads every slice once. Levels have BOXED_MARK (boxed_cuda.cuh): read as halves, the
+ * differences of such words are exactly those of levels, and 0 differs more than alpha from all.
+ * The sum of nine also holds their number above the sum of levels.
  *
- * Most voxels have all neighbours. How many these are is what is left of a level's voxels, and their
- * deviations have counters of their own, in copies, so that a warp of one level does not wait for itself.
+ * Most voxels have all neighbours. Their number is the rest of a level's voxels. Their deviations
+ * have separate counters with several copies, so that a warp with one level does not contend.
  */
 #ifndef NOCTULE_NEIGHBOURS_NEAR_CUH
 #define NOCTULE_NEIGHBOURS_NEAR_CUH
@@ -20,27 +20,28 @@
 
 enum {
     NEAR_THREADS = 512,
-    NEAR_BLOCKS = 2,  /* of a multiprocessor */
-    NEAR_SLICES = 64, /* of a tile at most */
-    NEAR_COPIES = 32, /* at most; of few levels */
+    NEAR_BLOCKS = 2,  /* per multiprocessor */
+    NEAR_SLICES = 64, /* max slices per tile */
+    NEAR_COPIES = 32, /* max, for few levels */
     NEAR_COPIED = 2048,
-    NEAR_LEVELS = 0x0FFF0FFF, /* of two voxels, less BOXED_MARK */
-    NEAR_COUNT = 0x6400,      /* 1024 as a half, whose lower bits are then what is added to it */
+    NEAR_LEVELS = 0x0FFF0FFF, /* of two voxels, without BOXED_MARK */
+    NEAR_COUNT = 0x6400,      /* 1024 as a half, whose low bits hold a small added integer */
 };
 
 struct near_part {
-    uint32_t words, columns; /* of two voxels: of a row, of a slice's rows */
-    uint32_t slices, tiles;  /* of a tile; of a matrix */
+    uint32_t words, columns; /* words of two voxels: per row, and per slice's rows */
+    uint32_t slices, tiles;  /* slices per tile; tiles per matrix */
     uint32_t copies;
-    __half2 alpha; /* as a distance of marked levels */
+    __half2 alpha; /* as a difference of marked levels */
 };
 
-/* What a block counts into, in shared memory. */
+/* A block's counters in shared memory. */
 struct near_table {
-    uint32_t *alike, *present, *deviation; /* [levels][width]; the latter two without full ones */
-    uint32_t *full;                        /* [levels][copies]: deviations */
+    /* [levels][width]; the latter two for voxels that lack neighbours */
+    uint32_t *alike, *present, *deviation;
+    uint32_t *full; /* [levels][copies]: deviations */
     uint32_t width, copies;
-    uint32_t alike_from, full_from; /* where those of a level 0 would be */
+    uint32_t alike_from, full_from; /* addresses for a level 0 */
 };
 
 static __device__ __forceinline__ __half2
@@ -58,12 +59,13 @@ near_alike(uint32_t a, uint32_t b, __half2 alpha)
     return __hle2(__habs2(__hsub2(near_half(a), near_half(b))), alpha);
 }
 
-/* What is around two voxels in a slice, row by row: words as they stand, then as they are beside them. */
+/* Surroundings of two voxels in a slice, row by row: first as loaded words, then with the shifted
+ * words. */
 struct near_slice {
     uint32_t word[9];
 };
 
-/* `at` is the first word, by number; so the compiler needs no more than the three of rows. */
+/* `at` is the index of the first word, so that the compiler needs only three row addresses. */
 static __device__ __forceinline__ void
 near_load(const uint32_t *box, uint32_t at, uint32_t words, struct near_slice *slice)
 {
@@ -84,7 +86,8 @@ near_shift(struct near_slice *slice)
     }
 }
 
-/* With how many of the slice are as either of the two is; those in the middle left out, which they are. */
+/* Adds the number of voxels of the slice that are alike to either of the two. Skips the voxels
+ * themselves in the middle. */
 template <bool EXACT, bool MIDDLE>
 static __device__ __forceinline__ __half2
 near_compare(__half2 alike, uint32_t own, const struct near_slice &slice, __half2 alpha)
@@ -96,7 +99,7 @@ near_compare(__half2 alike, uint32_t own, const struct near_slice &slice, __half
     return alike;
 }
 
-/* Sums of levels, and how many there are, of either of the two. */
+/* Sums of levels and numbers of voxels for either of the two. */
 struct near_sums {
     uint32_t levels, count;
 };
@@ -134,7 +137,7 @@ near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, u
         atomicAdd(&table.deviation[at + count - 1], from);
 }
 
-/* Two that have all neighbours. */
+/* Counts two voxels that have all neighbours. */
 static __device__ __forceinline__ void
 near_count_full(const struct near_table &table, uint32_t own, uint32_t alike, uint32_t sum)
 {
@@ -148,7 +151,7 @@ near_count_full(const struct near_table &table, uint32_t own, uint32_t alike, ui
     ptx_add_shared(table.full_from + (levels >> 16) * apart, from >> 16);
 }
 
-/* Both count themselves in sums, not in what is alike, which begins with NEAR_COUNT. */
+/* The sums include the voxels themselves. `alike` does not, and must begin with NEAR_COUNT. */
 static __device__ __forceinline__ void
 near_count(const struct near_table &table, uint32_t own, __half2 alike, struct near_sums sums)
 {
@@ -164,7 +167,8 @@ near_count(const struct near_table &table, uint32_t own, __half2 alike, struct n
                      sums.count >> 16);
 }
 
-/* Slices first .. end - 1 of two columns; `at` is what is around them in the slice before, by number. */
+/* Walks through slices first .. end - 1 of two columns. `at` is the index of their surroundings in
+ * the previous slice. */
 template <bool EXACT>
 static __device__ __forceinline__ void
 near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart,
@@ -182,7 +186,7 @@ near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint
         struct near_slice slice = next;
         const uint32_t own = slice.word[4];
 
-        at += z < end ? apart : 0; /* the last is loaded again, without need */
+        at += z < end ? apart : 0; /* the last is loaded again, unused */
         near_load(box, at, words, &next);
         near_shift(&slice);
         const struct near_sums sums = near_sums_of(slice);
@@ -199,7 +203,7 @@ near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint
     }
 }
 
-/* The same within slices; `at` in the first one. */
+/* Walks within slices. `at` is the index in the first one. */
 template <bool EXACT>
 static __device__ __forceinline__ void
 near_walk_slices(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart,
@@ -219,7 +223,7 @@ near_walk_slices(const struct near_table &table, const uint32_t *box, uint32_t a
     }
 }
 
-/* The block's table into the matrix. */
+/* Adds the block's table to the matrix. */
 static __device__ __forceinline__ void
 near_flush(const struct neighbours_job &job, const struct near_table &table,
            unsigned long long *counts)
@@ -252,8 +256,8 @@ near_flush(const struct neighbours_job &job, const struct near_table &table,
     }
 }
 
-/* Tiles blockIdx.x, blockIdx.x + gridDim.x ... of matrix blockIdx.y: of all slices of the box, or of slice
- * first + blockIdx.y. */
+/* Counts tiles blockIdx.x, blockIdx.x + gridDim.x ... of matrix blockIdx.y: all slices of the box,
+ * or slice first + blockIdx.y. */
 template <bool EXACT, bool DEEP>
 static __global__ void
 __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
@@ -285,7 +289,7 @@ __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
         const uint32_t column = tile % in_slice * NEAR_THREADS + threadIdx.x;
         const int32_t from = slice + (int32_t)(tile / in_slice * part.slices);
         const int32_t end = min(from + (int32_t)part.slices, slices);
-        const uint32_t at = (uint32_t)from * apart + column; /* in the slice before */
+        const uint32_t at = (uint32_t)from * apart + column; /* in the previous slice */
 
         if (column >= part.columns)
             continue;
@@ -304,7 +308,7 @@ near_shared(size_t levels, size_t width, uint32_t copies)
     return levels * (3 * width + copies) * sizeof(uint32_t);
 }
 
-/* Tiles for every processor, and few enough of a block that no counter overflows. */
+/* Distributes tiles to every processor, few enough per block that no counter overflows. */
 static struct near_part
 near_cut(const struct neighbours_job *job, size_t matrices, size_t processors, size_t *blocks)
 {
@@ -328,7 +332,7 @@ near_cut(const struct neighbours_job *job, size_t matrices, size_t processors, s
     return part;
 }
 
-/* Calls launch(kernel) with the one that counts the job. */
+/* Calls launch(kernel) with the kernel for the job. */
 template <typename Launch>
 static cudaError_t
 near_with_kernel(const struct neighbours_job *job, const Launch &launch)

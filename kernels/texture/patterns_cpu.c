@@ -1,21 +1,21 @@
 /*
  * patterns_cpu.c - local patterns (Masur 2022) on the CPU.
  *
- * A thread takes blocks of rows, and of these strips of columns, whose three rows of values stay in
- * the nearest cache while all patterns are found. Values are 16-bit lanes in the order of signed
- * integers whatever the pixel type, so that one set of loops does. A neighbour that is at least
- * threshold * m is one that is at least the next integer above, which a table has for each m.
+ * A thread takes blocks of rows in strips of columns, so that three rows of values stay in the L1
+ * cache for all patterns. Values are 16-bit lanes in signed order for every pixel type, so that one
+ * set of loops suffices. A table has, for each m, the smallest integer that is at least threshold *
+ * m, to compare neighbours with.
  */
 #include "kernels/texture/texture_cpu.h"
 
 #include <string.h>
 
 enum {
-    STRIP = 1024, /* columns; whole words of regions */
+    STRIP = 1024, /* columns; must be whole words of regions */
     WORD = 64,
     BINS = 256,
-    COPIES = 4,            /* of a histogram */
-    REGIONS_TOGETHER = 32, /* whose histograms a thread fills in one pass */
+    COPIES = 4,            /* per histogram */
+    REGIONS_TOGETHER = 32, /* regions per pass of a thread */
     WHOLE = 1000000,       /* a threshold of 1, in millionths */
 };
 
@@ -26,7 +26,7 @@ _Static_assert(REGIONS_TOGETHER *TEXTURE_PATTERNS *COPIES *BINS * sizeof(uint32_
 struct cpu_patterns {
     struct texture_patterns_state base;
     struct texture_space *spaces;
-    int16_t *bounds; /* of TLBAP, one for each largest value of a window */
+    int16_t *bounds; /* for TLBAP, one per largest value of a window */
 };
 
 static struct cpu_patterns *
@@ -40,23 +40,23 @@ struct patterning {
     const struct texture_patterns *request;
     bool maps; /* in this pass */
     size_t first_region;
-    size_t region_count; /* of this pass */
+    size_t region_count; /* in this pass */
     struct texture_blocks blocks;
     int64_t next;
     int64_t space;
 };
 
-/* What a thread works with. */
+/* State of a thread. */
 struct strip {
     const struct patterning *patterning;
-    uint32_t (*tables)[TEXTURE_PATTERNS][COPIES][BINS]; /* one a region of this pass */
-    int64_t pending; /* voxels counted since the tables were emptied */
-    int64_t first;   /* columns of the volume, edges among them */
+    uint32_t (*tables)[TEXTURE_PATTERNS][COPIES][BINS]; /* one per region of this pass */
+    int64_t pending;                                    /* voxels counted since the last flush */
+    int64_t first;                                      /* columns of the volume, including edges */
     int64_t count;
-    int16_t values[3][STRIP + 2]; /* of row y at y % 3, from the column before the first */
+    int16_t values[3][STRIP + 2]; /* row y is at y % 3, from the column before the first */
     int16_t bound[STRIP];
     uint8_t codes[TEXTURE_PATTERNS]
-                 [STRIP]; /* of the strip's columns; those of edges, and behind, mean nothing */
+                 [STRIP]; /* of the strip's columns; undefined on edges and beyond */
 };
 
 /* ---------------------------------------------------------------------- the threshold ---- */
@@ -67,14 +67,14 @@ floor_division(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* What is taken from a stored value for its lane. */
+/* Returns the difference between a stored value and its lane. */
 static int32_t
 lane_bias(enum image_pixel pixel)
 {
     return pixel == IMAGE_UINT16 ? 0x8000 : 0;
 }
 
-/* For each largest value of a window, as a lane, the lane that neighbours are compared with. */
+/* Computes the comparison lane for each largest value of a window, as a lane. */
 static void
 fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
 {
@@ -93,7 +93,7 @@ fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
 
 /* ------------------------------------------------------------------------------ codes ---- */
 
-/* The strip's part of a row of the volume, and a column beside it at each end, as lanes. */
+/* Loads the strip's part of a row as lanes, with one more column at each end. */
 static void
 cpu_patterns_load_row(struct strip *strip, int64_t row, int16_t *values)
 {
@@ -181,7 +181,7 @@ write_maps(const struct strip *strip, int64_t y, int64_t z)
 
 /* ------------------------------------------------------------------------- histograms ---- */
 
-/* Eight at a time: most that differ do so at the beginning. */
+/* Compares eight codes at a time, since most differences are near the beginning. */
 static bool
 all_equal(const uint8_t codes[WORD])
 {
@@ -221,7 +221,7 @@ tally_bits(const uint8_t *codes, uint64_t bits, uint32_t tables[COPIES][BINS])
         tables[copy++ % COPIES][codes[__builtin_ctzll(bits)]]++;
 }
 
-/* Voxels of a word of a row that have patterns. */
+/* Returns the voxels of a row's word that have patterns. */
 static uint64_t
 off_the_edges(int64_t columns, int64_t word)
 {
@@ -271,7 +271,7 @@ empty_tables(struct strip *strip)
 
 /* ------------------------------------------------------------------------------ blocks ---- */
 
-/* Rows first .. end - 1 of patterns, which are those of voxels first + 1 .. end. */
+/* Handles rows first .. end - 1 of patterns, which are voxel rows first + 1 .. end. */
 static void
 do_strip(struct strip *strip, const struct texture_block *block)
 {

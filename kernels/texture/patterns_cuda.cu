@@ -1,20 +1,21 @@
 /*
  * patterns_cuda.cu - LBP, TLBAP and LANADP (Masur 2022) on the GPU, in one pass.
  *
- * Arithmetic limits it, so bytes are worked on in pairs. A thread goes down four columns and keeps
- * three rows in registers; four voxels of a row are two words of two 16-bit numbers, even ones and
- * odd ones. As half-precision floats those numbers are subnormal, n * 2^-24, on which addition and
- * subtraction are exact up to 2047, and what is wanted of a difference is its sign. LANADP's bit is
- * not set where the differences of the two averages from the neighbour have opposite signs: where
- * their product is negative. It underflows to 0, but to -0; and a product of 0 is +0 since +0 is
- * added to it (IEEE 754, 6.3). A byte permutation spreads the signs of four voxels over bytes.
+ * Arithmetic is the bottleneck, so bytes are processed in pairs. A thread moves down four columns
+ * and keeps three rows in registers. Four voxels of a row are two words of two 16-bit numbers, the
+ * even ones and the odd ones. As half-precision floats these numbers are subnormal, n * 2^-24.
+ * Addition and subtraction of them are exact up to 2047, and only the sign of a difference is
+ * needed. LANADP's bit is clear if the two averages differ from the neighbour in opposite
+ * directions, so that the product of the differences is negative. It underflows, but to -0. A
+ * product of 0 is +0, since +0 is added to it (IEEE 754, 6.3). A byte permutation spreads the signs
+ * of four voxels over bytes.
  *
- * Rows whose length is no multiple of 4, parts of one or two rows and 16-bit voxels are worked on
- * one voxel a thread.
+ * Rows with a length that is no multiple of 4, parts of one or two rows, and 16-bit voxels are
+ * processed one voxel per thread.
  *
- * Maps on the device have rows as long as the image's, padded to words, with the code of voxel x
- * at x. Those that are wanted back lose the padding there, and go in one copy a part to where they are
- * handed out, in the lane's pinned memory, while the next part is worked on.
+ * Maps on the device have rows as long as the image's, padded to words, with the code of voxel x at
+ * x. Requested maps are packed without padding on the device. One copy per part brings them to the
+ * lane's pinned memory during the next part.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/texture_cuda.cuh"
@@ -26,34 +27,36 @@ enum {
     NEIGHBOURS = 8,
     WARP = 32,
     COLUMN_THREADS = 128,
-    COLUMN_BLOCKS = 6, /* of a multiprocessor at once: leaves 80 registers */
+    COLUMN_BLOCKS = 6, /* per multiprocessor at once: leaves 80 registers */
     VOXEL_THREADS = 256,
     COUNT_THREADS = 1024,
-    WINDOW = 3,      /* rows that a code depends on */
-    STRIP_MOST = 33, /* rows of codes of a thread, a multiple of WINDOW */
-    ENOUGH = 8192,   /* warps: about twice what a large GPU holds at once */
+    WINDOW = 3,      /* rows that determine a code */
+    STRIP_MOST = 33, /* max rows of codes per thread, a multiple of WINDOW */
+    ENOUGH = 8192,   /* warps: about twice the capacity of a large GPU */
     WHOLE = 1000000,
     CODES = 256,
-    TIGHT_BLOCKS = 8, /* of a multiprocessor */
+    TIGHT_BLOCKS = 8, /* per multiprocessor */
     GRID_MOST = 65535,
-    REGIONS = TEXTURE_COUNTERS / (TEXTURE_PATTERNS * CODES), /* at a time */
+    REGIONS = TEXTURE_COUNTERS / (TEXTURE_PATTERNS * CODES), /* regions at a time */
 };
 
 /* Four columns per thread */
 
 /*
- * A row's voxels, two a word: those before the even ones of four, the even, the odd, those behind
- * these. The word before has the left neighbours of one's voxels, the next word the right ones.
+ * A row's voxels, two per word: those before the even ones of four, the even, the odd, and those
+ * behind the odd ones. The previous word has the left neighbours of a word's voxels, the next word
+ * the right ones.
  */
 enum { BEFORE, EVEN, ODD, BEHIND, WORDS };
 
 struct row {
     uint32_t voxels[WORDS];
-    uint32_t across[WORDS - 1]; /* sums of a word and the next one */
-    uint32_t upward[WORDS];     /* sums of a word and the same one of the row above */
-    uint32_t aside[WORDS];      /* how far the two voxels on one side are above a voxel: on the
-                                   right for BEFORE and EVEN, on the left for ODD and BEHIND */
-    uint32_t largest_of_even, largest_of_odd; /* of three */
+    uint32_t across[WORDS - 1]; /* sums of a word and the next */
+    uint32_t upward[WORDS];     /* sums of a word and the one above */
+    /* difference of the two voxels on one side from a voxel: on the right for BEFORE and EVEN, on
+     * the left for ODD and BEHIND */
+    uint32_t aside[WORDS];
+    uint32_t largest_of_even, largest_of_odd; /* of three voxels */
 };
 
 static __device__ __forceinline__ __half2
@@ -98,14 +101,15 @@ multiply_add(uint32_t a, uint32_t b, uint32_t c)
     return cuda_patterns_bits_of(__hfma2(as_half2(a), as_half2(b), as_half2(c)));
 }
 
-/* 0xFF for each voxel whose number is negative, in the voxels' order. */
+/* Returns 0xFF for each voxel with a negative number, in the order of voxels. */
 static __device__ __forceinline__ uint32_t
 negative(uint32_t even, uint32_t odd)
 {
     return ptx_permute<0xFBD9>(even, odd);
 }
 
-/* Of two voxels; cut to integers it is rounded from a little less than the half, 0.5 - 2^-12. */
+/* Sums two voxels. For integer averages, the sum is rounded from slightly less than the half, 0.5 -
+ * 2^-12. */
 template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
 sum_of(uint32_t a, uint32_t b)
@@ -115,7 +119,7 @@ sum_of(uint32_t a, uint32_t b)
     return INTEGER ? cuda_patterns_multiply(sum, 0x37FF37FFu) : sum;
 }
 
-/* How far a sum is above a voxel, which counts twice unless averages are integers. */
+/* Returns a sum less a voxel, which counts twice unless averages are integers. */
 template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
 above(uint32_t sum, uint32_t voxels)
@@ -127,7 +131,7 @@ struct loaded_row {
     uint32_t four, before, behind;
 };
 
-/* At a row's end there is nothing that a code depends on, and what was loaded before stays. */
+/* No code depends on words beyond the row's end. There, the previous contents stay. */
 static __device__ __forceinline__ void
 cuda_patterns_load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x,
                        struct loaded_row *loaded)
@@ -162,12 +166,12 @@ spread_row(const struct loaded_row &loaded, const struct row &up)
     return row;
 }
 
-/* The rows about one: its codes' windows. */
+/* A row and its neighbours, with the windows of its codes. */
 struct window_rows {
     const struct row &up, &own, &down;
 };
 
-/* Neighbour i of the voxels of word c, EVEN or ODD. */
+/* Returns neighbour i of the voxels of word c, EVEN or ODD. */
 static __device__ __forceinline__ uint32_t
 neighbour(const struct window_rows &rows, int c, int i)
 {
@@ -176,15 +180,13 @@ neighbour(const struct window_rows &rows, int c, int i)
     return row.voxels[i < 2 || i == 7 ? c + 1 : i > 2 && i < 6 ? c - 1 : c];
 }
 
-/* Differences or products whose signs are the bits of codes, those of neighbour i. */
+/* Differences or products for neighbour i, with the code's bits as signs. */
 struct signed_words {
     uint32_t even[NEIGHBOURS], odd[NEIGHBOURS];
 };
 
-/*
- * `a` where the mask is set, else `b`; INVERTED: the complement. In one instruction, which the
- * compiler makes two.
- */
+/* Selects `a` where the mask is set, otherwise `b`; INVERTED: the complement. The compiler would
+ * use two instructions. */
 template <bool INVERTED>
 static __device__ __forceinline__ uint32_t
 cuda_patterns_choose(uint32_t mask, uint32_t a, uint32_t b)
@@ -192,10 +194,8 @@ cuda_patterns_choose(uint32_t mask, uint32_t a, uint32_t b)
     return ptx_logic<(INVERTED ? 0x35 : 0xCA)>(mask, a, b);
 }
 
-/*
- * Four codes: bits where words are NEGATIVE, or where they are not. The first signs fill all bits,
- * the others replace theirs.
- */
+/* Makes four codes, with a bit where words are NEGATIVE or where they are not. The first signs fill
+ * all bits, and the others replace their own. */
 template <bool NEGATIVE>
 static __device__ __forceinline__ uint32_t
 cuda_patterns_codes_of(const struct signed_words &words)
@@ -211,7 +211,7 @@ cuda_patterns_codes_of(const struct signed_words &words)
                                            negative(words.even[last], words.odd[last]), bits);
 }
 
-/* Bits where the neighbours are at least (STRICT: above) two words of limits. */
+/* Sets bits where the neighbours are at least (STRICT: above) two words of limits. */
 template <bool STRICT>
 static __device__ __forceinline__ uint32_t
 compare_ring(const struct window_rows &rows, uint32_t limit_of_even, uint32_t limit_of_odd)
@@ -228,7 +228,7 @@ compare_ring(const struct window_rows &rows, uint32_t limit_of_even, uint32_t li
     return cuda_patterns_codes_of<STRICT>(words);
 }
 
-/* The threshold times the largest value of two windows. */
+/* Returns the threshold times the largest value of two windows. */
 static __device__ __forceinline__ uint32_t
 limits(const struct pattern_job *job, uint32_t largest)
 {
@@ -249,10 +249,8 @@ tlbap(const struct pattern_job *job, const struct window_rows &rows)
                                 __vmaxu2(rows.own.voxels[ODD], limits(job, of_odd)));
 }
 
-/*
- * How far the averages after and before neighbour i of the voxels of word c are above it,
- * multiplied: negative where one is above and one is below.
- */
+/* Returns the product of the differences of both averages from neighbour i of word c. It is
+ * negative if the neighbour lies between them. */
 template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
 opposite(const struct window_rows &rows, int c, int i, uint32_t zero)
@@ -291,14 +289,14 @@ lanadp(const struct window_rows &rows, uint32_t zero)
     return cuda_patterns_codes_of<false>(words);
 }
 
-/* Whether a pattern is among those wanted, a bit each. */
+/* Returns whether a pattern's bit is set. */
 static __host__ __device__ constexpr bool
 wants(uint32_t wanted, int pattern)
 {
     return (wanted >> pattern & 1) != 0;
 }
 
-/* Codes of four voxels of the own row, stored at `at` of the maps. */
+/* Computes codes of four voxels of the own row, and stores them at `at` of the maps. */
 template <uint32_t WANTED, bool STRICT, bool INTEGER>
 static __device__ __forceinline__ void
 store_codes(const struct pattern_job *job, const struct window_rows &rows, size_t at)
@@ -313,9 +311,9 @@ store_codes(const struct pattern_job *job, const struct window_rows &rows, size_
 }
 
 /*
- * Strip blockIdx.y of slice blockIdx.z of the part: `length` rows, or what is left, up to a
- * multiple of WINDOW. Where that goes beyond the end the strip begins earlier, and makes codes of
- * the one before once more.
+ * Handles strip blockIdx.y of slice blockIdx.z of the part: `length` rows, or the rest rounded up
+ * to a multiple of WINDOW. A strip that would pass the end begins earlier, and repeats codes of the
+ * previous strip.
  */
 template <uint32_t WANTED, bool STRICT, bool INTEGER>
 static __global__ void
@@ -354,7 +352,7 @@ __launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
         }
 }
 
-/* One voxel a thread */
+/* One voxel per thread */
 
 struct window {
     int32_t centre, largest, value[NEIGHBOURS];
@@ -452,8 +450,9 @@ __launch_bounds__(VOXEL_THREADS) codes_of_voxels(const __grid_constant__ struct 
 }
 
 /*
- * Adds the codes of a part within a region, whose words begin with the part's first voxel row (that
- * of its first codes, in its first slice), to counts[pattern][code]. A counter for each lane.
+ * Adds the codes of a part in a region to counts[pattern][code]. The region's words begin at the
+ * part's first voxel row (that of its first codes, in its first slice). Lanes have separate
+ * counters.
  */
 static __global__ void
 __launch_bounds__(COUNT_THREADS)
@@ -495,14 +494,14 @@ __launch_bounds__(COUNT_THREADS)
     }
 }
 
-/* Codes of a part with nothing between them, four a thread. */
+/* Packed codes of a part, four per thread. */
 struct tight_part {
     uint32_t *maps[TEXTURE_PATTERNS]; /* NULL: not wanted */
     uint32_t width, rows;             /* of codes */
-    uint32_t words;                   /* of a map, the last one filled up with 0 */
+    uint32_t words;                   /* of a map; the last is padded with 0 */
 };
 
-/* Those of pattern blockIdx.y. */
+/* Packs pattern blockIdx.y. */
 static __global__ void
 __launch_bounds__(VOXEL_THREADS) tight_codes(const __grid_constant__ struct pattern_job job,
                                              const __grid_constant__ struct tight_part tight)
@@ -547,8 +546,9 @@ gives_limits(const struct texture_patterns *request, uint32_t factor, uint32_t o
 }
 
 /*
- * Steps of a line over 0 .. 255 do not change as long as its slope passes no fraction with a
- * denominator up to 255, and such are at least 1 / (255 * 254) apart: more than 2^-16.
+ * The limits of a line over 0 .. 255 change only where its slope passes a fraction with a
+ * denominator up to 255. Such fractions are at least 1 / (255 * 254) apart, which is more than
+ * 2^-16.
  */
 static bool
 find_limits(const struct texture_patterns *request, struct pattern_job *job)
@@ -566,7 +566,7 @@ find_limits(const struct texture_patterns *request, struct pattern_job *job)
     return false;
 }
 
-/* Rows of codes of a thread: few enough that a small image fills the GPU. */
+/* Returns the rows of codes per thread, few enough that a small image fills the GPU. */
 static uint32_t
 strip_length(const struct pattern_rows *part, size_t warps_across)
 {
@@ -580,7 +580,7 @@ strip_length(const struct pattern_rows *part, size_t warps_across)
 
 typedef void columns_kernel(struct pattern_job job, uint32_t length);
 
-/* An option without the pattern that it is for makes no other kernel. */
+/* Options of patterns that are not requested must not select another kernel. */
 template <uint32_t WANTED>
 static columns_kernel *
 kernel_of(bool strict, bool integer)
@@ -638,10 +638,10 @@ cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job 
 struct cuda_patterns {
     struct texture_patterns_state base;
     struct cuda_counted counted;
-    size_t map_pitch;                    /* bytes of a row of a map, a multiple of 4 */
-    size_t map_rows;                     /* rows of a map that a batch has room for */
-    uint8_t *maps;                       /* of a part, with padding */
-    uint8_t *tight[TEXTURE_MAP_BATCHES]; /* as many of them as are wanted back */
+    size_t map_pitch;                    /* bytes per row of a map, a multiple of 4 */
+    size_t map_rows;                     /* max rows of a map in a batch */
+    uint8_t *maps;                       /* of a part, padded */
+    uint8_t *tight[TEXTURE_MAP_BATCHES]; /* packed, if requested */
     cudaEvent_t made[TEXTURE_MAP_BATCHES], fetched[TEXTURE_MAP_BATCHES];
 };
 
@@ -702,9 +702,9 @@ cuda_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
                   own->map_pitch);
 }
 
-/* Parts that a batch of maps has room for: some slices, or some rows of one. */
+/* Parts that fit in a batch of maps: some slices, or some rows of one slice. */
 struct pattern_parts {
-    uint32_t slices, rows; /* of codes, in all */
+    uint32_t slices, rows; /* total rows of codes */
     uint32_t slices_each, rows_each;
     size_t across, count;
 };
@@ -739,7 +739,7 @@ part_of(const struct pattern_parts *parts, size_t index)
     return part;
 }
 
-/* Some regions of a request, and whether maps go to the caller beside them. */
+/* Regions of one pass, and whether the pass returns maps. */
 struct pattern_turn {
     const struct texture_patterns *request;
     size_t first_region, regions;
@@ -753,7 +753,7 @@ map_of(const struct cuda_lane *lane, uint8_t *maps, int pattern)
                       cuda_patterns_state(&lane->base)->map_pitch;
 }
 
-/* The words of a region that a part needs, and its codes counted. */
+/* Queues the copy of a region's words for a part, and the counting of its codes. */
 static int
 queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
              struct error *error)
@@ -780,7 +780,7 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
     return 0;
 }
 
-/* A part's maps to where they are handed out, while the next part is worked on. */
+/* Queues the copy of a part's maps to pinned memory, during the next part. */
 static int
 queue_maps(struct cuda_lane *lane, const struct pattern_job *job, int slot, struct error *error)
 {
@@ -839,8 +839,8 @@ job_of(const struct cuda_lane *lane, const struct texture_patterns *request)
     return job;
 }
 
-/* All parts; the codes of the next one come when those of one have been counted and brought together,
- * for all work is in one stream. */
+/* Runs all parts. All work is in one stream, so that a part's codes are counted and packed before
+ * the next part overwrites them. */
 static int
 run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
 {

@@ -7,7 +7,7 @@
 enum {
     WORD = 64,
     SLICE_PIECE = 64,
-    SLICE_WORDS = 8 /* of a row, whose columns are looked for in one go: a line of the cache */
+    SLICE_WORDS = 8 /* words of a row whose columns are searched at once: one cache line */
 };
 
 /* --------------------------------------------------------------------------------- boxes ---- */
@@ -70,7 +70,7 @@ texture_slice_has_bits(const uint64_t *slice, int64_t words)
     return any != 0;
 }
 
-/* Columns of so many words from `first` on, of all rows as one. */
+/* Adds the columns of `words` from `first` on, treating all rows as one. */
 static void
 region_box_add_columns(struct texture_box_ends *ends, int64_t first, const uint64_t *words,
                        int64_t count)
@@ -81,7 +81,7 @@ region_box_add_columns(struct texture_box_ends *ends, int64_t first, const uint6
                            WORD * (first + w) + WORD - 1 - __builtin_clzll(words[w]));
 }
 
-/* The same of a whole slice; whether it has any. */
+/* Adds the columns of a whole slice. Returns whether it has any. */
 static bool
 slice_add_columns(const uint64_t *slice, const struct image_extent *extent,
                   struct texture_box_ends *ends)

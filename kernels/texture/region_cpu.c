@@ -1,4 +1,4 @@
-/* region_cpu.c - a held region on the CPU, where its bits and levels stay: its box. */
+/* region_cpu.c - a held region on the CPU: its box. Bits and levels stay in place. */
 #include "kernels/op.h"
 #include "kernels/texture/region.h"
 

@@ -1,21 +1,21 @@
-/* region_cuda.cu - a held region on the GPU: its box, its bits and levels in the device's memory, and where results of it
- * come to. */
+/* region_cuda.cu - a held region on the GPU: its box, its bits and levels in device memory, and
+ * memory for its results. */
 #include "kernels/texture/texture_cuda.cuh"
 
 #include <string.h>
 
 enum {
-    READ_SLICES = 8, /* at a time, of a thread */
+    READ_SLICES = 8, /* per thread at a time */
     PULL_THREADS = 256,
-    PULL_BLOCKS = 4 /* of a multiprocessor */
+    PULL_BLOCKS = 4 /* per multiprocessor */
 };
 
 struct cuda_region {
     struct texture_region_state held;
-    size_t words; /* of a slice */
+    size_t words; /* per slice */
     uint64_t *bits, *host_bits;
     uint16_t *table, *host_table; /* of levels */
-    bool bits_sent, table_sent;   /* the copy from the host's may be under way */
+    bool bits_sent, table_sent;   /* the copy from host_bits or host_table may be in progress */
 };
 
 static struct cuda_region *
@@ -40,16 +40,16 @@ cuda_region_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->host, &cuda_lane_of(lane)->results.memory, CUDA_RESULTS_BYTES);
 }
 
-/* What threads share that read the bits. */
+/* State shared by threads that read the bits. */
 struct region_reading {
     const struct image_extent *extent;
     const uint64_t *bits;
     struct cuda_region *own;
     pthread_mutex_t mutex;
-    struct texture_box_ends ends; /* of all slices that were read */
+    struct texture_box_ends ends; /* of all slices read so far */
 };
 
-/* Part i of the slices, once for the box and for the copy. */
+/* Reads part i of the slices once, for the box and for the copy. */
 static void
 region_read_part(void *context, int64_t i)
 {
@@ -81,7 +81,8 @@ region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_r
     texture_box_end(&reading.ends, &own->held.box);
 }
 
-/* By threads, not by a copy engine: that has the volume's slabs to carry first, however few of them are waited for. */
+/* Copies with threads instead of a copy engine, which would first finish the volume's slabs, needed
+ * or not. */
 static __global__ void
 __launch_bounds__(PULL_THREADS) region_pull(const uint64_t *from, uint64_t *to, size_t words)
 {
@@ -90,7 +91,7 @@ __launch_bounds__(PULL_THREADS) region_pull(const uint64_t *from, uint64_t *to, 
         to[i] = from[i];
 }
 
-/* What is sent from host memory that is about to be written has been. */
+/* Waits until the host memory that is about to be written has been sent. */
 static int
 region_wait(struct cuda_lane *lane, struct cuda_region *own, bool *sent, struct error *error)
 {

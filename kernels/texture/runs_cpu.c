@@ -1,15 +1,15 @@
 /*
- * runs_cpu.c - runs of levels on the CPU. Each run of two voxels and more is walked once, from its first
- * voxel; short ones are counted in the thread's table, others in the caller's. Runs of one voxel, which
- * most are, are what is left of the voxels of a level: nobody looks for them.
+ * runs_cpu.c - runs of levels on the CPU. Walks each run of two or more voxels once, from its first
+ * voxel. Short runs are counted in the thread's table, others in the caller's. Runs of one voxel,
+ * the majority, are the rest of a level's voxels and are not searched for.
  */
 #include "kernels/texture/texture_cpu.h"
 
 #include <string.h>
 
 enum {
-    RUNS_SHORT = 64,  /* runs below this length have a counter in a thread's table */
-    RUNS_CHUNK = 512, /* columns that are looked at together; a multiple of RUNS_WORD */
+    RUNS_SHORT = 64,  /* shorter runs have a counter in a thread's table */
+    RUNS_CHUNK = 512, /* columns processed together; a multiple of RUNS_WORD */
     RUNS_WORD = 8,
 };
 
@@ -22,7 +22,7 @@ struct running {
     struct cpu_lane *lane;
     const struct texture_runs *request;
     struct texture_boxed boxed;
-    struct texture_blocks blocks; /* for each direction */
+    struct texture_blocks blocks; /* per direction */
     uint64_t *counts;
     int64_t next, table;
 };
@@ -33,7 +33,7 @@ cpu_runs_state(const struct kernels_lane *lane)
     return kernels_state(lane, KERNELS_RUNS);
 }
 
-/* Bytes that are 1 where a run of more than one voxel begins. */
+/* Sets bytes to 1 where a run of more than one voxel begins. */
 static void
 runs_find(const uint16_t *own, const uint16_t *before, const uint16_t *after, int64_t count,
           uint8_t *restrict begins)
@@ -44,7 +44,7 @@ runs_find(const uint16_t *own, const uint16_t *before, const uint16_t *after, in
         begins[count++] = 0;
 }
 
-/* So many runs of a level and length, whose voxels are none by themselves. */
+/* Adds runs of a level and length, and subtracts their voxels from the runs of one. */
 static void
 runs_add(const struct running *job, int64_t level, int64_t length, uint64_t runs, uint64_t *counts)
 {
@@ -68,7 +68,7 @@ runs_walk(const struct running *job, const uint16_t *at, int64_t step, uint32_t 
         runs_add(job, level, length, 1, counts);
 }
 
-/* Runs that begin in a row; `step` leads to the next voxel of a run. */
+/* Counts runs that begin in a row. `step` is the distance between voxels of a run. */
 static void
 runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uint32_t *table,
                uint64_t *counts)
@@ -101,7 +101,7 @@ runs_empty_table(const struct running *job, uint32_t *table, uint64_t *counts)
     memset(table, 0, used * sizeof(*table));
 }
 
-/* All voxels of slice z of the box, by their level and in each direction, as runs of one. */
+/* Counts all voxels of slice z of the box as runs of one, by level and in each direction. */
 static void
 runs_count_voxels(void *context, int64_t z)
 {
@@ -111,7 +111,7 @@ runs_count_voxels(void *context, int64_t z)
     uint64_t *counts = job->counts + slice * request->direction_count *
                                          (size_t)(request->levels.levels * request->longest);
     uint32_t voxels[2][TEXTURE_WIDE_LEVELS] = {
-        {0}}; /* two: equal levels come one after the other */
+        {0}}; /* two tables: equal levels often follow each other */
 
     for (int64_t y = 0; y < job->boxed.box.size[1]; y++) {
         const uint16_t *row = job->boxed.levels + z * job->boxed.slice + y * job->boxed.row;

@@ -1,19 +1,18 @@
 /*
  * runs_cuda.cu - runs of levels on the GPU.
  *
- * A direction leads from a voxel to one that is `step` elements away, by zeros around the box never to one
- * of another run. So all elements that are as far into steps, r, r + step, r + 2 step ..., are a chain. A
- * thread walks chains beside each other from end to end, as many as a word has levels: at each step it
- * compares all of them with the levels before, and adds to the lengths of their runs, with an operation for
- * all. Of runs along rows the chains are rows, whose words are turned.
+ * A direction leads from a voxel to one `step` elements away. The zeros around the box separate
+ * different runs. All elements r, r + step, r + 2 step ... form a chain. A thread walks adjacent
+ * chains from end to end, as many as a word has levels. At each step it compares all of them with
+ * the previous levels and extends their runs, with one operation for all. For runs along rows, the
+ * chains are rows, whose words are transposed.
  *
- * Where runs end, the levels and lengths are put into the thread's own queue, which is counted into the
- * block's table after some steps: so a warp does not wait at each step for those of its threads where one
- * ends. Lengths stand in bytes. Of those that come near the table's end a part is kept, and they are counted
- * in the matrix itself.
+ * When runs end, their levels and lengths enter the thread's queue, which is counted in the block's
+ * table every few steps. A warp therefore does not wait at each step for threads where a run ends.
+ * Lengths are bytes. For lengths near the table's end, a part is kept aside, and those runs are
+ * counted in the matrix itself.
  *
- * Nobody counts runs of one voxel: these are what the others leave of a level's voxels, which are counted
- * with the first direction.
+ * Runs of one voxel are the rest of a level's voxels, which are counted with the first direction.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/boxed_cuda.cuh"
@@ -21,14 +20,14 @@
 
 enum {
     THREADS = 256,
-    RUNS_BLOCKS = 4,      /* of a multiprocessor */
-    RUNS_TURNS = 8,       /* blocks one after the other there */
-    RUNS_COUNTERS = 4096, /* of a block, about */
+    RUNS_BLOCKS = 4,      /* per multiprocessor */
+    RUNS_TURNS = 8,       /* consecutive blocks there */
+    RUNS_COUNTERS = 4096, /* approximate number per block */
     RUNS_BANKS = 32,
-    RUNS_APART = 8,  /* from a level's counter to the next level's, in banks */
-    RUNS_STEPS = 8,  /* from one counting to the next, and so the most that a queue has */
-    RUNS_LEAST = 64, /* the reach: so that a byte can tell how often something was kept ... */
-    RUNS_MOST = 128, /* ... and that lengths fit one until it is looked for */
+    RUNS_APART = 8,  /* banks between the counters of adjacent levels */
+    RUNS_STEPS = 8,  /* steps between countings, and thus the max length of a queue */
+    RUNS_LEAST = 64, /* min reach, so that a byte can count the kept parts ... */
+    RUNS_MOST = 128, /* ... and max reach, so that lengths fit a byte until checked */
 };
 
 static_assert(RUNS_APART >= RUNS_STEPS, "a level's counters have room for all lengths");
@@ -36,16 +35,17 @@ static_assert(RUNS_APART >= RUNS_STEPS, "a level's counters have room for all le
 struct runs_job {
     struct cuda_box box;
     int64_t steps[TEXTURE_MAX_DIRECTIONS]; /* above 0 */
-    bool deep[TEXTURE_MAX_DIRECTIONS];     /* to another slice: chains go through all of them */
+    bool deep[TEXTURE_MAX_DIRECTIONS];     /* to another slice: chains go through all slices */
     uint32_t directions;
     uint32_t levels, longest;
-    uint32_t reach;  /* lengths below it and RUNS_STEPS more have a counter in shared memory */
-    uint32_t pitch;  /* of a level's counters there */
-    uint32_t chains; /* of a thread: levels of a word */
+    uint32_t reach;  /* lengths below reach + RUNS_STEPS have a counter in shared memory */
+    uint32_t pitch;  /* counters per level there */
+    uint32_t chains; /* per thread: levels per word */
     bool per_slice;
 };
 
-/* Matrices that are counted at once: of each of `slices` (1 of all, unless per slice) so many directions. */
+/* Matrices counted at once: some directions of each of `slices` slices (1 for all unless
+ * per_slice). */
 struct runs_batch {
     int64_t first_slice;
     uint32_t slices, first_direction, directions;
@@ -57,17 +57,18 @@ cuda_runs_state(const struct kernels_lane *lane)
     return (struct cuda_boxed *)kernels_state(lane, KERNELS_RUNS);
 }
 
-/* What a block counts into. */
+/* A block's counters. */
 struct runs_table {
-    uint32_t *counters;         /* shared memory: [1 + levels][pitch], with those of zeros */
-    uint32_t *voxels;           /* the same: of each level, in runs of two or more */
-    uint32_t *all;              /* the same: of each level and of zeros, if the block counts them */
+    uint32_t *counters; /* shared memory: [1 + levels][pitch], including zeros */
+    uint32_t *voxels;   /* shared memory: per level, voxels in runs of two or more */
+    uint32_t *all;      /* shared memory: per level and for zeros, if the block counts them */
     unsigned long long *counts; /* of the matrix */
     uint32_t pitch, longest, reach;
     bool counts_all;
 };
 
-/* A word of levels, and lengths less 1 of the runs that end there; 0: none ends, or one of one voxel. */
+/* A word of levels, and the lengths less 1 of the runs that end there; 0: no end, or a run of one
+ * voxel. */
 struct runs_ended {
     uint32_t levels, lengths;
 };
@@ -75,10 +76,10 @@ struct runs_ended {
 /* A thread's chains. */
 struct runs_chains {
     uint32_t levels;                /* the last ones */
-    uint32_t lengths;               /* of their runs until there, less 1 and less what is kept */
-    uint32_t kept;                  /* how often RUNS_STEPS less than the reach */
-    uint32_t one;                   /* what a voxel adds; 0 of chains that there are not */
-    struct runs_ended *queue, *end; /* shared memory; the next one stands THREADS on */
+    uint32_t lengths;               /* of the current runs, less 1 and less the kept part */
+    uint32_t kept;                  /* number of kept parts of reach - RUNS_STEPS */
+    uint32_t one;                   /* length of a voxel; 0 for unused chains */
+    struct runs_ended *queue, *end; /* shared memory; the next entry is THREADS further */
 };
 
 template <typename Level> struct runs_word {
@@ -86,10 +87,10 @@ template <typename Level> struct runs_word {
     static const uint32_t ONES = sizeof(Level) == 1 ? 0x01010101 : 0x00010001;
     static const uint32_t LEVEL = (1u << BITS) - 1, HIGHEST = ONES << (BITS - 1); /* bits */
     static const uint32_t SIGNS =
-        sizeof(Level) == 1 ? 0xBA98 : 0xBB99; /* as ptx_permute has them */
+        sizeof(Level) == 1 ? 0xBA98 : 0xBB99; /* selector of ptx_permute */
 };
 
-/* All bits of the levels that differ. */
+/* Returns all bits set in levels that differ. */
 template <typename Level>
 static __device__ __forceinline__ uint32_t
 runs_differ(uint32_t a, uint32_t b)
@@ -114,7 +115,7 @@ runs_step(struct runs_chains *chains, uint32_t levels)
     chains->levels = levels;
 }
 
-/* A run that has no counter in shared memory. */
+/* Counts a run that has no counter in shared memory. */
 static __device__ __forceinline__ void
 runs_count_long(const struct runs_table &table, uint32_t level, uint32_t length)
 {
@@ -124,8 +125,8 @@ runs_count_long(const struct runs_table &table, uint32_t level, uint32_t length)
     atomicAdd(&table.voxels[level - 1], length);
 }
 
-/* Empties the queue, run by run: a thread goes to its next word while others have more of theirs. A run of which something
- * is kept is the first of its chain there. */
+/* Empties the queue run by run: a thread goes to its next word while others continue theirs. A run
+ * with kept parts is the first of its chain there. */
 template <typename Level, bool KEPT>
 static __device__ __forceinline__ void
 runs_count_queue(const struct runs_table &table, struct runs_chains *chains)
@@ -154,7 +155,7 @@ runs_count_queue(const struct runs_table &table, struct runs_chains *chains)
     chains->end = chains->queue;
 }
 
-/* Of lengths that have come to the reach RUNS_STEPS are left, and what is above. */
+/* Keeps the part reach - RUNS_STEPS of lengths at or above the reach. */
 template <typename Level>
 static __device__ __forceinline__ void
 runs_keep(const struct runs_table &table, struct runs_chains *chains)
@@ -170,7 +171,7 @@ runs_keep(const struct runs_table &table, struct runs_chains *chains)
     chains->kept += reached & ones;
 }
 
-/* All voxels of the chains that there are; those of others are counted with zeros. */
+/* Counts all voxels of the used chains; those of unused ones count as zeros. */
 template <typename Level>
 static __device__ __forceinline__ void
 runs_count_all(const struct runs_table &table, const uint32_t words[RUNS_STEPS], uint32_t one)
@@ -184,8 +185,8 @@ runs_count_all(const struct runs_table &table, const uint32_t words[RUNS_STEPS],
                       1u);
 }
 
-/* Levels at RUNS_STEPS steps, zeros beyond the `left` that there are. The first word is aligned; `AHEAD` is
- * how many elements after a word the next one of the chains begins. */
+/* Fetches levels at RUNS_STEPS steps, with zeros beyond the `left` ones. The first word is aligned.
+ * `AHEAD` is the number of elements from a word's start to the next word of the chains. */
 template <typename Level, uint32_t AHEAD>
 static __device__ __forceinline__ void
 runs_fetch(const Level *at, int64_t step, uint32_t left, uint32_t words[RUNS_STEPS])
@@ -203,7 +204,7 @@ runs_fetch(const Level *at, int64_t step, uint32_t left, uint32_t words[RUNS_STE
     }
 }
 
-/* The same of rows: RUNS_STEPS levels of each, turned. */
+/* Fetches RUNS_STEPS levels of each row, transposed. */
 static __device__ __forceinline__ void
 runs_fetch_rows(const uint8_t *at, int64_t row, uint32_t words[RUNS_STEPS])
 {
@@ -234,8 +235,9 @@ runs_fetch_rows(const uint16_t *at, int64_t row, uint32_t words[RUNS_STEPS])
     }
 }
 
-/* A word of chains, of which there are `count`, to zeros; fetch(k, words) has what they have from step k
- * on. */
+/*
+ * Counts a word of `count` chains, up to zeros. fetch(k, words) gets their levels from step k on.
+ */
 template <typename Level, typename Fetch>
 static __device__ __forceinline__ void
 runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t count,
@@ -263,7 +265,7 @@ runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t 
     }
 }
 
-/* Rows, or chains: how many are beside each other, in how many words, and in how many slices each time. */
+/* Rows or chains: their number, words, and slices. */
 struct runs_lines {
     uint32_t beside, words, slices;
 };
@@ -278,7 +280,7 @@ runs_lines_of(const struct runs_job &job, uint32_t direction)
             step == 1 || job.deep[direction] ? 1 : (uint32_t)slices};
 }
 
-/* Words of rows, to the zeros before the next ones. */
+/* Counts words of rows, up to the zeros before the next rows. */
 template <typename Level>
 static __device__ __forceinline__ void
 runs_walk_rows(const struct runs_table &table, struct runs_ended *queue, const Level *at,
@@ -292,7 +294,7 @@ runs_walk_rows(const struct runs_table &table, struct runs_ended *queue, const L
                         });
 }
 
-/* Those of chains. */
+/* Counts words of chains. */
 template <typename Level, uint32_t AHEAD>
 static __device__ __forceinline__ void
 runs_walk_chains(const struct runs_table &table, struct runs_ended *queue, const Level *at,
@@ -307,7 +309,7 @@ runs_walk_chains(const struct runs_table &table, struct runs_ended *queue, const
     });
 }
 
-/* A word of them, by number. */
+/* Counts a word by its number. */
 template <typename Level>
 static __device__ __forceinline__ void
 runs_walk_word(const struct runs_job &job, const struct runs_table &table, struct runs_ended *queue,
@@ -318,8 +320,7 @@ runs_walk_word(const struct runs_job &job, const struct runs_table &table, struc
     const uint32_t count = lines.beside - first;
     const Level *levels = cuda_box_slice<Level>(&job.box, slice + z);
     const bool deep = job.deep[direction];
-    const int64_t zeros =
-        deep ? job.box.slice : job.box.row; /* beyond all elements, and one more */
+    const int64_t zeros = deep ? job.box.slice : job.box.row; /* beyond all elements, plus one */
     const int64_t all = job.box.slice * (deep ? job.box.size[2] : 1);
     const uint32_t steps = (uint32_t)((all + zeros - first) / step + 1);
 
@@ -333,7 +334,7 @@ runs_walk_word(const struct runs_job &job, const struct runs_table &table, struc
         runs_walk_chains<Level, 3>(table, queue, levels + first, step, steps, count);
 }
 
-/* The block's table into the matrix, and what remains: voxels that are in no run of two or more. */
+/* Adds the block's table to the matrix, and the remaining voxels, in no run of two or more. */
 static __device__ __forceinline__ void
 runs_flush(const struct runs_job &job, const struct runs_batch &batch,
            const struct runs_table &table)
@@ -359,15 +360,15 @@ runs_flush(const struct runs_job &job, const struct runs_batch &batch,
     }
 }
 
-/* Of a block, all together. */
+/* Returns the total number per block. */
 static __host__ __device__ __forceinline__ uint32_t
 runs_counters(uint32_t levels, uint32_t pitch)
 {
     return (1 + levels) * (pitch + 1) + levels;
 }
 
-/* Tiles blockIdx.y, blockIdx.y + gridDim.y ... of matrix blockIdx.x of the batch: directions of the same
- * slices one beside the other. */
+/* Counts tiles blockIdx.y, blockIdx.y + gridDim.y ... of matrix blockIdx.x of the batch. Directions
+ * of the same slices are adjacent. */
 template <typename Level>
 static __global__ void
 __launch_bounds__(THREADS, RUNS_BLOCKS)
@@ -396,7 +397,8 @@ __launch_bounds__(THREADS, RUNS_BLOCKS)
     runs_flush(job, batch, table);
 }
 
-/* Blocks of a matrix: some for every processor, and so many that no counter of a block overflows. */
+/* Returns the blocks per matrix: enough for every processor, and for no counter of a block to
+ * overflow. */
 static unsigned
 runs_parts(const struct cuda_lane *lane, const struct runs_job *job, const struct runs_batch *batch)
 {
@@ -440,7 +442,8 @@ runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct 
                                                                  error);
 }
 
-/* Whole slices as long as their matrices fit the counters; else some of the directions of one. */
+/* Runs whole slices at a time while their matrices fit in the counters, otherwise some directions
+ * of one slice. */
 static int
 runs_run_all(struct cuda_lane *lane, const struct runs_job *job, uint64_t *counts,
              struct error *error)
@@ -500,7 +503,7 @@ cuda_runs_run(struct kernels_lane *base, const void *given, struct error *error)
     job.reach = (uint32_t)texture_most(
         RUNS_LEAST,
         texture_least(RUNS_MOST, RUNS_COUNTERS / (1 + job.levels) / RUNS_BANKS * RUNS_BANKS));
-    job.pitch = job.reach + RUNS_APART; /* near levels and lengths are in different banks */
+    job.pitch = job.reach + RUNS_APART; /* near levels and lengths use different banks */
     job.chains =
         job.levels < TEXTURE_MAX_LEVELS ? runs_word<uint8_t>::CHAINS : runs_word<uint16_t>::CHAINS;
     job.per_slice = runs->per_slice;
@@ -513,7 +516,7 @@ cuda_runs_run(struct kernels_lane *base, const void *given, struct error *error)
     rc = cuda_boxed_fill(lane, cuda_runs_state(base), &runs->levels, runs->region, 1,
                          job.levels < TEXTURE_MAX_LEVELS ? BOXED_BYTES : BOXED_LEVELS, &job.box,
                          error);
-    if (rc == 0 && (runs->per_slice || job.box.size[0] == 0)) /* there are slices beside the box */
+    if (rc == 0 && (runs->per_slice || job.box.size[0] == 0)) /* slices outside the box */
         memset(request->counts, 0, texture_runs_size(runs, base->extent.slices) * sizeof(uint64_t));
     if (rc || job.box.size[0] == 0)
         return rc;

@@ -133,7 +133,7 @@ is_direction(const struct texture_offset *offset, bool per_slice)
            (offset->x != 0 || offset->y != 0 || offset->z != 0);
 }
 
-/* The axes along which runs are: within slices there are two. */
+/* Returns the number of axes of runs: two within slices. */
 static int
 axes_of_runs(const struct texture_runs *request)
 {
@@ -298,7 +298,7 @@ check_patterns(const struct texture_patterns *request, struct error *error)
     return 0;
 }
 
-/* Gives the maps that are wanted their room. */
+/* Assigns memory to the requested maps. */
 static int
 place_maps(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
 {

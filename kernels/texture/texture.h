@@ -38,7 +38,8 @@ struct texture_levels {
     size_t table_count; /* 1, or the number of slices */
 };
 
-/* Raw directional counts. XX */
+/* Raw directional counts. Voxel v and its neighbour v + offset count once at [level of v][level of
+ * the neighbour]. Both must have a level and lie in the volume and the region. */
 struct texture_glcm {
     struct texture_levels levels;
     const uint64_t *region;               /* bits as in struct image_mask; NULL: every voxel */

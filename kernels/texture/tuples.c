@@ -1,8 +1,8 @@
 /*
  * tuples.c - see tuples.h.
  *
- * Greedy: a tuple begins with the first offset left, and takes the point that makes the most pairs
- * of those left, as long as one makes a pair.
+ * Greedy: a tuple begins with the first remaining offset. It takes the point that makes the most
+ * pairs of remaining offsets, until no point makes any.
  */
 #include "kernels/texture/tuples.h"
 
@@ -32,7 +32,7 @@ equal(struct texture_offset a, struct texture_offset b)
     return a.x == b.x && a.y == b.y && a.z == b.z;
 }
 
-/* The first offset left that leads by this way; count if there is none. */
+/* Returns the first remaining offset equal to `way`, or count. */
 static size_t
 find(const struct tuple_gathering *gathering, struct texture_offset way)
 {
@@ -54,7 +54,7 @@ tuples_take(struct tuple_gathering *gathering, struct tuple *tuple, int from, in
     tuple->pair[tuple->pairs++] = (struct tuple_pair){from, to, offset};
 }
 
-/* The last point's pairs with those before; of two opposite offsets one is taken. */
+/* Takes the last point's pairs with earlier points. Of two opposite offsets, it takes one. */
 static void
 take_pairs(struct tuple_gathering *gathering, struct tuple *tuple)
 {
@@ -69,7 +69,7 @@ take_pairs(struct tuple_gathering *gathering, struct tuple *tuple)
     }
 }
 
-/* How many pairs take_pairs would find; 0 if the tuple became too wide. */
+/* Returns the number of pairs that take_pairs would find, or 0 if the tuple would be too wide. */
 static int
 pairs_of(struct tuple_gathering gathering, struct tuple tuple, struct texture_offset point)
 {
@@ -113,7 +113,7 @@ add_point(struct tuple_gathering *gathering, struct tuple *tuple)
     return true;
 }
 
-/* Makes a chain of a tuple that is one pair, if it leads to other rows or slices. */
+/* Extends a tuple of one pair to a chain, if it leads to other rows or slices. */
 static void
 make_chain(struct tuple *tuple, struct texture_offset way, int points)
 {

@@ -1,12 +1,10 @@
-/*
- * turn_cuda.cuh - words of a thread as small matrices of bytes, or of bits, that are turned.
- */
+/* turn_cuda.cuh - transposes small matrices of bytes or bits in a thread's words. */
 #ifndef NOCTULE_TURN_CUDA_CUH
 #define NOCTULE_TURN_CUDA_CUH
 
 #include "kernels/cuda/ptx.cuh"
 
-/* Byte i of word k and byte k of word i change places. */
+/* Swaps byte i of word k and byte k of word i. */
 static __device__ __forceinline__ void
 turn_bytes(const uint32_t from[4], uint32_t to[4])
 {
@@ -21,7 +19,8 @@ turn_bytes(const uint32_t from[4], uint32_t to[4])
     to[3] = ptx_permute<0x7632>(high[0], high[1]);
 }
 
-/* The first's bits where MASK has them, else the second's: the compiler takes two operations for it. */
+/* Selects bits of the first where MASK is set, otherwise of the second. The compiler would use two
+ * operations. */
 template <uint32_t MASK>
 static __device__ __forceinline__ uint32_t
 turn_choose(uint32_t first, uint32_t second)
@@ -29,7 +28,8 @@ turn_choose(uint32_t first, uint32_t second)
     return ptx_logic<0xCA>(MASK, first, second);
 }
 
-/* Exchanges bits of words `APART` from each other, `MASK` those that stay in the first one. */
+/* Exchanges bits of words `APART` from each other. `MASK` selects the bits that stay in the first
+ * one. */
 template <uint32_t APART, uint32_t MASK>
 static __device__ __forceinline__ void
 turn_exchange(uint32_t word[8])
@@ -45,7 +45,7 @@ turn_exchange(uint32_t word[8])
     }
 }
 
-/* Bit k of byte b of word j becomes bit j of byte b of word k. */
+/* Moves bit k of byte b of word j to bit j of byte b of word k. */
 static __device__ __forceinline__ void
 turn_bits(uint32_t word[8])
 {
