@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Its order is the ball's definition, and all sums rise with each of their terms. */
+/* The order of operations defines the ball. All sums increase with each of their terms. */
 static bool
 ball_has(const double spacing[3], double mm, int64_t i, int64_t j, int64_t k)
 {
@@ -48,7 +48,7 @@ mask_ball_place(struct mask_ball *ball, const struct mask_reach *most, struct ke
     ball->widen = kernels_take(arena, mask_ball_groups(most), sizeof(*ball->widen));
 }
 
-/* The rows (+-j, +-k). */
+/* Puts the rows (+-j, +-k). */
 static int64_t
 ball_put_rows(struct mask_row *rows, int64_t j, int64_t k)
 {
@@ -61,7 +61,7 @@ ball_put_rows(struct mask_row *rows, int64_t j, int64_t k)
     return count;
 }
 
-/* The rows whose span is this: along each k, j falls as the span rises. */
+/* Puts the rows with this span. For each k, j decreases as the span increases. */
 static int64_t
 ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, int64_t span,
               struct mask_row *rows)

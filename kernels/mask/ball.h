@@ -1,10 +1,10 @@
 /*
  * ball.h - the ball of mask.h as rows of voxels, for both backends.
  *
- * With every (i, j, k) the ball has all from (-i, j, k) to (i, j, k): it is a span for each of its
- * rows (j, k), and no span is longer than the middle one. Rows of one span make a group, groups
- * come with falling spans: so a dilation by the ball (Serra 1982) is, group by group, a union of rows that is then
- * widened by what the next span is shorter.
+ * With every (i, j, k), the ball has all voxels from (-i, j, k) to (i, j, k). Each of its rows (j,
+ * k) therefore has a span, at most that of the middle row. Rows of one span form a group, and
+ * groups are ordered by decreasing span. A dilation by the ball (Serra 1982) unites rows group by
+ * group, and after each widens the result by the difference to the next span.
  */
 #ifndef NOCTULE_BALL_H
 #define NOCTULE_BALL_H
@@ -15,8 +15,7 @@
 extern "C" {
 #endif
 
-/* What a ball reaches along each axis, where it is cut to the size of the volume: one voxel beyond
- * its last. */
+/* Extent of a ball along each axis, cut to one voxel beyond the volume. */
 struct mask_reach {
     int64_t size[3];
 };
@@ -28,19 +27,19 @@ struct mask_row {
 struct mask_ball {
     struct mask_reach reach;
     int64_t groups;
-    struct mask_row *rows; /* in the order of their groups */
-    int64_t *ends;         /* of each group in rows */
-    int64_t *widen;        /* after each group: to the next group's span, to 0 after the last */
+    struct mask_row *rows; /* ordered by group */
+    int64_t *ends;         /* end of each group in rows */
+    int64_t *widen; /* after each group: difference to the next span, or to 0 after the last */
 };
 
 struct mask_reach mask_reach_of(const struct image_extent *extent, const double spacing[3],
                                 double mm);
 
-/* Rows and groups that a ball of this reach has at most. */
+/* Return the max number of rows and groups of a ball with this reach. */
 size_t mask_ball_rows(const struct mask_reach *reach);
 size_t mask_ball_groups(const struct mask_reach *reach);
 
-/* Pieces for a ball of up to this reach. */
+/* Places memory for a ball of up to this reach. */
 void mask_ball_place(struct mask_ball *ball, const struct mask_reach *most,
                      struct kernels_arena *arena);
 

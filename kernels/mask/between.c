@@ -1,7 +1,5 @@
-/*
- * between.c - see between.h. Where two drawn planes agree so do those between them; of the other pixels
- * the distances are looked for row by row, with the nearest in each row from a table.
- */
+/* between.c - see between.h. Where two drawn planes agree, so do the planes between them. For other
+ * pixels, searches the distances row by row, with the nearest pixel of each row from a table. */
 #include "kernels/mask/between.h"
 
 #include "base/limits.h"
@@ -12,13 +10,14 @@
 
 #define BETWEEN_PARTS   65536
 #define BETWEEN_TALLEST 1024.0     /* squared distances, times squared parts, fit 128 bits */
-#define BETWEEN_NONE    UINT16_MAX /* images have fewer columns */
+#define BETWEEN_NONE    UINT16_MAX /* more than the columns of any image */
 
 __extension__ typedef unsigned __int128 between_square;
 
 #define BETWEEN_INFINITE (~(between_square)0)
 
-/* A drawn plane: columns from each pixel to the nearest of its row that is in the mask, or not. */
+/* A drawn plane: distance in columns from each pixel to the nearest in its row inside, or outside,
+ * the mask. */
 struct between_shape {
     const uint64_t *bits;
     uint16_t *inside, *outside;
@@ -27,11 +26,11 @@ struct between_shape {
 struct between_work {
     const struct image_planes *planes;
     int64_t words;
-    uint64_t step;   /* of a row, in parts of a column's */
-    uint64_t *parts; /* of the way from a drawn plane to the next, of each plane between them */
+    uint64_t step;   /* row spacing in parts of a column's */
+    uint64_t *parts; /* position of each plane between two drawn ones, in parts of their distance */
     uint64_t *bits;
     struct between_shape low, high;
-    int64_t searched; /* rows, for the nearest pixel of another */
+    int64_t searched; /* rows searched for the nearest pixel of the other kind */
 };
 
 static bool
@@ -46,7 +45,7 @@ between_next(uint16_t columns)
     return columns == BETWEEN_NONE ? BETWEEN_NONE : (uint16_t)(columns + 1);
 }
 
-/* Of one row: from the left, then from the right. */
+/* Fills one row from the left, then from the right. */
 static void
 between_fill_row(const struct between_work *work, const struct between_shape *shape, int64_t y)
 {
@@ -87,7 +86,7 @@ between_nearer(between_square best, between_square rows, uint16_t columns)
     return square < best ? square : best;
 }
 
-/* Squared, from a pixel to the nearest that the table is of. */
+/* Returns the squared distance from a pixel to the nearest one of the table. */
 static between_square
 between_distance(struct between_work *work, const uint16_t *table, int64_t x, int64_t y)
 {
@@ -110,7 +109,8 @@ between_distance(struct between_work *work, const uint16_t *table, int64_t x, in
     return best;
 }
 
-/* Whether `inside`, on one plane, outweighs `outside`, on the other, `part` of the way to that. */
+/* Returns whether `inside`, on one plane, outweighs `outside`, on the other, at `part` of the way
+ * to it. */
 static bool
 between_belongs(between_square inside, between_square outside, uint64_t part)
 {
@@ -143,7 +143,8 @@ between_fill_parts(const struct between_work *work, int64_t low, int64_t high)
     }
 }
 
-/* A pixel that only one of the two planes has, on all planes between them; as many as get it. */
+/* Fills a pixel of only one of the two drawn planes on all planes between them. Returns the number
+ * of pixels set. */
 static int64_t
 between_fill_pixel(struct between_work *work, int64_t low, int64_t high, int64_t x, int64_t y)
 {

@@ -1,19 +1,21 @@
 /*
- * between.h - planes of a mask between those that were drawn, by the shape of these (Raya & Udupa 1990).
+ * between.h - fills planes of a mask between drawn planes, by interpolation of their shapes (Raya &
+ * Udupa 1990).
  *
- * On a drawn plane a pixel has a signed distance: from its centre to the nearest pixel's centre that
- * is not in the mask, or, of one that is not itself, less that to the nearest which is. On a plane
- * between two drawn ones that have none between them it is linear between theirs, pixel by pixel as
- * they lie in the images, along the slant of a tilted stack; what has at least 0 belongs to the mask.
- * Beyond the image lies nothing: a plane without such a pixel is infinitely far from it, and nothing
- * is drawn towards one that is empty.
+ * On a drawn plane, a pixel has a signed distance between pixel centres. For a pixel in the mask,
+ * it is the distance to the nearest pixel outside. For another pixel, it is minus the distance to
+ * the nearest pixel inside. On a plane between two consecutive drawn planes, the distance is
+ * interpolated linearly, pixel by pixel, along the slant of a tilted stack. Pixels with at least 0
+ * belong to the mask. The region beyond the image does not count: if a plane has no pixel of the
+ * other kind, the distance is infinite. Planes next to an empty drawn plane stay empty.
  *
- * All in whole numbers: squared distances with a row's step in columns' steps, rounded to 2^-16, and
- * the place between two planes, along the normal, rounded to 2^-16 of their distance. As at most one of
- * the two has the other sign, no root is needed.
+ * Arithmetic is in integers. Squared distances use the row spacing in column spacings, rounded to
+ * 2^-16. The position between two planes, along the normal, is rounded to 2^-16 of their distance.
+ * At most one of the two distances has the other sign, so that no root is needed.
  *
- * Plain C on one thread. The cost grows with the pixels that two drawn planes differ in, and with how
- * far those lie from where they agree: as many rows are searched, LIMIT_ROI_BETWEEN_MI at most.
+ * Threads: one, plain C. The cost grows with the pixels that differ between two drawn planes, and
+ * with their distance to pixels that agree: that many rows are searched, at most
+ * LIMIT_ROI_BETWEEN_MI.
  */
 #ifndef NOCTULE_BETWEEN_H
 #define NOCTULE_BETWEEN_H
@@ -24,9 +26,10 @@
 #include <stdbool.h>
 
 /*
- * Fills the planes of `bits` (as in struct image_mask; 0 there) between the first and the last that
- * were `drawn`; *voxels grows by what is set. OUT_OF_MEMORY (-ENOMEM); SIZE_IMPLAUSIBLE (-EBADMSG)
- * for pixels that are 2^10 times as high as they are wide, and beyond the limit; the mask is then undefined.
+ * Fills the planes of `bits` (as in struct image_mask; they must be 0) between the first and the
+ * last `drawn` plane. Adds the number of voxels set to *voxels. Returns OUT_OF_MEMORY (-ENOMEM), or
+ * SIZE_IMPLAUSIBLE (-EBADMSG) for pixels 2^10 times as high as wide and beyond the limit. After an
+ * error the mask is undefined.
  */
 int kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits,
                          int64_t *voxels, struct error *error);

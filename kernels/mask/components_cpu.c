@@ -1,7 +1,5 @@
-/*
- * components_cpu.c - what becomes of a mask's components on the CPU once its runs are united
- * (runs_cpu.c): which are the largest, which stay, and which bits of their numbers they have.
- */
+/* components_cpu.c - selects components of a mask on the CPU once its runs are united (runs_cpu.c):
+ * the largest, those that stay, and those by bits of their numbers. */
 #include "kernels/mask/runs_cpu.h"
 
 #include <pthread.h>
@@ -9,7 +7,7 @@
 
 static const struct mask_limit everything = {-1, 0};
 
-/* The largest components, in falling order, of those that have been looked at. */
+/* The largest components found so far, in decreasing order. */
 struct mask_podium {
     const struct mask_labels *labels;
     int64_t places;
@@ -38,7 +36,7 @@ podium_offer(struct mask_podium *podium, struct mask_limit own)
     podium->place[at] = own;
 }
 
-/* A root that is not larger than all places comes too late for them, as what is no root does. */
+/* Skips slots that are not roots, and roots that are not larger than all places. */
 static void
 find_largest(void *context, int64_t number)
 {
@@ -80,10 +78,8 @@ mask_limit_of(const struct mask_labels *labels, const struct kernels_mask_step *
     return (struct mask_limit){mask_least_size(step, spacing, podium.place[0].size), UINT64_MAX};
 }
 
-/*
- * The voxels in a word of the runs that begin at `chosen`, and of the one that goes on from the word
- * before where `carry` is 1: where a run has an addend at its beginning, the sum has none of it.
- */
+/* Returns the voxels in a word of the runs that begin at `chosen`, and of the run continued from
+ * the previous word if `carry` is 1. The sum clears runs that have an addend at their beginning. */
 MASK_INLINE uint64_t
 runs_from(uint64_t bits, uint64_t chosen, uint64_t *carry)
 {
@@ -100,11 +96,8 @@ struct mask_dropping {
     int64_t stay;
 };
 
-/*
- * Whether a run stays. Its slot then is that of a root that all runs stay with, or none: what comes
- * later and leads here has not far to go. Other threads may shorten the way over the slot meanwhile,
- * which leads to the same.
- */
+/* Returns whether a run stays. Replaces its slot by a root that stays or not, so that later paths
+ * are short. Other threads may shorten the path meanwhile, with the same result. */
 MASK_INLINE bool
 mask_stays(struct mask_dropping *dropping, uint64_t run)
 {
@@ -169,13 +162,13 @@ mask_drop(const struct mask_labels *labels, struct mask_limit limit)
 
 /* Numbers */
 
-/* What the walks over the runs of numbered components add to. */
+/* Data of the walks over the runs of numbered components. */
 struct mask_boxing {
     const struct mask_labels *labels;
     struct mask_component *components;
 };
 
-/* By several threads. */
+/* Any thread may call it. */
 static void
 box_add(struct mask_component *box, int axis, int64_t first, int64_t last)
 {
@@ -202,7 +195,7 @@ box_row(const struct mask_boxing *boxing, int64_t row)
         const uint64_t bits = mask_word(labels, row, word);
         uint64_t starts = bits & ~(bits << 1 | before), ends = bits & ~(bits >> 1);
 
-        if (bits & before) { /* a run goes on from the word before */
+        if (bits & before) { /* the run continues from the previous word */
             box_add(box, 0, 64 * word, 64 * word + __builtin_ctzll(ends));
             ends &= ends - 1;
         }
@@ -239,7 +232,7 @@ components_are_apart(const struct mask_component *a, const struct mask_component
     return false;
 }
 
-/* The least number that none of the components before this one has that are not apart from it. */
+/* Returns the least number unused by previous components that are not apart from this one. */
 static uint64_t
 least_number(const struct mask_component *components, int64_t own, const int64_t apart[3])
 {
@@ -253,7 +246,7 @@ least_number(const struct mask_component *components, int64_t own, const int64_t
     return 64 * word + (uint64_t)__builtin_ctzll(~taken[word]);
 }
 
-/* Gives the components that are numbered one by one as few numbers as they need. */
+/* Assigns as few numbers as possible to components that are numbered individually. */
 static int64_t
 share_numbers(const struct mask_labels *labels, const int64_t apart[3],
               struct mask_component *components)
@@ -316,7 +309,7 @@ part_row(const struct mask_part *part, int64_t row)
     }
 }
 
-/* Of slices that may have some. */
+/* Handles only slices that may have voxels of the part. */
 static void
 part_slice(void *context, int64_t z)
 {

@@ -1,5 +1,5 @@
-/* contours.c - see contours.h. A crossing flips the bit where it enters a row; the sums of the bits
- * before each are the area of a contour. */
+/* contours.c - see contours.h. A crossing flips the bit of the voxel where it enters a row. Prefix
+ * sums of these bits give the area of a contour. */
 #include "kernels/mask/contours.h"
 #include "base/limits.h"
 #include "kernels/mask/between.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTOURS_ENCLOSE = 3 }; /* points that it takes */
+enum { CONTOURS_ENCLOSE = 3 }; /* min points of an area */
 
-/* A pixel in the fixed-point numbers of the contours' places. */
+/* A pixel in the fixed-point coordinates of contours. */
 #define CONTOURS_PIXEL    4294967296.0
-#define CONTOURS_FARTHEST 1048576.0 /* pixels: products of places fit 127 bits */
+#define CONTOURS_FARTHEST 1048576.0 /* pixels: products of coordinates fit in 127 bits */
 #define CONTOURS_NEAR     ((int64_t)(CONTOURS_CENTRE_TOLERANCE * CONTOURS_PIXEL))
 
 __extension__ typedef __int128 contours_product;
@@ -30,13 +30,13 @@ struct contours_work {
     int64_t words_per_row;
     bool centres; /* voxels whose centres lie on a contour belong to it */
     uint64_t
-        *edges; /* these voxels of the current plane; 0 between planes; NULL without `centres` */
+        *edges; /* voxels on edges in the current plane; 0 between planes; NULL without `centres` */
     int64_t crossings;
     int64_t budget;     /* words that may still be compared */
     int64_t kept;       /* words of areas of the current plane */
-    int64_t *planes_of; /* by contour; -1: it encloses nothing */
+    int64_t *planes_of; /* plane per contour; -1: it encloses no area */
     int64_t *order;     /* contours by plane */
-    uint64_t *area;     /* of one contour, a plane; 0 between contours */
+    uint64_t *area;     /* area of one contour on a plane; 0 between contours */
     struct contours_part *parts;
     uint64_t *bits;
     struct contours_drawn *drawn;
@@ -55,7 +55,7 @@ contours_plane_height(const struct contours_work *work, int64_t plane)
     return contours_height(work, work->planes->origins + 3 * plane);
 }
 
-/* The plane that is nearest; of two alike the lower one. */
+/* Returns the nearest plane, the lower one of two equally near. */
 static int64_t
 contours_nearest(const struct contours_work *work, double height)
 {
@@ -74,7 +74,7 @@ contours_nearest(const struct contours_work *work, double height)
     return low;
 }
 
-/* How far from a plane its points may lie. */
+/* Returns the max distance of points from a plane. */
 static double
 contours_tolerance(const struct contours_work *work, int64_t plane)
 {
@@ -90,7 +90,7 @@ contours_tolerance(const struct contours_work *work, int64_t plane)
     return CONTOURS_TOLERANCE * distance;
 }
 
-/* The plane of a contour: `plane`, or the reason why it has none. */
+/* Sets `plane` to the plane of a contour, or fills the error if there is no such plane. */
 static int
 contours_find_plane(struct contours_work *work, const struct contour *contour, int64_t number,
                     int64_t *plane)
@@ -122,7 +122,7 @@ contours_find_plane(struct contours_work *work, const struct contour *contour, i
                      (long long)number, away, tolerance);
 }
 
-/* The nearest whole pixel. */
+/* Returns the nearest whole pixel. */
 static int64_t
 contours_nearest_pixel(int64_t place)
 {
@@ -135,7 +135,8 @@ contours_is_near(int64_t place)
     return llabs(place - contours_nearest_pixel(place) * ((int64_t)1 << 32)) <= CONTOURS_NEAR;
 }
 
-/* Counts a point, and moves it to the centre of a voxel that it is near, if centres on a contour belong to it. */
+/* Counts a point. If centres on a contour belong to it, moves the point to the centre of a near
+ * voxel. */
 static void
 contours_snap(struct contours_work *work, struct contours_point *place)
 {
@@ -149,7 +150,7 @@ contours_snap(struct contours_work *work, struct contours_point *place)
     place->y = contours_nearest_pixel(place->y) * ((int64_t)1 << 32);
 }
 
-/* False for what is too far away, or no number. */
+/* Returns false for a point that is too far away or not a number. */
 static bool
 contours_place(struct contours_work *work, int64_t plane, const double point[3],
                struct contours_point *place)
@@ -167,7 +168,7 @@ contours_place(struct contours_work *work, int64_t plane, const double point[3],
     return true;
 }
 
-/* The first whole pixel that is not below. */
+/* Returns the first whole pixel that is not below. */
 static int64_t
 contours_ceiling(int64_t place)
 {
@@ -175,9 +176,9 @@ contours_ceiling(int64_t place)
 }
 
 /*
- * The first column whose centre is not left of an edge where it crosses a row. In double precision
- * a crossing is wrong by less than 2^-30 pixels: only near a centre the products are needed. Sets
- * on_centre if the edge crosses the row at the centre of that column.
+ * Returns the first column whose centre is not left of an edge where it crosses a row. In double
+ * precision, a crossing has an error below 2^-30 pixels: only crossings near a centre need exact
+ * products. Sets on_centre if the edge crosses the row at the centre of that column.
  */
 static int64_t
 contours_column(struct contours_point low, struct contours_point high, int64_t row, bool *on_centre)
@@ -297,17 +298,17 @@ contours_edge(struct contours_work *work, struct contours_rows *rows, struct con
     return 0;
 }
 
-/* Twice the area of the triangle of two points and the origin; its sign is the direction. */
+/*
+ * Returns twice the area of the triangle of two points and the origin. Its sign is the direction.
+ */
 static contours_product
 contours_turn(struct contours_point a, struct contours_point b)
 {
     return (contours_product)a.x * b.y - (contours_product)b.x * a.y;
 }
 
-/*
- * Flips the area of a contour in work->area. The caller must fill the rows. Sets the direction of the contour: 1, -1, or 0 if
- * it has no area, or if directions do not count.
- */
+/* Flips the area of a contour in work->area. The caller must fill the rows. Sets the direction of
+ * the contour: 1, -1, or 0 if it has no area, or if directions do not count. */
 static int
 contours_draw(struct contours_work *work, const struct contour *contour, int64_t number,
               struct contours_rows *rows, int *direction)
@@ -334,7 +335,7 @@ contours_draw(struct contours_work *work, const struct contour *contour, int64_t
     return rc ? rc : contours_edge(work, rows, before, first);
 }
 
-/* Each bit becomes the sum, modulo 2, of those up to it. Returns the number of bits set. */
+/* Replaces each bit by the sum, modulo 2, of the bits up to it. Returns the number of bits set. */
 static int64_t
 contours_fill_row(uint64_t *words, int64_t columns)
 {
@@ -384,7 +385,7 @@ contours_no_memory(const struct contours_work *work)
                      "There is not enough memory to draw contours.");
 }
 
-/* Moves the area of a contour to a part of its own. */
+/* Moves the area of a contour to its own part. */
 static int
 contours_keep(struct contours_work *work, const struct contours_rows *rows, int64_t voxels,
               int direction, struct contours_part *part)
@@ -436,7 +437,7 @@ contours_add_edges(struct contours_work *work, uint64_t *bits)
     }
 }
 
-/* Draws `count` contours of one plane: CLOSEDPLANAR_XOR flips, others are combined by their overlaps. */
+/* Draws `count` contours of one plane: CLOSEDPLANAR_XOR flips, others are combined by overlaps. */
 static int
 contours_draw_plane(struct contours_work *work, const struct contour *contours,
                     const int64_t *items, int64_t count, uint64_t *bits)
@@ -499,7 +500,8 @@ contours_finish(struct contours_work *work, const bool *has)
             drawn->first_missing = plane;
 }
 
-/* Finds the plane of each contour, and sorts the contours by plane. Fills ends[z] with the end of plane z in the order. */
+/* Finds the plane of each contour, and sorts the contours by plane. Fills ends[z] with the end of
+ * plane z in the order. */
 static int
 contours_sort(struct contours_work *work, const struct contours_request *request, bool *has,
               int64_t *ends)
@@ -560,7 +562,7 @@ contours_interpolate(struct contours_work *work, const bool *has)
                                      : 0;
 }
 
-/* `numbers` has room for two per contour and one per slice. */
+/* `numbers` must have room for two per contour and one per slice. */
 static int
 contours_run(struct contours_work *work, const struct contours_request *request, bool *has,
              int64_t *numbers)

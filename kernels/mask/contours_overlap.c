@@ -70,7 +70,7 @@ overlap_compare(struct contours_part *parts, int64_t count, int64_t words_per_ro
     return 0;
 }
 
-/* Sets the voxels of a part in a plane, or flips them. */
+/* Sets or flips the voxels of a part in a plane. */
 static void
 overlap_apply(const struct contours_part *part, int64_t words_per_row, bool flip, uint64_t *plane)
 {

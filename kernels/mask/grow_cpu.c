@@ -1,22 +1,23 @@
 /*
- * grow_cpu.c - balls on the CPU: a row of the result is the union of rows of the source, each
- * widened by its span (ball.h). Shrinking is growing the complement within the volume.
+ * grow_cpu.c - balls on the CPU: a row of the result is the union of source rows, each widened by
+ * its span (ball.h). Shrinking grows the complement within the volume.
  *
- * Rows of a slice are made in tiles, of the words that may have some. Whatever a ball has of a slice
- * it has of the one as far on the other side: so a tile begins with the unions of all such two
- * slices, and looks at half of the ball's rows, in few and near places. Rows beyond the volume are
- * empty there, and no special case.
+ * Rows of a slice are made in tiles, of the words that may have voxels. A ball is symmetric: its
+ * rows at slice distance k equal those at -k. A tile therefore first unites each such pair of
+ * slices, and then needs only half of the ball's rows, from a compact memory area. Rows beyond the
+ * volume are empty in these unions and need no special case.
  */
 #include "kernels/mask/mask_cpu.h"
 
 #include <string.h>
 
 enum {
-    TOGETHER = 16,   /* rows of the result, which find much in the same rows of the source */
-    TILE_ROWS = 128, /* of a slice, that are dealt out together */
+    TOGETHER = 16,   /* rows of the result, which share source rows */
+    TILE_ROWS = 128, /* rows of a slice distributed together */
 };
 
-/* One thread's: unions of two slices, where in them the rows of the ball are, and isa.unite's. */
+/* Per thread: unions of slice pairs, the places of the ball's rows in them, and memory for
+ * isa.unite. */
 struct grow_thread {
     uint64_t *pairs;
     int64_t *offsets;
@@ -38,7 +39,7 @@ grow_unite_words(const struct mask_volume *volume)
     return (size_t)ISA_UNITE_SPACE(&rows);
 }
 
-/* Rows of a tile's pairs of two slices, and of all of them. */
+/* Return the rows of a tile's slice pair, and of all pairs. */
 static int64_t
 pair_rows(const struct mask_reach *reach)
 {
@@ -51,7 +52,7 @@ grow_pair_words(const struct mask_volume *volume, const struct mask_reach *most)
     return (size_t)((most->size[2] + 1) * pair_rows(most) * volume->extent.words_per_row);
 }
 
-/* A thread's pieces, which are counted where there is no memory. */
+/* Places a thread's pieces, which are only counted without memory. */
 static size_t
 grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume,
                   const struct mask_reach *most, unsigned char *memory)
@@ -91,7 +92,7 @@ grow_most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What slices around z have, and the ball reaches from there. */
+/* Returns the rectangle within the ball's reach of voxels in slices around z. */
 static struct mask_rectangle
 find_grown(const struct mask_growing *growing, int64_t z)
 {
@@ -112,8 +113,8 @@ find_grown(const struct mask_growing *growing, int64_t z)
     return to;
 }
 
-/* The intersection of the rectangles of all slices in reach of z, its own reduced by the reach except
- * at the volume's faces. */
+/* Returns the intersection of the rectangles of all slices in reach of z. Its own is reduced by the
+ * reach except at the volume's faces. */
 static struct mask_rectangle
 find_shrunk(const struct mask_growing *growing, int64_t z)
 {
@@ -138,7 +139,7 @@ find_shrunk(const struct mask_growing *growing, int64_t z)
     return to;
 }
 
-/* Rows first .. last of slice z are made of the words word .. word + words - 1 of the source. */
+/* Makes rows first .. last of slice z from the source's words word .. word + words - 1. */
 struct grow_tile {
     const struct mask_growing *growing;
     const struct mask_rectangle *to;
@@ -146,7 +147,7 @@ struct grow_tile {
     int64_t word, words;
 };
 
-/* The slice's words that the tile looks at; NULL where there is nothing. */
+/* Returns the slice's words for the tile, or NULL if it is empty. */
 static const uint64_t *
 find_slice(const struct grow_tile *tile, int64_t z)
 {
@@ -159,7 +160,7 @@ find_slice(const struct grow_tile *tile, int64_t z)
     return growing->source + z * extent->words_per_slice + tile->word;
 }
 
-/* Clears the bits beyond the last column, which complements have set. */
+/* Clears the bits beyond the last column, which are set in complements. */
 static void
 clear_tails(uint64_t *rows, int64_t count, int64_t words, uint64_t tail)
 {
@@ -168,7 +169,8 @@ clear_tails(uint64_t *rows, int64_t count, int64_t words, uint64_t tail)
             rows[(row + 1) * words - 1] &= tail;
 }
 
-/* Of the slices k before and k behind, the rows that the ball reaches; complements where it shrinks. */
+/* Unites the rows within the ball's reach of slices k before and k behind, or their complements
+ * when shrinking. */
 static void
 unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
 {
@@ -196,7 +198,7 @@ unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
         clear_tails(pair, rows.count, rows.words, mask_tail(extent));
 }
 
-/* The rows of the ball in the pairs, from a row of the slice itself. */
+/* Finds the places of the ball's rows in the pairs, relative to a row of the slice itself. */
 static void
 place_rows(const struct grow_tile *tile, struct grow_thread *thread)
 {
@@ -213,7 +215,7 @@ place_rows(const struct grow_tile *tile, struct grow_thread *thread)
     }
 }
 
-/* Of row y the voxels that may be in it: what was united beyond them is of the complement, or of padding. */
+/* Writes the valid voxels of row y. Bits beyond them come from complements or padding. */
 static void
 put_row(const struct grow_tile *tile, const uint64_t *found, int64_t y)
 {
@@ -257,7 +259,7 @@ grow_tile_rows(const struct grow_tile *tile, struct grow_thread *thread)
     }
 }
 
-/* A tile is TILE_ROWS rows of a slice. */
+/* Makes a tile: TILE_ROWS rows of a slice. */
 static void
 grow_tile(const struct mask_growing *growing, struct grow_thread *thread, int64_t number)
 {

@@ -1,4 +1,4 @@
-/* mask.c - the argument checks of mask.h, once for all backends; and what steps keep. */
+/* mask.c - the argument checks of mask.h for all backends, and the size limits of steps. */
 #include "kernels/mask/mask.h"
 #include "kernels/op.h"
 
@@ -41,7 +41,7 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
     return false;
 }
 
-/* Spacings are positive, the reach is not negative, all finite. */
+/* Checks that spacings are positive, the reach is not negative, and all are finite. */
 static bool
 mask_demand_is_sound(const struct kernels_mask_demand *demand)
 {
@@ -89,7 +89,7 @@ kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_m
     return rc ? rc : kernels_op_run(lane, KERNELS_MASK, &request, error);
 }
 
-/* Whether so many voxels are `ml` and more. */
+/* Returns whether a volume of `voxels` voxels is at least `ml`. */
 static bool
 mask_volume_suffices(double voxels, const double spacing[3], double ml)
 {
@@ -103,7 +103,7 @@ mask_least_size(const struct kernels_mask_step *step, const double spacing[3], i
 
     if (step->kind == KERNELS_MASK_KEEP_AT_LEAST)
         return (int64_t)ceil(size);
-    /* The product rises with the size. */
+    /* The product increases with the size. */
     int64_t low = 0, high = largest + 1;
 
     while (low < high) {

@@ -1,13 +1,13 @@
 /*
- * mask.h - masks made of ranges, of other masks and of steps: components, holes, balls.
+ * mask.h - masks from value ranges, other masks, and steps: components, holes, balls.
  *
- * Every step is a set operation with a definition, and gives the same voxels on every backend and
- * in tests/kernels/ref_mask.c. Conventions (shapes, errors, threads) are those of kernels.h.
+ * Every step is a defined set operation, with the same voxels on every backend and in
+ * tests/kernels/ref_mask.c. Shapes, errors, threads: as in kernels.h.
  *
  * Components are 6-connected, 4-connected in a slice, or with `corners` 26- and 8-connected. A ball
  * of r mm is the set of offsets (i, j, k) with (i sx)^2 + (j sy)^2 + (k sz)^2 <= r^2, in double
- * precision in this order without FMA. Voxels outside the volume do not exist: growing finds nothing
- * there, and shrinking removes nothing because of them.
+ * precision in this order without FMA. Voxels outside the volume do not exist: growing does not add
+ * them, and shrinking does not treat them as outside the mask.
  */
 #ifndef NOCTULE_MASK_H
 #define NOCTULE_MASK_H
@@ -20,39 +20,44 @@ extern "C" {
 
 #define KERNELS_MASK_MOST_KEPT 256
 
-/* KERNELS_MASK's demand: what the job's requests may ask for. */
+/* KERNELS_MASK's demand: limits of the job's requests. */
 struct kernels_mask_demand {
     size_t masks;
     double spacing[3]; /* between voxel centres along x, y, z, mm */
-    double reach_mm;   /* of the largest ball; 0: none has one */
-    bool bridges;      /* KERNELS_MASK_CUT_BRIDGES is among the steps */
+    double reach_mm;   /* of the largest ball; 0: no balls */
+    bool bridges;      /* requests may use KERNELS_MASK_CUT_BRIDGES */
 };
 
 enum kernels_mask_step_kind {
-    /* The `amount` largest components, at most KERNELS_MASK_MOST_KEPT; of two alike the one whose
-     * first voxel comes first, x fastest. */
+    /* Keeps the `amount` largest components, at most KERNELS_MASK_MOST_KEPT. Of equal ones, keeps
+     * that with the first voxel, x fastest. */
     KERNELS_MASK_KEEP,
-    /* Components with at least `amount` (0 .. 1) times the largest's voxels, in double precision. */
+    /* Keeps components with at least `amount` (0 .. 1) times the largest's voxels, in double
+     * precision. */
     KERNELS_MASK_KEEP_AT_LEAST,
-    /* Components of `amount` ml and more: voxels * (sx * sy * sz / 1000), in double precision. */
+    /* Keeps components of at least `amount` ml: voxels * (sx * sy * sz / 1000), in double
+     * precision. */
     KERNELS_MASK_DROP_BELOW,
-    /* Adds what of the complement is not connected, within it, with the border of its slice; or of
-     * the volume. */
+    /* Adds the parts of the complement that are not connected, within it, with the border of their
+     * slice, or of the volume. */
     KERNELS_MASK_FILL_SLICES,
     KERNELS_MASK_FILL_VOLUME,
-    /* By a ball of `amount` mm: union of the balls around its voxels; voxels whose ball, as far as
-     * it is in the volume, lies in it; shrunk, then grown; grown, then shrunk. */
+    /*
+     * With a ball of `amount` mm. GROW: union of the balls around its voxels. SHRINK: voxels whose
+     * ball, as far as it is in the volume, lies in the mask. OPEN: shrink, then grow. CLOSE: grow,
+     * then shrink.
+     */
     KERNELS_MASK_GROW,
     KERNELS_MASK_SHRINK,
     KERNELS_MASK_OPEN,
     KERNELS_MASK_CLOSE,
     /*
-     * As KERNELS_MASK_OPEN, but each component of what was shrunk is grown alone, and a voxel that
-     * one of them reaches stays only where no other reaches it or a neighbour of it (by the step's
-     * connectivity). What is thinner than the ball joins two components no more.
+     * As KERNELS_MASK_OPEN, but grows each component of the shrunk mask separately. A voxel that
+     * one component reaches stays only if no other reaches it or its neighbours (by the step's
+     * connectivity). Parts thinner than the ball therefore no longer connect two components.
      */
     KERNELS_MASK_CUT_BRIDGES,
-    KERNELS_MASK_STEPS, /* how many there are */
+    KERNELS_MASK_STEPS, /* number of steps */
 };
 
 struct kernels_mask_step {
@@ -62,17 +67,19 @@ struct kernels_mask_step {
 };
 
 /*
- * The voxels whose stored value lies in ranges[z] and not in padding (without ranges: all), that
- * lie in `found`, in each mask of `within` and in none of `minus`, through the steps. Each step that
- * adds voxels (grow, close, fill) is cut to `within` and `minus` again, and not to `found` or the
- * ranges. Masks are bits as of struct image_mask, of as few words a row as will do, their padding
- * bits anything; they may be those that this or another operation has left in the lane, but that of
- * the same place. All is borrowed for the call.
+ * A request for the voxels whose stored value lies in ranges[z] (without ranges: all) and not in
+ * padding. They must lie in `found`, in each mask of `within`, and in no mask of `minus`. Then the
+ * steps apply. Each step that adds voxels (grow, close, fill) is cut to `within` and `minus` again,
+ * but not to `found` or the ranges.
+ * Masks are bits as in struct image_mask, with the min words per row. Their padding bits are
+ * ignored. They may be earlier results of this or another operation in the lane, except the mask at
+ * the same place. The call borrows all pointers.
  */
 struct kernels_mask_request {
-    const struct image_range *ranges; /* one a slice, or one for all: range_count is either, or 0 */
+    /* one per slice, or one for all; range_count: that number, or 0 */
+    const struct image_range *ranges;
     size_t range_count;
-    struct image_range padding; /* lo > hi: none */
+    struct image_range padding; /* lo > hi: no padding */
     const uint64_t *found;      /* NULL: every voxel */
     const uint64_t *const *within;
     size_t within_count;
@@ -83,20 +90,20 @@ struct kernels_mask_request {
 };
 
 struct kernels_mask_result {
-    struct image_mask mask; /* the lane's */
-    /* Of the last step that looks at components, CUT_BRIDGES too: those that it found, and kept. */
+    struct image_mask mask; /* owned by the lane */
+    /* Components found and kept by the last step on components, including CUT_BRIDGES. */
     int64_t components_found;
     int64_t components_kept;
-    int64_t first[3], last[3]; /* the mask's box; first > last when it is empty */
+    int64_t first[3], last[3]; /* the mask's box; first > last if it is empty */
 };
 
-/* Makes mask `place` (0 .. demand.masks - 1), in place of what was there. Needs every slice
- * announced (-EBUSY otherwise). */
+/* Makes mask `place` (0 .. demand.masks - 1), and replaces the previous one there. Every slice must
+ * be announced (-EBUSY). */
 int kernels_mask_run(struct kernels_lane *lane, size_t place,
                      const struct kernels_mask_request *request, struct kernels_mask_result *result,
                      struct error *error);
 
-/* Within kernels/: what the operation is given, and what backends need to know of steps. */
+/* Private to kernels/: the request of the operation, and helpers for backends. */
 struct mask_request {
     size_t place;
     const struct kernels_mask_request *given;
@@ -105,8 +112,8 @@ struct mask_request {
 
 bool mask_step_has_ball(enum kernels_mask_step_kind kind);
 
-/* The voxels that a component needs to stay by KEEP_AT_LEAST or DROP_BELOW, where the largest has
- * so many; above that when none stays. */
+/* Returns the min voxels of a component that KEEP_AT_LEAST or DROP_BELOW keeps, given the
+ * largest's. Returns more than that if none stays. */
 int64_t mask_least_size(const struct kernels_mask_step *step, const double spacing[3],
                         int64_t largest);
 

@@ -1,16 +1,14 @@
-/*
- * mask_cpu.c - masks on the CPU, on one bit a voxel: what a request begins with, and its steps one
- * after the other, between the mask's own memory and one to work in.
- */
+/* mask_cpu.c - masks on the CPU, one bit per voxel: the initial mask of a request, and its steps
+ * one after the other, between the mask's own memory and work memory. */
 #include "kernels/mask/mask_cpu.h"
 #include "kernels/range/range_cpu.h"
 
 #include <string.h>
 
-/* Beside the mask itself: one to work in, and what cutting bridges takes. */
+/* Work memory besides the mask itself: one to work in, and those for cutting bridges. */
 enum { SPARE, CUT, PART, OTHER, SPARES };
 
-/* Numbers of components that are taken one by one; of more, their bits. */
+/* Max component numbers handled one by one. More are handled by their digits. */
 enum { MOST_VALUES = 16 };
 
 struct cpu_mask {
@@ -70,7 +68,7 @@ cpu_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
         kernels_take(arena, own->demand.bridges ? MASK_COMPONENTS : 0, sizeof(*own->components));
 }
 
-/* One request while it is made. */
+/* State of a request. */
 struct mask_making {
     struct cpu_lane *lane;
     struct cpu_mask *own;
@@ -78,11 +76,11 @@ struct mask_making {
     const struct kernels_mask_request *given;
     struct mask_bounds bounds;
     struct kernels_mask_result *result;
-    uint64_t *bits;  /* the mask as it is */
-    uint64_t *spare; /* as large */
+    uint64_t *bits;  /* the current mask */
+    uint64_t *spare; /* same size as bits */
 };
 
-/* What it begins with, in a slice: values are looked at last, where all else leaves something. */
+/* Makes the initial mask of a slice. Compares values last, only where voxels remain. */
 static void
 begin_slice(void *context, int64_t z)
 {
@@ -111,7 +109,7 @@ begin_slice(void *context, int64_t z)
         range_narrow_slice(making->lane, *range, given->padding, z, bits);
 }
 
-/* NULL: there are none. */
+/* Returns NULL without bounds. */
 static const struct mask_bounds *
 bounds_of(const struct mask_making *making)
 {
@@ -148,7 +146,7 @@ keep_components(struct mask_making *making, const struct kernels_mask_step *step
         mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
 }
 
-/* Of the complement's components, those with no run at the border are turned over. */
+/* Flips the complement's components that have no run at the border. */
 static void
 fill_holes(struct mask_making *making, const struct kernels_mask_step *step)
 {
@@ -186,19 +184,20 @@ grow_in_place(struct mask_making *making, bool shrink, const struct mask_bounds 
 struct bridge_cutting {
     const struct mask_volume *volume;
     const struct mask_rectangle *reached; /* of the other */
-    uint64_t *one;                        /* what components before it reach */
+    uint64_t *one;                        /* reached by earlier components */
     const uint64_t *other;
     uint64_t *cut;
     bool corners;
 };
 
-/* The rows around one that are in the volume: voxels reach those beside them in `wide`, in `plain` only their own places. */
+/* Rows around a row, inside the volume. Voxels reach their neighbours in the `wide` rows, and only
+ * their own position in the `plain` ones. */
 struct rows_around {
     const uint64_t *wide[9], *plain[4];
     int wides, plains;
 };
 
-/* Where `reached` is given, of slices that it has something of. */
+/* If `reached` is given, skips slices where it is empty. */
 static struct rows_around
 find_rows_around(const struct bridge_cutting *cutting, const uint64_t *bits,
                  const struct mask_rectangle *reached, int64_t y, int64_t z)
@@ -234,7 +233,7 @@ any_word(const uint64_t *const *rows, int count, int64_t word)
     return any;
 }
 
-/* A word of the voxels and of their neighbours, in a row of so many words. */
+/* Returns a word of the voxels and their neighbours in a row of `words` words. */
 static inline uint64_t
 reached_word(const struct rows_around *rows, int64_t word, int64_t words)
 {
@@ -246,7 +245,7 @@ reached_word(const struct rows_around *rows, int64_t word, int64_t words)
            any_word(rows->plain, rows->plains, word);
 }
 
-/* The words and rows of a slice that the other or a neighbour of it may have. */
+/* Returns the words and rows of a slice that may have voxels or neighbours of the other. */
 static struct mask_rectangle
 find_near(const struct bridge_cutting *cutting, int64_t z)
 {
@@ -268,7 +267,7 @@ find_near(const struct bridge_cutting *cutting, int64_t z)
     return near;
 }
 
-/* Where one and the other, or their neighbours, meet in a slice is cut. */
+/* Cuts voxels of a slice where both masks, or their neighbours, meet. */
 static void
 cut_slice(void *context, int64_t z)
 {
@@ -292,7 +291,7 @@ cut_slice(void *context, int64_t z)
     }
 }
 
-/* One takes the other in. */
+/* Adds the other mask to the first one. */
 static void
 unite_slice(void *context, int64_t z)
 {
@@ -308,7 +307,7 @@ unite_slice(void *context, int64_t z)
             cutting->one[i] |= cutting->other[i];
 }
 
-/* What has grown is what all components reach, but for the cuts. */
+/* Sets the result to the voxels that any component reaches, without the cuts. */
 static void
 join_slice(void *context, int64_t z)
 {
@@ -319,7 +318,7 @@ join_slice(void *context, int64_t z)
         cutting->one[i] &= ~cutting->cut[i];
 }
 
-/* What the components of a part reach. */
+/* Grows the components of a part. */
 static void
 cut_part(struct mask_making *making, struct bridge_cutting *cutting, struct mask_part *part)
 {
@@ -340,7 +339,8 @@ cut_part(struct mask_making *making, struct bridge_cutting *cutting, struct mask
     cpu_pool_for(volume->pool, volume->extent.size[2], unite_slice, cutting);
 }
 
-/* Two that are farther apart along an axis reach no voxel, and no neighbour of one, both. */
+/* Finds the distances along each axis beyond which two components reach no common or neighbouring
+ * voxels. */
 static void
 find_apart(const struct mask_ball *ball, int64_t apart[3])
 {
@@ -349,8 +349,9 @@ find_apart(const struct mask_ball *ball, int64_t apart[3])
 }
 
 /*
- * Two components of different numbers differ in a digit: what those with one of its values reach is
- * found for all of them at once, value by value, digit by digit. Those of one number do not meet.
+ * Two components with different numbers differ in a digit. Components with the same value of a
+ * digit are grown together, value by value and digit by digit. Components with the same number do
+ * not meet.
  */
 static void
 cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
@@ -435,7 +436,7 @@ struct mask_measuring {
     struct mask_rectangle *slices;
 };
 
-/* Along x, of the rows that are not empty: words that can change nothing are not looked at. */
+/* Measures along x in rows that are not empty. Skips words that cannot change the result. */
 static void
 measure_columns(const struct bits_extent *extent, const uint64_t *bits,
                 struct mask_rectangle *rectangle)

@@ -1,4 +1,4 @@
-/* mask_cpu.h - what the files of the CPU's masks share. */
+/* mask_cpu.h - declarations shared by the mask files of the CPU. */
 #ifndef NOCTULE_CPU_MASK_H
 #define NOCTULE_CPU_MASK_H
 
@@ -7,7 +7,7 @@
 #include "kernels/mask/ball.h"
 #include "kernels/mask/mask.h"
 
-/* The volume's shape, and who works on it. */
+/* The volume's shape, and its thread pool. */
 struct mask_volume {
     struct bits_extent extent;
     const struct isa *isa;
@@ -21,13 +21,13 @@ mask_tail(const struct bits_extent *extent)
     return ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
 }
 
-/* Masks that limit a mask through all of its steps. */
+/* Masks that limit a mask in all of its steps. */
 struct mask_bounds {
     const uint64_t *const *within, *const *minus;
     size_t within_count, minus_count;
 };
 
-/* Clears the bits outside the bounds in `words` words of a mask, of which `bits` is number `first`. */
+/* Clears the bits outside the bounds in `words` words of a mask. `bits` is word number `first`. */
 static inline void
 mask_bound(const struct mask_bounds *bounds, int64_t first, int64_t words, uint64_t *bits)
 {
@@ -39,7 +39,7 @@ mask_bound(const struct mask_bounds *bounds, int64_t first, int64_t words, uint6
             bits[i] &= ~bounds->minus[m][first + i];
 }
 
-/* Of a slice, first .. last along x and y; none from 0 to -1. */
+/* Voxels first .. last of a slice along x and y; empty is 0 to -1. */
 struct mask_rectangle {
     int64_t first[2];
     int64_t last[2];
@@ -53,17 +53,17 @@ mask_rectangle_is_empty(const struct mask_rectangle *rectangle)
     return rectangle->first[0] > rectangle->last[0] || rectangle->first[1] > rectangle->last[1];
 }
 
-/* Where a mask's voxels lie in a slice. */
+/* Returns the rectangle of a mask's voxels in a slice. */
 struct mask_rectangle mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits,
                                          int64_t z);
 
-/* In every slice. */
+/* Measures every slice. */
 void mask_measure(const struct mask_volume *volume, const uint64_t *bits,
                   struct mask_rectangle *slices);
 
 /* runs_cpu.c and components_cpu.c: components. */
 
-/* Where there may be so many runs: a word for each row, and eight bytes for each run. */
+/* Room for the max number of runs: one word per row, and eight bytes per run. */
 struct mask_runs {
     uint32_t *first;
     uint64_t *slots;
@@ -71,23 +71,23 @@ struct mask_runs {
 
 size_t mask_runs_most(const struct bits_extent *extent);
 
-/* Runs of ones in bits ^ flip, and what they hang together in. */
+/* Runs of ones in bits ^ flip, and their components. */
 struct mask_labels {
     const struct mask_volume *volume;
     struct mask_runs runs;
     uint64_t *bits;
     uint64_t flip; /* 0 or all ones */
     bool corners;
-    bool flat;     /* slices for themselves */
-    bool border;   /* a component's size is how many of its runs lie at the border */
-    int64_t count; /* runs; this and what was found are mask_label's */
+    bool flat;     /* slices are separate */
+    bool border;   /* a component's size is the number of its runs at the border */
+    int64_t count; /* number of runs; set by mask_label, as is `found` */
     int64_t found;
 };
 
-/* Finds the components and their sizes; returns how many. */
+/* Finds the components and their sizes. Returns their number. */
 int64_t mask_label(struct mask_labels *labels);
 
-/* What stays: components above this size, and of this size those up to this run. */
+/* Keeps components above this size, and those of this size up to this run. */
 struct mask_limit {
     int64_t size;
     uint64_t last;
@@ -96,10 +96,10 @@ struct mask_limit {
 struct mask_limit mask_limit_of(const struct mask_labels *labels,
                                 const struct kernels_mask_step *step, const double spacing[3]);
 
-/* Turns over the runs of what does not stay; returns how many components stay. */
+/* Flips the runs of components that do not stay. Returns the number that stay. */
 int64_t mask_drop(const struct mask_labels *labels, struct mask_limit limit);
 
-/* Voxels first .. last along each axis, and the number that the component has. */
+/* Voxels first .. last along each axis, and the component's number. */
 struct mask_component {
     int64_t first[3];
     int64_t last[3];
@@ -109,23 +109,23 @@ struct mask_component {
 enum { MASK_COMPONENTS = 4096 };
 
 /*
- * Numbers the components instead of their sizes, from 0; returns how many numbers there are. Where
- * there are no more components than MASK_COMPONENTS, they are told, and two may share a number whose
- * places differ by more than `apart` along an axis.
+ * Replaces the sizes of components by numbers from 0. Returns how many numbers are used. Up to
+ * MASK_COMPONENTS components are also measured. Two of these may share a number if they are more
+ * than `apart` from each other along an axis.
  */
 int64_t mask_number(const struct mask_labels *labels, const int64_t apart[3],
                     struct mask_component *components);
 
-/* Numbers n with n / place % base == value. */
+/* Selects numbers n with n / place % base == value. */
 struct mask_digit {
     uint64_t place, base, value;
 };
 
-/* part = the voxels of components with such a number, in the slices that may have some: what the
- * others have is not written. All slices are measured. */
+/* Writes to `part` the voxels of components with such a number, only in slices that may have some.
+ * Measures all slices. */
 struct mask_part {
     const struct mask_labels *labels;
-    const struct mask_component *components; /* of mask_number */
+    const struct mask_component *components; /* from mask_number */
     struct mask_digit digit;
     uint64_t *bits;
     struct mask_rectangle *slices;
@@ -135,14 +135,14 @@ void mask_take_part(struct mask_part *part);
 
 /* grow_cpu.c: balls. */
 
-/* What a ball needs of memory: of each slice where the source has voxels and where the target may have
- * some; and for each thread. */
+/* Memory for a ball: rectangles per slice of the source's voxels and of the target's possible
+ * voxels, and memory per thread. */
 struct mask_grow_space {
     struct mask_reach most;
     struct mask_rectangle *slices;
     struct mask_rectangle *reached;
     unsigned char *threads;
-    size_t bytes; /* of one thread */
+    size_t bytes; /* per thread */
 };
 
 void mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume,
@@ -152,14 +152,14 @@ struct mask_growing {
     const struct mask_volume *volume;
     const struct mask_ball *ball;
     const struct mask_grow_space *space;
-    const uint64_t *source; /* its slices are in space->slices, and empty ones are not read */
+    const uint64_t *source; /* its slices are measured in space->slices; empty ones are not read */
     uint64_t *target;
     bool shrink;
-    bool sparse; /* what nothing reaches of the target is not written: space->reached tells */
-    const struct mask_bounds *bounds; /* of the target; NULL: none */
+    bool sparse;                      /* slices out of reach are not written: see space->reached */
+    const struct mask_bounds *bounds; /* of the target; NULL: no bounds */
 };
 
-/* target = the source grown by the ball, or shrunk. */
+/* Sets the target to the source grown or shrunk by the ball. */
 void mask_grow(const struct mask_growing *growing);
 
 #endif

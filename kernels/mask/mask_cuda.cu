@@ -1,7 +1,7 @@
 /*
- * mask_cuda.cu - masks on the GPU as an operation: memory, what a request begins with, the order of
- * its steps, what comes back. Nothing waits for the host but the number of components that bridges
- * are cut between, and a ball that is made while the one before is still on its way.
+ * mask_cuda.cu - masks on the GPU as an operation: memory, the initial mask of a request, the order
+ * of its steps, and its results. The host waits only for the number of components when cutting
+ * bridges, and to make a ball while the previous one is still being sent.
  */
 #include "kernels/mask/mask_cuda.cuh"
 #include "kernels/range/range.h"
@@ -10,7 +10,7 @@
 
 enum { BLOCKS_PER_PROCESSOR = 8 };
 
-/* Beside the mask itself: one to work in, and what cutting bridges takes. */
+/* Work memory besides the mask itself: one to work in, and those for cutting bridges. */
 enum { SPARE, CUT, PART, ONE, OTHER, SPARES };
 
 struct cuda_mask {
@@ -26,10 +26,10 @@ struct cuda_mask {
     struct mask_bound *partials;
     struct mask_pass *passes, *host_passes;
     struct mask_ball ball;                 /* on the host */
-    bool walks;                            /* that ball is made by `walk` */
-    struct mask_walk walk;                 /* of that ball */
-    struct mask_grow_ball grow, host_grow; /* else: of that ball, on the device; pinned */
-    double ball_mm;                        /* of that ball; negative: none */
+    bool walks;                            /* `walk` makes that ball */
+    struct mask_walk walk;                 /* for that ball */
+    struct mask_grow_ball grow, host_grow; /* otherwise for that ball: on the device, and pinned */
+    double ball_mm;                        /* radius of that ball; negative: no ball */
 };
 
 static struct cuda_mask *
@@ -131,7 +131,8 @@ mask_measure_begin(struct mask_facts *facts)
     }
 }
 
-/* A block's, in shared memory first: all blocks' atomic operations are on the same few words. */
+/* Merges a block's results in shared memory first: the atomic operations of all blocks use the same
+ * few words. */
 __global__ void
 __launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struct mask_grid grid,
                                                    const uint64_t *bits, struct mask_facts *facts)
@@ -183,13 +184,13 @@ __launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struc
     atomicMax(&facts->last[threadIdx.x], (long long)block_last[threadIdx.x]);
 }
 
-/* One request while it is made */
+/* State of a request */
 
 struct mask_work {
     struct cuda_lane *lane;
     struct cuda_mask *own;
-    uint64_t *bits;                           /* the mask as it is, on the device */
-    uint64_t *spare;                          /* as large */
+    uint64_t *bits;                           /* the current mask, on the device */
+    uint64_t *spare;                          /* same size as bits */
     const struct kernels_mask_request *given; /* NULL: steps without bounds */
 };
 
@@ -212,7 +213,7 @@ queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joinin
     mask_join<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, other, how, bits);
 }
 
-/* A result of this lane is on the device already. */
+/* Joins a set. Results of this lane are already on the device. */
 static int
 join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining how,
          struct error *error)
@@ -313,7 +314,7 @@ search_of(const struct mask_work *work, bool corners)
     return search;
 }
 
-/* Before all components. */
+/* Precedes all components. */
 static const struct mask_bound none_stays = {LLONG_MAX, ULLONG_MAX};
 
 static int
@@ -328,7 +329,7 @@ keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
     cudaStream_t stream = work->lane->work;
     struct mask_bound bound = none_stays;
 
-    if (step->kind == KERNELS_MASK_DROP_BELOW) /* the largest is no larger than the volume */
+    if (step->kind == KERNELS_MASK_DROP_BELOW) /* the largest is at most the volume */
         bound.size = mask_least_size(step, work->own->demand.spacing, voxels);
     mask_search_begin(&search, bound, stream);
     if (rounds > 0)
@@ -342,7 +343,7 @@ keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
     return 0;
 }
 
-/* Of the complement's components, those that have nothing at the border are turned over. */
+/* Flips the complement's components that do not touch the border. */
 static int
 fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
@@ -361,7 +362,7 @@ fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, 
 
 /* Balls */
 
-/* The ball before may still be on its way. */
+/* The previous ball may still be in transfer. */
 static int
 send_grow_ball(const struct mask_work *work, struct error *error)
 {
@@ -425,7 +426,7 @@ grow_in_turn(struct mask_work *work, bool shrink, struct error *error)
     return queue_grow(work, before, shrink, work->bits, error);
 }
 
-/* How many components there are, after they have been numbered. */
+/* Returns the number of components in *found, after they have been numbered. */
 static int
 count_numbered(const struct mask_work *work, int64_t *found, struct error *error)
 {
@@ -438,7 +439,7 @@ count_numbered(const struct mask_work *work, int64_t *found, struct error *error
     return 0;
 }
 
-/* Part ONE or OTHER becomes what the components with this bit, or without it, reach. */
+/* Grows the components with this bit into part ONE, or those without it into OTHER. */
 static int
 reach_bit(const struct mask_work *work, const struct mask_search *search, int bit,
           struct error *error)
@@ -460,7 +461,7 @@ reach_bit(const struct mask_work *work, const struct mask_search *search, int bi
     return 0;
 }
 
-/* As the CPU does it: bit by bit of the components' numbers. */
+/* As on the CPU: bit by bit of the components' numbers. */
 static int
 cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
@@ -525,7 +526,7 @@ queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct 
     return 0;
 }
 
-/* The steps, and their result to the mask's own memory. */
+/* Runs the steps, with the result in the mask's own memory. */
 static int
 queue_steps(struct mask_work *work, uint64_t *mask, const struct kernels_mask_step *steps,
             size_t count, struct error *error)
@@ -558,7 +559,7 @@ cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to,
     return queue_steps(&work, mask, steps, count, error);
 }
 
-/* The mask to the host, and what is known of it. */
+/* Fetches the mask and its measurements. */
 static int
 fetch_mask(const struct mask_work *work, uint64_t *host_mask, struct error *error)
 {
@@ -602,7 +603,7 @@ cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
     struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE], request->given};
     int rc;
 
-    /* After a request that failed, its work may still be on its way. */
+    /* Work of a failed request may still be running. */
     CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
     CUDA_TRY(cuda_device_of(base), cudaMemsetAsync(own->facts, 0, sizeof(*own->facts), lane->work));
     rc = begin_mask(&work, error);

@@ -1,20 +1,20 @@
 /*
- * mask_grow.cu - balls on the GPU that reach further than mask_walk.cu's: a lane makes a word of
- * the result from the same word of the rows of the ball, group by group, and lanes that stand side
- * by side widen what they have by what the next group's span is shorter (ball.h).
+ * mask_grow.cu - balls on the GPU beyond the reach of mask_walk.cu. A lane makes a word of the
+ * result from the same word of the ball's rows, group by group. Adjacent lanes then widen their
+ * words by the difference to the next span (ball.h).
  *
- * Rows of up to 32 words are whole in a warp, as many as there is room for. Of longer ones a warp
- * makes a piece, and sees as many words beyond its ends as the ball reaches.
+ * A warp has as many whole rows of up to 32 words as fit. Of longer rows it makes a piece, and
+ * reads additional words at both ends to cover the ball's reach.
  */
 #include "kernels/mask/mask_cuda.cuh"
 
 enum { WARPS = MASK_THREADS / 32 };
 
-/* How rows are dealt out to warps. */
+/* Distribution of rows to warps. */
 struct grow_lanes {
-    int32_t width; /* lanes side by side in a row */
-    int32_t rows;  /* of a warp */
-    int32_t halo;  /* words at either end of a piece that are only seen */
+    int32_t width; /* adjacent lanes per row */
+    int32_t rows;  /* per warp */
+    int32_t halo;  /* words at either end of a piece that are only read */
     uint32_t pieces;
     uint32_t warps;
 };
@@ -68,7 +68,7 @@ mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball,
             (int32_t)((made->rows[i].k * grid->rows + made->rows[i].j) * grid->words_per_row);
 }
 
-/* The word `away` lanes further within the row; 0 beyond. */
+/* Returns the word `away` lanes further in the row, 0 beyond. */
 __device__ static __forceinline__ uint64_t
 lane_word(uint64_t word, int32_t at, int32_t width, int32_t away)
 {
@@ -78,7 +78,7 @@ lane_word(uint64_t word, int32_t at, int32_t width, int32_t away)
     return at + away >= 0 && at + away < width ? other : 0;
 }
 
-/* The row moved by `by` to both sides, and itself. */
+/* Widens the row by `by` to both sides. */
 __device__ static __forceinline__ uint64_t
 widen_lanes(uint64_t word, int32_t at, int32_t width, int32_t by)
 {
@@ -93,7 +93,7 @@ widen_lanes(uint64_t word, int32_t at, int32_t width, int32_t by)
     return word | low | high;
 }
 
-/* Bits first .. last of a row, of those of word x. */
+/* Returns bits first .. last of a row, as far as they are in word x. */
 __device__ static __forceinline__ uint64_t
 bits_within(int64_t x, int64_t first, int64_t last)
 {
@@ -104,7 +104,7 @@ bits_within(int64_t x, int64_t first, int64_t last)
     return ~UINT64_C(0) << (low > 0 ? low : 0) & ~UINT64_C(0) >> (high < 63 ? 63 - high : 0);
 }
 
-/* A word with these rows away from it, four at once. */
+/* Unites a word with four rows at the given offsets. */
 template <bool Shrink>
 __device__ static __forceinline__ uint64_t
 four_words(const uint64_t *word, int4 away)
@@ -114,7 +114,7 @@ four_words(const uint64_t *word, int4 away)
     return Shrink ? ~(a & b & c & d) : a | b | c | d;
 }
 
-/* As four_words, of rows that may lie outside the volume, where nothing is found. */
+/* As four_words, for rows that may lie outside the volume, which are empty there. */
 template <bool Shrink>
 __device__ static __forceinline__ uint64_t
 four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &ball, int32_t quad,
@@ -132,7 +132,8 @@ four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &bal
     return found;
 }
 
-/* So many blocks a processor: with more the compiler keeps too little in registers. */
+/* The launch bound limits blocks per multiprocessor: with more, the compiler keeps too little in
+ * registers. */
 template <bool Shrink>
 __global__ void
 __launch_bounds__(MASK_THREADS, 5)
@@ -189,7 +190,7 @@ __launch_bounds__(MASK_THREADS, 5)
         if (Shrink && x + 1 == grid.words_per_row)
             found &= grid.tail;
         __syncwarp();
-        /* As the CPU's isa.unite: by no more than what has been widened, and one. */
+        /* As in the CPU's isa.unite, a step is at most the width so far plus 1. */
         for (int32_t done = 0, step; done < own.widen; done += step) {
             step = min(own.widen - done, done + 1);
             found = widen_lanes(found, at, lanes.width, step);
@@ -232,7 +233,7 @@ row_word(const struct mask_grid &grid, const uint64_t *bits, int64_t word,
            (at.x + 1 < grid.words_per_row ? bits[there + 1] << 63 : 0);
 }
 
-/* A word of the voxels and of their neighbours. */
+/* Returns a word of the voxels and their neighbours. */
 __device__ static __forceinline__ uint64_t
 reached(const struct mask_grid &grid, const uint64_t *bits, int64_t word,
         const struct mask_place &at, bool corners)

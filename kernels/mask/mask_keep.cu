@@ -1,12 +1,10 @@
-/*
- * mask_keep.cu - which components stay: the largest, those of a size, those at the border; and their
- * numbers.
- */
+/* mask_keep.cu - selects components: the largest, those of a size, those at the border. Also
+ * numbers them. */
 #include "kernels/mask/mask_runs.cuh"
 
 #include <limits.h>
 
-/* visit(its number, what is known of it) of each component. */
+/* Calls visit(number, node) for each component. */
 template <typename Visit>
 static __device__ __forceinline__ void
 visit_roots(const struct mask_search &search, const Visit &visit)
@@ -26,7 +24,8 @@ visit_roots(const struct mask_search &search, const Visit &visit)
     }
 }
 
-/* Which nodes of a word are of components for which is(number, what it counts), and which are roots. Of all lanes. */
+/* Returns which nodes of a word belong to components with is(number, count), and which are roots.
+ * All lanes must call it. */
 template <typename Is>
 static __device__ __forceinline__ uint32_t
 nodes_that(const struct mask_search &search, uint32_t word, const Is &is, uint32_t *roots)
@@ -65,8 +64,9 @@ nodes_that(const struct mask_search &search, uint32_t word, const Is &is, uint32
 }
 
 /*
- * The runs of the thread's word that show one of these nodes of the block's tile, of which each thread brings those of
- * its word. Labels are of the tile, so runs ask nothing more of the device's memory.
+ * Returns the runs of the thread's word with one of these nodes of the block's tile. Each thread
+ * provides the nodes of its word. Labels are relative to the tile, so that runs need no further
+ * device memory.
  */
 static __device__ __forceinline__ uint64_t
 runs_of(const struct mask_search &search, uint32_t word, uint32_t nodes)
@@ -90,8 +90,9 @@ runs_of(const struct mask_search &search, uint32_t word, uint32_t nodes)
 #pragma unroll
         for (uint32_t i = 0; i < LABELS; i++) {
             const uint64_t run = first_run(bits, left);
-            const uint32_t label = two[i / 2] >> 16 * (i % 2), /* anything if there is no run */
-                in_tile = label / MASK_RUNS_PER_WORD % MASK_THREADS;
+            /* undefined if there is no such run */
+            const uint32_t label = two[i / 2] >> 16 * (i % 2),
+                           in_tile = label / MASK_RUNS_PER_WORD % MASK_THREADS;
 
             if (tile_nodes[in_tile] >> label % MASK_RUNS_PER_WORD & 1)
                 taken |= run;
@@ -109,7 +110,7 @@ bound_before(const struct mask_bound &a, const struct mask_bound &b)
     return a.size > b.size || (a.size == b.size && a.last < b.last);
 }
 
-/* The first of all the block's, for its first thread. */
+/* Returns the block's first bound in its first thread. */
 __device__ static struct mask_bound
 first_of_block(struct mask_bound own, struct mask_bound *shared)
 {

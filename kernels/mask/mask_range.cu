@@ -1,12 +1,10 @@
-/*
- * mask_range.cu - the voxels in range as bits: a thread compares the voxels of 16 bytes of a row, four bytes
- * at once.
- */
+/* mask_range.cu - the voxels in range as bits: a thread compares the voxels of 16 bytes of a row,
+ * four bytes at once. */
 #include "kernels/mask/mask_cuda.cuh"
 
-enum { RANGE_PIECES = 4 }; /* of a thread, on their way from memory at once */
+enum { RANGE_PIECES = 4 }; /* per thread, loading at the same time */
 
-/* What is told apart by the size of a value: how many bits 16 bytes make, and how four bytes are compared. */
+/* Per value size: the number of bits that 16 bytes make, and the comparison of four bytes. */
 template <typename Value> struct range_values;
 
 template <> struct range_values<uint8_t> {
@@ -22,7 +20,7 @@ template <> struct range_values<uint8_t> {
         return __vcmpleu4(__vsub4(four, low), span) & 0x01010101;
     }
 
-    /* `passed`: of words of four. */
+    /* `passed`: one per four bytes. */
     static __device__ __forceinline__ uint32_t gather(const uint32_t passed[4])
     {
         return __dp4a(passed[1], 0x80402010u, __dp4a(passed[0], 0x08040201u, 0u)) |
@@ -55,7 +53,7 @@ struct range_piece {
     uint32_t words[4];
 };
 
-/* The 16 bytes from this one on, wherever they lie; what is beyond the volume is of no account. */
+/* Reads the 16 bytes from this one on, unaligned. Bytes beyond the volume are undefined. */
 __device__ static __forceinline__ struct range_piece
 read_piece(const uint32_t *volume, size_t byte, size_t last_word)
 {
@@ -95,7 +93,7 @@ passing_bits(const struct range_piece &piece, const struct mask_pass &pass)
     return values::gather(passed);
 }
 
-/* Some blocks a slice. */
+/* Several blocks handle one slice. */
 template <typename Value>
 __global__ void
 __launch_bounds__(MASK_THREADS)
@@ -112,7 +110,7 @@ __launch_bounds__(MASK_THREADS)
                      ((size_t)grid.columns * grid.rows * grid.slices * sizeof(Value) - 1) / 4;
     const struct mask_pass pass = passes[alike ? 0 : z];
     struct range_piece read[RANGE_PIECES];
-    int32_t left[RANGE_PIECES]; /* voxels of the row from there on */
+    int32_t left[RANGE_PIECES]; /* remaining voxels of the row */
 
 #pragma unroll
     for (uint32_t i = 0; i < RANGE_PIECES; i++) {

@@ -1,9 +1,9 @@
 /*
- * mask_runs.cu - components on the GPU: those of tiles, united where tiles meet, and what they count.
+ * mask_runs.cu - components on the GPU: those of tiles, united where tiles meet, and their counts.
  *
- * Union-find in two stages (Jaiganesh 2018): in the shared memory of a block the runs of its tile
- * (mask_tiles.cu), then in the memory of the device the nodes that these leave. Parents come earlier than their
- * children, so the root of a component is its first run, whatever the order.
+ * Union-find in two stages (Jaiganesh 2018): the runs of a tile in shared memory (mask_tiles.cu),
+ * then the resulting nodes in device memory. Parents precede their children, so that the root of a
+ * component is its first run, in any order of execution.
  */
 #include "kernels/mask/mask_runs.cuh"
 
@@ -18,21 +18,21 @@ mask_runs(const struct mask_grid *grid)
 bool
 mask_runs_can(const struct mask_grid *grid)
 {
-    /* A component counts in 32 bits, and blocks go along an axis. */
+    /* Counts have 32 bits, and the grid's axis limits the blocks. */
     return grid->words < (INT64_C(1) << 32) / 64 && grid->slices <= UINT16_MAX;
 }
 
-/* A word of the volume, and that which its tile begins with. */
+/* A word of the volume, and the first word of its tile. */
 struct volume_word {
     uint64_t bits;
     uint32_t word, tile;
 };
 
-/* The nodes of all tiles. Past the first cache, which knows nothing of what others write. */
+/* The nodes of all tiles. Reads bypass the L1 cache, which does not see writes of other blocks. */
 template <typename Shape> struct volume_forest {
     const struct mask_search &search;
 
-    /* Of what is not in the volume none. */
+    /* Words outside the volume are empty. */
     __device__ __forceinline__ struct volume_word word(uint32_t x, uint32_t y, uint32_t z) const
     {
         const struct mask_grid &grid = search.grid;
@@ -74,18 +74,19 @@ template <typename Shape> struct volume_forest {
 };
 
 /*
- * Where tiles meet
+ * Seams of tiles
  *
- * What touches need not be united where it is anyway: in a tile everything is; where a tile meets the one before along
- * z, what touches as it does a row before, in the same two tiles; where it meets the one before along y, what touches
- * as it does a slice before; along x, as it does a row before.
+ * Contacts that are already covered need no union. Within a tile all are covered. At a seam along
+ * z, contacts are covered that also exist in the previous row, in the same two tiles. At a seam
+ * along y, those that also exist in the previous slice. At a seam along x, those that also exist in
+ * the previous row.
  */
 
 enum seam { SEAM_SLICES, SEAM_ROWS, SEAM_COLUMNS, SEAMS };
 
-enum { SEAM_COLUMN_ROWS = 16 }; /* that a thread looks at where tiles meet along x */
+enum { SEAM_COLUMN_ROWS = 16 }; /* rows per thread at seams along x */
 
-/* How many there are, and threads that there is something to do for. */
+/* Sizes of the seams, and the number of threads with work. */
 struct seam_counts {
     uint32_t wide, high;
     uint32_t of[SEAMS];
@@ -173,7 +174,7 @@ __launch_bounds__(MASK_THREADS) search_seams(const __grid_constant__ struct mask
     }
 }
 
-/* The ends of words that touch those of other rows at corners. */
+/* Unites the ends of words that touch those of other rows at corners. */
 template <typename Shape>
 __global__ void
 __launch_bounds__(MASK_THREADS) search_corners(const __grid_constant__ struct mask_search search)
@@ -198,13 +199,14 @@ __launch_bounds__(MASK_THREADS) search_corners(const __grid_constant__ struct ma
     }
 }
 
-/* What components count */
+/* Counts of components */
 
-/* What a thread adds to a root, and the highest rank that it saw: components only grow, so that of the
- * largest is seen when the last part of it is added, or by its tile (mask_tiles.cu). */
+/* A thread's sum for a root, and the highest rank it has seen. Components only grow, so that the
+ * largest one's rank is seen when its last part is added, or in its tile (mask_tiles.cu). */
 struct root_sum {
     const struct mask_search &search;
-    uint32_t root, counted; /* the earliest so far: the largest tend to begin early */
+    /* the earliest root so far: the largest components tend to begin early */
+    uint32_t root, counted;
     unsigned long long highest;
 
     __device__ __forceinline__ void give(uint32_t node, uint32_t count)
@@ -229,8 +231,8 @@ struct root_sum {
     }
 };
 
-/* Nodes that hang below others show the root of their component, which counts what they did. A lane that has reached
- * a root takes its next node at once. */
+/* Links all nodes directly to the root of their component, and adds their counts to it. A lane that
+ * has reached a root takes its next node at once. */
 __global__ void
 __launch_bounds__(MASK_THREADS) search_counts(const __grid_constant__ struct mask_search search)
 {
@@ -263,7 +265,7 @@ __launch_bounds__(MASK_THREADS) search_counts(const __grid_constant__ struct mas
         }
     }
     __syncwarp();
-    /* The lanes of one component together: its root would be a bottleneck. */
+    /* Lanes of one component add together: its root would be a bottleneck. */
     const unsigned same = __match_any_sync(~0u, sum.root);
     const uint32_t together = __reduce_add_sync(same, sum.counted);
 

@@ -1,12 +1,13 @@
 /*
- * mask_runs.cuh - what the kernels of components share: the runs of a word, how they are united, tiles, and what these
- * leave on the device.
+ * mask_runs.cuh - declarations shared by the component kernels: runs of a word, their unions,
+ * tiles, and the results of tiles on the device.
  *
- * A tile (mask_tiles.cu) numbers its components by their first runs: a node each, numbered within the word, 32 numbers
- * a word. `labels` holds of each run of a word, in turn, the node of its component, by the number of the word in its
- * tile. Nodes of one component become a tree where tiles meet, whose root is the first: `parent` is one's own number, or
- * an earlier one; `hung` has a bit for each that is below another. Most words have few of either, so the first few of
- * all words lie side by side, then the next few.
+ * A tile (mask_tiles.cu) numbers its components by their first runs: a node each, with 32 numbers
+ * per word. `labels` has, for each run of a word in turn, the node of its component, with the
+ * number of the word in its tile. Where tiles meet, nodes of one component become a tree whose root
+ * is the first node. `parent` is the node's own number or an earlier one. `hung` has a bit for each
+ * node below another. Most words have few labels or nodes. Memory therefore first has the first few
+ * of all words, then the next few.
  */
 #ifndef NOCTULE_MASK_RUNS_CUH
 #define NOCTULE_MASK_RUNS_CUH
@@ -35,36 +36,37 @@ run_count(uint64_t bits)
     return (uint32_t)__popcll((long long)run_starts(bits));
 }
 
-/* The first run that has any of the bits that are left: the sum carries through it. */
+/* Returns the first run with any of the `left` bits: the sum carries through it. */
 static __device__ __forceinline__ uint64_t
 first_run(uint64_t bits, uint64_t left)
 {
     return bits & ~(bits + (left & (0 - left)));
 }
 
-/* The last run that begins in these bits, which are all up to one of the run's. */
+/* Returns the last run that begins in these bits, which must be all bits up to one in the run. */
 static __device__ __forceinline__ uint32_t
 run_within(uint64_t bits, uint64_t up_to)
 {
     return (uint32_t)__popcll((long long)(run_starts(bits) & up_to)) - 1;
 }
 
-/* Whole warps go round, with an index or beyond the last one: what follows asks all lanes. */
+/* Whole warps loop, with indices beyond the last one, since the loop body needs all lanes. */
 #define SEARCH_EACH(count, index)                                                                  \
     for (uint32_t index = blockIdx.x * blockDim.x + threadIdx.x; ((index) & ~31u) < (count);       \
          (index) += gridDim.x * blockDim.x)
 
 /* Unions */
 
-/* Two that are of one component; equal when nothing is left to be done. */
+/* Two nodes of one component; equal if no work is left. */
 struct mask_pair {
     uint32_t one, other;
 };
 
 /*
- * Of the two, that whose parent is later is hung below the other's parent, and what was its parent is what is left to
- * unite, unless it had none (Rem's algorithm, Dijkstra 1976): no root is looked for, and trees become lower on the way.
- * Another thread may have hung it elsewhere: lower() tells below what, and that is still united.
+ * Links the node with the later parent below the other's parent (Rem's algorithm, Dijkstra 1976).
+ * Returns its previous parent, if it had one, as the next pair to unite. This needs no search for
+ * roots, and lowers trees on the way. If another thread has linked the node elsewhere, lower()
+ * returns that parent, which is then united too.
  */
 template <typename Forest>
 static __device__ __forceinline__ struct mask_pair
@@ -81,8 +83,8 @@ unite_further(const Forest &forest, const struct mask_pair &pair)
     return {before, before == late ? late : early};
 }
 
-/* Of all lanes: the pair_at(all bits up to it) of each bit. One that has united a pair takes its next at once, for
- * how far others have to go differs. */
+/* Unites pair_at(all bits up to it) for each bit. All lanes must call it. A lane that has united a
+ * pair takes its next at once, since path lengths differ. */
 template <typename Forest, typename PairAt>
 static __device__ __forceinline__ void
 unite_each(const Forest &forest, uint64_t at, const PairAt &pair_at)
@@ -99,7 +101,8 @@ unite_each(const Forest &forest, uint64_t at, const PairAt &pair_at)
     }
 }
 
-/* The runs of these bits of a with those `away` bits further in b: none, one before or one behind. */
+/* Unites the runs of these bits in a with those `away` bits further in b: 0, one before or one
+ * behind. */
 template <typename Forest, typename Word>
 static __device__ __forceinline__ void
 unite_at(const Forest &forest, const Word &a, const Word &b, uint64_t at, int away)
@@ -112,8 +115,8 @@ unite_at(const Forest &forest, const Word &a, const Word &b, uint64_t at, int aw
     });
 }
 
-/* The runs of words of two rows that lie beside each other. Those that touch at a bit of `known` are
- * of one component without this. Of all lanes, as `corners` is. */
+/* Unites the runs of neighbouring words of two rows. Contacts at a bit of `known` are already
+ * covered. All lanes must call it, with the same `corners`. */
 template <typename Forest, typename Word>
 static __device__ __forceinline__ void
 unite_words(const Forest &forest, const Word &a, const Word &b, bool corners, uint64_t known)
@@ -121,14 +124,15 @@ unite_words(const Forest &forest, const Word &a, const Word &b, bool corners, ui
     unite_at(forest, a, b, run_starts(a.bits & b.bits) & ~known, 0);
     if (!corners)
         return;
-    /* Corners of runs that have nothing more in common. */
+    /* Runs that touch only at corners. */
     const uint64_t alone = a.bits & ~b.bits;
 
     unite_at(forest, a, b, alone & b.bits << 1 & ~(a.bits << 1), -1);
     unite_at(forest, a, b, alone & b.bits >> 1 & ~(a.bits >> 1), 1);
 }
 
-/* The last run of `low`, the word before, and the first of `high`, where they meet. Of all lanes. */
+/* Unites the last run of `low`, the previous word, with the first of `high`, if they meet. All
+ * lanes must call it. */
 template <typename Forest, typename Word>
 static __device__ __forceinline__ void
 unite_ends(const Forest &forest, const Word &low, const Word &high)
@@ -138,18 +142,18 @@ unite_ends(const Forest &forest, const Word &low, const Word &high)
     });
 }
 
-/* Tiles: some words of some rows of some slices, a thread each, and a block a tile */
+/* Tiles: words of some rows of some slices, one per thread, one block per tile */
 
 template <int Words, int Rows> struct tile_shape {
     static constexpr uint32_t words = Words, rows = Rows, slices = MASK_THREADS / Rows / Words;
 };
 
 using tile_deep = tile_shape<1, 16>;
-using tile_flat = tile_shape<8, 32>; /* slice by slice */
+using tile_flat = tile_shape<8, 32>; /* each slice separate */
 
 static_assert(tile_flat::slices == 1, "nothing to unite along z");
 
-/* queue(shape, how many tiles there are along each axis), with the shape of the search's tiles. */
+/* Calls queue(shape, number of tiles per axis) with the shape of the search's tiles. */
 template <typename Queue>
 static void
 tiles_queue(const struct mask_search *search, const Queue &queue)
@@ -170,7 +174,7 @@ tiles_queue(const struct mask_search *search, const Queue &queue)
         with(tile_deep());
 }
 
-/* Of a thread of a block that has a tile; x in words. */
+/* Returns the thread's word in its block's tile, x in words. */
 template <typename Shape>
 static __device__ __forceinline__ struct mask_place
 tile_place()
@@ -182,7 +186,7 @@ tile_place()
             blockIdx.z * Shape::slices + thread / Shape::words / Shape::rows};
 }
 
-/* As many as there are if it is beyond the volume. */
+/* Returns the number of words if it is beyond the volume. */
 static __device__ __forceinline__ uint32_t
 word_at(const struct mask_grid &grid, const struct mask_place &at)
 {
@@ -192,21 +196,21 @@ word_at(const struct mask_grid &grid, const struct mask_place &at)
            (uint32_t)at.x;
 }
 
-/* What tiles see for themselves: labels, nodes and how many there are. */
+/* Queues the labelling within tiles: labels, nodes, and their number. */
 void mask_tiles_queue(const struct mask_search *search, cudaStream_t stream);
 
 /* Labels and nodes in memory */
 
-enum { LABELS_ABREAST = 16, NODES_ABREAST = 4 }; /* of a word */
+enum { LABELS_ABREAST = 16, NODES_ABREAST = 4 }; /* per word */
 
-/* Where a word's label or node is, of so many of a word abreast. */
+/* Returns the place of a word's label or node, with `abreast` of a word stored together. */
 static __device__ __forceinline__ uint32_t
 place_abreast(const struct mask_search &search, uint32_t word, uint32_t number, uint32_t abreast)
 {
     return (number / abreast * (uint32_t)search.grid.words + word) * abreast + number % abreast;
 }
 
-/* Of the run of a word. */
+/* Returns the label of a word's run. */
 static __device__ __forceinline__ uint16_t *
 label_at(const struct mask_search &search, uint32_t word, uint32_t run)
 {
@@ -222,14 +226,14 @@ node_at(const struct mask_search &search, uint32_t node)
 
 /* The largest */
 
-/* As one number that rises with the size, and at the same size with how early the component is. */
+/* Returns a rank that increases with the size and, for equal sizes, for earlier components. */
 static __device__ __forceinline__ unsigned long long
 rank_of(uint32_t count, uint32_t node)
 {
     return (unsigned long long)count << 32 | (uint32_t)~node;
 }
 
-/* Of all lanes, the highest rank of what each of them saw. Few are above what others have told. */
+/* Stores the highest rank of all lanes. All lanes must call it. Few ranks exceed the stored one. */
 static __device__ __forceinline__ void
 search_tell_highest(const struct mask_search &search, unsigned long long rank)
 {

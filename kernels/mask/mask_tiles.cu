@@ -1,27 +1,26 @@
-/*
- * mask_tiles.cu - components as far as a block sees them: the runs of its tile, united in shared
- * memory. There a word has a slot for each run that it may have, of which its runs take the first.
- */
+/* mask_tiles.cu - components within tiles: a block unites the runs of its tile in shared memory. A
+ * word has a slot for each possible run. Its runs take the first ones. */
 #include "kernels/mask/mask_runs.cuh"
 
 enum {
-    TILE_PITCH = MASK_RUNS_PER_WORD + 1, /* the first runs of words lie in all banks */
+    TILE_PITCH = MASK_RUNS_PER_WORD + 1, /* puts the first slots of words into different banks */
     TILE_SLOTS = MASK_THREADS * TILE_PITCH,
-    TILE_COUNT_SHIFT = 16, /* a root's slot has what it counts above its number */
-    TILE_LABELS = 8,       /* that are written at once */
+    TILE_COUNT_SHIFT = 16, /* a root's count is above its number */
+    TILE_LABELS = 8,       /* written at once */
 };
 
 static_assert(TILE_SLOTS <= 1 << TILE_COUNT_SHIFT, "a slot's number");
 static_assert(64 * MASK_THREADS < 1 << (32 - TILE_COUNT_SHIFT), "a tile's voxels");
 static_assert(MASK_THREADS * MASK_RUNS_PER_WORD <= 1 << TILE_COUNT_SHIFT, "a label");
 
-/* A word of the tile and the slot of its first run; those of the others follow. */
+/* A word of the tile and the slot of its first run. The slots of its other runs follow. */
 struct tile_word_runs {
     uint64_t bits;
     uint32_t slots;
 };
 
-/* Of a tile, in shared memory: of each run the slot of an earlier one of its component, or its own. */
+/* A tile's forest in shared memory: per run, the slot of an earlier run of its component, or its
+ * own. */
 struct tile_forest {
     uint32_t *slots; /* TILE_SLOTS */
 
@@ -30,19 +29,19 @@ struct tile_forest {
         return word.slots + run;
     }
 
-    /* Before anything is counted. */
+    /* Must not be called after counting has begun. */
     __device__ __forceinline__ uint32_t peek(uint32_t slot) const
     {
         return *(const volatile uint32_t *)&slots[slot];
     }
 
-    /* Before anything is counted; and of slots that are no roots, which no count goes to. */
+    /* After counting has begun, it must not be called for roots. */
     __device__ __forceinline__ uint32_t lower(uint32_t slot, uint32_t parent) const
     {
         return atomicMin(&slots[slot], parent);
     }
 
-    /* What a slot holds below a count: its parent, in the end a label. */
+    /* The slot's contents below a count: its parent, at the end its label. */
     __device__ __forceinline__ volatile uint16_t &held(uint32_t slot) const
     {
         return *(volatile uint16_t *)&slots[slot];
@@ -70,7 +69,7 @@ struct tile_forest {
     }
 };
 
-/* What a run counts: its voxels, or whether it lies at the border. */
+/* Returns a run's count: its voxels, or whether it lies at the border. */
 __device__ static __forceinline__ uint32_t
 run_counts(const struct mask_search &search, const struct mask_place &at, uint64_t run)
 {
@@ -84,7 +83,8 @@ run_counts(const struct mask_search &search, const struct mask_place &at, uint64
            (at.x + 1 == grid.words_per_row && run & last);
 }
 
-/* Of the runs that begin at `starts` the first bit that touches another row, if any: sums carry up to it. */
+/* Returns, for the runs that begin at `starts`, the first bit that touches another row, if any:
+ * sums carry up to it. */
 __device__ static __forceinline__ uint64_t
 first_touches(uint64_t bits, uint64_t starts, uint64_t touches)
 {
@@ -97,7 +97,7 @@ reversed(uint64_t bits)
     return (uint64_t)__brev((uint32_t)bits) << 32 | __brev((uint32_t)(bits >> 32));
 }
 
-/* Where those runs start that have none of these bits, of which each run has one at most. */
+/* Returns the starts of runs without any of these bits. Each run must have at most one. */
 __device__ static __forceinline__ uint64_t
 starts_without(uint64_t bits, uint64_t some)
 {
@@ -106,7 +106,7 @@ starts_without(uint64_t bits, uint64_t some)
     return run_starts(bits) & ~reversed(back & ~(back + reversed(some)));
 }
 
-/* A block's tile: words of a row follow each other in `words`, rows of a slice, and slices. */
+/* A block's tile: words of a row are consecutive, then rows of a slice, then slices. */
 template <typename Shape> struct search_tile {
     const struct mask_search &search;
     const uint64_t *words;
@@ -124,13 +124,13 @@ template <typename Shape> struct search_tile {
         return words[word] & words[word - 1] >> 63 & 1;
     }
 
-    /* Of a word that is not in the tile none. */
+    /* Words outside the tile are empty. */
     __device__ __forceinline__ struct tile_word_runs runs_if(bool exists, uint32_t word) const
     {
         return exists ? runs(word) : tile_word_runs{};
     }
 
-    /* The thread's runs, each below the one that it touches at one of these bits. */
+    /* Links the thread's runs below the runs that they touch at these bits. */
     __device__ __forceinline__ void hang(const struct tile_word_runs &own,
                                          const struct tile_word_runs &below, uint64_t at) const
     {
@@ -144,9 +144,9 @@ template <typename Shape> struct search_tile {
     }
 
     /*
-     * Each run begins below one that it touches in the row before, or else in the slice before: no other thread has
-     * anything to do with it yet. What else touches is united then. Where words or rows touch as they do in the
-     * row before, they need not be: there they are, and the rows are.
+     * Links each run below one that it touches in the previous row, or otherwise in the previous
+     * slice. No other thread uses it yet. Then unites the other contacts. Contacts of words or rows
+     * that also exist in the previous row are already covered.
      */
     __device__ __forceinline__ void unite() const
     {
@@ -182,8 +182,9 @@ template <typename Shape> struct search_tile {
     }
 
     /*
-     * Every slot shows its root, and roots count. Which runs of the thread's word are roots. All lanes look for a root
-     * as long as one does: those that leave a loop in a branch do not wait for the others.
+     * Links every slot to its root, and adds up counts in roots. Returns which runs of the thread's
+     * word are roots. All lanes loop until the last one has found its root: lanes that leave a loop
+     * in a branch do not wait for the others.
      */
     __device__ __forceinline__ uint32_t count(const struct mask_place &at) const
     {
@@ -206,7 +207,8 @@ template <typename Shape> struct search_tile {
         return roots;
     }
 
-    /* The thread's roots, two at a time, which show their labels then; the highest rank. */
+    /* Writes the thread's roots, two at a time, and replaces them by their labels. Returns the
+     * highest rank. */
     __device__ __forceinline__ unsigned long long write_nodes(uint32_t word, uint32_t roots) const
     {
         const uint32_t slots = runs(threadIdx.x).slots, first = word * MASK_RUNS_PER_WORD;
@@ -232,12 +234,12 @@ template <typename Shape> struct search_tile {
         return highest;
     }
 
-    /* Once all roots show their labels. */
+    /* Must be called after all roots have labels. */
     __device__ __forceinline__ void write_labels(uint32_t word, uint32_t roots) const
     {
         const struct tile_word_runs own = runs(threadIdx.x);
         const uint32_t count = run_count(own.bits);
-        /* Slots of no run hold anything, and nothing is looked up by it. */
+        /* Unused slots are undefined and must not be looked up. */
         const uint32_t shown = count < MASK_RUNS_PER_WORD ? roots | ~0u << count : roots;
 
         for (uint32_t run = 0; run < count; run += TILE_LABELS) {

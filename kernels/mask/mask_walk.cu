@@ -1,14 +1,16 @@
 /*
- * mask_walk.cu - balls on the GPU that reach few voxels: a block walks along z with some rows of the volume, whole or
- * in pieces, and those that they are reached from, and makes two slices at a time.
+ * mask_walk.cu - small balls on the GPU. A block walks along z with some rows of the volume, whole
+ * or in pieces, and the rows in their reach. It makes two slices at a time.
  *
- * A thread has a word of each slice in reach, and writes its windows to shared memory: for each k up to the ball's
- * depth the union of the 2 k + 1 slices around the one that is made. Of windows the ball is made as ball.h has it, from
- * the longest span to none, what there is widened by a voxel before each next one. To a span belong the rows at j and
- * -j of the widest window whose k the ball has there, unless a longer span had that window already.
+ * A thread has a word of each slice in reach. It writes its windows to shared memory: for each k up
+ * to the ball's depth, the union of the 2 k + 1 slices around the current one. The ball is made
+ * from windows as in ball.h, from the longest span to 0, and the result is widened by a voxel
+ * before each next span. A span has the rows at j and -j of the widest window with a k in the ball,
+ * unless a longer span already had that window.
  *
- * Where the widest window is full so is the result, and where it is empty in all rows in reach there is none: of what
- * is made of tissue, that is half of it. Shrinking is growing the complement within the volume.
+ * If the widest window is full, so is the result. If it is empty in all rows in reach, the result
+ * is empty. This covers half of typical tissue masks. Shrinking grows the complement within the
+ * volume.
  */
 #include "kernels/mask/mask_cuda.cuh"
 
@@ -17,15 +19,15 @@
 
 enum {
     WALK_THREADS = 448, /* at most */
-    WALK_WARPS = 8,     /* of these, that make rows, at most */
-    WALK_SLICES = 8,    /* that a block makes, unless the volume ends; even */
-    WALK_WHOLE = 10,    /* words of a row that lie side by side in a warp; of longer rows pieces */
+    WALK_WARPS = 8,     /* max warps that make rows */
+    WALK_SLICES = 8,    /* slices per block, unless the volume ends; even */
+    WALK_WHOLE = 10,    /* max words of a row in one warp; longer rows are split into pieces */
 };
 
 static_assert(MASK_NEAR < 64, "beyond a piece nothing is seen that its words in between need");
 static_assert((32 / WALK_WHOLE + 2 * MASK_NEAR) * WALK_WHOLE <= WALK_THREADS, "a thread a word");
 
-/* What a block makes, and from what. */
+/* A block's result and source. */
 struct walk_job {
     const uint64_t *source;
     uint64_t *target;
@@ -33,12 +35,12 @@ struct walk_job {
     int32_t pieces, deep; /* blocks along x and z */
 };
 
-/* A thread's word in one slice after another. Beyond the volume lies nothing. */
+/* A thread's word in consecutive slices. Slices beyond the volume are empty. */
 struct walk_source {
     const uint64_t *next;
-    int64_t slice; /* words */
+    int64_t slice; /* words per slice */
     uint32_t z, slices;
-    uint64_t flip; /* of the bits that exist */
+    uint64_t flip; /* for existing bits */
 
     __device__ __forceinline__ uint64_t read()
     {
@@ -50,7 +52,7 @@ struct walk_source {
     }
 };
 
-/* The slices around the two that are made. */
+/* The slices around the two current ones. */
 template <int Depth> struct walk_column {
     uint64_t words[(size_t)(2 * Depth + 2)];
 
@@ -83,12 +85,12 @@ template <int Depth> struct walk_column {
     }
 };
 
-/* A lane that makes a word, or is seen by those that do. */
+/* A lane that makes a word, or provides one to its neighbours. */
 struct walk_lane {
-    uint64_t own;     /* bits that it makes */
-    bool first, last; /* beyond these nothing of the row is seen */
+    uint64_t own;     /* bits to make */
+    bool first, last; /* ends of the part of a row that is read */
 
-    /* The word and what is one voxel beside it. */
+    /* Returns the word widened by one voxel to both sides. */
     __device__ __forceinline__ uint64_t widen(uint64_t word) const
     {
         const uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
@@ -103,7 +105,7 @@ struct walk_lane {
     }
 };
 
-/* The lane's words of the result, of the windows around `own`. */
+/* Makes the lane's words of the result from the windows around `own`. */
 __device__ static __forceinline__ ulonglong2
 walk_make(const struct mask_walk &ball, const struct walk_lane &lane, const ulonglong2 *own)
 {
@@ -153,14 +155,15 @@ __launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
     extern __shared__ ulonglong2 walk_memory[];
     const int32_t words = (int32_t)grid.words_per_row, rows = (int32_t)grid.rows,
                   slices = (int32_t)grid.slices, slice = words * rows;
-    /* What follows each other lies behind each other: places that have much to do are spread over the processors. */
+    /* Consecutive blocks cover neighbouring slices, which spreads busy places over the
+     * multiprocessors. */
     const int32_t block = (int32_t)blockIdx.x, column = block / job.deep,
                   z_first = block % job.deep * WALK_SLICES,
                   z_end = min(z_first + WALK_SLICES, slices);
     const int32_t x_first = column % job.pieces * ball.made - ball.halo,
                   y_first = column / job.pieces * ball.rows_made;
     const int32_t thread = (int32_t)threadIdx.x;
-    /* What the thread sees. */
+    /* The word that the thread reads. */
     const bool sees = thread < ball.pitch;
     const int32_t seen_x = x_first + thread % ball.words,
                   seen_y = y_first + thread / ball.words - ball.reach;
@@ -168,7 +171,7 @@ __launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
     walk_source source = {job.source + (int64_t)(z_first - Depth) * slice + seen_y * words + seen_x,
                           slice, (uint32_t)(z_first - Depth), exists ? (uint32_t)slices : 0,
                           seen_x + 1 == words ? job.flip & grid.tail : job.flip};
-    /* What it makes; lanes beyond the rows of a warp do as the last one does. */
+    /* The word that it makes. Lanes beyond the rows of a warp duplicate the last one. */
     const int32_t row = thread / 32 * ball.warp_rows,
                   lane = min(thread % 32, ball.warp_rows * ball.words - 1), at = lane % ball.words;
     const int32_t x = x_first + at, y = y_first + row + lane / ball.words;
@@ -226,10 +229,10 @@ mask_walk_can(const struct mask_reach *reach)
            reach->size[2] <= MASK_NEAR;
 }
 
-/* The widest window at j that has rows of a span or longer ones, by span; -1: none. */
+/* The widest window at j with rows of a span or longer ones, by span; -1: no window. */
 typedef int32_t walk_windows[MASK_NEAR + 1][MASK_NEAR + 2];
 
-/* Of a ball that fits. */
+/* The ball must fit. */
 static void
 walk_find_windows(const struct mask_ball *ball, walk_windows windows)
 {

@@ -29,7 +29,7 @@ tally_bins(enum image_pixel pixel)
     return (size_t)(range.hi - range.lo) + 1;
 }
 
-/* The bins that are not empty, as real-world values; counts them where there is no memory. */
+/* Collects the non-empty bins as real-world values. Only counts them without memory. */
 static size_t
 collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t tables,
                 const struct image_rescale *rescales, struct tally_entry *entries)
@@ -52,7 +52,7 @@ collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t table
     return found;
 }
 
-/* Entries of one value become one. */
+/* Merges entries of equal values. */
 static void
 merge_entries(const struct tally_entry *entries, size_t count, struct mask_tally *tally)
 {
@@ -164,12 +164,12 @@ mask_range_of_max(const struct mask_tally *tally, double share, double range[2])
 /* Otsu's classes */
 
 /*
- * The variance between classes is largest where the sum of S^2 / N over them is, S being a class's
- * sum of values less the mean. `best` is the largest such sum of the first i values in the classes
- * so far, `next` in one more, whose first value is `begin`.
+ * The variance between classes is largest where the sum of S^2 / N over them is, with S a class's
+ * sum of values less the mean. `best` is the largest such sum of the first i values with the
+ * classes so far, `next` with one more, whose first value is `begin`.
  */
 struct otsu_search {
-    double *numbers; /* of the first i values, and their sums */
+    double *numbers; /* numbers of the first i values, and their sums */
     double *sums;
     double *best, *next;
     uint32_t *begin;
@@ -184,8 +184,8 @@ otsu_gain(const struct otsu_search *search, size_t first, size_t end)
 }
 
 /*
- * next[i] for i of first .. last, whose class begins at low .. high. The begin that is best rises
- * with i (Grønlund 2017): what the middle one finds halves what is left to either side.
+ * Computes next[i] for i of first .. last, with the class's first value in low .. high. The best
+ * one increases with i (Grønlund 2017): the result for the middle halves the range on either side.
  */
 static void
 otsu_fill(struct otsu_search *search, size_t first, size_t last, size_t low, size_t high)
@@ -225,7 +225,7 @@ otsu_sum_up(const struct mask_tally *tally, struct otsu_search *search)
     }
 }
 
-/* The classes' first values, one behind the last at the end. */
+/* Finds the classes' first values, followed by the index behind the last value. */
 static void
 otsu_split(const struct mask_tally *tally, struct otsu_search *search, int classes,
            size_t first[MASK_MOST_CLASSES + 1])

@@ -1,14 +1,14 @@
 /*
- * runs_cpu.c - components on the CPU: runs of voxels within rows, united with those that they touch
- * in the rows before (He 2017).
+ * runs_cpu.c - components on the CPU: runs of voxels within rows, united with the runs that they
+ * touch in previous rows (He 2017).
  *
- * A run has a slot: a root's holds the size of its component, another's an earlier run of it. A
- * root is the first run of its component, whatever the order of work. Rows are dealt out in blocks,
- * which are united first each for itself, then across their beginnings by atomic operations.
+ * Each run has a slot. A root's slot has the size of its component, another's an earlier run of it.
+ * A root is the first run of its component, in any order of execution. Rows are distributed in
+ * blocks. Each block is first united separately, then across block boundaries by atomic operations.
  */
 #include "kernels/mask/runs_cpu.h"
 
-enum { PAIR_WORDS = 8 }; /* of two rows at a time */
+enum { PAIR_WORDS = 8 }; /* words of two rows at a time */
 
 size_t
 mask_runs_most(const struct bits_extent *extent)
@@ -16,7 +16,7 @@ mask_runs_most(const struct bits_extent *extent)
     return (size_t)mask_rows(extent) * (size_t)((extent->size[0] + 1) / 2);
 }
 
-/* Adds to the size of a run's component, while others unite it. */
+/* Adds to the size of a run's component, while other threads unite it. */
 static void
 give_size(uint64_t *slots, uint64_t run, uint64_t size)
 {
@@ -29,7 +29,7 @@ give_size(uint64_t *slots, uint64_t run, uint64_t size)
     }
 }
 
-/* Whether they were two components. */
+/* Returns whether they were two components. */
 MASK_INLINE bool
 unite_runs(uint64_t *slots, uint64_t a, uint64_t b, bool alone)
 {
@@ -53,7 +53,8 @@ unite_runs(uint64_t *slots, uint64_t a, uint64_t b, bool alone)
     }
 }
 
-/* Runs touch that overlap, or with `corners` follow each other. How many components became less. */
+/* Unites runs that overlap or, with `corners`, are diagonal neighbours. Returns how many unions
+ * joined two components. */
 MASK_INLINE int64_t
 unite_rows(const struct mask_labels *labels, int64_t row, int64_t other, bool alone)
 {
@@ -84,7 +85,7 @@ unite_rows(const struct mask_labels *labels, int64_t row, int64_t other, bool al
     return united;
 }
 
-/* With those of the rows before this one that touch it and lie in the block, or outside. */
+/* Unites a row with the previous rows that touch it, inside the block or outside. */
 MASK_INLINE int64_t
 unite_row(const struct mask_labels *labels, int64_t row, int64_t block, bool outside)
 {
@@ -118,7 +119,7 @@ count_row_runs(void *context, int64_t number)
             labels->bits + row * extent->words_per_row, extent->size[0], labels->flip);
 }
 
-/* Whether what a row has at its ends, or all of it, lies at the border. */
+/* Returns whether a row's ends, or all of it, lie at the border. */
 static bool
 row_is_border(const struct mask_labels *labels, int64_t row)
 {
@@ -128,7 +129,7 @@ row_is_border(const struct mask_labels *labels, int64_t row)
     return y == 0 || y + 1 == size[1] || (!labels->flat && (z == 0 || z + 1 == size[2]));
 }
 
-/* Every run is a component of its own, of its length. */
+/* Makes every run a component, with its length as size. */
 MASK_INLINE void
 begin_by_length(const struct mask_labels *labels, int64_t row)
 {
@@ -138,7 +139,7 @@ begin_by_length(const struct mask_labels *labels, int64_t row)
         const uint64_t bits = mask_word(labels, row, word);
         uint64_t starts = bits & ~(bits << 1 | before), ends = bits & ~(bits >> 1);
 
-        if (bits & before) { /* a run goes on from the word before */
+        if (bits & before) { /* the run continues from the previous word */
             slot[-1] += (uint64_t)__builtin_ctzll(ends) + 1;
             ends &= ends - 1;
         }
@@ -148,7 +149,7 @@ begin_by_length(const struct mask_labels *labels, int64_t row)
     }
 }
 
-/* The same, of 1 where it lies at the border. */
+/* As begin_by_length, with size 1 for runs at the border, otherwise 0. */
 static void
 begin_by_border(const struct mask_labels *labels, int64_t row)
 {
@@ -177,7 +178,7 @@ begin_row(const struct mask_labels *labels, int64_t row)
 
 struct mask_uniting {
     const struct mask_labels *labels;
-    int64_t united; /* components that became parts of others */
+    int64_t united; /* components merged into others */
 };
 
 static void

@@ -1,7 +1,5 @@
-/*
- * runs_cpu.h - what the walks over a mask's runs share: rows in blocks, the words of a row, and the
- * roots of components. Within kernels/mask.
- */
+/* runs_cpu.h - helpers to walk over a mask's runs: blocks of rows, words of a row, and roots of
+ * components. Private to kernels/mask. */
 #ifndef NOCTULE_MASK_RUNS_CPU_H
 #define NOCTULE_MASK_RUNS_CPU_H
 
@@ -9,15 +7,15 @@
 
 enum {
     BLOCKS_PER_THREAD = 8,
-    LEAST_ROWS = 16, /* of a block */
+    LEAST_ROWS = 16, /* min rows per block */
 };
 
 #define MASK_INLINE static inline __attribute__((always_inline))
 
-/* Of a slot: the run is the root of its component, whose size is the rest. */
+/* Flag of a slot: the run is the root of its component, and the other bits are its size. */
 static const uint64_t root_flag = UINT64_C(1) << 63;
 
-/* A word of a row, turned over where the labels are of what is not in the mask. */
+/* Returns a word of a row, flipped if the labels are of the complement. */
 MASK_INLINE uint64_t
 mask_word(const struct mask_labels *labels, int64_t row, int64_t word)
 {
@@ -61,7 +59,7 @@ peek_slot(const uint64_t *slot)
     return __atomic_load_n(slot, __ATOMIC_RELAXED);
 }
 
-/* The root of a run; on the way, every second run gets a shorter one. */
+/* Returns the root of a run. Shortens the path for every second run on the way. */
 MASK_INLINE uint64_t
 find_root(uint64_t *slots, uint64_t run)
 {
