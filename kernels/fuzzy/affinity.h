@@ -1,7 +1,5 @@
-/*
- * affinity.h - what both backends of fuzzy connectedness share: the affinity as look-up tables, made
- * once on the host, since exp differs in its last bit between libraries and devices.
- */
+/* affinity.h - the affinity of fuzzy connectedness as look-up tables for both backends. They are
+ * made once on the host, since exp differs in its last bit between libraries and devices. */
 #ifndef NOCTULE_AFFINITY_H
 #define NOCTULE_AFFINITY_H
 
@@ -12,10 +10,10 @@ extern "C" {
 #endif
 
 /*
- * Values are counted from `low`, the smallest stored value that occurs: v = stored - low, 0 ..
- * span. first has 2 * span + 1 entries (v of one neighbour plus v of the other), second span + 1
- * (their difference). The affinity is floor(65535 * (first[s] + second[d])), at most 65535: see
- * struct kernels_fuzzy_object.
+ * Values are relative to `low`, the smallest stored value that occurs: v = stored - low, 0 .. span.
+ * first has 2 * span + 1 entries (the sum of both neighbours' v), second span + 1 (their
+ * difference). The affinity is floor(65535 * (first[s] + second[d])), at most 65535: see struct
+ * kernels_fuzzy_object.
  */
 struct fuzzy_tables {
     int32_t low;
@@ -24,17 +22,17 @@ struct fuzzy_tables {
     double *second;
 };
 
-/* Fills the tables, whose arrays are the caller's and large enough. Any thread. */
+/* Fills the tables. The caller owns the arrays, which must be large enough. Threads: any. */
 void fuzzy_fill_tables(const struct kernels_fuzzy_object *object, struct fuzzy_tables *tables);
 
 /*
- * For every sum, up to which difference is the affinity above the threshold? reach[s], -1 when none
- * will do; the last of the 2 * span + 2 entries, for sums beyond the table, is -1. False when
- * `second` rises somewhere, as rounding might have it: then there is no such number.
+ * Finds, for every sum, the max difference with an affinity above the threshold: reach[s], -1 if
+ * there is none. The last of the 2 * span + 2 entries, for sums beyond the table, is -1. Returns
+ * false if `second` increases anywhere, due to rounding: then reach is undefined.
  */
 bool fuzzy_fill_reach(const struct fuzzy_tables *tables, uint16_t threshold, int32_t *reach);
 
-/* The affinity of two neighbours of this sum and difference; padding is the caller's business. */
+/* Returns the affinity of two neighbours with this sum and difference. Ignores padding. */
 static inline uint16_t
 fuzzy_affinity_of(const struct fuzzy_tables *tables, int32_t sum, int32_t difference)
 {
@@ -43,7 +41,7 @@ fuzzy_affinity_of(const struct fuzzy_tables *tables, int32_t sum, int32_t differ
     return scaled >= 65535.0 ? 65535 : (uint16_t)scaled;
 }
 
-/* The same of two values that are counted from `low`. */
+/* Returns the affinity of two values relative to `low`. */
 static inline uint16_t
 fuzzy_affinity(const struct fuzzy_tables *tables, int32_t a, int32_t b)
 {

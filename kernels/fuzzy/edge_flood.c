@@ -1,8 +1,8 @@
 /*
  * edge_flood.c - see edge_flood.h.
  *
- * A run is a maximal group of voxels of one word that edges along x join; once its word was first
- * looked at it is settled as a whole or not at all, as in flood.c.
+ * A run is a maximal group of voxels of one word joined by edges along x. After the first visit of
+ * its word, a run is settled as a whole or not at all, as in flood.c.
  */
 #include "kernels/fuzzy/edge_flood.h"
 
@@ -10,14 +10,14 @@
 #define LAST_BIT    (UINT64_C(1) << 63)
 #define WITHIN_WORD (~LAST_BIT)
 
-/* One tile while it is flooded; the words of the tile's first one. */
+/* A tile during its flood; pointers are to the tile's first word. */
 struct edge_flood_visit {
     struct tiles_visit *tiles;
     const uint64_t *edge[3];
     uint64_t *settled;
 };
 
-/* The runs that hold a bit of `hits`; edges are those within the word. */
+/* Returns the runs with a bit of `hits`. `edges` are those within the word. */
 INLINE uint64_t
 runs_hit(uint64_t edges, uint64_t hits)
 {
@@ -35,8 +35,7 @@ runs_hit(uint64_t edges, uint64_t hits)
     return found;
 }
 
-/* Settles the runs of the word at `at` that hold a bit of hits, some of which is not yet settled.
- */
+/* Settles the runs of the word at `at` with a bit of `hits`, some of which is not settled yet. */
 INLINE void
 settle(struct edge_flood_visit *visit, uint32_t place, int64_t at, uint64_t settled, uint64_t hits)
 {
@@ -50,7 +49,7 @@ settle(struct edge_flood_visit *visit, uint32_t place, int64_t at, uint64_t sett
     tiles_mark(&visit->tiles->marks, place);
 }
 
-/* The bits that `settled` bits of the word at `at` touch in the word beyond a face. */
+/* Returns the bits in the word beyond a face that `settled` bits of the word at `at` touch. */
 INLINE uint64_t
 touched_beyond(const struct edge_flood_visit *visit, int64_t at, int face, uint64_t settled)
 {
@@ -77,7 +76,7 @@ is_last(const struct edge_flood_visit *visit, uint32_t place, int face)
     return here == (face % 2 ? visit->tiles->last[axis] : 0);
 }
 
-/* Carries the settled bits of a word to the word beyond a face of it. */
+/* Spreads the settled bits of a word to the word beyond a face. */
 INLINE void
 spread_to(struct edge_flood_visit *visit, uint32_t place, int64_t at, int face, uint64_t settled)
 {
@@ -113,7 +112,7 @@ spread(void *own, uint32_t place)
         spread_to(visit, place, at, face, settled);
 }
 
-/* What the settled bits of the word beyond a face touch in the word at `at`. */
+/* Returns the bits of the word at `at` that settled bits beyond a face touch. */
 INLINE uint64_t
 touched_from(const struct edge_flood_visit *visit, uint32_t place, int64_t at, int face)
 {
@@ -125,7 +124,7 @@ touched_from(const struct edge_flood_visit *visit, uint32_t place, int64_t at, i
     return touched_beyond(visit, there, face ^ 1, tiles_peek(&visit->settled[there]));
 }
 
-/* Something beside this word has settled. */
+/* Handles a word whose neighbours have settled. */
 INLINE void
 gather(void *own, uint32_t place)
 {
@@ -140,7 +139,7 @@ gather(void *own, uint32_t place)
         settle(visit, place, at, settled, touched & ~settled);
 }
 
-/* A word that may hold voxels settled from the start. */
+/* Handles a word that may have initially settled voxels. */
 INLINE void
 settle_fresh(void *own, uint32_t place)
 {

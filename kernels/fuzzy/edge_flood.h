@@ -1,7 +1,5 @@
-/*
- * edge_flood.h - which voxels are joined to the settled ones, along edges between 6-neighbours, on
- * packed bits.
- */
+/* edge_flood.h - finds the voxels joined to settled ones along edges between 6-neighbours, on
+ * packed bits. */
 #ifndef NOCTULE_EDGE_FLOOD_H
 #define NOCTULE_EDGE_FLOOD_H
 
@@ -9,17 +7,18 @@
 
 struct edge_volume {
     struct bits_extent extent;
-    /* A bit of edge[axis] joins its voxel and the next one along the axis; it is 0 where there is
-     * none. */
+    /*
+     * A bit of edge[axis] joins its voxel and the next one along the axis. It must be 0 at the end.
+     */
     uint64_t *edge[3];
-    uint64_t *settled; /* grows; padding bits are 0 */
-    void *space;       /* tiles_space bytes, 64-byte aligned, contents ignored */
+    uint64_t *settled; /* updated; padding bits must be 0 */
+    void *space;       /* tiles_space bytes, 64-byte aligned; contents are ignored */
 };
 
 /*
- * Settles every voxel that edges join to a settled one; those that are settled already lie in the
- * box. Returns how many more were settled. The time is linear in the volume, whatever the edges:
- * a word is looked at again only when more of its voxels have settled.
+ * Settles every voxel that edges join to a settled one. Initially settled voxels must lie in the
+ * box. Returns the number of voxels added. The time is linear in the volume for all edges, since a
+ * word is visited again only if more of its voxels have settled.
  */
 int64_t edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box,
                        const struct isa *isa, struct cpu_pool *pool);

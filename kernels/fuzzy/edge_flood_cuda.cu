@@ -5,45 +5,43 @@
 
 enum {
     THREADS = 128,
-    LINE = 16,                      /* halves of rows that a thread holds: half a tile's edge */
-    PITCH = 2 * EDGE_TILE_ROWS + 2, /* from slice to slice in shared memory: no bank conflicts */
+    LINE = 16,                      /* half rows per thread: half a tile's edge */
+    PITCH = 2 * EDGE_TILE_ROWS + 2, /* slice pitch in shared memory: avoids bank conflicts */
     FACES = 6,                      /* -x, +x, -y, +y, -z, +z */
     BLOCKS_PER_PROCESSOR = 4,
     WRITE_THREADS = 256,
-    WRITE_SLICES = 4, /* of a block: what lies in one sector */
+    WRITE_SLICES = 4, /* slices per block: those in one sector */
 };
 
 static const uint32_t NOTHING = UINT32_MAX;
-static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
+static const uint32_t END = UINT32_MAX; /* marks a place of the queue: no more tiles */
 
-/* A tile's state. */
+/* States of a tile. */
 static const uint32_t HELD = 1;    /* queued or being visited */
-static const uint32_t DIRTY = 2;   /* something has settled beside it since its visit began */
-static const uint32_t INITIAL = 4; /* holds seeds, and was not visited since */
+static const uint32_t DIRTY = 2;   /* a neighbour has settled voxels since its visit began */
+static const uint32_t INITIAL = 4; /* has seeds, and was not visited since */
 
-/* Cycles of a processor: several times what any flood but a maze's takes. */
+/* Cycles: several times the time of any flood except a maze's. */
 static const int64_t BUDGET = 300000, BUDGET_PER_TILE = 1000;
 
-/* Of a block, in shared memory. */
+/* A block's visit, in shared memory. */
 struct edge_visit {
     uint32_t settled[EDGE_TILE_ROWS * PITCH]; /* [slice][row][half] */
     uint32_t tile;
-    uint32_t state;            /* when the visit began */
-    uint32_t neighbour[FACES]; /* NOTHING: the volume ends there */
-    uint32_t sends;            /* a bit a face: the neighbour is to be visited */
+    uint32_t state;            /* at the beginning of the visit */
+    uint32_t neighbour[FACES]; /* NOTHING: end of the volume */
+    uint32_t sends;            /* one bit per face: the neighbour must be visited */
 };
 
-/*
- * Of a thread: the line of a slice along y, the same place and `from` along z, and what lies beyond
- * the end of either that is the tile's own end.
- */
+/* A thread's lines: that of a slice along y, that along z at the same place and `from`, and the
+ * state beyond ends that are the tile's own. */
 struct edge_lines {
     uint32_t half;   /* 0: columns 0 .. 31 of the tile */
-    uint32_t across; /* the slice of the line along y, the row of the one along z */
-    uint32_t from;   /* of the lines: 0 or 16 */
+    uint32_t across; /* slice of the line along y, row of the line along z */
+    uint32_t from;   /* start of the lines: 0 or 16 */
     uint32_t x[LINE], y[LINE], z[LINE];
-    uint32_t before_y, before_z;           /* the edges from the half before the line's first */
-    uint32_t across_x;                     /* edges that leave the tile, a bit a row */
+    uint32_t before_y, before_z;           /* edges from the half before the line's first */
+    uint32_t across_x;                     /* edges that leave the tile, one bit per row */
     uint32_t beyond_x, beyond_y, beyond_z; /* settled there when the visit began */
 };
 
@@ -53,10 +51,8 @@ cuda_edge_flood_look(const uint32_t *word)
     return *(const volatile uint32_t *)word;
 }
 
-/*
- * A tile off the queue, or NOTHING when there will be none. A ticket names a place; who waits there
- * takes what is put there, whoever's it was.
- */
+/* Takes a tile off the queue, or returns NOTHING at the end. A ticket is a place of the queue. Its
+ * owner waits there for a tile from any block. */
 __device__ static uint32_t
 cuda_edge_flood_pop(const struct edge_flood_volume &volume, int64_t deadline)
 {
@@ -74,7 +70,7 @@ cuda_edge_flood_pop(const struct edge_flood_volume &volume, int64_t deadline)
     return NOTHING;
 }
 
-/* Who was to empty the place may have left when the flood was stopped. */
+/* If the flood was stopped, the owner of the place may have left. */
 __device__ static __forceinline__ void
 cuda_edge_flood_put(const struct edge_flood_volume &volume, uint32_t ticket, uint32_t content)
 {
@@ -84,7 +80,8 @@ cuda_edge_flood_put(const struct edge_flood_volume &volume, uint32_t ticket, uin
         ;
 }
 
-/* A warp: `more` tiles are outstanding than before. When none is left each block is sent home. */
+/* Adds `more` to the outstanding tiles. When none are left, puts END for every block. Called by a
+ * warp. */
 __device__ static void
 count_tiles(const struct edge_flood_volume &volume, int32_t more)
 {
@@ -99,7 +96,7 @@ count_tiles(const struct edge_flood_volume &volume, int32_t more)
     if (!__shfl_sync(~0u, last, 0))
         return;
     ticket = __shfl_sync(~0u, ticket, 0);
-    /* There is no tile in the queue, so these places are empty. */
+    /* The queue has no tiles, so these places are empty. */
     for (uint32_t i = threadIdx.x; i < gridDim.x; i += 32)
         *(volatile uint32_t *)&volume.queue[(ticket + i) & volume.queue_mask] = END;
 }
@@ -141,7 +138,7 @@ cuda_edge_flood_neighbour_of(const struct edge_flood_volume &volume, uint32_t ti
     return at + 1 < tiles[axis] ? tile + step : NOTHING;
 }
 
-/* What settles beside the tile from here on makes another visit. */
+/* Voxels that neighbours settle from here on cause another visit. */
 __device__ static __forceinline__ void
 cuda_edge_flood_begin_visit(const struct edge_flood_volume &volume, struct edge_visit *visit)
 {
@@ -157,7 +154,7 @@ cuda_edge_flood_begin_visit(const struct edge_flood_volume &volume, struct edge_
     __syncthreads();
 }
 
-/* A word of another tile, 0 when there is none. */
+/* Returns a word of another tile, 0 if there is none. */
 template <typename Word>
 __device__ static __forceinline__ uint32_t
 word_of(const Word *words, uint32_t tile, uint32_t words_a_tile, uint32_t place)
@@ -196,7 +193,7 @@ load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visi
             own->across_x |= own->x[i] >> 31 << i;
 }
 
-/* What is settled beyond the ends of the lines. */
+/* Reads the settled bits beyond the ends of the lines. */
 __device__ static __forceinline__ void
 look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *visit,
             struct edge_lines *own)
@@ -213,10 +210,8 @@ look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *vis
                             edge_flood_place(far, own->across, own->half));
 }
 
-/*
- * Along x, within 32 voxels: adding settled bits to a run of edges carries from the lowest of them
- * to the run's end, where there is no edge.
- */
+/* Fills runs along x within 32 voxels. Adding settled bits to a run of edges carries from the
+ * lowest of them to the run's end, where there is no edge. */
 __device__ static __forceinline__ uint32_t
 cuda_edge_flood_fill_runs(uint32_t settled, uint32_t edges)
 {
@@ -247,7 +242,7 @@ cuda_edge_flood_sweep_down(uint32_t settled[LINE], const uint32_t edges[LINE], u
         settled[i] |= edges[i] & settled[i + 1];
 }
 
-/* Once along x and along y, both ways. */
+/* Sweeps once along x and y, in both directions. */
 __device__ static __forceinline__ void
 sweep_rows(const struct edge_lines &own, uint32_t settled[LINE], uint32_t before, uint32_t after)
 {
@@ -263,7 +258,7 @@ sweep_rows(const struct edge_lines &own, uint32_t settled[LINE], uint32_t before
     cuda_edge_flood_sweep_down(settled, own.y, after);
 }
 
-/* Writes what has changed of a line; `step` words from one to the next. */
+/* Writes the changed words of a line, `step` words apart. Returns whether there were any. */
 __device__ static __forceinline__ bool
 cuda_edge_flood_put_line(uint32_t *line, int step, const uint32_t now[LINE])
 {
@@ -278,10 +273,8 @@ cuda_edge_flood_put_line(uint32_t *line, int step, const uint32_t now[LINE])
     return changed;
 }
 
-/*
- * To the fixed point of the tile. `settled` is this thread's line along y, which is in shared
- * memory as well; on return both are final. Returns whether anything has changed.
- */
+/* Settles the tile to its fixed point. `settled` is this thread's line along y, also in shared
+ * memory; both are final on return. Returns whether any voxel changed. */
 __device__ static bool
 cuda_edge_flood_settle(const struct edge_lines &own, struct edge_visit *visit,
                        uint32_t settled[LINE])
@@ -316,7 +309,7 @@ cuda_edge_flood_settle(const struct edge_lines &own, struct edge_visit *visit,
     }
 }
 
-/* The settled voxels of the tile's first or last column. */
+/* Returns the settled voxels of the tile's first or last column. */
 __device__ static __forceinline__ uint32_t
 end_column(const struct edge_lines &own, const uint32_t settled[LINE])
 {
@@ -342,7 +335,7 @@ write_settled(const struct edge_flood_volume &volume, const struct edge_visit *v
                   edge_flood_side(own.across, own.from)] = (uint16_t)end_column(own, settled);
 }
 
-/* A bit a face: an edge leads to a voxel that was not settled. */
+/* Returns one bit per face: an edge leads to a voxel that was not settled. */
 __device__ static __forceinline__ uint32_t
 faces_crossed(const struct edge_visit *visit, const struct edge_lines &own,
               const uint32_t settled[LINE])
@@ -384,7 +377,7 @@ cuda_edge_flood_visit_tile(const struct edge_flood_volume &volume, struct edge_v
         along_y[i * 2] = settled[i];
         settled[i] = now;
     }
-    /* What has come across x is written, and counts as a change, in the first sweep. */
+    /* The first sweep writes voxels settled across x, which count as a change. */
     __syncthreads();
     if (!cuda_edge_flood_settle(own, visit, settled) && !(visit->state & INITIAL))
         return;
@@ -394,10 +387,8 @@ cuda_edge_flood_visit_tile(const struct edge_flood_volume &volume, struct edge_v
         atomicOr(&visit->sends, sends);
 }
 
-/*
- * The first warp: queues the neighbours that have to be visited, and lets the tile go. Returns a
- * tile for this block to go on with, or NOTHING, the same in all lanes.
- */
+/* Queues the neighbours that must be visited, and releases the tile. Returns the block's next tile
+ * or NOTHING, the same in all lanes. Called by the first warp. */
 __device__ static uint32_t
 end_visit(const struct edge_flood_volume &volume, const struct edge_visit *visit)
 {
@@ -414,13 +405,13 @@ end_visit(const struct edge_flood_volume &volume, const struct edge_visit *visit
         if (atomicCAS(&volume.state[visit->tile], HELD, 0) != HELD)
             wakes = visit->tile;
     }
-    /* This block goes on with the last of them: the tile itself where that is to be visited. */
+    /* This block continues with the last of them: the tile itself, if it must be visited again. */
     const uint32_t awake = __ballot_sync(~0u, wakes != NOTHING);
     const uint32_t count = (uint32_t)__popc(awake);
     const uint32_t rank = (uint32_t)__popc(awake & ((1u << lane) - 1));
     const uint32_t next = __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
 
-    /* Tiles are counted before anybody can take them. */
+    /* Tiles must be counted before another block can take them. */
     if (count != 1)
         count_tiles(volume, (int32_t)count - 1);
     if (count > 1) {
@@ -455,11 +446,11 @@ __launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR)
             continue;
         next = end_visit(volume, &visit);
         if (clock64() > deadline)
-            next = NOTHING; /* as pop finds out, too */
+            next = NOTHING; /* as pop returns, too */
     }
 }
 
-/* One block the slices of one sector, of a row of tiles. */
+/* Each block handles the slices of one sector, in a row of tiles. */
 static __global__ void
 __launch_bounds__(WRITE_THREADS) write_bits(const __grid_constant__ struct edge_flood_volume volume,
                                             unsigned long long *bits, unsigned long long *count)
@@ -507,7 +498,7 @@ edge_flood_measure(struct image_extent extent, struct edge_flood_volume *volume)
     if (tiles * EDGE_TILE_HALVES * 32 > UINT32_MAX)
         return false;
     volume->tile_count = (uint32_t)tiles;
-    /* All tiles, and the end for every block that any GPU runs at once. */
+    /* Room for all tiles, and for one END per block running at once on any GPU. */
     while (places < tiles + 4096)
         places *= 2;
     volume->queue_mask = (uint32_t)places - 1;

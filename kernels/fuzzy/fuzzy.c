@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* Whether a Gaussian of this standard deviation can be computed: 2 sigma^2 divides. */
+/* Returns whether a Gaussian of this standard deviation can be computed: 2 sigma^2 is a divisor. */
 static bool
 fuzzy_sigma_is_sound(double sigma)
 {

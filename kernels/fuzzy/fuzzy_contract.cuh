@@ -1,6 +1,4 @@
-/*
- * fuzzy_contract.cuh - a tile's components merge, round by round, along the edges that they choose.
- */
+/* fuzzy_contract.cuh - merges a tile's components, round by round, along their chosen edges. */
 #ifndef NOCTULE_FUZZY_CONTRACT_CUH
 #define NOCTULE_FUZZY_CONTRACT_CUH
 
@@ -25,14 +23,14 @@ root_at(const struct tile_memory *tile, uint32_t voxel)
     return tile->root[tile->label[voxel]];
 }
 
-/* What an edge inside the tile lies between, and what that has chosen so far. */
+/* The two ends of an edge inside the tile, and their choices so far. */
 struct tile_ends {
     uint32_t *best[2];
     uint32_t held[2];
-    uint32_t key; /* 0: it lies within one component */
+    uint32_t key; /* 0: within one component */
 };
 
-/* One branch for both, and so now and then an offer of too little, is faster than two. */
+/* One branch for both, with occasional weaker offers, is faster than two. */
 static __device__ __forceinline__ void
 offer_ends(const struct tile_ends &ends)
 {
@@ -60,9 +58,9 @@ ends_of(struct tile_memory *tile, uint32_t place)
 }
 
 /*
- * Offers the thread's edges between components to both of their ends. What is final is so because
- * its key is greater than any of its edges inside, so an offer does it no harm. Without branches,
- * since threads come here with other edges each.
+ * Offers the thread's edges between components to both ends. A final component has a greater key
+ * than its edges inside the tile, so that offers cannot change it. Without branches, since each
+ * thread has different edges.
  */
 template <bool ROOTS>
 static __device__ void
@@ -107,8 +105,8 @@ chooses(uint32_t key)
     return (key & (TILE_INSIDE | TILE_FINAL)) == TILE_INSIDE;
 }
 
-/* Where a root hooks: onto the other end of the edge inside that it chose; of two that chose the
- * same edge, the smaller stays. */
+/* Returns the root that a root hooks onto: the other end of its chosen edge inside the tile. If
+ * both ends chose the same edge, the smaller one stays. */
 static __device__ __forceinline__ uint32_t
 target_of(const struct tile_memory *tile, uint32_t root)
 {
@@ -123,7 +121,7 @@ target_of(const struct tile_memory *tile, uint32_t root)
     return tile->best[other] != key || other < root ? other : root;
 }
 
-/* In the first round voxels hook; as target_of. */
+/* Hooks voxels in the first round, by the rule of target_of. */
 static __device__ void
 hook_voxels(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
 {
@@ -144,7 +142,7 @@ hook_voxels(struct tile_memory *tile, struct tile_thread *self, uint32_t columns
     }
 }
 
-/* Every root hooks; true if one of the thread's did. */
+/* Hooks every root. Returns whether one of the thread's did. */
 static __device__ bool
 hook(struct tile_memory *tile, const struct tile_thread *self)
 {
@@ -176,7 +174,7 @@ settled(uint32_t key)
     return chooses(key) ? 0 : key | TILE_FINAL;
 }
 
-/* The root over something that is none. */
+/* Returns the root of a component that may not be a root. */
 static __device__ __forceinline__ uint32_t
 top_of(const struct tile_memory *tile, uint32_t target)
 {
@@ -187,7 +185,7 @@ top_of(const struct tile_memory *tile, uint32_t target)
     return target;
 }
 
-/* The same in the first round, in which nothing is under a root yet. */
+/* As settle, in the first round, where no component is below a root yet. */
 static __device__ void
 settle_voxels(struct tile_memory *tile, uint32_t columns)
 {
@@ -201,8 +199,8 @@ settle_voxels(struct tile_memory *tile, uint32_t columns)
     }
 }
 
-/* Roots find the root they are under now; those that stay forget their choice, or keep it for good
- * when it was no edge inside. */
+/* Finds the new root of each root. Roots that stay reset their choice, or keep it permanently if it
+ * was not an edge inside the tile. */
 static __device__ void
 settle(struct tile_memory *tile, const struct tile_thread *self)
 {
@@ -219,7 +217,7 @@ settle(struct tile_memory *tile, const struct tile_thread *self)
     }
 }
 
-/* What hooked is a root no more, and what hooked before follows. */
+/* Hooked components are no longer roots, and those below them follow. */
 static __device__ void
 follow(struct tile_memory *tile, struct tile_thread *self)
 {
@@ -238,8 +236,11 @@ lower_cap(struct tile_thread *self, uint32_t i, uint32_t cap)
         __vminu2(self->caps[i / 2], i % 2 == 0 ? cap | 0xffff0000 : cap << 16 | 0xffff);
 }
 
-/* Gives the roots new numbers, when all components were roots before this round. All that have no
- * edge, as beyond the volume, become one component, the last. FIRST: the components are voxels. */
+/*
+ * Renumbers the roots. All components must have been roots before this round. Components without
+ * edges, for example beyond the volume, become one component, the last. FIRST: the components are
+ * voxels.
+ */
 template <bool FIRST>
 static __device__ void
 renumber(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
@@ -289,7 +290,7 @@ renumber(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
     }
 }
 
-/* Merges components until the strongest edge of each leaves the tile. */
+/* Merges components until each one's strongest edge leaves the tile. */
 static __device__ void
 contract(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
 {

@@ -1,16 +1,15 @@
 /*
- * fuzzy_cpu.c - fuzzy connectedness on the CPU, exactly, in time linear in the volume.
+ * fuzzy_cpu.c - fuzzy connectedness on the CPU, exact, in time linear in the volume.
  *
- * An object alone is one flood (edge_flood.c) over the edges whose affinity is above its threshold.
- * A map is found bit by bit, the highest first. When the bits above are known, `own` of each voxel,
- * a voxel has the next one, `step`, just when a path reaches it whose affinities are all at
- * least own + step. The last part of such a path runs through voxels of the same known bits, over
- * strong enough edges, and begins at a seed or at a strong enough edge from a voxel whose known
- * bits are larger: one flood again, sixteen in all, each over all voxels together. The map of a
- * thin or small object is grown voxel by voxel instead (fuzzy_grow_cpu.c).
+ * A single object is one flood (edge_flood.c) over the edges with an affinity above its threshold.
+ * A map is found bit by bit, the highest first. `own` has the higher bits of each voxel. The next
+ * bit, `step`, is set where a path with all affinities at least own + step reaches the voxel. The
+ * last part of such a path runs over strong enough edges through voxels with the same known bits.
+ * It begins at a seed, or at a strong enough edge from a voxel with larger known bits. Each bit is
+ * therefore one flood over all voxels, sixteen in total. The map of a thin or small object is grown
+ * voxel by voxel instead (fuzzy_grow_cpu.c).
  *
- * Objects that compete are found one after the other; what is kept is the strongest strength so
- * far.
+ * Competing objects are found one after the other, keeping the strongest strength so far.
  */
 #include "kernels/cpu/device.h"
 #include "kernels/fuzzy/affinity.h"
@@ -24,25 +23,25 @@
 #include <string.h>
 
 enum {
-    CHUNK = 512,  /* columns whose affinities are worked on at a time, in the nearest cache */
-    SIDE = 32,    /* rows, and slices, that a thread takes at a time */
-    BESIDE = 32,  /* elements before and after a map or affinities that may be read */
+    CHUNK = 512,  /* columns per step, whose affinities fit in the L1 cache */
+    SIDE = 32,    /* rows, and slices, per block of a thread */
+    BESIDE = 32,  /* readable elements before and after a map or affinities */
     TOP_BIT = 15, /* of a strength */
     STRONGEST = 65535,
 };
 
 struct cpu_fuzzy {
     struct kernels_fuzzy_demand demand;
-    double *first; /* the tables of affinity.h, for any span of the pixel type */
+    double *first; /* the tables of affinity.h, sized for any span of the pixel type */
     double *second;
     uint64_t **objects;    /* one packed volume per object */
     uint64_t *edge[3];     /* packed, of one step */
-    uint64_t *settled;     /* packed, of one step; NULL where no map is computed */
+    uint64_t *settled;     /* packed, of one step; NULL if no map is computed */
     void *space;           /* tiles_space bytes */
-    uint16_t *affinity[3]; /* one per voxel, with the next one along an axis; NULL likewise */
-    uint32_t *buckets;     /* of voxels by strength; NULL likewise */
-    uint16_t *maps;        /* those that are wanted, and one for work if others are computed */
-    uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
+    uint16_t *affinity[3]; /* one per voxel, with the next one along an axis; NULL as settled */
+    uint32_t *buckets;     /* voxels by strength; NULL as settled */
+    uint16_t *maps;        /* the requested maps, and one for work if others are computed */
+    uint16_t *best;        /* strongest so far of several objects; NULL if no objects compete */
 };
 
 static struct cpu_fuzzy *
@@ -57,7 +56,7 @@ cpu_fuzzy_extent_of(const struct kernels_lane *lane)
     return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
 }
 
-/* Elements from one map to the next. */
+/* Returns the elements from one map to the next. */
 static size_t
 map_stride(const struct kernels_lane *lane)
 {
@@ -70,7 +69,9 @@ objects_compete(const struct kernels_fuzzy_demand *demand)
     return demand->relative && demand->objects > 1;
 }
 
-/* Maps that are kept: all wanted ones, and one to work in if others are computed. */
+/*
+ * Returns the number of stored maps: the requested ones, and one for work if others are computed.
+ */
 static size_t
 map_count(const struct kernels_fuzzy_demand *demand)
 {
@@ -125,7 +126,7 @@ struct run;
 
 typedef void row_function(const struct run *run, int64_t row);
 
-/* One object while it is found. */
+/* State of one object's computation. */
 struct run {
     struct cpu_lane *lane;
     const struct cpu_fuzzy *fuzzy;
@@ -134,17 +135,17 @@ struct run {
     const struct kernels_fuzzy_object *object;
     struct fuzzy_tables tables;
     bool padded;
-    uint16_t *map;  /* NULL: only the object is wanted */
+    uint16_t *map;  /* NULL: only the object is requested */
     uint64_t *bits; /* the object */
     size_t index;
-    int64_t *voxels; /* of the object: a count */
-    uint16_t step;   /* the bit of the map that is being found */
-    uint16_t raised; /* the one that was found before */
+    int64_t *voxels; /* number of voxels of the object */
+    uint16_t step;   /* the current bit of the map */
+    uint16_t raised; /* the previous bit */
     row_function *ahead;
     row_function *row;
 };
 
-/* What a block has of a slice. */
+/* Runs a block's rows of one slice. */
 static void
 run_slice(const struct run *run, row_function *row, int64_t y, int64_t z)
 {
@@ -155,7 +156,7 @@ run_slice(const struct run *run, row_function *row, int64_t y, int64_t z)
         row(run, z * size[1] + y);
 }
 
-/* Rows of neighbouring slices one after the other: what a row shares with them stays in cache. */
+/* Processes rows of neighbouring slices alternately, so that shared rows stay in the cache. */
 static void
 run_block(void *context, int64_t block)
 {
@@ -173,10 +174,8 @@ run_block(void *context, int64_t block)
     }
 }
 
-/*
- * `row` on every row, by all threads, each after `ahead`, unless that is NULL, on the rows of its
- * block in its slice and the ones beside it.
- */
+/* Runs `row` on every row, on all threads. Before each, runs `ahead` (unless NULL) on the block's
+ * neighbouring rows in this slice and the adjacent ones. */
 static void
 each_row_ahead(struct run *run, row_function *ahead, row_function *row)
 {
@@ -194,16 +193,14 @@ cpu_fuzzy_each_row(struct run *run, row_function *row)
     each_row_ahead(run, NULL, row);
 }
 
-/*
- * Stored values of a part of a row, counted from the smallest one, and which of them are no padding
- * (all ones or 0). Padding counts as 0: it may lie outside of the tables.
- */
+/* Stored values of a part of a row, relative to the smallest, and a mask of those that are not
+ * padding (all ones or 0). Padding counts as 0, since it may lie outside the tables. */
 struct values {
     uint16_t above[CHUNK + 1];
     uint16_t valid[CHUNK + 1];
 };
 
-/* What a value counts, and whether it is no padding. */
+/* Loads a value and its padding mask. */
 TILES_INLINE void
 load_value(int32_t value, int32_t low, struct image_range padding, int64_t i, struct values *values)
 {
@@ -236,7 +233,7 @@ cpu_fuzzy_load_values(const struct run *run, int64_t first, int64_t count, struc
     }
 }
 
-/* The affinities of `count` voxels with those that stand at b. */
+/* Computes the affinities of `count` voxels with those at b. */
 static void
 find_affinity(const struct run *run, const struct values *a, const struct values *b, int64_t shift,
               int64_t count, uint16_t *affinity)
@@ -259,7 +256,7 @@ struct chunk {
     uint16_t *affinity[3];
 };
 
-/* Where the volume ends there is no next voxel: affinity 0. */
+/* At the end of the volume, the affinity is 0. */
 static void
 find_affinities(const struct run *run, const struct chunk *chunk)
 {
@@ -293,7 +290,7 @@ chunk_at(const struct run *run, int64_t row, int64_t from)
     return (struct chunk){.row = row, .from = from, .count = left < CHUNK ? left : CHUNK};
 }
 
-/* The affinities of a row, kept for sixteen floods. */
+/* Stores the affinities of a row for sixteen floods. */
 static void
 keep_affinities(const struct run *run, int64_t row)
 {
@@ -308,7 +305,7 @@ keep_affinities(const struct run *run, int64_t row)
     }
 }
 
-/* The edges of a row whose affinity is above the threshold. */
+/* Finds the edges of a row with an affinity above the threshold. */
 static void
 find_strong_edges(const struct run *run, int64_t row)
 {
@@ -332,10 +329,8 @@ find_strong_edges(const struct run *run, int64_t row)
     }
 }
 
-/*
- * The edges of a row to the next voxels along an axis, between voxels of equal known bits, and the
- * voxels that one of their two neighbours there settles at once.
- */
+/* Finds the edges of a row to the next voxels along an axis, between voxels with equal known bits.
+ * Also finds the voxels that one of their two neighbours on the axis settles directly. */
 static void
 join_along(const struct run *run, int64_t row, int axis, bool has_before, bool has_next)
 {
@@ -356,7 +351,8 @@ join_along(const struct run *run, int64_t row, int axis, bool has_before, bool h
         run->isa->join16(&before, columns, NULL, settled);
 }
 
-/* Beyond the ends of a row, affinities are 0: the one after it and, of the row before, the last. */
+/* Affinities beyond the ends of a row are 0: the one after it, and the last one of the previous
+ * row. */
 static void
 join_row(const struct run *run, int64_t row)
 {
@@ -378,10 +374,8 @@ raise_row(const struct run *run, int64_t row)
                       run->map + row * columns);
 }
 
-/*
- * Whether other blocks read it while they join their rows: those beside it, or, where it is the
- * last row of a slice, the one that has the first row of the next slice.
- */
+/* Returns whether other blocks read the row while they join their rows: neighbouring blocks, or,
+ * for the last row of a slice, the block with the first row of the next slice. */
 static bool
 is_outer(const struct run *run, int64_t row)
 {
@@ -440,7 +434,9 @@ cpu_fuzzy_flood(const struct run *run, uint64_t *settled, const struct tiles_box
     edge_flood_run(&volume, box, run->isa, cpu_device_of(&run->lane->base)->pool);
 }
 
-/* Before the affinities are kept, their memory, which is in one piece, is work space. */
+/*
+ * The memory of the affinities, which is contiguous, serves as work space before they are stored.
+ */
 static bool
 grow_map(const struct run *run)
 {
@@ -461,10 +457,8 @@ grow_map(const struct run *run)
     return fuzzy_grow(&growth);
 }
 
-/*
- * What was settled before is raised on the way, while it is in cache; what several blocks read, at
- * first.
- */
+/* Raises previously settled voxels during the flood's setup, while they are in the cache. Rows that
+ * several blocks read are raised first. */
 static void
 join(struct run *run)
 {
@@ -521,21 +515,21 @@ box_of_seeds(const struct run *run)
     return box;
 }
 
-/* Without a map. No strength is above the highest threshold. */
+/* Without a map. No strength exceeds the highest threshold. */
 static void
 find_object(struct run *run)
 {
     const struct tiles_box box = box_of_seeds(run);
 
     memset(run->bits, 0, (size_t)bits_words(&run->extent) * sizeof(*run->bits));
-    if (box.last[0] < 0 || run->object->threshold == STRONGEST) /* there is no seed */
+    if (box.last[0] < 0 || run->object->threshold == STRONGEST) /* no seed */
         return;
     cpu_fuzzy_each_row(run, find_strong_edges);
     cpu_fuzzy_settle_seeds(run, run->bits);
     cpu_fuzzy_flood(run, run->bits, &box);
 }
 
-/* The voxels of a row whose strength is above the threshold. */
+/* Finds the voxels of a row with a strength above the threshold. */
 static void
 cut_row(const struct run *run, int64_t row)
 {
@@ -560,10 +554,8 @@ clear_best(const struct run *run, int64_t row)
     memset(run->fuzzy->best + row * columns, 0, (size_t)columns * sizeof(uint16_t));
 }
 
-/*
- * A word of the object against the objects before it: it keeps what it wins; they lose that and
- * what is as strong as the best of them.
- */
+/* Compares a word of the object with the previous objects. The object keeps the voxels that it
+ * wins. The others lose these, and voxels where the object equals the best of them. */
 static void
 compete(const struct run *run, int64_t at, const uint16_t *map, uint16_t *best)
 {
@@ -592,7 +584,7 @@ compete_row(const struct run *run, int64_t row)
                     run->fuzzy->best + row * columns + 64 * x);
 }
 
-/* The part of the tables that this volume's values need. */
+/* Prepares the part of the tables that this volume's values need. */
 static void
 prepare(struct run *run, const struct kernels_fuzzy_object *object)
 {
@@ -602,7 +594,7 @@ prepare(struct run *run, const struct kernels_fuzzy_object *object)
     run->object = object;
     run->padded = object->padding.lo <= object->padding.hi;
     if (kernels_volume_range(lane, object->padding, &range, NULL))
-        range = (struct image_range){0, 0}; /* nothing but padding */
+        range = (struct image_range){0, 0}; /* all voxels are padding */
     run->tables =
         (struct fuzzy_tables){range.lo, range.hi - range.lo, run->fuzzy->first, run->fuzzy->second};
     fuzzy_fill_tables(object, &run->tables);

@@ -1,7 +1,7 @@
 /*
- * fuzzy_cuda.cu - fuzzy connectedness on the GPU: tables, seeds and results around the map of
- * fuzzy_map.cuh, one object after the other, and relative connectedness. An object whose map is
- * not needed is a flood over edges, fuzzy_object.cuh, unless that takes too long.
+ * fuzzy_cuda.cu - fuzzy connectedness on the GPU: tables, seeds and results for the map of
+ * fuzzy_map.cuh, one object after the other, and relative connectedness. An object whose map is not
+ * needed is found by a flood over edges (fuzzy_object.cuh), unless that takes too long.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/fuzzy/affinity.h"
@@ -20,14 +20,15 @@ struct cuda_fuzzy {
     struct kernels_fuzzy_demand demand;
     struct fuzzy_grid grid;
     struct fuzzy_map_memory memory;
-    struct edge_flood_volume edges; /* in the same memory */
+    struct edge_flood_volume edges; /* shares the map's memory */
     size_t voxels, words, words_per_row;
     double *first, *second, *host_first, *host_second;
     uint32_t *table, *host_table;
     int32_t *reach, *host_reach;
     uint32_t *seeds, *host_seeds;
     struct edge_flood_counts *host_counts;
-    uint16_t *map, *host_map;             /* of all objects when relative, else of one; wanted */
+    /* of all objects if relative, otherwise of one; and the requested maps */
+    uint16_t *map, *host_map;
     unsigned long long *bits, *host_bits; /* one plane per object */
     unsigned long long *count, *host_count;
     uint16_t *threshold, *host_threshold;
@@ -53,7 +54,7 @@ cuda_fuzzy_needs(struct kernels_lane *lane, const void *demand)
     return fuzzy->grid.tile_count != 0 && edge_flood_measure(*extent, &fuzzy->edges);
 }
 
-/* The same of both memories. */
+/* Takes the same from both memories. */
 template <typename Element>
 static void
 take_both(struct kernels_memory *memory, Element **device, Element **pinned, size_t count,
@@ -69,7 +70,7 @@ cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(lane);
     size_t values = lane->pixel == IMAGE_UINT8 ? 1 << 8 : 1 << 16;
     size_t objects = fuzzy->demand.objects, maps = fuzzy->demand.maps;
-    struct kernels_arena map = memory->device, flood = memory->device; /* one at a time */
+    struct kernels_arena map = memory->device, flood = memory->device; /* used alternately */
 
     fuzzy_map_place(&fuzzy->grid, &map, &fuzzy->memory);
     edge_flood_place_volume(&fuzzy->edges, &flood);
@@ -88,18 +89,18 @@ cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->host, &fuzzy->host_map, maps, fuzzy->voxels);
 }
 
-/* Waits for the stream, so that nothing of the object before is on its way any more. */
+/* Waits for the stream, so that transfers of the previous object have ended. */
 static int
 cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
                        struct fuzzy_tables *tables, struct error *error)
 {
     struct image_range range;
     const struct range_request request = {object->padding, &range};
-    /* Not by kernels_volume_range, which waits for a turn: this run has it. */
+    /* Must not call kernels_volume_range, which waits for the turn that this run holds. */
     int rc = cuda_range_op.run(&lane->base, &request, error);
 
     if (rc == -ENODATA)
-        range.lo = range.hi = 0; /* all is padding: no affinity is looked up */
+        range.lo = range.hi = 0; /* all voxels are padding: no affinity is looked up */
     else if (rc != 0)
         return rc;
     tables->low = range.lo;
@@ -136,7 +137,7 @@ mark_seeds(uint32_t *marks, const uint32_t *seeds, uint32_t count)
         atomicOr(&marks[seeds[i] >> 5], 1u << (seeds[i] & 31));
 }
 
-/* Where the map's tiles have a seed, and the flood: x + columns * (y + rows * z). */
+/* Return a seed's place in the map's tiles, and for the flood: x + columns * (y + rows * z). */
 static uint32_t
 seed_in_tiles(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
 {
@@ -155,7 +156,7 @@ seed_in_volume(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
     return (uint32_t)(seed->x + size[0] * (seed->y + size[1] * seed->z));
 }
 
-/* Sends the next batch of seeds, none when there are no more, as the places that `place` says. */
+/* Sends the next batch of seeds as the places from `place`. The batch is empty at the end. */
 static int
 send_seeds(struct cuda_lane *lane, struct fuzzy_seeds *seeds,
            uint32_t (*place)(const struct cuda_fuzzy *, const struct kernels_voxel *),
@@ -166,7 +167,7 @@ send_seeds(struct cuda_lane *lane, struct fuzzy_seeds *seeds,
     struct kernels_voxel seed;
 
     *count = 0;
-    if (!is_first) /* the batch before has gone */
+    if (!is_first) /* the previous batch has been sent */
         CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     while (*count < SEED_BATCH && fuzzy_seeds_next(seeds, &seed))
         fuzzy->host_seeds[(*count)++] = place(fuzzy, &seed);
@@ -198,7 +199,8 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
     return 0;
 }
 
-/* Every voxel above thresholds to the one object that is strongest there. One warp 64 voxels. */
+/* Assigns every voxel above several thresholds to the object that is strictly strongest there. One
+ * warp handles 64 voxels. */
 static __global__ void
 __launch_bounds__(RELATIVE_THREADS)
     resolve(const uint16_t *maps, const uint16_t *thresholds, size_t objects, size_t voxels,
@@ -263,7 +265,7 @@ cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_objec
     return 0;
 }
 
-/* The object without its map; *found is false when it is not to be had that way. Waits. */
+/* Finds the object without its map. Sets *found to false if that is not possible. Waits. */
 static int
 flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
              const struct fuzzy_tables *tables, size_t index, bool *found, struct error *error)

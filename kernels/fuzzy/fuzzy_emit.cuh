@@ -1,13 +1,11 @@
-/*
- * fuzzy_emit.cuh - what a contracted tile leaves to the graph: its voxels' components, nodes, and the
- * forest of its own edges between them.
- */
+/* fuzzy_emit.cuh - output of a contracted tile for the graph: its voxels' components, nodes, and
+ * the forest of its own edges between them. */
 #ifndef NOCTULE_FUZZY_EMIT_CUH
 #define NOCTULE_FUZZY_EMIT_CUH
 
 #include "kernels/fuzzy/fuzzy_contract.cuh"
 
-/* Where an edge that leaves the tile ends, as a place in the next one. */
+/* Returns the place in the next tile where an edge that leaves the tile ends. */
 static __device__ uint32_t
 far_end(const struct fuzzy_grid &grid, uint32_t tile, uint32_t key)
 {
@@ -17,7 +15,7 @@ far_end(const struct fuzzy_grid &grid, uint32_t tile, uint32_t key)
     return (tile + (side != 0 ? step : 0u - step)) * FUZZY_TILE_VOXELS + (voxel ^ 15u << 4 * axis);
 }
 
-/* Writes out what a component is that becomes a node of the graph. */
+/* Writes a component that becomes a node of the graph. */
 static __device__ void
 write_node(const struct contract_arguments &arguments, uint32_t tile, uint32_t node, uint32_t key)
 {
@@ -34,7 +32,7 @@ is_node(uint32_t key)
     return key >> 16 != 0 && key != TILE_SEED;
 }
 
-/* Ranks the roots that become nodes, and takes as many of the graph; returns the first. */
+/* Ranks the roots that become nodes, and reserves as many nodes of the graph. Returns the first. */
 static __device__ uint32_t
 rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile,
            const struct tile_thread *self, uint32_t number)
@@ -65,8 +63,8 @@ rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile,
     return tile->base;
 }
 
-/* Writes out the tile's voxels and nodes; leaves the ranks of the components behind, and the roots
- * that may still hook without a choice. */
+/* Writes the tile's voxels and nodes. Keeps the ranks of the components, and the roots that may
+ * still hook, without a choice. */
 static __device__ uint32_t
 write_components(const struct contract_arguments &arguments, struct tile_memory *tile,
                  struct tile_thread *self, uint32_t number, uint32_t columns)
@@ -117,17 +115,15 @@ write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile,
     }
 }
 
-/*
- * The edges of a warp's threads as a list of places, so that no thread waits for one with more of
- * them. It lies behind the keys of the components.
- */
+/* The edges of a warp's threads as a list of places, which balances their number between threads.
+ * It is stored behind the keys of the components. */
 struct warp_edges {
     uint16_t *places;
     uint32_t count;
     bool fits;
 };
 
-/* Neighbours in the list are neighbours along x, whose labels lie in other banks. */
+/* Consecutive list entries are neighbours along x, with labels in different banks. */
 static __device__ struct warp_edges
 list_edges(struct tile_memory *tile, const struct tile_thread *self)
 {
@@ -152,7 +148,7 @@ list_edges(struct tile_memory *tile, const struct tile_thread *self)
     return list;
 }
 
-/* As offer_inside; keeps what still lies between components. */
+/* As offer_inside, for the list. Keeps edges that are still between components. */
 static __device__ void
 offer_list(struct tile_memory *tile, struct warp_edges *list)
 {
@@ -177,7 +173,7 @@ offer_list(struct tile_memory *tile, struct warp_edges *list)
     list->count = kept;
 }
 
-/* The forest of the edges inside the tile that are left. */
+/* Finds the forest of the remaining edges inside the tile. */
 static __device__ void
 span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thread *self,
      uint32_t base)

@@ -1,12 +1,12 @@
 /*
- * fuzzy_graph.cuh - Boruvka's levels on what the tiles left over, and the way back down to the
- * voxels: see fuzzy_map.cuh.
+ * fuzzy_graph.cuh - Boruvka's levels on the graph of the tiles' nodes, and the results back down to
+ * the voxels: see fuzzy_map.cuh.
  *
- * Level 0, the nodes of the tiles, has its own kernels. All other levels are steps of one, whose
- * blocks meet between two steps: nobody but the device learns how many levels there are. Once a
- * level has become small, one block is faster alone: it meets itself sooner.
+ * Level 0, the nodes of the tiles, has its own kernels. All other levels are steps of one kernel,
+ * whose blocks synchronise between steps. Only the device knows the number of levels. A small level
+ * is faster on a single block, which synchronises sooner.
  *
- * Every step reads the sizes of its level from device memory and strides over them.
+ * Every step reads the sizes of its level from device memory, and loops over them with a stride.
  */
 #ifndef NOCTULE_FUZZY_GRAPH_CUH
 #define NOCTULE_FUZZY_GRAPH_CUH
@@ -16,15 +16,15 @@
 #include <cooperative_groups.h>
 
 #define GRAPH_THREADS 256
-#define GRAPH_BATCH   4 /* items of a thread at a time */
+#define GRAPH_BATCH   4 /* items per thread at a time */
 #define CLIMB_THREADS 512
-#define CLIMB_BLOCKS  3   /* of a multiprocessor */
-#define CLIMB_ALONE   512 /* nodes and edges of a level that one block is enough for */
+#define CLIMB_BLOCKS  3   /* per multiprocessor */
+#define CLIMB_ALONE   512 /* max nodes and edges of a level for a single block */
 #define MAP_ROWS      8
-#define PAIR_ROOM     16 /* slots a node */
-#define PAIR_STEPS    8  /* slots that are tried */
+#define PAIR_ROOM     16 /* slots per node */
+#define PAIR_STEPS    8  /* max slots to try */
 
-/* Takes places of a counter, `count` for each warp of the block; returns the warp's first. */
+/* Reserves places of a counter, `count` for each warp of the block. Returns the warp's first. */
 static __device__ uint32_t
 block_take(uint32_t *counter, uint32_t count)
 {
@@ -32,7 +32,7 @@ block_take(uint32_t *counter, uint32_t count)
     __shared__ uint32_t start;
     uint32_t warp = threadIdx.x >> 5, before = 0, total = 0;
 
-    __syncthreads(); /* the last call's reads */
+    __syncthreads(); /* ends the reads of the previous call */
     if ((threadIdx.x & 31) == 0)
         warps[warp] = count;
     __syncthreads();
@@ -46,18 +46,18 @@ block_take(uint32_t *counter, uint32_t count)
     return start + before;
 }
 
-/* Blocks that do a step together. */
+/* Blocks that execute a step together. */
 struct graph_team {
     uint32_t block, blocks;
 };
 
-/* What a block does of a step: `batch` rounds of its threads at a time, from `first` on. */
+/* A block's part of a step: `batch` rounds of its threads at a time, from `first` on. */
 struct graph_share {
     uint32_t first, step, batch;
 };
 
-/* Few items are spread over all threads; of many a thread takes several at a time, whose loads go
- * out together and which share one addition to a counter. */
+/* Distributes few items over all threads. With many, a thread takes several at a time, which
+ * overlaps their loads and shares one addition to a counter. */
 static __device__ __forceinline__ struct graph_share
 share_of(const struct graph_team &team, uint32_t start, uint32_t end)
 {
@@ -77,7 +77,7 @@ item_of(const struct graph_share &share, uint32_t i)
     return share.first + i * blockDim.x + threadIdx.x;
 }
 
-/* The node of a component of a tile. */
+/* Returns the node of a tile's component. */
 static __device__ __forceinline__ uint32_t
 node_of(const struct fuzzy_map_memory &memory, uint32_t tile, uint32_t place)
 {
@@ -88,7 +88,7 @@ node_of(const struct fuzzy_map_memory &memory, uint32_t tile, uint32_t place)
     return component == TILE_SEEDED ? 0 : memory.base[tile] + component;
 }
 
-/* Level 0: where the edges end that the tiles' components chose. */
+/* Level 0: finds the ends of the edges that the tiles' components chose. */
 static __global__ void
 choose_first(const struct fuzzy_map_memory memory)
 {
@@ -103,7 +103,7 @@ choose_first(const struct fuzzy_map_memory memory)
         memory.chosen[0] = 0;
 }
 
-/* Whether a node stays: of two that chose the same edge the smaller does. */
+/* Returns whether a node stays: of two that chose the same edge, the smaller does. */
 static __device__ __forceinline__ bool
 stays(const uint32_t *chosen, uint32_t node)
 {
@@ -112,7 +112,7 @@ stays(const uint32_t *chosen, uint32_t node)
     return other != FUZZY_NO_NODE && node < other && chosen[other] == node;
 }
 
-/* Numbers a share's nodes that stay, one bit each in `roots`, as the next level's. */
+/* Numbers a share's nodes that stay, with one bit each in `roots`, as nodes of the next level. */
 static __device__ __forceinline__ void
 number_roots(const struct graph_share &share, uint32_t roots, uint32_t *counter, uint32_t *parent)
 {
@@ -129,7 +129,7 @@ number_roots(const struct graph_share &share, uint32_t roots, uint32_t *counter,
     }
 }
 
-/* Numbers the nodes of level 1, of which these are the roots. */
+/* Numbers the nodes of level 1, the roots of level 0. */
 static __global__ void
 number_first(const struct fuzzy_map_memory memory)
 {
@@ -152,8 +152,8 @@ number_first(const struct fuzzy_map_memory memory)
 }
 
 /*
- * Other levels: a node takes the strongest edge that was offered to it; one without edges is never
- * reached. Of two that take the same edge the smaller stays and is a node of the next level.
+ * Other levels: a node takes the strongest edge offered to it. A node without edges is never
+ * reached. Of two that take the same edge, the smaller stays and becomes a node of the next level.
  */
 static __device__ void
 choose(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
@@ -198,7 +198,8 @@ choose(const struct fuzzy_map_memory &memory, const struct graph_team &team, int
     }
 }
 
-/* The root of a node; halves the way for those who come after. Roots are known by their partner. */
+/* Returns the root of a node, and halves the path for other threads. A root is recognised by its
+ * partner. */
 static __device__ uint32_t
 root_of(uint32_t *chosen, uint32_t node)
 {
@@ -214,7 +215,7 @@ root_of(uint32_t *chosen, uint32_t node)
             return 0;
         if (after == at) /* the two chose the same edge */
             return min(at, next);
-        if (__ldcg(&chosen[after]) == next) /* next and after did */
+        if (__ldcg(&chosen[after]) == next) /* next and after chose the same edge */
             return min(next, after);
         __stcg(&chosen[at], after);
         at = after;
@@ -222,7 +223,7 @@ root_of(uint32_t *chosen, uint32_t node)
     }
 }
 
-/* Every node's node of the next level; clears the offers of that. */
+/* Finds every node's node of the next level, and clears the next level's offers. */
 static __device__ void
 find_parents(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
@@ -263,8 +264,8 @@ struct graph_edge {
     uint32_t affinity;
 };
 
-/* The edge between the parents of an edge's ends; affinity 0 when they are one. Both ends of an
- * edge that does not exist are node 0. */
+/* Returns the edge between the parents of an edge's ends, with affinity 0 if they are equal. Both
+ * ends of a missing edge are node 0. */
 static __device__ __forceinline__ struct graph_edge
 lifted(const uint32_t *parent, uint2 ends, uint32_t affinity)
 {
@@ -282,7 +283,7 @@ offer_edge(unsigned long long *best, uint32_t node, unsigned long long key)
         atomicMax(&best[node], key);
 }
 
-/* Appends the block's edges of affinity over 0 to a level and offers them to their ends. */
+/* Appends the block's edges with affinity over 0 to a level, and offers them to their ends. */
 template <unsigned COUNT>
 static __device__ __forceinline__ void
 append_edges(const struct fuzzy_map_memory &memory, int level,
@@ -311,9 +312,9 @@ append_edges(const struct fuzzy_map_memory &memory, int level,
 }
 
 /*
- * Where nodes have become few, many edges lie between the same two. Then edges go through a hash
- * table that keeps the strongest of each pair: 24 bits a node and 16 the affinity, which counts for
- * the next level. What finds no slot in a few steps is appended as it is.
+ * If there are few nodes, many edges connect the same two. Then edges go through a hash table that
+ * keeps the strongest of each pair, with 24 bits per node and 16 for the affinity. Only that one
+ * matters for the next level. An edge that finds no slot in a few steps is appended directly.
  */
 static __device__ __forceinline__ uint32_t
 pair_slots(const struct fuzzy_map_memory &memory, int level)
@@ -327,7 +328,7 @@ pair_slots(const struct fuzzy_map_memory &memory, int level)
     return slots;
 }
 
-/* True if the table holds this edge or a stronger one. */
+/* Returns whether the table has this edge or a stronger one. */
 static __device__ bool
 insert_pair(unsigned long long *pairs, uint32_t slots, const struct graph_edge &edge)
 {
@@ -353,7 +354,7 @@ insert_pair(unsigned long long *pairs, uint32_t slots, const struct graph_edge &
     return false;
 }
 
-/* The edges of the next level from a list of this level's. */
+/* Makes the edges of the next level from a list of this level's. */
 static __device__ __forceinline__ void
 lift_list(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level,
           const struct fuzzy_edges &edges, uint32_t start, uint32_t end)
@@ -365,7 +366,7 @@ lift_list(const struct fuzzy_map_memory &memory, const struct graph_team &team, 
     for (; share.first < end; share.first += share.step) {
         struct graph_edge found[GRAPH_BATCH];
 
-        /* The loads of one kind go out together; those of the next kind need them. */
+        /* Loads of one kind are issued together. The next kind depends on them. */
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
             uint32_t edge = item_of(share, i);
@@ -387,7 +388,9 @@ lift_list(const struct fuzzy_map_memory &memory, const struct graph_team &team, 
     }
 }
 
-/* After the lifts of a level: what the table holds becomes edges of the next level; empties it. */
+/*
+ * After the lifts of a level: appends the table's edges to the next level, and empties the table.
+ */
 static __device__ void
 drain_pairs(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
@@ -411,7 +414,7 @@ drain_pairs(const struct fuzzy_map_memory &memory, const struct graph_team &team
     }
 }
 
-/* Level 1 from the forests inside the tiles: one edge a node at most. */
+/* Makes level 1 from the forests inside the tiles: at most one edge per node. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_map_memory memory)
 {
@@ -420,7 +423,7 @@ __launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_map_memory memor
     lift_list(memory, team, 0, memory.forest, 1, memory.levels[0].nodes);
 }
 
-/* Level 1 from the edges across the far faces of the tiles. One block a tile. */
+/* Makes level 1 from the edges across the far faces of the tiles. One block per tile. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS)
     lift_faces(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid)
@@ -451,7 +454,8 @@ __launch_bounds__(GRAPH_THREADS)
     append_edges(memory, 1, found);
 }
 
-/* The result of a level from that of the next, which for the last is 0 but at node 0. */
+/* Computes the result of a level from that of the next. After the last level, it is 0 except at
+ * node 0. */
 static __device__ void
 descend(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
@@ -487,7 +491,7 @@ descend(const struct fuzzy_map_memory &memory, const struct graph_team &team, in
     }
 }
 
-/* One level's nodes and edges to the next one's. `meet` waits for all blocks of the team. */
+/* Takes one level's nodes and edges to the next. `meet` waits for all blocks of the team. */
 template <typename Meet>
 static __device__ void
 climb_level(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level,
@@ -509,7 +513,7 @@ is_large(const struct fuzzy_level &level)
     return level.nodes > CLIMB_ALONE || level.edges > CLIMB_ALONE;
 }
 
-/* The rest of the way up by one block, and back down to where it began. */
+/* Runs the remaining levels up and back down on one block. */
 static __device__ void
 climb_alone(const struct fuzzy_map_memory &memory, int level)
 {
@@ -525,8 +529,8 @@ climb_alone(const struct fuzzy_map_memory &memory, int level)
     }
 }
 
-/* From the edges of level 1, some of them still in the table of pairs, to the results of all
- * levels. Its blocks must all run at once. */
+/* Runs from the edges of level 1, some of which are still in the table of pairs, to the results of
+ * all levels. All blocks must run at once. */
 static __global__ void
 __launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_map_memory memory)
 {
@@ -548,7 +552,7 @@ __launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_map_memo
     }
 }
 
-/* Where the first of a lane's two voxels of a row lies, of 64 along x. */
+/* Position of the first of a lane's two voxels of a row, of 64 along x. */
 struct map_lane {
     int64_t x;
     size_t tile; /* first voxel */
@@ -563,8 +567,8 @@ map_value(const struct fuzzy_map_memory &memory, uint32_t base, uint32_t compone
     return component == TILE_SEEDED ? cap : min(cap, (uint32_t)memory.connected[base + component]);
 }
 
-/* The map of MAP_ROWS rows from `row` on, two voxels in a word, or 0 beyond the volume. All
- * loads go out at once. */
+/* Reads the map of MAP_ROWS rows from `row` on, two voxels per word, 0 beyond the volume. Issues
+ * all loads at once. */
 static __device__ __forceinline__ void
 map_rows(const struct fuzzy_map_memory &memory, const struct fuzzy_grid &grid,
          const struct map_lane &at, uint32_t row, int64_t y0, int64_t z,
@@ -603,7 +607,7 @@ write_row(const struct fuzzy_output &output, int64_t columns, int64_t x, int64_t
         map[1] = (uint16_t)(value >> 16);
 }
 
-/* The bits of `even` at the even places, those of `odd` between them. */
+/* Interleaves the bits of `even`, at even positions, with those of `odd`. */
 static __device__ unsigned long long
 interleaved(uint32_t even, uint32_t odd)
 {
@@ -619,7 +623,7 @@ interleaved(uint32_t even, uint32_t odd)
     return bits[0] | bits[1] << 1;
 }
 
-/* The map row by row. One block four tiles along x, one warp MAP_ROWS rows of 64 voxels. */
+/* Writes the map row by row. A block has four tiles along x, a warp MAP_ROWS rows of 64 voxels. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS)
     write_map(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid,

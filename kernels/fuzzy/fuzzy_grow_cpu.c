@@ -1,15 +1,14 @@
 /*
  * fuzzy_grow_cpu.c - see fuzzy_grow_cpu.h.
  *
- * A bucket (Dial) Dijkstra: voxels that have been reached wait in the bucket of their strength,
- * which are emptied from the strongest down, last in, first out. A voxel that has become stronger
- * waits in several; only the strongest entry counts.
+ * A bucket (Dial) Dijkstra: reached voxels wait in the bucket of their strength. Buckets are
+ * emptied from the strongest down, last in, first out. A voxel that becomes stronger waits in
+ * several buckets, and only the strongest entry counts.
  *
- * Against the sixteen floods of fuzzy_cpu.c, which look at the whole volume, this costs time for
- * each voxel reached, the more the more neighbours it is joined to: on the way a voxel then waits
- * several times. With 2.2 neighbours on average growing took a third of the floods' time on one
- * thread and 0.6 of it on two, with 2.7 it took 0.9 and 1.7; along a path they are 2, in a full
- * volume 6.
+ * The sixteen floods of fuzzy_cpu.c process the whole volume. Growing costs time per reached voxel,
+ * and more the more neighbours it is joined to, since it may then wait several times. With 2.2
+ * neighbours on average, growing took a third of the floods' time on one thread and 0.6 of it on
+ * two; with 2.7, it took 0.9 and 1.7. Voxels of a path have 2 neighbours, of a full volume 6.
  */
 #include "kernels/fuzzy/fuzzy_grow_cpu.h"
 #include "kernels/fuzzy/seeds.h"
@@ -20,17 +19,17 @@
 
 enum {
     FACES = 6,
-    WAITING = 14, /* in one chunk, a line of the cache */
-    BETWEEN = 61, /* voxels from one that is looked at closely to the next */
-    THIN = 5,     /* a thin object: voxels are joined to fewer than 5 / 2 neighbours on average */
-    PARTS = 256,  /* after each such part of the volume an object must have proved thin, */
-    SAMPLES = 16, /* on no fewer samples */
+    WAITING = 14, /* per chunk, a cache line */
+    BETWEEN = 61, /* voxels between two samples */
+    THIN = 5,     /* thin object: voxels are joined to fewer than 5 / 2 neighbours on average */
+    PARTS = 256,  /* fractions of the volume after which an object must prove thin, */
+    SAMPLES = 16, /* on at least this number of samples */
 };
 
 #define NONE UINT32_MAX
 
 struct grow_chunk {
-    uint32_t below; /* the next chunk of the bucket, NONE at its end */
+    uint32_t below; /* next chunk of the bucket; NONE at its end */
     uint32_t count;
     uint32_t voxels[WAITING];
 };
@@ -41,20 +40,20 @@ struct growth {
     const void *voxels;
     uint32_t size[3];
     uint32_t step[3];
-    int32_t padding;   /* the smallest stored value that is padding */
-    uint32_t paddings; /* how many values are, from that one on */
-    uint32_t *buckets; /* the top chunk of each, NONE where none waits */
+    int32_t padding;   /* smallest stored value that is padding */
+    uint32_t paddings; /* number of padding values from there on */
+    uint32_t *buckets; /* top chunk of each; NONE: empty */
     struct grow_chunk *chunks;
     uint32_t chunk_count;
     uint32_t taken;        /* chunks ever used */
-    uint32_t spare;        /* the first of those that are not in use, NONE for none */
-    uint32_t until_sample; /* voxels yet to come until one is looked at closely */
+    uint32_t spare;        /* first unused chunk; NONE: all in use */
+    uint32_t until_sample; /* voxels until the next sample */
     uint32_t samples;      /* since the object last proved thin */
     uint32_t joined;       /* neighbours that they are joined to */
-    uint32_t window;       /* samples until it must again */
+    uint32_t window;       /* samples until the next proof */
 };
 
-/* There is a chunk left. */
+/* Takes a chunk. At least one must be left. */
 INLINE uint32_t
 take_chunk(struct growth *growth)
 {
@@ -83,7 +82,7 @@ enter(struct growth *growth, uint16_t strength, uint32_t i)
     chunk->voxels[chunk->count++] = i;
 }
 
-/* The last one that came, NONE when the bucket is empty. */
+/* Returns the last voxel put in; NONE if the bucket is empty. */
 INLINE uint32_t
 leave(struct growth *growth, uint16_t strength)
 {
@@ -130,7 +129,7 @@ affinity_of(const struct growth *growth, int32_t a, int32_t b)
     return is_padding(growth, b) ? 0 : fuzzy_affinity(tables, a - tables->low, b - tables->low);
 }
 
-/* Which neighbours a voxel has. */
+/* The existing neighbours of a voxel. */
 struct around {
     bool has[FACES]; /* -x +x -y +y -z +z */
 };
@@ -151,7 +150,7 @@ beyond(const struct growth *growth, uint32_t i, int face)
     return face % 2 ? i + growth->step[face / 2] : i - growth->step[face / 2];
 }
 
-/* A path of this strength goes on to j. Of those as strong as it, one is kept as the next one. */
+/* Extends a path of this strength to j. Of voxels with the same strength, keeps one as the next. */
 INLINE void
 extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t value, uint32_t j,
        uint32_t *next)
@@ -174,7 +173,7 @@ extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t
     *next = j;
 }
 
-/* To how many of its neighbours a voxel is joined. */
+/* Returns the number of neighbours that a voxel is joined to. */
 static uint32_t
 joined(const struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
 {
@@ -187,7 +186,7 @@ joined(const struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t 
     return count;
 }
 
-/* Looks at a voxel closely. False when the object has turned out to be other than thin. */
+/* Samples a voxel. Returns false if the object is found not to be thin. */
 static bool
 sample(struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
 {
@@ -203,7 +202,7 @@ sample(struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
     return thin;
 }
 
-/* False when there is not enough space, or the object is not thin. */
+/* Returns false if the space is too small, or the object is not thin. */
 INLINE bool
 empty_bucket(struct growth *growth, enum image_pixel pixel, uint16_t strength)
 {
@@ -252,7 +251,7 @@ grow_pixels(struct growth *growth, enum image_pixel pixel)
     return false;
 }
 
-/* False when the seeds themselves are too many. */
+/* Returns false if the seeds are too many. */
 static bool
 plant(struct growth *growth, const struct kernels_fuzzy_object *object)
 {
@@ -274,7 +273,7 @@ plant(struct growth *growth, const struct kernels_fuzzy_object *object)
     return true;
 }
 
-/* The padding that some pixel type can hold: so few values that they can be counted. */
+/* Limits padding to the values of any pixel type, so that they can be counted. */
 static struct image_range
 stored_padding(struct image_range padding)
 {

@@ -1,7 +1,5 @@
-/*
- * fuzzy_grow_cpu.h - an object's connectedness map voxel by voxel, the strongest first: for objects
- * that are thin or small.
- */
+/* fuzzy_grow_cpu.h - computes the connectedness map of a thin or small object voxel by voxel, the
+ * strongest first. */
 #ifndef NOCTULE_FUZZY_GROW_CPU_H
 #define NOCTULE_FUZZY_GROW_CPU_H
 
@@ -19,16 +17,14 @@ struct fuzzy_growth {
     const void *voxels;
     const struct kernels_fuzzy_object *object;
     struct fuzzy_tables tables;
-    uint16_t *map;     /* one a voxel, all 0 */
-    uint32_t *buckets; /* FUZZY_STRENGTHS, contents ignored */
-    void *space;       /* 64-byte aligned, contents ignored */
-    size_t space_size; /* in bytes; the more, the more voxels can wait */
+    uint16_t *map;     /* one per voxel; must be 0 */
+    uint32_t *buckets; /* FUZZY_STRENGTHS; contents are ignored */
+    void *space;       /* 64-byte aligned; contents are ignored */
+    size_t space_size; /* in bytes; more space allows more waiting voxels */
 };
 
-/*
- * Finds the map on the calling thread, unless the object turns out to be neither thin nor small,
- * or the space is too small: then returns false, soon as a rule, and the map is undefined.
- */
+/* Computes the map on the calling thread. Returns false if the object is neither thin nor small, or
+ * the space is too small, usually early. The map is then undefined. */
 bool fuzzy_grow(const struct fuzzy_growth *given);
 
 #endif

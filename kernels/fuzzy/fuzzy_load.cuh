@@ -1,7 +1,4 @@
-/*
- * fuzzy_load.cuh - a tile from its voxels: values, affinities without the weakest edges, first
- * choices.
- */
+/* fuzzy_load.cuh - loads a tile: values, affinities without the weakest edges, first choices. */
 #ifndef NOCTULE_FUZZY_LOAD_CUH
 #define NOCTULE_FUZZY_LOAD_CUH
 
@@ -33,7 +30,7 @@ affinity_of(const struct fuzzy_lookup &lookup, const uint32_t *table, int32_t a,
     return affinity > lookup.above ? affinity | lookup.set : 0;
 }
 
-/* The same place counted on the far face alone. */
+/* Returns the same place, counted on the far face only. */
 static __device__ __forceinline__ uint32_t
 far_place(uint32_t axis, uint32_t place)
 {
@@ -44,7 +41,7 @@ far_place(uint32_t axis, uint32_t place)
     return place & 255;
 }
 
-/* The voxel of the tile at a place on the far face across `axis`. */
+/* Returns the tile's voxel at a place on the far face across `axis`. */
 static __device__ __forceinline__ uint32_t
 face_voxel(uint32_t axis, uint32_t place)
 {
@@ -72,8 +69,8 @@ tile_origin_of(const struct fuzzy_grid &grid, uint32_t tile)
     return origin;
 }
 
-/* How many voxels of a thread there are: the last ones may lie beyond the volume, of which one
- * slice at most is looked at. */
+/* Returns the number of voxels of a thread inside the volume. Of those beyond, at most one slice is
+ * read. */
 static __device__ __forceinline__ uint32_t
 columns_of(const struct fuzzy_grid &grid, const struct tile_origin &origin)
 {
@@ -88,8 +85,8 @@ is_padding(const struct fuzzy_lookup &lookup, int32_t stored)
     return stored >= lookup.padding.lo && stored <= lookup.padding.hi;
 }
 
-/* A value counted from `low`. Padding, and what lies beyond the volume, is so far from everything,
- * its own kind next to it included, that the tables give 0. */
+/* Returns a value relative to `low`. Padding and voxels beyond the volume get values so far from
+ * all others, and from each other, that the tables yield 0. */
 template <typename Voxel>
 static __device__ __forceinline__ int32_t
 value_at(const struct contract_arguments &arguments, int64_t x, int64_t y, int64_t z)
@@ -122,7 +119,7 @@ load_values(const struct contract_arguments &arguments, const struct tile_origin
     }
 }
 
-/* The key of the thread's edge that leaves the tile across `axis`. */
+/* Returns the key of the thread's edge that leaves the tile across `axis`. */
 template <typename Voxel>
 static __device__ uint32_t
 leaving_key(const struct contract_arguments &arguments, const struct tile_origin &origin,
@@ -146,7 +143,7 @@ leaving_key(const struct contract_arguments &arguments, const struct tile_origin
     return affinity == 0 ? 0 : affinity << 16 | axis << 9 | place;
 }
 
-/* Affinities of the edges inside the tile, held by their nearer voxel. */
+/* Computes affinities of the edges inside the tile, stored at their nearer voxel. */
 static __device__ void
 inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, const int32_t *values,
                   uint32_t columns, struct tile_memory *tile)
@@ -173,7 +170,7 @@ inside_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel)
     return (uint32_t)tile->affinity[axis][voxel] << 16 | TILE_INSIDE | axis << 12 | voxel;
 }
 
-/* The affinity and, beneath, how far the edge is from the first one of a voxel. */
+/* Returns the affinity and, in the low bits, the offset of the edge from a voxel's first one. */
 static __device__ __forceinline__ uint32_t
 near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t from)
 {
@@ -181,9 +178,9 @@ near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t
 }
 
 /*
- * Of the square at the thread's place on a far face, two edges across and one on either side: the
- * weaker one across, if it is the weakest of all, as its place on the face; else TILE_FACE.
- * Half of the threads look along each axis of the face.
+ * Of the square at the thread's place on a far face, two edges cross the face and one lies on
+ * either side. Returns the weaker crossing edge, as its place on the face, if it is the weakest of
+ * all, otherwise TILE_FACE. Half of the threads handle each axis of the face.
  */
 static __device__ __forceinline__ uint32_t
 weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup,
@@ -206,11 +203,12 @@ weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup
 }
 
 /*
- * The weakest edge of a cycle is in no maximum spanning forest, the order of edges being that of
- * keys. Around squares that is half of all edges in noise, and no round has to look at them. Where
- * the tile ends, a voxel stands for the one beyond: the edge between them does not exist, and is
- * the weakest. All are found before any goes; the weakest of two squares goes twice. Of a square
- * across a far face only edges across go, from here: nobody ever chooses them from the other side.
+ * The weakest edge of a cycle is in no maximum spanning forest, with edges ordered by key. Around
+ * squares, this drops half of all edges in noise before the first round. At the tile's end, a voxel
+ * stands for the one beyond: the edge between them does not exist and is the weakest. All weakest
+ * edges must be found before any is dropped. An edge that is the weakest of two squares is dropped
+ * twice. Of a square across a far face, only crossing edges are dropped, from this side: the other
+ * side never chooses them.
  */
 static __device__ void
 drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const uint32_t *table,
@@ -236,7 +234,7 @@ drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const 
                             min(own[2], near_key(tile, 2, voxel + x, 2 << 12 | 1)));
         weakest[i][2] = min(min(own[1], near_key(tile, 1, voxel + z, 1 << 12 | 256)),
                             min(own[2], near_key(tile, 2, voxel + y, 2 << 12 | 16)));
-        /* Two in one register. */
+        /* Two per register. */
         weakest[i][0] = __byte_perm(weakest[i][0], weakest[i][1], 0x5410);
     }
     __syncthreads();
@@ -254,7 +252,7 @@ drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const 
     }
 }
 
-/* Writes out for the graph what is left of the edges across the far faces. */
+/* Writes the remaining edges across the far faces for the graph. */
 static __device__ void
 write_faces(uint16_t *faces, const struct tile_memory *tile, struct tile_thread *self)
 {
@@ -272,7 +270,7 @@ write_faces(uint16_t *faces, const struct tile_memory *tile, struct tile_thread 
     }
 }
 
-/* The first choice: a voxel's strongest edge inside the tile. Every voxel is a component. */
+/* Makes the first choices: a voxel's strongest edge inside the tile. Every voxel is a component. */
 static __device__ void
 first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds,
            uint32_t columns)

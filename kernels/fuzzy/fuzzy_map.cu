@@ -11,11 +11,11 @@
             return error_;                                                                         \
     } while (0)
 
-/* Voxels on the surface of a tile: a component that is left when the tile is contracted has one. */
+/* Voxels on a tile's surface: each component that remains after contraction has one. */
 #define TILE_SURFACE 1352
 
-/* Fixed point of the doubles, without the zeros at both ends; returns how many entries there are.
- */
+/* Converts the doubles to fixed point, without the zeros at both ends. Returns the number of
+ * entries. */
 static uint32_t
 fix(const double *values, size_t count, bool keep_start, uint32_t *table, int32_t *start)
 {
@@ -89,7 +89,7 @@ clear_levels(struct fuzzy_level *levels)
     levels[threadIdx.x] = empty;
 }
 
-/* Empties the table of pairs, which costs nothing beside the rest. */
+/* Empties the table of pairs, at negligible cost. */
 static __device__ __forceinline__ void
 clear_pairs(const struct fuzzy_map_memory &memory)
 {
@@ -99,7 +99,7 @@ clear_pairs(const struct fuzzy_map_memory &memory)
         memory.pairs[i] = 0;
 }
 
-/* One block a tile. */
+/* One block per tile. */
 template <typename Voxel, bool SMALL>
 static __global__ void
 __launch_bounds__(TILE_THREADS, 3)
@@ -173,7 +173,7 @@ contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_map_memory
     return cudaSuccess;
 }
 
-/* From the tiles' components to the results of all nodes. */
+/* Runs from the tiles' components to the results of all nodes. */
 static cudaError_t
 solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
             int multiprocessors, cudaStream_t stream)

@@ -1,22 +1,23 @@
 /*
- * fuzzy_map.cuh - the u16 connectedness map (Udupa 1996) as a maximum spanning forest.
+ * fuzzy_map.cuh - the 16-bit connectedness map (Udupa 1996) as a maximum spanning forest.
  *
  * A voxel's value is the bottleneck of its path to a seed in a maximum spanning forest of the
  * 6-connected grid. Boruvka: every component takes its strongest edge, and
  *   F(v) = min(strongest edge of C0(v), of C1(v), ...) over the components C0, C1, ... that v is
- * in, round by round, until one holds a seed; components with a seed never choose. Two steps:
+ * in, round by round, until one has a seed. Components with a seed never choose. Two steps:
  *
- *  - contract: one block a tile of 16^3 voxels, affinities and labels in shared memory. The weakest
- *    edge around each square goes at once: it is in no forest (cycle property). A component merges
- *    while its strongest edge stays inside the tile; one whose strongest edge leaves it is final.
- *    Then the forest of the tile's own edges between those that are left is found in the same way:
- *    no other edge inside the tile can be in the forest of the volume.
- *  - the graph of what is left, a twelfth of the voxels and fewer, in global memory, level by
- *    level.
+ *  - contract: one block per tile of 16^3 voxels, affinities and labels in shared memory. The
+ *    weakest edge around each square is dropped first: it is in no forest (cycle property). A
+ *    component merges while its strongest edge stays inside the tile. One whose strongest edge
+ *    leaves the tile is final. Then the forest of the tile's own edges between the remaining
+ *    components is found in the same way: no other edge inside the tile can be in the forest of
+ *    the volume.
+ *  - the graph of the remaining components, at most a twelfth of the voxels, in global memory,
+ *    level by level.
  *
- * Equal affinities are ordered by (inside its tile or not, place in the volume), from both ends the
- * same, so that choices form no cycle but two components that choose the same edge. Edges of
- * affinity 0 are none. Only the numbering of nodes depends on the order of blocks; the map is
+ * Equal affinities are ordered by (inside its tile or not, place in the volume), equally from both
+ * ends. Choices therefore form no cycle except two components that choose the same edge. Edges of
+ * affinity 0 do not exist. Only the numbering of nodes depends on the order of blocks. The map is
  * exact.
  */
 #ifndef NOCTULE_FUZZY_MAP_CUH
@@ -29,24 +30,25 @@
 
 #define FUZZY_TILE_SIDE   16
 #define FUZZY_TILE_VOXELS 4096
-#define FUZZY_TILE_FACES  768  /* edges to the three tiles that follow along x, y and z */
-#define FUZZY_SMALL_TABLE 4096 /* entries of a table that fits into shared memory */
-#define FUZZY_LEVELS      34   /* every level at least halves the nodes, of which 2^32 exist */
+#define FUZZY_TILE_FACES  768  /* edges to the next tiles along x, y and z */
+#define FUZZY_SMALL_TABLE 4096 /* max entries of a table in shared memory */
+#define FUZZY_LEVELS      34   /* each level at least halves the nodes, at most 2^32 */
 #define FUZZY_NO_NODE     UINT32_C(0xffffffff)
 
 /*
  * The affinity in 16.16 fixed point: table[0 .. sums] for a + b - sum_low, table[sums + 1 ..] for
- * |a - b|, what lies beyond either is 0. Their sum is at most two units too small, so its integer
- * part is right unless the fraction is at an edge; then the doubles decide.
+ * |a - b|, 0 beyond either. Their sum is at most two units too small. Its integer part is therefore
+ * right unless the fraction is at an edge, where the doubles decide.
  */
 struct fuzzy_lookup {
     const uint32_t *table;
     int32_t sum_low;
-    uint32_t sums, differences; /* entries of the two parts but their last, which is 0 */
+    uint32_t sums, differences; /* entries of the two parts except their last, which is 0 */
     const double *first, *second;
     int32_t low, span; /* as in struct fuzzy_tables */
     struct image_range padding;
-    uint32_t above, set; /* what is not above the one is 0, in the rest the bits of the other set */
+    /* affinities up to `above` become 0, and the others get the bits of `set` */
+    uint32_t above, set;
 };
 
 struct fuzzy_grid {
@@ -61,32 +63,32 @@ struct fuzzy_edges {
     uint16_t *affinity;
 };
 
-/* One level of the graph. Node 0 is all components with a seed. */
+/* One level of the graph. Node 0 represents all components with a seed. */
 struct fuzzy_level {
     uint32_t nodes;
     uint32_t edges;
     uint64_t offset; /* of its nodes in the arrays of all levels */
 };
 
-/* Device memory of the map; sizes in fuzzy_map_place. */
+/* Device memory of the map, with sizes as in fuzzy_map_place. */
 struct fuzzy_map_memory {
-    uint16_t *component;      /* tile by tile: node - base of the tile, or one of the two below */
-    uint16_t *cap;            /* tile by tile: min over the components of the tile */
-    uint32_t *seeds;          /* one bit a voxel, tile by tile */
-    uint16_t *faces;          /* affinities across the far faces, FUZZY_TILE_FACES a tile */
+    uint16_t *component;      /* per tile: node - base of the tile, or TILE_NONE, or TILE_SEEDED */
+    uint16_t *cap;            /* per tile: min over the components of the tile */
+    uint32_t *seeds;          /* one bit per voxel, per tile */
+    uint16_t *faces;          /* affinities across the far faces, FUZZY_TILE_FACES per tile */
     uint32_t *base;           /* first node of each tile */
     uint32_t *chosen;         /* a node's neighbour, then its root (one level at a time) */
-    uint32_t *parent;         /* of all levels: the node of the next level */
-    uint16_t *strongest;      /* of all levels */
-    uint16_t *connected;      /* of all levels: the result */
-    unsigned long long *best; /* of one level */
+    uint32_t *parent;         /* all levels: the node of the next level */
+    uint16_t *strongest;      /* all levels */
+    uint16_t *connected;      /* all levels: the result */
+    unsigned long long *best; /* one level */
     struct fuzzy_edges forest, edges[2];
     unsigned long long *pairs;  /* a hash table: the strongest edge between two nodes */
     uint32_t pair_slots;        /* a power of two */
     struct fuzzy_level *levels; /* FUZZY_LEVELS + 1 */
 };
 
-/* What comes out: any pointer may be NULL; the count is added to. */
+/* Results: any pointer may be NULL. The count is added to. */
 struct fuzzy_output {
     uint16_t *map;            /* x fastest, tightly packed */
     unsigned long long *bits; /* as in struct image_mask */
@@ -95,7 +97,7 @@ struct fuzzy_output {
     uint32_t threshold;
 };
 
-/* A volume on the device and what its affinities are. */
+/* A volume on the device and its affinities. */
 struct fuzzy_volume {
     const void *voxels;
     enum image_pixel pixel;
@@ -124,7 +126,7 @@ fuzzy_grid_of(struct image_extent extent)
     return grid;
 }
 
-/* Fills `table` (at most 3 * span + 4 entries) and what the lookup says of it and of the tables. */
+/* Fills `table` (at most 3 * span + 4 entries) and the lookup that describes it. */
 void fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table,
                       struct fuzzy_lookup *lookup);
 
@@ -134,8 +136,8 @@ fuzzy_fixed_entries(const struct fuzzy_lookup *lookup)
     return lookup->sums + lookup->differences + 2;
 }
 
-/* With `binary` all affinities above the threshold become 65535 and all others 0: the object is the
- * same, and is found sooner. */
+/* With `binary`, all affinities above the threshold become 65535 and others 0: this finds the same
+ * object sooner. */
 static inline void
 fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold)
 {
@@ -146,7 +148,7 @@ fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold
 void fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
                      struct fuzzy_map_memory *memory);
 
-/* Queues the map on the stream, memory->seeds being set. */
+/* Queues the map on the stream. memory->seeds must be set. */
 cudaError_t fuzzy_map_run(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
                           const struct fuzzy_output *output, int multiprocessors,
                           cudaStream_t stream);

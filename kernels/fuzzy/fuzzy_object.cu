@@ -1,8 +1,8 @@
 /*
  * fuzzy_object.cu - see fuzzy_object.cuh.
  *
- * A block makes the edges of one tile. A warp goes along z with ROWS rows of it, 32 voxels side by
- * side; what all of them say of an edge is a word.
+ * A block makes the edges of one tile. A warp moves along z with ROWS rows of it, 32 adjacent
+ * voxels wide. A ballot of its lanes is a word of edges.
  */
 #include "kernels/fuzzy/fuzzy_object.cuh"
 
@@ -11,11 +11,11 @@
 #include <algorithm>
 
 enum {
-    ROWS = 8, /* of a warp */
+    ROWS = 8, /* rows per warp */
     WARPS = EDGE_TILE_ROWS / ROWS,
     THREADS = 32 * WARPS,
     BLOCKS_PER_PROCESSOR = 4,
-    SMALL_SPAN = 8190,    /* twice the difference fits into 15 bits, the table into 32 KiB */
+    SMALL_SPAN = 8190,    /* twice the difference fits in 15 bits, the table in 32 KiB */
     NOWHERE = -(1 << 20), /* a value whose sum with any value is below all sums */
     NO_PIXEL = -(1 << 15) - 1,
     NO_PIXEL_EITHER = 1 << 16,
@@ -23,33 +23,31 @@ enum {
 
 struct pack_arguments {
     const void *voxels;
-    struct fuzzy_reach reach; /* its padding is what the pixels can be of it */
+    struct fuzzy_reach reach; /* padding is clipped to the pixel type */
     struct edge_flood_volume volume;
 };
 
-/*
- * Of a thread: column lane and column 32 + lane of a warp's rows. Places beyond the volume are
- * moved to the last voxel there is, so that loads need no condition and all go out at once.
- */
+/* A thread's columns: `lane` and 32 + lane of a warp's rows. Places beyond the volume are moved to
+ * its last voxel, so that all loads are unconditional and issued at once. */
 template <typename Voxel> struct pack_lane {
     const Voxel *first; /* in the warp's first row and the volume's first slice */
-    uint32_t second;    /* how far the second column is from the first */
-    uint32_t far;       /* column 63 of row `lane`, from `first`; where lane < ROWS */
-    uint32_t after;     /* column 64 from that; 0: beyond the volume */
+    uint32_t second;    /* offset of the second column from the first */
+    uint32_t far;       /* offset of column 63 of row `lane` from `first`, for lane < ROWS */
+    uint32_t after;     /* offset of column 64 from that; 0: beyond the volume */
     uint32_t last_row;  /* of ROWS + 1, inside the volume */
-    uint32_t rows[2];   /* how many are inside, by column */
+    uint32_t rows[2];   /* number inside the volume, per column */
     uint32_t far_rows;  /* 1: row `lane` is inside */
-    uint32_t row;       /* the first one within the tile */
+    uint32_t row;       /* first row within the tile */
 };
 
-/* As they are stored, of a slice: the warp's rows and the one after them. */
+/* Stored values of a slice: the warp's rows and the one after them. */
 struct pack_stored {
     int32_t at[ROWS + 1][2];
     int32_t far[2]; /* columns 63 and 64 */
 };
 
-/* Counted from the smallest; NOWHERE: padding, or beyond the volume. SMALL: doubled, so that a sum
- * is the place of its 16-bit entry. */
+/* Values relative to the smallest. NOWHERE: padding, or beyond the volume. SMALL: doubled, so that
+ * a sum is the byte offset of its 16-bit entry. */
 struct pack_values {
     int32_t at[ROWS + 1][2];
     int32_t far[2];
@@ -136,7 +134,7 @@ struct pack_table {
     uint32_t last;
 };
 
-/* For 32 pairs of neighbours: whether their affinity is above the threshold. */
+/* Returns, for 32 pairs of neighbours, whether their affinity is above the threshold. */
 template <bool SMALL>
 static __device__ __forceinline__ uint32_t
 edges_of(const struct pack_table &table, int32_t a, int32_t b)
@@ -148,7 +146,7 @@ edges_of(const struct pack_table &table, int32_t a, int32_t b)
     return __ballot_sync(~0u, abs(a - b) <= reach);
 }
 
-/* The edges along x and y of the warp's rows of a slice. */
+/* Makes the edges along x and y of the warp's rows of a slice. */
 template <bool SMALL>
 static __device__ __forceinline__ void
 fuzzy_object_pack_slice(const struct edge_flood_volume &volume, const struct pack_table &table,
@@ -175,13 +173,13 @@ fuzzy_object_pack_slice(const struct edge_flood_volume &volume, const struct pac
             *(uint2 *)&volume.edge[1][place + i * EDGE_NEXT_ROW] = y;
         }
     }
-    /* The next tile's: two groups of 8 rows make one of 16. */
+    /* For the next tile: two groups of 8 rows make one of 16. */
     if (first && blockIdx.x % volume.tiles[0] + 1 < volume.tiles[0])
         ((uint8_t *)&volume.west[(size_t)(blockIdx.x + 1) * EDGE_TILE_SIDE +
                                  edge_flood_side(slice, row)])[row / ROWS % 2] = (uint8_t)leaving;
 }
 
-/* The edges along z from a slice to the next. */
+/* Makes the edges along z from a slice to the next. */
 template <bool SMALL>
 static __device__ __forceinline__ void
 pack_between(const struct edge_flood_volume &volume, const struct pack_table &table,
@@ -264,7 +262,7 @@ fuzzy_object_edges(const void *voxels, enum image_pixel pixel, const struct fuzz
     pack_kernel *pack = small ? pack_of<true>(pixel) : pack_of<false>(pixel);
     cudaError_t error = edge_flood_begin(volume, stream);
 
-    /* What no pixel can be makes no difference, and would not fit into differences. */
+    /* Padding outside the pixel type has no effect, and would overflow differences. */
     if (padding->lo > padding->hi)
         padding->hi = padding->lo = NO_PIXEL;
     padding->lo = std::clamp(padding->lo, (int32_t)NO_PIXEL, (int32_t)NO_PIXEL_EITHER);

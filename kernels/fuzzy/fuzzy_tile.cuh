@@ -1,11 +1,11 @@
 /*
- * fuzzy_tile.cuh - a tile in shared memory: what fuzzy_load.cuh makes, fuzzy_contract.cuh contracts
- * and fuzzy_emit.cuh writes out; see fuzzy_map.cuh.
+ * fuzzy_tile.cuh - a tile in shared memory, which fuzzy_load.cuh loads, fuzzy_contract.cuh
+ * contracts and fuzzy_emit.cuh writes; see fuzzy_map.cuh.
  *
- * A key is affinity << 16 | place: of an edge inside the tile TILE_INSIDE | axis << 12 | the nearer
- * voxel; of an edge that leaves it axis << 9 | its place on the two faces across that axis, which
- * grows with its place in the volume. So of two keys the greater is the same one seen from either
- * end. TILE_FINAL marks a component that chooses no more.
+ * A key is affinity << 16 | place. The place of an edge inside the tile is TILE_INSIDE | axis << 12
+ * | the nearer voxel. The place of an edge that leaves the tile is axis << 9 | its place on the two
+ * faces across that axis. Places increase with the position in the volume, so that both ends agree
+ * which of two keys is greater. TILE_FINAL marks a component that no longer chooses.
  */
 #ifndef NOCTULE_FUZZY_TILE_CUH
 #define NOCTULE_FUZZY_TILE_CUH
@@ -14,23 +14,21 @@
 
 #define TILE_THREADS 512
 #define TILE_FACE    256
-#define TILE_COLUMN  8 /* voxels of a thread, every second one along z */
+#define TILE_COLUMN  8 /* voxels per thread, every second one along z */
 #define TILE_INSIDE  0x8000u
 #define TILE_FINAL   0x4000u
 #define TILE_SEED    0xffffffffu
 #define TILE_NONE    0xffffu /* component: no edges, the map is 0 */
-#define TILE_SEEDED  0xfffeu /* component: holds a seed */
+#define TILE_SEEDED  0xfffeu /* component: has a seed */
 
-/* Across the far faces: what lies there, and the affinities of the edges that lead there. */
+/* Values beyond the far faces, and the affinities of the edges that lead there. */
 struct tile_faces {
     int32_t values[3][TILE_FACE];
     uint16_t affinity[3][TILE_FACE];
 };
 
-/*
- * Components are numbered from 0; `root` leads from each to the one that stands for what they have
- * become since they were numbered. What shares memory is never alive at the same time.
- */
+/* Components are numbered from 0. `root` leads from each to its current representative. Members
+ * that share memory are never used at the same time. */
 struct tile_memory {
     union {
         uint32_t table[FUZZY_SMALL_TABLE];
@@ -44,8 +42,8 @@ struct tile_memory {
             uint16_t root[FUZZY_TILE_VOXELS];
 
             union {
-                uint16_t cap[FUZZY_TILE_VOXELS];  /* of components, since they were numbered */
-                uint16_t rank[FUZZY_TILE_VOXELS]; /* of components: as in fuzzy_map_memory */
+                uint16_t cap[FUZZY_TILE_VOXELS];  /* per component, since the last numbering */
+                uint16_t rank[FUZZY_TILE_VOXELS]; /* per component, as in fuzzy_map_memory */
             };
         };
     };
@@ -72,19 +70,19 @@ struct contract_arguments {
     struct fuzzy_map_memory memory;
 };
 
-/* What a thread keeps: its voxels, and its components, are threadIdx.x + i * TILE_THREADS. The
- * place of an edge is then threadIdx.x + its bit * TILE_THREADS. */
+/* A thread's state. Its voxels and components are threadIdx.x + i * TILE_THREADS. The place of an
+ * edge is threadIdx.x + its bit * TILE_THREADS. */
 struct tile_thread {
     uint32_t components; /* of the tile */
-    uint32_t roots;      /* which of the thread's are roots, one bit each */
+    uint32_t roots;      /* the thread's components that are roots, one bit each */
     uint32_t alive;      /* edges between components, bit axis * 8 + i */
-    uint32_t waiting;    /* the same, both ends final */
-    uint32_t leaving[3]; /* keys of its edges that leave the tile, one an axis; 0: none */
-    uint32_t caps[TILE_COLUMN / 2]; /* of its voxels, two in one register */
+    uint32_t waiting;    /* edges between final components, same bits */
+    uint32_t leaving[3]; /* keys of its edges that leave the tile, one per axis; 0: no edge */
+    uint32_t caps[TILE_COLUMN / 2]; /* of its voxels, two per register */
 };
 
-/* The voxel inside the tile of the edge that leaves it across `axis` at `place` (0 .. 511), and on
- * which side: see tile_thread. */
+/* Returns the voxel inside the tile of the edge that leaves it across `axis` at `place` (0 .. 511),
+ * and its side: see tile_thread. */
 static __device__ __forceinline__ uint32_t
 leaving_voxel(uint32_t axis, uint32_t place, uint32_t *side)
 {
@@ -100,7 +98,7 @@ leaving_voxel(uint32_t axis, uint32_t place, uint32_t *side)
     return *side * 15 << 8 | (place & 255);
 }
 
-/* The lanes of the warp for which it holds, all of them being here. */
+/* Returns the lanes of the warp where `holds` is true. All lanes must call it. */
 static __device__ __forceinline__ uint32_t
 lanes_with(bool holds)
 {
@@ -113,7 +111,7 @@ lanes_before(uint32_t lanes)
     return __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
 }
 
-/* The sum of `mine` over the threads before this one, and over all. */
+/* Returns the sum of `mine` over the threads before this one. Sets *total to the sum over all. */
 static __device__ uint32_t
 block_sum(struct tile_memory *tile, uint32_t mine, uint32_t *total)
 {

@@ -13,7 +13,7 @@ seeds_words_per_row(const struct fuzzy_seeds *seeds)
     return (seeds->extent.columns - 1) / 64 + 1;
 }
 
-/* Goes on to the next word of the start that has one. */
+/* Advances to the next nonzero word of the start. */
 static bool
 seeds_go_on(struct fuzzy_seeds *seeds)
 {

@@ -1,4 +1,4 @@
-/* seeds.h - the seeds of an object one after the other: those of its list, then its start's. */
+/* seeds.h - iterates over the seeds of an object: those of its list, then those of `start`. */
 #ifndef NOCTULE_FUZZY_SEEDS_H
 #define NOCTULE_FUZZY_SEEDS_H
 
@@ -11,19 +11,19 @@ extern "C" {
 struct fuzzy_seeds {
     const struct kernels_fuzzy_object *object;
     struct image_extent extent;
-    size_t listed; /* have been had */
-    int64_t word;  /* of the start that is next */
-    uint64_t rest; /* what is still to come of the one before it */
+    size_t listed; /* number of listed seeds returned */
+    int64_t word;  /* next word of the start */
+    uint64_t rest; /* remaining bits of the previous word */
 };
 
-/* Before the first one. The object and what it is made of stay as they are. */
+/* Starts before the first seed. The object and its arrays must not change. */
 struct fuzzy_seeds fuzzy_seeds_of(const struct kernels_fuzzy_object *object,
                                   const struct image_extent *extent);
 
-/* False: there is none left. */
+/* Returns false if no seed is left. */
 bool fuzzy_seeds_next(struct fuzzy_seeds *seeds, struct kernels_voxel *seed);
 
-/* Whether there is one. */
+/* Returns whether there is any seed. */
 bool fuzzy_seeds_any(const struct kernels_fuzzy_object *object, const struct image_extent *extent);
 
 #ifdef __cplusplus
