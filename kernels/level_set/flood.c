@@ -1,23 +1,23 @@
 /*
  * flood.c - see flood.h.
  *
- * Work per word, not per voxel: a run is a maximal group of neighbouring bits of one word that
- * agree in `range`, and once its word was first looked at a run is settled as a whole or open as a
- * whole. A word is updated only when at least one of its runs settles, so there are never more
- * updates than runs, whatever the shape and the order: the time is linear in the volume.
+ * The unit of work is a word, not a voxel. A run is a maximal group of neighbouring bits of one
+ * word with equal `range`. After the first visit of its word, a run is settled or open as a whole.
+ * A word is updated only if at least one of its runs settles. There are never more updates than
+ * runs, for every shape and order, so that the time is linear in the volume.
  */
 #include "kernels/level_set/flood.h"
 
-/* One tile while it is flooded. */
+/* A tile during its flood. */
 struct flood_visit {
     struct tiles_visit *tiles;
-    const uint64_t *range; /* of the tile's first word */
+    const uint64_t *range; /* at the tile's first word */
     uint64_t *inside;
 };
 
 #define INLINE TILES_INLINE
 
-/* The runs of open bits, equal in range, that hold a bit of `hits`; hits are open. */
+/* Returns the runs of open bits, equal in range, with a bit of `hits`, which must be open. */
 INLINE uint64_t
 runs_hit(uint64_t range, uint64_t open, uint64_t hits)
 {
@@ -36,7 +36,7 @@ runs_hit(uint64_t range, uint64_t open, uint64_t hits)
     return found;
 }
 
-/* Settles the runs of the word at `at` that hold a bit of hits, which are open. */
+/* Settles the runs of the word at `at` with a bit of `hits`, which must be open. */
 INLINE void
 settle(struct flood_visit *visit, int64_t at, uint64_t range, uint64_t inside, uint64_t hits)
 {
@@ -47,10 +47,8 @@ settle(struct flood_visit *visit, int64_t at, uint64_t range, uint64_t inside, u
         __builtin_popcountll(runs & range) - __builtin_popcountll(runs & ~range);
 }
 
-/*
- * A word with these settled bits and this range, shifted so that they lie over the neighbour they
- * touch: the bits of the neighbour at `at` that settle.
- */
+/* Returns the bits of the neighbour at `at` that settle, given a word's settled and range bits,
+ * shifted to lie over the neighbour. */
 INLINE uint64_t
 hits_on(const struct flood_visit *visit, int64_t at, uint64_t settled, uint64_t range)
 {
@@ -59,7 +57,7 @@ hits_on(const struct flood_visit *visit, int64_t at, uint64_t settled, uint64_t 
     return candidates ? candidates & (visit->range[at] ^ tiles_peek(&visit->inside[at])) : 0;
 }
 
-/* Carries settled bits to the neighbour beyond one of this tile's faces. */
+/* Spreads settled bits to the neighbour beyond one of this tile's faces. */
 INLINE void
 send(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
      uint64_t range)
@@ -87,7 +85,7 @@ spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint6
     }
 }
 
-/* Settles what a word's settled bits touch in the six words around it. */
+/* Settles the bits that a word's settled bits touch in the six words around it. */
 INLINE void
 spread(void *own, uint32_t place)
 {
@@ -104,7 +102,7 @@ spread(void *own, uint32_t place)
     spread_to(visit, place, 5, at + visit->tiles->step[2], settled, range);
 }
 
-/* The bits of a word that touch a settled bit of equal range in the word beyond a face. */
+/* Returns the bits of a word that touch a settled bit of equal range in the word beyond a face. */
 INLINE uint64_t
 touched_from(const struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t range)
 {
@@ -123,7 +121,7 @@ touched_from(const struct flood_visit *visit, uint32_t place, int face, int64_t 
     return settled & ~(their_range ^ range);
 }
 
-/* The voxels of the word at `place`: the last word of a row may be padded. */
+/* Returns the voxels of the word at `place`: the last word of a row may have padding. */
 INLINE uint64_t
 present(const struct flood_visit *visit, uint32_t place)
 {
@@ -133,7 +131,7 @@ present(const struct flood_visit *visit, uint32_t place)
     return at_end ? visit->tiles->tail : ~UINT64_C(0);
 }
 
-/* Settles what its own and the neighbouring settled bits touch in a word. */
+/* Settles the bits of a word that its own and neighbouring settled bits touch. */
 INLINE void
 gather(void *own, uint32_t place)
 {
@@ -157,7 +155,7 @@ gather(void *own, uint32_t place)
     tiles_mark(&visit->tiles->marks, place);
 }
 
-/* A word that may hold a part of the initial region. */
+/* Handles a word that may have a part of the initial region. */
 INLINE void
 gather_fresh(void *own, uint32_t place)
 {

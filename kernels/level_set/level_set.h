@@ -22,10 +22,10 @@ enum kernels_shape_kind {
 };
 
 /*
- * A parametric initial curve in voxel coordinates; voxel centres lie at integers. The tests above
+ * A parametric initial curve in voxel coordinates, with voxel centres at integers. The tests above
  * are evaluated in double precision, in the written order (x term + y term) + z term, without fused
  * multiply-add, so that all backends agree. A radius of 0 is allowed (a point, a plane): a term
- * whose difference is 0 is 0 whatever the radius. Negative or non-finite numbers are -EINVAL.
+ * whose difference is 0 is 0 for every radius. Negative or non-finite numbers return -EINVAL.
  */
 struct kernels_shape {
     enum kernels_shape_kind kind;
@@ -34,59 +34,59 @@ struct kernels_shape {
 };
 
 /*
- * One label: its initial region is the union of its shapes and of its dense mask (the paper's first
- * form of an initial curve), and a voxel is in range when its stored value lies in ranges[z] and not
- * in padding. Labels evolve independently. The arrays are borrowed until kernels_level_set_run
- * returns; the mask may be one that another operation has left in the lane.
+ * One label. Its initial region is the union of its shapes and its dense mask (the paper's first
+ * form of an initial curve). A voxel is in range if its stored value lies in ranges[z] and not in
+ * padding. Labels evolve independently. The arrays are borrowed until kernels_level_set_run
+ * returns. The mask may be a result of another operation in the lane.
  */
 struct kernels_level_set_label {
     const struct kernels_shape *shapes;
     size_t shape_count;
-    const struct image_range *ranges; /* one per slice, or one for all: range_count is either */
+    const struct image_range *ranges; /* one per slice, or one for all; range_count: that number */
     size_t range_count;
-    /* Stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none. */
+    /* Stored values that are never in range (PS3.3 C.7.5.1.1.2); lo > hi: no padding. */
     struct image_range padding;
-    /* As struct image_mask's bits, of as few words a row as will do; the padding bits may be
-     * anything. NULL: none. */
+    /* Bits as in struct image_mask, with the min words per row. Padding bits are ignored. NULL: no
+     * mask. */
     const uint64_t *mask;
-    /* Masks like `mask`, in each of which a voxel must lie to be in range. Labels of a hint must have
-     * none. */
+    /* Masks like `mask`: voxels outside any of them are not in range. Labels of a hint must not
+     * have these. */
     const uint64_t *const *within;
     size_t within_count;
-    /* Remove voxels that are not in range from the region. Else those of the initial region stay
-     * that the front does not reach, as in Trapani 2018. */
+    /* Remove voxels that are not in range from the region. Otherwise, voxels of the initial region
+     * that the front does not reach stay, as in Trapani 2018. */
     bool strict;
 };
 
 /*
- * A hint, which may be left out: these are the labels that kernels_level_set_run will be given.
- * Before the first slice is announced; work that only ever grows then starts while later slices are
- * still being decoded. The labels and their arrays stay as they are until the run.
+ * Announces the labels that kernels_level_set_run will receive (optional). Must be called before
+ * the first slice is announced. Work that is independent of later slices then starts during
+ * decoding. The labels and their arrays must not change until the run.
  */
 int kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
                             size_t count, struct error *error);
 
 /*
- * Stages 1 and 2, to convergence, for every label: as many as the demand said. Needs every slice
- * announced (-EBUSY otherwise); may be called again with other labels, which takes the results of
- * the run before away. masks[i] is the final region of label i: all voxels whose state ends at 1 or
- * 2: the 6-connected components of voxels in range that hold a voxel of the initial region and,
- * unless `strict`, those of voxels not in range that lie in the initial region as a whole. The lane
- * owns the words.
+ * Runs stages 1 and 2 to convergence, for as many labels as in the demand. Every slice must be
+ * announced (-EBUSY). May be called again with other labels, which invalidates the previous
+ * results. Sets masks[i] to the final region of label i, the voxels whose state ends at 1 or 2.
+ * These are the 6-connected components of voxels in range that have a voxel of the initial region.
+ * Unless `strict`, they include the components of voxels not in range that lie wholly in the
+ * initial region. The lane owns the words.
  */
 int kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
                           size_t count, struct image_mask *masks, struct error *error);
 
 /*
- * Stage 3 with resolution 2f(1): the state codes of one label after
- * kernels_level_set_run, one int8 per voxel (columns * rows * slices bytes, x fastest, the
- * caller's): 2 inside with an outside 6-neighbour, 1 inside, -1 outside with an inside 6-neighbour,
- * -2 outside. Neighbours beyond the volume do not exist and make no border.
+ * Runs stage 3 with resolution 2f(1): writes the state codes of one label after
+ * kernels_level_set_run. The caller owns `codes`, columns * rows * slices bytes, one int8 per
+ * voxel, x fastest. 2: inside with an outside 6-neighbour, 1: inside, -1: outside with an inside
+ * 6-neighbour, -2: outside. Neighbours beyond the volume do not exist and make no border.
  */
 int kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes,
                             struct error *error);
 
-/* Within kernels/: what the operations are given. */
+/* Private to kernels/: the request of the operation. */
 struct level_set_request {
     const struct kernels_level_set_label *labels;
     size_t count;

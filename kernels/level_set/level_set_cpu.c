@@ -1,12 +1,12 @@
 /*
  * level_set_cpu.c - the level set of Trapani 2018 on the CPU.
  *
- * Stage 1 runs in kernels_volume_ready where labels were named before, on the thread that decoded
- * the slice and while the slice is in its cache, else on all threads at the beginning of the run:
- * two bits per voxel and label, in range and inside the initial region. Stage 2 is
- * flood.c. Its cost is the number of runs of equal range within words; where runs along x are many
- * and those along y or z far fewer (corridors along y or z), the bits are first packed along that
- * axis. Stage 3 is made from the final bits when asked for.
+ * Stage 1 computes two bits per voxel and label: in range, and inside the initial region. If labels
+ * were announced, it runs in kernels_volume_ready on the thread that decoded the slice, while that
+ * is in the cache. Otherwise it runs on all threads at the beginning of the run. Stage 2 is
+ * flood.c. Its cost is the number of runs of equal range within words. If there are many runs along
+ * x but far fewer along y or z (corridors along y or z), the bits are first packed along that axis.
+ * Stage 3 is computed from the final bits on request.
  */
 #include "kernels/cpu/device.h"
 #include "kernels/level_set/flood.h"
@@ -20,9 +20,9 @@
 
 enum {
     ALIGNMENT = 64,
-    /* Other axes are looked at when words hold more runs than this on average... */
+    /* Other axes are considered if words have more runs than this on average... */
     RUNS_PER_WORD = 2,
-    /* ... and taken when they have this many times fewer: packing anew costs three passes. */
+    /* ... and used if they have this many times fewer: repacking costs three passes. */
     WORTH_TURNING = 3,
 };
 
@@ -33,9 +33,10 @@ cpu_level_set_extent_of(const struct kernels_lane *lane)
 }
 
 /*
- * The volume packed along y is (y, x, z), along z is (z, x, y): new x, y, z. Both keep planes
- * together that are transposed as one matrix. One cache line between slices keeps a column of
- * words, one a slice, out of a single cache set where slices have a power of two of bytes.
+ * Returns the extent of the volume packed along y, (y, x, z), or along z, (z, x, y): new x, y, z.
+ * Both keep together the planes that are transposed as one matrix. A cache line between slices
+ * spreads a column of words, one per slice, over cache sets if the bytes of a slice are a power of
+ * two.
  */
 static struct bits_extent
 extent_along(const struct bits_extent *extent, int axis)
@@ -63,15 +64,15 @@ may_turn(const struct bits_extent *extent, int axis)
 /* One label. */
 struct cpu_label {
     struct kernels_level_set_label given;
-    uint64_t *range;  /* one bit per voxel: in range; work space once the flood has begun */
+    uint64_t *range;  /* one bit per voxel: in range; work space after the flood begins */
     uint64_t *inside; /* the initial region, then the final one */
-    int64_t voxels;   /* bits set in inside */
+    int64_t voxels;   /* number of bits set in inside */
     int64_t runs;     /* runs of in-range voxels within rows */
 };
 
 struct cpu_level_set {
     struct kernels_level_set_demand demand;
-    const struct kernels_level_set_label *begun; /* the hint's; NULL: none, or run since */
+    const struct kernels_level_set_label *begun; /* from the hint; NULL: no hint, or already run */
     bool found;                                  /* the regions are final */
     struct cpu_label *labels;
     uint64_t *turned;  /* work space: the range bits packed along another axis */
@@ -86,7 +87,7 @@ cpu_level_set_state(const struct kernels_lane *lane)
 
 struct level_set_sizes {
     size_t words;  /* of inside */
-    size_t turned; /* of range and of the turned range, whatever the axis */
+    size_t turned; /* of range and of the turned range, for any axis */
     size_t flood;  /* bytes */
 };
 
@@ -137,7 +138,7 @@ level_set_place(struct kernels_lane *lane, struct kernels_memory *memory)
     }
 }
 
-/* Names the labels; nothing is known of any slice yet. */
+/* Stores the labels. No slice is prepared yet. */
 static int
 cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *error)
 {
@@ -155,8 +156,8 @@ cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *
     return 0;
 }
 
-/* The dense part of the initial region in a slice, nothing where there is none; returns its number
- * of voxels. */
+/* Copies a slice of the initial region's mask, or clears it without a mask. Returns its number of
+ * voxels. */
 static int64_t
 copy_mask(const struct bits_extent *extent, const uint64_t *mask, int64_t z, uint64_t *bits)
 {
@@ -175,7 +176,7 @@ copy_mask(const struct bits_extent *extent, const uint64_t *mask, int64_t z, uin
     return voxels;
 }
 
-/* The initial region in a slice; returns its number of voxels. */
+/* Draws the initial region in a slice. Returns its number of voxels. */
 static int64_t
 draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
 {
@@ -197,7 +198,7 @@ draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
     return voxels;
 }
 
-/* Limits what is in range to the label's masks; returns the number of runs, or more. */
+/* Limits the range bits to the label's masks. Returns an upper bound of the number of runs. */
 static int64_t
 level_set_bound_slice(const struct bits_extent *extent, const struct kernels_level_set_label *label,
                       int64_t z, int64_t runs, uint64_t *range)
@@ -215,7 +216,7 @@ level_set_bound_slice(const struct bits_extent *extent, const struct kernels_lev
     return bounded;
 }
 
-/* Removes what is not in range from a slice of the initial region; returns its number of voxels. */
+/* Removes voxels not in range from a slice of the initial region. Returns its number of voxels. */
 static int64_t
 level_set_cut_slice(int64_t words, const uint64_t *range, uint64_t *inside)
 {
@@ -228,7 +229,7 @@ level_set_cut_slice(int64_t words, const uint64_t *range, uint64_t *inside)
     return voxels;
 }
 
-/* Stage 1 of a slice. */
+/* Runs stage 1 of a slice. */
 static void
 prepare_slice(void *context, int64_t z)
 {
@@ -304,10 +305,8 @@ choose_axis(const struct cpu_lane *lane, const struct cpu_label *label)
     return best;
 }
 
-/*
- * Packs a volume along another axis, or back along x, plane by plane. Planes before the first or
- * after the last to be turned are known to be 0.
- */
+/* Packs a volume along another axis, or back along x, plane by plane. Planes before the first or
+ * after the last one to turn must be 0. */
 struct turn_job {
     const struct isa *isa;
     struct bits_matrix source;
@@ -332,7 +331,8 @@ turn_plane(void *context, int64_t i)
         memset(target.words, 0, (size_t)(target.stride * target.rows) * sizeof(uint64_t));
 }
 
-/* The planes of the volume packed along x that become slices when it is packed along axis. */
+/* Returns the job for planes of the volume packed along x that become slices when packed along
+ * axis. */
 static struct turn_job
 turn_from(const struct isa *isa, const struct bits_extent *extent, int axis, uint64_t *upright,
           uint64_t *turned)
@@ -385,7 +385,7 @@ add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
         cpu_level_set_widen(box, i, sides[i].first, sides[i].last);
 }
 
-/* Whole words: the columns of the box may reach 63 beyond the mask's. */
+/* Uses whole words: the columns of the box may exceed the mask's by 63. */
 static void
 add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_box *box)
 {
@@ -401,10 +401,8 @@ add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_bo
         }
 }
 
-/*
- * A small box of voxels around the initial region, in the axes of the volume packed along `axis`.
- * Returns false when nothing of it reaches the volume.
- */
+/* Finds a small box of voxels around the initial region, in the axes of the volume packed along
+ * `axis`. Returns false if it lies outside the volume. */
 static bool
 cpu_level_set_find_box(const struct kernels_level_set_label *label,
                        const struct bits_extent *extent, int axis, struct tiles_box *box)
@@ -433,7 +431,8 @@ flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct tiles
     return flood_run(&volume, box, device->isa, device->pool);
 }
 
-/* The range bits go to the work space, the region to where the range bits were, and back. */
+/* Turns the range bits into the work space, and the region into the place of the range bits. Turns
+ * the result back. */
 static int64_t
 flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct tiles_box *box)
 {
@@ -508,10 +507,8 @@ struct codes_job {
     int8_t *codes;
 };
 
-/*
- * Bits of the word at `at` with a 6-neighbour, inside the volume, whose bit is set in inside ^
- * flip; x counts words. Bits beyond the last column are not cleared.
- */
+/* Returns the bits of the word at `at` with a 6-neighbour, inside the volume, whose bit is set in
+ * inside ^ flip. x is in words. Does not clear bits beyond the last column. */
 static uint64_t
 cpu_level_set_beside(const struct codes_job *job, const int64_t where[3], int64_t at, uint64_t flip)
 {
@@ -536,7 +533,7 @@ cpu_level_set_beside(const struct codes_job *job, const int64_t where[3], int64_
     return near;
 }
 
-/* Bit i of `bits` as byte i of the result: 0 or 1. */
+/* Spreads bit i of `bits` to byte i of the result: 0 or 1. */
 static uint64_t
 spread_bits(uint64_t bits)
 {
@@ -546,7 +543,7 @@ spread_bits(uint64_t bits)
     return (picked + 0x7F * ones) >> 7 & ones;
 }
 
-/* Up to eight codes: 1 or -2, and 1 more at a border; no byte carries into the next. */
+/* Computes up to eight codes: 1 or -2, plus 1 at a border. No byte carries into the next. */
 static inline void
 put_codes(uint64_t inside, uint64_t border, size_t count, int8_t *codes)
 {

@@ -1,10 +1,10 @@
 /*
- * level_set_cuda.cu - the level set of Trapani 2018 as an operation: memory, order of work, what
- * comes back.
+ * level_set_cuda.cu - the level set of Trapani 2018 as an operation: memory, order of work,
+ * results.
  *
- * Where labels were named before the first slice, each slab is thresholded once it is there, and the
- * flood runs in every layer of tiles that is whole; what would cross into a layer that is not waits
- * in its inboxes. Else the whole volume comes as one slab, at the run. The kernels stand in
+ * If labels were announced before the first slice, each slab is thresholded when it is ready, and
+ * the flood runs in every complete layer of tiles. Bits that would cross into an incomplete layer
+ * wait in its inboxes. Otherwise the whole volume is one slab, at the run. The kernels are in
  * level_set_pack.cu, level_set_flood.cu and level_set_unite.cu.
  */
 #include "kernels/cuda/cuda.cuh"
@@ -16,22 +16,22 @@
 
 enum {
     CODES_THREADS = 256,
-    CODES_SLICES = 32, /* at a time where the tables of level_set_unite lend no room */
+    CODES_SLICES = 32, /* slices at a time if the tables of level_set_unite provide no room */
 };
 
 struct cuda_level_set {
     struct kernels_level_set_demand demand;
-    const struct kernels_level_set_label *begun; /* the hint's; NULL: none, or run since */
+    const struct kernels_level_set_label *begun; /* from the hint; NULL: no hint, or already run */
     bool found;                                  /* the regions are final */
     struct level_set_job job;
     int blocks;
-    int64_t *layer_missing; /* slices, one per layer of tiles */
-    int8_t *codes;          /* on the device */
-    int64_t codes_slices;   /* for which there is room */
+    int64_t *layer_missing; /* missing slices, one per layer of tiles */
+    int8_t *codes;          /* device memory */
+    int64_t codes_slices;   /* number of slices that fit */
     /* Pinned: */
     struct level_set_pass *passes;
     uint64_t *masks;
-    int64_t *voxels_in; /* and `counts` behind it, as on the device */
+    int64_t *voxels_in; /* followed by `counts`, as on the device */
     struct level_set_counts *counts;
 };
 
@@ -60,7 +60,8 @@ level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena)
 static int
 level_set_open(struct kernels_lane *lane, struct error *error)
 {
-    /* Range bits are made before the flood, which then knows nothing of pixels. */
+    /* Range bits are made before the flood, whose kernel is therefore independent of the pixel
+     * type. */
     CUDA_TRY(cuda_device_of(lane),
              level_set_blocks(IMAGE_UINT16, false, &cuda_level_set_state(lane)->blocks));
     return 0;
@@ -156,7 +157,7 @@ fill_passes(const struct cuda_level_set *own, const struct kernels_level_set_lab
     }
 }
 
-/* Names the labels; nothing is known of any slice yet. */
+/* Stores the labels. No slice is prepared yet. */
 static int
 level_set_begin_labels(struct kernels_lane *base, const void *given, struct error *error)
 {
@@ -185,7 +186,7 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
     return 0;
 }
 
-/* Counts the slices as there and finds the layers, side by side, that are whole by that. */
+/* Records the slices as ready. Finds the adjacent layers that become complete. */
 static bool
 whole_layers(struct cuda_level_set *own, int64_t first, int64_t count, uint32_t *from,
              uint32_t *layers)
@@ -228,7 +229,9 @@ cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, st
     return 0;
 }
 
-/* Without a hint, or after one of other labels, whose passes may still be on their way. */
+/*
+ * Begins without a hint, or after a hint with other labels, whose passes may still be in transfer.
+ */
 static int
 begin_resident(struct kernels_lane *lane, const void *request, struct error *error)
 {
@@ -240,8 +243,8 @@ begin_resident(struct kernels_lane *lane, const void *request, struct error *err
     return rc ? rc : cuda_level_set_ready(lane, 0, lane->extent.slices, error);
 }
 
-/* Queues the regions and counts for the host and waits for them. A region that is not final yet may be
- * cut: the flood would remove the same voxels, or keep them. */
+/* Queues the copy of the regions and counts to the host, and waits. A region that is not final yet
+ * may be cut: the flood would remove the same voxels, or keep them. */
 static int
 fetch(struct cuda_lane *lane, const struct kernels_level_set_label *labels, struct error *error)
 {
@@ -310,7 +313,7 @@ const struct kernels_op cuda_level_set_op = {
     .run = cuda_level_set_run,
 };
 
-/* Stage 3. A block per row. */
+/* Computes stage 3, with one block per row. */
 
 __device__ static __forceinline__ bool
 region_bit(const struct level_set_job &job, const uint64_t *region, int64_t x, int64_t y, int64_t z)

@@ -1,27 +1,28 @@
 /*
- * level_set_cuda.cuh - Trapani 2018 on CUDA: what the kernels share, and what launches them.
+ * level_set_cuda.cuh - Trapani 2018 on CUDA: declarations and launchers shared by the kernels.
  *
- * With R "in range", S "in the initial region" and one bit a voxel each, states 1 and -2 are the
- * voxels with R = S. They are settled; a voxel of state -1 or 2 settles when a settled neighbour
- * has the same R, and its final side is then R; one that never settles keeps S. So both floods of
- * the paper are one: it runs on the two classes R = 0 and R = 1, which exclude each other. The
- * region is R where settled, else S, which is not R there: at any time R and the region say
- * together what has settled.
+ * R means "in range" and S "in the initial region", with one bit per voxel each. Voxels with R = S
+ * have state 1 or -2 and are settled. A voxel of state -1 or 2 settles if a settled neighbour has
+ * the same R. Its final side is then R. A voxel that never settles keeps S. Both floods of the
+ * paper are therefore one, on the two disjoint classes R = 0 and R = 1. The region is R where
+ * settled, otherwise S, which differs from R there. R and the region together always determine the
+ * settled voxels.
  *
- * Where S is the same all around, all neighbours of an open voxel that are settled have another R:
- * nothing begins there. So the flood starts in the tiles whose voxels, or those one further, are
- * partly in the initial region, and only goes where it arrives. A tile has 64 x 32 x 32 voxels; its
- * bits of R are 1024 words side by side, the region itself has its final layout from the
- * beginning. `range` is made by a pass over the volume, or, lazily, a tile at the first visit.
+ * Where S is uniform, all settled neighbours of an open voxel have another R, so that no flood
+ * begins there. The flood therefore starts in tiles that are partly in the initial region,
+ * including a margin of one voxel, and continues only where bits arrive. A tile has 64 x 32 x 32
+ * voxels. Its bits of R are 1024 consecutive words. The region has its final layout from the
+ * beginning. `range` is made by one pass over the volume or, lazily, at the first visit of a tile.
  *
- * Persistent blocks take tiles off a queue, bring one to its own fixed point in shared memory,
- * leave what crosses a face in the neighbour's inbox, and queue it. All of that only adds bits, so
- * the order does not matter. One word of state a tile holds which planes of its inbox are new and
- * whether it is queued or being visited: nobody visits it then but who took it.
+ * Persistent blocks take tiles off a queue. They bring a tile to its fixed point in shared memory,
+ * write the bits that cross a face to the neighbour's inbox, and queue the neighbour. These
+ * operations only add bits, so that their order does not matter. One word of state per tile records
+ * new planes of its inbox and whether it is queued or being visited. Only the block that took a
+ * tile may visit it.
  *
- * A path of one voxel's width through many tiles is the worst case: each visit adds next to
- * nothing. When the flood has taken longer than it should the blocks stop, and runs of open voxels
- * are united instead (level_set_unite.cu), in time linear in the volume.
+ * The worst case is a path of one voxel's width through many tiles, where each visit adds very
+ * little. If the flood takes too long, the blocks stop, and runs of open voxels are united instead
+ * (level_set_unite.cu), in time linear in the volume.
  */
 #ifndef NOCTULE_LEVEL_SET_CUDA_CUH
 #define NOCTULE_LEVEL_SET_CUDA_CUH
@@ -41,23 +42,21 @@ enum {
     INBOX_WORDS = 2 * FACES * FACE_WORDS, /* [face][class][32-bit word] */
 };
 
-/* What a tile's voxels are in the initial region; 0 or 1: all the same. */
+/* Kinds of tiles in the initial region: 0 or 1 if uniform, otherwise mixed. */
 enum { TILE_MIXED = 2 };
 
-/* A tile's state: bit 2 * face + class says that this plane of the inbox is new. */
+/* State of a tile. Bit 2 * face + class: this plane of the inbox is new. */
 enum {
     STATE_PENDING = (1 << 2 * FACES) - 1,
-    STATE_INITIAL = 1 << 12, /* S is not the same in the tile and one voxel around */
-    STATE_QUEUED = 1 << 13,  /* or being visited */
-    STATE_VISITED = 1 << 14, /* the region may have changed; lazily, `range` is there */
-    STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive */
-    STATE_APART = 1 << 16,   /* level_set_unite: each of the tile's runs is a component */
+    STATE_INITIAL = 1 << 12, /* S is not uniform in the tile and one voxel around */
+    STATE_QUEUED = 1 << 13,  /* queued or being visited */
+    STATE_VISITED = 1 << 14, /* the region may have changed; lazily, `range` is made */
+    STATE_CLOSED = 1 << 15,  /* every voxel has settled: arrivals have no effect */
+    STATE_APART = 1 << 16,   /* level_set_unite: each run of the tile is a component */
 };
 
-/*
- * The values in range of one label in one slice: at most two intervals of 16-bit values, each as
- * two equal halves of a word, which is what the packed instructions take: low .. low + span.
- */
+/* The values in range of one label in one slice: at most two intervals low .. low + span of 16-bit
+ * values. Each bound is two equal halves of a word, for packed instructions. */
 struct level_set_pass {
     uint32_t intervals; /* 0, 1 or 2 */
     uint32_t minus_low[2];
@@ -65,51 +64,49 @@ struct level_set_pass {
     uint32_t minus_span[2];
 };
 
-/* What a run counts; zero at its beginning. */
+/* Counters of a run; zero initially. */
 struct level_set_counts {
-    uint32_t head; /* tickets of the queue that were drawn; of the places that were filled */
+    uint32_t head; /* tickets drawn from the queue; filled places */
     uint32_t tail;
     uint32_t outstanding; /* tiles queued or being visited */
-    uint32_t stopped;     /* the flood took too long and is not complete */
-    uint32_t runs;        /* of level_set_unite, that have an entry; and components */
+    uint32_t stopped;     /* the flood took too long and is incomplete */
+    uint32_t runs;        /* level_set_unite: runs with an entry; and components */
     uint32_t components;
 };
 
-/*
- * One job on the device; arrays are indexed by label first. Tiles are numbered x fastest, then y,
- * z and label.
- */
+/* One job on the device. Arrays are indexed by label first. Tiles are numbered x fastest, then y, z
+ * and label. */
 struct level_set_job {
     int64_t columns, rows, slices, words_per_row;
     int64_t words; /* of one label's region: words_per_row * rows * slices */
     uint32_t tiles_x, tiles_y, tiles_z;
-    uint32_t tiles; /* of one label */
+    uint32_t tiles; /* per label */
     uint32_t labels;
-    uint32_t queue_mask; /* places of the queue - 1 */
+    uint32_t queue_mask; /* number of places in the queue - 1 */
     enum image_pixel pixel;
     const void *voxels;
     const struct level_set_pass *passes; /* [label][slice] */
     uint64_t *range;                     /* [label][tile][slice][row] */
-    uint64_t *initial;                   /* the same; of level_set_unite: what it begins with */
-    uint64_t *inside;                    /* [label] of struct image_mask */
+    uint64_t *initial;                   /* as `range`; level_set_unite: its initial state */
+    uint64_t *inside;                    /* [label], as in struct image_mask */
     uint32_t *inbox;                     /* [label][tile][INBOX_WORDS] */
-    uint32_t *parent;     /* of level_set_unite, one a run; NULL: there are too many */
-    uint32_t *first_node; /* one a word of one label */
-    /* From here on zero at the beginning of a run: */
-    uint32_t *state;    /* one a tile */
+    uint32_t *parent;                    /* level_set_unite: one per run; NULL: too many runs */
+    uint32_t *first_node;                /* one per word of one label */
+    /* Zero at the beginning of a run from here on: */
+    uint32_t *state;    /* one per tile */
     uint32_t *queue;    /* number of a tile + 1; 0: empty */
-    uint8_t *kind;      /* one a tile */
-    uint8_t *layer;     /* one a layer of tiles: its voxels are there */
-    int64_t *voxels_in; /* one a label: of the region */
+    uint8_t *kind;      /* one per tile */
+    uint8_t *layer;     /* one per layer of tiles: its voxels are ready */
+    int64_t *voxels_in; /* one per label: size of the region */
     struct level_set_counts *counts;
     size_t zeros; /* bytes, from `state` on */
 };
 
-/* Fills in the sizes. False when a number does not fit. */
+/* Sets the sizes. Returns false if a number overflows. */
 bool level_set_measure(struct level_set_job *job, struct image_extent extent,
                        enum image_pixel pixel, size_t labels);
 
-/* Whether the tables of level_set_unite have room: its nodes are numbered by 32 bits. */
+/* Returns whether the tables of level_set_unite fit: its nodes have 32-bit numbers. */
 bool level_set_can_unite(const struct level_set_job *job);
 
 struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_range range,
@@ -119,16 +116,16 @@ struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_r
  * All of these only queue work on the stream. The device must have room for whole 16-byte pieces at
  * the end of the volume and of `inside`.
  *
- *   begin     everything to zero; `resident`: the whole volume is there, no layer needs release
- *   draw      the initial region of a label, and what it makes of the tiles
- *   pack      the range bits of slices first .. first + count - 1
- *   bound     limits the range bits of a label, which are there, to a mask of the host
- *   cut       removes what is not in range from a label's final region
- *   release   queues what waits in the layers of tiles first .. first + count - 1, which are there
- *   flood     to the fixed point of all layers that are there. Lazily: range bits are made at the
- *             first visit. Stops after `budget` cycles of a processor (0: never), or when part of
- *             it has waited for a fraction of that. The blocks are what level_set_blocks says.
- *   unite     the same, for one label whose range bits are there, by other means: final
+ *   begin     Clears all state. `resident`: the whole volume is ready, no layer needs release.
+ *   draw      Draws the initial region of a label, and classifies its tiles.
+ *   pack      Makes the range bits of slices first .. first + count - 1.
+ *   bound     Limits the range bits of a label, which must be ready, to a mask of the host.
+ *   cut       Removes voxels not in range from a label's final region.
+ *   release   Queues waiting tiles in layers first .. first + count - 1, which must be ready.
+ *   flood     Runs to the fixed point of all ready layers. Lazily: makes range bits at the first
+ *             visit. Stops after `budget` cycles of a processor (0: never), or if some blocks have
+ *             waited for a fraction of that. The blocks must be those of level_set_blocks.
+ *   unite     As flood, for one label whose range bits are ready, by uniting runs: final.
  */
 void level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
 cudaError_t level_set_draw(const struct level_set_job *job, uint32_t number,
@@ -144,20 +141,20 @@ cudaError_t level_set_flood(const struct level_set_job *job, bool lazy, int bloc
                             cudaStream_t stream);
 cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 
-/* Stage 3 of slices first .. first + count - 1: one int8 a voxel, from the region. */
+/* Runs stage 3 of slices first .. first + count - 1: writes one int8 per voxel from the region. */
 void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count,
                      int8_t *codes, cudaStream_t stream);
 
 /* Takes the arrays from `state` to `counts`. */
 void level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena);
 
-/* Blocks of the flood that the device runs at once. Comes before a flood of this kind. */
+/* Returns the flood's blocks that run at once. Must precede a flood of this kind. */
 cudaError_t level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks);
 
-/* What it may take before paths are taken for a maze's: several times any other flood. */
+/* Returns the cycles after which the flood counts as a maze: several times any other flood. */
 int64_t level_set_budget(const struct level_set_job *job);
 
-/* The device's part. */
+/* Device code */
 
 struct level_set_place {
     uint32_t label, x, y, z; /* in tiles */
@@ -177,14 +174,14 @@ level_set_place_of(const struct level_set_job &job, uint32_t tile)
     return place;
 }
 
-/* The columns that exist in column x of tiles. */
+/* Returns the existing columns of column x of tiles. */
 __device__ static __forceinline__ uint64_t
 level_set_columns(const struct level_set_job &job, uint32_t x)
 {
     return x + 1 == job.tiles_x ? ~UINT64_C(0) >> (63 - (job.columns - 1) % 64) : ~UINT64_C(0);
 }
 
-/* Per half: 1 where the value is out of range, else 0. Both sums are of 16 bits and wrap. */
+/* Per half: 1 if the value is out of range, otherwise 0. Both sums have 16 bits and wrap. */
 __device__ static __forceinline__ uint32_t
 level_set_outside(uint32_t pair, const struct level_set_pass &pass, int interval)
 {
@@ -193,7 +190,7 @@ level_set_outside(uint32_t pair, const struct level_set_pass &pass, int interval
     return __viaddmin_u16x2(excess, pass.minus_span[interval], 0x00010001);
 }
 
-/* Eight values side by side: what one load brings. */
+/* Eight adjacent values, one load. */
 template <typename Value> struct level_set_eight;
 
 template <> struct level_set_eight<uint16_t> {
@@ -214,7 +211,7 @@ template <> struct level_set_eight<uint8_t> {
     }
 };
 
-/* Bit i of the result: is value i in range? */
+/* Returns one bit per value: in range. */
 template <typename Value>
 __device__ static __forceinline__ uint32_t
 level_set_in_range(const typename level_set_eight<Value>::type &eight,

@@ -1,10 +1,10 @@
 /*
- * level_set_flood.cu - stage 2 of Trapani 2018 on CUDA: the flood over tiles. What it is stands in
+ * level_set_flood.cu - stage 2 of Trapani 2018 on CUDA: the flood over tiles described in
  * level_set_cuda.cuh.
  *
- * A visit reads the tile's bits of R and of the region, which say what has settled, adds what has
- * arrived, lets both classes settle as level_set_tile.cuh says, and tells the neighbours before it
- * writes the region.
+ * A visit reads the tile's bits of R and of the region, which determine the settled voxels, and
+ * adds arrived bits. It settles both classes as in level_set_tile.cuh, and notifies the neighbours
+ * before it writes the region.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/level_set/level_set_launch.cuh"
@@ -17,11 +17,11 @@ enum {
     PATIENCE = 3, /* a block that has waited for this part of the budget stops the flood */
 };
 
-/* Beside the faces in a visit's `sends`. */
-static const uint32_t LATE = 1u << 30; /* something has settled in this visit */
+/* Flags in a visit's `sends`, besides the faces. */
+static const uint32_t LATE = 1u << 30; /* a voxel has settled in this visit */
 static const uint32_t LEFT = 1u << 31; /* not every voxel has settled */
 static const uint32_t NOTHING = UINT32_MAX;
-static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
+static const uint32_t END = UINT32_MAX; /* marks a place of the queue: no more tiles */
 
 __device__ static __forceinline__ uint32_t
 level_set_flood_look(const uint32_t *word)
@@ -29,16 +29,14 @@ level_set_flood_look(const uint32_t *word)
     return *(const volatile uint32_t *)word;
 }
 
-/* When the flood is given up: all of it takes too long, or the block has next to nothing to do. */
+/* Limits of the flood's time, and of the block's idle time. */
 struct limits {
-    int64_t deadline; /* of the processor's clock; 0: never */
-    int64_t patience; /* cycles that the block may wait yet */
+    int64_t deadline; /* on the processor's clock; 0: never */
+    int64_t patience; /* remaining cycles that the block may wait */
 };
 
-/*
- * A tile off the queue, or NOTHING when there will be none. A ticket names a place, and there are
- * more places than blocks can wait at.
- */
+/* Takes a tile off the queue, or returns NOTHING at the end. A ticket is a place of the queue,
+ * which has more places than blocks can wait at. */
 __device__ static uint32_t
 level_set_flood_pop(const struct level_set_job &job, struct limits *limits)
 {
@@ -49,7 +47,7 @@ level_set_flood_pop(const struct level_set_job &job, struct limits *limits)
         uint32_t taken = level_set_flood_look(place);
 
         if (taken) {
-            *(volatile uint32_t *)place = 0; /* nobody else has this ticket */
+            *(volatile uint32_t *)place = 0; /* this thread owns the ticket */
             limits->patience -= clock64() - begun;
             return taken == END ? NOTHING : taken - 1;
         }
@@ -69,8 +67,9 @@ level_set_flood_put(const struct level_set_job &job, uint32_t ticket, uint32_t c
 }
 
 /*
- * A warp: one tile less is outstanding. When none is left, and the first block has said that it
- * runs (which counts as one), each block is sent home, and the counts are as before the flood.
+ * Subtracts one from the outstanding tiles. When none are left and the first block runs (which
+ * counts as one), puts END for each block and restores the counts from before the flood. Called by
+ * a warp.
  */
 __device__ static void
 count_tile(const struct level_set_job &job)
@@ -88,16 +87,16 @@ count_tile(const struct level_set_job &job)
     if (!__shfl_sync(~0u, last, 0))
         return;
     ticket = __shfl_sync(~0u, ticket, 0);
-    /* There is no tile in the queue, so these places are empty. */
+    /* The queue has no tiles, so these places are empty. */
     for (uint32_t i = threadIdx.x; i < gridDim.x; i += 32)
         *(volatile uint32_t *)&job.queue[(ticket + i) & job.queue_mask] = END;
 }
 
-/* Where the thread's words of the tile are in the region: a row in every eighth slice. */
+/* Position of the thread's words of the tile in the region: a row in every eighth slice. */
 struct region_rows {
     uint64_t *first;
     int64_t step;
-    int32_t slices; /* from the first one's on; 0 where the row does not exist */
+    int32_t slices; /* number from the first one's on; 0 if the row does not exist */
 };
 
 enum { WORDS = TILE_WORDS / THREADS, SLICES_APART = THREADS / TILE_ROWS };
@@ -113,14 +112,15 @@ region_rows_of(const struct level_set_job &job, const struct level_set_place &pl
             y < job.rows ? (int32_t)min(job.slices - z, (int64_t)TILE_SLICES) : 0};
 }
 
-/* Of the thread's word i in shared memory. */
+/* Returns the place of the thread's word i in shared memory. */
 __device__ static __forceinline__ uint32_t
 word_at(uint32_t i)
 {
     return half_at(threadIdx.x / TILE_ROWS + i * SLICES_APART, threadIdx.x % TILE_ROWS, 0);
 }
 
-/* The region, to where settled voxels will stand. It is written by others: past the first cache. */
+/* Loads the region to the place of settled voxels. Other blocks write it, so that reads bypass the
+ * L1 cache. */
 __device__ static __forceinline__ void
 load_region(const struct region_rows &rows, struct visit *visit)
 {
@@ -134,7 +134,7 @@ load_region(const struct region_rows &rows, struct visit *visit)
         *(uint64_t *)&visit->settled[word_at((uint32_t)i)] = words[i];
 }
 
-/* R where settled, else not R. */
+/* Writes R where settled, otherwise not R. */
 __device__ static __forceinline__ void
 write_region(const struct region_rows &rows, uint64_t exist, const struct visit *visit)
 {
@@ -148,7 +148,7 @@ write_region(const struct region_rows &rows, uint64_t exist, const struct visit 
     }
 }
 
-/* What has arrived of one class across the faces, for the thread's line along y. */
+/* Bits of one class that arrived across the faces, for the thread's line along y. */
 struct arrival {
     uint32_t x, y;
     uint32_t z[LINE];
@@ -178,7 +178,7 @@ load_inbox(const struct level_set_job &job, const struct visitor &own, const str
     return arrival;
 }
 
-/* What of it lies at half i. */
+/* Returns its part in half i. */
 __device__ static __forceinline__ uint32_t
 arrived_at(const struct visitor &own, const struct arrival &arrival, int i)
 {
@@ -189,10 +189,8 @@ arrived_at(const struct visitor &own, const struct arrival &arrival, int i)
     return come;
 }
 
-/*
- * What has settled in the thread's line when the visit begins, without and with what has arrived,
- * and the thread's share of the traits.
- */
+/* Returns the settled bits of the thread's line at the beginning of the visit, without and with
+ * arrived bits, and adds to the thread's traits. */
 __device__ static __forceinline__ uint32_t
 begin_line(struct visitor *own, const struct visit *visit, bool has_region,
            const struct arrival &out, const struct arrival &in, uint32_t before[LINE],
@@ -230,7 +228,7 @@ level_set_flood_put_line(const struct visitor &own, struct visit *visit,
         visit->settled[at + 2 * (uint32_t)i] = settled[i];
 }
 
-/* The neighbour's plane for what comes across this face. */
+/* Returns the neighbour's plane for bits across this face. */
 __device__ static __forceinline__ uint32_t *
 inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_t face,
              uint32_t value)
@@ -239,7 +237,7 @@ inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_
            ((face ^ 1) * 2 + value) * FACE_WORDS;
 }
 
-/* A word of each of the planes along y and z: all settled voxels of the class. */
+/* Writes a word of each plane along y and z: all settled voxels of the class. */
 __device__ static __forceinline__ void
 fill_inboxes(const struct level_set_job &job, const struct visit *visit)
 {
@@ -258,7 +256,7 @@ fill_inboxes(const struct level_set_job &job, const struct visit *visit)
     }
 }
 
-/* Along x each thread has eight bits. */
+/* Along x, each thread has eight bits. */
 __device__ static __forceinline__ void
 fill_inboxes_x(const struct level_set_job &job, const struct visitor &own,
                const struct visit *visit, uint32_t side, uint32_t side_range)
@@ -271,14 +269,15 @@ fill_inboxes_x(const struct level_set_job &job, const struct visitor &own,
         ((uint8_t *)inbox_beyond(job, visit, own.half, 1))[at] = (uint8_t)(side & side_range);
 }
 
-/* Two bits: is any of these voxels out of range, and in range? */
+/* Returns two bits: whether any of these voxels is out of range, and in range. */
 __device__ static __forceinline__ uint32_t
 classes_of(uint32_t voxels, uint32_t range)
 {
     return (uint32_t)((voxels & ~range) != 0) | (uint32_t)((voxels & range) != 0) << 1;
 }
 
-/* Of a thread whose line has settled: what crosses faces, and the traits of the visit's end. */
+/* After a thread's line has settled: collects the bits that cross faces, and the traits at the
+ * visit's end. */
 __device__ static __forceinline__ uint32_t
 end_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
          bool begins, const uint32_t before[LINE], const uint32_t settled[LINE])
@@ -309,9 +308,9 @@ end_line(const struct level_set_job &job, struct visitor *own, const struct visi
 }
 
 /*
- * The first warp: tells the neighbours and queues who has to be visited. Returns one of them for
- * this block to go on with, or NOTHING, the same in all lanes. When it is one, the tile visited
- * now is not outstanding any longer.
+ * Notifies the neighbours and queues those to visit. Returns one of them for this block, or
+ * NOTHING, the same in all lanes. If it returns one, the current tile is no longer outstanding.
+ * Called by the first warp.
  */
 __device__ static uint32_t
 tell_neighbours(const struct level_set_job &job, const struct visit *visit)
@@ -339,7 +338,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
     const uint32_t rank = (uint32_t)__popc(awake & ((1u << lane) - 1));
 
     if (count > 1) {
-        /* Tiles are counted before anybody can take them. */
+        /* Tiles must be counted before another block can take them. */
         if (lane < 2) {
             ticket = atomicAdd(lane ? &job.counts->tail : &job.counts->outstanding, count - 1);
             ptx_fence();
@@ -351,10 +350,8 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
     return __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
 }
 
-/*
- * The first warp: lets the tile go. What has arrived meanwhile makes another visit. Returns a tile
- * for this block to go on with, `next` where there is one.
- */
+/* Releases the tile. Bits that arrived meanwhile cause another visit. Returns the block's next
+ * tile, `next` if there is one. Called by the first warp. */
 __device__ static uint32_t
 let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next)
 {
@@ -398,7 +395,7 @@ level_set_flood_neighbour_of(const struct level_set_job &job, const struct level
     return at + 1 < size ? tile + step : NOTHING;
 }
 
-/* Takes note of what is new; what arrives from here on makes another visit. */
+/* Reads and clears new arrivals. Later ones cause another visit. */
 __device__ static __forceinline__ void
 level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit,
                             const struct level_set_place &place)
@@ -416,7 +413,7 @@ level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit
 
         visit->neighbour[face] = other;
         if (other != NOTHING) {
-            /* What is of a class all over the neighbour has settled there from the beginning. */
+            /* If a neighbour is uniformly of a class, it has settled there from the beginning. */
             const uint32_t kind = job.kind[other];
 
             wanted = level_set_flood_look(&job.state[other]) & STATE_CLOSED
@@ -517,7 +514,7 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
         level_set_flood_visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth,
                                                 place);
         __syncthreads();
-        /* Neighbours can begin while the region is written. */
+        /* Neighbours may begin while the region is written. */
         if (threadIdx.x < 32)
             next = tell_neighbours(job, &visit);
         if (visit.sends & LATE)
@@ -534,18 +531,19 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
 }
 
 /*
- * Where tiles are few a processor has one block: a second one would only take its time, while
- * others had nothing to do. So many bytes of shared memory see to it; lazily, voxels fill them.
+ * With few tiles, a multiprocessor runs one block: a second one would only compete with it while
+ * other multiprocessors are idle. Additional shared memory enforces this; lazily, voxels already
+ * fill it.
  */
-enum { FEW_TILES = 8 /* a processor */ };
+enum { FEW_TILES = 8 /* per multiprocessor */ };
 
 static const size_t ALONE = pieces_size<uint16_t>(DEEP);
 
-/* The flood as it is launched: lazily or not, and its blocks' dynamic memory where they are many. */
+/* The flood's kernel: lazy or not, with its blocks' dynamic memory for many tiles. */
 struct flood_kernel {
     void (*run)(const struct level_set_job, int64_t, uint32_t);
     size_t memory;
-    int blocks_each; /* on a processor, at most */
+    int blocks_each; /* max per multiprocessor */
 };
 
 static struct flood_kernel

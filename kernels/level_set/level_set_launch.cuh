@@ -1,18 +1,18 @@
 /*
- * level_set_launch.cuh - kernels that follow one another on a stream without a gap (programmatic
- * dependent launch, from compute capability 9.0 on).
+ * level_set_launch.cuh - launches kernels that follow one another on a stream without a gap
+ * (programmatic dependent launch, from compute capability 9.0).
  *
- * A kernel launched early begins once every block of the kernel before it has let it or is done,
- * and waits for that kernel's end, and so for its results, where it says so. It must wait
- * somewhere: the kernel after it relies on all that came before. Older devices know neither; there
- * kernels follow one another as ever.
+ * A kernel launched early begins when every block of the previous kernel has allowed it or ended.
+ * It waits for that kernel's end and results with ptx_wait_for_last. It must wait at some point,
+ * since the next kernel relies on all previous ones. Older devices run kernels one after the other
+ * as usual.
  */
 #ifndef NOCTULE_LEVEL_SET_LAUNCH_CUH
 #define NOCTULE_LEVEL_SET_LAUNCH_CUH
 
 #include "kernels/cuda/ptx.cuh"
 
-/* As <<<blocks, threads, memory, stream>>>; cudaGetLastError says whether it went well. */
+/* As <<<blocks, threads, memory, stream>>>. The caller must check cudaGetLastError. */
 template <typename... Parameters, typename... Arguments>
 static inline void
 launch_early(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, size_t memory,

@@ -1,7 +1,5 @@
-/*
- * level_set_pack.cu - stage 1 of Trapani 2018 on CUDA: the range bits, the initial region, and the
- * tiles where the flood begins.
- */
+/* level_set_pack.cu - stage 1 of Trapani 2018 on CUDA: the range bits, the initial region, and the
+ * tiles where the flood begins. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/level_set/level_set_cuda.cuh"
 #include "kernels/level_set/level_set_launch.cuh"
@@ -15,10 +13,10 @@ extern "C" {
 
 enum {
     PACK_THREADS = 256,
-    PACK_LOADS = 4,                    /* of 16 bytes (8 of uint8) a thread in flight */
-    PACK_COLUMNS = 2048,               /* wider rows are cut */
-    PACK_PITCH = PACK_COLUMNS / 8 + 8, /* bytes; a cut row's ends stick out */
-    PACK_LABELS = 4,                   /* at a time */
+    PACK_LOADS = 4,                    /* loads of 16 bytes (8 for uint8) in flight per thread */
+    PACK_COLUMNS = 2048,               /* wider rows are split */
+    PACK_PITCH = PACK_COLUMNS / 8 + 8, /* bytes; allows for unaligned ends of a split row */
+    PACK_LABELS = 4,                   /* labels at a time */
     DRAW_THREADS = 128,
     CLASSIFY_WARPS = 4,
     CLEAR_THREADS = 512,
@@ -52,11 +50,11 @@ level_set_measure(struct level_set_job *job, struct image_extent extent, enum im
         !tiles_along(extent.rows, TILE_ROWS, &job->tiles_y) ||
         !tiles_along(extent.slices, TILE_SLICES, &job->tiles_z))
         return false;
-    /* At most 2^33 voxels: no overflow. */
+    /* At most 2^33 voxels, so that this does not overflow. */
     tiles = (uint64_t)job->tiles_x * job->tiles_y * job->tiles_z;
     if (tiles * labels > (uint64_t)1 << 28 || labels > (uint64_t)1 << 28)
         return false;
-    /* Beside tiles, one word for each block of the flood that it is over. */
+    /* Room for the tiles, and for one END per block of the flood. */
     while (places < tiles * labels + 4096)
         places *= 2;
     job->tiles = (uint32_t)tiles;
@@ -99,19 +97,19 @@ level_set_make_pass(enum image_pixel pixel, struct image_range range, struct ima
 }
 
 /*
- * Range bits. A block takes up to 32 rows of a slice, of up to 2048 columns each: one run of memory
- * where the rows are whole. It is read in aligned pieces of eight values whatever the rows' own
- * alignment; the bits are shifted into place on their way from shared memory to the tiles.
+ * Range bits. A block takes up to 32 rows of a slice, of up to 2048 columns each: contiguous memory
+ * if rows are whole. It reads aligned pieces of eight values for any alignment of rows. The bits
+ * are shifted into place when copied from shared memory to the tiles.
  */
 struct pack_item {
     int64_t first; /* voxel */
     uint32_t x;    /* in tiles */
     uint32_t y;
     uint32_t z;       /* in slices */
-    uint32_t rows;    /* that exist */
+    uint32_t rows;    /* number that exist */
     uint32_t columns; /* of this item */
-    uint32_t strips;  /* runs of memory */
-    uint32_t strip;   /* voxels of one */
+    uint32_t strips;  /* contiguous parts of memory */
+    uint32_t strip;   /* voxels per strip */
 };
 
 __device__ static __forceinline__ struct pack_item
@@ -134,7 +132,7 @@ pack_item_of(const struct level_set_job &job, int64_t number, int64_t first_slic
     return item;
 }
 
-/* The voxel at which piece `piece` begins, a multiple of 8, or -1 beyond the item. */
+/* Returns the voxel at which piece `piece` begins, a multiple of 8, or -1 beyond the item. */
 __device__ static __forceinline__ int64_t
 pack_piece(const struct level_set_job &job, const struct pack_item &item, uint32_t piece,
            uint32_t pieces, uint32_t *at)
@@ -155,7 +153,7 @@ pack_piece(const struct level_set_job &job, const struct pack_item &item, uint32
     return voxel < first + item.strip ? voxel : -1;
 }
 
-/* 64 bits from bit `at` on. */
+/* Returns 64 bits from bit `at` on. */
 __device__ static __forceinline__ uint64_t
 bits_at(const uint32_t *words, uint32_t at)
 {
@@ -248,7 +246,7 @@ __launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_jo
         pack_write<LABELS>(job, item, first_label, bytes);
         __syncthreads();
     }
-    ptx_wait_for_last(); /* of which nothing is needed here */
+    ptx_wait_for_last(); /* no results of it are needed here */
 }
 
 template <typename Value>
@@ -279,7 +277,7 @@ level_set_pack(const struct level_set_job *job, int64_t first, int64_t count, cu
         launch_pack<uint16_t>(job, first, count, stream);
 }
 
-/* Where the range bits of a word of the region lie, of one label. */
+/* Returns the position of the range bits for a word of one label's region. */
 __device__ static __forceinline__ size_t
 range_number(const struct level_set_job &job, int64_t word)
 {
@@ -299,7 +297,7 @@ __launch_bounds__(CLEAR_THREADS) bound_range(const __grid_constant__ struct leve
         range[range_number(job, word)] &= mask[word];
 }
 
-/* The words of one label, each thread over several. */
+/* Covers the words of one label, several per thread. */
 static unsigned
 word_blocks(const struct level_set_job *job)
 {
@@ -308,7 +306,7 @@ word_blocks(const struct level_set_job *job)
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* The mask goes to `initial`, which the flood writes later. */
+/* The mask is copied to `initial`, which the flood overwrites later. */
 cudaError_t
 level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask,
                 cudaStream_t stream)
@@ -355,7 +353,7 @@ level_set_cut(const struct level_set_job *job, uint32_t label, cudaStream_t stre
 
 /* The initial region */
 
-/* All that a run begins with, in pieces of 16 bytes; layers are there or not. */
+/* Clears the state of a run, in pieces of 16 bytes, and marks layers as ready or not. */
 __global__ void
 __launch_bounds__(CLEAR_THREADS) clear(const __grid_constant__ struct level_set_job job,
                                        size_t zeros, size_t regions, uint32_t layer)
@@ -391,7 +389,7 @@ struct tile_box {
     uint32_t last[3];
 };
 
-/* Rows of the shape's box, one a thread; then its words, one a lane. */
+/* Rows of the shape's box, one per thread; then its words, one per lane. */
 struct draw_rows {
     int64_t first_y, count_y, first_z, count;
 };
@@ -448,7 +446,7 @@ draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels
         *job, label, *shape, rows);
 }
 
-/* The tiles that may hold voxels of the region; false when it is empty. */
+/* Finds the tiles that may have voxels of the region. Returns false if it is empty. */
 static bool
 level_set_pack_find_box(const struct level_set_job *job,
                         const struct kernels_level_set_label *label, struct tile_box *box)
@@ -490,14 +488,14 @@ level_set_pack_push(const struct level_set_job &job, uint32_t tile)
     job.queue[atomicAdd(&job.counts->tail, 1) & job.queue_mask] = tile + 1;
 }
 
-/* What has been seen of a tile: `around` counts the voxels one further. */
+/* Values seen in a tile: `around` includes the voxels one further. */
 struct seen {
     uint64_t ones, zeros;
     bool ones_around, zeros_around;
     uint32_t voxels;
 };
 
-/* A row of a tile or, with y or z just outside of it, of its faces. */
+/* Reads a row of a tile or, with y or z just outside it, of its surroundings. */
 __device__ static __forceinline__ void
 see_row(const struct level_set_job &job, uint64_t *region, const struct level_set_place &place,
         int row, int slice, struct seen *seen)
@@ -515,7 +513,7 @@ see_row(const struct level_set_job &job, uint64_t *region, const struct level_se
         return;
     }
     if (*word & ~exist)
-        *word &= exist; /* a mask's padding */
+        *word &= exist; /* clears a mask's padding */
     seen->ones |= *word & exist;
     seen->zeros |= ~*word & exist;
     seen->voxels += (uint32_t)__popcll(*word & exist);
@@ -544,7 +542,7 @@ note_tile(const struct level_set_job &job, uint32_t tile, const struct level_set
     }
 }
 
-/* A warp a tile. */
+/* One warp per tile. */
 __global__ void __launch_bounds__(32 * CLASSIFY_WARPS)
     classify(const __grid_constant__ struct level_set_job job, uint32_t label,
              const __grid_constant__ struct tile_box box)
@@ -580,13 +578,13 @@ __global__ void __launch_bounds__(32 * CLASSIFY_WARPS)
 }
 
 /*
- * One shape alone, the usual case: draw and classify in one. A block takes all tiles of one place
- * along y and z. Whether a tile is inside or outside follows from the rows' least and greatest
- * ends; where that leaves it open the tile counts as mixed, which is never wrong.
+ * A single shape, the usual case: draws and classifies in one kernel. A block takes all tiles at
+ * one place along y and z. The rows' least and greatest ends determine whether a tile is inside or
+ * outside. If they do not, the tile counts as mixed, which is always correct.
  */
 struct ends {
     int32_t least_first, greatest_first, least_last, greatest_last;
-    bool empty; /* is there a row without a voxel? */
+    bool empty; /* some row has no voxel */
 };
 
 __device__ static __forceinline__ void
@@ -602,7 +600,7 @@ take_ends(struct ends *ends, const struct shape_interval &row)
     ends->greatest_last = max(ends->greatest_last, (int32_t)row.last);
 }
 
-/* Over all threads of the block; `shared` has five words. */
+/* Joins the ends of all threads of the block. `shared` must have five words. */
 __device__ static struct ends
 join_ends(struct ends own, int32_t *shared)
 {
@@ -625,7 +623,8 @@ join_ends(struct ends own, int32_t *shared)
     return {shared[0], shared[1], shared[2], shared[3], empty};
 }
 
-/* Whether columns first .. last of all rows are in the shape (1), outside (0), or it is open. */
+/* Returns whether columns first .. last of all rows are in the shape (1), outside (0), or
+ * undetermined. */
 __device__ static __forceinline__ uint32_t
 kind_of(const struct ends &ends, int64_t first, int64_t last)
 {
@@ -634,7 +633,7 @@ kind_of(const struct ends &ends, int64_t first, int64_t last)
     return ends.least_first > last || ends.greatest_last < first ? 0 : TILE_MIXED;
 }
 
-/* The bits first .. last of a word; any may lie outside of it. */
+/* Returns the bits first .. last of a word, which may partly lie outside it. */
 __device__ static __forceinline__ uint64_t
 bits_between(int64_t first, int64_t last)
 {

@@ -1,7 +1,5 @@
-/*
- * level_set_threshold.cuh - the range bits of a tile on their way into a block's hands: made from
- * voxels at the first visit of a lazy flood, else loaded.
- */
+/* level_set_threshold.cuh - loads the range bits of a tile into a block's memory. A lazy flood
+ * makes them from voxels at the first visit. */
 #ifndef NOCTULE_LEVEL_SET_THRESHOLD_CUH
 #define NOCTULE_LEVEL_SET_THRESHOLD_CUH
 
@@ -10,15 +8,13 @@
 
 enum {
     GROUP = 8,                  /* threads that threshold a row; all rows of a slice at once */
-    BATCH = 8,                  /* slices that are thresholded at once, while others come */
-    SHALLOW = 2,                /* batches that are on their way at once */
-    DEEP = TILE_SLICES / BATCH, /* where there is room for all of them */
+    BATCH = 8,                  /* slices thresholded at once, while others load */
+    SHALLOW = 2,                /* batches in flight */
+    DEEP = TILE_SLICES / BATCH, /* batches in flight if all fit */
 };
 
-/*
- * Where the voxels of a tile wait to be thresholded: each thread's own. A row that does not begin
- * with a piece ends within a ninth: a warp has as many of these in a batch as lanes.
- */
+/* Voxels of a tile to threshold, separate per thread. A row that is not aligned to a piece has a
+ * ninth piece. A warp has as many of these per batch as lanes. */
 template <typename Value> struct batch {
     using eight = typename level_set_eight<Value>::type;
 
@@ -28,10 +24,10 @@ template <typename Value> struct batch {
 
 template <typename Value> struct pieces {
     struct level_set_pass passes[TILE_SLICES];
-    struct batch<Value> batches[DEEP]; /* or fewer, in turn */
+    struct batch<Value> batches[DEEP]; /* or fewer, used in rotation */
 };
 
-/* In bytes, with so many batches on their way at once. */
+/* Returns the bytes for `depth` batches in flight. */
 template <typename Value>
 __host__ __device__ constexpr size_t
 pieces_size(uint32_t depth)
@@ -39,17 +35,17 @@ pieces_size(uint32_t depth)
     return sizeof(struct pieces<Value>) - (DEEP - depth) * sizeof(struct batch<Value>);
 }
 
-/* Of a tile, for one thread: its eighth of a row and, in each batch, one ninth piece of a row.
- * Pieces of eight values are numbered by 32 bits. */
+/* A thread's part of a tile: its eighth of a row and, in each batch, one ninth piece of a row.
+ * Pieces of eight values have 32-bit numbers. */
 struct row_part {
-    int64_t voxel;        /* where the row begins, in the tile's first slice */
-    int64_t ninth_voxel;  /* the same of the ninth piece's row */
+    int64_t voxel;        /* start of the row in the tile's first slice */
+    int64_t ninth_voxel;  /* start of the ninth piece's row */
     int64_t slice;        /* voxels from slice to slice */
     uint32_t end;         /* of the volume, in pieces */
-    int32_t slices;       /* that exist; 0 where the row does not */
+    int32_t slices;       /* number that exist; 0 if the row does not */
     int32_t ninth_slice;  /* in the batch */
     int32_t ninth_slices; /* as `slices` */
-    bool aligned;         /* all rows begin with a piece: there is no ninth */
+    bool aligned;         /* all rows begin with a piece: no ninth pieces */
 };
 
 static_assert(BATCH * (32 / GROUP) == 32, "a ninth piece a lane");
@@ -76,7 +72,7 @@ row_part_of(const struct level_set_job &job, const struct visitor &own)
     return part;
 }
 
-/* BATCH slices from `slice` on. */
+/* Loads BATCH slices from `slice` on. */
 template <typename Value>
 __device__ static __forceinline__ void
 send_for_slices(const struct level_set_job &job, const struct row_part &part,
@@ -105,7 +101,7 @@ send_for_slices(const struct level_set_job &job, const struct row_part &part,
     ptx_copies_end_group();
 }
 
-/* The same slices, which are there. `pass` gives what is in range of each. */
+/* Thresholds the same slices after loading. `pass` returns the values in range of each. */
 template <typename Value, typename Pass>
 __device__ static __forceinline__ void
 threshold_slices(const struct row_part &part, const struct batch<Value> *batch, const Pass &pass,
@@ -144,9 +140,9 @@ is_simple(const struct level_set_pass &a, const struct level_set_pass &b)
 }
 
 /*
- * Lazily: the range bits of the tile, into the visit and `range`. Eight threads a row, eight values
- * each at aligned addresses; the row begins within the first eight. So many batches of slices are
- * on their way at once.
+ * Lazily makes the range bits of the tile, for the visit and `range`. Eight threads per row read
+ * eight values each at aligned addresses. The row begins within the first eight. `depth` batches of
+ * slices load at once.
  */
 template <typename Value>
 __device__ static void
@@ -194,7 +190,7 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
     }
 }
 
-/* The range bits of the tile are on their way into the visit's mask. */
+/* Begins to copy the range bits of the tile to the visit's mask. */
 __device__ static __forceinline__ void
 send_for_range(const struct level_set_job &job, struct visit *visit)
 {

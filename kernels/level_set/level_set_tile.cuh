@@ -1,12 +1,11 @@
 /*
- * level_set_tile.cuh - a tile in a block's hands: how level_set_flood.cu brings it to its fixed
- * point.
+ * level_set_tile.cuh - brings a tile to its fixed point within a block, for level_set_flood.cu.
  *
- * Both classes of R settle at once: a settled bit goes on to the neighbours whose bit of R is the
- * same ("linked"). Bits of R and settled bits stand in shared memory as 32-bit halves of rows. Each
- * thread holds 8 of them in registers, in turn along y and along z; the four parts of a line are
- * neighbours in a warp and hand settled bits on from one to the next, so that one sweep goes
- * through the whole tile. Along x one addition fills all runs of linked voxels.
+ * Both classes of R settle at once: a settled bit spreads to neighbours with the same bit of R
+ * ("linked"). Bits of R and settled bits are 32-bit half rows in shared memory. Each thread has 8
+ * of them in registers, alternately along y and z. The four parts of a line are neighbours in a
+ * warp and pass settled bits to the next, so that one sweep goes through the whole tile. Along x,
+ * one addition fills all runs of linked voxels.
  */
 #ifndef NOCTULE_LEVEL_SET_TILE_CUH
 #define NOCTULE_LEVEL_SET_TILE_CUH
@@ -15,74 +14,74 @@
 
 enum {
     THREADS = 256,
-    LINE = 8, /* halves of rows that a thread holds */
+    LINE = 8, /* half rows per thread */
     PARTS = TILE_ROWS / LINE,
-    /* In shared memory: no bank conflicts along y nor along z. */
+    /* Layout in shared memory without bank conflicts along y or z. */
     ROWS_GAP = 8,    /* after 16 rows */
     SLICES_GAP = 24, /* after LINE slices */
     PITCH = 2 * TILE_ROWS + ROWS_GAP + 2,
     HALVES = TILE_SLICES * PITCH + (TILE_SLICES / LINE - 1) * SLICES_GAP,
-    PIECES = TILE_WORDS / 2, /* of 16 bytes a tile: two rows */
+    PIECES = TILE_WORDS / 2, /* 16-byte pieces per tile: two rows each */
 };
 
-/* Of a block, in shared memory. */
+/* A block's visit, in shared memory. */
 struct visit {
-    __align__(16) uint32_t range[HALVES];   /* where half_at says; beyond the volume anything */
-    __align__(16) uint32_t settled[HALVES]; /* at first the region, where that is read */
+    __align__(16) uint32_t range[HALVES];   /* at half_at; undefined beyond the volume */
+    __align__(16) uint32_t settled[HALVES]; /* initially the region, if that is read */
     uint32_t tile;
     uint32_t kind;
-    uint32_t state; /* when the visit began */
+    uint32_t state; /* at the beginning of the visit */
     uint32_t neighbour[FACES];
-    uint32_t wanted; /* bit 2 * face + class: the neighbour there has to know of it */
+    uint32_t wanted; /* bit 2 * face + class: the neighbour there needs the bits */
     uint32_t traits;
-    uint32_t sends;   /* bit 2 * face + class: something new crosses the face */
-    uint32_t stopped; /* the flood is given up: when the visit began */
+    uint32_t sends;   /* bit 2 * face + class: new bits cross the face */
+    uint32_t stopped; /* the flood was stopped before the visit began */
 };
 
-/* What is so of some of the tile's voxels before they settle. */
+/* Traits of the tile's voxels before they settle. */
 enum {
     TRAIT_OUT = 1, /* out of range */
     TRAIT_IN = 2,
     TRAIT_SETTLED = 4,
     TRAIT_OPEN = 8,
-    TRAIT_ARRIVED = 16, /* settled by what came from a neighbour */
+    TRAIT_ARRIVED = 16, /* settled by a neighbour's bits */
 };
 
-/* Of a thread. */
+/* A thread's state. */
 struct visitor {
     struct level_set_place place;
     uint32_t half;        /* 0: columns 0 .. 31 of the tile */
-    uint32_t across;      /* the slice of a line along y, the row of one along z */
-    uint32_t part;        /* of the line: which LINE halves */
-    uint32_t columns;     /* along y: those that exist, where rows do */
-    int32_t rows;         /* along y: how many of the part exist; may be negative */
-    int32_t slices;       /* the same along z */
-    int32_t grown;        /* voxels that came into the region */
+    uint32_t across;      /* slice of a line along y, row of a line along z */
+    uint32_t part;        /* index of the line's part of LINE halves */
+    uint32_t columns;     /* along y: columns that exist, where rows do */
+    int32_t rows;         /* along y: rows of the part that exist; may be negative */
+    int32_t slices;       /* along z: slices that exist; may be negative */
+    int32_t grown;        /* voxels added to the region */
     uint32_t range[LINE]; /* along y */
 };
 
-/* Where half a row of the tile stands in shared memory. */
+/* Returns the place of half a row in shared memory. */
 __device__ static __forceinline__ uint32_t
 half_at(uint32_t slice, uint32_t row, uint32_t half)
 {
     return slice * PITCH + slice / LINE * SLICES_GAP + row * 2 + row / 16 * ROWS_GAP + half;
 }
 
-/* Of two rows, one after the other. */
+/* Returns the place of a piece: two consecutive rows. */
 __device__ static __forceinline__ uint32_t
 piece_at(uint32_t piece)
 {
     return half_at(piece / (TILE_ROWS / 2), piece % (TILE_ROWS / 2) * 2, 0);
 }
 
-/* The first half of the thread's line along y. */
+/* Returns the first half of the thread's line along y. */
 __device__ static __forceinline__ uint32_t
 along_y_at(const struct visitor &own)
 {
     return half_at(own.across, own.part * LINE, own.half);
 }
 
-/* What exists of half i of the thread's line along y. */
+/* Returns the voxels that exist in half i of the thread's line along y. */
 __device__ static __forceinline__ uint32_t
 existing(const struct visitor &own, int i)
 {
@@ -111,7 +110,7 @@ visitor_of(const struct level_set_job &job, const struct level_set_place &place)
     return own;
 }
 
-/* Upwards along x: each run of links that begins at a settled voxel. */
+/* Fills upwards along x: each run of links that begins at a settled voxel. */
 __device__ static __forceinline__ uint32_t
 follow_links(uint32_t settled, uint32_t links)
 {
@@ -120,7 +119,7 @@ follow_links(uint32_t settled, uint32_t links)
     return settled | next | (links & ~(links + next));
 }
 
-/* Along x, in this half of the row. Bit i of `links`: voxel i is linked with voxel i - 1. */
+/* Fills along x in this half of the row. Bit i of `links`: voxel i is linked with voxel i - 1. */
 __device__ static __forceinline__ uint32_t
 fill_runs(uint32_t settled, uint32_t links)
 {
@@ -128,9 +127,9 @@ fill_runs(uint32_t settled, uint32_t links)
 }
 
 /*
- * What comes into each part of a line from the one before. `out`: what leaves a part on its own,
- * `through`: what goes through it, from the last half of the part before to its own last. Parts
- * are two lanes apart, the last one first where DOWN.
+ * Returns the bits that enter each part of a line from the previous one. `out`: bits that leave a
+ * part on its own. `through`: bits that pass through it, from the last half of the previous part to
+ * its own last. Parts are two lanes apart, in reverse order if DOWN.
  */
 template <bool DOWN>
 __device__ static __forceinline__ uint32_t
@@ -153,8 +152,8 @@ hand_on(uint32_t out, uint32_t through, uint32_t part)
     return rank ? before : 0;
 }
 
-/* The links of a line: half i with the one before it, which may be the last of the part before; and
- * the line's last half with the one after it. */
+/* The links of a line: half i with the previous one, which may be the last of the previous part;
+ * and the line's last half with the next one. */
 struct links {
     uint32_t before[LINE];
     uint32_t after;
@@ -210,7 +209,7 @@ sweep_down(uint32_t settled[LINE], const struct links &links, uint32_t part)
     settled[0] |= in;
 }
 
-/* Bit i: the bit of half i where this half of the tile meets the other. */
+/* Returns as bit i the bit of half i where this half of the tile meets the other. */
 __device__ static __forceinline__ uint32_t
 inner_edge(const uint32_t line[LINE], uint32_t half)
 {
@@ -222,7 +221,8 @@ inner_edge(const uint32_t line[LINE], uint32_t half)
     return edge;
 }
 
-/* Along x, from one half into the other too. `joined`: inner_edge of the links between them. */
+/* Sweeps along x, including from one half to the other. `joined`: inner_edge of the links between
+ * them. */
 __device__ static __forceinline__ void
 sweep_columns(const struct visitor &own, uint32_t joined, uint32_t settled[LINE])
 {
@@ -243,7 +243,7 @@ sweep_columns(const struct visitor &own, uint32_t joined, uint32_t settled[LINE]
         settled[i] = fill_runs(settled[i] | (in >> i & 1) << (own.half ? 0 : 31), links[i]);
 }
 
-/* Whether the line holds every voxel that exists. */
+/* Returns whether the line has every voxel that exists. */
 __device__ static __forceinline__ bool
 all_exist(const struct visitor &own, const uint32_t line[LINE])
 {
@@ -255,10 +255,8 @@ all_exist(const struct visitor &own, const uint32_t line[LINE])
     return missing == 0;
 }
 
-/*
- * To the fixed point of the tile. `settled` is this thread's line along y, which is in shared
- * memory as well; on return both are final.
- */
+/* Settles the tile to its fixed point. `settled` is this thread's line along y, also in shared
+ * memory; both are final on return. */
 __device__ static __forceinline__ void
 settle(const struct visitor &own, struct visit *visit, uint32_t settled[LINE])
 {

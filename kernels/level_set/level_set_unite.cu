@@ -1,29 +1,28 @@
 /*
- * level_set_unite.cu - stage 2 of Trapani 2018 without a front: open voxels are united to
- * components.
+ * level_set_unite.cu - stage 2 of Trapani 2018 without a front: unites open voxels to components.
  *
- * A run is one of open voxels of one word whose initial side is the same. A tile unites its own
- * runs in shared memory, so that only components of tiles are left for what touches across faces:
- * far fewer, side by side in memory. Component 0 stands for what settles: a run beside a settled
- * voxel of its class belongs to it. Always the larger number is hung below the smaller; what is
- * then connected with component 0 settles. Each word is worked on a few times, whatever the volume
- * looks like.
+ * A run is a sequence of open voxels of one word on the same initial side. A tile unites its own
+ * runs in shared memory, so that contacts across faces connect only the tiles' components, which
+ * are far fewer and contiguous in memory. Component 0 represents settled voxels: a run next to a
+ * settled voxel of its class belongs to it. The larger number is always linked below the smaller.
+ * At the end, components connected with component 0 settle. Each word is processed a few times, for
+ * every volume.
  *
- * `parent` holds the components from the beginning and, towards its end, the component of each run.
- * A tile of too many runs or components stays apart: each of its runs is a component and has no
- * entry of its own. So both together fit.
+ * `parent` has the components from its beginning and, towards its end, the component of each run. A
+ * tile with too many runs or components stays apart: each of its runs is a component without an
+ * entry of its own. Both parts together therefore fit.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/level_set/level_set_cuda.cuh"
 
 enum {
     THREADS = 256,
-    SLICE_PITCH = TILE_ROWS + 1,                /* in shared memory: no bank conflicts along z */
-    LOCAL_RUNS = 17 * 1024,                     /* a tile with more stays apart */
-    TILE_NODES = TILE_WORDS * TILE_COLUMNS / 2, /* runs at most; room for runs and components */
+    SLICE_PITCH = TILE_ROWS + 1, /* in shared memory: avoids bank conflicts along z */
+    LOCAL_RUNS = 17 * 1024,      /* a tile with more stays apart */
+    TILE_NODES = TILE_WORDS * TILE_COLUMNS / 2, /* max runs; room for runs and components */
 };
 
-/* A word of 64 voxels, by its place. */
+/* Position of a word of 64 voxels. */
 struct word_at {
     int64_t x, y, z;
 };
@@ -41,7 +40,7 @@ word_place(const struct level_set_job &job, int64_t word)
             (int64_t)place.z * TILE_SLICES + word % TILE_WORDS / TILE_ROWS};
 }
 
-/* Of one label. */
+/* Returns the number of a word within one label. */
 __device__ static __forceinline__ int64_t
 word_number(const struct level_set_job &job, struct word_at at)
 {
@@ -74,7 +73,7 @@ open_bits(const struct bits &bits)
     return (bits.in ^ bits.initial) & bits.exist;
 }
 
-/* The first voxels of runs. */
+/* Returns the first voxels of runs. */
 __device__ static __forceinline__ uint64_t
 starts_among(uint64_t open, uint64_t initial)
 {
@@ -89,7 +88,7 @@ run_starts(const struct bits &bits)
     return starts_among(open_bits(bits), bits.initial);
 }
 
-/* The run of voxel i. */
+/* Returns the run of voxel i. */
 __device__ static __forceinline__ uint32_t
 level_set_unite_node_of(uint32_t first_node, uint64_t starts, int i)
 {
@@ -102,7 +101,7 @@ parent_of(const uint32_t *parent, uint32_t node)
     return *(const volatile uint32_t *)&parent[node];
 }
 
-/* The root of a node; what is passed on the way is hung one higher, never lower again. */
+/* Returns the root of a node. Links nodes on the path one higher, never lower. */
 __device__ static uint32_t
 find_root(uint32_t *parent, uint32_t node)
 {
@@ -131,7 +130,7 @@ unite(uint32_t *parent, uint32_t a, uint32_t b)
     }
 }
 
-/* The region by tile, as the flood has left it: what has settled by then has its final side. */
+/* Writes the region by tile after the flood: settled voxels have their final side. */
 __global__ void
 __launch_bounds__(THREADS)
     copy_region(const __grid_constant__ struct level_set_job job, uint32_t label)
@@ -146,14 +145,14 @@ __launch_bounds__(THREADS)
     job.initial[(size_t)label * job.tiles * TILE_WORDS + (size_t)word] = region;
 }
 
-/* Voxels that are open in two words, and on the same side. */
+/* Returns voxels that are open in two words, and on the same side. */
 __device__ static __forceinline__ uint64_t
 touching_bits(uint64_t open, uint64_t initial, uint64_t near_open, uint64_t near_initial)
 {
     return open & near_open & ~(initial ^ near_initial);
 }
 
-/* Of the bits of `which`, those in the run that begins first in `starts`. */
+/* Returns the bits of `which` in the run that begins first in `starts`. */
 __device__ static __forceinline__ uint64_t
 first_run_of(uint64_t starts, uint64_t which)
 {
@@ -162,15 +161,15 @@ first_run_of(uint64_t starts, uint64_t which)
     return which & ((next & (0 - next)) - 1) & ~(start - 1);
 }
 
-static const uint32_t ROOT = 1u << 31; /* in a tile: the run has a component's number */
+static const uint32_t ROOT = 1u << 31; /* in a tile: the run has a component number */
 
-/* A tile's runs, numbered from 1 on; words are SLICE_PITCH from slice to slice. */
+/* A tile's runs, numbered from 1. Words are SLICE_PITCH apart between slices. */
 struct tile_runs {
     uint64_t open[TILE_SLICES * SLICE_PITCH];
     uint64_t initial[TILE_SLICES * SLICE_PITCH];
-    uint64_t hung[TILE_SLICES * SLICE_PITCH]; /* the starts of those that are below another */
+    uint64_t hung[TILE_SLICES * SLICE_PITCH]; /* starts of runs below another */
     uint32_t node[TILE_SLICES * SLICE_PITCH]; /* of the first run of a word */
-    uint32_t columns[32][TILE_COLUMNS];       /* of a warp: who touches the one before */
+    uint32_t columns[32][TILE_COLUMNS];       /* per warp: lanes that touch the previous one */
     uint32_t before[32], count;
     uint32_t components;
     uint32_t first_component, first_run; /* places in level_set_job's `parent` */
@@ -185,9 +184,10 @@ local_starts(const struct tile_runs *runs, uint32_t at)
 }
 
 /*
- * A warp takes a line of words along y or z, from `first` on, `step` apart. Every run that touches
- * the word before and is not below another yet is hung below the first run of the line of voxels
- * that its first such voxel is on.
+ * Links the runs of a line of words along y or z, from `first` on, `step` apart. Handles each run
+ * that touches the previous word and is not linked yet. Follows the touching voxels through its
+ * first such voxel back to their first word, and links the run below the run there. Called by a
+ * warp.
  */
 __device__ static __forceinline__ void
 hang_line(struct tile_runs *runs, uint32_t first, uint32_t step)
@@ -214,7 +214,7 @@ hang_line(struct tile_runs *runs, uint32_t first, uint32_t step)
 
         if (!touches || hung & start)
             continue;
-        /* Lane 0 touches nothing before it: there is an end to the line. */
+        /* Lane 0 touches no previous word, so that the line has an end. */
         int i = __ffsll((long long)touches) - 1;
         uint32_t end = 31 - (uint32_t)__clz((int)(~columns[i] & ((2u << lane) - 1)));
         uint32_t other = first + end * step;
@@ -226,7 +226,7 @@ hang_line(struct tile_runs *runs, uint32_t first, uint32_t step)
     runs->hung[at] = hung;
 }
 
-/* Numbers the runs of a block's words, one a thread: the thread's first. */
+/* Numbers the runs of a block's words, one word per thread. Returns the thread's first number. */
 __device__ static __forceinline__ uint32_t
 number_words(struct tile_runs *runs, uint32_t own)
 {
@@ -256,17 +256,15 @@ number_words(struct tile_runs *runs, uint32_t own)
     return 1 + runs->before[warp] + sum - own;
 }
 
-/* The places where runs of two words touch, once each where both begin anew or go on. */
+/* Returns the places where runs of two words touch, once for each pair of runs. */
 __device__ static __forceinline__ uint64_t
 joints(uint64_t touching, uint64_t starts, uint64_t near_starts)
 {
     return touching & (~(touching << 1) | starts | near_starts);
 }
 
-/*
- * Unites a word's runs with those of the word `step` before. Of a run that begins in `hung` the
- * first voxel that touches is passed over: the run was hung there.
- */
+/* Unites a word's runs with those of the word `step` before. Skips the first touching voxel of a
+ * run that begins in `hung`, since the run was linked there. */
 __device__ static __forceinline__ void
 unite_near(struct tile_runs *runs, uint32_t at, uint32_t step, uint64_t hung)
 {
@@ -288,7 +286,7 @@ unite_near(struct tile_runs *runs, uint32_t at, uint32_t step, uint64_t hung)
     }
 }
 
-/* All runs of the tile; `begun`: the starts of those of the thread's word that settle anyway. */
+/* Unites all runs of the tile. `begun`: starts of runs in the thread's word that settle anyway. */
 __device__ static __forceinline__ void
 unite_tile(struct tile_runs *runs, uint64_t begun)
 {
@@ -314,7 +312,7 @@ unite_tile(struct tile_runs *runs, uint64_t begun)
     __syncthreads();
 }
 
-/* Voxels of `bits` that settle because of the voxel of equal place in `near`. */
+/* Returns voxels of `bits` that settle because of the voxel at the same place in `near`. */
 __device__ static __forceinline__ uint64_t
 begins_beside(const struct bits &bits, uint64_t settled, uint64_t initial)
 {
@@ -349,7 +347,7 @@ begins(const struct level_set_job &job, uint32_t label, const struct bits &bits,
     return all;
 }
 
-/* The starts of the runs that hold one of these voxels. */
+/* Returns the starts of the runs with one of these voxels. */
 __device__ static __forceinline__ uint64_t
 starts_of(uint64_t starts, uint64_t which)
 {
@@ -361,7 +359,7 @@ starts_of(uint64_t starts, uint64_t which)
     return found;
 }
 
-/* Numbers the components of the tile from 0 on: each root, marked so, becomes its number. */
+/* Numbers the components of the tile from 0. Each root becomes its number, marked as such. */
 __device__ static __forceinline__ void
 number_components(struct tile_runs *runs)
 {
@@ -374,7 +372,7 @@ number_components(struct tile_runs *runs)
     __syncthreads();
 }
 
-/* Takes places for the tile's runs and components, or for its runs as components. */
+/* Reserves places for the tile's runs and components, or for its runs as components. */
 __device__ static __forceinline__ void
 take_places(const struct level_set_job &job, uint32_t label, struct tile_runs *runs)
 {
@@ -392,7 +390,7 @@ take_places(const struct level_set_job &job, uint32_t label, struct tile_runs *r
     __syncthreads();
 }
 
-/* Each run's component and each component's parent, of a tile that is united. */
+/* Writes each run's component and each component's parent for a united tile. */
 __device__ static __forceinline__ void
 level_set_unite_write_components(const struct level_set_job &job, const struct tile_runs *runs)
 {
@@ -407,7 +405,7 @@ level_set_unite_write_components(const struct level_set_job &job, const struct t
         job.parent[runs->first_component + i] = runs->first_component + i;
 }
 
-/* The components of a tile, a block each. */
+/* Finds the components of a tile, one block each. */
 __global__ void
 __launch_bounds__(TILE_WORDS)
     unite_tiles(const __grid_constant__ struct level_set_job job, uint32_t label)
@@ -446,7 +444,7 @@ __launch_bounds__(TILE_WORDS)
         job.parent[node] = begun & starts & (0 - starts) ? 0 : node;
 }
 
-/* A word's runs, for who looks for their components. */
+/* A word's runs, to look up their components. */
 struct word_runs {
     uint64_t starts;
     uint32_t node;
@@ -460,7 +458,7 @@ runs_of(const struct level_set_job &job, uint32_t label, const struct bits &bits
             (job.state[label * job.tiles + word / TILE_WORDS] & STATE_APART) != 0};
 }
 
-/* Of the run of voxel i. */
+/* Returns the component of the run of voxel i. */
 __device__ static __forceinline__ uint32_t
 component_of(const struct level_set_job &job, const struct word_runs &runs, int i)
 {
@@ -469,7 +467,8 @@ component_of(const struct level_set_job &job, const struct word_runs &runs, int 
     return runs.apart ? node : job.parent[node];
 }
 
-/* A warp: one lane of those with the same two components unites them; 0 and 0: none. */
+/* Unites two components. Of lanes with the same two, one does it. Both 0: no work. Called by a
+ * warp. */
 __device__ static __forceinline__ void
 unite_once(const struct level_set_job &job, uint32_t a, uint32_t b)
 {
@@ -479,7 +478,7 @@ unite_once(const struct level_set_job &job, uint32_t a, uint32_t b)
         unite(job.parent, a, b);
 }
 
-/* A warp: runs of two words; equal bits touch. */
+/* Unites runs of two words; equal bits touch. Called by a warp. */
 __device__ static __forceinline__ void
 unite_words(const struct level_set_job &job, uint32_t label, const struct bits &bits,
             const struct word_runs &runs, struct word_at near_at)
@@ -500,7 +499,7 @@ unite_words(const struct level_set_job &job, uint32_t label, const struct bits &
     }
 }
 
-/* A warp: the last voxel of the word before and the first of this. */
+/* Unites the last voxel of the previous word and the first of this. Called by a warp. */
 __device__ static __forceinline__ void
 unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bits,
           const struct word_runs &runs, struct word_at near_at)
@@ -515,7 +514,7 @@ unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bi
     unite_once(job, own, other);
 }
 
-/* What touches across faces of tiles, or anywhere in a tile that is apart. */
+/* Unites contacts across faces of tiles, or anywhere in a tile that is apart. */
 __global__ void
 __launch_bounds__(THREADS)
     unite_faces(const __grid_constant__ struct level_set_job job, uint32_t label)
@@ -529,14 +528,14 @@ __launch_bounds__(THREADS)
     if (open_bits(bits))
         runs = runs_of(job, label, bits, word);
     unite_row(job, label, bits, runs, {at.x - 1, at.y, at.z});
-    /* Where a word is not on the face that one before does not exist. */
+    /* -1 skips the previous word if this one is not on the face. */
     const bool y_face = runs.apart || at.y % TILE_ROWS == 0;
     const bool z_face = runs.apart || at.z % TILE_SLICES == 0;
     unite_words(job, label, bits, runs, {at.x, y_face ? at.y - 1 : -1, at.z});
     unite_words(job, label, bits, runs, {at.x, at.y, z_face ? at.z - 1 : -1});
 }
 
-/* Hangs every component below its root, which many runs would search for. */
+/* Links every component directly to its root, since many runs would search for it. */
 __global__ void
 __launch_bounds__(THREADS) flatten(const __grid_constant__ struct level_set_job job)
 {
@@ -546,7 +545,7 @@ __launch_bounds__(THREADS) flatten(const __grid_constant__ struct level_set_job 
         const uint32_t above = parent_of(job.parent, node);
         uint32_t root = above, next;
 
-        /* Nothing but its own parent: what is hung below its root stays there. */
+        /* Changes only its own parent: nodes below its root stay there. */
         while (root > (next = parent_of(job.parent, root)))
             root = next;
         if (root != above)
@@ -554,7 +553,7 @@ __launch_bounds__(THREADS) flatten(const __grid_constant__ struct level_set_job 
     }
 }
 
-/* The region: the initial one with the voxels exchanged that have settled. */
+/* Writes the region: the initial one with the settled voxels flipped. */
 __global__ void
 __launch_bounds__(THREADS)
     exchange(const __grid_constant__ struct level_set_job job, uint32_t label)

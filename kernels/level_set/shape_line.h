@@ -1,7 +1,5 @@
-/*
- * shape_line.h - a parametric initial curve along a line, the same on the host and in a kernel: no
- * product is fused with a sum.
- */
+/* shape_line.h - a parametric initial curve along a line, identical on the host and in kernels:
+ * products must not be fused with sums. */
 #ifndef NOCTULE_SHAPE_LINE_H
 #define NOCTULE_SHAPE_LINE_H
 
@@ -17,14 +15,14 @@
 #define SHAPE_PRODUCT(a, b) ((a) * (b)) /* compiled with -ffp-contract=off */
 #endif
 
-/* A line through the volume along one axis; the other two axes have added up to y_term, z_term. */
+/* A line through the volume along one axis. `others` has the terms of the other two axes. */
 struct shape_line {
     const struct kernels_shape *shape;
     int axis;
     double others[2];
 };
 
-/* A difference of 0 counts as 0 whatever the radius, so that a radius of 0 keeps its plane. */
+/* A difference of 0 counts as 0 for every radius, so that a radius of 0 keeps its plane. */
 SHAPE_INLINE double
 shape_term(const struct kernels_shape *shape, int axis, double index)
 {
@@ -66,7 +64,7 @@ shape_passes(const struct shape_line *line, int64_t index)
     return (own + line->others[0]) + line->others[1] <= shape_limit(line->shape);
 }
 
-/* Half the length of the interval, as good as floating point gives it; may be NaN or infinite. */
+/* Returns an estimate of half the interval's length, which may be NaN or infinite. */
 SHAPE_INLINE double
 shape_half(const struct shape_line *line)
 {
@@ -92,10 +90,8 @@ shape_clamp(double value, int64_t low, int64_t high)
     return value < (double)high ? (int64_t)value : high;
 }
 
-/*
- * The last index that passes on the way from `from`, which does, to `to`; step is the direction.
- * The guess is nearly always right; where it is not, bisection is.
- */
+/* Returns the last index that passes from `from`, which must pass, to `to`, in direction `step`.
+ * The guess is almost always right; otherwise bisects. */
 SHAPE_INLINE int64_t
 shape_reach(const struct shape_line *line, int64_t from, int64_t to, int64_t step, double guess)
 {
@@ -131,7 +127,7 @@ shape_find(const struct shape_line *line, int64_t size)
     return interval;
 }
 
-/* shape_row, wherever it is asked for. */
+/* Implements shape_row for host and kernels. */
 SHAPE_INLINE struct shape_interval
 shape_find_row(const struct kernels_shape *shape, int64_t y, int64_t z, int64_t columns)
 {
