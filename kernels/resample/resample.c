@@ -1,4 +1,4 @@
-/* resample.c - see resample.h: the grids, the tables, and what a request must be. */
+/* resample.c - see resample.h: grids, tables, and checks of requests. */
 #include "kernels/resample/resample.h"
 #include "kernels/op.h"
 
@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES 65536.0 /* parts of a sample that places are rounded to */
+#define PLACES 65536.0 /* positions are rounded to such parts of a sample */
 
-/* What a step between regular planes may differ from the mean one. */
+/* Max deviation of a step between regular planes from the mean one. */
 #define REGULAR_SHARE 0.01
 #define REGULAR_MM    0.02
 
-/* Of whole numbers of voxels: what rounding makes of one is not one more. */
+/* Rounding errors up to this do not add a voxel to a whole number of voxels. */
 #define WHOLE 1e-6
 
 /* ---- planes in mm along rows, columns and normal ---- */
 
-/* As the origins say. */
+/* Returns the shift by the planes' origins. */
 static double
 resample_told_shift(const struct resample_frame *frame, int64_t plane, int axis)
 {
@@ -65,7 +65,8 @@ resample_shift(const struct resample_frame *frame, int64_t plane, int axis)
     return axis == 2 ? (double)plane * frame->step : 0;
 }
 
-/* From the first plane's origin to the least and the greatest along an axis. */
+/* Finds the least and greatest position of planes along an axis, relative to the first plane's
+ * origin. */
 static void
 resample_bounds(const struct resample_frame *frame, int axis, double bounds[2])
 {
@@ -143,14 +144,14 @@ resample_spaced(const struct image_planes *planes, const double mm[3], struct re
     }
 }
 
-/* The whole number within a grid's side. */
+/* Rounds to a whole number and clamps it to a grid's side. */
 static int64_t
 resample_clamped(double voxel, int64_t side)
 {
     return (int64_t)fmin(fmax(voxel, 0), (double)(side - 1));
 }
 
-/* A sample has a share of a voxel that is less than one sample away. */
+/* A sample contributes to voxels less than one sample away. */
 void
 resample_around(const struct image_planes *planes, const int64_t first[3], const int64_t size[3],
                 double margin_mm, struct resample_grid *grid)
@@ -214,7 +215,7 @@ resample_reaches(double place, int64_t samples)
     return place >= -0.5 && place <= (double)samples - 0.5;
 }
 
-/* Within the samples. */
+/* Clamps a position to the samples. */
 static double
 resample_within(double place, int64_t samples)
 {
@@ -266,8 +267,8 @@ resample_weights_at(double place, int64_t samples)
     return weights;
 }
 
-/* The sum over all mirrored samples, or over as many as there are bits for. One sample by itself is
- * its own coefficient, and begins nothing. */
+/* Sums over all mirrored samples, or the number that affects a double's bits. A single sample is
+ * its own coefficient and has no start. */
 static struct resample_start
 resample_start_of(int64_t samples)
 {
@@ -358,7 +359,7 @@ resample_fill_taps(const struct resample_request *request, struct resample_table
         tables->taps[2][k] = resample_tap_between(&frame, grid, k, request->order);
 }
 
-/* Of an axis of the grid, where the planes are regular. */
+/* Returns the position along an axis of the grid for regular planes. */
 static double
 resample_regular_place(const struct resample_frame *frame, const struct resample_grid *grid,
                        int axis, int64_t i)
@@ -449,7 +450,7 @@ resample_check_planes(const struct image_planes *planes, struct error *error)
     return 0;
 }
 
-/* Whether a spline may run through the planes, and does not leave them. */
+/* Checks that a spline is possible: regular planes, and a grid within half a sample of them. */
 static int
 resample_check_cubic(const struct resample_request *request, struct error *error)
 {

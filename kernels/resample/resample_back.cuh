@@ -1,20 +1,21 @@
 /*
- * resample_back.cuh - order 3 on the GPU, back along a line: coefficients, and the places of the grid as soon as the
- * last of their four coefficients is there.
+ * resample_back.cuh - order 3 on the GPU, the backward recursion along a line: coefficients, and
+ * the grid's places when the last of their four coefficients is known.
  *
- * What bounds this are chains of operations that wait for each other, not their number: so behind each
- * sample the same few places are made, some for nothing, and those of several samples side by side,
- * without a branch. Spans with more places than that behind a sample make them one by one.
+ * The bottleneck is dependent operations, not their number. The same fixed number of places is
+ * therefore computed after each sample, some unused, and those of several samples in parallel,
+ * without branches. Spans with more places after a sample compute them one by one.
  */
 #ifndef NOCTULE_RESAMPLE_BACK_CUH
 #define NOCTULE_RESAMPLE_BACK_CUH
 
 #include "kernels/resample/resample_lines.cuh"
 
-/* The places of a span, of each sample so many from the last one down; those that are none have any weights. */
+/* The places of a span: a fixed number per sample, from the last one down. Unused ones have
+ * arbitrary weights. */
 template <int TOGETHER> struct spline_places {
     double2 low[SPAN][(size_t)TOGETHER], high[SPAN][(size_t)TOGETHER];
-    int2 due[SPAN]; /* the last one, and how many */
+    int2 due[SPAN]; /* last place, and number */
 };
 
 template <typename Line> struct spline_back {
@@ -25,8 +26,8 @@ template <typename Line> struct spline_back {
     Line &line;
     struct spline_places<TOGETHER> &places;  /* of this warp */
     double window[4];                        /* coefficients from the last one on */
-    struct resample_due next[(size_t)SHARE]; /* this lane's share of the places that come next */
-    int32_t next_first, next_end;            /* places behind a sample */
+    struct resample_due next[(size_t)SHARE]; /* this lane's share of the next places */
+    int32_t next_first, next_end;            /* places after a sample */
 
     __device__ __forceinline__ spline_back(const struct spline_axis &along, Line &own,
                                            struct spline_places<TOGETHER> &due)
@@ -55,7 +56,7 @@ template <typename Line> struct spline_back {
         }
     }
 
-    /* Whether no sample has more places than are made at once. */
+    /* Returns whether no sample has more places than are computed together. */
     __device__ __forceinline__ bool take_places()
     {
         const int32_t lane = threadIdx.x % SPLINE_WARP, count = next_end - next_first;
@@ -83,7 +84,7 @@ template <typename Line> struct spline_back {
         window[0] = coefficient;
     }
 
-    /* That of a sample of which this came forth. */
+    /* Handles the sample whose forward result is given. */
     __device__ __forceinline__ void push_behind(double forth)
     {
         push(__dmul_rn(RESAMPLE_POLE, __dsub_rn(window[0], forth)));
@@ -97,7 +98,7 @@ template <typename Line> struct spline_back {
                       __dmul_rn(high.y, window[3])));
     }
 
-    /* The places whose lowest coefficient is that of a span's sample, without a branch. */
+    /* Computes the places whose lowest coefficient is that of a span's sample, without a branch. */
     __device__ __forceinline__ void put_together(int32_t i)
     {
         const int2 due = places.due[i];
@@ -107,7 +108,7 @@ template <typename Line> struct spline_back {
             line.put(made(places.low[i][m], places.high[i][m]), due.x - m, m < due.y);
     }
 
-    /* The same of sample k, however many. */
+    /* Computes all places of sample k. */
     __device__ __forceinline__ void put_all(int32_t k)
     {
         const int32_t first = first_behind(k + 1);
@@ -119,8 +120,8 @@ template <typename Line> struct spline_back {
         }
     }
 
-    /* The last sample's coefficient, and the one behind it, which is that before it mirrored. The one
-     * that follows has no weight. */
+    /* Handles the last sample's coefficient, and the next one, which mirrors the previous one. The
+     * one after it has no weight. */
     __device__ __forceinline__ void turn(double value, double previous)
     {
         window[0] =
@@ -132,7 +133,7 @@ template <typename Line> struct spline_back {
         window[2] = window[3] = value;
     }
 
-    /* The places before the second sample: what lies before the first is mirrored. */
+    /* Computes the places before the second sample. Samples before the first are mirrored. */
     __device__ __forceinline__ void put_first()
     {
         push(window[1]);

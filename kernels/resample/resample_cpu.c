@@ -1,10 +1,10 @@
 /*
- * resample_cpu.c - a volume on another grid, on the CPU.
+ * resample_cpu.c - resamples a volume on the CPU.
  *
- * Orders 0 and 1: a thread takes slices of the grid; of each row it mixes two rows of each of two
- * planes, then picks along them, and mixes what it has of the planes. Order 3: a thread takes
- * slices of the volume for the first two axes, whose results are double, then rows of the grid for
- * the third. A line's coefficients follow each other, so all run along many lines at once.
+ * Orders 0 and 1: a thread takes slices of the grid. For each row it mixes two rows of each of two
+ * planes, samples along them, and mixes the planes. Order 3: a thread takes slices of the volume
+ * for the first two axes, with results in double, then rows of the grid for the third. The
+ * coefficients of a line depend on each other, so that many lines are processed in parallel.
  */
 #include "kernels/cpu/device.h"
 #include "kernels/resample/resample.h"
@@ -12,14 +12,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { LINES = 8 }; /* that are filtered together where they lie one behind the other */
+enum { LINES = 8 }; /* filtered together if contiguous */
 
 struct cpu_resample {
     struct resample_demand demand; /* first: requests are checked against it */
     struct resample_tables tables;
     void *voxels;
-    double *mixed;  /* order 3: of all slices, resampled along rows and columns */
-    double *spaces; /* one a thread */
+    double *mixed;  /* order 3: all slices, resampled along rows and columns */
+    double *spaces; /* one per thread */
 };
 
 static struct cpu_resample *
@@ -37,7 +37,7 @@ cpu_resample_needs(struct kernels_lane *lane, const void *demand)
     return resample_fits(lane, &own->demand);
 }
 
-/* Doubles that a thread works with. */
+/* Returns the size of a thread's work space in doubles. */
 static size_t
 cpu_resample_space(const struct kernels_lane *lane)
 {
@@ -70,7 +70,7 @@ struct resampling {
     const struct resample_request *request;
     void (*work)(const struct resampling *resampling, double *space, int64_t i);
     int64_t count;
-    int64_t next, space; /* of the work, and of the threads' spaces */
+    int64_t next, space; /* next work item, and next free space */
 };
 
 static void
@@ -85,7 +85,7 @@ resampling_body(void *context)
         resampling->work(resampling, resampling->own->spaces + space, i);
 }
 
-/* A row of the volume as doubles. */
+/* Loads a row of the volume as doubles. */
 static void
 resampling_load(const struct resampling *resampling, int64_t y, int64_t z, double *values)
 {
@@ -109,7 +109,8 @@ resampling_load(const struct resampling *resampling, int64_t y, int64_t z, doubl
     }
 }
 
-/* floor(value + 0.5) of what may be cut to whole numbers; comparisons, so that loops are vectors. */
+/* Returns floor(value + 0.5) for values that can be truncated to integers. Uses comparisons, so
+ * that loops vectorise. */
 static inline int32_t
 resampling_round(double value, struct image_range range)
 {
@@ -146,7 +147,8 @@ resampling_mix(const double *a, const double *b, double part, int64_t count, dou
         mixed[i] = (1 - part) * a[i] + part * b[i];
 }
 
-/* Row j of the grid on a plane, NAN where it is outside; `rows` are two of the volume. */
+/* Computes row j of the grid on a plane, NAN outside. `rows` must have room for two rows of the
+ * volume. */
 static void
 resampling_on_plane(const struct resampling *resampling, int64_t j, int64_t z, double *rows,
                     double *values)
@@ -184,7 +186,7 @@ resampling_fill(double *values, int64_t count, double value)
         values[i] = value;
 }
 
-/* Slice k of the grid. */
+/* Computes slice k of the grid. */
 static void
 resampling_slice(const struct resampling *resampling, double *space, int64_t k)
 {
@@ -211,10 +213,8 @@ resampling_slice(const struct resampling *resampling, double *space, int64_t k)
 
 /* ---- order 3 ---- */
 
-/*
- * The coefficients of splines through `count` samples each, `lines` of them side by side: in place,
- * sample k of line i at values[k * stride + i].
- */
+/* Computes the spline coefficients of `lines` parallel lines of `count` samples in place. Sample k
+ * of line i is at values[k * stride + i]. */
 static void
 resampling_filter(const struct resample_start *start, int64_t count, int64_t lines, int64_t stride,
                   double *values)
@@ -224,7 +224,7 @@ resampling_filter(const struct resample_start *start, int64_t count, int64_t lin
     for (int64_t k = 0; k < count; k++)
         for (int64_t i = 0; i < lines; i++)
             values[k * stride + i] *= RESAMPLE_GAIN;
-    /* The first one's sum is made in place: what it needs of itself comes first. */
+    /* Computes the sum of the first sample in place: its own term comes first. */
     for (int64_t i = 0; i < lines; i++)
         values[i] *= start->weight[0];
     for (int64_t k = 1; k < start->count; k++)
@@ -242,7 +242,7 @@ resampling_filter(const struct resample_start *start, int64_t count, int64_t lin
                 RESAMPLE_POLE * (values[(k + 1) * stride + i] - values[k * stride + i]);
 }
 
-/* One place on so many lines. */
+/* Evaluates one place on all lines. */
 static void
 resampling_evaluate(const struct resample_weights *weights, int64_t lines, int64_t stride,
                     const double *values, double *mixed)
@@ -255,7 +255,7 @@ resampling_evaluate(const struct resample_weights *weights, int64_t lines, int64
         mixed[i] = ((w[0] * a[i] + w[1] * b[i]) + w[2] * c[i]) + w[3] * d[i];
 }
 
-/* Rows y .. y + count - 1 of a slice along x, into rows of the grid's columns. */
+/* Resamples rows y .. y + count - 1 of a slice along x, into rows of the grid's columns. */
 static void
 resampling_along_rows(const struct resampling *resampling, int64_t y, int64_t z, int64_t count,
                       double *lines, double *mixed)
@@ -265,7 +265,7 @@ resampling_along_rows(const struct resampling *resampling, int64_t y, int64_t z,
     const int64_t to = resampling->own->demand.extent.columns;
     double values[LINES];
 
-    /* A row at a time behind the lines, and from there side by side. */
+    /* Loads each row behind the lines, and transposes it from there. */
     for (int64_t i = 0; i < count; i++) {
         resampling_load(resampling, y + i, z, lines + columns * LINES);
         for (int64_t x = 0; x < columns; x++)
@@ -279,7 +279,7 @@ resampling_along_rows(const struct resampling *resampling, int64_t y, int64_t z,
     }
 }
 
-/* Slice z of the volume, along x and y. */
+/* Resamples slice z of the volume along x and y. */
 static void
 resampling_plane(const struct resampling *resampling, double *space, int64_t z)
 {
@@ -298,7 +298,7 @@ resampling_plane(const struct resampling *resampling, double *space, int64_t z)
                             target + j * to->columns);
 }
 
-/* Row j of all slices of the grid, along z. */
+/* Resamples row j of all slices of the grid along z. */
 static void
 resampling_across(const struct resampling *resampling, double *space, int64_t j)
 {

@@ -1,7 +1,5 @@
-/*
- * resample_cuda.cu - a volume on another grid, on the GPU: the operation, its memory, its tables and
- * what comes back. The kernels are those of resample_pass.cu and resample_spline.cu.
- */
+/* resample_cuda.cu - resamples a volume on the GPU: the operation, its memory, its tables and
+ * results. The kernels are in resample_pass.cu and resample_spline.cu. */
 #include "kernels/resample/resample_cuda.cuh"
 
 struct cuda_resample {
@@ -42,7 +40,7 @@ cuda_resample_place(struct kernels_lane *lane, struct kernels_memory *memory)
         resample_place_spline(&memory->device, &lane->extent, to, &own->between);
 }
 
-/* Of taps that all planes share there are those of one. */
+/* If all planes share taps, only one set is stored. */
 static size_t
 cuda_resample_taps(const struct cuda_lane *lane, int axis)
 {

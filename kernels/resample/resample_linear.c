@@ -1,9 +1,9 @@
 /*
- * resample_linear.c - see resample.h: masks on a grid, by a half of what order 1 makes of them; and what of
- * a grid it reaches.
+ * resample_linear.c - see resample.h: masks on a grid by trilinear interpolation, and the part of a
+ * grid that it covers.
  *
- * Rows of the grid between rows of the planes that have no bit have none either, so that a region
- * costs what it is large, and not what the volume is.
+ * Rows of the grid between rows of the planes without bits are skipped, so that the cost depends on
+ * the region, not on the volume.
  */
 #include "kernels/resample/resample.h"
 
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call: what of the planes lies at the grid's columns and rows, of the two planes beside a slice. */
+/* State of a call: positions of the grid's columns and rows on the two planes around a slice. */
 struct linear_mask {
     const struct resample_grid *grid;
     const uint64_t *bits;
     struct resample_frame frame;
-    int64_t words; /* of a row of the planes */
+    int64_t words; /* per row of the planes */
     struct resample_pair *columns[2], *rows[2];
-    double *line, *values[2]; /* a row of the planes and one more; rows of the grid */
+    double *line, *values[2]; /* a row of the planes plus one; rows of the grid */
 };
 
 static int
@@ -79,7 +79,7 @@ linear_mask_row_has_bits(const struct linear_mask *mask, int64_t y, int64_t z)
     return any != 0;
 }
 
-/* Does row j of the grid lie beside a bit of a plane? */
+/* Returns whether row j of the grid is next to a bit of a plane. */
 static bool
 linear_mask_reaches(const struct linear_mask *mask, int64_t j, int64_t z, int beside)
 {
@@ -95,7 +95,7 @@ linear_mask_bit(const uint64_t *row, int64_t x)
     return (double)(row[x / 64] >> x % 64 & 1);
 }
 
-/* Row j of the grid on a plane: NAN outside. */
+/* Computes row j of the grid on a plane: NAN outside. */
 static void
 linear_mask_on_plane(const struct linear_mask *mask, int64_t j, int64_t z, int beside)
 {
@@ -118,7 +118,7 @@ linear_mask_on_plane(const struct linear_mask *mask, int64_t j, int64_t z, int b
     }
 }
 
-/* A row of the grid; the bits set. Comparisons with NAN are false. */
+/* Thresholds a row of the grid. Returns the number of bits set. Comparisons with NAN are false. */
 static int64_t
 linear_mask_take(const struct linear_mask *mask, struct resample_pair tap, int64_t j, uint64_t *row)
 {
@@ -133,7 +133,7 @@ linear_mask_take(const struct linear_mask *mask, struct resample_pair tap, int64
 
         if (tap.part > 0)
             value = (1 - tap.part) * value + tap.part * mask->values[1][i];
-        if (!(value + 0.5 >= 1)) /* as stored values are rounded */
+        if (!(value + 0.5 >= 1)) /* rounded as stored values */
             continue;
         row[i / 64] |= UINT64_C(1) << i % 64;
         voxels++;
@@ -181,7 +181,8 @@ kernels_resample_linear_mask(const struct image_planes *planes, const struct res
     return rc;
 }
 
-/* Where each slice of a grid lies among the planes: between one and, where it has a part of that, the next. */
+/* Finds the position of each slice of a grid: at one plane or, with a part, between it and the
+ * next. */
 void
 resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k,
                int64_t first[2], int64_t last[2])

@@ -1,10 +1,10 @@
 /*
- * resample_lines.cuh - the lines of order 3 on the GPU: how a warp's are read into its ring, and where
- * their places go.
+ * resample_lines.cuh - the lines of order 3 on the GPU: reads a warp's lines into its ring, and
+ * writes their places.
  *
- * Along the first two axes a line lies in one piece: a warp reads a span of its lines by half rows,
- * and they are turned in the ring. What it writes lies across, so the axis that comes next is the one
- * in one piece: after the first axis that is y, after the second x, and lines along z lie side by side.
+ * Along the first two axes, a line is contiguous. A warp reads a span of its lines by half rows,
+ * and transposes them in the ring. It writes transposed, so that the next axis is contiguous: y
+ * after the first axis, x after the second. Lines along z are parallel, not contiguous.
  */
 #ifndef NOCTULE_RESAMPLE_LINES_CUH
 #define NOCTULE_RESAMPLE_LINES_CUH
@@ -15,44 +15,44 @@
 enum {
     SPAN = 16,
     SPLINE_THREADS = 64,
-    SPLINE_STEPS = 4, /* samples whose places are made side by side */
+    SPLINE_STEPS = 4, /* samples whose places are computed in parallel */
     SPLINE_WARP = 32,
-    SPLINE_SECTOR = 4,                 /* doubles that memory moves at once */
-    SPLINE_PITCH = SPLINE_WARP + 1,    /* no two of a row in one bank, written either way */
+    SPLINE_SECTOR = 4,                 /* doubles per memory sector */
+    SPLINE_PITCH = SPLINE_WARP + 1,    /* avoids bank conflicts in both directions */
     SPLINE_SLOT = SPAN * SPLINE_PITCH, /* doubles of the ring: a span of a warp's lines */
-    SPLINE_AHEAD = 2,       /* spans on their way, and those that a recursion begins with */
-    SPLINE_RESERVED = 1024, /* bytes of shared memory, for each block */
+    SPLINE_AHEAD = 2,                  /* spans in transfer, and those before a recursion begins */
+    SPLINE_RESERVED = 1024,            /* bytes of shared memory reserved per block */
 };
 
 static_assert(SPLINE_AHEAD * SPAN >= RESAMPLE_REACH, "");
 
-/* Warps of a multiprocessor, which share its memory; of the three axes. */
+/* Warps per multiprocessor, which share its memory, for the three axes. */
 static const int spline_warps[3] = {16, 16, 16};
 
-/* Places behind a sample that are made at once, of the three axes. */
+/* Places after a sample that are computed together, for the three axes. */
 static constexpr int spline_together[3] = {1, 1, 3};
 
 #define SPLINE_WHOLE (0x1p52 + 0x1p31)
-#define SPLINE_FLOOR 0x1.8p52 /* what is added to it is whole */
+#define SPLINE_FLOOR 0x1.8p52 /* sums with it are rounded to integers */
 
-/* An axis of the volume as the grid has it. */
+/* An axis of the volume and its places on the grid. */
 struct spline_axis {
     const struct resample_start *start;
     const struct resample_weights *weights; /* of the places */
-    const int32_t *firsts;          /* the first place behind each sample, and beyond the last */
-    const struct resample_due *due; /* as many behind each sample as are made at once */
+    const int32_t *firsts;          /* the first place after each sample, and beyond the last */
+    const struct resample_due *due; /* per sample, as many as are computed together */
     int32_t samples, places, together;
-    int32_t slots; /* of a warp's ring */
+    int32_t slots; /* per warp's ring */
     int64_t lines;
-    double *marks;    /* before a span, of all lines */
-    uint32_t *missed; /* of each warp, whether a sweep has left its lines */
+    double *marks;    /* state before a span, for all lines */
+    uint32_t *missed; /* per warp, whether a sweep failed on its lines */
 };
 
 struct spline_axes {
     struct spline_axis of[3];
 };
 
-/* For the whole warp. */
+/* The whole warp must call it. */
 template <int LEFT>
 __device__ static __forceinline__ void
 spline_wait()
@@ -61,14 +61,14 @@ spline_wait()
     __syncwarp();
 }
 
-/* A thread's line: where its places go. */
+/* The destination of a thread's line. */
 template <typename Placed> struct spline_target {
     typedef Placed placed;
 
     const struct spline_axis &axis;
     Placed *first;
-    uint32_t step; /* bytes */
-    double gain;   /* of samples */
+    uint32_t step; /* in bytes */
+    double gain;   /* factor of samples */
     bool exists;
 
     __device__ __forceinline__ explicit spline_target(const struct spline_axis &along)
@@ -81,7 +81,7 @@ template <typename Placed> struct spline_target {
         return __dmul_rn(value, gain);
     }
 
-    /* By hand: the compiler would begin where the first line does, each time. */
+    /* Computes the address explicitly: the compiler would start from the first line each time. */
     __device__ __forceinline__ void put(Placed value, int32_t place, bool due) const
     {
         ptx_store((Placed *)ptx_mad_wide((uint32_t)place, step, (uint64_t)first), value,
@@ -89,9 +89,10 @@ template <typename Placed> struct spline_target {
     }
 };
 
-/* ---- lines in one piece ---- */
+/* ---- contiguous lines ---- */
 
-/* Line l at samples + l * pitch; place i of it at target[(l / inner * places + i) * step + l % inner]. */
+/* Line l begins at samples + l * pitch. Its place i is at target[(l / inner * places + i) * step +
+ * l % inner]. */
 template <typename Value> struct spline_rows {
     const Value *samples;
     double *target;
@@ -116,15 +117,15 @@ struct spline_row_target : spline_target<double> {
     }
 };
 
-/* A thread's line. Stored values wait in registers until they land in the ring, as samples. */
+/* A thread's line. Stored values wait in registers until they enter the ring, as samples. */
 template <typename Value> struct spline_row : spline_row_target {
     static constexpr bool stored = !std::is_same<Value, double>::value;
 
     const Value *samples; /* of the warp's first line */
     uint32_t pitch;
-    int32_t last_line; /* of the warp's lines, that there is */
+    int32_t last_line; /* last existing line of the warp */
     Value coming[SPAN];
-    double *landing; /* where this lane's begin, where there are some */
+    double *landing; /* start of this lane's samples in the ring, if any */
 
     __device__ __forceinline__ spline_row(const struct spline_rows<Value> &rows,
                                           const struct spline_axis &along, int64_t line)
@@ -138,7 +139,7 @@ template <typename Value> struct spline_row : spline_row_target {
         landing = nullptr;
     }
 
-    /* A span of two lines at a time; what is beyond a line is its last sample. */
+    /* Fetches a span of two lines at a time. Beyond a line, its last sample repeats. */
     __device__ __forceinline__ void fetch(int32_t span, double *slot)
     {
         const int32_t lane = threadIdx.x % SPLINE_WARP, half = lane / SPAN, i = lane % SPAN;
@@ -173,7 +174,7 @@ template <typename Value> struct spline_row : spline_row_target {
         }
     }
 
-    /* In integers, and by 2^52 to a double: exact. */
+    /* Converts in integers and through 2^52 to a double: exact. */
     __device__ __forceinline__ double sample(int32_t value) const
     {
         const int32_t whole = axis.samples == 1 ? value : value * (int32_t)RESAMPLE_GAIN;
@@ -189,9 +190,10 @@ template <typename Value> struct spline_row : spline_row_target {
     static constexpr int together = spline_together[0];
 };
 
-/* ---- lines side by side ---- */
+/* ---- parallel lines ---- */
 
-/* Sample k of line l at samples[k * lines + l]; pitch lines are a row of the grid, whose slices are step voxels apart. */
+/* Sample k of line l is at samples[k * lines + l]. pitch lines are a row of the grid, whose slices
+ * are step voxels apart. */
 template <typename Result> struct spline_sides {
     const double *samples;
     Result *target;
@@ -217,7 +219,7 @@ template <typename Result> struct spline_side : spline_target<Result> {
         this->exists = line < axis.lines && i < sides.columns;
     }
 
-    /* As a stored value: no spline swings beyond 2^31. */
+    /* Rounds to a stored value. No spline exceeds 2^31. */
     __device__ __forceinline__ Result place(double value) const
     {
         return resample_kept<Result>(

@@ -1,7 +1,5 @@
-/*
- * resample_mask.c - see resample.h: masks and maps, each voxel or pixel with what is nearest to it.
- * Along each axis that is a table.
- */
+/* resample_mask.c - see resample.h: masks and maps by the nearest voxel or pixel, with a table per
+ * axis. */
 #include "kernels/resample/resample.h"
 
 #include "kernels/cpu/bits.h"
@@ -10,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The grid's voxel of each pixel along an axis of a plane; -1: none. */
+/* Finds the grid's voxel of each pixel along an axis of a plane; -1: none. */
 static void
 resample_fill_nearest(const struct resample_frame *frame, const struct resample_grid *grid,
                       int64_t plane, int axis, int32_t *nearest)
@@ -28,7 +26,7 @@ resample_fill_nearest(const struct resample_frame *frame, const struct resample_
     }
 }
 
-/* The grid's slice of a plane; -1: none. */
+/* Returns the grid's slice of a plane; -1: none. */
 static int32_t
 resample_nearest_slice(const struct resample_frame *frame, const struct resample_grid *grid,
                        int64_t plane)
@@ -39,7 +37,7 @@ resample_nearest_slice(const struct resample_frame *frame, const struct resample
                             grid->extent.slices);
 }
 
-/* A row from the one that has what is nearest to it; the bits set. */
+/* Resamples a row from its nearest row. Returns the number of bits set. */
 static int64_t
 resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns, uint64_t *row)
 {
@@ -63,12 +61,12 @@ resample_mask_row(const uint64_t *bits, const int32_t *nearest, int64_t columns,
 
 /* ---- from the grid ---- */
 
-/* The planes' rows, of all planes, and what to do with one that has a row of the grid's nearest to it. */
+/* Walks over all planes' rows, with an action for rows that have a nearest row of the grid. */
 struct resample_walk {
     const struct image_planes *planes;
     const struct resample_grid *grid;
     void (*take)(struct resample_walk *walk, int64_t row, int64_t from);
-    int32_t *columns; /* the grid's voxel of each pixel of the row; -1: none */
+    int32_t *columns; /* the grid's voxel per pixel of the row; -1: none */
 };
 
 static int
@@ -161,9 +159,9 @@ kernels_resample_map(const struct image_planes *planes, const struct resample_gr
     return resample_walk_rows(&walk.walk, error);
 }
 
-/* ---- what was drawn ---- */
+/* ---- drawn masks ---- */
 
-/* Which sample each voxel of the grid takes; `back` is room for a table of the samples. */
+/* The sample of each voxel of the grid. `back` has room for a table of the samples. */
 struct resample_drawn {
     int32_t *columns, *rows, *slices, *back;
 };
@@ -192,7 +190,7 @@ resample_drawn_reserve(struct resample_drawn *drawn, const struct image_extent *
     return 0;
 }
 
-/* A voxel takes what is given to it on the way back, the first of several. */
+/* A voxel takes the first of the samples that would take it on the way back. */
 static void
 resample_invert(const int32_t *back, int64_t samples, int32_t *taken)
 {
@@ -229,7 +227,7 @@ resample_fill_drawn_planes(const struct resample_frame *frame, const struct resa
     resample_invert(back, planes, taken);
 }
 
-/* A slice of the grid of a plane's rows; the bits set. */
+/* Makes a slice of the grid from a plane's rows. Returns the number of bits set. */
 static int64_t
 resample_drawn_slice(const struct resample_drawn *drawn, const struct image_extent *from,
                      const struct image_extent *to, const uint64_t *plane, uint64_t *slice)

@@ -1,60 +1,67 @@
 /*
- * resample_pass.cu - orders 0 and 1 on the GPU: a pass, a thread some lines of the grid along the normal.
+ * resample_pass.cu - orders 0 and 1 on the GPU in one pass. A thread handles some lines of the grid
+ * along the normal.
  *
- * The least that can be moved is each sample read once and each voxel written once. A thread reads of
- * each plane that it comes by one sample (order 0) or four (order 1) a column, once for all voxels
- * between two planes, and writes each voxel. What neighbours read lies in the same sectors. Where it
- * comes by is told once where planes are regular, else of each plane.
+ * The min traffic reads each sample once and writes each voxel once. A thread reads one sample
+ * (order 0) or four (order 1) per column of each plane that it passes, once for all voxels between
+ * two planes, and writes each voxel. Neighbouring threads read the same sectors. The position on a
+ * plane is computed once for regular planes, otherwise per plane.
  *
- * Parts of a sample are whole numbers of 2^-16. So what order 1 makes of a plane is a whole number of
- * 2^-32 below 2^48 of them: exact, in integers as in doubles. Only along the normal it is rounded;
- * there values are doubles, 2^32 times as large, and round at the same bits. The half that is added then
- * is not rounded before what is whole is taken: a sum of it and a whole number of 2^-48 is exact, or rounds
- * from beyond a power of two to no less than that.
+ * Parts of a sample are multiples of 2^-16. The result of order 1 on a plane is therefore a
+ * multiple of 2^-32 below 2^48 of them, exact in integers and doubles. It is rounded only along the
+ * normal. There, values are doubles scaled by 2^32, which round at the same bits. Adding one half
+ * before truncation adds no rounding error: the sum with a multiple of 2^-48 is exact, or rounds
+ * from above a power of two to no less than that.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/resample/resample_cuda.cuh"
 
 enum {
     PASS_LANES = 32,
-    PASS_ROWS = 8,      /* of threads, a warp each */
-    PASS_COLUMNS = 2,   /* of a thread */
-    PASS_DEPTH = 64,    /* voxels along the normal of a thread */
-    PASS_BLOCKS = 4,    /* of order 1, of a multiprocessor, that there are registers for */
-    PASS_MOST = 65535,  /* blocks along y and z */
-    PASS_PARTS = 65536, /* of a sample */
+    PASS_ROWS = 8,      /* rows of threads, one warp each */
+    PASS_COLUMNS = 2,   /* columns per thread */
+    PASS_DEPTH = 64,    /* voxels along the normal per thread */
+    PASS_BLOCKS = 4,    /* order 1: per multiprocessor, by registers */
+    PASS_MOST = 65535,  /* max blocks along y and z */
+    PASS_PARTS = 65536, /* parts of a sample */
 };
 
-/* What is added to it is a whole number, below zero, too; its upper word, and all of it as bits. */
+/* Sums with it are rounded to integers, including negative ones. Also its upper word; the sum's
+ * bits hold the integer. */
 #define PASS_WHOLE      0x1.8p52
 #define PASS_WHOLE_WORD 0x43380000
 #define PASS_WHOLE_BITS INT64_C(0x4338000000000000)
 
 #define PASS_HALF       0x1p31 /* half a stored value */
 
-/* A request, and how far its planes and slices are apart. */
+/* A request, and the distances of its planes and slices. */
 struct pass_task {
     struct resample_job job;
     int64_t from_slice, to_slice;
 };
 
-/* A voxel along the normal: its parts of two planes, what is added to their sum, and the lower plane (-1: outside). */
+/*
+ * A voxel along the normal: its parts of two planes, the addend, and the lower plane (-1: outside).
+ */
 struct __align__(16) pass_step
 {
     double part, rest, added;
     int32_t plane;
 };
 
-/* Of a thread: columns PASS_LANES apart, of one row, and so many voxels along the normal; beyond the
- * last column it is the last one again, and not written. */
+/* A thread's lines: columns PASS_LANES apart, of one row, and voxels along the normal. Beyond the
+ * last column, the last one is repeated but not written. */
 struct pass_lines {
     int64_t i[PASS_COLUMNS], j, first;
     bool exists[PASS_COLUMNS];
     int depth;
 };
 
-/* The steps of PASS_DEPTH voxels, the last one again beyond the end: for the block. To no part of two planes `outside` is
- * added, to others nothing; and a half, so that what is whole of it is the value. */
+/*
+ * Prepares the steps of PASS_DEPTH voxels for the block, repeating the last one at the end. The
+ * addend is `outside` if no plane has a part, otherwise 0, plus a half, so that truncation yields
+ * the value.
+ */
 __device__ static __forceinline__ void
 pass_stage(const struct pass_task &task, int32_t outside, int64_t first,
            struct pass_step (&steps)[PASS_DEPTH])
@@ -71,7 +78,7 @@ pass_stage(const struct pass_task &task, int32_t outside, int64_t first,
     }
 }
 
-/* Calls with(struct pass_lines) for all lines of a thread, whose steps are there. */
+/* Calls with(struct pass_lines) for all lines of a thread, after their steps are ready. */
 template <typename With>
 __device__ static __forceinline__ void
 pass_each_lines(const struct pass_task &task, int32_t outside,
@@ -99,19 +106,19 @@ pass_each_lines(const struct pass_task &task, int32_t outside,
     }
 }
 
-/* Where the lines come by on a plane. */
+/* Position of the lines on a plane. */
 template <typename Value> struct pass_there {
     typedef typename std::conditional<std::is_signed<Value>::value, int32_t, uint32_t>::type wide;
     typedef typename std::conditional<std::is_signed<Value>::value, int64_t, uint64_t>::type wider;
 
     const Value *near[PASS_COLUMNS];    /* on the first plane */
-    uint32_t beside[PASS_COLUMNS], far; /* samples that the next ones are on, where they count */
-    wide x[PASS_COLUMNS][2], y[2];      /* parts of both; of what is outside none */
-    wider whole[PASS_COLUMNS];          /* PASS_WHOLE, and `outside` there */
+    uint32_t beside[PASS_COLUMNS], far; /* offsets of the next samples, where they count */
+    wide x[PASS_COLUMNS][2], y[2];      /* parts of both; 0 outside */
+    wider whole[PASS_COLUMNS];          /* PASS_WHOLE, plus `outside` there */
     bool inside[PASS_COLUMNS];
 };
 
-/* PAIRS: there is a next sample in every row, and the last one is what lies on that. */
+/* PAIRS: every row has a next sample, also at the last one. */
 template <typename Value, bool PAIRS>
 __device__ static __forceinline__ struct pass_there<Value>
 pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int32_t outside,
@@ -145,18 +152,19 @@ pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, in
 
 }
 
-/* As a value of the results' type. */
+/* Converts to the result's type. */
 template <typename Value, typename Result>
 __device__ static __forceinline__ Result
 pass_kept(int32_t value)
 
 {
-    if (std::is_same<Value, Result>::value) /* what lies between values of a type is one of it */
+    /* interpolated values stay in the range of their type */
+    if (std::is_same<Value, Result>::value)
         return (Result)value;
     return resample_kept<Result>(value);
 }
 
-/* Where voxels of the lines go, one slice after the other. */
+/* Destination of the lines' voxels, slice by slice. */
 template <typename Result> struct pass_target {
     Result *next; /* of the first column */
 
@@ -178,7 +186,8 @@ template <typename Result> struct pass_target {
     }
 };
 
-/* The same samples of another plane. By hand: the compiler would begin where the volume does, each time. */
+/* Returns the same samples of another plane. Computes the address explicitly: the compiler would
+ * start from the volume's beginning each time. */
 template <bool REGULAR, typename Value>
 __device__ static __forceinline__ const Value *
 pass_at(const struct pass_task &task, const Value *on_first, int32_t plane)
@@ -192,15 +201,15 @@ pass_at(const struct pass_task &task, const Value *on_first, int32_t plane)
 
 /* ---- order 0 ---- */
 
-/* What lies on a plane, for all voxels above it; and on the one behind it, on its way while these are put. */
+/* Samples on a plane, for all voxels above it, and on the next plane, loading meanwhile. */
 template <typename Value, typename Result, bool REGULAR> struct pass_samples {
     const struct pass_task &task;
     const struct pass_lines &lines;
     const Result outside;
-    struct pass_there<Value> there; /* of `ahead`; where planes are regular, of all */
+    struct pass_there<Value> there; /* of `ahead`; with regular planes, of all */
     Value ahead[PASS_COLUMNS];
     Result values[PASS_COLUMNS];
-    int32_t at = -2; /* none */
+    int32_t at = -2; /* no plane */
 
     __device__ __forceinline__ pass_samples(const struct pass_task &of,
                                             const struct pass_lines &own, Result beyond)
@@ -259,7 +268,7 @@ __launch_bounds__(PASS_LANES *PASS_ROWS)
 
 /* ---- order 1 ---- */
 
-/* The value of a column, 2^32 times as large: in the lower bits of a double, exact. */
+/* Returns the value of a column scaled by 2^32, in the lower bits of a double, exact. */
 template <typename Value>
 __device__ static __forceinline__ double
 pass_mixed(const typename pass_there<Value>::wide (&corners)[4],
@@ -274,14 +283,14 @@ pass_mixed(const typename pass_there<Value>::wide (&corners)[4],
     return __dsub_rn(__longlong_as_double((long long)mixed), PASS_WHOLE);
 }
 
-/* The two planes around a voxel, and of the one behind them what has been read. */
+/* The two planes around a voxel, and the samples read of the next plane. */
 template <typename Value, bool REGULAR> struct pass_planes {
     const struct pass_task &task;
     const struct pass_lines &lines;
     const int32_t outside, last;
-    struct pass_there<Value> there; /* of `ahead`; where planes are regular, of all */
-    typename pass_there<Value>::wide ahead[PASS_COLUMNS][4]; /* two samples each of two rows */
-    int32_t at = -3;                                         /* the lower plane: none */
+    struct pass_there<Value> there; /* of `ahead`; with regular planes, of all */
+    typename pass_there<Value>::wide ahead[PASS_COLUMNS][4]; /* two samples of each of two rows */
+    int32_t at = -3;                                         /* the lower plane; initially none */
     double lower[PASS_COLUMNS] = {}, upper[PASS_COLUMNS] = {};
     bool has_lower[PASS_COLUMNS] = {}, has_upper[PASS_COLUMNS] = {};
 
@@ -292,7 +301,7 @@ template <typename Value, bool REGULAR> struct pass_planes {
     {
     }
 
-    /* The last plane is the one behind it, too. */
+    /* After the last plane, reads it again. */
     __device__ __forceinline__ void look_ahead(int32_t plane)
     {
         const int32_t that = min(plane, last);
@@ -312,7 +321,7 @@ template <typename Value, bool REGULAR> struct pass_planes {
         }
     }
 
-    /* By one plane. */
+    /* Advances by one plane. */
     __device__ __forceinline__ void rise()
     {
 #pragma unroll

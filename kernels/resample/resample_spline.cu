@@ -1,12 +1,12 @@
 /*
- * resample_spline.cu - order 3 on the GPU, axis by axis in doubles: a thread a line, through which the
- * recursion goes forth and back, and which is left at the places of the grid as it comes back. First in sweeps
- * (resample_sweep.cuh); lines that these leave, in one go:
+ * resample_spline.cu - order 3 on the GPU, axis by axis in doubles. A thread handles a line: the
+ * recursion runs forward and back, and the grid's places are computed on the way back. Sweeps come
+ * first (resample_sweep.cuh). Lines on which these fail are then processed in one go, as follows.
  *
- * A warp's lines lie in shared memory by spans of SPAN samples, in a ring: forth, the spans ahead are
- * on their way there while the recursion is made in place, and the last ones stay. Back these are
- * there already; those before them are read once more, and what came of them forth is made again,
- * bit for bit, of what the recursion had come to before them (a mark).
+ * A warp's lines are in shared memory in a ring of spans of SPAN samples. Forward, later spans are
+ * in transfer while the recursion runs in place, and the last spans stay. Backward, these are still
+ * there. Earlier spans are read again, and their forward results are recomputed, bit for bit, from
+ * the saved state before the span (a mark).
  */
 #include "kernels/resample/resample_sweep.cuh"
 
@@ -19,7 +19,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
     using back_of::axis, back_of::line, back_of::window;
     double *const ring, *const end; /* of this warp */
     double *marks;                  /* of this thread */
-    double before;                  /* forth: of the last sample; and before the last span */
+    double before; /* forward result of the last sample; and before the last span */
     double entry;
 
     __device__ __forceinline__ spline_walk(const struct spline_axis &along, Line &own,
@@ -30,13 +30,13 @@ template <typename Line> struct spline_walk : spline_back<Line> {
     {
     }
 
-    /* Whether a span is no longer there when the recursion comes back. */
+    /* Returns whether a span has left the ring when the recursion comes back. */
     __device__ __forceinline__ bool leaves(int32_t span, int32_t last) const
     {
         return span + axis.slots <= last;
     }
 
-    /* The sum that the recursion begins with. */
+    /* Computes the initial sum of the recursion. */
     __device__ __forceinline__ void start()
     {
         const double *const own = ring + threadIdx.x % SPLINE_WARP;
@@ -48,7 +48,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
                 before, __dmul_rn(axis.start->weight[k], line.gained(own[k * SPLINE_PITCH])));
     }
 
-    /* Samples become what the recursion makes of them forth; the first of all has been made. */
+    /* Replaces samples by their forward results. The very first one must be done already. */
     __device__ __forceinline__ void run_forth(int32_t span, double *slot)
     {
         double *const own = slot + threadIdx.x % SPLINE_WARP;
@@ -96,7 +96,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
         }
     }
 
-    /* A span's coefficients and places, from sample i of it down. */
+    /* Computes a span's coefficients and places, from its sample i down. */
     template <bool ALL>
     __device__ __forceinline__ void run_back(int32_t span, int32_t i, const double *own)
     {
@@ -174,7 +174,7 @@ __launch_bounds__(SPLINE_THREADS) spline_pass(const __grid_constant__ Lines line
     walk.back(last);
 }
 
-/* The first place behind a sample, or how many there are. */
+/* Returns the first place after a sample, or the number of places. */
 __device__ static __forceinline__ int32_t
 spline_first_behind(const struct resample_weights *weights, int32_t places, int32_t sample)
 {
@@ -191,8 +191,8 @@ spline_first_behind(const struct resample_weights *weights, int32_t places, int3
     return low;
 }
 
-/* The axes' tables of places: a block's axis is its y, a thread a sample. A place's weights are those of the coefficients
- * from the sample before the one that it lies behind. */
+/* Makes the axes' tables of places: a block's y is the axis, a thread a sample. A place's weights
+ * begin with the coefficient of the sample before the one that it follows. */
 __global__ void
 spline_find(const __grid_constant__ struct spline_axes axes,
             const __grid_constant__ struct resample_between_axes between)
@@ -221,7 +221,7 @@ spline_find(const __grid_constant__ struct spline_axes axes,
 
 /* ---- on the host ---- */
 
-/* Doubles of a row: whole spans, or no more than whole sectors of memory. */
+/* Returns the doubles per row: whole spans or, if less, whole memory sectors. */
 static int64_t
 spline_pitch(int64_t side, int64_t whole)
 {
@@ -234,7 +234,7 @@ spline_spans(int64_t samples)
     return (samples - 1) / SPAN + 1;
 }
 
-/* Whether 32 bits count the bytes from a line's place to the next one. */
+/* Returns whether 32 bits suffice for the byte offset from one place of a line to the next. */
 bool
 resample_spline_fits(const struct image_extent *from, const struct resample_demand *demand)
 {
@@ -296,7 +296,7 @@ spline_launch_sweep(struct cuda_lane *lane, const Lines &lines, const struct spl
     return 0;
 }
 
-/* So many warps of a multiprocessor, each with as many slots as there is room for. */
+/* Launches `warps` warps per multiprocessor, each with as many slots as fit. */
 template <typename Lines>
 static int
 spline_launch(struct cuda_lane *lane, const Lines &lines, struct spline_axis axis, int warps,

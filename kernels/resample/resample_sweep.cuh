@@ -1,18 +1,21 @@
 /*
- * resample_sweep.cuh - order 3 on the GPU in one sweep along each line, which reads it once: a thread a line, a warp a
- * block.
+ * resample_sweep.cuh - order 3 on the GPU in one sweep along each line, which reads it once. One
+ * line per thread, one warp per block.
  *
- * The recursion goes forth by a chunk of spans, and some more; from behind these it comes back as if there
- * were no more samples. By the chunk's own spans it has come to what it would have come to from the line's end, bit
- * for bit: what it began with fades by the pole, 0.27, with every sample. So it is where noise is; whether it is so, the
- * next chunk tells, which begins farther on: what that comes to at the chunk's end is compared with what was taken for
- * it. A warp one of whose lines is not so leaves all of them to resample_spline.cu.
+ * The recursion runs forward over a chunk of spans and some more. From there it runs back as if the
+ * line ended. The initial value fades by the pole, 0.27, with every sample. In the chunk's own
+ * spans, the result therefore usually equals that from the line's real end, bit for bit, given
+ * noise. The next chunk verifies this: it begins further on, and its result at the chunk's end is
+ * compared with the assumed one. If they differ in any line, the warp leaves all its lines to
+ * resample_spline.cu.
  *
- * Where samples are 0 nothing that could be rounded hides what it began with. Spans of zeros that all of a warp's lines
- * begin with, outside of what a scanner sees, are left until the recursion comes back from the first chunk behind them.
+ * Where samples are 0, rounding does not hide the initial value. Spans of zeros at the beginning of
+ * all lines of a warp, outside a scanner's field of view, are deferred until the recursion comes
+ * back from the first chunk behind them.
  *
- * A chunk's second span is free first, and the next but four is then on its way into its slot, then that which follows
- * into the first one's: even spans take turns in three slots, odd ones in two.
+ * A chunk's second span is free first. The span five further is then loaded into its slot, followed
+ * by the next one into the first span's slot. Even spans rotate through three slots, odd ones
+ * through two.
  */
 #ifndef NOCTULE_RESAMPLE_SWEEP_CUH
 #define NOCTULE_RESAMPLE_SWEEP_CUH
@@ -22,20 +25,22 @@
 enum {
     SWEEP_CHUNK = 2,
     SWEEP_AFTER =
-        3, /* spans that the recursion back begins behind a chunk: 0.27^48 is no bit of a double */
+        /* spans behind a chunk where the backward recursion begins: 0.27^48 is below double
+         * precision */
+    3,
     SWEEP_SLOTS = SWEEP_CHUNK + SWEEP_AFTER,
     SWEEP_SLOT = SPAN * SPLINE_WARP, /* doubles */
-    SWEEP_BLOCKS = 10,               /* of a multiprocessor */
-    SWEEP_AHEAD = 5,                 /* spans of stored values, that memory is asked for before */
+    SWEEP_BLOCKS = 10,               /* per multiprocessor */
+    SWEEP_AHEAD = 5,                 /* spans of stored values that are prefetched */
 };
 
 static_assert(SWEEP_CHUNK * SPAN >= RESAMPLE_REACH, "a chunk of zeros begins with 0");
 static_assert((int)SPLINE_WARP == (int)RESAMPLE_REACH, "a lane has a weight of a beginning");
 
-/* ---- how lines come ---- */
+/* ---- loading lines ---- */
 
-/* Of a line in one piece. A lane's samples of a span lie in a row, by twos that are turned, so that eight lanes
- * that read or write them meet in no bank. */
+/* For contiguous lines. A lane's samples of a span form a row, in pairs that are rotated so that
+ * eight lanes access different banks. */
 struct sweep_row : spline_row_target {
     static constexpr int together = spline_together[0];
     using spline_row_target::spline_row_target;
@@ -80,7 +85,7 @@ template <typename Value> struct sweep_stored : sweep_row {
     static constexpr int32_t least = std::is_signed<Value>::value ? -32768 : 0;
 
     const Value *samples;
-    double less; /* of what lies above the least value, so many times the gain */
+    double less; /* offset to subtract, scaled by the gain */
     bool aligned;
     uint32_t coming[2][(size_t)words];
 
@@ -93,7 +98,7 @@ template <typename Value> struct sweep_stored : sweep_row {
         aligned = __all_sync(~0u, (uintptr_t)samples % 16 == 0);
     }
 
-    /* What is beyond a line is its last sample. */
+    /* Beyond a line, its last sample repeats. */
     __device__ __forceinline__ void read(int32_t span, uint32_t (&to)[(size_t)words]) const
     {
         const Value *const from = samples + (int64_t)span * SPAN;
@@ -133,7 +138,7 @@ template <typename Value> struct sweep_stored : sweep_row {
         return any == 0;
     }
 
-    /* From the bits of a double that is 2^52 and more, fused and yet exact. */
+    /* Converts from the bits of a double of at least 2^52; fused but exact. */
     __device__ __forceinline__ double sample(Value value) const
     {
         return __fma_rn(__hiloint2double(0x43300000, (int32_t)(uint16_t)(value ^ least)), gain,
@@ -146,7 +151,7 @@ template <typename Value> struct sweep_stored : sweep_row {
         read(min(span + 1, last), coming[1]);
     }
 
-    /* Of the first spans. */
+    /* For the first spans. */
     __device__ __forceinline__ double early(double *, int32_t k) const
     {
         return sample(held_in(coming[k / SPAN], k % SPAN));
@@ -177,7 +182,7 @@ template <typename Value> struct sweep_stored : sweep_row {
     }
 };
 
-/* The slot of a span in a warp's ring. */
+/* Returns the slot of a span in a warp's ring. */
 __device__ static __forceinline__ double *
 sweep_slot(double *ring, int32_t span)
 {
@@ -186,7 +191,7 @@ sweep_slot(double *ring, int32_t span)
     return ring + (span % 2 ? 3 + two % 2 : two % 3) * SWEEP_SLOT;
 }
 
-/* The first spans of a line, and the wait for them. */
+/* Fetches the first spans of a line, and waits for them. */
 template <typename Line>
 __device__ static __forceinline__ void
 sweep_fetch_first(const Line &line, int32_t span, int32_t last, double *ring)
@@ -197,7 +202,7 @@ sweep_fetch_first(const Line &line, int32_t span, int32_t last, double *ring)
     spline_wait<0>();
 }
 
-/* Behind a chunk two spans are fetched: an odd one, and the even one that follows. */
+/* After a chunk, two spans are fetched: an odd one, and the next even one. */
 __device__ static __forceinline__ void
 sweep_wait(int32_t span)
 {
@@ -207,7 +212,7 @@ sweep_wait(int32_t span)
         spline_wait<0>();
 }
 
-/* Doubles: a warp reads four lines at a time. Rows are as long as whole spans. */
+/* Doubles: a warp reads four lines at a time. Rows are whole spans. */
 struct sweep_doubles : sweep_row {
     const double *samples,
         *own; /* of the warp's first line, this lane's piece; and of its own line */
@@ -240,7 +245,7 @@ struct sweep_doubles : sweep_row {
         }
     }
 
-    /* +0 alone: the sign of another would be lost. */
+    /* Accepts +0 only: the sign of -0 would be lost. */
     __device__ __forceinline__ bool is_zero(int32_t span) const
     {
         const double2 *const from = (const double2 *)(own + (int64_t)span * SPAN);
@@ -275,7 +280,7 @@ struct sweep_doubles : sweep_row {
             values[i] = gained(values[i]);
     }
 
-    /* A slot that all lanes are done with. */
+    /* Refills a slot. All lanes must be done with it. */
     __device__ __forceinline__ void renew(int32_t span, int32_t last, double *slot) const
     {
         __syncwarp();
@@ -285,7 +290,7 @@ struct sweep_doubles : sweep_row {
     }
 };
 
-/* Lines side by side: a lane's samples lie in a column. */
+/* Parallel lines: a lane's samples form a column. */
 template <typename Result> struct sweep_side : spline_side<Result> {
     using spline_side<Result>::axis, spline_side<Result>::samples;
 
@@ -301,7 +306,7 @@ template <typename Result> struct sweep_side : spline_side<Result> {
         pairs = sides.samples + min(line - lane + lane % SPAN * 2, axis.lines - 2);
     }
 
-    /* A warp reads two samples of each line at a time. Rows are as long as whole sectors. */
+    /* A warp reads two samples of each line at a time. Rows are whole sectors. */
     __device__ __forceinline__ void fetch(int32_t span, double *slot) const
     {
         const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP, i = span * SPAN + lane / SPAN;
@@ -312,7 +317,7 @@ template <typename Result> struct sweep_side : spline_side<Result> {
             ptx_copy<16>(to + k * SPLINE_WARP, pairs + min(i + k, last_sample) * axis.lines);
     }
 
-    /* +0 alone: the sign of another would be lost. */
+    /* Accepts +0 only: the sign of -0 would be lost. */
     __device__ __forceinline__ bool is_zero(int32_t span) const
     {
         const double *const from = samples + (int64_t)span * SPAN * axis.lines;
@@ -344,7 +349,7 @@ template <typename Result> struct sweep_side : spline_side<Result> {
             values[i] = this->gained(values[i]);
     }
 
-    /* A slot that all lanes are done with. */
+    /* Refills a slot. All lanes must be done with it. */
     __device__ __forceinline__ void renew(int32_t span, int32_t last, double *slot) const
     {
         __syncwarp();
@@ -395,9 +400,9 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
     using back_of::axis, back_of::line, back_of::window;
 
     double *const ring;
-    int32_t last, quiet;  /* spans: the last one, and how many of zeros are left for later */
-    double before, entry; /* forth: of the last sample, and before the last span */
-    double taken[3];      /* for what the window is at the end of the chunk that follows */
+    int32_t last, quiet;  /* spans: the last one, and the number of deferred zero spans */
+    double before, entry; /* forward result of the last sample, and before the last span */
+    double taken[3];      /* assumed window at the end of the next chunk */
     bool missed;
 
     __device__ __forceinline__ spline_sweep(const struct spline_axis &along, Line &own,
@@ -413,7 +418,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         return sweep_slot(ring, span);
     }
 
-    /* Whole chunks of zeros, behind which there are spans. */
+    /* Skips whole chunks of zeros that are followed by other spans. */
     __device__ __forceinline__ void skip_zeros()
     {
         while (quiet + SWEEP_CHUNK < last &&
@@ -421,7 +426,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
             quiet += SWEEP_CHUNK;
     }
 
-    /* The sum that the recursion begins with; that of zeros is 0. */
+    /* Computes the initial sum of the recursion, 0 for zeros. */
     __device__ __forceinline__ void start()
     {
         before = 0;
@@ -454,7 +459,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         Line::hold(slot, values);
     }
 
-    /* Begins back at the end of the line; what of the last span is left. */
+    /* Begins the backward recursion at the end of the line. Returns the rest of the last span. */
     __device__ __forceinline__ int32_t begin_last()
     {
         double *const slot = slot_of(last);
@@ -464,7 +469,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         return i - 1;
     }
 
-    /* Begins back behind a span as if all that follows were like its last sample. */
+    /* Begins the backward recursion behind a span as if all later samples equalled its last one. */
     __device__ __forceinline__ void begin_behind(const double (&values)[SPAN])
     {
         window[0] = __dmul_rn(values[SPAN - 1], -RESAMPLE_POLE / (1 - RESAMPLE_POLE));
@@ -472,7 +477,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         back_bare(values);
     }
 
-    /* Coefficients alone, of a span. */
+    /* Computes a span's coefficients only. */
     __device__ __forceinline__ void back_bare(const double (&values)[SPAN])
     {
 #pragma unroll
@@ -480,7 +485,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
             this->push_behind(values[i]);
     }
 
-    /* From i on. */
+    /* From sample i on. */
     __device__ __forceinline__ void back_bare(double *slot, int32_t i)
     {
         double values[SPAN];
@@ -495,10 +500,10 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
             this->push_behind(Line::held_at(slot, i));
     }
 
-    /* And their places. */
+    /* Computes coefficients and their places. */
     __device__ __forceinline__ void back_whole(double *slot)
     {
-        constexpr int STEPS = 8; /* whose places are made side by side */
+        constexpr int STEPS = 8; /* places computed in parallel */
 
 #pragma unroll 1
         for (int32_t i = SPAN - STEPS; i >= 0; i -= STEPS) {
@@ -513,7 +518,8 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         }
     }
 
-    /* Likewise of a span of zeros, which has no slot, or of one with more places than are made at once. */
+    /* Handles a span of zeros, which has no slot, or one with more places than are computed
+     * together. */
     __device__ __forceinline__ void back_single(double *slot, int32_t span, int32_t i, bool few)
     {
 #pragma unroll 1
@@ -541,7 +547,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
             line.renew(span % 2 ? span + SWEEP_SLOTS - 1 : span + SWEEP_SLOTS + 1, last, slot);
     }
 
-    /* Whether the chunk's end is what it was taken for; and takes the next one's for what it is. */
+    /* Checks the assumption about the chunk's end, and stores the next one. */
     __device__ __forceinline__ void compare(int32_t first, const double (&next)[3])
     {
 #pragma unroll
@@ -551,8 +557,8 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
         }
     }
 
-    /* Back through the chunk that begins at `first`, from behind span `reach`, where these are; through zeros before the first
-     * one. */
+    /* Runs back through the chunk that begins at `first`, from behind span `reach` if it exists,
+     * and through zeros before the first one. */
     __device__ __forceinline__ void chunk(int32_t first, int32_t reach,
                                           const double (&values)[SPAN])
     {
@@ -578,7 +584,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
             this->put_first();
     }
 
-    /* False: what was made is not so. */
+    /* Returns false if an assumption failed. */
     __device__ __forceinline__ bool sweep()
     {
         skip_zeros();
@@ -593,7 +599,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
                 forth(span, values);
             chunk(first, reach, values);
             if (__any_sync(~0u, missed && line.exists)) {
-                spline_wait<0>(); /* nothing may be on its way to memory that is another's */
+                spline_wait<0>(); /* no transfer may be in progress to memory of another */
                 return false;
             }
         }
@@ -601,7 +607,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
     }
 };
 
-/* missed: of each warp. */
+/* missed: per warp. */
 template <typename Lines>
 __global__ void
 __launch_bounds__(SPLINE_WARP, SWEEP_BLOCKS)
