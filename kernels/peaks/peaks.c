@@ -1,4 +1,4 @@
-/* peaks.c - the balls, and the argument checks of peaks.h, once for all backends. */
+/* peaks.c - the balls, and the argument checks of peaks.h, for all backends. */
 #include "kernels/peaks/peaks.h"
 #include "kernels/op.h"
 
@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* How many voxels of such a size are within the radius on one side of a place so far (squared) from the
- * centre; -1: not that place itself. */
+/* Returns the number of voxels of this size within the radius on one side of a position at squared
+ * distance `away` from the centre; -1: not even that position. */
 static int64_t
 peaks_reach(double spacing, double away)
 {
@@ -30,7 +30,7 @@ squared(double mm)
     return mm * mm;
 }
 
-/* Counts the ball's rows; and where there is room for them, lists them. */
+/* Counts the ball's rows and, if there is room, lists them. */
 static void
 peaks_list_rows(const double spacing[3], struct peaks_ball *ball)
 {

@@ -1,7 +1,7 @@
 /*
- * peaks_cpu.c - means of balls on the CPU. Of each row of the region's box and its surroundings the sums
- * from its beginning on are kept, so that a ball's row is a difference of two of them; threads add up the
- * rows of the balls around a chunk of voxels.
+ * peaks_cpu.c - means of balls on the CPU. Stores prefix sums of each row of the region's box and
+ * its surroundings, so that a ball's row is a difference of two. Threads add the rows of the balls
+ * around a chunk of voxels.
  */
 #include "kernels/peaks/peaks.h"
 #include "kernels/texture/texture_cpu.h"
@@ -13,25 +13,25 @@
 enum { PEAKS_CHUNK = 1024 };
 
 struct cpu_peaks {
-    uint64_t *sums; /* one more than a row has voxels */
+    uint64_t *sums; /* one more than the voxels of a row */
 };
 
 struct peaking {
     struct cpu_lane *lane;
     const struct peaks *peaks;
     const struct peaks_ball *ball;
-    struct texture_box box;    /* of the region */
-    int64_t first[3], size[3]; /* what its balls are of */
-    uint64_t *sums;            /* of that */
+    struct texture_box box;    /* the region's */
+    int64_t first[3], size[3]; /* the voxels that its balls use */
+    uint64_t *sums;            /* for these voxels */
     int32_t smallest;
-    pthread_mutex_t mutex; /* of what is found */
+    pthread_mutex_t mutex; /* guards the result */
     struct peaks_found *found;
 };
 
-/* Balls around voxels beside each other. */
+/* Balls around adjacent voxels. */
 struct peaks_chunk {
-    uint64_t sums[PEAKS_CHUNK]; /* of the slices with one rescale */
-    double totals[PEAKS_CHUNK]; /* real-world values of those before */
+    uint64_t sums[PEAKS_CHUNK]; /* over slices with the current rescale */
+    double totals[PEAKS_CHUNK]; /* real-world values of previous slices */
     uint64_t voxels[PEAKS_CHUNK];
 };
 
@@ -99,7 +99,7 @@ peaks_sum_slice(void *context, int64_t i)
 
 /* --------------------------------------------------------------------------- the balls ---- */
 
-/* Of voxel x of a row with its surroundings. */
+/* Returns the sum around voxel x of a row, including its surroundings. */
 static uint64_t
 peaks_span(const struct peaking *job, const uint64_t *sums, int64_t x, int64_t reach)
 {
@@ -124,7 +124,7 @@ peaks_add_row(const struct peaking *job, const uint64_t *restrict sums, int64_t 
         chunk[x] += peaks_span(job, sums, first + x, reach);
 }
 
-/* The sums, which are of slices with the rescale of slice z, become values. */
+/* Converts the sums of slices with the rescale of slice z to values. */
 static void
 peaks_flush(const struct peaking *job, int64_t z, int64_t count, struct peaks_chunk *chunk)
 {
@@ -163,7 +163,7 @@ peaks_add_rows(const struct peaking *job, int64_t first, int64_t count, int64_t 
     peaks_flush(job, slice, count, chunk);
 }
 
-/* Takes the mean around a voxel, if it is one that balls are around. */
+/* Takes the mean around a voxel if the voxel's value is in range. */
 static void
 peaks_take(const struct peaking *job, int64_t x, int64_t y, int64_t z,
            const struct peaks_chunk *chunk, int64_t at, struct peaks_found *found)
@@ -184,7 +184,7 @@ peaks_take(const struct peaking *job, int64_t x, int64_t y, int64_t z,
         found->local = mean;
 }
 
-/* Columns of the box's row that are of the region, 64 at a time. */
+/* Handles columns of the box's row in the region, 64 at a time. */
 static void
 peaks_look_at_row(const struct peaking *job, int64_t y, int64_t z, struct peaks_found *found)
 {
@@ -246,7 +246,7 @@ cpu_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
                      (size_t)extent->slices * sizeof(uint64_t));
 }
 
-/* The box, and what is within reach of it and of the volume. */
+/* Finds the box, and the part of the volume within its reach. */
 static void
 peaks_surround(struct peaking *job)
 {

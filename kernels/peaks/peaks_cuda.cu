@@ -1,7 +1,7 @@
 /*
- * peaks_cuda.cu - means of balls on the GPU: a warp sums up a row from its beginning on, a thread adds the
- * differences that are a ball's rows, which all threads read in one order; or, of most images, as peaks_march.cu
- * has it.
+ * peaks_cuda.cu - means of balls on the GPU. A warp computes prefix sums of a row. A thread adds
+ * the differences for a ball's rows, which all threads read in the same order. Most images use
+ * peaks_march.cu instead.
  */
 #include "kernels/peaks/peaks_cuda.cuh"
 
@@ -64,14 +64,15 @@ __launch_bounds__(PEAKS_THREADS) peaks_sum_rows(struct peaks_job job)
     }
 }
 
-/* Sums of slices with one rescale, the real-world values of those before, and how many voxels. */
+/* Sum over slices with one rescale, the real-world values of previous slices, and the number of
+ * voxels. */
 struct peaks_sum {
     uint64_t sum;
     double total;
     uint64_t voxels;
 };
 
-/* In the order and with the operations of the CPU: nothing is fused. */
+/* Uses the CPU's order and operations, without fusing. */
 static __device__ __forceinline__ void
 cuda_peaks_flush(const struct peaks_job &job, int64_t z, struct peaks_sum *ball)
 {
@@ -164,7 +165,7 @@ cuda_peaks_surround(const struct image_extent *extent, const struct texture_box 
     }
 }
 
-/* Sends what the job reads. */
+/* Sends the job's inputs. */
 static int
 peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct peaks_job *job,
            struct error *error)

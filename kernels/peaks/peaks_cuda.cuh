@@ -1,6 +1,5 @@
-/*
- * peaks_cuda.cuh - what the two ways to mean values of balls on the GPU share: peaks_cuda.cu, peaks_march.cu.
- */
+/* peaks_cuda.cuh - declarations shared by the two implementations of ball means on the GPU:
+ * peaks_cuda.cu, peaks_march.cu. */
 #ifndef NOCTULE_PEAKS_CUDA_CUH
 #define NOCTULE_PEAKS_CUDA_CUH
 
@@ -9,13 +8,13 @@
 
 enum { PEAKS_THREADS = 256, PEAKS_WARP = 32 };
 
-/* What is found, behind each other among the counters. */
+/* Results, consecutive in the counters. */
 enum { PEAKS_LOCAL, PEAKS_GLOBAL, PEAKS_BALLS, PEAKS_NUMBERS };
 
 struct peaks_job {
     struct glcm_volume volume;
-    int64_t box_first[3], box_size[3]; /* of the region */
-    int64_t first[3], size[3];         /* what its balls are of */
+    int64_t box_first[3], box_size[3]; /* the region's */
+    int64_t first[3], size[3];         /* the voxels that its balls use */
     uint64_t *sums;
     const struct peaks_row *rows;
     uint32_t row_count;
@@ -27,7 +26,7 @@ struct peaks_job {
     unsigned long long *found;
 };
 
-/* Counted from the smallest. */
+/* Returns the value relative to the smallest. */
 template <typename Value>
 static __device__ __forceinline__ uint32_t
 peaks_value_at(const struct peaks_job &job, int64_t x, int64_t y, int64_t z)
@@ -46,7 +45,7 @@ peaks_has_value(const struct peaks_job &job, int64_t z, uint32_t value)
     return stored < padding.lo || padding.hi < stored;
 }
 
-/* Doubles as numbers in the same order; 0 is none of them. */
+/* Maps doubles to integers in the same order; 0 is not used. */
 static __device__ __forceinline__ unsigned long long
 peaks_ordered(double value)
 {
@@ -66,7 +65,7 @@ peaks_warp_most(unsigned long long value)
     return value;
 }
 
-/* What balls have most of, as such numbers, and how many there are. */
+/* Largest means as such integers, and the number of balls. */
 struct peaks_most {
     unsigned long long local, global;
     unsigned balls;
@@ -92,7 +91,7 @@ peaks_look_around(const struct peaks_job &job, int64_t x, int64_t y, int64_t z,
         most->local = mean > most->local ? mean : most->local;
 }
 
-/* Of all threads. */
+/* All threads must call it. */
 static __device__ __forceinline__ void
 peaks_put(const struct peaks_job &job, const struct peaks_most &most)
 {
@@ -107,10 +106,8 @@ peaks_put(const struct peaks_job &job, const struct peaks_most &most)
     }
 }
 
-/*
- * peaks_march.cu. Balls of few rows and slices, which those of images are, without the sums of the job; not done:
- * these are not.
- */
+/* peaks_march.cu: computes balls of few rows and slices, as in most images, without the job's sums.
+ * Sets *done to false if the balls are larger. */
 int cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request,
                      const struct peaks_job *job, bool *done, struct error *error);
 

@@ -1,32 +1,35 @@
 /*
- * peaks_march.cu - means of balls of few rows and slices on the GPU. A block has columns of voxels, and goes along
- * them slice by slice. A slice's discs are added to the balls that they are of, which are on their way in registers.
+ * peaks_march.cu - means of balls of few rows and slices on the GPU. A block has columns of voxels,
+ * and moves along them slice by slice. It adds a slice's discs to their balls, which are in
+ * registers.
  *
- * A disc is made of pairs of columns, so far from the middle to either side, and each of them of rows up to some number
- * from the middle: a span, which sums of these columns from the block's first row on tell at its two ends.
+ * A disc consists of pairs of columns at equal distance from the middle, each with the rows up to
+ * some distance from the middle: a span. Prefix sums of these columns from the block's first row
+ * yield a span from its two ends.
  */
 #include "kernels/peaks/peaks_cuda.cuh"
 
 enum {
-    MARCH_ROWS = 16,       /* of a block; a thread has two of them */
-    MARCH_DOWN = 8,        /* the second one so far behind the first */
-    MARCH_SLICES = 64,     /* of a block at most */
-    MARCH_FEW = 16,        /* and at least */
-    MARCH_REACH = 31,      /* of a ball along columns and rows: of half a span up to 64 voxels */
-    MARCH_VALUE_BITS = 22, /* of the sum of these; above is how many they are */
-    MARCH_SHALLOW = 7,     /* slices of a ball on one side: what registers are there for */
+    MARCH_ROWS = 16,   /* per block; two per thread */
+    MARCH_DOWN = 8,    /* distance of the second one from the first */
+    MARCH_SLICES = 64, /* max per block */
+    MARCH_FEW = 16,    /* min per block */
+    /* max reach of a ball along columns and rows: half a span has up to 64 voxels */
+    MARCH_REACH = 31,
+    MARCH_VALUE_BITS = 22, /* bits of half a span's sum; the number of voxels is above */
+    MARCH_SHALLOW = 7,     /* max slices of a ball on one side, limited by registers */
     MARCH_DEEP = 12,
     MARCH_SPANS = (MARCH_REACH + 1) * (MARCH_DEEP + 1),
-    MARCH_VOXELS = UINT16_MAX, /* of a ball */
-    MARCH_BLOCKS = 8,          /* a multiprocessor */
+    MARCH_VOXELS = UINT16_MAX, /* max per ball */
+    MARCH_BLOCKS = 8,          /* per multiprocessor */
 };
 
-/* Of a pair of columns: bytes from a voxel's row to the two ends of its sums. */
+/* A pair of columns: byte offsets from a voxel's row to the two ends of its sums. */
 struct march_span {
     uint32_t begin, end;
 };
 
-/* Stored values, counted from the smallest. */
+/* Range of stored values, relative to the smallest. */
 struct march_codes {
     uint32_t first, count;
 
@@ -36,7 +39,7 @@ struct march_codes {
     }
 };
 
-/* The padding, of which there is none where its end comes first. */
+/* Returns the range of padding, empty if its end precedes its start. */
 static __host__ __device__ __forceinline__ struct march_codes
 march_codes_missing(const struct image_range padding, int32_t smallest)
 {
@@ -48,20 +51,21 @@ struct peaks_march {
     struct peaks_job job;
     int32_t reach[3];
     int32_t first_column;            /* a multiple of 32 */
-    int32_t pitch, slices;           /* of values in shared memory; of a block */
-    int32_t sums;                    /* of a pair of columns: how many bytes */
-    uint16_t first[MARCH_DEEP + 2];  /* of a disc's spans, those of the middle column first */
-    uint16_t same[MARCH_DEEP + 1];   /* the first disc that has the same */
+    int32_t pitch, slices;           /* of values in shared memory; per block */
+    int32_t sums;                    /* bytes per pair of columns */
+    uint16_t first[MARCH_DEEP + 2];  /* first span of each disc, beginning with the middle column */
+    uint16_t same[MARCH_DEEP + 1];   /* first disc with the same spans */
     uint16_t voxels[MARCH_DEEP + 1]; /* of a whole disc */
     uint32_t ball_voxels;            /* of a whole ball */
     struct march_span spans[MARCH_SPANS];
-    struct march_codes kept, largest, missing; /* of one rescale and padding for all slices */
-    uint32_t flip;                             /* ~0: of less the value is more */
+    struct march_codes kept, largest, missing; /* if all slices share one rescale and padding */
+    uint32_t flip;                             /* ~0: the rescale is decreasing */
 };
 
-/* A thread's two balls on their way; sums are of values with their numbers above, which is taken away in the end. */
+/* A thread's two partial balls. Sums are of values with counts above them, which are removed at the
+ * end. */
 struct march_whole {
-    uint32_t sum[2], voxels; /* of the second one above those of the first */
+    uint32_t sum[2], voxels; /* the second one's above the first one's */
 };
 
 struct march_by_slice {
@@ -69,7 +73,7 @@ struct march_by_slice {
     uint32_t voxels;
 };
 
-/* What a thread has found; of whole balls the largest sum, if there was any. */
+/* A thread's results. Of whole balls, the largest sum, if any. */
 struct march_found {
     struct peaks_most most;
     uint32_t whole;
@@ -130,8 +134,9 @@ march_mean(const struct peaks_job &job, uint32_t values, uint32_t voxels)
 }
 
 /*
- * One rescale for all slices is monotone, and so is a mean's rounding: of balls of as many voxels the one with the
- * largest sum has the largest mean (the smallest, where the slope is below 0), and means of others are not needed.
+ * One rescale for all slices is monotone, and so is rounding of a mean. Of balls with equal numbers
+ * of voxels, the one with the largest sum has the largest mean (the smallest sum for a negative
+ * slope). Means of the others are not needed.
  */
 template <typename Value>
 static __device__ __forceinline__ void
@@ -172,10 +177,10 @@ march_look(const struct peaks_march &march, const struct march_by_slice &balls, 
         &found->most);
 }
 
-/* A thread's two rows, 32 columns of them, in the region: a bit each. */
+/* Bits of the region in a thread's two rows, 32 columns each. */
 struct march_rows {
     const uint64_t *words[2]; /* in the volume's first slice */
-    uint32_t columns[2];      /* of the box; none where the row is not */
+    uint32_t columns[2];      /* in the box; 0 if the row is not */
     uint32_t shift;
 
     __device__ __forceinline__ march_rows(const struct peaks_job &job, int64_t column, int64_t y)
@@ -192,7 +197,7 @@ struct march_rows {
         }
     }
 
-    /* Of a slice of the box. */
+    /* Returns the bits in a slice of the box. */
     __device__ __forceinline__ uint32_t bits(const struct peaks_job &job, int64_t z, int i) const
     {
         const int64_t words_per_slice = (int64_t)job.volume.rows * job.volume.words_per_row;
@@ -203,7 +208,7 @@ struct march_rows {
     }
 };
 
-/* What of a slice's values is missing. */
+/* Returns the padding range of a slice. */
 static __device__ __forceinline__ struct march_codes
 march_missing(const struct peaks_march &march, int64_t z)
 {
@@ -214,7 +219,8 @@ march_missing(const struct peaks_march &march, int64_t z)
     return march_codes_missing(padding, march.job.smallest);
 }
 
-/* The slice's values around the block's columns and rows; whether all voxels are there and have one. */
+/* Loads the slice's values around the block's columns and rows. Returns whether all voxels exist
+ * and have a value. */
 template <typename Value>
 static __device__ __forceinline__ bool
 march_fill(const struct peaks_march &march, int64_t column, int64_t y, int64_t z, uint32_t *values)
@@ -245,7 +251,7 @@ march_fill(const struct peaks_march &march, int64_t column, int64_t y, int64_t z
     return whole;
 }
 
-/* Of each pair of columns the sums from the first row on. */
+/* Computes prefix sums of each pair of columns from the first row on. */
 static __device__ __forceinline__ void
 march_sum(const struct peaks_march &march, const uint32_t *values, uint32_t *sums)
 {
@@ -274,8 +280,8 @@ march_at(const char *here, uint32_t bytes)
     return *(const uint32_t *)(here + bytes);
 }
 
-/* Adds up a disc around each of the thread's two voxels. Where voxels may be missing they are counted, of half a span
- * at a time: more do not fit above their values. */
+/* Adds a disc around each of the thread's two voxels. If voxels may be missing, counts them per
+ * half span: more do not fit above their values. */
 template <bool WHOLE>
 static __device__ __forceinline__ void
 march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t (&sum)[2],
@@ -307,7 +313,9 @@ march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t
     }
 }
 
-/* The slices where a warp's rows have voxels of the region: first > last where none has. */
+/*
+ * Finds the slices where a warp's rows have voxels of the region: first > last if there are none.
+ */
 static __device__ __forceinline__ void
 march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t first, int64_t end,
            int32_t ends[2])
@@ -323,7 +331,8 @@ march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t f
     ends[1] = __reduce_max_sync(UINT32_MAX, most);
 }
 
-/* A slice's discs for the balls of the slices around it; those of a warp's ends are asked for. */
+/* Adds a slice's discs to the balls of the slices around it, only for balls that are needed at a
+ * warp's ends. */
 template <bool WHOLE, size_t DEEP, typename Balls>
 static __device__ __forceinline__ void
 march_add_discs(const struct peaks_march &march, const char *here, int32_t z, const int32_t ends[2],
@@ -347,7 +356,7 @@ march_add_discs(const struct peaks_march &march, const char *here, int32_t z, co
     }
 }
 
-/* The balls around slice z - reach are whole; all move on by one slice. */
+/* Finishes the balls around slice z - reach, and advances all by one slice. */
 template <typename Value, size_t DEEP, typename Balls>
 static __device__ __forceinline__ void
 march_on(const struct peaks_march &march, const struct march_rows &rows, int64_t column, int64_t y,
@@ -380,7 +389,7 @@ march_put(const struct peaks_march &march, struct march_found *found)
     peaks_put(march.job, found->most);
 }
 
-/* Blocks of a multiprocessor at a time, that there are registers for. */
+/* Blocks per multiprocessor at a time, limited by registers. */
 template <size_t DEEP, typename Balls> constexpr int march_at_once = 2;
 template <> constexpr int march_at_once<MARCH_SHALLOW, march_whole> = 3;
 template <> constexpr int march_at_once<MARCH_DEEP, march_by_slice> = 1;
@@ -437,7 +446,8 @@ __launch_bounds__(PEAKS_THREADS, march_at_once<DEEP, Balls>)
 
 /* ------------------------------------------------------------------------------ on the host ---- */
 
-/* How many of all codes come before those whose value is as asked: all of them, or none from some code on. */
+/* Returns how many codes precede the first whose value does not satisfy `before`, which must be
+ * monotone. */
 template <typename Before>
 static uint32_t
 march_codes_before(const struct peaks_job *job, const struct image_rescale *rescale, uint32_t codes,
@@ -457,7 +467,7 @@ march_codes_before(const struct peaks_job *job, const struct image_rescale *resc
     return first;
 }
 
-/* Those of values from the one bound to the other. */
+/* Returns the codes of values between the two bounds. */
 static struct march_codes
 march_codes_of(const struct peaks_job *job, const struct image_rescale *rescale, uint32_t codes,
                double low, double high)
@@ -471,7 +481,7 @@ march_codes_of(const struct peaks_job *job, const struct image_rescale *rescale,
     return {first, end > first ? end - first : 0};
 }
 
-/* The rows of a disc up to which it is so wide, on one side; -1: nowhere. */
+/* Returns the rows of a disc, on one side, that are at least this wide; -1: no row. */
 static int32_t
 march_span_rows(const struct peaks_ball *ball, int32_t z, int32_t away)
 {
@@ -525,7 +535,7 @@ march_shared_bytes(const struct peaks_march *march)
            rows * (size_t)march->pitch * sizeof(uint32_t);
 }
 
-/* Of few rows and slices, and no more voxels than are told of a ball. */
+/* Checks that the ball has few rows and slices, and few enough voxels to count. */
 static bool
 march_can(const struct cuda_lane *lane, const struct peaks_ball *ball,
           const struct peaks_march *march)
@@ -540,7 +550,7 @@ march_can(const struct cuda_lane *lane, const struct peaks_ball *ball,
                cuda_device_of(&lane->base)->shared_per_block;
 }
 
-/* Blocks are for all slices, if these are not too few. */
+/* Blocks get fewer slices while there are too few blocks for the device. */
 static dim3
 march_blocks(const struct cuda_lane *lane, struct peaks_march *march)
 {
@@ -560,7 +570,7 @@ march_blocks(const struct cuda_lane *lane, struct peaks_march *march)
     return blocks;
 }
 
-/* Whether it can be done so. */
+/* Returns whether this file can compute the request. */
 static bool
 march_make(const struct cuda_lane *lane, const struct peaks_request *request,
            const struct peaks_job *job, struct peaks_march *march)
